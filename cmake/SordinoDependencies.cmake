@@ -1,0 +1,34 @@
+# What the tier without torch stands on. All of it comes from the system's package manager; the
+# header-only ones are found by a header, because distributions disagree on their CMake packages.
+find_package(OpenSSL 3.0 REQUIRED COMPONENTS Crypto)
+find_package(fmt REQUIRED)
+find_package(Threads REQUIRED)
+
+function(sordino_header_library name header package)
+  find_path(SORDINO_${name}_INCLUDE ${header} HINTS ${SORDINO_EXTRA_INCLUDE} ${ARGN})
+  if(NOT SORDINO_${name}_INCLUDE)
+    message(FATAL_ERROR "The header ${header} was not found. Install the package '${package}' "
+      "(or run tools/setup, which installs everything), then configure again.")
+  endif()
+  add_library(sordino_${name} INTERFACE)
+  target_include_directories(sordino_${name} SYSTEM INTERFACE
+    $<BUILD_INTERFACE:${SORDINO_${name}_INCLUDE}>)
+endfunction()
+
+sordino_header_library(boost boost/math/special_functions/erf.hpp libboost-math-dev)
+sordino_header_library(cli11 CLI/CLI.hpp libcli11-dev)
+sordino_header_library(json nlohmann/json.hpp nlohmann-json3-dev)
+sordino_header_library(kissfft kissfft/kissfft.hh libkissfft-dev)
+
+if(SORDINO_TESTS)
+  find_package(GTest REQUIRED)
+  sordino_header_library(rapidcheck_headers rapidcheck.h librapidcheck-dev)
+  find_library(SORDINO_RAPIDCHECK_LIBRARY rapidcheck)
+  include(GoogleTest)
+endif()
+if(SORDINO_BENCHMARKS)
+  find_package(benchmark REQUIRED)
+endif()
+if(SORDINO_TORCH)
+  include(SordinoLibtorch)
+endif()

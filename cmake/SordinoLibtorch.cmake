@@ -1,0 +1,30 @@
+# The CPU half of libtorch as an imported target of our own, sordino_libtorch.
+#
+# The wheel's find_package(Torch) asks for a whole CUDA toolkit even where only the CPU half is
+# used, so the two shared libraries are named directly. Searched, in this order:
+# SORDINO_LIBTORCH (a folder with include/ and lib/), every entry of CMAKE_PREFIX_PATH, and the
+# folder that tools/setup fills.
+set(SORDINO_LIBTORCH "" CACHE PATH "Folder of a libtorch 2.x (with include/ and lib/)")
+set(_sordino_torch_hints
+  ${SORDINO_LIBTORCH} $ENV{SORDINO_LIBTORCH} ${CMAKE_PREFIX_PATH}
+  ${PROJECT_SOURCE_DIR}/.deps/libtorch/torch)
+list(TRANSFORM _sordino_torch_hints REPLACE "/share/cmake/?.*$" "")
+
+find_path(SORDINO_TORCH_INCLUDE torch/csrc/api/include/torch/torch.h
+  PATHS ${_sordino_torch_hints} PATH_SUFFIXES include NO_DEFAULT_PATH)
+find_library(SORDINO_TORCH_CPU torch_cpu
+  PATHS ${_sordino_torch_hints} PATH_SUFFIXES lib NO_DEFAULT_PATH)
+find_library(SORDINO_TORCH_C10 c10
+  PATHS ${_sordino_torch_hints} PATH_SUFFIXES lib NO_DEFAULT_PATH)
+if(NOT SORDINO_TORCH_INCLUDE OR NOT SORDINO_TORCH_CPU OR NOT SORDINO_TORCH_C10)
+  message(FATAL_ERROR "libtorch was not found in: ${_sordino_torch_hints}. Run tools/setup to "
+    "fetch it, name a folder with -DSORDINO_LIBTORCH=..., or leave it out with "
+    "-DSORDINO_TORCH=OFF.")
+endif()
+
+add_library(sordino_libtorch INTERFACE)
+target_include_directories(sordino_libtorch SYSTEM INTERFACE
+  $<BUILD_INTERFACE:${SORDINO_TORCH_INCLUDE}>
+  $<BUILD_INTERFACE:${SORDINO_TORCH_INCLUDE}/torch/csrc/api/include>)
+target_link_libraries(sordino_libtorch INTERFACE
+  $<BUILD_INTERFACE:${SORDINO_TORCH_CPU}> $<BUILD_INTERFACE:${SORDINO_TORCH_C10}>)

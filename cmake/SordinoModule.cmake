@@ -1,0 +1,35 @@
+# sordino_module(NAME SOURCES ... DEPS ... [PRIVATE_DEPS ...] [TESTS ...] [BENCHMARKS ...])
+#
+# One module is one folder and one target sordino::NAME. Source lists are explicit. The tests of
+# a module form one program NAME_test; each benchmark file X_benchmark.cc is a program of its own
+# and lands in bin/ beside sordino.
+function(sordino_module NAME)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;PRIVATE_DEPS;TESTS;TEST_DEPS;BENCHMARKS;BENCHMARK_DEPS" ${ARGN})
+  set(target sordino_${NAME})
+  add_library(${target} STATIC ${ARG_SOURCES})
+  add_library(sordino::${NAME} ALIAS ${target})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${NAME})
+  target_include_directories(${target} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  list(TRANSFORM ARG_DEPS PREPEND "sordino::" OUTPUT_VARIABLE module_deps)
+  target_link_libraries(${target} PUBLIC ${module_deps}
+    PRIVATE $<BUILD_INTERFACE:sordino_flags> ${ARG_PRIVATE_DEPS})
+  set_property(GLOBAL APPEND PROPERTY SORDINO_MODULES ${NAME})
+
+  if(SORDINO_TESTS AND ARG_TESTS)
+    add_executable(${NAME}_test ${ARG_TESTS})
+    target_link_libraries(${NAME}_test PRIVATE sordino::${NAME} sordino_flags
+      ${ARG_PRIVATE_DEPS} ${ARG_TEST_DEPS} GTest::gmock GTest::gtest GTest::gtest_main)
+    gtest_discover_tests(${NAME}_test DISCOVERY_TIMEOUT 60 PROPERTIES LABELS ${NAME} TIMEOUT 600)
+  endif()
+  if(SORDINO_BENCHMARKS)
+    foreach(file ${ARG_BENCHMARKS})
+      cmake_path(GET file STEM stem)
+      add_executable(${stem} ${file})
+      target_link_libraries(${stem} PRIVATE sordino::${NAME} sordino_flags
+        ${ARG_PRIVATE_DEPS} ${ARG_BENCHMARK_DEPS} benchmark::benchmark benchmark::benchmark_main)
+    endforeach()
+  endif()
+endfunction()

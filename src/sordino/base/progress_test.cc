@@ -1,0 +1,72 @@
+#include "sordino/base/progress.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+namespace sordino {
+namespace {
+
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(Progress, DrawsABarOnATerminal) {
+  std::ostringstream out;
+  {
+    Progress progress("reading", 10, out, Progress::Style::kBar);
+    progress.Update(10, "epsilon 0.5");
+  }
+  EXPECT_THAT(out.str(), HasSubstr("\rreading [==============================] 100%"));
+  EXPECT_THAT(out.str(), HasSubstr("epsilon 0.5"));
+  EXPECT_THAT(out.str(), EndsWith("\n"));
+}
+
+TEST(Progress, WritesPlainLinesElsewhere) {
+  std::ostringstream out;
+  {
+    Progress progress("reading", 4, out, Progress::Style::kLines);
+    progress.Update(2);
+  }
+  EXPECT_THAT(out.str(), HasSubstr("reading: 2 of 4 (50%)"));
+  EXPECT_THAT(out.str(), Not(HasSubstr("\r")));
+}
+
+TEST(Progress, ThousandsOfUpdatesDoNotFloodALog) {
+  std::ostringstream out;
+  Progress progress("reading", 100000, out, Progress::Style::kLines);
+  for (int i = 0; i < 100000; ++i) progress.Update(static_cast<std::uint64_t>(i));
+  progress.Finish();
+  EXPECT_LT(out.str().size(), 1000U);
+}
+
+TEST(Progress, SilentStyleWritesNothing) {
+  std::ostringstream out;
+  {
+    Progress progress("reading", 4, out, Progress::Style::kSilent);
+    progress.Update(4);
+  }
+  EXPECT_EQ(out.str(), "");
+}
+
+TEST(Progress, FinishIsIdempotent) {
+  std::ostringstream out;
+  Progress progress("reading", 0, out, Progress::Style::kLines);
+  progress.Update(7);
+  progress.Finish();
+  const std::string once = out.str();
+  progress.Finish();
+  EXPECT_EQ(out.str(), once);
+  EXPECT_THAT(once, HasSubstr("reading: 7"));
+}
+
+TEST(HumanDuration, ChoosesItsUnit) {
+  EXPECT_EQ(HumanDuration(0.85), "850 ms");
+  EXPECT_EQ(HumanDuration(12.2), "12 s");
+  EXPECT_EQ(HumanDuration(200), "3 min 20 s");
+  EXPECT_EQ(HumanDuration(7500), "2 h 5 min");
+}
+
+}  // namespace
+}  // namespace sordino

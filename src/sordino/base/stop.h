@@ -1,0 +1,24 @@
+// A clean stop on Ctrl-C.
+//
+// While a StopGuard lives, the first SIGINT or SIGTERM only sets a flag that long work polls
+// between steps; a second one ends the process at once, for work that does not poll. The handlers
+// that were there before come back when the last guard is destroyed.
+#ifndef SORDINO_BASE_STOP_H_
+#define SORDINO_BASE_STOP_H_
+
+namespace sordino {
+
+class StopGuard {
+ public:
+  StopGuard();
+  ~StopGuard();
+  StopGuard(const StopGuard&) = delete;
+  StopGuard& operator=(const StopGuard&) = delete;
+
+  // True once a stop was asked for since the first living guard was made.
+  static bool Requested();
+};
+
+}  // namespace sordino
+
+#endif  // SORDINO_BASE_STOP_H_

@@ -1,0 +1,48 @@
+#include "sordino/base/stop.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+namespace sordino {
+namespace {
+
+TEST(StopGuard, TurnsTheFirstSignalIntoAFlag) {
+  const StopGuard guard;
+  EXPECT_FALSE(StopGuard::Requested());
+  std::raise(SIGINT);
+  EXPECT_TRUE(StopGuard::Requested());
+}
+
+TEST(StopGuard, StartsAnewWithEachOutermostGuard) {
+  {
+    const StopGuard guard;
+    std::raise(SIGTERM);
+    const StopGuard nested;
+    EXPECT_TRUE(StopGuard::Requested());
+  }
+  const StopGuard guard;
+  EXPECT_FALSE(StopGuard::Requested());
+}
+
+TEST(StopGuardDeathTest, ASecondSignalEndsTheProcess) {
+  EXPECT_EXIT(
+      {
+        const StopGuard guard;
+        std::raise(SIGINT);
+        std::raise(SIGINT);
+      },
+      ::testing::ExitedWithCode(128 + SIGINT), "");
+}
+
+TEST(StopGuardDeathTest, GivesTheOldHandlerBack) {
+  EXPECT_EXIT(
+      {
+        { const StopGuard guard; }
+        std::raise(SIGINT);
+      },
+      ::testing::KilledBySignal(SIGINT), "");
+}
+
+}  // namespace
+}  // namespace sordino
