@@ -6,8 +6,9 @@
 # folder that tools/setup fills.
 set(SORDINO_LIBTORCH "" CACHE PATH "Folder of a libtorch 2.x (with include/ and lib/)")
 set(_sordino_torch_hints
-  ${SORDINO_LIBTORCH} $ENV{SORDINO_LIBTORCH} ${CMAKE_PREFIX_PATH}
+  ${SORDINO_LIBTORCH} $ENV{SORDINO_LIBTORCH} ${CMAKE_PREFIX_PATH} $ENV{CMAKE_PREFIX_PATH}
   ${PROJECT_SOURCE_DIR}/.deps/libtorch/torch)
+string(REPLACE ":" ";" _sordino_torch_hints "${_sordino_torch_hints}")
 list(TRANSFORM _sordino_torch_hints REPLACE "/share/cmake/?.*$" "")
 
 find_path(SORDINO_TORCH_INCLUDE torch/csrc/api/include/torch/torch.h
@@ -22,6 +23,22 @@ if(NOT SORDINO_TORCH_INCLUDE OR NOT SORDINO_TORCH_CPU OR NOT SORDINO_TORCH_C10)
     "-DSORDINO_TORCH=OFF.")
 endif()
 
+# The header moved between 2.x releases.
+set(_sordino_torch_version)
+foreach(header torch/headeronly/version.h torch/csrc/api/include/torch/version.h)
+  if(EXISTS ${SORDINO_TORCH_INCLUDE}/${header})
+    file(STRINGS ${SORDINO_TORCH_INCLUDE}/${header} _sordino_torch_version
+      REGEX "define TORCH_VERSION_MAJOR +[0-9]+")
+    break()
+  endif()
+endforeach()
+if(NOT _sordino_torch_version MATCHES "MAJOR +2")
+  message(FATAL_ERROR "The libtorch in ${SORDINO_TORCH_INCLUDE} is not version 2.x; name another "
+    "one with -DSORDINO_LIBTORCH=..., or run tools/setup, which fetches one.")
+endif()
+
+# Include narrowly: <torch/torch.h> costs 16 s a file, <torch/types.h> 9 s, <ATen/ops/....h> with
+# <torch/csrc/autograd/variable.h> 5 s. A precompiled <torch/torch.h> is 790 MB and saves less.
 add_library(sordino_libtorch INTERFACE)
 target_include_directories(sordino_libtorch SYSTEM INTERFACE
   $<BUILD_INTERFACE:${SORDINO_TORCH_INCLUDE}>

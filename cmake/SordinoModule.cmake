@@ -1,10 +1,18 @@
-# sordino_module(NAME SOURCES ... DEPS ... [PRIVATE_DEPS ...] [TESTS ...] [BENCHMARKS ...])
+# sordino_module(NAME SOURCES ... [DEPS ...] [PRIVATE_DEPS ...] [TESTS ...] [TEST_DEPS ...]
+#                [BENCHMARKS ...] [BENCHMARK_DEPS ...])
 #
-# One module is one folder and one target sordino::NAME. Source lists are explicit. The tests of
-# a module form one program NAME_test; each benchmark file X_benchmark.cc is a program of its own
-# and lands in bin/ beside sordino.
+# One module is one folder and one target sordino::NAME. Source lists are explicit. DEPS are
+# modules of the project, seen by whoever uses this one; PRIVATE_DEPS are outside libraries that
+# appear in its .cc files only. The tests of a module form one program NAME_test; each benchmark
+# file X_benchmark.cc is a program of its own and lands in bin/ beside sordino; the target
+# `benchmarks` builds them all.
+add_custom_target(benchmarks)
 function(sordino_module NAME)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;PRIVATE_DEPS;TESTS;TEST_DEPS;BENCHMARKS;BENCHMARK_DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "" ""
+    "SOURCES;DEPS;PRIVATE_DEPS;TESTS;TEST_DEPS;BENCHMARKS;BENCHMARK_DEPS" ${ARGN})
+  if(ARG_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "sordino_module(${NAME}) does not know: ${ARG_UNPARSED_ARGUMENTS}")
+  endif()
   set(target sordino_${NAME})
   add_library(${target} STATIC ${ARG_SOURCES})
   add_library(sordino::${NAME} ALIAS ${target})
@@ -14,8 +22,11 @@ function(sordino_module NAME)
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_compile_features(${target} PUBLIC cxx_std_20)
   list(TRANSFORM ARG_DEPS PREPEND "sordino::" OUTPUT_VARIABLE module_deps)
+  # Header-only libraries are compiled in: an installed Sordino does not ask for them again.
+  set(private_deps ${ARG_PRIVATE_DEPS})
+  list(TRANSFORM private_deps REPLACE "^(sordino_.*)$" "$<BUILD_INTERFACE:\\1>")
   target_link_libraries(${target} PUBLIC ${module_deps}
-    PRIVATE $<BUILD_INTERFACE:sordino_flags> ${ARG_PRIVATE_DEPS})
+    PRIVATE $<BUILD_INTERFACE:sordino_flags> ${private_deps})
   set_property(GLOBAL APPEND PROPERTY SORDINO_MODULES ${NAME})
 
   if(SORDINO_TESTS AND ARG_TESTS)
@@ -28,6 +39,7 @@ function(sordino_module NAME)
     foreach(file ${ARG_BENCHMARKS})
       cmake_path(GET file STEM stem)
       add_executable(${stem} ${file})
+      add_dependencies(benchmarks ${stem})
       target_link_libraries(${stem} PRIVATE sordino::${NAME} sordino_flags
         ${ARG_PRIVATE_DEPS} ${ARG_BENCHMARK_DEPS} benchmark::benchmark benchmark::benchmark_main)
     endforeach()

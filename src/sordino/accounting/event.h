@@ -17,12 +17,16 @@
 // Text form, printed with shortest round-trip numbers and parsed back to an equal event:
 //   add-remove: 10000*poisson(0.01, gaussian(4))
 //   replace-one: compose(laplace(2), 3*approximate(0.5, 1e-07))
+//
+// Canonical form. None inside a composition or below a sampler disappears, a composition of one
+// release is that release, counts multiply through nested compositions, and a parallel event
+// names each distinct part once. Trees are at most 64 levels deep.
 #ifndef SORDINO_ACCOUNTING_EVENT_H_
 #define SORDINO_ACCOUNTING_EVENT_H_
 
-#include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -59,14 +63,16 @@ class Event {
   static Event None(Adjacency adjacency = Adjacency::kAddRemove);
   static Event Gaussian(NoiseMultiplier noise, Adjacency adjacency = Adjacency::kAddRemove);
   static Event Laplace(NoiseMultiplier noise, Adjacency adjacency = Adjacency::kAddRemove);
-  static Event DiscreteGaussian(double sigma, std::uint32_t sensitivity,
+  static Event DiscreteGaussian(double sigma, std::uint64_t sensitivity,
                                 Adjacency adjacency = Adjacency::kAddRemove);
-  static Event DiscreteLaplace(double scale, std::uint32_t sensitivity,
+  static Event DiscreteLaplace(double scale, std::uint64_t sensitivity,
                                Adjacency adjacency = Adjacency::kAddRemove);
   static Event Pure(Epsilon epsilon, Adjacency adjacency = Adjacency::kAddRemove);
   static Event Approximate(Epsilon epsilon, Delta delta,
                            Adjacency adjacency = Adjacency::kAddRemove);
   static Event Zcdp(Rho rho, Adjacency adjacency = Adjacency::kAddRemove);
+  // Refused under add-remove: the number of reports would tell who is missing. Under zero-out the
+  // special record's report is uniform.
   static Event RandomizedResponse(double p, std::uint32_t buckets,
                                   Adjacency adjacency = Adjacency::kReplaceOne);
   static Event Exponential(Epsilon epsilon, Adjacency adjacency = Adjacency::kAddRemove);
@@ -82,10 +88,16 @@ class Event {
   static Event Repeat(Event child, std::uint64_t count);
   // Nested compositions are flattened and equal children merged by hash, wherever they stand, so
   // a schedule that returns to an old value costs one group. Order of first appearance is kept.
+  // Without an adjacency the children's counts; children that disagree with it or with each
+  // other are refused.
   static Event Compose(std::vector<std::pair<Event, std::uint64_t>> children,
-                       Adjacency adjacency = Adjacency::kAddRemove);
-  static Event Compose(std::vector<Event> children, Adjacency adjacency = Adjacency::kAddRemove);
-  static Event Parallel(std::vector<Event> children, Adjacency adjacency = Adjacency::kAddRemove);
+                       std::optional<Adjacency> adjacency = std::nullopt);
+  static Event Compose(std::vector<Event> children,
+                       std::optional<Adjacency> adjacency = std::nullopt);
+  // Each part holds its own records. Under replace-one and zero-out the part of a record must not
+  // depend on its content (its index decides), else a replacement touches two parts at once.
+  static Event Parallel(std::vector<Event> children,
+                        std::optional<Adjacency> adjacency = std::nullopt);
 
   // Parses the text form; throws Error with the place of the mistake.
   static Event Parse(std::string_view text);
@@ -111,8 +123,15 @@ class Event {
     Kind kind;
     std::vector<double> numbers;
     std::vector<std::pair<Event, std::uint64_t>> children;
+    std::uint64_t fingerprint = 0;  // structural hash; equal events have equal fingerprints
+    int depth = 1;
   };
   Event(Adjacency adjacency, Node node);
+  static Event Leaf(Kind kind, Adjacency adjacency, std::vector<double> numbers);
+  static Event Sampled(Kind kind, std::vector<double> numbers, Event child);
+  static std::vector<std::pair<Event, std::uint64_t>> Merge(
+      const std::vector<std::pair<Event, std::uint64_t>>& children);
+  void AppendTo(std::string* text) const;
 
   Adjacency adjacency_;
   std::shared_ptr<const Node> node_;

@@ -12,16 +12,19 @@ namespace sordino::internal {
 
 }  // namespace sordino::internal
 
+// The file without its folders: what is printed does not tell where the program was built.
+#ifdef __FILE_NAME__
+#define SORDINO_CHECK_FILE __FILE_NAME__
+#else
+#define SORDINO_CHECK_FILE __FILE__
+#endif
+
 // SORDINO_CHECK(condition, "what is broken")
 #define SORDINO_CHECK(condition, reason)                                                  \
   do {                                                                                    \
     if (!(condition)) [[unlikely]] {                                                      \
-      ::sordino::internal::CheckFailed(#condition, reason, __FILE_NAME__, __LINE__);      \
+      ::sordino::internal::CheckFailed(#condition, reason, SORDINO_CHECK_FILE, __LINE__); \
     }                                                                                     \
   } while (false)
-
-#ifndef __FILE_NAME__
-#define __FILE_NAME__ __FILE__
-#endif
 
 #endif  // SORDINO_BASE_CHECK_H_

@@ -58,8 +58,7 @@ void Progress::Draw(Clock::time_point now) {
   const double elapsed = std::chrono::duration<double>(now - start_).count();
   std::string line;
   if (total_ > 0) {
-    const double fraction =
-        std::min(1.0, static_cast<double>(done_) / static_cast<double>(total_));
+    const double fraction = std::min(1.0, static_cast<double>(done_) / static_cast<double>(total_));
     if (style_ == Style::kBar) {
       const auto filled = static_cast<std::size_t>(fraction * static_cast<double>(kBarWidth));
       line = fmt::format("{} [{}{}] {:3.0f}%", title_, std::string(filled, '='),

@@ -1,0 +1,312 @@
+#include "sordino/accounting/composition.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include "sordino/accounting/gaussian.h"
+#include "sordino/accounting/renyi.h"
+#include "sordino/base/check.h"
+
+namespace sordino {
+namespace {
+
+using Kind = Event::Kind;
+
+constexpr double kMargin = 1e-12;
+
+double LogAdd(double a, double b) {
+  if (a < b) std::swap(a, b);
+  return b == -kInfinity ? a : a + std::log1p(std::exp(b - a));
+}
+
+double SampledEpsilon(double epsilon, double q) {
+  if (q == 0) return 0;
+  if (epsilon > 40) return epsilon + std::log(q + (1 - q) * std::exp(-epsilon));
+  return std::log1p(q * std::expm1(epsilon)) * (1 + kMargin);
+}
+
+}  // namespace
+
+StepGuarantee ComposeBasic(std::span<const StepGuarantee> steps) {
+  StepGuarantee total;
+  for (const StepGuarantee& step : steps) {
+    if (step.count == 0) continue;
+    const double times = static_cast<double>(step.count);
+    total.epsilon += times * step.epsilon;
+    total.log_delta = LogAdd(total.log_delta, std::log(times) + step.log_delta);
+  }
+  total.epsilon *= 1 + kMargin;
+  total.log_delta = std::min(0.0, total.log_delta + kMargin);
+  return total;
+}
+
+StepGuarantee ComposeParallel(std::span<const StepGuarantee> parts) {
+  StepGuarantee worst;
+  for (const StepGuarantee& part : parts) {
+    const StepGuarantee whole = ComposeBasic(std::span(&part, 1));
+    worst.epsilon = std::max(worst.epsilon, whole.epsilon);
+    worst.log_delta = std::max(worst.log_delta, whole.log_delta);
+  }
+  return worst;
+}
+
+StepGuarantee AmplifyBySampling(StepGuarantee step, double q) {
+  CheckRange("the sampling rate", q, 0, false, 1, false);
+  step.epsilon = SampledEpsilon(step.epsilon, q);
+  step.log_delta += std::log(q);
+  return step;
+}
+
+double AdvancedEpsilonOriginal(double epsilon, std::uint64_t count, double log_slack) {
+  const double k = static_cast<double>(count);
+  return (epsilon * std::sqrt(-2 * k * log_slack) + k * epsilon * std::expm1(epsilon)) *
+         (1 + kMargin);
+}
+
+double AdvancedEpsilon(std::span<const StepGuarantee> steps, double log_slack) {
+  double mean = 0;
+  double squares = 0;
+  for (const StepGuarantee& step : steps) {
+    const double times = static_cast<double>(step.count);
+    mean += times * step.epsilon * std::tanh(0.5 * step.epsilon);
+    squares += times * step.epsilon * step.epsilon;
+  }
+  if (squares == 0) return 0;
+  return (std::sqrt(-2 * log_slack * squares) + mean) * (1 + kMargin);
+}
+
+double LeastLogDelta(const Event& event) {
+  if (event.kind() == Kind::kApproximate) return std::log(event.numbers()[1]);
+  double total = -kInfinity;
+  for (const auto& [child, count] : event.children()) {
+    const double one = LeastLogDelta(child);
+    if (one == -kInfinity) continue;
+    if (event.kind() == Kind::kParallel) {
+      total = std::max(total, one);
+    } else {
+      total = LogAdd(total, one + std::log(static_cast<double>(count)));
+    }
+  }
+  if (event.kind() == Kind::kPoisson || event.kind() == Kind::kFixed) {
+    total = event.numbers()[0] == 0 ? -kInfinity : total + std::log(event.numbers()[0]);
+  }
+  return std::min(total, 0.0);
+}
+
+double StepEpsilon(const Event& event, double log_delta) {
+  if (log_delta >= 0) return 0;
+  const std::vector<double>& n = event.numbers();
+  if (const std::optional<double> sigma = EquivalentGaussian(event)) {
+    return GaussianEpsilon(1 / *sigma, log_delta);
+  }
+  const auto sampled = [&](double q, bool doubled) {
+    if (q == 0) return 0.0;
+    const Event& child = event.children()[0].first;
+    const double inner =
+        StepEpsilon(doubled ? DoubledReach(child) : child, log_delta - std::log(q));
+    return SampledEpsilon(inner, q);
+  };
+  switch (event.kind()) {
+    case Kind::kNone:
+      return 0;
+    case Kind::kLaplace:
+      return std::max(0.0, (1 / n[0] + 2 * std::log1p(-std::exp(log_delta))) * (1 + kMargin));
+    case Kind::kDiscreteLaplace:
+      return n[1] / n[0] * (1 + kMargin);
+    case Kind::kPure:
+    case Kind::kExponential:
+      return n[0];
+    case Kind::kApproximate:
+      return log_delta >= std::log(n[1]) ? n[0] : kInfinity;
+    case Kind::kRandomizedResponse: {
+      const double p = n[0];
+      if (event.adjacency() == Adjacency::kReplaceOne) return std::log1p((1 - p) * n[1] / p);
+      return std::max(std::log1p((1 - p) * (n[1] - 1)), -std::log(p));
+    }
+    case Kind::kPoisson:
+      return sampled(n[0], event.adjacency() == Adjacency::kReplaceOne);
+    case Kind::kFixed:
+      return sampled(n[0], false);
+    case Kind::kTruncatedPoisson:
+      // Under add-remove a full batch lets a record push another one out.
+      return sampled(n[1], event.adjacency() != Adjacency::kZeroOut);
+    case Kind::kParallel: {
+      double worst = 0;
+      for (const auto& [part, count] : event.children()) {
+        worst = std::max(worst, StepEpsilon(part, log_delta));
+      }
+      return worst;
+    }
+    case Kind::kCompose: {
+      double total = 0;
+      const double share = log_delta - std::log(static_cast<double>(event.TotalCount()));
+      for (const auto& [part, count] : event.children()) {
+        total += static_cast<double>(count) * StepEpsilon(part, share);
+      }
+      return total * (1 + kMargin);
+    }
+    default:
+      break;
+  }
+  RenyiCurve curve(event);
+  if (!curve.reason().empty()) return kInfinity;
+  return curve.ToEpsilon(log_delta).epsilon;
+}
+
+namespace {
+
+// Schedules of more steps than this are rounded to a grid of noises, 1 / kCoarsePoints apart.
+constexpr std::size_t kManyDifferent = 256;
+constexpr double kCoarsePoints = 512;
+
+// The steps of an event with what each needs of delta.
+class StepPlan {
+ public:
+  StepPlan(const Event& event, double log_delta) : log_delta_(log_delta) {
+    double log_fixed = -kInfinity;
+    const bool many = event.children().size() > kManyDifferent;
+    for (const auto& [part, count] :
+         (many ? CoarsenNoise(event, kCoarsePoints) : event).Flatten()) {
+      Step step{part, count, LeastLogDelta(part), false, 0};
+      step.fixed_epsilon = StepEpsilon(part, step.log_least);
+      step.adjustable = std::isinf(step.fixed_epsilon);
+      const double times = static_cast<double>(count);
+      if (step.adjustable) adjustable_ += times;
+      log_fixed = LogAdd(log_fixed, std::log(times) + step.log_least);
+      steps_.push_back(step);
+    }
+    if (log_fixed > log_delta || (log_fixed == log_delta && adjustable_ > 0 && log_delta < 0)) {
+      reason_ = fmt::format("the steps' own deltas sum to {:.3g}, which leaves nothing of {:.3g}",
+                            std::exp(log_fixed), std::exp(log_delta));
+    } else if (log_delta == -kInfinity) {
+      log_free_ = -kInfinity;
+    } else {
+      log_free_ = log_delta + std::log1p(-std::exp(log_fixed - log_delta));
+    }
+    if (reason_.empty() && adjustable_ > 0 && log_delta == -kInfinity) {
+      reason_ = "delta is 0 and a step has no pure guarantee";
+    }
+  }
+
+  // The guarantees when the adjustable steps share exp(log_share) beyond what they need.
+  std::vector<StepGuarantee> At(double log_share) const {
+    std::vector<StepGuarantee> guarantees;
+    guarantees.reserve(steps_.size());
+    for (const Step& step : steps_) {
+      if (!step.adjustable) {
+        guarantees.push_back({step.fixed_epsilon, step.log_least, step.count});
+        continue;
+      }
+      const double log_delta =
+          std::min(0.0, LogAdd(step.log_least, log_share - std::log(adjustable_) - kMargin));
+      guarantees.push_back({StepEpsilon(step.event, log_delta), log_delta, step.count});
+    }
+    return guarantees;
+  }
+
+  bool empty() const { return steps_.empty(); }
+  std::size_t size() const { return steps_.size(); }
+  bool adjustable() const { return adjustable_ > 0; }
+  double log_free() const { return log_free_; }
+  double log_delta() const { return log_delta_; }
+  const std::string& reason() const { return reason_; }
+
+ private:
+  struct Step {
+    Event event;
+    std::uint64_t count;
+    double log_least;
+    bool adjustable;
+    double fixed_epsilon;
+  };
+  double log_delta_;
+  std::vector<Step> steps_;
+  double adjustable_ = 0;
+  double log_free_ = -kInfinity;
+  std::string reason_;
+};
+
+MethodResult Finish(double epsilon, std::string_view method) {
+  if (std::isinf(epsilon)) {
+    return {epsilon, fmt::format("{} composition gives no finite epsilon here", method)};
+  }
+  return {epsilon, ""};
+}
+
+// The fraction of the free delta that the steps get; the rest is the slack of the theorem.
+constexpr std::array<double, 12> kFractions = {1e-3, 0.01, 0.05, 0.1, 0.2,  0.35,
+                                               0.5,  0.65, 0.8,  0.9, 0.97, 0.999};
+constexpr std::array<double, 2> kFewFractions = {0.2, 0.5};
+
+std::span<const double> Fractions(const StepPlan& plan) {
+  static constexpr std::array<double, 1> kNone = {0.0};
+  if (!plan.adjustable()) return kNone;
+  if (plan.size() > kManyDifferent / 4) return kFewFractions;
+  return kFractions;
+}
+
+struct Split {
+  double epsilon = kInfinity;
+  double fraction = 0;
+};
+
+Split BestAdvanced(const StepPlan& plan) {
+  Split best;
+  for (const double fraction : Fractions(plan)) {
+    const double epsilon = AdvancedEpsilon(plan.At(plan.log_free() + std::log(fraction)),
+                                           plan.log_free() + std::log1p(-fraction));
+    if (epsilon < best.epsilon) best = {epsilon, fraction};
+  }
+  return best;
+}
+
+}  // namespace
+
+MethodResult BasicComposition(const Event& event, double log_delta) {
+  SORDINO_CHECK(log_delta <= 0, "log delta above 0");
+  if (log_delta == 0) return {0, ""};
+  const StepPlan plan(event, log_delta);
+  if (plan.empty()) return {0, ""};
+  if (!plan.reason().empty()) return {kInfinity, plan.reason()};
+  return Finish(ComposeBasic(plan.At(plan.log_free())).epsilon, "basic");
+}
+
+MethodResult AdvancedComposition(const Event& event, double log_delta) {
+  SORDINO_CHECK(log_delta <= 0, "log delta above 0");
+  if (log_delta == 0) return {0, ""};
+  const StepPlan plan(event, log_delta);
+  if (plan.empty()) return {0, ""};
+  if (!plan.reason().empty()) return {kInfinity, plan.reason()};
+  if (plan.log_free() == -kInfinity) {
+    return {kInfinity, "advanced composition needs a delta above the sum of the steps' deltas"};
+  }
+  return Finish(BestAdvanced(plan).epsilon, "advanced");
+}
+
+MethodResult OptimalComposition(const Event& event, double log_delta) {
+  SORDINO_CHECK(log_delta <= 0, "log delta above 0");
+  if (log_delta == 0) return {0, ""};
+  const StepPlan plan(event, log_delta);
+  if (plan.empty()) return {0, ""};
+  if (!plan.reason().empty()) return {kInfinity, plan.reason()};
+  // Each evaluation sums binomial tails, so the split is taken from advanced composition, whose
+  // optimum lies near, and only its neighbourhood is tried.
+  double best = kInfinity;
+  const double near = plan.log_free() == -kInfinity ? 0 : BestAdvanced(plan).fraction;
+  const std::array<double, 3> factors = {1.0, 0.5, 1.5};
+  const std::size_t tries =
+      plan.adjustable() && plan.size() <= kManyDifferent / 4 ? factors.size() : 1;
+  for (std::size_t i = 0; i < tries; ++i) {
+    const double fraction = std::min(near * factors[i], 0.5 * (1 + near));
+    const std::vector<StepGuarantee> steps = plan.At(plan.log_free() + std::log(fraction));
+    best = std::min(best, OptimalEpsilon(steps, log_delta));
+  }
+  return Finish(best, "optimal");
+}
+
+}  // namespace sordino

@@ -1,0 +1,315 @@
+#include "sordino/accounting/discretise.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "sordino/base/quantity.h"
+
+namespace sordino {
+namespace {
+
+// Gauss-Legendre with six points: exact to 1e-15 on half a Scale() of the densities here.
+constexpr std::array<double, 6> kNodes = {-0.93246951420315202781, -0.66120938646626451366,
+                                          -0.23861918608319690863, 0.23861918608319690863,
+                                          0.66120938646626451366,  0.93246951420315202781};
+constexpr std::array<double, 6> kWeights = {0.17132449237917034504, 0.36076157304813860757,
+                                            0.46791393457269104739, 0.46791393457269104739,
+                                            0.36076157304813860757, 0.17132449237917034504};
+constexpr double kPanel = 0.5;  // in units of Scale()
+// Losses within this share of a cell above a grid point are rounded down to it (kLower).
+constexpr double kSliver = 1e-3;
+
+// Calls visit(x, weight) for a composite rule on [a, b].
+template <typename Visit>
+void Integrate(double a, double b, double panel, Visit visit) {
+  if (!(b > a)) return;
+  const auto panels = static_cast<int>(std::min(1e6, std::ceil((b - a) / panel)));
+  const double width = (b - a) / panels;
+  for (int p = 0; p < panels; ++p) {
+    const double middle = a + (p + 0.5) * width;
+    for (std::size_t k = 0; k < kNodes.size(); ++k) {
+      visit(middle + 0.5 * width * kNodes[k], 0.5 * width * kWeights[k]);
+    }
+  }
+}
+
+// Accumulates tilted masses by grid index.
+class Accumulator {
+ public:
+  Accumulator(const GridSpec& spec, std::int64_t first, std::int64_t last) : spec_(spec) {
+    grid_.first = first;
+    grid_.mass.assign(static_cast<std::size_t>(last - first + 1), 0.0);
+  }
+  double LossAt(std::int64_t i) const {
+    return spec_.offset + static_cast<double>(i) * spec_.spacing;
+  }
+  // Adds P-mass e^log_mass at grid point i.
+  void Add(std::int64_t i, double log_mass) {
+    grid_.mass[static_cast<std::size_t>(i - grid_.first)] +=
+        std::exp(log_mass + spec_.tilt * LossAt(i) - spec_.log_scale);
+  }
+  void AddTilted(std::int64_t i, double tilted_mass) {
+    grid_.mass[static_cast<std::size_t>(i - grid_.first)] += tilted_mass;
+  }
+  GridMass Take() { return std::move(grid_); }
+
+ private:
+  const GridSpec& spec_;
+  GridMass grid_;
+};
+
+std::int64_t FloorIndex(double loss, const GridSpec& spec) {
+  const double t = (loss - spec.offset) / spec.spacing;
+  // A loss that is a grid point up to rounding counts as one.
+  const double nearest = std::round(t);
+  if (std::abs(t - nearest) < 1e-12 * std::max(1.0, std::abs(nearest))) {
+    return static_cast<std::int64_t>(nearest);
+  }
+  return static_cast<std::int64_t>(std::floor(t));
+}
+
+// Connect the dots for one loss: P-mass e^log_mass at `loss` inside [l_i, l_{i+1}].
+void Split(Accumulator& out, const GridSpec& spec, std::int64_t i, double loss, double log_mass) {
+  const double low = out.LossAt(i);
+  const double up = std::clamp(std::expm1(-(loss - low)) / std::expm1(-spec.spacing), 0.0, 1.0);
+  if (up > 0) out.Add(i + 1, log_mass + std::log(up));
+  if (up < 1) out.Add(i, log_mass + std::log1p(-up));
+}
+
+void ConnectTheDots(const DensityPiece& piece, const GridSpec& spec, Accumulator& out) {
+  const LossDensity& d = *piece.density;
+  const double log_weight = std::log(piece.weight);
+  std::int64_t i = FloorIndex(d.Loss(piece.low_x), spec);
+  const std::int64_t last = FloorIndex(d.Loss(piece.high_x), spec);
+  double a = piece.low_x;
+  for (; i <= last; ++i) {
+    const double b =
+        i == last ? piece.high_x : std::clamp(d.CoordinateOf(out.LossAt(i + 1)), a, piece.high_x);
+    Integrate(a, b, kPanel * d.Scale(), [&](double x, double weight) {
+      Split(out, spec, i, d.Loss(x), d.LogDensity(x) + std::log(weight) + log_weight);
+    });
+    a = b;
+  }
+}
+
+void DiscretiseUpper(const LossPair& pair, const GridSpec& spec, Accumulator& out) {
+  for (const LossAtom& atom : pair.atoms) {
+    if (!(atom.mass > 0)) continue;
+    const std::int64_t i = FloorIndex(atom.loss, spec);
+    if (std::abs(out.LossAt(i) - atom.loss) <= 1e-12 * spec.spacing) {
+      out.Add(i, std::log(atom.mass));
+    } else {
+      Split(out, spec, i, atom.loss, std::log(atom.mass));
+    }
+  }
+  for (const DensityPiece& piece : pair.pieces) {
+    if (piece.high_x > piece.low_x) ConnectTheDots(piece, spec, out);
+  }
+}
+
+// Lower bounds by merging along a list of atoms, sorted by loss.
+void MergeAtoms(std::vector<LossAtom> atoms, const GridSpec& spec, Accumulator& out) {
+  std::sort(atoms.begin(), atoms.end(),
+            [](const LossAtom& a, const LossAtom& b) { return a.loss < b.loss; });
+  std::size_t j = 0;
+  double left = atoms.empty() ? 0 : atoms[0].mass;  // of atom j
+  while (j < atoms.size()) {
+    const std::int64_t floor_index = FloorIndex(atoms[j].loss, spec);
+    if (atoms[j].loss - out.LossAt(floor_index) <= kSliver * spec.spacing) {
+      if (left > 0) out.Add(floor_index, std::log(left));
+      if (++j < atoms.size()) left = atoms[j].mass;
+      continue;
+    }
+    // Merge towards the next grid point: the deficit of what lies below it is balanced by what
+    // lies above, at most two cells further.
+    const std::int64_t target = floor_index + 1;
+    const double goal = out.LossAt(target);
+    double deficit = 0;
+    double mass = 0;
+    std::size_t k = j;
+    double rest = left;
+    while (k < atoms.size() && atoms[k].loss <= goal) {
+      deficit += rest * std::expm1(goal - atoms[k].loss);
+      mass += rest;
+      if (++k < atoms.size()) rest = atoms[k].mass;
+    }
+    const std::size_t first_above = k;
+    const double rest_above = rest;
+    const double mass_below = mass;
+    while (k < atoms.size() && deficit > 0 && atoms[k].loss < goal + 2 * spec.spacing) {
+      const double gain = -std::expm1(goal - atoms[k].loss);
+      const double take = std::min(rest, deficit / gain);
+      deficit -= take * gain;
+      mass += take;
+      rest -= take;
+      if (rest > 0) break;
+      if (++k < atoms.size()) rest = atoms[k].mass;
+    }
+    if (deficit > 1e-16 * mass) {  // not balanced: round the lower part down
+      if (mass_below > 0) out.Add(floor_index, std::log(mass_below));
+      j = first_above;
+      left = rest_above;
+    } else {
+      if (mass > 0) out.Add(target, std::log(mass));
+      j = k;
+      left = rest;
+    }
+  }
+}
+
+// The run that starts at x = a and is merged to grid point `target`; returns its end, or a itself
+// when it cannot be balanced within two cells.
+double MergeRun(const DensityPiece& piece, const GridSpec& spec, double a, double goal,
+                double& tilted) {
+  const LossDensity& d = *piece.density;
+  const double panel = kPanel * d.Scale();
+  const double reach = std::min(piece.high_x, d.CoordinateOf(goal + 2 * spec.spacing));
+  const double exponent = spec.tilt * goal - spec.log_scale + std::log(piece.weight);
+  double excess = 0;
+  double mass = 0;
+  const auto integrate = [&](double from, double to) {
+    const double sign = to >= from ? 1 : -1;
+    Integrate(std::min(from, to), std::max(from, to), panel, [&](double x, double weight) {
+      const double p = sign * weight * std::exp(d.LogDensity(x) + exponent);
+      mass += p;
+      excess -= p * std::expm1(goal - d.Loss(x));
+    });
+  };
+  double end = std::clamp(d.CoordinateOf(2 * goal - d.Loss(a)), a, reach);
+  integrate(a, end);
+  // Newton, then a last nudge so that the merged loss is not below the grid point.
+  for (int i = 0; i < 20 && std::abs(excess) > 1e-14 * mass * spec.spacing; ++i) {
+    const double slope = -std::exp(d.LogDensity(end) + exponent) * std::expm1(goal - d.Loss(end));
+    if (!(slope > 0)) return a;
+    const double next = std::clamp(end - excess / slope, 0.5 * (a + end), reach);
+    if (next == end) break;
+    integrate(end, next);
+    end = next;
+  }
+  if (excess < -1e-13 * mass * spec.spacing || !(end > a)) return a;
+  tilted = mass;
+  return end;
+}
+
+void MergeDensity(const DensityPiece& piece, const GridSpec& spec, Accumulator& out) {
+  const LossDensity& d = *piece.density;
+  const double log_weight = std::log(piece.weight);
+  double a = piece.low_x;
+  while (a < piece.high_x) {
+    const double loss = d.Loss(a);
+    const std::int64_t floor_index = FloorIndex(loss, spec);
+    const double low = out.LossAt(floor_index);
+    double end = a;
+    if (loss - low <= kSliver * spec.spacing) {
+      end = std::min(piece.high_x, d.CoordinateOf(low + 1.01 * kSliver * spec.spacing));
+    } else {
+      double tilted = 0;
+      end = MergeRun(piece, spec, a, out.LossAt(floor_index + 1), tilted);
+      if (end > a) {
+        out.AddTilted(floor_index + 1, tilted);
+        a = end;
+        continue;
+      }
+      end = std::min(piece.high_x, d.CoordinateOf(out.LossAt(floor_index + 1)));
+    }
+    if (!(end > a)) end = std::nextafter(a, kInfinity);
+    Integrate(a, end, kPanel * d.Scale(), [&](double x, double weight) {
+      out.Add(floor_index, d.LogDensity(x) + std::log(weight) + log_weight);
+    });
+    a = end;
+  }
+}
+
+}  // namespace
+
+void ChooseRange(LossPair& pair, double log_lost) {
+  for (DensityPiece& piece : pair.pieces) {
+    const LossDensity& d = *piece.density;
+    const double log_weight = std::log(piece.weight);
+    piece.low_x = std::isfinite(d.low()) ? d.low() : -d.Scale();
+    piece.high_x = std::isfinite(d.high()) ? d.high() : d.Scale();
+    if (!std::isfinite(d.high())) {
+      while (std::log(d.MassAbove(piece.high_x)) + log_weight > log_lost) piece.high_x *= 1.05;
+    }
+    if (!std::isfinite(d.low())) {
+      while (std::log(d.MassBelow(piece.low_x)) + log_weight > log_lost) piece.low_x *= 1.05;
+    }
+    if (piece.clip_low > -1e300) {
+      piece.low_x = std::max(piece.low_x, d.CoordinateOf(piece.clip_low));
+    }
+    if (piece.clip_high < 1e300) {
+      piece.high_x = std::min(piece.high_x, d.CoordinateOf(piece.clip_high));
+    }
+  }
+}
+
+GridMass Discretise(const LossPair& pair, const GridSpec& spec, Bound bound) {
+  double lowest = kInfinity;
+  double highest = -kInfinity;
+  for (const LossAtom& atom : pair.atoms) {
+    lowest = std::min(lowest, atom.loss);
+    highest = std::max(highest, atom.loss);
+  }
+  for (const DensityPiece& piece : pair.pieces) {
+    if (!(piece.high_x > piece.low_x)) continue;
+    lowest = std::min(lowest, piece.density->Loss(piece.low_x));
+    highest = std::max(highest, piece.density->Loss(piece.high_x));
+  }
+  Accumulator out(spec, FloorIndex(lowest, spec) - 1, FloorIndex(highest, spec) + 4);
+  double beyond = 0;
+  if (bound == Bound::kUpper) {
+    // What lies left of a range keeps its mass at the range's lowest loss (rounded up); what lies
+    // right of it counts as an infinite loss.
+    for (const DensityPiece& piece : pair.pieces) {
+      if (!(piece.high_x > piece.low_x)) {
+        // Clipped down to a part of its own tail.
+        const LossDensity& d = *piece.density;
+        beyond += piece.weight *
+                  (piece.clip_low > -1e300 ? d.MassAbove(piece.high_x) : d.MassBelow(piece.low_x));
+        continue;
+      }
+      const double below = piece.weight * piece.density->MassBelow(piece.low_x);
+      if (piece.clip_low < -1e300 && below > 0) {
+        out.Add(FloorIndex(piece.density->Loss(piece.low_x), spec) + 1, std::log(below));
+      }
+      if (piece.clip_high > 1e300) beyond += piece.weight * piece.density->MassAbove(piece.high_x);
+    }
+    DiscretiseUpper(pair, spec, out);
+  } else {
+    MergeAtoms(pair.atoms, spec, out);
+    for (const DensityPiece& piece : pair.pieces) MergeDensity(piece, spec, out);
+  }
+  GridMass result = out.Take();
+  result.infinite_mass = pair.infinite_mass + beyond;
+  return result;
+}
+
+double LossNodes::LogMoment(double c) const {
+  double top = -kInfinity;
+  for (std::size_t i = 0; i < loss.size(); ++i) top = std::max(top, log_mass[i] + c * loss[i]);
+  double sum = 0;
+  for (std::size_t i = 0; i < loss.size(); ++i) {
+    sum += std::exp(log_mass[i] + c * loss[i] - top);
+  }
+  return top + std::log(sum);
+}
+
+LossNodes SampleNodes(const LossPair& pair) {
+  LossNodes nodes;
+  for (const LossAtom& atom : pair.atoms) {
+    if (!(atom.mass > 0)) continue;
+    nodes.log_mass.push_back(std::log(atom.mass));
+    nodes.loss.push_back(atom.loss);
+  }
+  for (const DensityPiece& piece : pair.pieces) {
+    const LossDensity& d = *piece.density;
+    Integrate(piece.low_x, piece.high_x, d.Scale(), [&](double x, double weight) {
+      nodes.log_mass.push_back(d.LogDensity(x) + std::log(weight * piece.weight));
+      nodes.loss.push_back(d.Loss(x));
+    });
+  }
+  return nodes;
+}
+
+}  // namespace sordino

@@ -1,0 +1,426 @@
+#include "sordino/accounting/dominating_pair.h"
+
+#include <algorithm>
+#include <boost/math/distributions/binomial.hpp>
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "sordino/accounting/renyi.h"
+#include "sordino/accounting/tree.h"
+
+namespace sordino {
+namespace {
+
+using Mixture = GaussianMixtureDensity;
+
+// Beyond this the atoms of a discrete Gaussian are too many; Renyi accounting serves there.
+constexpr double kLargestDiscreteSigma = 4000;
+constexpr double kLargestShift = 100000;
+// Below these the loss is so large that resolving it makes no sense; Renyi and basic composition
+// serve there.
+constexpr double kLeastSigma = 0.01;
+constexpr double kLeastScale = 1e-3;
+
+LossPair FromDensity(std::shared_ptr<const LossDensity> density) {
+  LossPair pair;
+  pair.pieces.push_back({std::move(density)});
+  return pair;
+}
+
+LossPair FromGaussian(double mu) {
+  LossPair pair;
+  pair.gaussian_mu = mu;
+  return pair;
+}
+
+DominatingPairs Same(std::vector<LossPair> pairs) { return {pairs, pairs, "", true}; }
+DominatingPairs Missing(std::string reason) { return {{}, {}, std::move(reason), false}; }
+
+// The mixture {(0, 1-q), (shift, q)}, or (shift, 1) alone when q is 1.
+Mixture::Parts SampledParts(double q, double shift) {
+  if (q == 1) return {{shift, 1.0}};
+  return {{0.0, 1 - q}, {shift, q}};
+}
+
+std::shared_ptr<const LossDensity> RemoveDensity(double sigma, double q, double shift) {
+  return std::make_shared<Mixture>(sigma, SampledParts(q, shift), Mixture::Parts{{0.0, 1.0}});
+}
+std::shared_ptr<const LossDensity> AddDensity(double sigma, double q, double shift) {
+  return std::make_shared<Mixture>(sigma, Mixture::Parts{{0.0, 1.0}}, SampledParts(q, -shift));
+}
+
+// ---- Finite lists of outcomes ------------------------------------------------------------------
+
+// An outcome with the logarithms of its probability with the record (p) and without it (q).
+struct Outcome {
+  double log_p;
+  double log_q;
+};
+using Outcomes = std::vector<Outcome>;
+
+double LogAdd(double a, double b) {
+  const double top = std::max(a, b);
+  return top == -kInfinity ? top : top + std::log1p(std::exp(std::min(a, b) - top));
+}
+
+// log((1-rate) e^a + rate e^b).
+double LogMix(double rate, double a, double b) {
+  return LogAdd(std::log1p(-rate) + a, std::log(rate) + b);
+}
+
+LossPair FromOutcomes(const Outcomes& outcomes) {
+  LossPair pair;
+  for (const Outcome& o : outcomes) {
+    const double mass = std::exp(o.log_p);
+    if (!(mass > 0)) continue;
+    if (o.log_q > -kInfinity) {
+      pair.atoms.push_back({o.log_p - o.log_q, mass});
+    } else {
+      pair.infinite_mass += mass;
+    }
+  }
+  return pair;
+}
+
+Outcomes Swapped(Outcomes outcomes) {
+  for (Outcome& o : outcomes) std::swap(o.log_p, o.log_q);
+  return outcomes;
+}
+
+// The worst pair of any (epsilon, delta)-DP mechanism: randomised response with a chance delta of
+// telling the truth (Kairouz, Oh, Viswanath 2015).
+Outcomes ApproximateOutcomes(double epsilon, double delta) {
+  const double log_high = std::log1p(-delta) - std::log1p(std::exp(-epsilon));
+  const double log_low = log_high - epsilon;
+  return {{std::log(delta), -kInfinity},
+          {log_high, log_low},
+          {log_low, log_high},
+          {-kInfinity, std::log(delta)}};
+}
+
+Outcomes RandomizedResponseOutcomes(double p, double buckets, bool replace) {
+  const double other = std::log(p / buckets);
+  const double truth = std::log(1 - p + p / buckets);
+  if (replace) {
+    const double rest = other + std::log(buckets - 2);
+    return {{truth, other}, {other, truth}, {rest, rest}};
+  }
+  // Against a report that is uniform.
+  return {{truth, -std::log(buckets)},
+          {other + std::log(buckets - 1), std::log((buckets - 1) / buckets)}};
+}
+
+// Integer-valued noise; the record moves the answer by `shift`. The lists run over -reach..reach
+// with the tails as one outcome each where `tail` says that every ratio is constant there.
+// P = (1-q) f(x) + q f(x - shift) against Q = (1-r) f(x) + r f(x + shift).
+template <typename LogMass>
+Outcomes ShiftedOutcomes(LogMass log_mass, std::int64_t reach, std::int64_t shift, double q,
+                         double r) {
+  Outcomes outcomes;
+  for (std::int64_t x = -reach; x <= reach; ++x) {
+    outcomes.push_back(
+        {LogMix(q, log_mass(x), log_mass(x - shift)), LogMix(r, log_mass(x), log_mass(x + shift))});
+  }
+  return outcomes;
+}
+
+std::optional<Outcomes> DiscreteGaussianOutcomes(double sigma, double sensitivity, double q,
+                                                 double r) {
+  if (sigma > kLargestDiscreteSigma || sensitivity > kLargestShift) return std::nullopt;
+  const auto shift = static_cast<std::int64_t>(sensitivity);
+  // Beyond 38.5 sigma of both centres the probabilities are below 1e-300.
+  const auto reach = static_cast<std::int64_t>(std::ceil(38.5 * sigma)) + 2 + shift;
+  double total = 0;
+  const auto exponent = [&](std::int64_t x) {
+    const double z = static_cast<double>(x) / sigma;
+    return -0.5 * z * z;
+  };
+  for (std::int64_t x = reach; x >= 1; --x) total += 2 * std::exp(exponent(x));
+  const double log_total = std::log1p(total);
+  return ShiftedOutcomes([&](std::int64_t x) { return exponent(x) - log_total; }, reach, shift, q,
+                         r);
+}
+
+// f(x) ~ a^|x|: beyond the shifts every ratio is constant, so that the two tails are one outcome
+// each.
+std::optional<Outcomes> DiscreteLaplaceOutcomes(double scale, double sensitivity, double q,
+                                                double r) {
+  if (sensitivity > kLargestShift) return std::nullopt;
+  const auto shift = static_cast<std::int64_t>(sensitivity);
+  const double log_one_plus = std::log1p(std::exp(-1 / scale));
+  const double log_norm = std::log(-std::expm1(-1 / scale)) - log_one_plus;
+  const auto log_mass = [&](std::int64_t x) {
+    return log_norm - static_cast<double>(std::abs(x)) / scale;
+  };
+  // log of the sum of f over x >= from, for from >= 0.
+  const auto tail = [&](std::int64_t from) {
+    return -static_cast<double>(from) / scale - log_one_plus;
+  };
+  Outcomes outcomes = ShiftedOutcomes(log_mass, shift - 1, shift, q, r);
+  outcomes.push_back({LogMix(q, tail(shift), tail(2 * shift)), LogMix(r, tail(shift), tail(0))});
+  outcomes.push_back({LogMix(q, tail(shift), tail(0)), LogMix(r, tail(shift), tail(2 * shift))});
+  return outcomes;
+}
+
+// Poisson sampling of a pair of outcomes: ((1-q)B + qA, B).
+Outcomes SampleOutcomes(Outcomes outcomes, double q) {
+  for (Outcome& o : outcomes) o.log_p = LogMix(q, o.log_q, o.log_p);
+  return outcomes;
+}
+
+// The outcomes of an unsampled discrete mechanism, if it is one.
+std::optional<Outcomes> OutcomesOf(const Event& event) {
+  const std::vector<double>& n = event.numbers();
+  switch (event.kind()) {
+    case Event::Kind::kPure:
+      return ApproximateOutcomes(n[0], 0);
+    case Event::Kind::kApproximate:
+      return ApproximateOutcomes(n[0], n[1]);
+    case Event::Kind::kRandomizedResponse:
+      return RandomizedResponseOutcomes(n[0], n[1], event.adjacency() == Adjacency::kReplaceOne);
+    case Event::Kind::kDiscreteGaussian:
+      return DiscreteGaussianOutcomes(n[0], n[1], 1, 0);
+    case Event::Kind::kDiscreteLaplace:
+      return DiscreteLaplaceOutcomes(n[0], n[1], 1, 0);
+    default:
+      return std::nullopt;
+  }
+}
+
+bool IsSymmetric(Event::Kind kind) { return kind != Event::Kind::kRandomizedResponse; }
+
+DominatingPairs DiscretePairs(const Event& event) {
+  const std::optional<Outcomes> outcomes = OutcomesOf(event);
+  if (!outcomes) return Missing("the noise has too many values for a table of them");
+  std::vector<LossPair> pairs = {FromOutcomes(*outcomes)};
+  if (!IsSymmetric(event.kind()) && event.adjacency() != Adjacency::kReplaceOne) {
+    pairs.push_back(FromOutcomes(Swapped(*outcomes)));
+  }
+  return Same(std::move(pairs));
+}
+
+// ---- Sampling ----------------------------------------------------------------------------------
+
+// Positive losses of `remove` and negative losses of `add`, the rest of the mass at zero.
+LossPair Glue(const LossPair& remove, const LossPair& add) {
+  LossPair glued;
+  glued.infinite_mass = remove.infinite_mass;
+  double rest = 1 - remove.infinite_mass;
+  for (const LossAtom& atom : remove.atoms) {
+    if (atom.loss > 0) glued.atoms.push_back(atom), rest -= atom.mass;
+  }
+  for (const LossAtom& atom : add.atoms) {
+    if (atom.loss < 0) glued.atoms.push_back(atom), rest -= atom.mass;
+  }
+  for (DensityPiece piece : remove.pieces) {
+    piece.clip_low = 0;
+    const double x = piece.density->CoordinateOf(0);
+    rest -= piece.weight * piece.density->MassAbove(x);
+    glued.pieces.push_back(std::move(piece));
+  }
+  for (DensityPiece piece : add.pieces) {
+    piece.clip_high = 0;
+    const double x = piece.density->CoordinateOf(0);
+    rest -= piece.weight * piece.density->MassBelow(x);
+    glued.pieces.push_back(std::move(piece));
+  }
+  glued.atoms.push_back({0.0, std::max(0.0, rest)});
+  return glued;
+}
+
+// The two directions of sampling `child` with rate q, in units of the child's own sensitivity.
+std::optional<std::pair<LossPair, LossPair>> SampledDirections(const Event& child, double q) {
+  if (const std::optional<double> sigma = EquivalentGaussian(child)) {
+    return std::pair(FromDensity(RemoveDensity(*sigma, q, 1)),
+                     FromDensity(AddDensity(*sigma, q, 1)));
+  }
+  if (child.kind() == Event::Kind::kLaplace) {
+    const double scale = child.numbers()[0];
+    std::pair<LossPair, LossPair> directions;
+    for (const auto direction :
+         {LaplaceDensity::Direction::kRemove, LaplaceDensity::Direction::kAdd}) {
+      auto density = std::make_shared<LaplaceDensity>(scale, q, direction);
+      LossPair& pair =
+          direction == LaplaceDensity::Direction::kRemove ? directions.first : directions.second;
+      pair.atoms = density->Ends();
+      pair.pieces.push_back({std::move(density)});
+    }
+    return directions;
+  }
+  if (const std::optional<Outcomes> outcomes = OutcomesOf(child)) {
+    const Outcomes sampled = SampleOutcomes(*outcomes, q);
+    return std::pair(FromOutcomes(sampled), FromOutcomes(Swapped(sampled)));
+  }
+  return std::nullopt;
+}
+
+DominatingPairs PoissonReplaceOne(const Event& child, double q) {
+  if (const std::optional<double> sigma = EquivalentGaussian(child)) {
+    if (q == 1) return Same({FromGaussian(2 / *sigma)});
+    return Same(
+        {FromDensity(std::make_shared<Mixture>(*sigma, SampledParts(q, 1), SampledParts(q, -1)))});
+  }
+  std::optional<Outcomes> outcomes;
+  if (child.kind() == Event::Kind::kDiscreteGaussian) {
+    outcomes = DiscreteGaussianOutcomes(child.numbers()[0], child.numbers()[1], q, q);
+  } else if (child.kind() == Event::Kind::kDiscreteLaplace) {
+    outcomes = DiscreteLaplaceOutcomes(child.numbers()[0], child.numbers()[1], q, q);
+  }
+  if (outcomes) return Same({FromOutcomes(*outcomes)});
+  DominatingPairs pairs;
+  if (child.kind() == Event::Kind::kLaplace) {
+    // The loss is at most that of the ends; a record that contributes nothing is one replacement.
+    const double a = 1 / child.numbers()[0];
+    const double largest = std::log1p(q * std::expm1(a)) - std::log1p(q * std::expm1(-a));
+    pairs.upper = {FromOutcomes(ApproximateOutcomes(largest, 0))};
+    const auto directions = SampledDirections(child, q);
+    pairs.lower = {directions->first, directions->second};
+    return pairs;
+  }
+  return Missing(
+      "no dominating pair is known for this mechanism under Poisson sampling and "
+      "replace-one");
+}
+
+bool TooLittleNoise(const Event& child) {
+  if (child.kind() == Event::Kind::kLaplace) return child.numbers()[0] < kLeastScale;
+  const std::optional<double> sigma = EquivalentGaussian(child);
+  return sigma && *sigma < kLeastSigma;
+}
+
+DominatingPairs SampledPairs(const Event& event) {
+  const double q = event.numbers()[0];
+  const Event& child = event.children()[0].first;
+  if (q == 0) return Same({LossPair{}});
+  if (TooLittleNoise(child)) return Missing("the noise is too small to resolve the loss");
+  const bool fixed = event.kind() == Event::Kind::kFixed;
+  const bool replace = event.adjacency() == Adjacency::kReplaceOne;
+  if (!fixed && replace) return PoissonReplaceOne(child, q);
+  if (q == 1 && !replace) {
+    if (const std::optional<double> sigma = EquivalentGaussian(child)) {
+      return Same({FromGaussian(1 / *sigma)});
+    }
+  }
+  const auto directions = SampledDirections(child, q);
+  if (!directions) return Missing("no dominating pair is known for sampling this mechanism");
+  if (!fixed || !replace) return Same({directions->first, directions->second});
+  DominatingPairs pairs;
+  pairs.lower = {directions->first, directions->second};
+  pairs.upper = {Glue(directions->first, directions->second)};
+  if (const std::optional<double> sigma = EquivalentGaussian(child); sigma && q < 1) {
+    // All other records contribute nothing, and the one moves from -1/2 to 1/2.
+    pairs.lower.push_back(FromDensity(
+        std::make_shared<Mixture>(*sigma, SampledParts(q, 0.5), SampledParts(q, -0.5))));
+  }
+  return pairs;
+}
+
+DominatingPairs TruncatedPairs(const Event& event) {
+  const double n = event.numbers()[0];
+  const double q = event.numbers()[1];
+  const double cap = event.numbers()[2];
+  const std::optional<double> sigma = EquivalentGaussian(event.children()[0].first);
+  if (!sigma) return Missing("truncated Poisson batches are known for Gaussian noise only");
+  if (q == 0 || cap == 0) return Same({LossPair{}});
+  if (*sigma < kLeastSigma) return Missing("the noise is too small to resolve the loss");
+  if (event.adjacency() == Adjacency::kReplaceOne) {
+    return Missing("truncated Poisson batches are accounted under add-remove and zero-out only");
+  }
+  using boost::math::binomial_distribution;
+  using boost::math::cdf;
+  using boost::math::complement;
+  const double full =
+      n - 1 < cap ? 0.0 : cdf(complement(binomial_distribution<>(n - 1, q), cap - 1));
+  double enter = 0;
+  if (full > 0) {
+    const double over = n <= cap ? 0.0 : cdf(complement(binomial_distribution<>(n, q), cap));
+    enter = std::min(1.0, over * cap / (n * full));
+  }
+  // Nobody tells whether the batch was full, so the upper pairs need not be attained; all other
+  // records contributing nothing is a case with a shift of one.
+  const double entered = (1 - full) * q + full * enter;
+  DominatingPairs pairs;
+  for (const bool remove : {true, false}) {
+    const auto density = [&](double rate, double shift) {
+      return remove ? RemoveDensity(*sigma, rate, shift) : AddDensity(*sigma, rate, shift);
+    };
+    LossPair pair;
+    pair.pieces.push_back({density(q, 1), 1 - full});
+    if (full > 0 && enter > 0) pair.pieces.push_back({density(enter, 2), full});
+    if (full > 0 && enter == 0) pair.atoms.push_back({0.0, full});
+    pairs.upper.push_back(std::move(pair));
+    pairs.lower.push_back(FromDensity(density(entered, 1)));
+  }
+  return pairs;
+}
+
+}  // namespace
+
+DominatingPairs DominatingPairsOf(const Event& event) {
+  const std::vector<double>& n = event.numbers();
+  switch (event.kind()) {
+    case Event::Kind::kNone:
+      return Same({LossPair{}});
+    case Event::Kind::kGaussian:
+      return Same({FromGaussian(1 / n[0])});
+    case Event::Kind::kTree:
+      return Same({FromGaussian(
+          std::sqrt(static_cast<double>(TreeHeight(static_cast<std::uint64_t>(n[1])))) / n[0])});
+    case Event::Kind::kLaplace: {
+      if (n[0] < kLeastScale) {
+        DominatingPairs pairs;
+        pairs.upper = {FromOutcomes(ApproximateOutcomes(1 / n[0], 0))};
+        return pairs;
+      }
+      auto density = std::make_shared<LaplaceDensity>(n[0], 1, LaplaceDensity::Direction::kRemove);
+      LossPair pair;
+      pair.atoms = density->Ends();
+      pair.pieces.push_back({std::move(density)});
+      return Same({std::move(pair)});
+    }
+    case Event::Kind::kPure:
+    case Event::Kind::kApproximate:
+    case Event::Kind::kRandomizedResponse:
+    case Event::Kind::kDiscreteGaussian:
+    case Event::Kind::kDiscreteLaplace:
+      return DiscretePairs(event);
+    case Event::Kind::kExponential: {
+      // Losses span a range of epsilon, so epsilon-DP dominates it; a loss of plus or minus half of
+      // epsilon is attained.
+      DominatingPairs pairs;
+      pairs.upper = {FromOutcomes(ApproximateOutcomes(n[0], 0))};
+      pairs.lower = {FromOutcomes(ApproximateOutcomes(n[0] / 2, 0))};
+      return pairs;
+    }
+    case Event::Kind::kZcdp: {
+      DominatingPairs pairs = Missing("a zCDP mechanism has no single dominating pair");
+      pairs.lower = {FromGaussian(std::sqrt(2 * n[0]))};  // the Gaussian is one
+      return pairs;
+    }
+    case Event::Kind::kMixtureGaussian: {
+      if (n[0] < kLeastSigma) return Missing("the noise is too small to resolve the loss");
+      Mixture::Parts parts;
+      Mixture::Parts mirrored;
+      for (std::size_t i = 1; i + 1 < n.size(); i += 2) {
+        parts.emplace_back(n[i], n[i + 1]);
+        mirrored.emplace_back(-n[i], n[i + 1]);
+      }
+      return Same(
+          {FromDensity(std::make_shared<Mixture>(n[0], parts, Mixture::Parts{{0.0, 1.0}})),
+           FromDensity(std::make_shared<Mixture>(n[0], Mixture::Parts{{0.0, 1.0}}, mirrored))});
+    }
+    case Event::Kind::kPoisson:
+    case Event::Kind::kFixed:
+      return SampledPairs(event);
+    case Event::Kind::kTruncatedPoisson:
+      return TruncatedPairs(event);
+    case Event::Kind::kCompose:
+    case Event::Kind::kParallel:
+      break;
+  }
+  return Missing("a composition has no pair of its own");
+}
+
+}  // namespace sordino

@@ -1,0 +1,399 @@
+#include "sordino/accounting/renyi.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/math/special_functions/beta.hpp>
+#include <cmath>
+#include <memory>
+#include <utility>
+
+#include "sordino/accounting/renyi_bounds.h"
+#include "sordino/accounting/renyi_gaussian.h"
+#include "sordino/accounting/renyi_moments.h"
+#include "sordino/accounting/tree.h"
+#include "sordino/base/check.h"
+#include "sordino/base/error.h"
+
+namespace sordino {
+namespace {
+
+using Kind = Event::Kind;
+
+// Below this noise the quadrature's steps are too many, and the unsampled bound, which then differs
+// by little, takes over.
+constexpr double kLeastSampledNoise = 0.01;
+constexpr double kLeastNoise = 1e-100;
+// Beyond these the atoms of a loss would fill memory; the pure bound takes over.
+constexpr double kMostLaplaceLambda = 2000;
+constexpr double kMostDiscreteAtoms = 100000;
+
+RenyiFunction Linear(double slope) {
+  return [slope](double order) { return slope * order; };
+}
+
+RenyiFunction Infinite() {
+  return [](double) { return kInfinity; };
+}
+
+RenyiFunction FromNodes(std::vector<LossNode> nodes) {
+  auto shared = std::make_shared<const std::vector<LossNode>>(std::move(nodes));
+  return [shared](double order) { return RenyiFromNodes(*shared, order); };
+}
+
+RenyiFunction Larger(RenyiFunction a, RenyiFunction b) {
+  return
+      [a = std::move(a), b = std::move(b)](double order) { return std::max(a(order), b(order)); };
+}
+
+RenyiFunction Smaller(RenyiFunction a, RenyiFunction b) {
+  return
+      [a = std::move(a), b = std::move(b)](double order) { return std::min(a(order), b(order)); };
+}
+
+template <typename Moments, typename... Args>
+RenyiFunction FromMoments(Args&&... args) {
+  auto shared = std::make_shared<Moments>(std::forward<Args>(args)...);
+  return [shared](double order) { return shared->Renyi(order); };
+}
+
+// The atoms of a mechanism whose loss has a symmetric dominating pair; empty where there is none.
+std::optional<LossAtoms> SymmetricAtoms(const Event& event) {
+  const std::vector<double>& n = event.numbers();
+  switch (event.kind()) {
+    case Kind::kLaplace: {
+      const double lambda = 1 / n[0];
+      return lambda <= kMostLaplaceLambda ? LaplaceAtoms(lambda) : PureAtoms(lambda);
+    }
+    case Kind::kDiscreteLaplace: {
+      if (n[1] > kMostDiscreteAtoms) return PureAtoms(n[1] / n[0]);
+      return DiscreteLaplaceAtoms(n[0], static_cast<std::uint64_t>(n[1]));
+    }
+    case Kind::kPure:
+      if (std::isinf(n[0])) return std::nullopt;
+      return PureAtoms(n[0]);
+    case Kind::kApproximate:
+      if (std::isinf(n[0]) || n[1] > 0) return std::nullopt;
+      return PureAtoms(n[0]);
+    case Kind::kRandomizedResponse: {
+      const double p = n[0];
+      const double k = n[1];
+      // Own bucket 1 - p + p/k, any other p/k.
+      if (event.adjacency() == Adjacency::kReplaceOne) {
+        const double log_other = std::log(p) - std::log(k);
+        const double loss = std::log1p((1 - p) * k / p);
+        return LossAtoms{{log_other, loss}, {log_other + loss, -loss}};
+      }
+      // Against a uniform report the pair is not symmetric; its larger loss bounds both.
+      return PureAtoms(std::max(std::log1p((1 - p) * (k - 1)), -std::log(p)));
+    }
+    default:
+      return std::nullopt;
+  }
+}
+
+RenyiFunction MakeRenyi(const Event& event);
+
+RenyiFunction MakeZeroOutResponse(double p, double k) {
+  // Own report against a uniform one: losses log(k (1-p) + p) and log p.
+  const double high = std::log1p((1 - p) * (k - 1));
+  const double low = std::log(p);
+  const double log_one = -std::log(k);
+  const double log_rest = std::log1p(-1 / k);
+  return Larger(
+      FromNodes({MakeLossNode(log_one, high), MakeLossNode(log_rest, low)}),
+      FromNodes({MakeLossNode(log_one + high, -high), MakeLossNode(log_rest + low, -low)}));
+}
+
+std::vector<std::pair<double, double>> MixtureParts(const Event& event) {
+  std::vector<std::pair<double, double>> parts;
+  for (std::size_t i = 1; i + 1 < event.numbers().size(); i += 2) {
+    parts.emplace_back(event.numbers()[i], event.numbers()[i + 1]);
+  }
+  return parts;
+}
+
+RenyiFunction MakePoissonReplaced(double q, const Event& child) {
+  if (const std::optional<double> sigma = EquivalentGaussian(child)) {
+    if (q == 1) return Linear(4 / (2 * *sigma * *sigma));
+    return FromMoments<ReplacedGaussian>(q, *sigma);
+  }
+  const Event doubled = DoubledReach(child);
+  if (const std::optional<LossAtoms> atoms = SymmetricAtoms(doubled)) {
+    return FromNodes(HalfProfileNodes(*atoms, q));
+  }
+  return FixedRenyiBound(q, MakeRenyi(doubled));
+}
+
+RenyiFunction MakePoisson(double q, const Event& child) {
+  if (q == 0) return Linear(0);
+  if (child.adjacency() == Adjacency::kReplaceOne) return MakePoissonReplaced(q, child);
+  if (const std::optional<double> sigma = EquivalentGaussian(child)) {
+    if (q == 1 || *sigma < kLeastSampledNoise) return Linear(1 / (2 * *sigma * *sigma));
+    return FromMoments<SampledGaussian>(q, *sigma);
+  }
+  if (child.kind() == Kind::kDiscreteGaussian) {
+    const double noise = child.numbers()[0] / child.numbers()[1];
+    if (q == 1 || noise < kLeastSampledNoise) return Linear(1 / (2 * noise * noise));
+    return FromMoments<SampledGaussian>(q, noise, 1 / child.numbers()[0]);
+  }
+  if (child.kind() == Kind::kMixtureGaussian) {
+    std::vector<std::pair<double, double>> parts = MixtureParts(child);
+    for (auto& [shift, probability] : parts) probability *= q;
+    parts.emplace_back(0, 1 - q);
+    return FromMoments<MixtureGaussianMoments>(child.numbers()[0], std::move(parts));
+  }
+  const auto both = [q](const LossAtoms& atoms) {
+    return Larger(FromNodes(PoissonNodes(atoms, q, false)),
+                  FromNodes(PoissonNodes(atoms, q, true)));
+  };
+  if (const std::optional<LossAtoms> atoms = SymmetricAtoms(child)) return both(*atoms);
+  RenyiFunction bound = PoissonRenyiBound(q, MakeRenyi(child));
+  if (child.kind() != Kind::kExponential) return bound;
+  return Smaller(std::move(bound), both(PureAtoms(child.numbers()[0])));
+}
+
+RenyiFunction MakeFixed(double q, const Event& child) {
+  if (q == 0) return Linear(0);
+  if (q == 1) return MakeRenyi(child);
+  if (const std::optional<double> sigma = EquivalentGaussian(child)) {
+    return FromMoments<HalfProfileGaussian>(q, *sigma);
+  }
+  if (const std::optional<LossAtoms> atoms = SymmetricAtoms(child)) {
+    return FromNodes(HalfProfileNodes(*atoms, q));
+  }
+  return FixedRenyiBound(q, MakeRenyi(child));
+}
+
+// Poisson batches cut to `cap` records. The other records B are drawn alike for both neighbours,
+// and the moment E_Q[(P/Q)^alpha] is jointly convex, so it is at most its mean over B. With fewer
+// than cap others the record moves the sum by one unit, as without the cap. Otherwise, under
+// add-remove, it may push another one out as well and move the sum by two units; under zero-out
+// and replace-one the place is taken on both sides and one unit stays one.
+RenyiFunction MakeTruncatedPoisson(const Event& event) {
+  const double dataset = event.numbers()[0];
+  const double q = event.numbers()[1];
+  const double cap = event.numbers()[2];
+  const double sigma = event.children()[0].first.numbers()[0];
+  if (q == 0) return Linear(0);
+  const Event plain = Event::Gaussian(NoiseMultiplier(sigma), event.adjacency());
+  RenyiFunction one = MakePoisson(q, plain);
+  if (event.adjacency() != Adjacency::kAddRemove) return one;
+  RenyiFunction two =
+      MakePoisson(q, Event::Gaussian(NoiseMultiplier(sigma / 2), event.adjacency()));
+  const double full = cap > dataset ? 0 : boost::math::ibeta(cap, dataset - cap + 1, q);
+  if (full == 0) return one;
+  const double log_full = std::min(0.0, std::log(full) + 1e-9);
+  return [one, two, log_full](double order) {
+    const double a = order - 1;
+    const double small = one(order);
+    const double large = two(order);
+    if (a == 0) return small + std::exp(log_full) * (large - small);
+    // log((1 - f) e^(a small) + f e^(a large)) / a.
+    const double gap = a * (large - small);
+    const double mixed =
+        gap > 600 ? log_full + gap : std::log1p(std::exp(log_full) * std::expm1(gap));
+    return std::min(large, small + std::max(0.0, mixed) / a * (1 + 1e-12));
+  };
+}
+
+RenyiFunction MakeRenyi(const Event& event) {
+  const std::vector<double>& n = event.numbers();
+  if (const std::optional<double> sigma = EquivalentGaussian(event)) {
+    return Linear(1 / (2 * *sigma * *sigma));
+  }
+  switch (event.kind()) {
+    case Kind::kDiscreteGaussian:
+      return Linear(n[1] * n[1] / (2 * n[0] * n[0]));
+    case Kind::kZcdp:
+      return Linear(n[0]);
+    case Kind::kExponential:
+      return [epsilon = n[0]](double order) { return BoundedRangeRenyi(epsilon, order); };
+    case Kind::kMixtureGaussian:
+      return FromMoments<MixtureGaussianMoments>(n[0], MixtureParts(event));
+    case Kind::kRandomizedResponse:
+      if (event.adjacency() != Adjacency::kReplaceOne) return MakeZeroOutResponse(n[0], n[1]);
+      break;
+    case Kind::kPoisson:
+      return MakePoisson(n[0], event.children()[0].first);
+    case Kind::kFixed:
+      return MakeFixed(n[0], event.children()[0].first);
+    case Kind::kTruncatedPoisson:
+      return MakeTruncatedPoisson(event);
+    case Kind::kCompose: {
+      auto curve = std::make_shared<RenyiCurve>(event);
+      return [curve](double order) { return (*curve)(order); };
+    }
+    case Kind::kParallel: {
+      RenyiFunction worst = Linear(0);
+      for (const auto& [part, count] : event.children()) {
+        worst = Larger(std::move(worst), MakeRenyi(part));
+      }
+      return worst;
+    }
+    default:
+      break;
+  }
+  if (const std::optional<LossAtoms> atoms = SymmetricAtoms(event)) {
+    return FromNodes(PlainNodes(*atoms));
+  }
+  return event.kind() == Kind::kNone ? Linear(0) : Infinite();
+}
+
+}  // namespace
+
+std::optional<double> EquivalentGaussian(const Event& event) {
+  double precision = 0;  // sum of 1 / sigma^2
+  for (const auto& [part, count] : event.Flatten()) {
+    const std::vector<double>& n = part.numbers();
+    double one;
+    if (part.kind() == Kind::kGaussian) {
+      one = 1 / (n[0] * n[0]);
+    } else if (part.kind() == Kind::kTree) {
+      one = TreeHeight(static_cast<std::uint64_t>(n[1])) / (n[0] * n[0]);
+    } else {
+      return std::nullopt;
+    }
+    precision += static_cast<double>(count) * one;
+  }
+  if (!(precision > 0) || std::isinf(precision)) return std::nullopt;
+  return 1 / std::sqrt(precision);
+}
+
+Event DoubledReach(const Event& event) {
+  const std::vector<double>& n = event.numbers();
+  const Adjacency adjacency = event.adjacency();
+  switch (event.kind()) {
+    case Kind::kGaussian:
+      return Event::Gaussian(NoiseMultiplier(n[0] / 2), adjacency);
+    case Kind::kLaplace:
+      return Event::Laplace(NoiseMultiplier(n[0] / 2), adjacency);
+    case Kind::kDiscreteGaussian:
+      return Event::DiscreteGaussian(n[0], 2 * static_cast<std::uint64_t>(n[1]), adjacency);
+    case Kind::kDiscreteLaplace:
+      return Event::DiscreteLaplace(n[0], 2 * static_cast<std::uint64_t>(n[1]), adjacency);
+    case Kind::kTree:
+      return Event::Tree(NoiseMultiplier(n[0] / 2), static_cast<std::uint64_t>(n[1]), adjacency);
+    case Kind::kMixtureGaussian:
+      return Event::MixtureGaussian(NoiseMultiplier(n[0] / 2), MixtureParts(event), adjacency);
+    case Kind::kCompose: {
+      std::vector<std::pair<Event, std::uint64_t>> children;
+      for (const auto& [child, count] : event.children()) {
+        children.emplace_back(DoubledReach(child), count);
+      }
+      return Event::Compose(std::move(children), adjacency);
+    }
+    case Kind::kParallel: {
+      std::vector<Event> parts;
+      for (const auto& [part, count] : event.children()) parts.push_back(DoubledReach(part));
+      return Event::Parallel(std::move(parts), adjacency);
+    }
+    default:
+      return event;
+  }
+}
+
+Event CoarsenNoise(const Event& event, double per_e) {
+  const Adjacency adjacency = event.adjacency();
+  const auto rounded = [per_e](double noise) {
+    return NoiseMultiplier(
+        std::min(noise, std::exp(std::floor(std::log(noise) * per_e) / per_e) * (1 - 1e-15)));
+  };
+  switch (event.kind()) {
+    case Kind::kGaussian:
+      return Event::Gaussian(rounded(event.numbers()[0]), adjacency);
+    case Kind::kLaplace:
+      return Event::Laplace(rounded(event.numbers()[0]), adjacency);
+    case Kind::kPoisson:
+      return Event::Poisson(SamplingRate(event.numbers()[0]),
+                            CoarsenNoise(event.children()[0].first, per_e));
+    case Kind::kFixed:
+      return Event::Fixed(SamplingRate(event.numbers()[0]),
+                          CoarsenNoise(event.children()[0].first, per_e));
+    case Kind::kCompose: {
+      std::vector<std::pair<Event, std::uint64_t>> children;
+      children.reserve(event.children().size());
+      for (const auto& [child, count] : event.children()) {
+        children.emplace_back(CoarsenNoise(child, per_e), count);
+      }
+      return Event::Compose(std::move(children), adjacency);
+    }
+    default:
+      return event;
+  }
+}
+
+std::string RenyiInapplicable(const Event& event) {
+  if (event.kind() == Kind::kApproximate && event.numbers()[1] > 0) {
+    return fmt::format(
+        "an approximate event with delta {} has no finite Renyi divergence at any order",
+        event.numbers()[1]);
+  }
+  const bool pure_leaf = event.kind() == Kind::kPure || event.kind() == Kind::kApproximate ||
+                         event.kind() == Kind::kExponential;
+  if (pure_leaf && std::isinf(event.numbers()[0])) {
+    return "an event with infinite epsilon has no finite Renyi divergence";
+  }
+  const bool scaled_leaf = event.kind() == Kind::kGaussian || event.kind() == Kind::kTree ||
+                           event.kind() == Kind::kDiscreteGaussian ||
+                           event.kind() == Kind::kMixtureGaussian ||
+                           event.kind() == Kind::kLaplace || event.kind() == Kind::kDiscreteLaplace;
+  if (scaled_leaf && event.numbers()[0] < kLeastNoise) {
+    return fmt::format("noise of {} is too small for a finite Renyi divergence in doubles",
+                       event.numbers()[0]);
+  }
+  if ((event.kind() == Kind::kPoisson || event.kind() == Kind::kFixed) && event.numbers()[0] == 0) {
+    return "";
+  }
+  for (const auto& [child, count] : event.children()) {
+    std::string reason = RenyiInapplicable(child);
+    if (!reason.empty()) return reason;
+  }
+  return "";
+}
+
+RenyiCurve::RenyiCurve(const Event& event) : reason_(RenyiInapplicable(event)) {
+  if (!reason_.empty()) return;
+  const bool many = event.children().size() > kManySteps;
+  for (const auto& [part, count] : (many ? CoarsenNoise(event, kFinePoints) : event).Flatten()) {
+    const double times = static_cast<double>(count);
+    if (const std::optional<double> sigma = EquivalentGaussian(part)) {
+      gaussian_slope_ += times / (2 * *sigma * *sigma);
+    } else {
+      terms_.push_back({times, MakeRenyi(part)});
+    }
+  }
+}
+
+double RenyiCurve::operator()(double order) {
+  CheckRange("the Renyi order", order, 1, false, kInfinity, true);
+  if (!reason_.empty()) return kInfinity;
+  double total = gaussian_slope_ * order;
+  for (const Term& term : terms_) {
+    total += term.count * term.rdp(order);
+    if (std::isinf(total)) break;
+  }
+  SORDINO_CHECK(total >= 0, "a Renyi divergence is negative or not a number");
+  return total;
+}
+
+RenyiEpsilonResult RenyiCurve::ToEpsilon(double log_delta, RenyiConversion conversion) {
+  if (terms_.empty() && gaussian_slope_ == 0 && reason_.empty()) return {0, 2};
+  return MinimizeEpsilon([this](double order) { return (*this)(order); }, log_delta, conversion);
+}
+
+RenyiDeltaResult RenyiCurve::ToDelta(double epsilon) {
+  if (terms_.empty() && gaussian_slope_ == 0 && reason_.empty()) return {-kInfinity, 2};
+  return MinimizeDelta([this](double order) { return (*this)(order); }, epsilon);
+}
+
+std::vector<std::pair<double, double>> RenyiTable(const Event& event,
+                                                  std::span<const double> orders) {
+  RenyiCurve curve(event);
+  std::vector<std::pair<double, double>> table;
+  table.reserve(orders.size());
+  for (const double order : orders) table.emplace_back(order, curve(order));
+  return table;
+}
+
+}  // namespace sordino

@@ -1,0 +1,259 @@
+#include "sordino/mechanisms/csv_reader.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "sordino/base/error.h"
+
+namespace sordino {
+namespace {
+
+constexpr std::size_t kBlock = std::size_t{1} << 20;
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
+class FileDescriptor {
+ public:
+  FileDescriptor(int descriptor, bool owned) : descriptor_(descriptor), owned_(owned) {}
+  ~FileDescriptor() {
+    if (owned_) ::close(descriptor_);
+  }
+  FileDescriptor(const FileDescriptor&) = delete;
+  FileDescriptor& operator=(const FileDescriptor&) = delete;
+  int get() const { return descriptor_; }
+
+ private:
+  int descriptor_;
+  bool owned_;
+};
+
+}  // namespace
+
+ByteSource OpenFile(const std::string& path) {
+  std::shared_ptr<FileDescriptor> file;
+  if (path == "-") {
+    file = std::make_shared<FileDescriptor>(STDIN_FILENO, false);
+  } else {
+    const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0) {
+      throw Error(fmt::format("The file '{}' cannot be opened: {}.", path, std::strerror(errno)));
+    }
+    file = std::make_shared<FileDescriptor>(descriptor, true);
+    struct stat status {};
+    if (::fstat(descriptor, &status) == 0 && S_ISDIR(status.st_mode)) {
+      throw Error(fmt::format("'{}' is a directory; give a CSV file.", path));
+    }
+#ifdef POSIX_FADV_SEQUENTIAL
+    ::posix_fadvise(descriptor, 0, 0, POSIX_FADV_SEQUENTIAL);
+#endif
+  }
+  return [file, path](std::span<char> buffer) {
+    while (true) {
+      const ssize_t got = ::read(file->get(), buffer.data(), buffer.size());
+      if (got >= 0) return static_cast<std::size_t>(got);
+      if (errno != EINTR) {
+        throw Error(fmt::format("Reading '{}' failed: {}.", path, std::strerror(errno)));
+      }
+    }
+  };
+}
+
+std::uint64_t FileSize(const std::string& path) {
+  struct stat status {};
+  if (path == "-" || ::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return 0;
+  return static_cast<std::uint64_t>(status.st_size);
+}
+
+ByteSource FromText(std::string_view text) {
+  return [text, place = std::size_t{0}](std::span<char> buffer) mutable {
+    const std::size_t size = std::min(buffer.size(), text.size() - place);
+    std::memcpy(buffer.data(), text.data() + place, size);
+    place += size;
+    return size;
+  };
+}
+
+CsvReader::CsvReader(ByteSource source) : source_(std::move(source)), buffer_(2 * kBlock) {
+  while (end_ < kByteOrderMark.size() && Refill()) {
+  }
+  if (std::string_view(buffer_.data(), end_).starts_with(kByteOrderMark)) {
+    begin_ = kByteOrderMark.size();
+  }
+}
+
+// Moves what is left to the front and reads more behind it; false when nothing more can come.
+bool CsvReader::Refill() {
+  if (at_end_) return false;
+  if (begin_ > 0) {
+    std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
+    consumed_ += begin_;
+    end_ -= begin_;
+    begin_ = 0;
+  }
+  if (end_ == buffer_.size()) return false;
+  const std::size_t room = std::min(kBlock, buffer_.size() - end_);
+  const std::size_t got = source_({buffer_.data() + end_, room});
+  if (got == 0) {
+    at_end_ = true;
+    return false;
+  }
+  end_ += got;
+  return true;
+}
+
+// The place of the next LF at or behind begin_, or the end of the file. False when the line is
+// longer than a record may be.
+bool CsvReader::FindLineEnd(std::size_t* end) {
+  std::size_t searched = 0;
+  while (true) {
+    const char* from = buffer_.data() + begin_ + searched;
+    const std::size_t size = end_ - begin_ - searched;
+    if (const void* found = size == 0 ? nullptr : std::memchr(from, '\n', size)) {
+      *end = static_cast<std::size_t>(static_cast<const char*>(found) - buffer_.data());
+      return *end - begin_ <= kBlock;
+    }
+    searched = end_ - begin_;
+    if (searched > kBlock) return false;
+    if (!Refill()) {
+      *end = end_;
+      return true;
+    }
+  }
+}
+
+// Splits [begin_, end) at its commas; false when it meets a quote.
+bool CsvReader::SplitPlain(std::size_t end) {
+  const char* field = buffer_.data() + begin_;
+  const char* const stop = buffer_.data() + end;
+  for (const char* c = field; c != stop; ++c) {
+    // Both tests in one: the quote is 0x22 and the comma 0x2C, and most bytes are above.
+    if (*c > ',') continue;
+    if (*c == ',') {
+      fields_.emplace_back(field, static_cast<std::size_t>(c - field));
+      field = c + 1;
+    } else if (*c == '"') {
+      return false;
+    }
+  }
+  const char* last = stop > field && stop[-1] == '\r' ? stop - 1 : stop;
+  fields_.emplace_back(field, static_cast<std::size_t>(last - field));
+  return true;
+}
+
+// Splits the record at begin_, unescaping quoted fields where they stand. Touches the buffer only
+// once the record is known to be whole. *end is the place of the LF behind it (or the end).
+CsvReader::Quoted CsvReader::SplitQuoted(std::size_t* end, std::uint64_t* breaks) {
+  for (const bool commit : {false, true}) {
+    fields_.clear();
+    *breaks = 0;
+    char* const data = buffer_.data();
+    std::size_t at = begin_;
+    bool more = true;
+    while (more) {
+      const std::size_t start = at;
+      std::size_t size = 0;
+      std::size_t text = start;
+      if (at < end_ && data[at] == '"') {
+        text = ++at;
+        while (true) {
+          if (at == end_) return at_end_ ? Quoted::kBroken : Quoted::kIncomplete;
+          if (data[at] == '"') {
+            if (at + 1 == end_ && !at_end_) return Quoted::kIncomplete;
+            if (at + 1 == end_ || data[at + 1] != '"') break;
+            ++at;
+          }
+          *breaks += data[at] == '\n' ? 1 : 0;
+          if (commit) data[text + size] = data[at];
+          ++size;
+          ++at;
+        }
+        ++at;
+        if (at < end_ && data[at] == '\r' && (at + 1 == end_ || data[at + 1] == '\n')) {
+          if (at + 1 == end_ && !at_end_) return Quoted::kIncomplete;
+          ++at;
+        }
+        if (at < end_ && data[at] != ',' && data[at] != '\n') return Quoted::kBroken;
+      } else {
+        while (at < end_ && data[at] != ',' && data[at] != '\n') {
+          if (data[at] == '"') return Quoted::kBroken;
+          ++at;
+        }
+        size = at - start;
+        const bool last = at == end_ || data[at] == '\n';
+        if (last && size > 0 && data[at - 1] == '\r') --size;
+      }
+      if (at == end_ && !at_end_) return Quoted::kIncomplete;
+      fields_.emplace_back(data + text, size);
+      more = at < end_ && data[at] == ',';
+      if (more) ++at;
+    }
+    *end = at;
+  }
+  return Quoted::kDone;
+}
+
+void CsvReader::TakeQuoted(std::size_t line_end) {
+  std::size_t end = 0;
+  std::uint64_t breaks = 0;
+  Quoted outcome = SplitQuoted(&end, &breaks);
+  const std::size_t line_size = line_end - begin_;  // Refill moves begin_
+  while (outcome == Quoted::kIncomplete && end_ - begin_ <= kBlock) {
+    Refill();
+    outcome = SplitQuoted(&end, &breaks);
+  }
+  if (outcome == Quoted::kDone && end - begin_ <= kBlock) {
+    begin_ = std::min(end + 1, end_);
+    next_line_ += breaks + 1;
+    return;
+  }
+  fields_.clear();
+  broken_ = "its quotes are not closed as they should be";
+  begin_ = std::min(begin_ + line_size + 1, end_);
+  ++next_line_;
+}
+
+bool CsvReader::Next() {
+  while (true) {
+    fields_.clear();
+    broken_ = {};
+    std::size_t end = 0;
+    if (!FindLineEnd(&end)) {
+      line_ = next_line_++;
+      broken_ = "it is longer than 1 MiB";
+      // Skips to the end of the monster without keeping it.
+      while (true) {
+        const void* found = std::memchr(buffer_.data() + begin_, '\n', end_ - begin_);
+        if (found != nullptr) {
+          begin_ = static_cast<std::size_t>(static_cast<const char*>(found) - buffer_.data()) + 1;
+          return true;
+        }
+        begin_ = end_;
+        if (!Refill()) return true;
+      }
+    }
+    if (begin_ == end_ && end == end_) return false;
+    const bool blank = end == begin_ || (end == begin_ + 1 && buffer_[begin_] == '\r');
+    if (blank) {
+      begin_ = std::min(end + 1, end_);
+      ++next_line_;
+      continue;
+    }
+    line_ = next_line_;
+    if (SplitPlain(end)) {
+      begin_ = std::min(end + 1, end_);
+      ++next_line_;
+    } else {
+      TakeQuoted(end);
+    }
+    return true;
+  }
+}
+
+}  // namespace sordino

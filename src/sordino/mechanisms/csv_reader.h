@@ -1,0 +1,73 @@
+// Streams a CSV file in constant memory.
+//
+// RFC 4180: fields are separated by commas, records by LF or CRLF, a field may stand in double
+// quotes and then contain commas, line breaks and doubled quotes. A UTF-8 byte-order mark at the
+// start and blank lines are skipped. The file is read in blocks of 1 MiB with read(2); fields are
+// views into the block and live until the next call. A record is at most 1 MiB long.
+//
+// A record whose quoting is broken (text behind a closing quote, a quote that never closes) is
+// reported as such, and reading goes on behind the end of its first line.
+#ifndef SORDINO_MECHANISMS_CSV_READER_H_
+#define SORDINO_MECHANISMS_CSV_READER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sordino {
+
+// Where the bytes come from: fills `buffer` as far as it can and returns how much, 0 at the end.
+using ByteSource = std::function<std::size_t(std::span<char> buffer)>;
+
+// A file as a byte source; "-" is standard input. Throws Error when it cannot be opened, and when
+// reading fails later. Closed when the last copy is destroyed.
+ByteSource OpenFile(const std::string& path);
+// The size in bytes of a regular file, 0 for anything else.
+std::uint64_t FileSize(const std::string& path);
+// A text in memory, which must outlive the source.
+ByteSource FromText(std::string_view text);
+
+class CsvReader {
+ public:
+  explicit CsvReader(ByteSource source);
+
+  // Reads the next record; false at the end of the file. After that, fields() and the rest
+  // describe it.
+  bool Next();
+
+  const std::vector<std::string_view>& fields() const { return fields_; }
+  // The number of the line on which the record starts, from 1.
+  std::uint64_t line() const { return line_; }
+  // Why the record cannot be split into fields; empty when it can.
+  std::string_view broken() const { return broken_; }
+  // Bytes taken from the source and split so far.
+  std::uint64_t bytes() const { return consumed_ + begin_; }
+
+ private:
+  enum class Quoted : std::uint8_t { kDone, kIncomplete, kBroken };
+
+  bool Refill();
+  bool FindLineEnd(std::size_t* end);
+  bool SplitPlain(std::size_t end);
+  Quoted SplitQuoted(std::size_t* end, std::uint64_t* breaks);
+  void TakeQuoted(std::size_t line_end);
+
+  ByteSource source_;
+  std::vector<char> buffer_;
+  std::size_t begin_ = 0;  // of what is not yet split
+  std::size_t end_ = 0;    // of what was read
+  bool at_end_ = false;
+  std::uint64_t consumed_ = 0;  // bytes dropped from the front of the buffer
+  std::vector<std::string_view> fields_;
+  std::uint64_t line_ = 0;
+  std::uint64_t next_line_ = 1;
+  std::string_view broken_;
+};
+
+}  // namespace sordino
+
+#endif  // SORDINO_MECHANISMS_CSV_READER_H_

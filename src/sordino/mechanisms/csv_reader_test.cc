@@ -1,0 +1,170 @@
+#include "sordino/mechanisms/csv_reader.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <random>
+
+#include "sordino/base/error.h"
+
+namespace sordino {
+namespace {
+
+using Rows = std::vector<std::vector<std::string>>;
+
+Rows ReadAll(CsvReader& reader) {
+  Rows rows;
+  while (reader.Next()) {
+    rows.emplace_back();
+    for (const std::string_view field : reader.fields()) rows.back().emplace_back(field);
+  }
+  return rows;
+}
+
+Rows Parse(std::string_view text) {
+  CsvReader reader(FromText(text));
+  return ReadAll(reader);
+}
+
+TEST(CsvReader, SplitsPlainRecords) {
+  EXPECT_EQ(Parse("a,b\n1,2\n"), (Rows{{"a", "b"}, {"1", "2"}}));
+  EXPECT_EQ(Parse("a,b\n1,2"), (Rows{{"a", "b"}, {"1", "2"}}));
+  EXPECT_EQ(Parse("a,,\n,\n"), (Rows{{"a", "", ""}, {"", ""}}));
+  EXPECT_EQ(Parse(""), Rows{});
+}
+
+TEST(CsvReader, TakesCrlfByteOrderMarkAndBlankLines) {
+  EXPECT_EQ(Parse("\xEF\xBB\xBF"
+                  "a,b\r\n\r\n1,2\r\n\n\n3,4\r\n"),
+            (Rows{{"a", "b"}, {"1", "2"}, {"3", "4"}}));
+}
+
+TEST(CsvReader, UnescapesQuotedFields) {
+  EXPECT_EQ(Parse("\"a,b\",\"c\"\"d\"\n\"two\nlines\",x\r\n\"\",\"q\"\r\n"),
+            (Rows{{"a,b", "c\"d"}, {"two\nlines", "x"}, {"", "q"}}));
+  EXPECT_EQ(Parse("x,\"end\""), (Rows{{"x", "end"}}));
+}
+
+TEST(CsvReader, NumbersTheLines) {
+  CsvReader reader(FromText("h\n\"a\nb\"\n\nlast\n"));
+  ASSERT_TRUE(reader.Next());
+  EXPECT_EQ(reader.line(), 1U);
+  ASSERT_TRUE(reader.Next());
+  EXPECT_EQ(reader.line(), 2U);
+  ASSERT_TRUE(reader.Next());
+  EXPECT_EQ(reader.line(), 5U);
+  EXPECT_FALSE(reader.Next());
+}
+
+TEST(CsvReader, ReportsBrokenQuotesAndGoesOnBehindTheLine) {
+  for (const char* bad : {"\"a\"b,1\n", "a\"b,1\n", "\"never closed,1\n"}) {
+    const std::string text = std::string(bad) + "ok,2\n";
+    CsvReader reader(FromText(text));
+    ASSERT_TRUE(reader.Next());
+    EXPECT_FALSE(reader.broken().empty()) << bad;
+    ASSERT_TRUE(reader.Next());
+    EXPECT_TRUE(reader.broken().empty());
+    EXPECT_EQ(reader.fields()[0], "ok");
+    EXPECT_EQ(reader.line(), 2U);
+    EXPECT_FALSE(reader.Next());
+  }
+}
+
+TEST(CsvReader, SurvivesARecordLongerThanItsBuffer) {
+  for (const bool quoted : {false, true}) {
+    std::string text = "a,b\n";
+    if (quoted) text += '"';
+    text += std::string(5'000'000, 'x') + "\n1,2\n";
+    CsvReader reader(FromText(text));
+    ASSERT_TRUE(reader.Next());
+    ASSERT_TRUE(reader.Next());
+    EXPECT_FALSE(reader.broken().empty());
+    ASSERT_TRUE(reader.Next());
+    EXPECT_EQ(reader.fields().size(), 2U);
+    EXPECT_EQ(reader.line(), 3U);
+    EXPECT_FALSE(reader.Next());
+  }
+}
+
+// A source that hands out a few bytes at a time reaches every place where a block can end.
+TEST(CsvReader, DoesNotDependOnWhereBlocksEnd) {
+  const std::string text =
+      "\xEF\xBB\xBFname,value\r\n\"a \"\"b\"\",\r\n c\",1\r\nplain,2\n\n\"x\",\"\"\r\nlast,\"3\"";
+  const Rows expected = Parse(text);
+  ASSERT_EQ(expected.size(), 5U);
+  for (const std::size_t piece : {1U, 2U, 3U, 5U, 7U}) {
+    CsvReader reader([text, piece, place = std::size_t{0}](std::span<char> out) mutable {
+      const std::size_t size = std::min({out.size(), piece, text.size() - place});
+      text.copy(out.data(), size, place);
+      place += size;
+      return size;
+    });
+    EXPECT_EQ(ReadAll(reader), expected) << piece;
+  }
+}
+
+TEST(CsvReader, RoundTripsRandomTablesAcrossBlocks) {
+  std::mt19937 random(7);
+  const std::string alphabet = "ab,\"\n\r 1";
+  Rows rows;
+  std::string text;
+  while (text.size() < 3'500'000) {
+    rows.emplace_back();
+    const std::size_t columns = 1 + random() % 4;
+    for (std::size_t i = 0; i < columns; ++i) {
+      std::string field = "v";  // no blank lines
+      for (std::size_t size = random() % 60; size > 0; --size) {
+        field += alphabet[random() % alphabet.size()];
+      }
+      const bool quote = field.find_first_of(",\"\n\r") != std::string::npos || random() % 4 == 0;
+      if (i > 0) text += ',';
+      if (quote) {
+        text += '"';
+        for (const char c : field) text += c == '"' ? std::string("\"\"") : std::string(1, c);
+        text += '"';
+      } else {
+        text += field;
+      }
+      rows.back().push_back(std::move(field));
+    }
+    text += random() % 2 == 0 ? "\n" : "\r\n";
+  }
+  EXPECT_EQ(Parse(text), rows);
+}
+
+TEST(CsvReader, NeverCrashesOnGarbage) {
+  std::mt19937 random(11);
+  const std::string alphabet =
+      "\",\n\r\xEF\xBB\xBF"
+      "a";
+  for (int round = 0; round < 3000; ++round) {
+    std::string text;
+    for (std::size_t size = random() % 40; size > 0; --size) {
+      text += alphabet[random() % alphabet.size()];
+    }
+    CsvReader reader(FromText(text));
+    std::uint64_t last = 0;
+    while (reader.Next()) {
+      EXPECT_GT(reader.line(), last);
+      last = reader.line();
+      EXPECT_EQ(reader.fields().empty(), !reader.broken().empty());
+    }
+    EXPECT_EQ(reader.bytes(), text.size());
+  }
+}
+
+TEST(OpenFile, NamesTheFileThatCannotBeRead) {
+  EXPECT_THROW(OpenFile("/no/such/file.csv"), Error);
+  EXPECT_THROW(OpenFile(::testing::TempDir()), Error);
+}
+
+TEST(OpenFile, ReadsWhatWasWritten) {
+  const std::string path = ::testing::TempDir() + "sordino_csv_reader_test.csv";
+  std::ofstream(path) << "a\n1\n";
+  CsvReader reader(OpenFile(path));
+  EXPECT_EQ(ReadAll(reader), (Rows{{"a"}, {"1"}}));
+  EXPECT_EQ(FileSize(path), 4U);
+}
+
+}  // namespace
+}  // namespace sordino

@@ -1,0 +1,135 @@
+#include "sordino/mechanisms/integer_noise.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/math/special_functions/erf.hpp>
+#include <cmath>
+#include <numbers>
+
+#include "sordino/accounting/gaussian.h"
+#include "sordino/base/check.h"
+#include "sordino/base/error.h"
+
+namespace sordino {
+namespace {
+
+// At sigma >= 2^33 steps, the mass of the discrete Gaussian at k differs from that of the interval
+// [k - 1/2, k + 1/2] under the continuous one by a factor 1 + ((k/sigma)^2 - 1) / (24 sigma^2) and
+// higher terms: below 2^-63 for |k| <= 13 sigma. Two densities of d coordinates each cost 2 d 2^-63
+// in epsilon, which the charge covers up to the number of coordinates that is allowed.
+constexpr double kGridCharge = 0x1p-40;
+constexpr std::size_t kMostCoordinates = std::size_t{1} << 20;
+constexpr double kSupportSigmas = 13;  // discrete_gaussian.h: nothing is drawn beyond
+constexpr int kNoiseBits = 37;
+constexpr int kRecordBits = 50;
+
+// mu = 13 - z with d Q(z) <= share, where Q is the upper tail of the normal distribution. Under
+// one neighbour a coordinate lies within 13 sigma of a centre that is mu sigma away at most; it
+// leaves the support of the other neighbour with probability Q(13 - mu) at most.
+double LargestMuWithinSupport(double share, std::size_t dimension) {
+  const double each = share / static_cast<double>(dimension);
+  const double z = std::numbers::sqrt2 * boost::math::erfc_inv(2 * each);
+  return kSupportSigmas - z;
+}
+
+}  // namespace
+
+double NormalHalfWidth(double confidence) {
+  return std::numbers::sqrt2 * boost::math::erfc_inv(1 - confidence);
+}
+
+double GridNoiseMultiplier(NoiseKind kind, Epsilon epsilon, Delta delta, std::size_t dimension,
+                           GaussianCalibration calibration) {
+  if (kind == NoiseKind::kLaplace) return LaplaceNoise(epsilon).value();
+  double multiplier = AnalyticGaussianNoise(epsilon, delta).value();
+  if (calibration == GaussianCalibration::kClassic) {
+    multiplier = std::max(multiplier, ClassicGaussianNoise(epsilon, delta).value());
+  }
+  if (!(epsilon.value() >= 0x1p-30)) {
+    throw Error(fmt::format("Gaussian noise on a grid needs an epsilon of at least 1e-9, not {}.",
+                            epsilon.value()));
+  }
+  const double charged =
+      GaussianMu(epsilon.value() - kGridCharge, std::log(delta.value()) + std::log1p(-0x1p-30));
+  const double support = LargestMuWithinSupport(delta.value() * 0x1p-31, dimension);
+  if (!(support > 0x1p-20)) {
+    throw Error(fmt::format(
+        "delta {} is too small for {} values at once with Gaussian noise; use a delta above 1e-25 "
+        "or Laplace noise.",
+        delta.value(), dimension));
+  }
+  return std::max(multiplier, (1 + 0x1p-50) / std::min(charged, support));
+}
+
+int GridExponent(double noise_scale, double magnitude) {
+  SORDINO_CHECK(
+      noise_scale > 0 && noise_scale < kInfinity && magnitude >= 0 && magnitude < kInfinity,
+      "a grid needs finite noise");
+  int exponent = std::ilogb(noise_scale) - kNoiseBits;
+  if (magnitude > 0) exponent = std::max(exponent, std::ilogb(magnitude) + 1 - kRecordBits);
+  // Steps stay normal numbers, so that dividing by one is exact.
+  return std::clamp(exponent, -900, 900);
+}
+
+IntegerNoise::IntegerNoise(NoiseKind kind, const IntegerSensitivity& sensitivity, double multiplier)
+    : kind_(kind) {
+  const double unit = kind == NoiseKind::kLaplace ? sensitivity.l1 : sensitivity.l2;
+  SORDINO_CHECK(unit > 0 && multiplier > 0, "noise needs a sensitivity above 0");
+  if (!(unit < 0x1p62)) {
+    throw Error(
+        "The rows of one user may move the sum by more than a 62-bit integer; use a smaller cap of "
+        "rows per user or a smaller epsilon.");
+  }
+  // Two roundings up cover the product's own rounding.
+  scale_ = std::nextafter(std::nextafter(unit * multiplier, kInfinity), kInfinity);
+  if (kind == NoiseKind::kLaplace) {
+    scale_ = std::max(scale_, DiscreteLaplace::kMinScale);
+    if (scale_ > DiscreteLaplace::kMaxScale) {
+      throw Error(fmt::format(
+          "The noise would span {:.3g} steps of the smallest grid, more than 2^40; use a larger "
+          "epsilon.",
+          scale_));
+    }
+    laplace_.emplace(scale_);
+  } else {
+    SORDINO_CHECK(scale_ >= 0x1p33, "the grid of a Gaussian release is too coarse for its charge");
+    if (scale_ > DiscreteGaussian::kMaxSigma) {
+      throw Error(fmt::format(
+          "The noise would span {:.3g} steps of the smallest grid, more than 2^40; use a larger "
+          "epsilon or delta.",
+          scale_));
+    }
+    gaussian_.emplace(scale_);
+  }
+}
+
+std::int64_t IntegerNoise::operator()(Generator& generator) const {
+  return laplace_ ? (*laplace_)(generator) : (*gaussian_)(generator);
+}
+
+double IntegerNoise::Variance() const {
+  if (kind_ == NoiseKind::kGaussian) return scale_ * scale_;
+  const double s = std::sinh(1 / (2 * scale_));
+  return 1 / (2 * s * s);
+}
+
+double IntegerNoise::TailProbability(double t) const {
+  if (t < 0) return 1;
+  if (kind_ == NoiseKind::kGaussian) {
+    // One step covers the difference between the discrete and the continuous distribution.
+    return std::min(1.0, std::erfc(std::max(0.0, t - 1) / (scale_ * std::numbers::sqrt2)));
+  }
+  // P(|X| >= k) = 2 e^{-k/s} / (1 + e^{-1/s}) for k >= 1.
+  const double k = std::floor(t) + 1;
+  return 2 * std::exp(-k / scale_) / (1 + std::exp(-1 / scale_));
+}
+
+double IntegerNoise::HalfWidth(double confidence) const {
+  SORDINO_CHECK(confidence > 0 && confidence < 1, "a confidence lies between 0 and 1");
+  if (kind_ == NoiseKind::kGaussian) return NormalHalfWidth(confidence) * scale_ + 1;
+  const double t = scale_ * std::log(2 / ((1 - confidence) * (1 + std::exp(-1 / scale_)))) - 1;
+  return std::max(0.0, std::ceil(t));
+}
+
+}  // namespace sordino

@@ -1,0 +1,145 @@
+// Private statistics of a table: what `sordino release` does, without the command line.
+//
+// A TableRequest names the statistics and everything that must be declared in advance: bounds,
+// bins, categories, groups, the cap of rows per user. Nothing is inferred from the data (threat
+// 22). The request is checked when the release is made, the columns when the header is known, and
+// only then rows are read. epsilon is the total of the request: what no statistic claims for
+// itself is split evenly over the others, and delta evenly over the statistics with Gaussian
+// noise; the parts compose sequentially.
+//
+// A malformed row (wrong number of fields, broken quotes, a number that is empty, NaN, infinite,
+// beyond the range of doubles or no number at all) is refused with the number of its line, or
+// skipped. Skipping makes the number of rows that count a private number even under replace-one.
+#ifndef SORDINO_MECHANISMS_TABLE_RELEASE_H_
+#define SORDINO_MECHANISMS_TABLE_RELEASE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sordino/accounting/event.h"
+#include "sordino/base/quantity.h"
+#include "sordino/mechanisms/calibration.h"
+#include "sordino/mechanisms/csv_reader.h"
+#include "sordino/mechanisms/release.h"
+#include "sordino/mechanisms/rows_per_user.h"
+#include "sordino/mechanisms/sensitivity.h"
+#include "sordino/mechanisms/streamed_statistic.h"
+#include "sordino/random/generator.h"
+
+namespace sordino {
+
+enum class TableStatistic : std::uint8_t { kCount, kSum, kMean, kVariance, kHistogram, kQuantile };
+std::string_view TableStatisticName(TableStatistic statistic);  // "count", ..., "quantile"
+
+struct StatisticRequest {
+  TableStatistic kind = TableStatistic::kCount;
+  std::string column;             // empty for a count
+  double quantile = 0.5;          // of a quantile
+  std::optional<double> epsilon;  // of this statistic; an even share when absent
+};
+
+// The bins of a histogram: edges of numeric bins [e_0, e_1), ..., [e_{k-1}, e_k], or categories.
+// Rows outside of all of them count in none.
+struct HistogramBins {
+  std::vector<double> edges;
+  std::vector<std::string> categories;
+};
+
+enum class MalformedRows : std::uint8_t { kRefuse, kSkip };
+
+struct TableRequest {
+  std::vector<StatisticRequest> statistics;
+  std::map<std::string, Bounds> bounds;       // by column
+  std::map<std::string, HistogramBins> bins;  // by column
+  std::string group_column;                   // empty: no groups
+  std::vector<std::string> groups;
+  std::string user_column;  // empty: one row is one unit
+  std::uint32_t rows_per_user = 1;
+  Adjacency adjacency = Adjacency::kAddRemove;
+  NoiseKind noise = NoiseKind::kLaplace;
+  std::optional<double> epsilon;  // total; may be left out if every statistic has one
+  double delta = 0;               // total; 0 exactly for Laplace
+  double confidence = kDefaultConfidence;
+  MalformedRows malformed = MalformedRows::kRefuse;
+};
+
+struct NamedRelease {
+  std::string statistic;
+  std::string column;
+  std::string group;  // empty without groups
+  std::optional<double> quantile;
+  std::vector<std::string> bins;  // names of the bins of a histogram
+  Release release;
+};
+
+struct TableResult {
+  std::vector<NamedRelease> releases;
+  Epsilon epsilon{0};
+  Delta delta{0};
+  Event event = Event::None();
+  bool is_private = true;
+  // About the private data: not for release.
+  std::uint64_t skipped_rows = 0;
+  std::uint64_t first_skipped_line = 0;
+};
+
+class TableRelease {
+ public:
+  // Throws Error for a request that cannot be met, before anything is read.
+  explicit TableRelease(TableRequest request);
+  ~TableRelease();
+
+  // The names of the columns; throws Error when one that is needed is missing or there twice.
+  void SetHeader(const std::vector<std::string_view>& names);
+  // One record. Throws Error for a malformed one under kRefuse.
+  void AddRow(const std::vector<std::string_view>& fields, std::uint64_t line);
+  // A record that could not be split, and why.
+  void AddBroken(std::string_view reason, std::uint64_t line);
+  // Draws the noise. Once: the budget is spent.
+  TableResult Finish(Generator& generator);
+
+ private:
+  struct Column;
+  struct Part;
+  void CheckRequest() const;
+  void SplitBudget();
+  void MakeParts();
+  std::size_t UseColumn(const std::string& name, bool numeric);
+  void Malformed(std::string_view reason, std::string_view column, std::uint64_t line);
+
+  TableRequest request_;
+  std::vector<double> epsilons_;  // one for each statistic
+  std::vector<double> deltas_;
+  double epsilon_ = 0;
+  double delta_ = 0;
+  std::vector<Column> columns_;
+  std::vector<Part> parts_;
+  std::size_t header_size_ = 0;
+  std::optional<std::size_t> group_column_;
+  std::optional<std::size_t> user_column_;
+  std::map<std::string, std::size_t, std::less<>> group_index_;
+  std::optional<RowsPerUser> cap_;
+  std::uint64_t skipped_ = 0;
+  std::uint64_t first_skipped_ = 0;
+  bool finished_ = false;
+};
+
+// Reads header and rows and finishes. `progress` is called now and then with the bytes read; when
+// it returns false the reading stops and nothing is released (std::runtime_error).
+TableResult ReleaseCsv(CsvReader& reader, TableRelease& release, Generator& generator,
+                       const std::function<bool(std::uint64_t bytes)>& progress);
+
+// A finite number that fills the whole field but for blanks around it.
+enum class NumberError : std::uint8_t { kNone, kEmpty, kNotANumber, kNotFinite, kOutOfRange };
+NumberError ParseNumber(std::string_view field, double* number);
+
+}  // namespace sordino
+
+#endif  // SORDINO_MECHANISMS_TABLE_RELEASE_H_

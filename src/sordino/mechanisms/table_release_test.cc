@@ -1,0 +1,234 @@
+#include "sordino/mechanisms/table_release.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <stdexcept>
+#include <string>
+
+#include "sordino/base/error.h"
+
+namespace sordino {
+namespace {
+
+TableRequest MeanRequest() {
+  TableRequest request;
+  request.statistics = {{TableStatistic::kMean, "age", 0.5, {}}};
+  request.bounds.emplace("age", Bounds(0, 120));
+  request.epsilon = 0.5;
+  return request;
+}
+
+TableResult ReleaseText(const TableRequest& request, std::string_view text,
+                        std::uint64_t seed = 1) {
+  TableRelease release(request);
+  CsvReader reader(FromText(text));
+  InsecureSeededGenerator generator(seed);
+  return ReleaseCsv(reader, release, generator, [](std::uint64_t) { return true; });
+}
+
+std::string ErrorOf(const TableRequest& request, std::string_view text) {
+  try {
+    ReleaseText(request, text);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(TableRelease, ReleasesAMean) {
+  std::string text = "id,age\n";
+  for (int i = 0; i < 5000; ++i) text += std::to_string(i) + "," + std::to_string(i % 81) + "\n";
+  const TableResult result = ReleaseText(MeanRequest(), text);
+  ASSERT_EQ(result.releases.size(), 1U);
+  EXPECT_EQ(result.releases[0].statistic, "mean");
+  EXPECT_EQ(result.releases[0].column, "age");
+  EXPECT_NEAR(result.releases[0].release.value(), 40, 1);
+  EXPECT_EQ(result.epsilon, Epsilon(0.5));
+  EXPECT_EQ(result.delta, Delta(0));
+  EXPECT_FALSE(result.is_private);
+  // w / (n epsilon) times the length of (1 - m, m) at m = 1/3.
+  EXPECT_NEAR(result.releases[0].release.noise_scale,
+              120 / (5000 * 0.5) * std::hypot(2.0 / 3, 1.0 / 3), 1e-3);
+}
+
+TEST(TableRelease, SplitsTheBudgetEvenlyOverWhatClaimsNone) {
+  TableRequest request = MeanRequest();
+  request.epsilon = 1;
+  request.statistics.push_back({TableStatistic::kCount, "", 0.5, 0.4});
+  request.statistics.push_back({TableStatistic::kSum, "age", 0.5, {}});
+  const TableResult result = ReleaseText(request, "age\n1\n2\n");
+  EXPECT_NEAR(result.releases[0].release.epsilon.value(), 0.3, 1e-12);
+  EXPECT_EQ(result.releases[1].release.epsilon, Epsilon(0.4));
+  EXPECT_NEAR(result.releases[2].release.epsilon.value(), 0.3, 1e-12);
+  EXPECT_EQ(result.epsilon, Epsilon(1));
+  double spent = 0;
+  for (const auto& named : result.releases) spent += named.release.epsilon.value();
+  EXPECT_LE(spent, 1);
+}
+
+TEST(TableRelease, RefusesClaimsAboveTheTotal) {
+  TableRequest request = MeanRequest();
+  request.statistics[0].epsilon = 0.6;
+  EXPECT_THROW(TableRelease{request}, Error);
+  request.statistics[0].epsilon = 0.5;
+  request.statistics.push_back({TableStatistic::kCount, "", 0.5, {}});
+  EXPECT_THROW(TableRelease{request}, Error);
+}
+
+TEST(TableRelease, ChecksTheRequestBeforeAnythingIsRead) {
+  const auto refused = [](auto change) {
+    TableRequest request = MeanRequest();
+    change(request);
+    EXPECT_THROW(TableRelease{request}, Error);
+  };
+  refused([](TableRequest& r) { r.statistics.clear(); });
+  refused([](TableRequest& r) { r.epsilon.reset(); });
+  for (const double epsilon : {0.0, -1.0, kInfinity, std::nan("")}) {
+    refused([epsilon](TableRequest& r) { r.epsilon = epsilon; });
+  }
+  refused([](TableRequest& r) { r.bounds.clear(); });
+  refused([](TableRequest& r) { r.delta = 1e-6; });
+  refused([](TableRequest& r) { r.noise = NoiseKind::kGaussian; });
+  refused([](TableRequest& r) { r.confidence = 1; });
+  refused([](TableRequest& r) { r.adjacency = Adjacency::kZeroOut; });
+  refused([](TableRequest& r) { r.group_column = "city"; });
+  refused([](TableRequest& r) {
+    r.group_column = "city";
+    r.groups = {"a", "a"};
+  });
+  refused([](TableRequest& r) { r.statistics = {{TableStatistic::kHistogram, "age", 0.5, {}}}; });
+  refused([](TableRequest& r) { r.statistics[0].column = ""; });
+  refused([](TableRequest& r) {
+    r.user_column = "user";
+    r.rows_per_user = 0;
+  });
+}
+
+TEST(TableRelease, NamesAMissingColumnAndTheOneThatWasMeant) {
+  const std::string error = ErrorOf(MeanRequest(), "id,ages\n1,2\n");
+  EXPECT_NE(error.find("'age'"), std::string::npos);
+  EXPECT_NE(error.find("'ages'"), std::string::npos);
+  EXPECT_NE(ErrorOf(MeanRequest(), "age,age\n1,2\n").find("2 times"), std::string::npos);
+  EXPECT_NE(ErrorOf(MeanRequest(), "").find("header"), std::string::npos);
+}
+
+TEST(TableRelease, RefusesMalformedRowsWithTheirLine) {
+  for (const char* row : {"1", "1,2,3", "1,x", "1,", "1,nan", "1,inf", "1,1e999", "1,-inf",
+                          "1,0x10", "1,1 2", "1,\"2\"x", "1,--2", "1,+-2"}) {
+    const std::string text = std::string("id,age\n1,30\n") + row + "\n1,30\n";
+    const std::string error = ErrorOf(MeanRequest(), text);
+    EXPECT_NE(error.find("Line 3"), std::string::npos) << row << ": " << error;
+  }
+}
+
+TEST(TableRelease, SkipsMalformedRowsWhenAskedTo) {
+  TableRequest request = MeanRequest();
+  request.malformed = MalformedRows::kSkip;
+  const TableResult result = ReleaseText(request, "id,age\n1,30\n2\n3,x\n4, 40 \n5,+3e1\n");
+  EXPECT_EQ(result.skipped_rows, 2U);
+  EXPECT_EQ(result.first_skipped_line, 3U);
+}
+
+TEST(TableRelease, SkippingMakesTheNumberOfRowsPrivate) {
+  TableRequest request = MeanRequest();
+  request.adjacency = Adjacency::kReplaceOne;
+  request.statistics = {{TableStatistic::kCount, "", 0.5, {}}};
+  EXPECT_THROW(TableRelease{request}, Error);
+  request.malformed = MalformedRows::kSkip;
+  const TableResult result = ReleaseText(request, "age\n1\n");
+  EXPECT_NEAR(result.releases[0].release.noise_scale, 2 / 0.5, 1e-9);
+}
+
+TEST(TableRelease, CapsTheRowsOfEachUser) {
+  TableRequest request;
+  request.statistics = {{TableStatistic::kCount, "", 0.5, {}}};
+  request.epsilon = 1e3;  // hardly any noise
+  request.user_column = "user";
+  request.rows_per_user = 2;
+  const TableResult result = ReleaseText(request, "user\na\na\na\na\nb\n");
+  EXPECT_NEAR(result.releases[0].release.value(), 3, 0.5);
+}
+
+TEST(TableRelease, CountsDeclaredGroupsAndIgnoresTheRest) {
+  TableRequest request;
+  request.statistics = {{TableStatistic::kCount, "", 0.5, {}}};
+  request.epsilon = 1e3;
+  request.group_column = "city";
+  request.groups = {"rome", "oslo", "nowhere"};
+  const TableResult result = ReleaseText(request, "city\nrome\noslo\nrome\nparis\n\"rome\"\n");
+  ASSERT_EQ(result.releases.size(), 3U);
+  EXPECT_NEAR(result.releases[0].release.value(), 3, 0.5);
+  EXPECT_NEAR(result.releases[1].release.value(), 1, 0.5);
+  EXPECT_NEAR(result.releases[2].release.value(), 0, 0.5);
+  EXPECT_EQ(result.releases[2].group, "nowhere");
+  EXPECT_EQ(result.epsilon, Epsilon(1e3));
+}
+
+TEST(TableRelease, FillsNumericBinsAndCategories) {
+  TableRequest request;
+  request.statistics = {{TableStatistic::kHistogram, "age", 0.5, {}},
+                        {TableStatistic::kHistogram, "city", 0.5, {}}};
+  request.bins["age"].edges = {0, 18, 65, 120};
+  request.bins["city"].categories = {"rome", "oslo"};
+  request.epsilon = 1e3;
+  const TableResult result = ReleaseText(
+      request, "age,city\n0,rome\n17.9,oslo\n18,oslo\n65,paris\n120,rome\n121,rome\n-1,rome\n");
+  const std::vector<double>& ages = result.releases[0].release.values;
+  EXPECT_NEAR(ages[0], 2, 0.5);
+  EXPECT_NEAR(ages[1], 1, 0.5);
+  EXPECT_NEAR(ages[2], 2, 0.5);
+  EXPECT_EQ(result.releases[0].bins, (std::vector<std::string>{"[0,18)", "[18,65)", "[65,120]"}));
+  EXPECT_NEAR(result.releases[1].release.values[0], 4, 0.5);
+  EXPECT_NEAR(result.releases[1].release.values[1], 2, 0.5);
+}
+
+TEST(TableRelease, SharesDeltaOverTheGaussianStatisticsOnly) {
+  TableRequest request = MeanRequest();
+  request.noise = NoiseKind::kGaussian;
+  request.delta = 1e-6;
+  request.statistics.push_back({TableStatistic::kSum, "age", 0.5, {}});
+  request.statistics.push_back({TableStatistic::kQuantile, "age", 0.5, {}});
+  const TableResult result = ReleaseText(request, "age\n1\n");
+  EXPECT_NEAR(result.releases[0].release.delta.value(), 5e-7, 1e-15);
+  EXPECT_NEAR(result.releases[1].release.delta.value(), 5e-7, 1e-15);
+  EXPECT_EQ(result.releases[2].release.delta, Delta(0));
+  EXPECT_EQ(result.delta, Delta(1e-6));
+}
+
+// The composed event is the charge: its simple sum of epsilons never exceeds the total.
+TEST(TableRelease, ComposesTheEventsOfItsStatistics) {
+  TableRequest request = MeanRequest();
+  request.statistics.push_back({TableStatistic::kCount, "", 0.5, {}});
+  const TableResult result = ReleaseText(request, "age\n1\n");
+  EXPECT_EQ(result.event.kind(), Event::Kind::kCompose);
+  EXPECT_EQ(result.event.TotalCount(), 2U);
+}
+
+TEST(TableRelease, StopsWithoutReleasingWhenAskedTo) {
+  std::string text = "age\n";
+  for (int i = 0; i < 20'000; ++i) text += "1\n";
+  TableRelease release(MeanRequest());
+  CsvReader reader(FromText(text));
+  InsecureSeededGenerator generator(1);
+  EXPECT_THROW(ReleaseCsv(reader, release, generator, [](std::uint64_t) { return false; }),
+               std::runtime_error);
+}
+
+TEST(ParseNumber, TakesWholeFieldsOnly) {
+  double x = 0;
+  EXPECT_EQ(ParseNumber(" 1.5e3\t", &x), NumberError::kNone);
+  EXPECT_EQ(x, 1500);
+  EXPECT_EQ(ParseNumber("+7", &x), NumberError::kNone);
+  EXPECT_EQ(x, 7);
+  EXPECT_EQ(ParseNumber("", &x), NumberError::kEmpty);
+  EXPECT_EQ(ParseNumber("  ", &x), NumberError::kEmpty);
+  EXPECT_EQ(ParseNumber("1,5", &x), NumberError::kNotANumber);
+  EXPECT_EQ(ParseNumber("abc", &x), NumberError::kNotANumber);
+  EXPECT_EQ(ParseNumber("NaN", &x), NumberError::kNotFinite);
+  EXPECT_EQ(ParseNumber("-Infinity", &x), NumberError::kNotFinite);
+  EXPECT_EQ(ParseNumber("1e400", &x), NumberError::kOutOfRange);
+}
+
+}  // namespace
+}  // namespace sordino
