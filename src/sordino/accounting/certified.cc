@@ -116,6 +116,12 @@ double FinitePart(double log_delta, double log_survival) {
   return share < 1 ? log_delta + std::log1p(-share) : -kInfinity;
 }
 
+// More than two atoms (two can be put on grid points) that no density surrounds.
+bool HasIsolatedAtoms(const std::vector<CountedPair>& pairs) {
+  return std::any_of(pairs.begin(), pairs.end(),
+                     [](const CountedPair& p) { return p.pair.atoms.size() > 2; });
+}
+
 struct Answer {
   Interval value;
   std::string engine;
@@ -153,6 +159,17 @@ Answer EpsilonOf(const std::vector<CountedPair>& pairs, double log_delta, bool w
     if (want_lower) {
       answer.value.lower =
           std::max(answer.value.lower, GridEpsilon(pairs, log_delta, Bound::kLower));
+      if (HasIsolatedAtoms(pairs)) {
+        answer.value.lower =
+            std::max(answer.value.lower, GridEpsilon(pairs, log_delta, Bound::kSpread));
+      }
+    }
+  }
+  // Some release alone loses no more than all of them.
+  if (want_lower && answer.value.lower < 0.5 * answer.value.upper) {
+    for (std::size_t i = 0; i < std::min<std::size_t>(pairs.size(), 8); ++i) {
+      answer.value.lower =
+          std::max(answer.value.lower, ExactEpsilon(pairs[i].pair, log_delta + kExactReleaseError));
     }
   }
   // Rounding of the largest loss itself is covered by the factor.
@@ -192,6 +209,10 @@ Answer LogDeltaOf(const std::vector<CountedPair>& pairs, double epsilon, bool wa
     if (want_lower) {
       answer.value.lower =
           std::max(answer.value.lower, GridLogDelta(pairs, epsilon, Bound::kLower));
+      if (HasIsolatedAtoms(pairs)) {
+        answer.value.lower =
+            std::max(answer.value.lower, GridLogDelta(pairs, epsilon, Bound::kSpread));
+      }
     }
   }
   return answer;

@@ -275,6 +275,8 @@ GridMass Discretise(const LossPair& pair, const GridSpec& spec, Bound bound) {
       }
       if (piece.clip_high > 1e300) beyond += piece.weight * piece.density->MassAbove(piece.high_x);
     }
+  }
+  if (bound != Bound::kLower) {
     DiscretiseUpper(pair, spec, out);
   } else {
     MergeAtoms(pair.atoms, spec, out);

@@ -9,6 +9,12 @@
 //   integral over the run of (1 - e^{l_i - L}) dP = 0. Where a run would grow too long its first
 //   part is rounded down instead.
 //
+// kSpread, the same grid as kUpper read as a lower bound. It is the loss plus an independent error
+//   a step that lies in an interval of length h and has a mean of at most h^2/8 (given the loss);
+//   by Hoeffding the errors of T steps exceed t + T h^2/8 with a probability of at most
+//   e^{-2 t^2 / (T h^2)}. grid.h shifts epsilon by that much and charges the probability. It is
+//   the better one for isolated atoms, which merging can only round down.
+//
 // Masses are stored tilted, p_i e^{c l_i - log_scale}, so that a delta of 1e-300 does not drown in
 // rounding.
 #ifndef SORDINO_ACCOUNTING_DISCRETISE_H_
@@ -21,7 +27,7 @@
 
 namespace sordino {
 
-enum class Bound : std::uint8_t { kLower, kUpper };
+enum class Bound : std::uint8_t { kLower, kSpread, kUpper };
 
 struct GridSpec {
   double spacing = 0;
@@ -33,7 +39,7 @@ struct GridSpec {
 struct GridMass {
   std::int64_t first = 0;    // index of mass[0]
   std::vector<double> mass;  // tilted
-  double infinite_mass = 0;  // P-mass at an infinite loss, not tilted (0 for kLower)
+  double infinite_mass = 0;  // P-mass at an infinite loss, not tilted
 };
 
 // Restricts the coordinates of a pair's continuous pieces to where P has all but a mass of

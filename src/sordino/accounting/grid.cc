@@ -24,7 +24,11 @@ constexpr double kTolerance = 3e-7;
 constexpr double kMaxWindow = 1 << 17;
 constexpr double kMaxCells = 4e5;
 constexpr std::size_t kMaxPairs = 256;
-constexpr double kMostDeviations = 80;
+// The tilt may shrink the standard deviation of the loss to this share of what it was.
+constexpr double kLeastDeviation = 0.1;
+// kSpread: the chance that the grid's errors add up to more than is allowed for, e^-kExceedMargin
+// of delta.
+constexpr double kExceedMargin = 9;
 // Rounding of one butterfly stage of the transform, in units of the unit roundoff: products,
 // sums and the error of the twiddle factors.
 constexpr double kStageRounding = 16;
@@ -79,6 +83,7 @@ class ComposedGrid {
   // much of each pair's tail is left out.
   template <typename Objective>
   bool Compose(double log_delta_guess, Objective objective) {
+    log_delta_ = log_delta_guess;
     double total = 0;
     for (const Group& group : groups_) total += group.count;
     const double log_lost =
@@ -98,8 +103,16 @@ class ComposedGrid {
     tilt_ = MinimiseOverTilt([&](double c) { return objective(moment(c), c); },
                              std::sqrt(std::max(1.0, -2 * log_delta_guess)) / sd);
     // Where the loss is bounded the best tilt is infinite, and useless: all mass would sit on the
-    // largest loss. No delta above 1e-300 needs more than this.
-    tilt_ = std::min(tilt_, kMostDeviations / sd);
+    // largest loss.
+    const auto deviation = [&](double c) {
+      double variance = 0;
+      for (const Group& group : groups_) {
+        variance += group.count * TiltedMoments(group.nodes, c).variance;
+      }
+      return std::sqrt(variance);
+    };
+    const double least = kLeastDeviation * deviation(0);
+    while (tilt_ > 1e-9 && deviation(tilt_) < least) tilt_ *= 0.7;
     const double value = objective(moment(tilt_), tilt_);
     if (!std::isfinite(value)) return false;
     return Build(moment);
@@ -107,6 +120,14 @@ class ComposedGrid {
 
   // A bound on log delta(epsilon).
   double LogDelta(double epsilon) const {
+    if (bound_ != Bound::kSpread) return GridLogDelta(epsilon);
+    // delta(epsilon) >= (delta of the grid at epsilon + t) - Pr[the errors exceed t].
+    const double shifted = GridLogDelta(epsilon + spread_);
+    const double share = std::exp(log_exceed_ - shifted);
+    return share < 1 ? shifted + std::log1p(-share) : -kInfinity;
+  }
+
+  double GridLogDelta(double epsilon) const {
     const double ratio = std::exp(-tilt_ * spacing_);
     const double ratio_one = std::exp(-(tilt_ + 1) * spacing_);
     const double position = (epsilon - origin_) / spacing_;
@@ -182,6 +203,8 @@ class ComposedGrid {
     h = std::max({h, (above + below) / (0.9 * kMaxWindow), largest_range / kMaxCells});
     AlignSpacing(h);
     spacing_ = h;
+    log_exceed_ = log_delta_ - kExceedMargin;
+    spread_ = h * std::sqrt(-0.5 * log_exceed_ * steps) + 0.126 * steps * h * h;
     const std::size_t size = TransformSize((above + below) / h + 8);
     Transform(size, mean - below);
     BoundWindow(origin_, last_loss(), sd);
@@ -382,6 +405,9 @@ class ComposedGrid {
   std::vector<Group> groups_;
   std::vector<GridMass> grids_;
   double tilt_ = 0;
+  double log_delta_ = 0;
+  double spread_ = 0;      // kSpread: what the errors of the grid add up to at most,
+  double log_exceed_ = 0;  // except with this (log) probability
   double spacing_ = 0;
   double origin_ = 0;  // loss of mass_[0]
   std::vector<double> mass_;
@@ -423,11 +449,14 @@ double GridEpsilon(std::span<const CountedPair> pairs, double log_delta, Bound b
     if (grid.LogDelta(high) > log_delta) return nothing;
   } else {
     // Far below the tilted mean nothing can be certified, so a first point is searched from above.
-    const double stride = grid.window() / 256;
+    double stride = grid.window() / 256;
     low = high - stride;
-    while (low > 0 && grid.LogDelta(low) <= log_delta) low -= stride;
-    if (low <= 0 || high - low > grid.window()) return nothing;
-    high = low + stride;
+    while (low > 0 && grid.LogDelta(low) <= log_delta) {
+      high = low;
+      stride *= 1.02;
+      low -= stride;
+    }
+    if (low <= 0) return nothing;
   }
   // Bisection far below a cell, then the side that is safe.
   for (int i = 0; i < 100 && high - low > 1e-6 * grid.spacing() + 1e-15 * high; ++i) {

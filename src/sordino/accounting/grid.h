@@ -20,7 +20,7 @@
 namespace sordino {
 
 // A bound on the smallest epsilon >= 0 with delta(epsilon) <= e^log_delta; infinity when none is
-// found (kUpper), 0 (kLower).
+// found (kUpper), 0 (kLower, kSpread).
 double GridEpsilon(std::span<const CountedPair> pairs, double log_delta, Bound bound);
 
 // A bound on log delta(epsilon).
