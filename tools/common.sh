@@ -16,6 +16,3 @@ configure_and_build() {
   fi
   cmake --build --preset "$preset" --parallel "$(nproc)" ${1:+--target "$@"}
 }
-
-# Objects are found again in another clone, and through the macros of libtorch's headers.
-export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "sordino/accounting/composition.h"
 #include "sordino/accounting/gdp.h"
@@ -11,6 +12,14 @@
 
 namespace sordino {
 namespace {
+
+// e^x as an upper or a lower end: an e^x that underflows is not zero.
+double ExpUp(double x) {
+  if (x == -kInfinity) return 0;
+  return std::min(
+      1.0, std::max(std::nextafter(std::exp(x), 1.0), std::numeric_limits<double>::denorm_min()));
+}
+double ExpDown(double x) { return std::max(0.0, std::nextafter(std::exp(x), 0.0)); }
 
 class ReportBuilder {
  public:
@@ -100,18 +109,17 @@ AccountReport Account(const Event& event, Delta delta) {
 AccountReport AccountDelta(const Event& event, Epsilon epsilon) {
   ReportBuilder builder;
   const Certified pld = CertifiedLogDelta(event, epsilon.value());
-  const double lower = std::exp(pld.value.lower);
+  const double lower = ExpDown(pld.value.lower);
   if (pld.value.upper < 0 || pld.reason.empty()) {
-    builder.Add({"pld", std::exp(pld.value.upper), lower, std::nullopt, true, pld.engine});
+    builder.Add({"pld", ExpUp(pld.value.upper), lower, std::nullopt, true, pld.engine});
   } else {
     builder.Skip("pld", pld.reason);
   }
   RenyiCurve curve(event);
   const RenyiDeltaResult rdp = curve.ToDelta(epsilon.value());
-  builder.AddOrSkip("rdp", std::exp(rdp.log_delta), curve.reason(), rdp.order);
+  builder.AddOrSkip("rdp", ExpUp(rdp.log_delta), curve.reason(), rdp.order);
   const GdpResult gdp = GdpOf(event);
-  builder.AddOrSkip("gdp",
-                    gdp.reason.empty() ? std::exp(GdpLogDelta(gdp.mu, epsilon.value())) : 1.0,
+  builder.AddOrSkip("gdp", gdp.reason.empty() ? ExpUp(GdpLogDelta(gdp.mu, epsilon.value())) : 1.0,
                     gdp.reason, std::nullopt, gdp.sound);
   for (const char* name : {"moments", "zcdp", "advanced", "optimal", "basic"}) {
     builder.Skip(name, "it is asked for epsilon at a delta, not the other way round");

@@ -122,8 +122,9 @@ std::optional<StepCalibration> CalibrateSteps(const Event& step, Epsilon epsilon
     return SpentEpsilon(Event::Repeat(step, steps), delta);
   };
   if (spent(1).upper > epsilon.value()) return std::nullopt;
+  // A long composition is answered faster than a short one, so the doubling starts high.
   std::uint64_t good = 1;
-  std::uint64_t bad = 2;
+  std::uint64_t bad = 32;
   while (bad <= kMostSteps && spent(bad).upper <= epsilon.value()) {
     good = bad;
     bad *= 2;

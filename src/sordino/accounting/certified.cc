@@ -127,8 +127,10 @@ struct Answer {
   std::string engine;
 };
 
-Answer EpsilonOf(const std::vector<CountedPair>& pairs, double log_delta, bool want_upper,
-                 bool want_lower) {
+// `known_lower` is what another direction has already proven: a direction that stays below it needs
+// no more than a quick bound.
+Answer EpsilonOf(const std::vector<CountedPair>& pairs, double log_delta, double known_lower,
+                 bool want_upper, bool want_lower) {
   const Shape shape = ShapeOf(pairs);
   if (log_delta == -kInfinity) {
     return {{shape.largest_loss, shape.largest_loss}, "exact"};
@@ -145,6 +147,11 @@ Answer EpsilonOf(const std::vector<CountedPair>& pairs, double log_delta, bool w
     return {{ExactEpsilon(pairs[0].pair, log_delta + kExactReleaseError),
              ExactEpsilon(pairs[0].pair, log_delta - kExactReleaseError)},
             "exact"};
+  }
+  if (known_lower > 0) {
+    const double quick =
+        std::min(shape.largest_loss * (1 + kClosedFormError), ChernoffEpsilon(pairs, log_delta));
+    if (quick <= known_lower) return {{0, quick}, "quick"};
   }
   Answer answer{{0, kInfinity}, "contour"};
   const std::optional<Interval> contour = ContourEpsilon(pairs, log_delta);
@@ -229,7 +236,7 @@ Certified Worst(const Event& event, Interval nothing, double none, Solve solve) 
     for (const Direction& direction : DirectionsOf(releases, result.reason)) {
       Interval value = nothing;
       if (direction.has_upper) {
-        const Answer answer = solve(direction.upper, true, direction.same);
+        const Answer answer = solve(direction.upper, result.value.lower, true, direction.same);
         value.upper = answer.value.upper;
         if (direction.same) value.lower = answer.value.lower;
         if (result.engine.empty() || answer.value.upper > result.value.upper) {
@@ -237,7 +244,9 @@ Certified Worst(const Event& event, Interval nothing, double none, Solve solve) 
         }
       }
       if (!direction.same || !direction.has_upper) {
-        if (!direction.lower.empty()) value.lower = solve(direction.lower, false, true).value.lower;
+        if (!direction.lower.empty()) {
+          value.lower = solve(direction.lower, result.value.lower, false, true).value.lower;
+        }
       }
       result.value.lower = std::max(result.value.lower, value.lower);
       result.value.upper = std::max(result.value.upper, value.upper);
@@ -254,8 +263,8 @@ Certified CertifiedEpsilon(const Event& event, double log_delta) {
   if (log_delta >= 0) return {{0, 0}, "closed form", ""};
   Certified result =
       Worst(event, {0, kInfinity}, 0,
-            [&](const std::vector<CountedPair>& pairs, bool want_upper, bool want_lower) {
-              return EpsilonOf(pairs, log_delta, want_upper, want_lower);
+            [&](const std::vector<CountedPair>& pairs, double known, bool upper, bool lower) {
+              return EpsilonOf(pairs, log_delta, known, upper, lower);
             });
   result.value.lower = std::max(0.0, result.value.lower);
   result.value.upper = std::max(0.0, result.value.upper);
@@ -269,11 +278,9 @@ Certified CertifiedEpsilon(const Event& event, double log_delta) {
 }
 
 Certified CertifiedLogDelta(const Event& event, double epsilon) {
-  Certified result =
-      Worst(event, {-kInfinity, 0}, -kInfinity,
-            [&](const std::vector<CountedPair>& pairs, bool want_upper, bool want_lower) {
-              return LogDeltaOf(pairs, epsilon, want_upper, want_lower);
-            });
+  Certified result = Worst(event, {-kInfinity, 0}, -kInfinity,
+                           [&](const std::vector<CountedPair>& pairs, double /*known*/, bool upper,
+                               bool lower) { return LogDeltaOf(pairs, epsilon, upper, lower); });
   result.value.upper = std::min(0.0, result.value.upper);
   return result;
 }

@@ -20,6 +20,8 @@ constexpr double kMargin = 30;
 // The cuts take out at most e^-kCutMargin of delta.
 constexpr double kCutMargin = 24;
 constexpr double kMaxNodes = 1 << 14;
+// Of log E[e^{cL}] at a table's full resolution; the quadrature is far better than that.
+constexpr double kTableError = 1e-10;
 // Sines, and steps of the recurrence: about half a second of work.
 constexpr double kMaxSines = 3e6;
 constexpr double kMaxTurns = 4e8;
@@ -85,9 +87,22 @@ class Composition {
     return sum;
   }
 
+  // log E[e^{cL}] over all pairs, rounded up.
+  double LogMomentBound(double c) {
+    double sum = 0.5 * gaussian_mu2_ * c * (c + 1);
+    const bool keep = tables_.size() <= kManyPairs;
+    for (Table& entry : tables_) {
+      sum += entry.count * (entry.Get().LogMoment(c) + kTableError);
+      if (!keep) entry.table.reset();
+    }
+    for (const auto& [atoms, count] : atoms_) {
+      sum += count * (TiltedLoss::FromAtoms(*atoms, c, count).log_moment() + kTableError);
+    }
+    return sum + 1e-12 * std::abs(sum);
+  }
+
   // All parts tilted by c, good for frequencies up to max_frequency; false when not certified.
-  // For each of the larger tilts also log E[e^{cL}], rounded up (the tables' full resolution leaves
-  // a relative error far below 1e-10).
+  // For each of the larger tilts also log E[e^{cL}], rounded up.
   bool Tilt(double c, double max_frequency, std::span<const double> larger_tilts,
             std::vector<TiltedLoss>& out, std::vector<double>& larger_moments) {
     out.clear();
@@ -95,7 +110,7 @@ class Composition {
     for (const double c2 : larger_tilts) {
       double sum = 0.5 * gaussian_mu2_ * c2 * (c2 + 1);
       for (const auto& [atoms, count] : atoms_) {
-        sum += count * (TiltedLoss::FromAtoms(*atoms, c2, count).log_moment() + 1e-12);
+        sum += count * (TiltedLoss::FromAtoms(*atoms, c2, count).log_moment() + kTableError);
       }
       larger_moments.push_back(sum);
     }
@@ -112,7 +127,7 @@ class Composition {
       if (!tilted) return false;
       out.push_back(std::move(*tilted));
       for (std::size_t i = 0; i < larger_tilts.size(); ++i) {
-        larger_moments[i] += entry.count * (entry.Get().LogMoment(larger_tilts[i]) + 1e-10);
+        larger_moments[i] += entry.count * (entry.Get().LogMoment(larger_tilts[i]) + kTableError);
       }
       if (!keep) entry.table.reset();
     }
@@ -480,6 +495,20 @@ std::optional<Interval> ContourEpsilon(std::span<const CountedPair> pairs, doubl
   }
   if (std::isinf(result.upper)) return std::nullopt;
   return result;
+}
+
+double ChernoffEpsilon(std::span<const CountedPair> pairs, double log_delta) {
+  Composition composition;
+  if (!composition.Build(pairs, -kInfinity, 0) || !composition.HasDensity()) return kInfinity;
+  const double target = FiniteTarget(log_delta, composition);
+  if (!std::isfinite(target)) return kInfinity;
+  const auto converted = [&](double moment, double c) {
+    return (moment - target + LogChernoffConstant(c)) / c;
+  };
+  const double c = MinimiseOverTilt(
+      [&](double tilt) { return converted(composition.ApproximateLogMoment(tilt), tilt); },
+      GuessTilt(composition, log_delta));
+  return std::max(0.0, converted(composition.LogMomentBound(c), c)) * (1 + 1e-12);
 }
 
 std::optional<Interval> ContourLogDelta(std::span<const CountedPair> pairs, double epsilon) {

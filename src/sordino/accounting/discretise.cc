@@ -9,28 +9,30 @@
 namespace sordino {
 namespace {
 
-// Gauss-Legendre with six points: exact to 1e-15 on half a Scale() of the densities here.
+// Gauss-Legendre with six points: exact to 1e-14 where a panel is a quarter of the smooth length.
 constexpr std::array<double, 6> kNodes = {-0.93246951420315202781, -0.66120938646626451366,
                                           -0.23861918608319690863, 0.23861918608319690863,
                                           0.66120938646626451366,  0.93246951420315202781};
 constexpr std::array<double, 6> kWeights = {0.17132449237917034504, 0.36076157304813860757,
                                             0.46791393457269104739, 0.46791393457269104739,
                                             0.36076157304813860757, 0.17132449237917034504};
-constexpr double kPanel = 0.5;  // in units of Scale()
+constexpr double kPanel = 0.25;  // in units of SmoothLength()
 // Losses within this share of a cell above a grid point are rounded down to it (kLower).
 constexpr double kSliver = 1e-3;
+constexpr double kLeastStep = 1e-6;  // in units of Scale()
 
 // Calls visit(x, weight) for a composite rule on [a, b].
 template <typename Visit>
-void Integrate(double a, double b, double panel, Visit visit) {
-  if (!(b > a)) return;
-  const auto panels = static_cast<int>(std::min(1e6, std::ceil((b - a) / panel)));
-  const double width = (b - a) / panels;
-  for (int p = 0; p < panels; ++p) {
-    const double middle = a + (p + 0.5) * width;
+void Integrate(const LossDensity& density, double a, double b, Visit visit) {
+  while (a < b) {
+    double end = a + kPanel * density.SmoothLength(a);
+    // No sliver at the end, and no standstill.
+    if (!(end > a) || b - end < 0.1 * (end - a)) end = b;
+    const double middle = 0.5 * (a + end);
     for (std::size_t k = 0; k < kNodes.size(); ++k) {
-      visit(middle + 0.5 * width * kNodes[k], 0.5 * width * kWeights[k]);
+      visit(middle + 0.5 * (end - a) * kNodes[k], 0.5 * (end - a) * kWeights[k]);
     }
+    a = end;
   }
 }
 
@@ -86,7 +88,7 @@ void ConnectTheDots(const DensityPiece& piece, const GridSpec& spec, Accumulator
   for (; i <= last; ++i) {
     const double b =
         i == last ? piece.high_x : std::clamp(d.CoordinateOf(out.LossAt(i + 1)), a, piece.high_x);
-    Integrate(a, b, kPanel * d.Scale(), [&](double x, double weight) {
+    Integrate(d, a, b, [&](double x, double weight) {
       Split(out, spec, i, d.Loss(x), d.LogDensity(x) + std::log(weight) + log_weight);
     });
     a = b;
@@ -163,14 +165,13 @@ void MergeAtoms(std::vector<LossAtom> atoms, const GridSpec& spec, Accumulator& 
 double MergeRun(const DensityPiece& piece, const GridSpec& spec, double a, double goal,
                 double& tilted) {
   const LossDensity& d = *piece.density;
-  const double panel = kPanel * d.Scale();
   const double reach = std::min(piece.high_x, d.CoordinateOf(goal + 2 * spec.spacing));
   const double exponent = spec.tilt * goal - spec.log_scale + std::log(piece.weight);
   double excess = 0;
   double mass = 0;
   const auto integrate = [&](double from, double to) {
     const double sign = to >= from ? 1 : -1;
-    Integrate(std::min(from, to), std::max(from, to), panel, [&](double x, double weight) {
+    Integrate(d, std::min(from, to), std::max(from, to), [&](double x, double weight) {
       const double p = sign * weight * std::exp(d.LogDensity(x) + exponent);
       mass += p;
       excess -= p * std::expm1(goal - d.Loss(x));
@@ -178,8 +179,12 @@ double MergeRun(const DensityPiece& piece, const GridSpec& spec, double a, doubl
   };
   double end = std::clamp(d.CoordinateOf(2 * goal - d.Loss(a)), a, reach);
   integrate(a, end);
-  // Newton, then a last nudge so that the merged loss is not below the grid point.
-  for (int i = 0; i < 20 && std::abs(excess) > 1e-14 * mass * spec.spacing; ++i) {
+  // Newton. Losses are rounded relative to their size, which limits how exactly a run balances; the
+  // merged loss is a grid point up to kMergeError cells and that rounding (charged in grid.cc).
+  const auto tolerance = [&](double share) {
+    return mass * (share * spec.spacing + 4e-16 * (1 + std::abs(goal)));
+  };
+  for (int i = 0; i < 8 && std::abs(excess) > tolerance(0.01 * kMergeError); ++i) {
     const double slope = -std::exp(d.LogDensity(end) + exponent) * std::expm1(goal - d.Loss(end));
     if (!(slope > 0)) return a;
     const double next = std::clamp(end - excess / slope, 0.5 * (a + end), reach);
@@ -187,7 +192,7 @@ double MergeRun(const DensityPiece& piece, const GridSpec& spec, double a, doubl
     integrate(end, next);
     end = next;
   }
-  if (excess < -1e-13 * mass * spec.spacing || !(end > a)) return a;
+  if (excess < -tolerance(kMergeError) || !(end > a)) return a;
   tilted = mass;
   return end;
 }
@@ -213,8 +218,9 @@ void MergeDensity(const DensityPiece& piece, const GridSpec& spec, Accumulator& 
       }
       end = std::min(piece.high_x, d.CoordinateOf(out.LossAt(floor_index + 1)));
     }
-    if (!(end > a)) end = std::nextafter(a, kInfinity);
-    Integrate(a, end, kPanel * d.Scale(), [&](double x, double weight) {
+    // Rounding of the coordinates must not stop the march; what it skips is rounded down too.
+    end = std::min(piece.high_x, std::max(end, a + kLeastStep * d.Scale()));
+    Integrate(d, a, end, [&](double x, double weight) {
       out.Add(floor_index, d.LogDensity(x) + std::log(weight) + log_weight);
     });
     a = end;
@@ -306,7 +312,7 @@ LossNodes SampleNodes(const LossPair& pair) {
   }
   for (const DensityPiece& piece : pair.pieces) {
     const LossDensity& d = *piece.density;
-    Integrate(piece.low_x, piece.high_x, d.Scale(), [&](double x, double weight) {
+    Integrate(d, piece.low_x, piece.high_x, [&](double x, double weight) {
       nodes.log_mass.push_back(d.LogDensity(x) + std::log(weight * piece.weight));
       nodes.loss.push_back(d.Loss(x));
     });

@@ -27,6 +27,9 @@
 
 namespace sordino {
 
+// kLower: how far below its grid point a merged loss may lie, in cells.
+inline constexpr double kMergeError = 1e-9;
+
 enum class Bound : std::uint8_t { kLower, kSpread, kUpper };
 
 struct GridSpec {

@@ -67,8 +67,8 @@ struct Plain {
 
 constexpr double kLogLost = -50;
 
-Plain Untilt(LossPair pair, double spacing, double tilt, Bound bound) {
-  ChooseRange(pair, kLogLost);
+Plain Untilt(LossPair pair, double spacing, double tilt, Bound bound, double log_lost = kLogLost) {
+  ChooseRange(pair, log_lost);
   const GridSpec spec{spacing, 0.3 * spacing, tilt, 0.7};
   const GridMass grid = Discretise(pair, spec, bound);
   Plain plain;
@@ -131,7 +131,21 @@ TEST(Discretise, KeepsTheMassOfBothDistributions) {
   }
 }
 
-// Mutation guard: a grid that rounded up by half a cell would pass domination; this would not.
+// What a short range leaves out is charged: an infinite loss above, the lowest loss below.
+TEST(Discretise, AShortRangeIsStillABound) {
+  for (const auto& [name, pair] : Pairs()) {
+    const Plain upper = Untilt(pair, 0.02, 0, Bound::kUpper, std::log(1e-3));
+    const Plain lower = Untilt(pair, 0.02, 0, Bound::kLower, std::log(1e-3));
+    for (const double epsilon : Epsilons()) {
+      const double exact = std::exp(ExactLogDelta(pair, epsilon));
+      EXPECT_GE(upper.Delta(epsilon), exact * (1 - 1e-11) - 1e-15) << name << " " << epsilon;
+      EXPECT_LE(upper.Delta(epsilon), exact + 2.1e-3 + 0.25 * 0.02) << name << " " << epsilon;
+      EXPECT_LE(lower.Delta(epsilon), exact * (1 + 1e-11) + 1e-15) << name << " " << epsilon;
+    }
+  }
+}
+
+// A grid that rounded up by half a cell would pass the tests of domination and fail this one.
 TEST(Discretise, UpperErrorFallsWithTheSquareOfTheSpacing) {
   for (const auto& [name, pair] : Pairs()) {
     if (!pair.atoms.empty()) continue;  // atoms fall on or between grid points as they like

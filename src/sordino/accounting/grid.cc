@@ -18,7 +18,7 @@ constexpr double kUnitRoundoff = 0x1p-53;
 // Mass left out of a pair's range, relative to delta: e^-kRangeMargin.
 constexpr double kRangeMargin = 26;
 // Tilted mass left out of the window: e^-kWindowMargin.
-constexpr double kWindowMargin = 34;
+constexpr double kWindowMargin = 28;
 // Relative error of epsilon that the spacing aims at.
 constexpr double kTolerance = 3e-7;
 constexpr double kMaxWindow = 1 << 17;
@@ -229,7 +229,7 @@ class ComposedGrid {
       const LossDensity& d = *piece.density;
       const auto negligible = [&](double x) {
         const double below = d.MassBelow(x);
-        return below > 0 && std::log(below) + tilt_ * d.Loss(x) - scale < goal;
+        return !(below > 0) || std::log(below) + tilt_ * d.Loss(x) - scale < goal;
       };
       if (piece.clip_low > -1e300 || !negligible(piece.low_x)) continue;
       double low = piece.low_x;
@@ -334,7 +334,8 @@ class ComposedGrid {
       }
       log_moment_ += group.count * (group.spec.log_scale + std::log(sum));
       log_moment_error_ +=
-          group.count * (kMassRounding + 4 * kUnitRoundoff * std::abs(group.spec.log_scale));
+          group.count * (kMassRounding + 4 * kUnitRoundoff * std::abs(group.spec.log_scale) +
+                         (bound_ == Bound::kLower ? tilt_ * spacing_ * kMergeError : 0.0));
       offset += group.count * group.spec.offset;
       if (grid.infinite_mass > 0) log_survival_ += group.count * std::log1p(-grid.infinite_mass);
     }
@@ -456,7 +457,12 @@ double GridEpsilon(std::span<const CountedPair> pairs, double log_delta, Bound b
       stride *= 1.02;
       low -= stride;
     }
-    if (low <= 0) return nothing;
+    // Between the last point and zero the search goes on by halves.
+    if (low <= 0) {
+      low = 0.5 * high;
+      while (low > 1e-12 * high && grid.LogDelta(low) <= log_delta) low *= 0.5;
+      if (grid.LogDelta(low) <= log_delta) return nothing;
+    }
   }
   // Bisection far below a cell, then the side that is safe.
   for (int i = 0; i < 100 && high - low > 1e-6 * grid.spacing() + 1e-15 * high; ++i) {

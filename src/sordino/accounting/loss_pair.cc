@@ -33,7 +33,7 @@ double GaussianMixtureDensity::low() const { return -std::numeric_limits<double>
 double GaussianMixtureDensity::high() const { return std::numeric_limits<double>::infinity(); }
 
 double GaussianMixtureDensity::LogRatio(const Parts& parts, double x) const {
-  if (parts.size() == 1 && parts[0].first == 0) return 0;
+  if (parts.size() == 1) return parts[0].first * (2 * x - parts[0].first) * half_precision_;
   double largest = 0;
   double sum = 0;  // of p_i (e^{z_i} - 1): exact to rounding also for tiny probabilities
   for (const auto& [shift, probability] : parts) {
@@ -50,7 +50,8 @@ double GaussianMixtureDensity::LogRatio(const Parts& parts, double x) const {
 }
 
 GaussianMixtureDensity::Side GaussianMixtureDensity::Evaluate(const Parts& parts, double x) const {
-  if (parts.size() == 1 && parts[0].first == 0) return {0, 0, 0};
+  if (parts.size() == 1)
+    return {LogRatio(parts, x), parts[0].first, parts[0].first == 0 ? 0.0 : 1.0};
   // One exponential a part: e^z = 1 + expm1(z) is exact enough for the posterior.
   double largest = 0;
   double sum = 0;
@@ -112,7 +113,9 @@ double GaussianMixtureDensity::SmoothLength(double x) const {
   constexpr double kSaturated = 1e-17;
   const bool smooth = numerator.shift >= max_numerator_shift_ * (1 - kSaturated) &&
                       -denominator.shift <= max_denominator_shift_ * kSaturated;
-  return smooth ? sigma_ : Scale();
+  const double slope = 2 * half_precision_ * std::abs(numerator.shift - x);
+  const double length = smooth ? sigma_ : Scale();
+  return slope * length > 6 ? 6 / slope : length;
 }
 
 double GaussianMixtureDensity::CoordinateOf(double loss) const {
@@ -176,6 +179,7 @@ LaplaceDensity::LaplaceDensity(double scale, double rate, Direction direction)
 
 double LaplaceDensity::LogMix(double x) const {
   const double z = (2 * x - 1) / scale_;
+  if (rate_ == 1) return z;
   if (z < kLargeExponent) return std::log1p(rate_ * std::expm1(z));
   return z + std::log(rate_ + (1 - rate_) * std::exp(-z));
 }

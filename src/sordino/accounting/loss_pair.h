@@ -37,7 +37,8 @@ class LossDensity {
   virtual double LargestLoss() const = 0;
   // A length on which the density and the loss change smoothly: the width of quadrature panels.
   virtual double Scale() const = 0;
-  // The same from x on to the right, where it may be longer.
+  // The same near x: longer where the ratio is a pure exponential, shorter in a steep tail, where
+  // the density changes by at most e^6 along it.
   virtual double SmoothLength(double /*x*/) const { return Scale(); }
   // The coordinate of a given loss (clamped to [low, high]).
   virtual double CoordinateOf(double loss) const = 0;

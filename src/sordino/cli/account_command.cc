@@ -1,0 +1,280 @@
+#include "sordino/cli/account_command.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sordino/accounting/accountant.h"
+#include "sordino/accounting/renyi.h"
+#include "sordino/base/error.h"
+#include "sordino/cli/curve_picture.h"
+#include "sordino/cli/epsilon_curve.h"
+#include "sordino/cli/event_options.h"
+#include "sordino/cli/interval_text.h"
+#include "sordino/cli/report_json.h"
+#include "sordino/cli/schedule_file.h"
+
+namespace sordino {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct AccountOptions {
+  EventOptions event;
+  std::optional<std::string> delta;
+  std::optional<std::string> epsilon;
+  std::optional<std::string> text;  // --event
+  std::optional<std::string> schedule;
+  std::optional<std::string> orders;
+  std::optional<std::string> picture;
+  bool curve = false;
+  bool json = false;
+};
+
+struct Answer {
+  Event event;
+  bool asks_delta;
+  double given;  // the delta of the question, or its epsilon
+  AccountReport report;
+  std::vector<std::pair<double, double>> rdp_curve;
+  std::string rdp_reason;  // why the Renyi curve is infinite
+  std::vector<CurvePoint> curve;
+
+  const char* asked() const { return asks_delta ? "delta" : "epsilon"; }
+  const char* held() const { return asks_delta ? "epsilon" : "delta"; }
+};
+
+StepSequence ParseEventFlag(const AccountOptions& options) {
+  const EventOptions& flags = options.event;
+  if (options.schedule || flags.rate || flags.noise || flags.sampling || flags.adjacency ||
+      flags.mechanism || flags.sensitivity) {
+    throw Error(
+        "--event says everything about the mechanism; besides it only --steps may be given, to "
+        "repeat the whole event.");
+  }
+  Event event = Event::Parse(*options.text);
+  const std::uint64_t steps = flags.steps ? ParseWhole("--steps", *flags.steps) : 1;
+  const Adjacency adjacency = event.adjacency();
+  // The curve counts the copies of a single release one by one, and anything else as a whole.
+  if (const Event whole = Event::Repeat(event, steps);
+      whole.kind() == Event::Kind::kCompose && whole.children().size() == 1) {
+    return {adjacency, {whole.children().front()}};
+  }
+  return {adjacency, {{std::move(event), steps}}};
+}
+
+StepSequence MakeSequence(const AccountOptions& options) {
+  const EventOptions& flags = options.event;
+  if (options.text) return ParseEventFlag(options);
+  if (options.schedule) return ReadSchedule(*options.schedule, flags);
+  if (!flags.noise) {
+    throw Error(
+        "--noise is missing: the standard deviation or scale of the noise over the sensitivity; "
+        "--schedule or --event may say it too.");
+  }
+  const StepShape shape = ShapeOf(flags, flags.rate.has_value());
+  const NoiseMultiplier noise(ParseReal("--noise", *flags.noise));
+  const SamplingRate rate(flags.rate ? ParseReal("--rate", *flags.rate) : 1);
+  const std::uint64_t steps = flags.steps ? ParseWhole("--steps", *flags.steps) : 1;
+  return {shape.adjacency, {{shape.Step(noise, rate), steps}}};
+}
+
+std::vector<double> ParseOrders(const std::string& text) {
+  std::vector<double> orders;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t comma = std::min(text.find(',', begin), text.size());
+    const double order = ParseReal("--orders", text.substr(begin, comma - begin));
+    if (order < 1) {
+      throw Error(fmt::format("'{:g}' in --orders is below 1; Renyi orders start at 1.", order));
+    }
+    orders.push_back(order);
+    begin = comma + 1;
+  }
+  return orders;
+}
+
+Answer Solve(const AccountOptions& options) {
+  if (options.delta.has_value() == options.epsilon.has_value()) {
+    throw Error(
+        options.delta
+            ? "--delta and --epsilon were both given; leave out the one that you want to learn."
+            : "give --delta to learn epsilon, or --epsilon to learn delta.");
+  }
+  const bool asks_delta = options.epsilon.has_value();
+  const bool wants_curve = options.curve || options.picture;
+  if (wants_curve && asks_delta) {
+    throw Error("--curve shows epsilon against steps and needs --delta instead of --epsilon.");
+  }
+  const double given = asks_delta ? Epsilon(ParseReal("--epsilon", *options.epsilon)).value()
+                                  : Delta(ParseReal("--delta", *options.delta)).value();
+  const std::vector<double> orders =
+      options.orders ? ParseOrders(*options.orders) : std::vector<double>();
+  const StepSequence sequence = MakeSequence(options);
+  Event event = sequence.Prefix(sequence.TotalSteps());
+  AccountReport report =
+      asks_delta ? AccountDelta(event, Epsilon(given)) : Account(event, Delta(given));
+  Answer answer{std::move(event), asks_delta, given, std::move(report), {}, "", {}};
+  if (!orders.empty()) {
+    answer.rdp_curve = RenyiTable(answer.event, orders);
+    answer.rdp_reason = RenyiInapplicable(answer.event);
+  }
+  if (wants_curve) answer.curve = EpsilonCurve(sequence, Delta(given), answer.report.value);
+  return answer;
+}
+
+// The event for a person: a long schedule is cut.
+std::string ShortEvent(const Event& event) {
+  constexpr std::size_t kLongest = 96;
+  std::string text = event.ToString();
+  if (text.size() <= kLongest) return text;
+  text.resize(kLongest);
+  return fmt::format("{}... ({} releases)", text, event.TotalCount());
+}
+
+void PrintJson(const Answer& answer) {
+  const AccountReport& report = answer.report;
+  Json json;
+  json[answer.held()] = answer.given;
+  json[answer.asked()] = IntervalJson(report.value, report.reason);
+  json["methods"] = MethodsJson(report, answer.asked());
+  json["skipped"] = Json::object();
+  for (const auto& [name, why] : report.skipped) json["skipped"][name] = why;
+  json["decided_by"] = report.decided_by.empty() ? Json(nullptr) : Json(report.decided_by);
+  json["event"] = answer.event.ToString();
+  if (const std::string note = UnitNote(answer.event); !note.empty()) json["unit"] = note;
+  if (!answer.rdp_curve.empty()) {
+    json["rdp_curve"] = Json::array();
+    for (const auto& [order, epsilon] : answer.rdp_curve) {
+      Json point = {{"order", order}, {"epsilon", NumberJson(epsilon)}};
+      if (!std::isfinite(epsilon)) {
+        point["reason"] = answer.rdp_reason.empty() ? "it exceeds every double" : answer.rdp_reason;
+      }
+      json["rdp_curve"].push_back(std::move(point));
+    }
+  }
+  if (!answer.curve.empty()) {
+    json["curve"] = Json::array();
+    for (const CurvePoint& point : answer.curve) {
+      Json entry = {{"steps", point.steps}};
+      entry.update(IntervalJson(point.epsilon, report.reason));
+      json["curve"].push_back(std::move(entry));
+    }
+  }
+  std::cout << json.dump(2) << '\n';
+}
+
+std::string CertifiedSentence(const Answer& answer) {
+  const Interval& value = answer.report.value;
+  if (answer.event.kind() == Event::Kind::kNone) {
+    return fmt::format("Nothing was released: {} is 0 at {} {:g}.", answer.asked(), answer.held(),
+                       answer.given);
+  }
+  if (std::isinf(value.upper)) {
+    return fmt::format("No finite epsilon {} at delta {:g}: {}.{}",
+                       std::isinf(value.lower) ? "holds" : "is known to hold", answer.given,
+                       answer.report.reason,
+                       value.lower > 0 && std::isfinite(value.lower)
+                           ? fmt::format(" It is at least {}.", LowerText(value.lower))
+                           : "");
+  }
+  return fmt::format(
+      "At {} {:g}, {} is certified to lie between {} and {}; the upper end is what is spent.",
+      answer.held(), answer.given, answer.asked(), LowerText(value.lower), UpperText(value.upper));
+}
+
+std::string MethodNote(const MethodReport& method, const std::string& decided_by) {
+  std::string note;
+  const auto add = [&note](const std::string& part) {
+    if (!note.empty()) note += "; ";
+    note += part;
+  };
+  if (method.name == decided_by) add("decides");
+  if (!method.sound) add("an estimate, not a bound");
+  if (method.lower) add(fmt::format("at least {}", LowerText(*method.lower)));
+  if (!method.engine.empty()) add(method.engine);
+  if (method.order && std::isfinite(*method.order)) {
+    add(fmt::format("{} {:.4g}", method.name == "moments" ? "lambda" : "order", *method.order));
+  }
+  return note;
+}
+
+void PrintText(const Answer& answer) {
+  const AccountReport& report = answer.report;
+  std::string text = CertifiedSentence(answer) + '\n' + ShortEvent(answer.event) + '\n';
+  if (const std::string note = UnitNote(answer.event); !note.empty()) text += note + '\n';
+
+  std::vector<std::vector<std::string>> rows = {{"method", answer.asked(), "sound", "note"}};
+  for (const MethodReport& method : report.methods) {
+    rows.push_back({method.name, UpperText(method.value), method.sound ? "yes" : "no",
+                    MethodNote(method, report.decided_by)});
+  }
+  if (!report.methods.empty()) text += '\n' + AlignedTable(rows, 2);
+  if (!report.skipped.empty()) {
+    text += "\nskipped\n";
+    rows.clear();
+    for (const auto& [name, why] : report.skipped) rows.push_back({"  " + name, why});
+    text += AlignedTable(rows, 1);
+  }
+  if (!answer.rdp_curve.empty()) {
+    rows = {{"order", "Renyi epsilon"}};
+    for (const auto& [order, epsilon] : answer.rdp_curve) {
+      rows.push_back({fmt::format("{:g}", order), UpperText(epsilon)});
+    }
+    text += '\n' + AlignedTable(rows, 2);
+    if (!answer.rdp_reason.empty()) text += answer.rdp_reason + '\n';
+  }
+  if (!answer.curve.empty()) text += '\n' + CurveText(answer.curve);
+  std::cout << text;
+}
+
+void Run(const AccountOptions& options) {
+  const Answer answer = Solve(options);
+  // Before anything is printed: a picture that cannot be written leaves standard output empty.
+  if (options.picture) {
+    WritePicture(*options.picture, CurveSvg(answer.curve, ShortEvent(answer.event), answer.given));
+  }
+  if (options.json) {
+    PrintJson(answer);
+  } else {
+    PrintText(answer);
+  }
+}
+
+}  // namespace
+
+void AddAccountCommand(CLI::App& app) {
+  CLI::App* command =
+      app.add_subcommand("account", "How much privacy was spent, by every accounting method.");
+  const auto options = std::make_shared<AccountOptions>();
+  AccountOptions& o = *options;
+  AddEventFlags(*command, o.event);
+  command->add_option("--delta", o.delta, "The delta at which epsilon is asked for")
+      ->type_name("0..1");
+  command->add_option("--epsilon", o.epsilon, "The epsilon at which delta is asked for")
+      ->type_name("NUMBER");
+  command
+      ->add_option("--schedule", o.schedule,
+                   "CSV file with a line for each step: rate, noise, steps, clip; - reads input")
+      ->type_name("FILE");
+  command
+      ->add_option("--event", o.text, "What was done in the text form of events, instead of flags")
+      ->type_name("TEXT");
+  command->add_option("--orders", o.orders, "Renyi orders to show the curve at, such as 1.5,2,64")
+      ->type_name("LIST");
+  command->add_flag("--curve", o.curve, "Epsilon against the number of steps");
+  command->add_option("--picture", o.picture, "Write the curve to this SVG file")
+      ->type_name("FILE");
+  command->add_flag("--json", o.json, "One JSON object on standard output");
+  command->footer("Example:\n  sordino account --rate 0.01 --noise 4 --steps 10000 --delta 1e-5");
+  command->callback([options] { Run(*options); });
+}
+
+}  // namespace sordino

@@ -1,0 +1,270 @@
+#include "sordino/cli/account_command.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "sordino/cli/command_test_support.h"
+
+namespace sordino {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+using ::testing::Not;
+using Json = nlohmann::json;
+
+constexpr const char* kUsual = "account --rate 0.01 --noise 4 --steps 10000 --delta 1e-5";
+
+CommandOutcome Call(const std::string& line) { return CallCommand(AddAccountCommand, Words(line)); }
+
+Json CallJson(const std::string& line) {
+  const CommandOutcome outcome = Call(line + " --json");
+  EXPECT_EQ(outcome.error, "") << line;
+  EXPECT_EQ(outcome.err, "") << line;
+  return Json::parse(outcome.out);
+}
+
+double Upper(const Json& json) { return json["epsilon"]["upper"].get<double>(); }
+
+TEST(AccountCommand, GivesTheDocumentedJsonWithKnownValues) {
+  const Json json = CallJson(kUsual);
+  EXPECT_EQ(json["delta"], 1e-5);
+  EXPECT_NEAR(json["epsilon"]["lower"].get<double>(), 0.9468668, 1e-6);
+  EXPECT_NEAR(Upper(json), 0.9468668, 1e-6);
+  EXPECT_EQ(json["decided_by"], "pld");
+  EXPECT_EQ(json["event"], "add-remove: 10000*poisson(0.01, gaussian(4))");
+  EXPECT_TRUE(json["skipped"].empty());
+  for (const char* name :
+       {"pld", "rdp", "moments", "zcdp", "gdp", "advanced", "optimal", "basic"}) {
+    ASSERT_TRUE(json["methods"].contains(name)) << name;
+  }
+  EXPECT_EQ(json["methods"]["gdp"]["sound"], false);
+  EXPECT_NEAR(json["methods"]["moments"]["epsilon"].get<double>(), 1.2586, 1e-3);
+  EXPECT_GT(json["methods"]["rdp"]["order"].get<double>(), 1);
+}
+
+TEST(AccountCommand, IntervalLiesBelowEverySoundMethod) {
+  for (const char* line :
+       {kUsual, "account --noise 1 --delta 1e-6", "account --rate 0.1 --noise 0.7 --delta 1e-3",
+        "account --noise 3 --steps 50 --mechanism laplace --delta 1e-5",
+        "account --rate 0.02 --noise 2 --steps 300 --sampling fixed --adjacency replace-one "
+        "--delta 1e-5"}) {
+    const Json json = CallJson(line);
+    const double upper = Upper(json);
+    EXPECT_LE(json["epsilon"]["lower"].get<double>(), upper) << line;
+    for (const auto& [name, method] : json["methods"].items()) {
+      if (!method["sound"].get<bool>()) continue;
+      const Json& value = name == "pld" ? method["upper"] : method["epsilon"];
+      EXPECT_LE(upper, value.get<double>()) << line << ": " << name;
+    }
+  }
+}
+
+TEST(AccountCommand, TextStartsWithTheCertifiedIntervalAndRoundsItOutwards) {
+  const CommandOutcome outcome = Call(kUsual);
+  EXPECT_EQ(outcome.error, "");
+  // The interval is [0.94686680075..., 0.94686680076...].
+  EXPECT_THAT(outcome.out, ::testing::StartsWith("At delta 1e-05, epsilon is certified to lie "
+                                                 "between 0.9468668 and 0.9468669;"));
+  EXPECT_THAT(outcome.out, HasSubstr("decides"));
+  EXPECT_THAT(outcome.out, HasSubstr("an estimate, not a bound"));
+}
+
+TEST(AccountCommand, DeltaIsAskedForWithEpsilon) {
+  const double epsilon = Upper(CallJson(kUsual));
+  const Json json =
+      CallJson("account --rate 0.01 --noise 4 --steps 1e4 --epsilon " + Json(epsilon).dump());
+  EXPECT_EQ(json["epsilon"], epsilon);
+  EXPECT_NEAR(json["delta"]["upper"].get<double>(), 1e-5, 1e-9);
+  EXPECT_LE(json["delta"]["lower"].get<double>(), json["delta"]["upper"].get<double>());
+  EXPECT_GE(json["methods"]["rdp"]["delta"].get<double>(), json["delta"]["upper"].get<double>());
+  EXPECT_TRUE(json["skipped"].contains("moments"));
+}
+
+TEST(AccountCommand, OrdersGiveTheRenyiCurveOfTheWholeComposition) {
+  const Json json = CallJson("account --noise 2 --steps 10 --delta 1e-5 --orders 1.5,2,64");
+  ASSERT_EQ(json["rdp_curve"].size(), 3U);
+  for (const Json& point : json["rdp_curve"]) {
+    const double order = point["order"].get<double>();
+    EXPECT_NEAR(point["epsilon"].get<double>(), 10 * order / (2 * 2 * 2), 1e-9 * order);
+  }
+  EXPECT_EQ(json["rdp_curve"][0]["order"], 1.5);
+  EXPECT_EQ(json["rdp_curve"][2]["order"], 64);
+}
+
+TEST(AccountCommand, MechanismsAndSamplersReachTheEvent) {
+  const auto event = [](const std::string& flags) {
+    return CallJson("account --delta 1e-5 " + flags)["event"].get<std::string>();
+  };
+  EXPECT_EQ(event("--noise 2"), "add-remove: gaussian(2)");
+  EXPECT_EQ(event("--noise 2 --mechanism laplace --adjacency zero-out"), "zero-out: laplace(2)");
+  EXPECT_EQ(event("--noise 2 --mechanism discrete-laplace"), "add-remove: discrete-laplace(2, 1)");
+  EXPECT_EQ(event("--noise 2 --mechanism discrete-gaussian --sensitivity 3"),
+            "add-remove: discrete-gaussian(6, 3)");
+  EXPECT_EQ(event("--noise 2 --rate 0.5 --sampling fixed --steps 1e2"),
+            "add-remove: 100*fixed(0.5, gaussian(2))");
+}
+
+TEST(AccountCommand, ReplaceOneSaysWhatTheNoiseIsRelativeTo) {
+  EXPECT_THAT(Call(std::string(kUsual) + " --adjacency replace-one").out,
+              HasSubstr("relative to the bound C"));
+  const std::string fixed =
+      Call("account --noise 2 --adjacency replace-one --delta 1e-5 --json").out;
+  EXPECT_THAT(Json::parse(fixed)["unit"].get<std::string>(), HasSubstr("replace-one sensitivity"));
+  EXPECT_THAT(Call(kUsual).out, Not(HasSubstr("relative")));
+}
+
+TEST(AccountCommand, EventTextStandsForTheFlags) {
+  const CommandOutcome outcome = CallCommand(
+      AddAccountCommand, {"account", "--event", "add-remove: poisson(0.01, gaussian(4))", "--steps",
+                          "10000", "--delta", "1e-5", "--json"});
+  ASSERT_EQ(outcome.error, "");
+  EXPECT_EQ(Json::parse(outcome.out), CallJson(kUsual));
+  const CommandOutcome mixed = CallCommand(
+      AddAccountCommand, {"account", "--event", "gaussian(4)", "--noise", "4", "--delta", "1e-5"});
+  EXPECT_THAT(mixed.error, HasSubstr("--event"));
+}
+
+TEST(AccountCommand, CurveOfAnEventCountsItsReleases) {
+  for (const char* event : {"add-remove:6*gaussian(4)", "add-remove:2*gaussian(4)"}) {
+    const bool repeated = std::string(event).find("2*") != std::string::npos;
+    const Json json = CallJson("account --delta 1e-5 --curve --event " + std::string(event) +
+                               (repeated ? " --steps 3" : ""));
+    EXPECT_EQ(json["event"], "add-remove: 6*gaussian(4)");
+    EXPECT_EQ(json["curve"], CallJson("account --noise 4 --steps 6 --delta 1e-5 --curve")["curve"]);
+  }
+}
+
+TEST(AccountCommand, ScheduleOfEqualStepsIsTheirRepetition) {
+  const std::string path =
+      WriteTestFile("equal.csv", "rate,noise,steps\n0.01,4,2500\n0.01,4,2500\n0.01,4,5e3\n");
+  EXPECT_EQ(CallJson("account --delta 1e-5 --schedule " + path), CallJson(kUsual));
+}
+
+TEST(AccountCommand, CurveRisesToTheAnswer) {
+  const Json json = CallJson("account --rate 0.01 --noise 2 --steps 3000 --delta 1e-5 --curve");
+  const Json& curve = json["curve"];
+  ASSERT_GE(curve.size(), 20U);
+  EXPECT_EQ(curve.front()["steps"], 1);
+  EXPECT_EQ(curve.back()["steps"], 3000);
+  EXPECT_LE(curve.back()["upper"].get<double>(), Upper(json));
+  for (std::size_t i = 0; i < curve.size(); ++i) {
+    EXPECT_LE(curve[i]["lower"].get<double>(), curve[i]["upper"].get<double>());
+    if (i == 0) continue;
+    EXPECT_GT(curve[i]["steps"].get<std::uint64_t>(), curve[i - 1]["steps"].get<std::uint64_t>());
+    EXPECT_GE(curve[i]["lower"].get<double>(), curve[i - 1]["lower"].get<double>());
+    EXPECT_GE(curve[i]["upper"].get<double>(), curve[i - 1]["upper"].get<double>());
+  }
+}
+
+TEST(AccountCommand, CurveOfAScheduleFollowsItsOrder) {
+  const std::string path = WriteTestFile("order.csv", "noise,steps\n10,1\n1,1\n");
+  const Json json = CallJson("account --delta 1e-5 --curve --schedule " + path);
+  ASSERT_EQ(json["curve"].size(), 2U);
+  EXPECT_NEAR(json["curve"][0]["upper"].get<double>(),
+              Upper(CallJson("account --noise 10 --delta 1e-5")), 1e-9);
+}
+
+TEST(AccountCommand, WritesAPictureAndAPlot) {
+  const std::string path = WriteTestFile("curve.svg", "");
+  const CommandOutcome outcome =
+      Call("account --noise 2 --steps 1000 --delta 1e-5 --picture " + path);
+  EXPECT_EQ(outcome.error, "");
+  EXPECT_THAT(outcome.out, HasSubstr("steps (log)"));
+  EXPECT_THAT(ReadTestFile(path), ::testing::StartsWith("<svg xmlns="));
+  const CommandOutcome refused =
+      Call("account --noise 2 --delta 1e-5 --picture /no/such/folder/curve.svg");
+  EXPECT_THAT(refused.error, HasSubstr("cannot be written"));
+  EXPECT_EQ(refused.out, "");
+}
+
+TEST(AccountCommand, PureDpIsExactAtDeltaZeroAndGaussianNoiseHasNone) {
+  const Json laplace = CallJson("account --noise 2 --mechanism laplace --steps 3 --delta 0");
+  EXPECT_NEAR(Upper(laplace), 1.5, 1e-9);
+  const Json gaussian = CallJson("account --noise 2 --delta 0");
+  EXPECT_TRUE(gaussian["epsilon"]["upper"].is_null());
+  EXPECT_FALSE(gaussian["epsilon"]["reason"].get<std::string>().empty());
+  EXPECT_TRUE(gaussian["decided_by"].is_null());
+  EXPECT_THAT(Call("account --noise 2 --delta 0").out,
+              ::testing::StartsWith("No finite epsilon holds at delta 0"));
+}
+
+TEST(AccountCommand, NothingReleasedSpendsNothing) {
+  for (const char* line : {"account --rate 0.1 --noise 1 --steps 0 --delta 1e-5",
+                           "account --rate 0 --noise 1 --steps 10 --delta 0.1"}) {
+    EXPECT_EQ(Upper(CallJson(line)), 0) << line;
+  }
+  EXPECT_THAT(Call("account --noise 1 --steps 0 --delta 1e-5 --curve").out,
+              HasSubstr("Nothing was released"));
+}
+
+TEST(AccountCommand, WholeNumbersMayBeWrittenWithAnExponent) {
+  EXPECT_EQ(CallJson("account --noise 100 --steps 1e3 --delta 1e-5"),
+            CallJson("account --noise 100 --steps 1000 --delta 1e-5"));
+}
+
+// A question that cannot be answered, and what its sentence must say.
+struct Mistake {
+  const char* line;
+  const char* part;
+};
+
+class AccountMistake : public ::testing::TestWithParam<Mistake> {};
+
+TEST_P(AccountMistake, IsToldInOneSentenceWithExitCodeTwo) {
+  const CommandOutcome outcome = RunProgram(Words(GetParam().line));
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_THAT(outcome.err, MatchesRegex("sordino: [^\n]+\n"));
+  EXPECT_THAT(outcome.err, HasSubstr(GetParam().part));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Every, AccountMistake,
+    ::testing::Values(
+        Mistake{"account --rate 1.5 --noise 1 --delta 1e-5", "1.5"},
+        Mistake{"account --rate -0.1 --noise 1 --delta 1e-5", "-0.1"},
+        Mistake{"account --rate nan --noise 1 --delta 1e-5", "'nan' in --rate"},
+        Mistake{"account --noise -1 --delta 1e-5", "-1"},
+        Mistake{"account --noise 0 --delta 1e-5", "greater than 0"},
+        Mistake{"account --noise inf --delta 1e-5", "'inf' in --noise"},
+        Mistake{"account --noise 1e400 --delta 1e-5", "range of a double"},
+        Mistake{"account --noise 4x --delta 1e-5", "'4x' in --noise"},
+        Mistake{"account --noise 1 --delta 2", "delta is 2"},
+        Mistake{"account --noise 1 --delta -1e-9", "-1e-09"},
+        Mistake{"account --noise 1 --epsilon -1", "epsilon is -1"},
+        Mistake{"account --noise 1", "--delta"},
+        Mistake{"account --noise 1 --delta 0.1 --epsilon 1", "both"},
+        Mistake{"account --delta 1e-5", "--noise is missing"},
+        Mistake{"account --noise 1 --delta 1e-5 --steps 2.5", "whole number"},
+        Mistake{"account --noise 1 --delta 1e-5 --steps -3", "whole number"},
+        Mistake{"account --noise 1 --delta 1e-5 --steps 1e17", "2^53"},
+        Mistake{"account --noise 1 --delta 1e-5 --mechanism gausian", "'gaussian'"},
+        Mistake{"account --noise 1 --delta 1e-5 --adjacency add-remov", "'add-remove'"},
+        Mistake{"account --noise 1 --rate 0.1 --delta 1e-5 --sampling posson", "'poisson'"},
+        Mistake{"account --noise 1 --rate 0.1 --delta 1e-5 --sampling none", "--sampling none"},
+        Mistake{"account --noise 1 --delta 1e-5 --sampling fixed", "needs --rate"},
+        Mistake{"account --noise 1 --delta 1e-5 --sensitivity 2", "discrete"},
+        Mistake{"account --noise 1 --delta 1e-5 --mechanism discrete-laplace --sensitivity 0",
+                "at least 1"},
+        Mistake{"account --noise 1 --delta 1e-5 --orders 0.5", "below 1"},
+        Mistake{"account --noise 1 --delta 1e-5 --orders 2,,3", "--orders"},
+        Mistake{"account --noise 1 --epsilon 1 --curve", "--delta"},
+        Mistake{"account --event gaussian( --delta 1e-5", "text is wrong"},
+        Mistake{"account --schedule /no/such/file --delta 1e-5", "/no/such/file"},
+        Mistake{"account --nois 1 --delta 1e-5", "'--noise'"}));
+
+TEST(AccountProgram, AnswersWithExitCodeZero) {
+  const CommandOutcome outcome = RunProgram(Words(std::string(kUsual) + " --json"));
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_EQ(outcome.err, "");
+  EXPECT_EQ(Json::parse(outcome.out), CallJson(kUsual));
+}
+
+}  // namespace
+}  // namespace sordino

@@ -1,0 +1,146 @@
+#include "sordino/cli/calibrate_command.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "sordino/cli/account_command.h"
+#include "sordino/cli/command_test_support.h"
+
+namespace sordino {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+using Json = nlohmann::json;
+
+constexpr const char* kUsual = "calibrate --rate 0.01 --steps 10000 --epsilon 1 --delta 1e-5";
+
+CommandOutcome Call(const std::string& line) {
+  return CallCommand(AddCalibrateCommand, Words(line));
+}
+
+Json CallJson(const std::string& line) {
+  const CommandOutcome outcome = Call(line + " --json");
+  EXPECT_EQ(outcome.error, "") << line;
+  EXPECT_EQ(outcome.err, "") << line;
+  return Json::parse(outcome.out);
+}
+
+double Spent(const std::string& flags) {
+  const CommandOutcome outcome =
+      CallCommand(AddAccountCommand, Words("account " + flags + " --delta 1e-5 --json"));
+  EXPECT_EQ(outcome.error, "") << flags;
+  return Json::parse(outcome.out)["epsilon"]["upper"].get<double>();
+}
+
+TEST(CalibrateCommand, NoiseIsTheLeastThatMeetsTheBudget) {
+  const Json json = CallJson(kUsual);
+  const double noise = json["noise_multiplier"].get<double>();
+  EXPECT_EQ(json["solved_for"], "noise_multiplier");
+  EXPECT_LE(json["epsilon"]["lower"].get<double>(), json["epsilon"]["upper"].get<double>());
+  EXPECT_LE(json["epsilon"]["upper"].get<double>(), 1);
+  const auto spent = [](double at) {
+    return Spent("--rate 0.01 --steps 10000 --noise " + Json(at).dump());
+  };
+  EXPECT_LE(spent(noise), 1);
+  EXPECT_GT(spent(noise * (1 - 1e-4)), 1);
+}
+
+TEST(CalibrateCommand, StepsAreTheMostThatMeetTheBudget) {
+  const Json json = CallJson("calibrate --rate 0.01 --noise 4 --epsilon 1 --delta 1e-5");
+  const std::uint64_t steps = json["steps"].get<std::uint64_t>();
+  EXPECT_EQ(json["solved_for"], "steps");
+  EXPECT_LE(Spent("--rate 0.01 --noise 4 --steps " + std::to_string(steps)), 1);
+  EXPECT_GT(Spent("--rate 0.01 --noise 4 --steps " + std::to_string(steps + 1)), 1);
+}
+
+TEST(CalibrateCommand, RateIsTheLargestThatMeetsTheBudget) {
+  const Json json = CallJson("calibrate --noise 4 --steps 10000 --epsilon 1 --delta 1e-5");
+  const double rate = json["sampling_rate"].get<double>();
+  EXPECT_EQ(json["solved_for"], "sampling_rate");
+  EXPECT_LE(Spent("--noise 4 --steps 10000 --rate " + Json(rate).dump()), 1);
+  EXPECT_GT(Spent("--noise 4 --steps 10000 --rate " + Json(rate * (1 + 1e-4)).dump()), 1);
+}
+
+TEST(CalibrateCommand, TextSaysWhatWasSolvedFor) {
+  EXPECT_THAT(Call(kUsual).out, ::testing::StartsWith("Solved for the noise"));
+  EXPECT_THAT(Call("calibrate --noise 4 --sampling none --epsilon 5 --delta 1e-5").out,
+              ::testing::StartsWith("Solved for the steps"));
+  EXPECT_THAT(Call("calibrate --noise 4 --steps 1000 --epsilon 1 --delta 1e-5").out,
+              ::testing::StartsWith("Solved for the sampling rate"));
+}
+
+TEST(CalibrateCommand, LaplaceNoiseMeetsPureDp) {
+  const Json json = CallJson("calibrate --mechanism laplace --steps 4 --epsilon 2 --delta 0");
+  EXPECT_NEAR(json["noise_multiplier"].get<double>(), 2, 1e-3);
+  EXPECT_LE(json["epsilon"]["upper"].get<double>(), 2);
+}
+
+TEST(CalibrateCommand, TableShowsTheSquareRootOfTheSteps) {
+  const Json json = CallJson(std::string(kUsual) + " --table");
+  EXPECT_NEAR(json["formulas"]["moments"].get<double>(), 3.393, 1e-3);
+  ASSERT_EQ(json["table"].size(), 5U);
+  for (std::size_t i = 0; i < json["table"].size(); ++i) {
+    const Json& row = json["table"][i];
+    EXPECT_GT(row["ratio_times_sqrt_steps"].get<double>(), 2);
+    EXPECT_LT(row["ratio_times_sqrt_steps"].get<double>(), 4);
+    if (i == 0) continue;
+    EXPECT_GT(row["exact"].get<double>(), json["table"][i - 1]["exact"].get<double>());
+  }
+  EXPECT_EQ(json["table"][4]["exact"], json["noise_multiplier"]);
+  EXPECT_THAT(Call(std::string(kUsual) + " --table").out, HasSubstr("times sqrt(T)"));
+}
+
+TEST(CalibrateCommand, SaysWhereTheSearchEndedBeforeTheBudget) {
+  EXPECT_EQ(CallJson("calibrate --noise 1 --rate 0 --epsilon 1 --delta 1e-5")["search_ended"],
+            true);
+  EXPECT_FALSE(CallJson(kUsual).contains("search_ended"));
+}
+
+struct Mistake {
+  const char* line;
+  const char* part;
+};
+
+class CalibrateMistake : public ::testing::TestWithParam<Mistake> {};
+
+TEST_P(CalibrateMistake, IsToldInOneSentenceWithExitCodeTwo) {
+  const CommandOutcome outcome = RunProgram(Words(GetParam().line));
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_THAT(outcome.err, MatchesRegex("sordino: [^\n]+\n"));
+  EXPECT_THAT(outcome.err, HasSubstr(GetParam().part));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Every, CalibrateMistake,
+    ::testing::Values(
+        Mistake{"calibrate --epsilon 1", "--delta is missing"},
+        Mistake{"calibrate --delta 1e-5", "--epsilon is missing"},
+        Mistake{"calibrate --epsilon 1 --delta 0", "pure"},
+        Mistake{"calibrate --epsilon 0 --delta 0 --mechanism laplace", "no noise"},
+        Mistake{"calibrate --epsilon 0.1 --delta 1e-5 --noise 0.5", "not even one step"},
+        Mistake{"calibrate --epsilon 1e-6 --delta 1e-30 --noise 0.1 --steps 1e6",
+                "no sampling rate"},
+        Mistake{"calibrate --epsilon 1 --delta 1e-5 --rate 0.1", "--steps is missing"},
+        Mistake{"calibrate --epsilon 1 --delta 1e-5 --rate 0.1 --steps 0", "at least 1"},
+        Mistake{"calibrate --epsilon 1 --delta 1e-5 --rate 2 --steps 1", "sampling rate is 2"},
+        Mistake{"calibrate --epsilon nan --delta 1e-5", "'nan' in --epsilon"},
+        Mistake{"calibrate --epsilon 1 --delta 1e-5 --rate 0.1 --noise 1 --steps 5",
+                "nothing is left"},
+        Mistake{"calibrate --epsilon 1 --delta 1e-5 --noise 1 --table", "--table"},
+        Mistake{"calibrate --epsilon 1 --delta 1e-5 --mechanism laplace --table", "--table"},
+        Mistake{"calibrate --epsilon 1 --delta 1e-5 --mechanism lapace", "'laplace'"}));
+
+TEST(CalibrateProgram, AnswersWithExitCodeZero) {
+  const CommandOutcome outcome = RunProgram(Words(std::string(kUsual) + " --json"));
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_EQ(outcome.err, "");
+  EXPECT_EQ(Json::parse(outcome.out), CallJson(kUsual));
+}
+
+}  // namespace
+}  // namespace sordino

@@ -1,0 +1,87 @@
+#include "sordino/cli/command_test_support.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+
+namespace sordino {
+namespace {
+
+// Tests run side by side in processes of their own.
+std::string TestPath(const std::string& name) {
+  return ::testing::TempDir() + "sordino_" + std::to_string(getpid()) + "_" + name;
+}
+
+std::string Quoted(const std::string& word) {
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+}  // namespace
+
+CommandOutcome CallCommand(void (*add)(CLI::App&), std::vector<std::string> arguments) {
+  CLI::App app("test", "sordino");
+  add(app);
+  std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
+  std::ostringstream out;
+  std::ostringstream err;
+  std::streambuf* const old_out = std::cout.rdbuf(out.rdbuf());
+  std::streambuf* const old_err = std::cerr.rdbuf(err.rdbuf());
+  CommandOutcome outcome;
+  try {
+    app.parse(arguments);
+  } catch (const std::exception& error) {
+    outcome.error = error.what();
+  }
+  std::cout.rdbuf(old_out);
+  std::cerr.rdbuf(old_err);
+  outcome.out = out.str();
+  outcome.err = err.str();
+  return outcome;
+}
+
+CommandOutcome RunProgram(const std::vector<std::string>& arguments) {
+  const std::string out = TestPath("stdout");
+  const std::string err = TestPath("stderr");
+  std::string line = Quoted(SORDINO_PROGRAM);
+  for (const std::string& word : arguments) line += " " + Quoted(word);
+  line += " >" + Quoted(out) + " 2>" + Quoted(err) + " </dev/null";
+  const int status = std::system(line.c_str());
+  CommandOutcome outcome;
+  outcome.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  outcome.out = ReadTestFile(out);
+  outcome.err = ReadTestFile(err);
+  unlink(out.c_str());
+  unlink(err.c_str());
+  return outcome;
+}
+
+std::string WriteTestFile(const std::string& name, const std::string& content) {
+  std::string path = TestPath(name);
+  std::ofstream(path, std::ios::binary) << content;
+  return path;
+}
+
+std::string ReadTestFile(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream content;
+  content << in.rdbuf();
+  return content.str();
+}
+
+std::vector<std::string> Words(const std::string& line) {
+  std::istringstream in(line);
+  std::vector<std::string> words;
+  for (std::string word; in >> word;) words.push_back(word);
+  return words;
+}
+
+}  // namespace sordino

@@ -1,0 +1,201 @@
+#include "sordino/cli/event_options.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <span>
+
+#include "sordino/base/error.h"
+
+namespace sordino {
+namespace {
+
+constexpr double kMaxExactInteger = 9007199254740992.0;  // 2^53
+
+constexpr std::array<std::string_view, 3> kSamplings = {"poisson", "fixed", "none"};
+constexpr std::array<std::string_view, 3> kAdjacencies = {"add-remove", "replace-one", "zero-out"};
+constexpr std::array<std::string_view, 4> kMechanisms = {"gaussian", "laplace", "discrete-gaussian",
+                                                         "discrete-laplace"};
+
+// The position of a name in the list of those that a flag knows.
+std::size_t Choose(std::string_view flag, std::string_view given,
+                   std::span<const std::string_view> known) {
+  std::string list;
+  for (std::size_t i = 0; i < known.size(); ++i) {
+    if (known[i] == given) return i;
+    if (i > 0) list += i + 1 == known.size() ? " or " : ", ";
+    list += known[i];
+  }
+  const std::string nearest = NearestName(given, known);
+  throw Error(fmt::format(
+      "{} '{}' is unknown; {} be {}.", flag, given,
+      nearest.empty() ? std::string("it must") : fmt::format("did you mean '{}'? It must", nearest),
+      list));
+}
+
+// Whether noise whose unit is a contribution's bound C is sampled by Poisson, or noise whose unit
+// is the replace-one sensitivity stands anywhere.
+struct Units {
+  bool contribution = false;
+  bool replacement = false;
+};
+
+void FindUnits(const Event& event, bool below_poisson, Units* units) {
+  switch (event.kind()) {
+    case Event::Kind::kGaussian:
+    case Event::Kind::kLaplace:
+    case Event::Kind::kDiscreteGaussian:
+    case Event::Kind::kDiscreteLaplace:
+    case Event::Kind::kTree:
+    case Event::Kind::kMixtureGaussian:
+      (below_poisson ? units->contribution : units->replacement) = true;
+      return;
+    case Event::Kind::kPoisson:
+    case Event::Kind::kTruncatedPoisson:
+      below_poisson = true;
+      break;
+    case Event::Kind::kFixed:
+      below_poisson = false;
+      break;
+    default:
+      break;
+  }
+  for (const auto& [child, count] : event.children()) FindUnits(child, below_poisson, units);
+}
+
+}  // namespace
+
+void AddEventFlags(CLI::App& command, EventOptions& options) {
+  command.add_option("--rate", options.rate, "Probability that a record enters a batch")
+      ->type_name("0..1");
+  command
+      .add_option("--noise", options.noise,
+                  "Standard deviation or scale of the noise over the sensitivity")
+      ->type_name("NUMBER");
+  command.add_option("--steps", options.steps, "How often the step is done")->type_name("NUMBER");
+  command
+      .add_option("--sampling", options.sampling,
+                  "poisson, fixed or none (poisson where there is a rate)")
+      ->type_name("NAME");
+  command
+      .add_option("--adjacency", options.adjacency,
+                  "add-remove, replace-one or zero-out (add-remove)")
+      ->type_name("NAME");
+  command
+      .add_option("--mechanism", options.mechanism,
+                  "gaussian, laplace, discrete-gaussian or discrete-laplace (gaussian)")
+      ->type_name("NAME");
+  command
+      .add_option("--sensitivity", options.sensitivity,
+                  "Whole-number sensitivity of a discrete mechanism (1)")
+      ->type_name("NUMBER");
+}
+
+Event StepShape::Step(NoiseMultiplier noise, SamplingRate rate) const {
+  const auto leaf = [&] {
+    const double absolute = noise.value() * static_cast<double>(sensitivity);
+    switch (mechanism) {
+      case Mechanism::kLaplace:
+        return Event::Laplace(noise, adjacency);
+      case Mechanism::kDiscreteGaussian:
+        return Event::DiscreteGaussian(absolute, sensitivity, adjacency);
+      case Mechanism::kDiscreteLaplace:
+        return Event::DiscreteLaplace(absolute, sensitivity, adjacency);
+      case Mechanism::kGaussian:
+        break;
+    }
+    return Event::Gaussian(noise, adjacency);
+  };
+  switch (sampling) {
+    case Sampling::kPoisson:
+      return Event::Poisson(rate, leaf());
+    case Sampling::kFixed:
+      return Event::Fixed(rate, leaf());
+    case Sampling::kNone:
+      break;
+  }
+  return leaf();
+}
+
+StepShape ShapeOf(const EventOptions& options, bool has_rate) {
+  StepShape shape;
+  if (options.mechanism) {
+    shape.mechanism =
+        static_cast<Mechanism>(Choose("--mechanism", *options.mechanism, kMechanisms));
+  }
+  if (options.adjacency) {
+    Choose("--adjacency", *options.adjacency, kAdjacencies);
+    shape.adjacency = ParseAdjacency(*options.adjacency);
+  }
+  shape.sampling = has_rate ? Sampling::kPoisson : Sampling::kNone;
+  if (options.sampling) {
+    shape.sampling = static_cast<Sampling>(Choose("--sampling", *options.sampling, kSamplings));
+    if (shape.sampling == Sampling::kNone && has_rate) {
+      throw Error("--sampling none was given with a rate; leave out one of the two.");
+    }
+    if (shape.sampling != Sampling::kNone && !has_rate) {
+      throw Error(fmt::format(
+          "--sampling {} needs --rate, the share of the records that a batch holds on average.",
+          *options.sampling));
+    }
+  }
+  if (options.sensitivity) {
+    if (shape.mechanism == Mechanism::kGaussian || shape.mechanism == Mechanism::kLaplace) {
+      throw Error(
+          "--sensitivity is for the discrete mechanisms; the noise of the others is already "
+          "divided by it.");
+    }
+    shape.sensitivity = ParseWhole("--sensitivity", *options.sensitivity);
+    if (shape.sensitivity == 0) throw Error("--sensitivity is 0; it must be at least 1.");
+  }
+  return shape;
+}
+
+double ParseReal(std::string_view where, std::string_view text) {
+  std::string_view digits = text;
+  if (digits.size() > 1 && digits[0] == '+' && digits[1] != '-') digits.remove_prefix(1);
+  double number = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (error == std::errc::result_out_of_range) {
+    throw Error(fmt::format(
+        "'{}' in {} is beyond the range of a double; give a number between 1e-307 and 1e308.", text,
+        where));
+  }
+  if (error != std::errc() || end != digits.data() + digits.size() || !std::isfinite(number)) {
+    throw Error(fmt::format("'{}' in {} is not a finite number.", text, where));
+  }
+  return number;
+}
+
+std::uint64_t ParseWhole(std::string_view where, std::string_view text) {
+  const double number = ParseReal(where, text);
+  if (number < 0 || number > kMaxExactInteger || number != std::floor(number)) {
+    throw Error(
+        fmt::format("'{}' in {} is not a whole number; give one from 0 to 2^53.", text, where));
+  }
+  return static_cast<std::uint64_t>(number);
+}
+
+std::string UnitNote(const Event& event) {
+  if (event.adjacency() != Adjacency::kReplaceOne) return "";
+  Units units;
+  FindUnits(event, false, &units);
+  std::string note;
+  if (units.contribution) {
+    note =
+        "Under Poisson sampling the noise is relative to the bound C on one record's contribution; "
+        "replacing a record moves the sum by up to 2C, and that is charged.";
+  }
+  if (units.replacement) {
+    if (!note.empty()) note += ' ';
+    note +=
+        "Without sampling and with batches of fixed size the noise is relative to the replace-one "
+        "sensitivity, which is 2C for a sum of contributions bounded by C.";
+  }
+  return note;
+}
+
+}  // namespace sordino

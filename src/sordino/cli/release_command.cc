@@ -1,0 +1,207 @@
+#include "sordino/cli/release_command.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "sordino/base/progress.h"
+#include "sordino/base/stop.h"
+#include "sordino/cli/release_options.h"
+#include "sordino/mechanisms/csv_reader.h"
+#include "sordino/mechanisms/table_release.h"
+#include "sordino/random/generator.h"
+
+namespace sordino {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Smaller files are read before anybody looks at a progress bar.
+constexpr std::uint64_t kWorthABar = std::uint64_t{64} << 20;
+
+Json IntervalJson(const Interval& interval) { return {interval.lower, interval.upper}; }
+
+Json ReleaseJson(const NamedRelease& named) {
+  const Release& release = named.release;
+  Json json;
+  json["statistic"] = named.statistic;
+  json["column"] = named.column.empty() ? Json(nullptr) : Json(named.column);
+  if (!named.group.empty()) json["group"] = named.group;
+  if (named.quantile) json["quantile"] = *named.quantile;
+  if (named.bins.empty()) {
+    json["value"] = release.value();
+    json["interval"] = IntervalJson(release.interval());
+  } else {
+    json["bins"] = named.bins;
+    json["value"] = release.values;
+    json["interval"] = Json::array();
+    for (const Interval& interval : release.intervals) {
+      json["interval"].push_back(IntervalJson(interval));
+    }
+  }
+  json["confidence"] = release.confidence;
+  json["noise_scale"] = release.noise_scale;
+  json["epsilon"] = release.epsilon.value();
+  json["delta"] = release.delta.value();
+  return json;
+}
+
+void PrintJson(const TableResult& result) {
+  Json json;
+  json["releases"] = Json::array();
+  for (const NamedRelease& named : result.releases) json["releases"].push_back(ReleaseJson(named));
+  json["epsilon"] = result.epsilon.value();
+  json["delta"] = result.delta.value();
+  if (!result.is_private) json["private"] = false;
+  // A column's name may hold any bytes; what is not UTF-8 is replaced rather than refused now.
+  std::cout << json.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
+}
+
+// As many decimals as the noise leaves meaning to, and one more.
+std::string Readable(double value, double noise) {
+  if (!(noise > 0) || !std::isfinite(noise)) return fmt::format("{:.6g}", value);
+  const int decimals = std::clamp(1 - static_cast<int>(std::floor(std::log10(noise))), 0, 9);
+  return fmt::format("{:.{}f}", value, decimals);
+}
+
+void PrintText(const TableResult& result, const TableRequest& request) {
+  std::vector<std::vector<std::string>> rows;
+  rows.push_back({"statistic", "value", fmt::format("{:g}% interval", 100 * request.confidence),
+                  "noise", "epsilon", "delta"});
+  for (const NamedRelease& named : result.releases) {
+    const Release& release = named.release;
+    std::string name = named.statistic;
+    if (!named.column.empty()) name += " " + named.column;
+    if (named.quantile) name += fmt::format(":{:g}", *named.quantile);
+    if (!named.group.empty()) name += fmt::format(" [{}={}]", request.group_column, named.group);
+    // The noise of a quantile is counted in rows and says nothing about its decimals.
+    const double noise = named.quantile ? 0 : release.noise_scale;
+    for (std::size_t i = 0; i < release.values.size(); ++i) {
+      const Interval& range = release.intervals[i];
+      rows.push_back(
+          {named.bins.empty() ? name : name + " " + named.bins[i],
+           Readable(release.values[i], noise),
+           fmt::format("{} to {}", Readable(range.lower, noise), Readable(range.upper, noise)),
+           fmt::format("{:.4g}{}", release.noise_scale, named.quantile ? " rows" : ""),
+           fmt::format("{:g}", release.epsilon.value()),
+           fmt::format("{:g}", release.delta.value())});
+    }
+  }
+  std::vector<std::size_t> widths(rows.front().size(), 0);
+  for (const auto& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  for (const auto& row : rows) {
+    std::string line = fmt::format("{:<{}}", row[0], widths[0]);
+    for (std::size_t i = 1; i < row.size(); ++i) {
+      line += fmt::format("  {:>{}}", row[i], widths[i]);
+    }
+    std::cout << line << '\n';
+  }
+  std::cout << fmt::format(
+      "total: epsilon {:g}, delta {:g}, {} one {}\n", result.epsilon.value(), result.delta.value(),
+      request.adjacency == Adjacency::kReplaceOne ? "replacing" : "adding or removing",
+      request.user_column.empty()
+          ? std::string("row")
+          : fmt::format("user ({} rows of each count)", request.rows_per_user));
+  if (!result.is_private) std::cout << "not private: the noise comes from --insecure-seed\n";
+}
+
+void Run(const ReleaseOptions& options) {
+  const TableRequest request = MakeTableRequest(options);
+  TableRelease release(request);
+  std::unique_ptr<Generator> generator;
+  if (options.insecure_seed) {
+    generator = std::make_unique<InsecureSeededGenerator>(*options.insecure_seed);
+    std::cerr << "sordino: --insecure-seed makes the noise predictable; the result is not "
+                 "private.\n";
+  } else {
+    generator = std::make_unique<SecureGenerator>();
+  }
+  const StopGuard guard;
+  CsvReader reader(OpenFile(options.file));
+  const std::uint64_t size = FileSize(options.file);
+  std::unique_ptr<Progress> progress;
+  if (size >= kWorthABar) progress = std::make_unique<Progress>("reading", size);
+  const TableResult result =
+      ReleaseCsv(reader, release, *generator, [&progress](std::uint64_t bytes) {
+        if (progress) progress->Update(bytes);
+        return !StopGuard::Requested();
+      });
+  if (progress) progress->Finish();
+  if (options.show_skipped) {
+    std::cerr << fmt::format(
+        "sordino: {} malformed rows were skipped{}; this number is about the private data, keep "
+        "it to yourself.\n",
+        result.skipped_rows,
+        result.skipped_rows == 0
+            ? ""
+            : fmt::format(", the first on line {}", result.first_skipped_line));
+  }
+  if (options.json) {
+    PrintJson(result);
+  } else {
+    PrintText(result, request);
+  }
+}
+
+CLI::Option* AddList(CLI::App& command, const std::string& flag, std::vector<std::string>& list,
+                     const std::string& type, const std::string& help) {
+  // One value for each flag: a greedy list would swallow the name of the file.
+  return command.add_option(flag, list, help)->type_name(type)->allow_extra_args(false);
+}
+
+}  // namespace
+
+void AddReleaseCommand(CLI::App& app) {
+  CLI::App* command = app.add_subcommand(
+      "release", "Private statistics of a CSV file: counts, sums, means, histograms, quantiles.");
+  const auto options = std::make_shared<ReleaseOptions>();
+  ReleaseOptions& o = *options;
+  command->add_option("file", o.file, "CSV file whose first line names the columns; - reads input")
+      ->type_name("FILE")
+      ->required();
+  command->add_flag("--count", o.count, "The number of rows");
+  AddList(*command, "--sum", o.sums, "COL", "The sum of a column");
+  AddList(*command, "--mean", o.means, "COL", "The mean of a column");
+  AddList(*command, "--variance", o.variances, "COL", "The population variance of a column");
+  AddList(*command, "--histogram", o.histograms, "COL", "Rows in declared bins or categories");
+  AddList(*command, "--quantile", o.quantiles, "COL:Q", "A quantile; Q is 0.5 for the median");
+  AddList(*command, "--bounds", o.bounds, "[COL=]LOW,HIGH",
+          "The range to which a column is clamped; declare it without looking at the data");
+  AddList(*command, "--bins", o.bins, "[COL=]N|EDGES",
+          "Bins of a histogram: a number of equal ones within the bounds, or edges");
+  AddList(*command, "--categories", o.categories, "[COL=]A,B,...", "Categories of a histogram");
+  command->add_option("--group-by", o.group_by, "Every statistic for each declared group")
+      ->type_name("COL=A,B,...");
+  command->add_option("--epsilon", o.epsilon, "The total to spend, split evenly");
+  AddList(*command, "--spend", o.spend, "STAT[:COL]=EPS", "The epsilon of one statistic");
+  command->add_option("--delta", o.delta, "The total delta; asks for Gaussian noise");
+  command->add_option("--noise", o.noise, "laplace or gaussian")->type_name("NAME");
+  command->add_option("--adjacency", o.adjacency, "add-remove or replace-one")
+      ->type_name("NAME")
+      ->capture_default_str();
+  command->add_option("--user", o.user, "Column that tells users apart: protect users, not rows")
+      ->type_name("COL");
+  command->add_option("--rows-per-user", o.rows_per_user, "How many rows of each user count");
+  command->add_option("--on-error", o.on_error, "Malformed rows: refuse or skip")
+      ->type_name("NAME")
+      ->capture_default_str();
+  command->add_flag("--show-skipped", o.show_skipped,
+                    "Say on standard error how many rows were skipped; the number is not private");
+  command->add_option("--confidence", o.confidence, "Of the intervals (0.95)");
+  command->add_flag("--json", o.json, "One JSON object on standard output");
+  command->add_option("--insecure-seed", o.insecure_seed,
+                      "Predictable noise, for tests; the result is marked not private");
+  command->footer("Example:\n  sordino release visits.csv --mean age --bounds 0,120 --epsilon 0.5");
+  command->callback([options] { Run(*options); });
+}
+
+}  // namespace sordino

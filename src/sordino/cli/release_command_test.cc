@@ -1,0 +1,245 @@
+#include "sordino/cli/release_command.h"
+
+#include <gtest/gtest.h>
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "sordino/base/error.h"
+
+namespace sordino {
+namespace {
+
+struct Outcome {
+  std::string out;
+  std::string err;
+  std::string error;  // what was thrown, empty if nothing
+};
+
+class ReleaseCommand : public ::testing::Test {
+ protected:
+  // A file of n rows with ages 0 ... 80 and three cities in turn.
+  std::string WriteVisits(int rows, const std::string& more = "") {
+    const std::string path = ::testing::TempDir() + "sordino_release_" +
+                             ::testing::UnitTest::GetInstance()->current_test_info()->name() +
+                             ".csv";
+    std::ofstream out(path);
+    out << "id,age,city,user\n";
+    const char* cities[] = {"rome", "oslo", "\"paris, fr\""};
+    for (int i = 0; i < rows; ++i) {
+      out << i << ',' << i % 81 << ',' << cities[i % 3] << ",u" << i / 4 << '\n';
+    }
+    out << more;
+    return path;
+  }
+
+  static Outcome Call(std::vector<std::string> arguments) {
+    CLI::App app("test", "sordino");
+    AddReleaseCommand(app);
+    arguments.insert(arguments.begin(), "release");
+    std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
+    std::ostringstream out;
+    std::ostringstream err;
+    std::streambuf* const old_out = std::cout.rdbuf(out.rdbuf());
+    std::streambuf* const old_err = std::cerr.rdbuf(err.rdbuf());
+    Outcome outcome;
+    try {
+      app.parse(arguments);
+    } catch (const std::exception& error) {
+      outcome.error = error.what();
+    }
+    std::cout.rdbuf(old_out);
+    std::cerr.rdbuf(old_err);
+    outcome.out = out.str();
+    outcome.err = err.str();
+    return outcome;
+  }
+
+  static bool Contains(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+  }
+};
+
+TEST_F(ReleaseCommand, PrintsExactlyTheDocumentedJson) {
+  const std::string file = WriteVisits(3000);
+  const Outcome outcome =
+      Call({file, "--mean", "age", "--bounds", "0,120", "--epsilon", "0.5", "--json"});
+  ASSERT_EQ(outcome.error, "");
+  EXPECT_EQ(outcome.err, "");
+  const auto json = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(json.size(), 3U);
+  EXPECT_EQ(json["epsilon"], 0.5);
+  EXPECT_EQ(json["delta"], 0.0);
+  ASSERT_EQ(json["releases"].size(), 1U);
+  const auto& release = json["releases"][0];
+  EXPECT_EQ(release.size(), 8U);
+  EXPECT_EQ(release["statistic"], "mean");
+  EXPECT_EQ(release["column"], "age");
+  EXPECT_EQ(release["confidence"], 0.95);
+  EXPECT_EQ(release["epsilon"], 0.5);
+  EXPECT_EQ(release["delta"], 0.0);
+  EXPECT_GT(release["noise_scale"].get<double>(), 0);
+  EXPECT_NEAR(release["value"].get<double>(), 40, 2);
+  EXPECT_LE(release["interval"][0].get<double>(), release["value"].get<double>());
+  EXPECT_GE(release["interval"][1].get<double>(), release["value"].get<double>());
+}
+
+TEST_F(ReleaseCommand, DrawsNewNoiseEachTime) {
+  const std::string file = WriteVisits(100);
+  const std::vector<std::string> call = {file,    "--sum",     "age", "--bounds",
+                                         "0,120", "--epsilon", "0.5", "--json"};
+  EXPECT_NE(Call(call).out, Call(call).out);
+}
+
+TEST_F(ReleaseCommand, MarksASeededRunAsNotPrivate) {
+  const std::string file = WriteVisits(100);
+  const std::vector<std::string> call = {file,     "--count",         "--epsilon", "1",
+                                         "--json", "--insecure-seed", "7"};
+  const Outcome one = Call(call);
+  EXPECT_EQ(one.out, Call(call).out);
+  EXPECT_EQ(nlohmann::json::parse(one.out)["private"], false);
+  EXPECT_TRUE(Contains(one.err, "not private"));
+  const Outcome text = Call({file, "--count", "--epsilon", "1", "--insecure-seed", "7"});
+  EXPECT_TRUE(Contains(text.out, "not private"));
+}
+
+TEST_F(ReleaseCommand, TakesSeveralStatisticsWithBoundsForEachColumn) {
+  const std::string file = WriteVisits(3000);
+  const Outcome outcome = Call({file,          "--count",
+                                "--mean",      "age",
+                                "--sum",       "id",
+                                "--variance",  "age",
+                                "--quantile",  "age:0.5",
+                                "--histogram", "age",
+                                "--bins",      "age=0,18,65,120",
+                                "--bounds",    "age=0,120",
+                                "--bounds",    "id=-10,1e6",
+                                "--epsilon",   "6",
+                                "--spend",     "count=1",
+                                "--json"});
+  ASSERT_EQ(outcome.error, "");
+  const auto json = nlohmann::json::parse(outcome.out);
+  ASSERT_EQ(json["releases"].size(), 6U);
+  double spent = 0;
+  for (const auto& release : json["releases"]) {
+    spent += release["epsilon"].get<double>();
+    EXPECT_NEAR(release["epsilon"].get<double>(), 1, 1e-12);
+  }
+  EXPECT_LE(spent, 6);
+  for (const auto& release : json["releases"]) {
+    if (release["statistic"] == "count") {
+      EXPECT_TRUE(release["column"].is_null());
+      EXPECT_NEAR(release["value"].get<double>(), 3000, 30);
+    } else if (release["statistic"] == "histogram") {
+      EXPECT_EQ(release["bins"], (std::vector<std::string>{"[0,18)", "[18,65)", "[65,120]"}));
+      EXPECT_EQ(release["interval"].size(), 3U);
+    } else if (release["statistic"] == "quantile") {
+      EXPECT_EQ(release["quantile"], 0.5);
+      EXPECT_NEAR(release["value"].get<double>(), 40, 5);
+    }
+  }
+}
+
+TEST_F(ReleaseCommand, GroupsUsersAndGaussianNoise) {
+  const std::string file = WriteVisits(3000);
+  const Outcome outcome =
+      Call({file, "--mean", "age", "--bounds", "-5,120", "--epsilon", "1", "--delta", "1e-6",
+            "--group-by", "city=rome,oslo", "--user", "user", "--rows-per-user", "4", "--json"});
+  ASSERT_EQ(outcome.error, "");
+  const auto json = nlohmann::json::parse(outcome.out);
+  ASSERT_EQ(json["releases"].size(), 2U);
+  EXPECT_EQ(json["releases"][0]["group"], "rome");
+  EXPECT_EQ(json["releases"][1]["group"], "oslo");
+  EXPECT_EQ(json["delta"], 1e-6);
+}
+
+TEST_F(ReleaseCommand, PrintsAnAlignedTable) {
+  const std::string file = WriteVisits(500);
+  const Outcome outcome = Call({file, "--count", "--histogram", "city", "--categories",
+                                "rome,oslo,nowhere", "--epsilon", "1"});
+  ASSERT_EQ(outcome.error, "");
+  std::istringstream lines(outcome.out);
+  std::string line;
+  std::getline(lines, line);
+  const std::size_t width = line.size();
+  for (int i = 0; i < 4; ++i) {
+    std::getline(lines, line);
+    EXPECT_EQ(line.size(), width) << line;
+  }
+  EXPECT_TRUE(Contains(outcome.out, "histogram city nowhere"));
+  EXPECT_TRUE(Contains(outcome.out, "total: epsilon 1, delta 0, adding or removing one row"));
+}
+
+TEST_F(ReleaseCommand, ChecksItsFlagsBeforeTheFileIsOpened) {
+  const std::string missing = "/no/such/file.csv";
+  const auto error = [&](std::vector<std::string> rest) {
+    rest.insert(rest.begin(), missing);
+    return Call(rest).error;
+  };
+  EXPECT_TRUE(Contains(error({"--mean", "age", "--epsilon", "1"}), "bounds"));
+  EXPECT_TRUE(Contains(error({"--mean", "age", "--bounds", "0,1"}), "epsilon"));
+  EXPECT_TRUE(Contains(error({"--mean", "age", "--bounds", "1,0", "--epsilon", "1"}), "range"));
+  EXPECT_TRUE(Contains(error({"--mean", "age", "--bounds", "0,x", "--epsilon", "1"}), "'x'"));
+  EXPECT_TRUE(Contains(error({"--mean", "age", "--bounds", "0,1", "--epsilon", "0"}), "epsilon"));
+  EXPECT_TRUE(Contains(error({"--epsilon", "1"}), "statistic"));
+  EXPECT_TRUE(Contains(error({"--count", "--epsilon", "1", "--noise", "gaussian"}), "--delta"));
+  EXPECT_TRUE(Contains(error({"--count", "--epsilon", "1", "--noise", "normal"}), "normal"));
+  EXPECT_TRUE(Contains(
+      error({"--count", "--epsilon", "1", "--noise", "laplace", "--delta", "1e-6"}), "Laplace"));
+  EXPECT_TRUE(Contains(error({"--count", "--epsilon", "1", "--adjacency", "swap"}), "swap"));
+  EXPECT_TRUE(Contains(error({"--count", "--epsilon", "1", "--user", "u"}), "--rows-per-user"));
+  EXPECT_TRUE(Contains(error({"--count", "--epsilon", "1", "--rows-per-user", "3"}), "--user"));
+  EXPECT_TRUE(Contains(error({"--count", "--epsilon", "1", "--group-by", "city"}), "declare"));
+  EXPECT_TRUE(Contains(error({"--count", "--epsilon", "1", "--on-error", "ignore"}), "ignore"));
+  EXPECT_TRUE(Contains(error({"--quantile", "age", "--epsilon", "1"}), "age:0.5"));
+  EXPECT_TRUE(Contains(error({"--count", "--epsilon", "1", "--spend", "mean:age=1"}), "names no"));
+  EXPECT_TRUE(Contains(error({"--mean", "a", "--mean", "b", "--bounds", "0,1", "--epsilon", "1"}),
+                       "which column"));
+  EXPECT_TRUE(Contains(error({"--histogram", "age", "--epsilon", "1"}), "bins"));
+  EXPECT_TRUE(Contains(error({"--histogram", "age", "--bins", "4", "--epsilon", "1"}), "--bounds"));
+  // And with everything right, the file is what is wrong.
+  EXPECT_TRUE(Contains(error({"--count", "--epsilon", "1"}), missing));
+}
+
+TEST_F(ReleaseCommand, ChecksTheColumnsBeforeAnyRow) {
+  const std::string file = WriteVisits(3, "this,row,is\nmalformed\n");
+  const Outcome outcome = Call({file, "--mean", "agee", "--bounds", "0,120", "--epsilon", "1"});
+  EXPECT_TRUE(Contains(outcome.error, "'agee'"));
+  EXPECT_TRUE(Contains(outcome.error, "did you mean 'age'?"));
+  EXPECT_EQ(outcome.out, "");
+}
+
+TEST_F(ReleaseCommand, RefusesOrSkipsMalformedRows) {
+  const std::string file = WriteVisits(3, "3,nan,rome,u1\n");
+  std::vector<std::string> call = {file, "--mean", "age", "--bounds", "0,120", "--epsilon", "1"};
+  const Outcome refused = Call(call);
+  EXPECT_TRUE(Contains(refused.error, "Line 5")) << refused.error;
+  EXPECT_EQ(refused.out, "");
+  call.insert(call.end(), {"--on-error", "skip"});
+  const Outcome quiet = Call(call);
+  EXPECT_EQ(quiet.error, "");
+  EXPECT_EQ(quiet.err, "");
+  call.emplace_back("--show-skipped");
+  const Outcome shown = Call(call);
+  EXPECT_TRUE(Contains(shown.err, "1 malformed rows were skipped, the first on line 5"));
+  EXPECT_FALSE(Contains(shown.out, "skipped"));
+}
+
+TEST_F(ReleaseCommand, DoesNotPrintTheNumberOfRows) {
+  const std::string file = WriteVisits(5417);
+  const Outcome text = Call({file, "--mean", "age", "--bounds", "0,120", "--epsilon", "1"});
+  const Outcome json =
+      Call({file, "--mean", "age", "--bounds", "0,120", "--epsilon", "1", "--json"});
+  for (const std::string& shown : {text.out, text.err, json.out, json.err}) {
+    EXPECT_FALSE(Contains(shown, "5417"));
+  }
+}
+
+}  // namespace
+}  // namespace sordino

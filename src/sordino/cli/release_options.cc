@@ -1,0 +1,225 @@
+#include "sordino/cli/release_options.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "sordino/base/error.h"
+
+namespace sordino {
+namespace {
+
+std::vector<std::string> SplitList(std::string_view text) {
+  std::vector<std::string> parts;
+  while (true) {
+    const std::size_t comma = text.find(',');
+    parts.emplace_back(text.substr(0, comma));
+    if (comma == std::string_view::npos) return parts;
+    text.remove_prefix(comma + 1);
+  }
+}
+
+double Number(std::string_view flag, std::string_view text) {
+  double number = 0;
+  if (ParseNumber(text, &number) != NumberError::kNone) {
+    throw Error(fmt::format("'{}' in {} is not a finite number.", text, flag));
+  }
+  return number;
+}
+
+// The columns for which a flag without COL= can speak.
+using Columns = std::set<std::string>;
+
+// Splits "[COL=]rest". Without a column the flag speaks for the only one there is.
+std::pair<std::string, std::string> ColumnAndRest(std::string_view flag, const std::string& text,
+                                                  const Columns& columns) {
+  const std::size_t equals = text.rfind('=');
+  if (equals != std::string::npos) {
+    std::string column = text.substr(0, equals);
+    if (!columns.contains(column)) {
+      throw Error(fmt::format("{} {} speaks of '{}', and no statistic that needs it was asked for.",
+                              flag, text, column));
+    }
+    return {std::move(column), text.substr(equals + 1)};
+  }
+  if (columns.size() != 1) {
+    throw Error(fmt::format(
+        "{} {} does not say which column it is for, and {} columns could be meant; write {} "
+        "COLUMN={}.",
+        flag, text, columns.size(), flag, text));
+  }
+  return {*columns.begin(), text};
+}
+
+template <typename Map, typename Value>
+void PutOnce(std::string_view flag, Map& map, const std::string& column, Value value) {
+  if (!map.emplace(column, std::move(value)).second) {
+    throw Error(fmt::format("{} was given twice for '{}'.", flag, column));
+  }
+}
+
+void AddColumns(TableRequest& request, TableStatistic kind, const std::vector<std::string>& names) {
+  for (const std::string& name : names) request.statistics.push_back({kind, name, 0.5, {}});
+}
+
+void AddQuantiles(TableRequest& request, const std::vector<std::string>& quantiles) {
+  for (const std::string& text : quantiles) {
+    const std::size_t colon = text.rfind(':');
+    if (colon == std::string::npos) {
+      throw Error(
+          fmt::format("--quantile {} lacks the rank; write {}:0.5 for the median.", text, text));
+    }
+    request.statistics.push_back({TableStatistic::kQuantile,
+                                  text.substr(0, colon),
+                                  Number("--quantile", text.substr(colon + 1)),
+                                  {}});
+  }
+}
+
+void AddBounds(TableRequest& request, const std::vector<std::string>& flags) {
+  Columns columns;
+  for (const StatisticRequest& statistic : request.statistics) {
+    if (!statistic.column.empty()) columns.insert(statistic.column);
+  }
+  for (const std::string& text : flags) {
+    const auto [column, rest] = ColumnAndRest("--bounds", text, columns);
+    const std::vector<std::string> ends = SplitList(rest);
+    if (ends.size() != 2) {
+      throw Error(fmt::format("--bounds {} is not a range; write it as low,high.", text));
+    }
+    PutOnce("--bounds", request.bounds, column,
+            Bounds(Number("--bounds", ends[0]), Number("--bounds", ends[1])));
+  }
+}
+
+HistogramBins ParseBins(const TableRequest& request, const std::string& column,
+                        const std::string& text) {
+  const std::vector<std::string> parts = SplitList(text);
+  HistogramBins bins;
+  if (parts.size() > 1) {
+    for (const std::string& part : parts) bins.edges.push_back(Number("--bins", part));
+    return bins;
+  }
+  std::uint32_t count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (error != std::errc() || end != text.data() + text.size() || count < 2 || count > 65535) {
+    throw Error(fmt::format(
+        "--bins {} is neither a number of bins from 2 to 65535 nor a list of edges.", text));
+  }
+  const auto bounds = request.bounds.find(column);
+  if (bounds == request.bounds.end()) {
+    throw Error(fmt::format("{} equal bins for '{}' need its --bounds.", count, column));
+  }
+  const Bounds& range = bounds->second;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    bins.edges.push_back(range.low() + range.width() * (i / static_cast<double>(count)));
+  }
+  bins.edges.push_back(range.high());
+  return bins;
+}
+
+void AddBins(TableRequest& request, const ReleaseOptions& options) {
+  const Columns columns(options.histograms.begin(), options.histograms.end());
+  for (const std::string& text : options.bins) {
+    const auto [column, rest] = ColumnAndRest("--bins", text, columns);
+    PutOnce("--bins", request.bins, column, ParseBins(request, column, rest));
+  }
+  for (const std::string& text : options.categories) {
+    const auto [column, rest] = ColumnAndRest("--categories", text, columns);
+    PutOnce("--bins or --categories", request.bins, column,
+            HistogramBins{.edges = {}, .categories = SplitList(rest)});
+  }
+}
+
+// "mean:age", "count", "quantile:age:0.5": the name of a statistic in --spend.
+bool IsNamed(const StatisticRequest& statistic, const std::string& name) {
+  std::string full(TableStatisticName(statistic.kind));
+  if (!statistic.column.empty()) full += ":" + statistic.column;
+  if (name == full) return true;
+  return statistic.kind == TableStatistic::kQuantile &&
+         name == fmt::format("{}:{}", full, statistic.quantile);
+}
+
+void AddSpending(TableRequest& request, const std::vector<std::string>& flags) {
+  for (const std::string& text : flags) {
+    const std::size_t equals = text.rfind('=');
+    if (equals == std::string::npos) {
+      throw Error(fmt::format("--spend {} lacks its epsilon; write --spend mean:age=0.2.", text));
+    }
+    const std::string name = text.substr(0, equals);
+    bool found = false;
+    for (StatisticRequest& statistic : request.statistics) {
+      if (!IsNamed(statistic, name)) continue;
+      if (found || statistic.epsilon) {
+        throw Error(fmt::format("--spend {} fits more than one statistic or comes twice.", text));
+      }
+      statistic.epsilon = Number("--spend", text.substr(equals + 1));
+      found = true;
+    }
+    if (!found) {
+      throw Error(fmt::format(
+          "--spend {} names no statistic that was asked for; write it as count, mean:age or "
+          "quantile:age:0.5.",
+          text));
+    }
+  }
+}
+
+void AddUnit(TableRequest& request, const ReleaseOptions& options) {
+  if (options.user.empty() && options.rows_per_user) {
+    throw Error("--rows-per-user needs --user, the column that tells users apart.");
+  }
+  if (!options.user.empty() && !options.rows_per_user) {
+    throw Error(
+        "--user needs --rows-per-user, the number of rows of each user that may count; choose it "
+        "without looking at the data.");
+  }
+  request.user_column = options.user;
+  request.rows_per_user = options.rows_per_user.value_or(1);
+  if (!options.group_by.empty()) {
+    const std::size_t equals = options.group_by.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      throw Error(
+          fmt::format("--group-by {} does not declare its groups; write --group-by COLUMN=a,b,c.",
+                      options.group_by));
+    }
+    request.group_column = options.group_by.substr(0, equals);
+    request.groups = SplitList(options.group_by.substr(equals + 1));
+  }
+}
+
+}  // namespace
+
+TableRequest MakeTableRequest(const ReleaseOptions& options) {
+  TableRequest request;
+  if (options.count) request.statistics.push_back({TableStatistic::kCount, "", 0.5, {}});
+  AddColumns(request, TableStatistic::kSum, options.sums);
+  AddColumns(request, TableStatistic::kMean, options.means);
+  AddColumns(request, TableStatistic::kVariance, options.variances);
+  AddColumns(request, TableStatistic::kHistogram, options.histograms);
+  AddQuantiles(request, options.quantiles);
+  AddBounds(request, options.bounds);
+  AddBins(request, options);
+  AddSpending(request, options.spend);
+  AddUnit(request, options);
+  request.adjacency = ParseAdjacency(options.adjacency);
+  request.epsilon = options.epsilon;
+  request.delta = options.delta.value_or(0);
+  request.noise = options.noise.empty()
+                      ? (options.delta ? NoiseKind::kGaussian : NoiseKind::kLaplace)
+                      : ParseNoiseKind(options.noise);
+  if (request.noise == NoiseKind::kGaussian && !options.delta) {
+    throw Error("Gaussian noise needs --delta, well below one over the number of rows.");
+  }
+  if (options.confidence) request.confidence = *options.confidence;
+  if (options.on_error != "refuse" && options.on_error != "skip") {
+    throw Error(fmt::format("--on-error {} is unknown; use refuse or skip.", options.on_error));
+  }
+  request.malformed = options.on_error == "skip" ? MalformedRows::kSkip : MalformedRows::kRefuse;
+  return request;
+}
+
+}  // namespace sordino

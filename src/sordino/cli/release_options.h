@@ -1,0 +1,46 @@
+// What the flags of `sordino release` say, turned into a request. No file is read here.
+#ifndef SORDINO_CLI_RELEASE_OPTIONS_H_
+#define SORDINO_CLI_RELEASE_OPTIONS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sordino/mechanisms/table_release.h"
+
+namespace sordino {
+
+// The flags as they were typed.
+struct ReleaseOptions {
+  std::string file;
+  bool count = false;
+  std::vector<std::string> sums;
+  std::vector<std::string> means;
+  std::vector<std::string> variances;
+  std::vector<std::string> histograms;
+  std::vector<std::string> quantiles;   // COL:Q
+  std::vector<std::string> bounds;      // [COL=]low,high
+  std::vector<std::string> bins;        // [COL=]number or [COL=]edge,edge,...
+  std::vector<std::string> categories;  // [COL=]name,name,...
+  std::string group_by;                 // COL=name,name,...
+  std::vector<std::string> spend;       // STATISTIC[:COL[:Q]]=epsilon
+  std::optional<double> epsilon;
+  std::optional<double> delta;
+  std::string noise;  // empty: Gaussian if and only if delta was given
+  std::string adjacency = "add-remove";
+  std::string user;
+  std::optional<std::uint32_t> rows_per_user;
+  std::string on_error = "refuse";
+  std::optional<double> confidence;
+  bool show_skipped = false;
+  bool json = false;
+  std::optional<std::uint64_t> insecure_seed;
+};
+
+// Throws Error for a flag that says nothing sensible.
+TableRequest MakeTableRequest(const ReleaseOptions& options);
+
+}  // namespace sordino
+
+#endif  // SORDINO_CLI_RELEASE_OPTIONS_H_

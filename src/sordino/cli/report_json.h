@@ -1,0 +1,24 @@
+// Accounting answers as JSON. JSON has no infinity: null stands for it, and a "reason" beside it
+// says why there is no finite number. Numbers are printed so that they read back exactly.
+#ifndef SORDINO_CLI_REPORT_JSON_H_
+#define SORDINO_CLI_REPORT_JSON_H_
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+
+#include "sordino/accounting/accountant.h"
+#include "sordino/base/quantity.h"
+
+namespace sordino {
+
+nlohmann::ordered_json NumberJson(double value);  // null for infinity
+// {"lower": ..., "upper": ...}, with "reason" where the upper end is infinite.
+nlohmann::ordered_json IntervalJson(const Interval& interval, const std::string& reason = "");
+// {"pld": {"lower": ..., "upper": ..., "sound": true}, "rdp": {"epsilon": ..., ...}, ...};
+// `quantity` is "epsilon" or "delta".
+nlohmann::ordered_json MethodsJson(const AccountReport& report, std::string_view quantity);
+
+}  // namespace sordino
+
+#endif  // SORDINO_CLI_REPORT_JSON_H_

@@ -1,0 +1,101 @@
+"""Runs what README.md and docs/*.md show: readme_test.py SOURCE_DIR SORDINO
+
+- In a ```console block every line that starts with '$ sordino' is run in a folder that holds
+  visits.csv, and must print what stands below it. Where '# numbers vary' follows the command, the
+  digits may differ (noise), the words may not. A line '...' stands for lines left out.
+- A ```cpp block that starts with '// examples/NAME.cc' is that file without its opening comment.
+- Every relative link leads to a file.
+"""
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SORDINO = pathlib.Path(sys.argv.pop(2)).resolve()
+SOURCE = pathlib.Path(sys.argv.pop(1)).resolve()
+PAGES = [*sorted(SOURCE.glob('*.md')), *sorted(SOURCE.glob('docs/*.md'))]
+NOISY = '# numbers vary'
+
+
+def blocks(page, language):
+    return re.findall(rf'^```{language}\n(.*?)^```$', page.read_text(encoding='utf-8'),
+                      re.MULTILINE | re.DOTALL)
+
+
+def commands(page):
+    """Pairs of a command line and the text shown below it."""
+    for block in blocks(page, 'console'):
+        for part in re.split(r'^\$ ', block, flags=re.MULTILINE)[1:]:
+            line, _, shown = re.sub(r'\\\n\s*', '', part).partition('\n')
+            yield line, shown
+
+
+def matches(shown, printed, noisy):
+    """Whether the text of the page is what was printed, blanks at line ends aside."""
+    def normal(text):
+        lines = [line.rstrip() for line in text.strip('\n').splitlines()]
+        if noisy:
+            # A number of another length moves the blanks beside it.
+            lines = [re.sub(r'[-+]?[\d.,]+(e[-+]?\d+)?', '#', line) for line in lines]
+            lines = [re.sub(r'\s+', ' ', line).strip() for line in lines]
+        return '\n'.join(lines)
+    pattern = re.escape(normal(shown)).replace(re.escape('\n...'), r'(\n[^\n]*)*')
+    return re.fullmatch(pattern, normal(printed)) is not None
+
+
+class ReadmeTest(unittest.TestCase):
+    def test_commands_print_what_the_pages_show(self):
+        count = 0
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run([sys.executable, SOURCE / 'examples/make_visits.py', 'visits.csv'],
+                           cwd=folder, check=True)
+            for page in PAGES:
+                for line, shown in commands(page):
+                    if not line.startswith('sordino '):
+                        continue
+                    count += 1
+                    words, noisy = line.replace(NOISY, ''), NOISY in line
+                    result = subprocess.run([SORDINO, *shlex.split(words)[1:]], cwd=folder,
+                                            capture_output=True, text=True, check=False)
+                    printed = result.stdout + result.stderr
+                    with self.subTest(page=page.name, command=line):
+                        self.assertTrue(matches(shown, printed, noisy),
+                                        f'\nshown:\n{shown}\nprinted:\n{printed}')
+        self.assertGreaterEqual(count, 3)
+
+    def test_code_is_that_of_the_examples(self):
+        count = 0
+        for page in PAGES:
+            for block in blocks(page, 'cpp'):
+                name = re.match(r'// (examples/\w+\.cc)\n', block)
+                if name:
+                    count += 1
+                    example = (SOURCE / name[1]).read_text(encoding='utf-8')
+                    code = re.sub(r'\A(//[^\n]*\n)+', '', example)
+                    self.assertEqual(block[name.end():].strip(), code.strip(), page.name)
+        self.assertGreaterEqual(count, 1)
+
+    def test_links_lead_somewhere(self):
+        for page in PAGES:
+            text = re.sub(r'^```.*?^```$', '', page.read_text(encoding='utf-8'),
+                          flags=re.MULTILINE | re.DOTALL)
+            for target in re.findall(r'\]\(([^)#\s]+)', text):
+                if not re.match(r'https?:', target):
+                    self.assertTrue((page.parent / target).exists(), f'{page.name}: {target}')
+
+
+class MatchesTest(unittest.TestCase):
+    def test_tells_the_same_from_another(self):
+        self.assertTrue(matches('a 1.25\n', 'a 1.25 \n', False))
+        self.assertFalse(matches('a 1.25\n', 'a 1.26\n', False))
+        self.assertTrue(matches('a  1.25 b\n', 'a 12.6 b\n', True))
+        self.assertFalse(matches('a 1.25 b\n', 'a 1.25 c\n', True))
+        self.assertTrue(matches('a\n...\nd\n', 'a\nb\nc\nd\n', False))
+        self.assertFalse(matches('a\n...\nd\n', 'a\nb\nc\n', False))
+
+
+if __name__ == '__main__':
+    unittest.main()
