@@ -19,13 +19,13 @@ constexpr double kUnitRoundoff = 0x1p-53;
 constexpr double kMargin = 30;
 // The cuts take out at most e^-kCutMargin of delta.
 constexpr double kCutMargin = 24;
-constexpr double kMaxNodes = 1 << 14;
+constexpr double kMaxNodes = 1 << 17;
 // Of log E[e^{cL}] at a table's full resolution; the quadrature is far better than that.
 constexpr double kTableError = 1e-10;
-// Sines, and steps of the recurrence: about half a second of work.
-constexpr double kMaxSines = 3e6;
-constexpr double kMaxTurns = 4e8;
-// Beyond this many pairs the tilt is chosen on a sample and sines come from a recurrence.
+// Sines up to this many, a recurrence beyond, and no contour beyond about half a second of that.
+constexpr double kMaxSines = 2e5;
+constexpr double kMaxTurns = 3e8;
+// Beyond this many pairs the tilt is chosen on a sample and tables are not kept.
 constexpr std::size_t kManyPairs = 48;
 
 // The composition, ready to be tilted.
@@ -327,8 +327,7 @@ class Inversion {
     const double nodes = std::ceil(high / step_) + 1;
     double work = 0;
     for (const TiltedLoss& part : parts) work += static_cast<double>(part.size());
-    if (nodes > kMaxNodes || nodes * work > (parts.size() > kManyPairs ? kMaxTurns : kMaxSines))
-      return false;
+    if (nodes > kMaxNodes || nodes * work > kMaxTurns) return false;
     last_frequency_ = step_ * (nodes - 1);
 
     if (last_frequency_ > certified_frequency) {
@@ -342,7 +341,9 @@ class Inversion {
   }
 
   void Evaluate(const std::vector<TiltedLoss>& parts, double mu2, std::size_t nodes) {
-    const bool recurrence = parts.size() > kManyPairs;
+    double work = 0;
+    for (const TiltedLoss& part : parts) work += static_cast<double>(part.size() * nodes);
+    const bool recurrence = work > kMaxSines;
     log_modulus_.assign(nodes, 0.0);
     phase_.assign(nodes, 0.0);
     std::vector<double> log_largest(nodes, 0.0);
@@ -351,8 +352,7 @@ class Inversion {
       part.Characteristic(step_, recurrence, values);
       for (std::size_t k = 0; k < nodes; ++k) {
         const double modulus = std::abs(values[k]);
-        const double error =
-            part.CharacteristicError(step_ * static_cast<double>(k), recurrence ? k : 0);
+        const double error = part.CharacteristicError(step_ * static_cast<double>(k), recurrence);
         log_modulus_[k] += part.count() * std::log(std::max(modulus, 1e-300));
         log_largest[k] += part.count() * std::log(modulus + error);
         phase_[k] += part.count() * std::arg(values[k]);

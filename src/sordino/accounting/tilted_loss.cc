@@ -29,6 +29,8 @@ constexpr double kLowestLayer = 1e-7;
 constexpr int kStacks = 4;
 constexpr double kNegligibleStack = 1e-3;
 constexpr std::size_t kLanes = 8;
+// The rotation recurrence starts anew from sines after so many turns.
+constexpr std::size_t kRefresh = 64;
 // A cut table ends this many cut widths behind the cut.
 constexpr double kCutDeviations = 36;
 
@@ -410,7 +412,7 @@ void TiltedLoss::Characteristic(double step, bool recurrence,
     turn_im[i] = std::sin(step * offsets_[i]);
   }
   for (std::size_t k = 0; k < out.size(); ++k) {
-    if (!recurrence) {
+    if (!recurrence || k % kRefresh == 0) {
       const double y = step * static_cast<double>(k);
       for (std::size_t i = 0; i < n; ++i) {
         re[i] = weights_[i] * std::cos(y * offsets_[i]);
@@ -433,7 +435,7 @@ void TiltedLoss::Characteristic(double step, bool recurrence,
     }
     out[k] = {std::accumulate(sum_re.begin(), sum_re.end(), 0.0),
               std::accumulate(sum_im.begin(), sum_im.end(), 0.0)};
-    if (recurrence) {
+    if (recurrence && (k + 1) % kRefresh != 0) {
       for (std::size_t j = 0; j < n; ++j) {
         const double turned = re[j] * turn_re[j] - im[j] * turn_im[j];
         im[j] = re[j] * turn_im[j] + im[j] * turn_re[j];
@@ -443,12 +445,12 @@ void TiltedLoss::Characteristic(double step, bool recurrence,
   }
 }
 
-double TiltedLoss::CharacteristicError(double y, std::size_t multiples) const {
+double TiltedLoss::CharacteristicError(double y, bool recurrence) const {
   // Summation in kLanes chains of terms whose moduli sum to one; the rounding of the angle, of each
-  // sine and product; with the recurrence, one complex product (4 roundings) per multiple.
+  // sine and product; with the recurrence, one complex product (4 roundings) a turn.
   const double sums = static_cast<double>(weights_.size() / kLanes + 2 * kLanes);
   return quadrature_error_ + 2 * exponent_rounding_ +
-         kUnitRoundoff * (sums + 8 + 2 * y * mean_deviation_ + 6 * static_cast<double>(multiples));
+         kUnitRoundoff * (sums + 8 + 2 * y * mean_deviation_ + (recurrence ? 6.0 * kRefresh : 0.0));
 }
 
 double TiltedLoss::LogModulusBound(double y) const {

@@ -90,9 +90,8 @@ class TiltedLoss {
   // E_c[e^{iy(L - mean)}] for y = 0, step, 2 step, ...; out[k] for k < out.size(). The rotation
   // recurrence is several times faster and a little less precise.
   void Characteristic(double step, bool recurrence, std::vector<std::complex<double>>& out) const;
-  // Bound on the error of Characteristic at frequency y, reached by `multiples` turns of the
-  // recurrence (0 without it).
-  double CharacteristicError(double y, std::size_t multiples) const;
+  // Bound on the error of Characteristic at frequency y.
+  double CharacteristicError(double y, bool recurrence) const;
   // log of a bound on |E_c[e^{iy'L}]| for all y' >= y; decreasing in y. Zero without layers.
   double LogModulusBound(double y) const;
 
