@@ -116,10 +116,11 @@ double FinitePart(double log_delta, double log_survival) {
   return share < 1 ? log_delta + std::log1p(-share) : -kInfinity;
 }
 
-// More than two atoms (two can be put on grid points) that no density surrounds.
+// More than two atoms (two can be put on grid points), many times: merging would round them down a
+// little each time.
 bool HasIsolatedAtoms(const std::vector<CountedPair>& pairs) {
   return std::any_of(pairs.begin(), pairs.end(),
-                     [](const CountedPair& p) { return p.pair.atoms.size() > 2; });
+                     [](const CountedPair& p) { return p.pair.atoms.size() > 2 && p.count > 30; });
 }
 
 struct Answer {
@@ -164,12 +165,8 @@ Answer EpsilonOf(const std::vector<CountedPair>& pairs, double log_delta, double
           std::min(answer.value.upper, GridEpsilon(pairs, log_delta, Bound::kUpper));
     }
     if (want_lower) {
-      answer.value.lower =
-          std::max(answer.value.lower, GridEpsilon(pairs, log_delta, Bound::kLower));
-      if (HasIsolatedAtoms(pairs)) {
-        answer.value.lower =
-            std::max(answer.value.lower, GridEpsilon(pairs, log_delta, Bound::kSpread));
-      }
+      const Bound bound = HasIsolatedAtoms(pairs) ? Bound::kSpread : Bound::kLower;
+      answer.value.lower = std::max(answer.value.lower, GridEpsilon(pairs, log_delta, bound));
     }
   }
   // Some release alone loses no more than all of them.
@@ -214,12 +211,8 @@ Answer LogDeltaOf(const std::vector<CountedPair>& pairs, double epsilon, bool wa
           std::min(answer.value.upper, GridLogDelta(pairs, epsilon, Bound::kUpper));
     }
     if (want_lower) {
-      answer.value.lower =
-          std::max(answer.value.lower, GridLogDelta(pairs, epsilon, Bound::kLower));
-      if (HasIsolatedAtoms(pairs)) {
-        answer.value.lower =
-            std::max(answer.value.lower, GridLogDelta(pairs, epsilon, Bound::kSpread));
-      }
+      const Bound bound = HasIsolatedAtoms(pairs) ? Bound::kSpread : Bound::kLower;
+      answer.value.lower = std::max(answer.value.lower, GridLogDelta(pairs, epsilon, bound));
     }
   }
   return answer;

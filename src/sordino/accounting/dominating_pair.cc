@@ -256,6 +256,23 @@ std::optional<std::pair<LossPair, LossPair>> SampledDirections(const Event& chil
   return std::nullopt;
 }
 
+// (1-q) Lap(0) + q Lap(1) against (1-q) Lap(0) + q Lap(-1). Between 0 and 1 the first is that of
+// "remove" and the second Lap(0) times a constant e^k; between -1 and 0 it is the mirror image.
+LossPair LaplaceReplaceOne(double scale, double q) {
+  using Direction = LaplaceDensity::Direction;
+  const double k = q == 1 ? -1 / scale : std::log1p(q * std::expm1(-1 / scale));
+  const double top = (q == 1 ? 1 / scale : LogMix(q, 0, 1 / scale)) - k;
+  const double end = std::exp(-1 / scale);
+  LossPair pair;
+  pair.atoms = {{top, 0.5 * ((1 - q) * end + q)}, {-top, 0.5 * ((1 - q) * end + q * end * end)}};
+  pair.pieces.push_back({std::make_shared<ShiftedDensity>(
+      std::make_shared<LaplaceDensity>(scale, q, Direction::kRemove), -k)});
+  pair.pieces.push_back({std::make_shared<ShiftedDensity>(
+                             std::make_shared<LaplaceDensity>(scale, q, Direction::kAdd), k),
+                         std::exp(k)});
+  return pair;
+}
+
 DominatingPairs PoissonReplaceOne(const Event& child, double q) {
   if (const std::optional<double> sigma = EquivalentGaussian(child)) {
     if (q == 1) return Same({FromGaussian(2 / *sigma)});
@@ -269,15 +286,8 @@ DominatingPairs PoissonReplaceOne(const Event& child, double q) {
     outcomes = DiscreteLaplaceOutcomes(child.numbers()[0], child.numbers()[1], q, q);
   }
   if (outcomes) return Same({FromOutcomes(*outcomes)});
-  DominatingPairs pairs;
   if (child.kind() == Event::Kind::kLaplace) {
-    // The loss is at most that of the ends; a record that contributes nothing is one replacement.
-    const double a = 1 / child.numbers()[0];
-    const double largest = std::log1p(q * std::expm1(a)) - std::log1p(q * std::expm1(-a));
-    pairs.upper = {FromOutcomes(ApproximateOutcomes(largest, 0))};
-    const auto directions = SampledDirections(child, q);
-    pairs.lower = {directions->first, directions->second};
-    return pairs;
+    return Same({LaplaceReplaceOne(child.numbers()[0], q)});
   }
   return Missing(
       "no dominating pair is known for this mechanism under Poisson sampling and "

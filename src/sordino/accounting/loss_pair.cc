@@ -200,10 +200,13 @@ double LaplaceDensity::Scale() const { return std::min(1.0, scale_); }
 
 double LaplaceDensity::CoordinateOf(double loss) const {
   const double mix = direction_ == Direction::kRemove ? loss : -loss;
-  const double rest = std::expm1(mix) + rate_;
-  if (rest <= 0) return direction_ == Direction::kRemove ? 0 : 1;
-  const double z = mix < 30 ? std::log(rest / rate_)
-                            : mix + std::log1p(-(1 - rate_) * std::exp(-mix)) - std::log(rate_);
+  double z = mix;
+  if (rate_ < 1) {
+    const double rest = std::expm1(mix) + rate_;
+    if (rest <= 0) return direction_ == Direction::kRemove ? 0 : 1;
+    z = mix < 30 ? std::log(rest / rate_)
+                 : mix + std::log1p(-(1 - rate_) * std::exp(-mix)) - std::log(rate_);
+  }
   const double x = std::clamp((z * scale_ + 1) / 2, 0.0, 1.0);
   return direction_ == Direction::kRemove ? x : 1 - x;
 }

@@ -124,6 +124,28 @@ class LaplaceDensity final : public LossDensity {
   Direction direction_;
 };
 
+// Another density with all losses moved by a constant.
+class ShiftedDensity final : public LossDensity {
+ public:
+  ShiftedDensity(std::shared_ptr<const LossDensity> base, double shift)
+      : base_(std::move(base)), shift_(shift) {}
+
+  double low() const override { return base_->low(); }
+  double high() const override { return base_->high(); }
+  double LogDensity(double x) const override { return base_->LogDensity(x); }
+  double Loss(double x) const override { return base_->Loss(x) + shift_; }
+  double LargestLoss() const override { return base_->LargestLoss() + shift_; }
+  double Scale() const override { return base_->Scale(); }
+  double SmoothLength(double x) const override { return base_->SmoothLength(x); }
+  double CoordinateOf(double loss) const override { return base_->CoordinateOf(loss - shift_); }
+  double MassBelow(double x) const override { return base_->MassBelow(x); }
+  double MassAbove(double x) const override { return base_->MassAbove(x); }
+
+ private:
+  std::shared_ptr<const LossDensity> base_;
+  double shift_;
+};
+
 // A continuous part of a pair: `weight` times the density, restricted to losses in
 // (clip_low, clip_high). Several pieces arise where the neighbouring outputs are mixtures over a
 // public event (truncated batches) or where two pairs are glued together (fixed-size sampling).
