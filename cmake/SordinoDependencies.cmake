@@ -22,8 +22,6 @@ sordino_header_library(kissfft kissfft/kissfft.hh libkissfft-dev)
 
 if(SORDINO_TESTS)
   find_package(GTest REQUIRED)
-  sordino_header_library(rapidcheck_headers rapidcheck.h librapidcheck-dev)
-  find_library(SORDINO_RAPIDCHECK_LIBRARY rapidcheck)
   include(GoogleTest)
 endif()
 if(SORDINO_BENCHMARKS)

@@ -13,9 +13,11 @@ import argparse
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 VENV = ROOT / "build" / "peers" / "venv"
@@ -48,8 +50,9 @@ if "sigma" in q:
     answer = make().compose(event(q["sigma"])).get_epsilon(q["delta"])
     interval = [None, answer]
 else:
+    # A bracket close to the answer: from a small sigma upward it takes gigabytes.
     answer = dp_accounting.calibrate_dp_mechanism(make, event, q["epsilon"], q["delta"],
-        dp_accounting.ExplicitBracketInterval(0.1, 50), tol=1e-4)
+        dp_accounting.ExplicitBracketInterval(2, 8), tol=1e-4)
     interval = [None, answer]
 print(json.dumps({"interval": interval, "seconds": time.process_time() - start}))
 '''
@@ -85,8 +88,6 @@ def run(command, limit):
         pid = os.posix_spawn(command[0], command, {**os.environ, "OMP_NUM_THREADS": "1"},
                              file_actions=[(os.POSIX_SPAWN_DUP2, out.fileno(), 1),
                                            (os.POSIX_SPAWN_DUP2, err.fileno(), 2)])
-        import signal
-        import threading
         timer = threading.Timer(limit, os.kill, (pid, signal.SIGKILL))
         timer.start()
         _, status, usage = os.wait4(pid, 0)

@@ -49,6 +49,17 @@ double Narrow(Bracket bracket, Value value) {
   return bracket.good_log_x;
 }
 
+// x to ten significant digits, away from the wrong side: an answer that people copy, and the same
+// on every machine.
+double RoundToDigits(double x, bool up) {
+  // Dividing by a power of ten gives the double nearest to the decimal; multiplying would not.
+  const double exponent = 9 - std::floor(std::log10(x));
+  const double power = std::pow(10.0, std::abs(exponent));
+  const double scaled = exponent >= 0 ? x * power : x / power;
+  const double digits = up ? std::ceil(scaled) : std::floor(scaled);
+  return exponent >= 0 ? digits / power : digits * power;
+}
+
 // log(spent / target); a target of zero is met by a spend of zero only.
 double Excess(double spent, double target) {
   if (spent <= target) return target > 0 ? std::log(std::max(spent, 1e-300) / target) : 0;
@@ -113,8 +124,9 @@ std::optional<NoiseCalibration> CalibrateNoise(
       bracket.good_value = v;
     }
   }
-  const double log_noise = Narrow(bracket, value);
-  return NoiseCalibration{NoiseMultiplier(std::exp(log_noise)), spent(log_noise)};
+  const double noise = RoundToDigits(std::exp(Narrow(bracket, value)), true);
+  return NoiseCalibration{NoiseMultiplier(noise),
+                          SpentEpsilon(event_of(NoiseMultiplier(noise)), delta)};
 }
 
 std::optional<StepCalibration> CalibrateSteps(const Event& step, Epsilon epsilon, Delta delta) {
@@ -161,8 +173,8 @@ std::optional<RateCalibration> CalibrateRate(const std::function<Event(SamplingR
     bracket.bad_value = v;
     step *= 1.5;
   }
-  const double log_rate = Narrow(bracket, value);
-  return RateCalibration{SamplingRate(std::exp(log_rate)), spent(log_rate)};
+  const double rate = RoundToDigits(std::exp(Narrow(bracket, value)), false);
+  return RateCalibration{SamplingRate(rate), SpentEpsilon(event_of(SamplingRate(rate)), delta)};
 }
 
 }  // namespace sordino

@@ -108,8 +108,7 @@ void Release(benchmark::State& state, const TableRequest& request, bool file) {
   for (auto _ : state) {
     TableRelease release(request);
     CsvReader reader(file ? OpenFile(FilePath()) : FromText(Table()));
-    const TableResult result =
-        ReleaseCsv(reader, release, generator, [](std::uint64_t) { return true; });
+    TableResult result = ReleaseCsv(reader, release, generator, [](std::uint64_t) { return true; });
     benchmark::DoNotOptimize(result.releases.front().release.values.front());
     bytes += reader.bytes();
   }
