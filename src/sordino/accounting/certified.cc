@@ -116,8 +116,8 @@ double FinitePart(double log_delta, double log_survival) {
   return share < 1 ? log_delta + std::log1p(-share) : -kInfinity;
 }
 
-// More than two atoms (two can be put on grid points), many times: merging would round them down a
-// little each time.
+// More than two atoms (two can be put on grid points), many times: unless they lie on a lattice,
+// merging rounds them down a little each time.
 bool HasIsolatedAtoms(const std::vector<CountedPair>& pairs) {
   return std::any_of(pairs.begin(), pairs.end(),
                      [](const CountedPair& p) { return p.pair.atoms.size() > 2 && p.count > 30; });
@@ -165,8 +165,13 @@ Answer EpsilonOf(const std::vector<CountedPair>& pairs, double log_delta, double
           std::min(answer.value.upper, GridEpsilon(pairs, log_delta, Bound::kUpper));
     }
     if (want_lower) {
-      const Bound bound = HasIsolatedAtoms(pairs) ? Bound::kSpread : Bound::kLower;
-      answer.value.lower = std::max(answer.value.lower, GridEpsilon(pairs, log_delta, bound));
+      answer.value.lower =
+          std::max(answer.value.lower, GridEpsilon(pairs, log_delta, Bound::kLower));
+      const double gap = answer.value.upper - answer.value.lower;
+      if (HasIsolatedAtoms(pairs) && !(gap <= kNarrow * answer.value.upper)) {
+        answer.value.lower =
+            std::max(answer.value.lower, GridEpsilon(pairs, log_delta, Bound::kSpread));
+      }
     }
   }
   // Some release alone loses no more than all of them.
@@ -211,8 +216,12 @@ Answer LogDeltaOf(const std::vector<CountedPair>& pairs, double epsilon, bool wa
           std::min(answer.value.upper, GridLogDelta(pairs, epsilon, Bound::kUpper));
     }
     if (want_lower) {
-      const Bound bound = HasIsolatedAtoms(pairs) ? Bound::kSpread : Bound::kLower;
-      answer.value.lower = std::max(answer.value.lower, GridLogDelta(pairs, epsilon, bound));
+      answer.value.lower =
+          std::max(answer.value.lower, GridLogDelta(pairs, epsilon, Bound::kLower));
+      if (HasIsolatedAtoms(pairs) && !(answer.value.upper - answer.value.lower <= kNarrow)) {
+        answer.value.lower =
+            std::max(answer.value.lower, GridLogDelta(pairs, epsilon, Bound::kSpread));
+      }
     }
   }
   return answer;
