@@ -1,13 +1,16 @@
-// The certified interval as a whole. What would notice which mistake (each was tried):
-//   sigma one per cent too small      ContainsValuesComputedInHighPrecision, the vectors
+// The certified interval as a whole. Which test notices which mistake (each was tried):
+//   sigma one per cent off            ContainsValuesComputedInHighPrecision, the vectors
+//   sampling rate one per cent off    the same, DominatingPair.SamplingAmplifiesExactly...
 //   one direction left out            BothDirectionsAreAccounted
 //   mass at infinity dropped          LeaksAreAccounted, Grid.MassAtInfinityComposes
-//   counts ignored                    RepeatingIsComposing, the vectors
-//   sampling rate one per cent off    ContainsValuesComputedInHighPrecision
-//   errors with the wrong sign        Contour/Grid tests of lower <= truth <= upper
+//   counts one per cent off           Contour.ContainsValuesComputedInHighPrecision
+//   errors with the wrong sign        the same; Grid.OneStepMatchesTheExactRelease
+//   contour cut too early             Contour.PureGaussiansMatchTheClosedForm
 //   linear instead of e^-l splitting  Discretise.KeepsTheMassOfBothDistributions
-//   rounding losses up in kLower      Discretise.LowerIsDominatedAtEveryEpsilon
+//   losses rounded up in kLower       Discretise.LowerIsDominatedAtEveryEpsilon
 //   lost range not charged            Discretise.AShortRangeIsStillABound
+//   fixed batches with half the shift DominatingPair.ReplaceOneGluesTheDirectionsAtZero
+//   calibration's bad end returned    CalibrateNoise.IsTightAndNeverOnTheWrongSide
 #include "sordino/accounting/accountant.h"
 
 #include <gtest/gtest.h>

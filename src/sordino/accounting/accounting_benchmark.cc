@@ -57,9 +57,9 @@ void Everything(benchmark::State& state, const Event& event, double delta) {
 
 void Calibrate(benchmark::State& state) {
   for (auto _ : state) {
-    const auto calibrated = CalibrateNoise(
-        [](NoiseMultiplier noise) { return Sampled(0.01, noise.value(), 10000); }, Epsilon(1),
-        Delta(1e-5));
+    const auto calibrated =
+        CalibrateNoise([](NoiseMultiplier noise) { return Sampled(0.01, noise.value(), 10000); },
+                       Epsilon(1), Delta(1e-5));
     state.counters["noise"] = calibrated->noise.value();
   }
 }
