@@ -105,6 +105,15 @@ TEST(Accountant, TrivialQuestionsHaveTrivialAnswers) {
   EXPECT_EQ(Account(event, Delta(1)).value.upper, 0);
 }
 
+// The true delta is about e^-1216, below the smallest double: zero would be a false promise.
+TEST(Accountant, ADeltaThatUnderflowsIsNotZero) {
+  const AccountReport report = AccountDelta(Event::Gaussian(NoiseMultiplier(1)), Epsilon(50));
+  EXPECT_GT(report.value.upper, 0);
+  EXPECT_EQ(report.value.lower, 0);
+  const AccountReport bounded = AccountDelta(Event::Laplace(NoiseMultiplier(1)), Epsilon(50));
+  EXPECT_EQ(bounded.value.upper, 0);
+}
+
 TEST(Accountant, ParallelPartsCostTheWorst) {
   const Event weak = Steps(Sampled(0.01, 1), 500);
   const Event strong = Steps(Sampled(0.02, 1), 500);

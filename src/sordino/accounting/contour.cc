@@ -20,7 +20,8 @@ constexpr double kMargin = 30;
 // The cuts take out at most e^-kCutMargin of delta.
 constexpr double kCutMargin = 24;
 constexpr double kMaxNodes = 1 << 17;
-// Of log E[e^{cL}] at a table's full resolution; the quadrature is far better than that.
+// Of log E[e^{cL}] at the full resolution of a table that is certified at a tilt nearby; the
+// quadrature is far better than that.
 constexpr double kTableError = 1e-10;
 // Sines up to this many, a recurrence beyond, and no contour beyond about half a second of that.
 constexpr double kMaxSines = 2e5;
@@ -87,16 +88,14 @@ class Composition {
     return sum;
   }
 
-  // log E[e^{cL}] over all pairs, rounded up.
+  // log E[e^{cL}] over all pairs, rounded up; infinity when not certified.
   double LogMomentBound(double c) {
+    std::vector<TiltedLoss> parts;
+    std::vector<double> unused;
+    if (!Tilt(c, 0, {}, parts, unused)) return kInfinity;
     double sum = 0.5 * gaussian_mu2_ * c * (c + 1);
-    const bool keep = tables_.size() <= kManyPairs;
-    for (Table& entry : tables_) {
-      sum += entry.count * (entry.Get().LogMoment(c) + kTableError);
-      if (!keep) entry.table.reset();
-    }
-    for (const auto& [atoms, count] : atoms_) {
-      sum += count * (TiltedLoss::FromAtoms(*atoms, c, count).log_moment() + kTableError);
+    for (const TiltedLoss& part : parts) {
+      sum += part.count() * (part.log_moment() + part.log_moment_error());
     }
     return sum + 1e-12 * std::abs(sum);
   }
@@ -118,11 +117,13 @@ class Composition {
     std::size_t strip = 4;
     for (Table& entry : tables_) {
       std::optional<TiltedLoss> tilted;
-      for (; entry.refinement <= kMostRefinement; entry.refinement *= 2, entry.table.reset()) {
+      while (true) {
         MixtureTable& table = entry.Get();
         if (!table.Cover(c)) return false;
         tilted = TiltedLoss::FromTable(table, c, entry.count, max_frequency, strip);
-        if (tilted) break;
+        if (tilted || entry.refinement >= kMostRefinement) break;
+        entry.refinement *= 2;
+        entry.table.reset();
       }
       if (!tilted) return false;
       out.push_back(std::move(*tilted));

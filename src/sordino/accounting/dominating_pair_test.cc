@@ -127,6 +127,36 @@ TEST(DominatingPair, ReplaceOneGluesTheDirectionsAtZero) {
   }
 }
 
+// (1-q) Lap(0) + q Lap(1) against (1-q) Lap(0) + q Lap(-1), by a midpoint rule over [-40 b, 40 b].
+TEST(DominatingPair, SampledLaplaceUnderReplaceOneMatchesBruteForce) {
+  for (const double q : {0.03, 0.4, 1.0}) {
+    for (const double b : {0.5, 2.0}) {
+      const Event event = Event::Poisson(
+          SamplingRate(q), Event::Laplace(NoiseMultiplier(b), Adjacency::kReplaceOne));
+      const DominatingPairs pairs = DominatingPairsOf(event);
+      ASSERT_EQ(pairs.upper.size(), 1U);
+      ASSERT_TRUE(pairs.exact);
+      for (const double epsilon : {0.0, 0.02, 0.3, 0.9}) {
+        const int cells = 400000;
+        const double width = 80 * b / cells;
+        double expected = 0;
+        for (int i = 0; i < cells; ++i) {
+          const double x = -40 * b + (i + 0.5) * width;
+          const auto density = [&](double centre) {
+            return std::exp(-std::abs(x - centre) / b) / (2 * b);
+          };
+          const double p = (1 - q) * density(0) + q * density(1);
+          const double s = (1 - q) * density(0) + q * density(-1);
+          expected += std::max(0.0, p - std::exp(epsilon) * s) * width;
+        }
+        // The midpoint rule is off by the kinks: width squared.
+        EXPECT_NEAR(std::exp(ExactLogDelta(pairs.upper[0], epsilon)), expected, 1e-8)
+            << "q " << q << " b " << b << " epsilon " << epsilon;
+      }
+    }
+  }
+}
+
 TEST(DominatingPair, NothingIsReleasedAtRateZero) {
   const DominatingPairs pairs = DominatingPairsOf(Sampled(0, 1));
   for (const LossPair& pair : pairs.upper) {
