@@ -2,25 +2,19 @@
 
 #include <gtest/gtest.h>
 
-#include <CLI/CLI.hpp>
 #include <cmath>
 #include <fstream>
-#include <iostream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sordino/base/error.h"
+#include "sordino/cli/command_test_support.h"
 
 namespace sordino {
 namespace {
-
-struct Outcome {
-  std::string out;
-  std::string err;
-  std::string error;  // what was thrown, empty if nothing
-};
 
 class ReleaseCommand : public ::testing::Test {
  protected:
@@ -39,26 +33,9 @@ class ReleaseCommand : public ::testing::Test {
     return path;
   }
 
-  static Outcome Call(std::vector<std::string> arguments) {
-    CLI::App app("test", "sordino");
-    AddReleaseCommand(app);
+  static CommandOutcome Call(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), "release");
-    std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
-    std::ostringstream out;
-    std::ostringstream err;
-    std::streambuf* const old_out = std::cout.rdbuf(out.rdbuf());
-    std::streambuf* const old_err = std::cerr.rdbuf(err.rdbuf());
-    Outcome outcome;
-    try {
-      app.parse(arguments);
-    } catch (const std::exception& error) {
-      outcome.error = error.what();
-    }
-    std::cout.rdbuf(old_out);
-    std::cerr.rdbuf(old_err);
-    outcome.out = out.str();
-    outcome.err = err.str();
-    return outcome;
+    return CallCommand(&AddReleaseCommand, std::move(arguments));
   }
 
   static bool Contains(const std::string& text, const std::string& part) {
@@ -68,7 +45,7 @@ class ReleaseCommand : public ::testing::Test {
 
 TEST_F(ReleaseCommand, PrintsExactlyTheDocumentedJson) {
   const std::string file = WriteVisits(3000);
-  const Outcome outcome =
+  const CommandOutcome outcome =
       Call({file, "--mean", "age", "--bounds", "0,120", "--epsilon", "0.5", "--json"});
   ASSERT_EQ(outcome.error, "");
   EXPECT_EQ(outcome.err, "");
@@ -101,28 +78,28 @@ TEST_F(ReleaseCommand, MarksASeededRunAsNotPrivate) {
   const std::string file = WriteVisits(100);
   const std::vector<std::string> call = {file,     "--count",         "--epsilon", "1",
                                          "--json", "--insecure-seed", "7"};
-  const Outcome one = Call(call);
+  const CommandOutcome one = Call(call);
   EXPECT_EQ(one.out, Call(call).out);
   EXPECT_EQ(nlohmann::json::parse(one.out)["private"], false);
   EXPECT_TRUE(Contains(one.err, "not private"));
-  const Outcome text = Call({file, "--count", "--epsilon", "1", "--insecure-seed", "7"});
+  const CommandOutcome text = Call({file, "--count", "--epsilon", "1", "--insecure-seed", "7"});
   EXPECT_TRUE(Contains(text.out, "not private"));
 }
 
 TEST_F(ReleaseCommand, TakesSeveralStatisticsWithBoundsForEachColumn) {
   const std::string file = WriteVisits(3000);
-  const Outcome outcome = Call({file,          "--count",
-                                "--mean",      "age",
-                                "--sum",       "id",
-                                "--variance",  "age",
-                                "--quantile",  "age:0.5",
-                                "--histogram", "age",
-                                "--bins",      "age=0,18,65,120",
-                                "--bounds",    "age=0,120",
-                                "--bounds",    "id=-10,1e6",
-                                "--epsilon",   "6",
-                                "--spend",     "count=1",
-                                "--json"});
+  const CommandOutcome outcome = Call({file,          "--count",
+                                       "--mean",      "age",
+                                       "--sum",       "id",
+                                       "--variance",  "age",
+                                       "--quantile",  "age:0.5",
+                                       "--histogram", "age",
+                                       "--bins",      "age=0,18,65,120",
+                                       "--bounds",    "age=0,120",
+                                       "--bounds",    "id=-10,1e6",
+                                       "--epsilon",   "6",
+                                       "--spend",     "count=1",
+                                       "--json"});
   ASSERT_EQ(outcome.error, "");
   const auto json = nlohmann::json::parse(outcome.out);
   ASSERT_EQ(json["releases"].size(), 6U);
@@ -148,7 +125,7 @@ TEST_F(ReleaseCommand, TakesSeveralStatisticsWithBoundsForEachColumn) {
 
 TEST_F(ReleaseCommand, GroupsUsersAndGaussianNoise) {
   const std::string file = WriteVisits(3000);
-  const Outcome outcome =
+  const CommandOutcome outcome =
       Call({file, "--mean", "age", "--bounds", "-5,120", "--epsilon", "1", "--delta", "1e-6",
             "--group-by", "city=rome,oslo", "--user", "user", "--rows-per-user", "4", "--json"});
   ASSERT_EQ(outcome.error, "");
@@ -161,8 +138,8 @@ TEST_F(ReleaseCommand, GroupsUsersAndGaussianNoise) {
 
 TEST_F(ReleaseCommand, PrintsAnAlignedTable) {
   const std::string file = WriteVisits(500);
-  const Outcome outcome = Call({file, "--count", "--histogram", "city", "--categories",
-                                "rome,oslo,nowhere", "--epsilon", "1"});
+  const CommandOutcome outcome = Call({file, "--count", "--histogram", "city", "--categories",
+                                       "rome,oslo,nowhere", "--epsilon", "1"});
   ASSERT_EQ(outcome.error, "");
   std::istringstream lines(outcome.out);
   std::string line;
@@ -209,7 +186,8 @@ TEST_F(ReleaseCommand, ChecksItsFlagsBeforeTheFileIsOpened) {
 
 TEST_F(ReleaseCommand, ChecksTheColumnsBeforeAnyRow) {
   const std::string file = WriteVisits(3, "this,row,is\nmalformed\n");
-  const Outcome outcome = Call({file, "--mean", "agee", "--bounds", "0,120", "--epsilon", "1"});
+  const CommandOutcome outcome =
+      Call({file, "--mean", "agee", "--bounds", "0,120", "--epsilon", "1"});
   EXPECT_TRUE(Contains(outcome.error, "'agee'"));
   EXPECT_TRUE(Contains(outcome.error, "did you mean 'age'?"));
   EXPECT_EQ(outcome.out, "");
@@ -218,23 +196,23 @@ TEST_F(ReleaseCommand, ChecksTheColumnsBeforeAnyRow) {
 TEST_F(ReleaseCommand, RefusesOrSkipsMalformedRows) {
   const std::string file = WriteVisits(3, "3,nan,rome,u1\n");
   std::vector<std::string> call = {file, "--mean", "age", "--bounds", "0,120", "--epsilon", "1"};
-  const Outcome refused = Call(call);
+  const CommandOutcome refused = Call(call);
   EXPECT_TRUE(Contains(refused.error, "Line 5")) << refused.error;
   EXPECT_EQ(refused.out, "");
   call.insert(call.end(), {"--on-error", "skip"});
-  const Outcome quiet = Call(call);
+  const CommandOutcome quiet = Call(call);
   EXPECT_EQ(quiet.error, "");
   EXPECT_EQ(quiet.err, "");
   call.emplace_back("--show-skipped");
-  const Outcome shown = Call(call);
+  const CommandOutcome shown = Call(call);
   EXPECT_TRUE(Contains(shown.err, "1 malformed rows were skipped, the first on line 5"));
   EXPECT_FALSE(Contains(shown.out, "skipped"));
 }
 
 TEST_F(ReleaseCommand, DoesNotPrintTheNumberOfRows) {
   const std::string file = WriteVisits(5417);
-  const Outcome text = Call({file, "--mean", "age", "--bounds", "0,120", "--epsilon", "1"});
-  const Outcome json =
+  const CommandOutcome text = Call({file, "--mean", "age", "--bounds", "0,120", "--epsilon", "1"});
+  const CommandOutcome json =
       Call({file, "--mean", "age", "--bounds", "0,120", "--epsilon", "1", "--json"});
   for (const std::string& shown : {text.out, text.err, json.out, json.err}) {
     EXPECT_FALSE(Contains(shown, "5417"));
