@@ -208,21 +208,9 @@ TEST(AccountCommand, WholeNumbersMayBeWrittenWithAnExponent) {
             CallJson("account --noise 100 --steps 1000 --delta 1e-5"));
 }
 
-// A question that cannot be answered, and what its sentence must say.
-struct Mistake {
-  const char* line;
-  const char* part;
-};
-
 class AccountMistake : public ::testing::TestWithParam<Mistake> {};
 
-TEST_P(AccountMistake, IsToldInOneSentenceWithExitCodeTwo) {
-  const CommandOutcome outcome = RunProgram(Words(GetParam().line));
-  EXPECT_EQ(outcome.exit_code, 2);
-  EXPECT_EQ(outcome.out, "");
-  EXPECT_THAT(outcome.err, MatchesRegex("sordino: [^\n]+\n"));
-  EXPECT_THAT(outcome.err, HasSubstr(GetParam().part));
-}
+TEST_P(AccountMistake, IsToldInOneSentenceWithExitCodeTwo) { ExpectMistake(GetParam()); }
 
 INSTANTIATE_TEST_SUITE_P(
     Every, AccountMistake,

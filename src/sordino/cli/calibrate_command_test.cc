@@ -100,20 +100,9 @@ TEST(CalibrateCommand, SaysWhereTheSearchEndedBeforeTheBudget) {
   EXPECT_FALSE(CallJson(kUsual).contains("search_ended"));
 }
 
-struct Mistake {
-  const char* line;
-  const char* part;
-};
-
 class CalibrateMistake : public ::testing::TestWithParam<Mistake> {};
 
-TEST_P(CalibrateMistake, IsToldInOneSentenceWithExitCodeTwo) {
-  const CommandOutcome outcome = RunProgram(Words(GetParam().line));
-  EXPECT_EQ(outcome.exit_code, 2);
-  EXPECT_EQ(outcome.out, "");
-  EXPECT_THAT(outcome.err, MatchesRegex("sordino: [^\n]+\n"));
-  EXPECT_THAT(outcome.err, HasSubstr(GetParam().part));
-}
+TEST_P(CalibrateMistake, IsToldInOneSentenceWithExitCodeTwo) { ExpectMistake(GetParam()); }
 
 INSTANTIATE_TEST_SUITE_P(
     Every, CalibrateMistake,

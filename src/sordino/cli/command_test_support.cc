@@ -1,5 +1,6 @@
 #include "sordino/cli/command_test_support.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -46,6 +47,16 @@ CommandOutcome CallCommand(void (*add)(CLI::App&), std::vector<std::string> argu
   outcome.out = out.str();
   outcome.err = err.str();
   return outcome;
+}
+
+std::ostream& operator<<(std::ostream& out, const Mistake& mistake) { return out << mistake.line; }
+
+void ExpectMistake(const Mistake& mistake) {
+  const CommandOutcome outcome = RunProgram(Words(mistake.line));
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_THAT(outcome.err, ::testing::MatchesRegex("sordino: [^\n]+\n"));
+  EXPECT_THAT(outcome.err, ::testing::HasSubstr(mistake.part));
 }
 
 CommandOutcome RunProgram(const std::vector<std::string>& arguments) {

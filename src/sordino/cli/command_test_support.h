@@ -2,6 +2,7 @@
 #ifndef SORDINO_CLI_COMMAND_TEST_SUPPORT_H_
 #define SORDINO_CLI_COMMAND_TEST_SUPPORT_H_
 
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,15 @@ struct CommandOutcome {
 // `arguments` start with the name of the command that `add` adds.
 CommandOutcome CallCommand(void (*add)(CLI::App&), std::vector<std::string> arguments);
 CommandOutcome RunProgram(const std::vector<std::string>& arguments);
+
+// A command line that cannot be answered, and what its sentence must say.
+struct Mistake {
+  const char* line;
+  const char* part;
+};
+std::ostream& operator<<(std::ostream& out, const Mistake& mistake);  // names the test
+// The program exits with 2, writes that one sentence to standard error and nothing else.
+void ExpectMistake(const Mistake& mistake);
 
 // A file of the running test with this content; returns its path.
 std::string WriteTestFile(const std::string& name, const std::string& content);
