@@ -23,9 +23,10 @@ constexpr double kMaxNodes = 1 << 17;
 // Of log E[e^{cL}] at the full resolution of a table that is certified at a tilt nearby; the
 // quadrature is far better than that.
 constexpr double kTableError = 1e-10;
-// Sines up to this many, a recurrence beyond, and no contour beyond about half a second of that.
+// Sines up to this many, a recurrence beyond, and no contour beyond some tenths of a second of
+// that.
 constexpr double kMaxSines = 2e5;
-constexpr double kMaxTurns = 3e8;
+constexpr double kMaxTurns = 1e8;
 // Beyond this many pairs the tilt is chosen on a sample and tables are not kept.
 constexpr std::size_t kManyPairs = 48;
 
@@ -326,14 +327,18 @@ class Inversion {
       (log_bound(middle) > -kMargin - 4 ? low : high) = middle;
     }
     const double nodes = std::ceil(high / step_) + 1;
-    double work = 0;
-    for (const TiltedLoss& part : parts) work += static_cast<double>(part.size());
-    if (nodes > kMaxNodes || nodes * work > kMaxTurns) return false;
+    // Higher frequencies want more nodes in x, so the work is known only after the last tilt.
+    const auto too_much = [&] {
+      double work = 0;
+      for (const TiltedLoss& part : parts) work += nodes * static_cast<double>(part.size());
+      return nodes > kMaxNodes || work > kMaxTurns;
+    };
+    if (too_much()) return false;
     last_frequency_ = step_ * (nodes - 1);
 
     if (last_frequency_ > certified_frequency) {
       std::vector<double> unused;
-      if (!composition.Tilt(c_, last_frequency_, {}, parts, unused)) return false;
+      if (!composition.Tilt(c_, last_frequency_, {}, parts, unused) || too_much()) return false;
       summarise();
     }
     log_tail_ = log_bound(last_frequency_);

@@ -201,7 +201,7 @@ class ComposedGrid {
     double h = std::sqrt(12 * kTolerance * std::max(std::abs(mean), 0.1 * sd) / (tilt_ * steps));
     h = std::min(h, sd / 256);
     h = std::max({h, (above + below) / (0.9 * kMaxWindow), largest_range / kMaxCells});
-    AlignSpacing(h);
+    AlignSpacing(above + below, h);
     spacing_ = h;
     log_exceed_ = log_delta_ - kExceedMargin;
     spread_ = h * std::sqrt(-0.5 * log_exceed_ * steps) + 0.126 * steps * h * h;
@@ -269,7 +269,7 @@ class ComposedGrid {
   }
 
   // Puts heavy atoms on grid points: their loss then costs nothing.
-  void AlignSpacing(double& h) {
+  void AlignSpacing(double window, double& h) {
     bool aligned = false;
     for (Group& group : groups_) {
       std::vector<LossAtom> atoms = group.pair.atoms;
@@ -288,7 +288,7 @@ class ComposedGrid {
       if (gap >= h) {
         h = gap / std::ceil(gap / h);
         aligned = true;
-      } else if (gap > h / 8) {
+      } else if (gap > h / 8 && window / gap < kMaxWindow) {
         h = gap;
         aligned = true;
       }
