@@ -35,7 +35,7 @@ LossPair FromGaussian(double mu) {
   return pair;
 }
 
-DominatingPairs Same(std::vector<LossPair> pairs) { return {pairs, pairs, "", true}; }
+DominatingPairs Same(const std::vector<LossPair>& pairs) { return {pairs, pairs, "", true}; }
 DominatingPairs Missing(std::string reason) { return {{}, {}, std::move(reason), false}; }
 
 // The mixture {(0, 1-q), (shift, q)}, or (shift, 1) alone when q is 1.
@@ -198,7 +198,7 @@ DominatingPairs DiscretePairs(const Event& event) {
   if (!IsSymmetric(event.kind()) && event.adjacency() != Adjacency::kReplaceOne) {
     pairs.push_back(FromOutcomes(Swapped(*outcomes)));
   }
-  return Same(std::move(pairs));
+  return Same(pairs);
 }
 
 // ---- Sampling ----------------------------------------------------------------------------------

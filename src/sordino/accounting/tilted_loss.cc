@@ -448,7 +448,7 @@ void TiltedLoss::Characteristic(double step, bool recurrence,
 double TiltedLoss::CharacteristicError(double y, bool recurrence) const {
   // Summation in kLanes chains of terms whose moduli sum to one; the rounding of the angle, of each
   // sine and product; with the recurrence, one complex product (4 roundings) a turn.
-  const double sums = static_cast<double>(weights_.size() / kLanes + 2 * kLanes);
+  const double sums = static_cast<double>(weights_.size()) / kLanes + 2 * kLanes;
   return quadrature_error_ + 2 * exponent_rounding_ +
          kUnitRoundoff * (sums + 8 + 2 * y * mean_deviation_ + (recurrence ? 6.0 * kRefresh : 0.0));
 }
