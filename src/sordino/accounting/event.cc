@@ -151,7 +151,8 @@ Event Event::Tree(NoiseMultiplier noise, std::uint64_t steps, Adjacency adjacenc
               {noise.value(), CheckedInteger("the number of steps of a tree", steps)});
 }
 
-Event Event::MixtureGaussian(NoiseMultiplier noise, std::vector<std::pair<double, double>> parts,
+Event Event::MixtureGaussian(NoiseMultiplier noise,
+                             const std::vector<std::pair<double, double>>& parts,
                              Adjacency adjacency) {
   if (parts.empty()) {
     throw Error("a mixture of Gaussians was given no parts; name at least one shift.");

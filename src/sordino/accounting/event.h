@@ -79,7 +79,8 @@ class Event {
   static Event Tree(NoiseMultiplier noise, std::uint64_t steps,
                     Adjacency adjacency = Adjacency::kAddRemove);
   // Pairs of (shift, probability); probabilities sum to 1.
-  static Event MixtureGaussian(NoiseMultiplier noise, std::vector<std::pair<double, double>> parts,
+  static Event MixtureGaussian(NoiseMultiplier noise,
+                               const std::vector<std::pair<double, double>>& parts,
                                Adjacency adjacency = Adjacency::kAddRemove);
   static Event Poisson(SamplingRate rate, Event child);
   static Event Fixed(SamplingRate rate, Event child);

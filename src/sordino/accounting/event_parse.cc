@@ -171,6 +171,7 @@ class Parser {
 
   [[noreturn]] void FailUnknown(std::size_t place, std::string_view name) const {
     std::vector<std::string_view> known;
+    known.reserve(std::size(kShapes));
     for (const Shape& shape : kShapes) known.push_back(EventKindName(shape.kind));
     if (name.empty()) Fail(place, "the name of an event must stand here, such as 'gaussian'.");
     const std::string nearest = NearestName(name.substr(0, 40), known);
@@ -237,6 +238,7 @@ class Parser {
         return Event::Compose(std::move(terms), adjacency_);
       case Event::Kind::kParallel: {
         std::vector<Event> parts;
+        parts.reserve(terms.size());
         for (auto& [part, count] : terms) parts.push_back(Event::Repeat(std::move(part), count));
         return Event::Parallel(std::move(parts), adjacency_);
       }

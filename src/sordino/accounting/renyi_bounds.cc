@@ -135,7 +135,6 @@ double PublishedFixedGaussianRenyi(double q, double sigma, int order) {
     const double step = 0.05 * std::min(1.0, sigma);
     const double drift = 0.5 / (sigma * sigma);
     const double log_unit = std::log(step) - 0.5 * std::log(2 * std::numbers::pi);
-    LogSum sum;
     const double top = l / sigma + 12;
     double best = -kInfinity;
     std::vector<double> terms;

@@ -160,7 +160,8 @@ constexpr double kNodesInPanel = 16;
 
 // Left panels hold the nodes -1 ... -16, -17 ...; right panels 0 ... 15, 16 ....
 double FirstNode(std::size_t index) {
-  const double first = kNodesInPanel * static_cast<double>(index / 2);
+  const std::size_t panel = index / 2;  // left and right panels take turns
+  const double first = kNodesInPanel * static_cast<double>(panel);
   return index % 2 == 0 ? first : -first - kNodesInPanel;
 }
 }  // namespace

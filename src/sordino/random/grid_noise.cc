@@ -95,7 +95,7 @@ void GridNoise<Sampler>::AddTo(Generator& generator, std::span<double> values) c
 template <typename Sampler>
 void GridNoise<Sampler>::AddTo(Generator& generator, std::span<float> values) const {
   ForEachBlock(sampler_, generator, values.size(), [&](std::size_t i, std::int64_t noise) {
-    const double value{values[i]};
+    const auto value = static_cast<double>(values[i]);
     values[i] = static_cast<float>(grid_.Value(grid_.Round(value) + noise));
   });
 }
