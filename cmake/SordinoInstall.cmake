@@ -8,7 +8,8 @@ install(TARGETS ${module_targets} EXPORT SordinoTargets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS sordino RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(DIRECTORY src/sordino DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-  FILES_MATCHING PATTERN "*.h" PATTERN "cli" EXCLUDE PATTERN "test_support.h" EXCLUDE)
+  FILES_MATCHING PATTERN "*.h" PATTERN "cli" EXCLUDE PATTERN "torch_cli" EXCLUDE
+  PATTERN "test_support.h" EXCLUDE)
 install(EXPORT SordinoTargets NAMESPACE sordino:: DESTINATION ${package_dir})
 configure_package_config_file(cmake/SordinoConfig.cmake.in
   ${PROJECT_BINARY_DIR}/SordinoConfig.cmake INSTALL_DESTINATION ${package_dir})

@@ -1,7 +1,8 @@
-# The CPU half of libtorch as an imported target of our own, sordino_libtorch.
+# libtorch as an imported target of our own, sordino_libtorch.
 #
 # The wheel's find_package(Torch) asks for a whole CUDA toolkit even where only the CPU half is
-# used, so the two shared libraries are named directly. Searched, in this order:
+# used, so the shared libraries are named directly: two for the CPU, and two for CUDA where the
+# libtorch has them. Searched, in this order:
 # SORDINO_LIBTORCH (a folder with include/ and lib/), every entry of CMAKE_PREFIX_PATH, and the
 # folder that tools/setup fills.
 set(SORDINO_LIBTORCH "" CACHE PATH "Folder of a libtorch 2.x (with include/ and lib/)")
@@ -45,3 +46,25 @@ target_include_directories(sordino_libtorch SYSTEM INTERFACE
   $<BUILD_INTERFACE:${SORDINO_TORCH_INCLUDE}/torch/csrc/api/include>)
 target_link_libraries(sordino_libtorch INTERFACE
   $<BUILD_INTERFACE:${SORDINO_TORCH_CPU}> $<BUILD_INTERFACE:${SORDINO_TORCH_C10}>)
+# libtorch carries an fmt of its own, whose headers stand before the system's on the path: only
+# without the system's libfmt do they link.
+target_compile_definitions(sordino_libtorch INTERFACE $<BUILD_INTERFACE:FMT_HEADER_ONLY>)
+
+# Nothing calls into the CUDA half by name; loading it is what makes CUDA known to libtorch.
+find_library(SORDINO_TORCH_CUDA torch_cuda
+  PATHS ${_sordino_torch_hints} PATH_SUFFIXES lib NO_DEFAULT_PATH)
+find_library(SORDINO_TORCH_C10_CUDA c10_cuda
+  PATHS ${_sordino_torch_hints} PATH_SUFFIXES lib NO_DEFAULT_PATH)
+if(SORDINO_TORCH_CUDA AND SORDINO_TORCH_C10_CUDA)
+  target_link_libraries(sordino_libtorch INTERFACE
+    "$<BUILD_INTERFACE:-Wl,--push-state,--no-as-needed,${SORDINO_TORCH_CUDA},${SORDINO_TORCH_C10_CUDA},--pop-state>")
+endif()
+
+# Objects, not a library: nothing refers to these symbols by name, and a library would leave them
+# out.
+add_library(sordino_libtorch_symbols OBJECT ${PROJECT_SOURCE_DIR}/cmake/libtorch_weak_symbols.cc)
+target_include_directories(sordino_libtorch_symbols SYSTEM PRIVATE ${SORDINO_TORCH_INCLUDE})
+target_compile_features(sordino_libtorch_symbols PRIVATE cxx_std_20)
+set_target_properties(sordino_libtorch_symbols PROPERTIES POSITION_INDEPENDENT_CODE ON)
+target_link_libraries(sordino_libtorch INTERFACE
+  $<BUILD_INTERFACE:$<TARGET_OBJECTS:sordino_libtorch_symbols>>)

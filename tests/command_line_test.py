@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import shutil
 import statistics
 import subprocess
 import sys
@@ -63,6 +64,15 @@ class CommandLineTest(unittest.TestCase):
         result = self.run_sordino()
         self.assertEqual((result.returncode, result.stdout), (2, ''))
         self.assertIn('Usage', result.stderr)
+
+    def test_says_that_a_command_needs_libtorch_where_there_is_none(self):
+        with tempfile.TemporaryDirectory() as alone:
+            lonely = shutil.copy(SORDINO, alone)
+            result = subprocess.run([lonely, 'bench', 'step'], capture_output=True, text=True,
+                                    check=False)
+        self.assertEqual((result.returncode, result.stdout), (2, ''))
+        self.assertRegex(result.stderr, r"^sordino: 'bench' needs libtorch, [^\n]+\n$")
+        self.assertIn('bench', self.run_sordino('--help').stdout)
 
     def test_suggests_the_nearest_command(self):
         self.assert_mistake(['acount', *ACCOUNT[1:]], "'acount'", "'account'")

@@ -28,7 +28,8 @@ TORCH = {
 TORCH['training'] = {*NO_TORCH, *TORCH}
 TORCH['convex'] = TORCH['training'] - {'distributed'}
 TORCH['audit'] = {*TORCH['training'], 'training', 'convex'}
-LEAVES = {'cli': {*NO_TORCH, *TORCH}, 'python': {*NO_TORCH, *TORCH}}
+LEAVES = {'cli': {*NO_TORCH, *TORCH}, 'torch_cli': {*NO_TORCH, *TORCH, 'cli'},
+          'python': {*NO_TORCH, *TORCH}}
 MAP = {**NO_TORCH, **TORCH, **LEAVES}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)

@@ -1,139 +1,23 @@
-// The program: picks the command, and turns every way of ending into an exit code.
-//
-//   0  the command did what was asked (help and version too)
-//   2  a mistake of the user's, told in one sentence
-//   1  a failure that is not the user's
-//
-// Standard output carries results only; everything else goes to standard error.
-#include <poll.h>
-#include <unistd.h>
-
+// The program: the commands that need no libtorch, and the way to those that do.
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <csignal>
-#include <cstdio>
-#include <exception>
-#include <iostream>
-#include <string>
-#include <string_view>
-#include <vector>
 
-#include "sordino/base/error.h"
 #include "sordino/cli/account_command.h"
 #include "sordino/cli/calibrate_command.h"
+#include "sordino/cli/program.h"
 #include "sordino/cli/release_command.h"
+#include "sordino/cli/torch_program.h"
 
-namespace sordino {
-namespace {
+int main(int argc, char** argv) {
+  if (argc > 1 && sordino::IsTorchCommand(argv[1])) return sordino::BecomeTorchProgram(argv);
 
-constexpr int kOk = 0;
-constexpr int kFailure = 1;
-constexpr int kMistake = 2;
-
-int Report(int code, std::string_view sentence) {
-  std::cout.flush();
-  std::cerr << "sordino: " << sentence << '\n';
-  return code;
-}
-
-// The end of a sentence about an unknown name: the known one that is nearest, if any is near.
-std::string Suggestion(std::string_view given, const std::vector<std::string>& known) {
-  const std::vector<std::string_view> names(known.begin(), known.end());
-  const std::string nearest = NearestName(given, names);
-  return nearest.empty() ? "." : "; did you mean '" + nearest + "'?";
-}
-
-std::vector<std::string> CommandNames(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
-  return names;
-}
-
-std::vector<std::string> FlagNames(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const CLI::Option* option : app.get_options()) {
-    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-  }
-  return names;
-}
-
-// The sentence for a command line that CLI11 refused. What nobody knows is named first: a
-// misspelt flag would otherwise be reported as the absence of the right one.
-std::string Explain(const CLI::App& app, const CLI::ParseError& error) {
-  const CLI::App* command = &app;
-  if (const auto chosen = app.get_subcommands(); !chosen.empty()) command = chosen.front();
-  const std::string program = command == &app ? "sordino" : "sordino " + command->get_name();
-  const std::string help = " See '" + program + " --help' for an example.";
-
-  const std::vector<std::string> unknown = command->remaining(true);
-  const auto is_flag = [](const std::string& word) { return word.size() > 1 && word[0] == '-'; };
-  if (!unknown.empty() && command == &app && !is_flag(unknown.front())) {
-    return "'" + unknown.front() + "' is not a command" +
-           Suggestion(unknown.front(), CommandNames(app)) + help;
-  }
-  if (const auto word = std::find_if(unknown.begin(), unknown.end(), is_flag);
-      word != unknown.end()) {
-    const std::string flag = word->substr(0, word->find('='));
-    return "'" + flag + "' is not a flag of '" + program + "'" +
-           Suggestion(flag, FlagNames(*command)) + help;
-  }
-  if (!unknown.empty()) {
-    return "'" + unknown.front() + "' was not expected after '" + program + "'." + help;
-  }
-  std::string sentence = error.what();
-  while (!sentence.empty() && (sentence.back() == '.' || sentence.back() == '\n')) {
-    sentence.pop_back();
-  }
-  return sentence + "." + help;
-}
-
-bool ReaderIsGone() {
-  struct pollfd output = {STDOUT_FILENO, POLLOUT, 0};
-  return poll(&output, 1, 0) == 1 && (output.revents & POLLERR) != 0;
-}
-
-// Results that could not be written are a failure, with one exception: a reader that went away
-// (`sordino ... | head`) has had all that it wanted.
-int FlushOutput(int code) {
-  std::cout.flush();
-  const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good();
-  if (written || ReaderIsGone()) return code;
-  return Report(kFailure, "the output could not be written; is the disk full?");
-}
-
-int Run(int argc, char** argv) {
   CLI::App app("Differentially private statistics and learning.", "sordino");
   app.set_version_flag("--version", "sordino " SORDINO_VERSION);
   app.require_subcommand(1);
   app.get_formatter()->column_width(34);
-  AddAccountCommand(app);
-  AddCalibrateCommand(app);
-  AddReleaseCommand(app);
+  sordino::AddAccountCommand(app);
+  sordino::AddCalibrateCommand(app);
+  sordino::AddReleaseCommand(app);
+  sordino::ListTorchCommands(app);
   app.footer("Every command has --help with an example, and --json for programs.");
-
-  try {
-    if (argc < 2) {
-      std::cerr << app.help();
-      return kMistake;
-    }
-    app.parse(argc, argv);
-    return kOk;
-  } catch (const CLI::Success& asked) {
-    return app.exit(asked);
-  } catch (const CLI::ParseError& error) {
-    return Report(kMistake, Explain(app, error));
-  } catch (const Error& error) {
-    return Report(kMistake, error.what());
-  } catch (const std::exception& error) {
-    return Report(kFailure, error.what());
-  }
-}
-
-}  // namespace
-}  // namespace sordino
-
-int main(int argc, char** argv) {
-  // A closed pipe shows as a failed write instead of a signal.
-  std::signal(SIGPIPE, SIG_IGN);
-  return sordino::FlushOutput(sordino::Run(argc, argv));
+  return sordino::RunCommandLine(app, argc, argv);
 }

@@ -1,0 +1,30 @@
+// The commands that need libtorch live in a second program, sordino-torch, that is installed
+// beside this one. `sordino bench ...` replaces itself with it, so that a user sees one program
+// and the other commands do not pay for loading 300 MB of libraries.
+#ifndef SORDINO_CLI_TORCH_PROGRAM_H_
+#define SORDINO_CLI_TORCH_PROGRAM_H_
+
+#include <string>
+#include <string_view>
+
+namespace CLI {
+class App;
+}
+
+namespace sordino {
+
+bool IsTorchCommand(std::string_view name);
+
+// The line of a torch command in `sordino --help`.
+std::string TorchCommandSummary(std::string_view name);
+
+// Puts the commands into the help and among the names that are suggested for a misspelt one.
+void ListTorchCommands(CLI::App& app);
+
+// Replaces this process by sordino-torch with the same arguments. Returns an exit code, with the
+// reason written to standard error, only where that is not possible.
+int BecomeTorchProgram(char** argv);
+
+}  // namespace sordino
+
+#endif  // SORDINO_CLI_TORCH_PROGRAM_H_

@@ -1,0 +1,73 @@
+// AdaCliP: clipping of gradients that are centred and scaled coordinate by coordinate (Pichapati,
+// Suresh, Yu, Reddi, Kumar, arXiv 1908.07643).
+//
+// With a tracked mean m and standard deviation s of every coordinate,
+//
+//     w = (g - m) / b,   b_j = sqrt(s_j sum_k s_k),   clipped to ||w|| <= C (C = 1),
+//
+// summed, noised and divided by the public batch size to y; then g~ = b y + m goes to the
+// optimizer. Among all scales with E||w||^2 <= 1 this b makes the noise that reaches g~ smallest:
+// minimise sum b_j^2 subject to sum s_j^2 / b_j^2 = 1 (theorem 2 of the paper). The sensitivity of
+// the sum is that of flat clipping at C: m and b are functions of earlier releases only, because
+// Update takes nothing but noised values:
+//
+//     m <- beta_1 m + (1 - beta_1) g~,
+//     v  = min(max(k ((g~ - m)^2 - (b sd)^2), h_1), h_2),   s^2 <- beta_2 s^2 + (1 - beta_2) v,
+//
+// where m in v is the mean that the step was centred at, sd is the standard deviation of the noise
+// on y, so (b sd)^2 is the part of (g~ - m)^2 that is noise, and k = 1 as published. The variance
+// of a mean over B examples is B times smaller than that of one example: k = B tracks the latter.
+#ifndef SORDINO_GRADIENTS_ADACLIP_H_
+#define SORDINO_GRADIENTS_ADACLIP_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sordino/base/quantity.h"
+#include "sordino/gradients/clipping_groups.h"
+#include "sordino/gradients/clipping_policy.h"
+#include "sordino/gradients/noised_value.h"
+
+namespace sordino {
+
+struct AdaClipOptions {
+  ClipNorm bound{1};                 // C, in units of the scaled gradient
+  double mean_decay = 0.99;          // beta_1 in [0, 1]
+  double variance_decay = 0.9;       // beta_2 in [0, 1]
+  double smallest_variance = 1e-12;  // h_1 > 0, squared units of the gradient
+  double largest_variance = 1;       // h_2 >= h_1; the first variance is sqrt(h_1 h_2)
+  double variance_factor = 1;        // k > 0
+};
+
+class AdaClip : public ClippingPolicy {
+ public:
+  // The mean starts at 0. Frozen parameters are left out. Throws Error when an option is out of
+  // range or no parameter requires a gradient.
+  explicit AdaClip(const std::vector<NamedParameter>& parameters, AdaClipOptions options = {});
+
+  std::vector<std::int64_t> Groups(const std::vector<NamedParameter>& parameters) const override;
+  at::Tensor Factors(const at::Tensor& norms) const override;
+  std::vector<double> Bounds() const override;
+  const CoordinateTransform* transform() const override { return &transform_; }
+  std::string Description() const override;
+
+  // b y + m for the noised mean y: a gradient for the optimizer.
+  std::vector<at::Tensor> ToGradients(const NoisedGradients& mean) const;
+
+  // Tracks mean and variance; after ToGradients, which undoes the transform of this step.
+  void Update(const NoisedGradients& mean);
+
+ private:
+  void CheckShapes(const NoisedGradients& mean) const;
+  void SetScale();
+
+  AdaClipOptions options_;
+  GroupColumn below_;
+  std::vector<at::Tensor> variance_;
+  CoordinateTransform transform_;
+};
+
+}  // namespace sordino
+
+#endif  // SORDINO_GRADIENTS_ADACLIP_H_

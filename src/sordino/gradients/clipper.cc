@@ -1,0 +1,365 @@
+#include "sordino/gradients/clipper.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/minimum.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "sordino/base/check.h"
+#include "sordino/base/error.h"
+#include "sordino/gradients/example_loop.h"
+#include "sordino/gradients/graph_reading.h"
+#include "sordino/gradients/ownership.h"
+#include "sordino/gradients/per_example_pass.h"
+#include "sordino/gradients/rounding.h"
+#include "sordino/gradients/sum_plan.h"
+#include "sordino/gradients/sum_sensitivity.h"
+
+namespace sordino {
+namespace {
+
+// What a batch adds up to, before it is a BoundedSum.
+struct Totals {
+  std::vector<at::Tensor> gradients;  // undefined for zero
+  at::Tensor clipped;
+  at::Tensor counts;
+  std::vector<at::Tensor> norms;
+
+  void Add(Totals other) {
+    for (std::size_t k = 0; k < gradients.size(); ++k) {
+      if (!other.gradients[k].defined()) continue;
+      // Float64 between the parts of a cut batch: what they were cut into does not show.
+      const at::Tensor wide = other.gradients[k].to(at::kDouble);
+      gradients[k] = gradients[k].defined() ? gradients[k].to(at::kDouble) + wide : wide;
+    }
+    const auto add = [](at::Tensor& sum, const at::Tensor& more) {
+      if (more.defined()) sum = sum.defined() ? sum + more : more;
+    };
+    add(clipped, other.clipped);
+    add(counts, other.counts);
+    norms.insert(norms.end(), other.norms.begin(), other.norms.end());
+  }
+};
+
+// Examples of the batch that are compared with the loop: the last, and others spread evenly.
+std::vector<std::int64_t> Sample(std::int64_t units, std::int64_t wanted) {
+  std::vector<std::int64_t> sample;
+  const std::int64_t count = std::min(units, wanted);
+  for (std::int64_t k = 0; k < count; ++k) {
+    sample.push_back(units - 1 - k * units / count);
+  }
+  return sample;
+}
+
+double Norm(const std::vector<at::Tensor>& tensors) {
+  double squared = 0;
+  for (const at::Tensor& tensor : tensors) {
+    if (!tensor.defined()) continue;
+    squared += at::linalg_vector_norm(tensor, 2, {}, false, at::kDouble).square().item<double>();
+  }
+  return std::sqrt(squared);
+}
+
+double Difference(const std::vector<at::Tensor>& first, const std::vector<at::Tensor>& second) {
+  std::vector<at::Tensor> differences;
+  for (std::size_t k = 0; k < first.size(); ++k) {
+    differences.push_back(first[k].defined() ? first[k].to(at::kDouble) - second[k]
+                                             : second[k].to(at::kDouble));
+  }
+  return Norm(differences);
+}
+
+// Relative difference between a batch and an example alone that other algorithms for other batch
+// sizes may cause.
+double CheckTolerance(at::ScalarType type) {
+  if (type == at::kDouble) return 1e-8;
+  return type == at::kFloat ? 2e-3 : 1e-1;
+}
+
+}  // namespace
+
+struct Clipper::State {
+  std::vector<NamedParameter> parameters;
+  GradientOptions options;
+  SumOptions sum;
+  GraphMemory memory;
+  bool falls_back = false;
+  // The plan of the last sum, and what it was made for.
+  std::optional<SumPlan> plan;
+  SumShape planned_shape;
+  std::vector<double> planned_bounds;
+  double largest_factor = 1;
+
+  Totals Part(const LossFunction& loss, const Batch& batch, const ClippingPolicy& policy);
+  Totals FromLosses(const at::Tensor& losses, const ClippingPolicy& policy,
+                    const LossFunction* loss, const Batch* batch);
+  Totals Whole(const LossFunction& loss, const Batch& batch, const ClippingPolicy& policy);
+  Totals Loop(const LossFunction& loss, const Batch& batch, const ClippingPolicy& policy) const;
+  SumPlan PlanOf(const PerExamplePass& pass, const Tape& tape, const ClippingPolicy& policy);
+  void CheckAgainstLoop(const PerExamplePass& pass, std::int64_t units, const LossFunction& loss,
+                        const Batch& batch) const;
+  void CheckInputsOf(const LossFunction& loss, const Batch& batch, std::int64_t units) const;
+  BoundedSum Finish(Totals totals, const ClippingPolicy& policy) const;
+  std::int64_t Units(std::int64_t examples) const {
+    return (examples + sum.micro_batch - 1) / sum.micro_batch;
+  }
+};
+
+void Clipper::State::CheckInputsOf(const LossFunction& loss, const Batch& batch,
+                                   std::int64_t units) const {
+  Batch inputs;
+  for (const at::Tensor& tensor : batch) {
+    inputs.push_back(tensor.is_floating_point() ? tensor.detach().requires_grad_(true) : tensor);
+  }
+  const at::Tensor losses = loss(inputs);
+  if (!losses.requires_grad()) return;
+  CheckInputs(losses, units, ReadTape(losses, parameters, {}), inputs);
+}
+
+void Clipper::State::CheckAgainstLoop(const PerExamplePass& pass, std::int64_t units,
+                                      const LossFunction& loss, const Batch& batch) const {
+  const std::int64_t width = sum.micro_batch;
+  for (const std::int64_t unit : Sample(units, options.checked_examples)) {
+    const Batch alone = Slice(batch, unit * width, std::min((unit + 1) * width, Examples(batch)));
+    const auto expected = GradientOfExamples(loss, alone, parameters);
+    const double size = Norm(expected);
+    if (!std::isfinite(size)) continue;
+    // A loss with randomness of its own (dropout) cannot be compared.
+    if (Difference(GradientOfExamples(loss, alone, parameters), expected) > 0) return;
+    at::Tensor choice = at::zeros_like(pass.squared_norms());
+    choice.select(1, unit).fill_(1);
+    const auto found = pass.WeightedSums(choice, /*all_finite=*/false, SumAccuracy{});
+    const double tolerance = CheckTolerance(parameters.front().value.scalar_type());
+    const double norm = pass.squared_norms().select(1, unit).sum().sqrt().item<double>();
+    const double difference = Difference(found, expected);
+    if (difference <= tolerance * size + 1e-12 && std::abs(norm - size) <= tolerance * size + 1e-6) {
+      continue;
+    }
+    std::size_t worst = 0;
+    double worst_difference = -1;
+    for (std::size_t k = 0; k < found.size(); ++k) {
+      const double own = Difference({found[k]}, {expected[k]});
+      if (own > worst_difference) {
+        worst = k;
+        worst_difference = own;
+      }
+    }
+    throw NotPerExample(
+        "Example " + std::to_string(unit) + " of the batch has another gradient than the same "
+        "example alone (they differ by " + std::to_string(difference / size) +
+        " of its norm, most in the parameter '" + parameters[worst].name + "'): the model lets "
+        "examples depend on each other, or keeps a state between calls; let every example go "
+        "through the model alone, or allow the fallback that runs example by example.");
+  }
+}
+
+SumPlan Clipper::State::PlanOf(const PerExamplePass& pass, const Tape& tape,
+                               const ClippingPolicy& policy) {
+  SumShape shape;
+  shape.float64 = true;
+  for (const NamedParameter& parameter : parameters) {
+    shape.float64 = shape.float64 && parameter.value.scalar_type() == at::kDouble;
+    shape.coordinates += parameter.value.numel();
+  }
+  shape.largest_batch = Units(sum.largest_batch);
+  shape.one_row_features = pass.one_row_features();
+  shape.recomputed_features = pass.recomputed_features();
+  shape.recomputed_rows = pass.recomputed_rows();
+  shape.uses = static_cast<std::int64_t>(tape.uses.size());
+  const std::vector<double> bounds = policy.Bounds();
+  shape.smallest_bound = *std::min_element(bounds.begin(), bounds.end());
+  if (bounds != planned_bounds) {
+    const auto groups = static_cast<std::int64_t>(bounds.size());
+    largest_factor = policy.Factors(at::zeros({groups, 1}, at::kDouble)).max().item<double>();
+    planned_bounds = bounds;
+  }
+  shape.largest_factor = largest_factor;
+  if (!plan || !(planned_shape == shape)) {
+    plan = PlanSum(shape, sum.rounding);
+    planned_shape = shape;
+  }
+  return *plan;
+}
+
+Totals Clipper::State::FromLosses(const at::Tensor& losses, const ClippingPolicy& policy,
+                                  const LossFunction* loss, const Batch* batch) {
+  const std::int64_t units = Units(losses.numel());
+  const auto groups = policy.Groups(parameters);
+  SORDINO_CHECK(groups.size() == parameters.size(), "a clipping group for each parameter");
+  std::optional<GraphReading> reading = memory.Recall(losses, units, parameters);
+  const bool is_new = !reading.has_value();
+  if (is_new) {
+    if (options.probe && loss != nullptr) CheckInputsOf(*loss, *batch, units);
+    reading = memory.Learn(losses, units, parameters, options.probe);
+  }
+  const PerExamplePass pass(losses, reading->tape, std::move(reading->rules), reading->layouts,
+                            reading->facts->plans, parameters, groups,
+                            {.norms = options.norms,
+                             .loss_weight = 1.0 / static_cast<double>(sum.micro_batch),
+                             .units = units,
+                             .transform = policy.transform()});
+  if (pass.mismatch()) {
+    memory.Clear();
+    throw NotPerExample("The rows of an operation are not a multiple of the number of examples, or "
+                        "lie in another order than in a batch that was checked before; run the "
+                        "step again, which checks the order anew.");
+  }
+  const at::NoGradGuard no_grad;
+  if (is_new && loss != nullptr && policy.transform() == nullptr) {
+    CheckAgainstLoop(pass, units, *loss, *batch);
+  }
+  const SumPlan sum_plan = PlanOf(pass, reading->tape, policy);
+  const at::Tensor norms = pass.squared_norms().sqrt();
+  at::Tensor usable = norms <= kLargestNorm;  // false for NaN
+  at::Tensor factors = policy.Factors(norms);
+  if (pass.squared_mass().defined()) {
+    const at::Tensor mass = pass.squared_mass().sqrt();
+    usable = usable.logical_and(mass <= kLargestNorm);
+    const at::Tensor bounds =
+        at::tensor(policy.Bounds(), norms.options()).unsqueeze(1) * sum_plan.cancellation;
+    factors = at::minimum(factors, bounds / mass);
+  }
+  const bool all_usable = norms.is_cpu() && usable.all().item<bool>();
+  if (!all_usable) {
+    // An example that is out of range anywhere is left out everywhere.
+    factors = factors.masked_fill(usable.all(0, /*keepdim=*/true).logical_not(), 0);
+  }
+
+  Totals totals;
+  totals.gradients = pass.WeightedSums(factors, all_usable, sum_plan.accuracy);
+  totals.clipped = (factors < 1).sum(1);
+  totals.counts = policy.Counts(norms);
+  totals.norms.push_back(norms);
+  return totals;
+}
+
+Totals Clipper::State::Loop(const LossFunction& loss, const Batch& batch,
+                            const ClippingPolicy& policy) const {
+  LoopResult result = LoopClippedSum(loss, batch, parameters, policy, sum.micro_batch);
+  Totals totals;
+  totals.gradients = std::move(result.sum);
+  totals.clipped = (result.factors < 1).sum(1);
+  totals.counts = policy.Counts(result.norms);
+  totals.norms.push_back(result.norms);
+  return totals;
+}
+
+Totals Clipper::State::Part(const LossFunction& loss, const Batch& batch,
+                            const ClippingPolicy& policy) {
+  if (falls_back || options.norms == NormMethod::kLoop) return Loop(loss, batch, policy);
+  try {
+    const at::Tensor losses = loss(batch);
+    CheckLosses(losses, Examples(batch));
+    if (!losses.requires_grad()) {
+      throw Error("The losses do not depend on any parameter that requires a gradient; compute "
+                  "them from the parameters that are trained, with gradients enabled.");
+    }
+    return FromLosses(losses, policy, &loss, &batch);
+  } catch (const NotPerExample&) {
+    if (!options.fallback) throw;
+    falls_back = true;
+  }
+  return Loop(loss, batch, policy);
+}
+
+Totals Clipper::State::Whole(const LossFunction& loss, const Batch& batch,
+                             const ClippingPolicy& policy) {
+  const std::int64_t examples = Examples(batch);
+  if (examples > sum.largest_batch) {
+    throw Error("A batch of " + std::to_string(examples) + " examples is larger than the " +
+                std::to_string(sum.largest_batch) +
+                " that the sensitivity covers; declare a larger largest_batch.");
+  }
+  // Whole micro-batches stay together; what is left at the end is a part of its own.
+  const std::int64_t width = sum.micro_batch;
+  std::int64_t step = options.physical_batch > 0 ? options.physical_batch : examples;
+  step = std::max(step / width, std::int64_t{1}) * width;
+  Totals totals;
+  totals.gradients.resize(parameters.size());
+  std::int64_t begin = 0;
+  while (begin < examples) {
+    std::int64_t end = std::min(begin + step, examples);
+    if (end - begin > width) end -= (end - begin) % width;
+    const bool all = begin == 0 && end == examples;
+    Totals part = Part(loss, all ? batch : Slice(batch, begin, end), policy);
+    if (all) return part;
+    totals.Add(std::move(part));
+    begin = end;
+  }
+  return totals;
+}
+
+BoundedSum Clipper::State::Finish(Totals totals, const ClippingPolicy& policy) const {
+  BoundedSum result;
+  const std::vector<double> bounds = policy.Bounds();
+  result.sensitivity = SumSensitivity(bounds, sum.adjacency, sum.micro_batch, sum.rounding);
+  result.adjacency = sum.adjacency;
+  for (std::size_t k = 0; k < parameters.size(); ++k) {
+    const at::Tensor& value = parameters[k].value;
+    const at::ScalarType type = value.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+    at::Tensor& gradient = totals.gradients[k];
+    result.gradients.push_back(
+        gradient.defined() ? gradient.to(type).reshape(value.sizes())
+                           : at::zeros(value.sizes(), value.options().dtype(type)).detach());
+  }
+  result.clipped = PrivateValue<at::Tensor>(totals.clipped);
+  result.counts = PrivateValue<at::Tensor>(totals.counts);
+  if (policy.CountBound() > 0) {
+    const std::vector<double> bound = {policy.CountBound()};
+    result.count_sensitivity = SumSensitivity(bound, sum.adjacency, sum.micro_batch, 0);
+  }
+  return result;
+}
+
+Clipper::Clipper(std::vector<NamedParameter> parameters, GradientOptions options, SumOptions sum)
+    : state_(std::make_unique<State>()) {
+  for (NamedParameter& parameter : parameters) {
+    if (!parameter.value.requires_grad()) continue;
+    if (!parameter.value.is_leaf()) {
+      throw Error("The parameter '" + parameter.name + "' is computed from other tensors; give the "
+                  "tensors that it is computed from.");
+    }
+    state_->parameters.push_back(std::move(parameter));
+  }
+  if (state_->parameters.empty()) {
+    throw Error("No parameter requires a gradient; nothing can be trained.");
+  }
+  state_->options = options;
+  state_->sum = sum;
+}
+
+Clipper::~Clipper() = default;
+Clipper::Clipper(Clipper&&) noexcept = default;
+Clipper& Clipper::operator=(Clipper&&) noexcept = default;
+
+BoundedSum Clipper::ClippedSum(const LossFunction& loss, const Batch& batch,
+                               const ClippingPolicy& policy) {
+  return state_->Finish(state_->Whole(loss, batch, policy), policy);
+}
+
+BoundedSum Clipper::ClippedSum(const at::Tensor& losses, const ClippingPolicy& policy) {
+  CheckLosses(losses, losses.numel());
+  Totals totals;
+  totals.gradients.resize(state_->parameters.size());
+  if (losses.numel() > 0) totals = state_->FromLosses(losses, policy, nullptr, nullptr);
+  return state_->Finish(std::move(totals), policy);
+}
+
+at::Tensor Clipper::Norms(const LossFunction& loss, const Batch& batch,
+                          const ClippingPolicy& policy) {
+  return at::cat(state_->Whole(loss, batch, policy).norms, 1);
+}
+
+const std::vector<NamedParameter>& Clipper::parameters() const { return state_->parameters; }
+
+}  // namespace sordino

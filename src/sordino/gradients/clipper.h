@@ -1,0 +1,88 @@
+// Clipped sums of per-example gradients of any libtorch model, read off the autograd graph.
+//
+//   Clipper clipper(NamedParameters(*model), {});
+//   BoundedSum sum = clipper.ClippedSum(
+//       [&](const Batch& b) { return cross_entropy(model->forward(b[0]), b[1], none); },
+//       {images, labels}, FlatClipping(ClipNorm(1.0)));
+#ifndef SORDINO_GRADIENTS_CLIPPER_H_
+#define SORDINO_GRADIENTS_CLIPPER_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "sordino/base/quantity.h"
+#include "sordino/gradients/bounded_sum.h"
+#include "sordino/gradients/clipping_policy.h"
+#include "sordino/gradients/loss_function.h"
+
+namespace sordino {
+
+enum class NormMethod : std::uint8_t {
+  kAutomatic,    // the cheapest by the cost model, for each use of a parameter
+  kMaterialise,  // per-example gradients in memory
+  kGhost,        // Gram matrices of inputs and output gradients, no per-example gradient
+  kLoop,         // one forward and backward pass for each example: the reference
+};
+
+// What changes speed and memory, and what is checked; nothing here changes the sum beyond
+// rounding, nor its sensitivity.
+struct GradientOptions {
+  NormMethod norms = NormMethod::kAutomatic;
+  // Examples in one forward pass; 0 cuts the batch when it does not fit into memory.
+  std::int64_t physical_batch = 0;
+  // Find out whose row is whose when the graph is new. Off means rows are taken to lie example by
+  // example along the first dimension: only for models that were checked before.
+  bool probe = true;
+  // Examples of the first batch (and of each batch with a new graph) that are computed one by one
+  // as well and compared.
+  std::int64_t checked_examples = 2;
+  // What cannot be done per example runs example by example instead of being an error.
+  bool fallback = false;
+};
+
+// What the sum is of; changes its sensitivity.
+struct SumOptions {
+  Adjacency adjacency = Adjacency::kAddRemove;
+  // Gradients of this many consecutive examples are averaged before they are clipped together.
+  std::int64_t micro_batch = 1;
+  // The sensitivity is the bound on the exact sums times 1 + rounding: the part that floating-point
+  // arithmetic may add (rounding.h). Sums are cut into blocks so short that this holds.
+  double rounding = 0.01;
+  // The largest batch that `rounding` covers, a public constant: the size of a Poisson batch is
+  // private. A larger batch is an Error.
+  std::int64_t largest_batch = 4096;
+};
+
+class Clipper {
+ public:
+  explicit Clipper(std::vector<NamedParameter> parameters, GradientOptions options = {},
+                   SumOptions sum = {});
+  ~Clipper();
+  Clipper(Clipper&&) noexcept;
+  Clipper& operator=(Clipper&&) noexcept;
+
+  // The clipped sum over the batch; zeros (with the same sensitivity) when it is empty.
+  BoundedSum ClippedSum(const LossFunction& loss, const Batch& batch,
+                        const ClippingPolicy& policy);
+
+  // The same from the losses of a forward pass that was made already; the graph is used up.
+  // Cannot be cut, compared with the loop, or fall back to it.
+  BoundedSum ClippedSum(const at::Tensor& losses, const ClippingPolicy& policy);
+
+  // Norms of the examples' gradients by clipping group, [groups, examples], float64: for tests
+  // and for audits of public data. They are private values.
+  at::Tensor Norms(const LossFunction& loss, const Batch& batch, const ClippingPolicy& policy);
+
+  const std::vector<NamedParameter>& parameters() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace sordino
+
+#endif  // SORDINO_GRADIENTS_CLIPPER_H_

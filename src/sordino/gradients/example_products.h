@@ -1,0 +1,16 @@
+// A product of matrices for each example, added up (CPU, float32).
+#ifndef SORDINO_GRADIENTS_EXAMPLE_PRODUCTS_H_
+#define SORDINO_GRADIENTS_EXAMPLE_PRODUCTS_H_
+
+#include <ATen/core/Tensor.h>
+
+namespace sordino {
+
+// sum_i left_i^T right_i for left [examples, rows, p] and right [examples, rows, q]: [p, q]. Each
+// product is rounded to float32 by itself, so that it depends on nothing but its example; the sum
+// is in float64 and rounded once.
+at::Tensor SumOfExampleProducts(const at::Tensor& left, const at::Tensor& right);
+
+}  // namespace sordino
+
+#endif  // SORDINO_GRADIENTS_EXAMPLE_PRODUCTS_H_

@@ -1,0 +1,45 @@
+// A value with noise already on it: the only kind that an adaptive policy learns from.
+//
+// What the policy learns decides how the next batch is clipped, so it must be post-processing of
+// a release that was charged. The private counts and sums are PrivateValues, of another type: an
+// update from un-noised data does not compile. The value carries the standard deviation of its
+// noise, and the policy stops the program when it is smaller than what was declared for the
+// accounting.
+#ifndef SORDINO_GRADIENTS_NOISED_VALUE_H_
+#define SORDINO_GRADIENTS_NOISED_VALUE_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <utility>
+#include <vector>
+
+#include "sordino/base/quantity.h"
+
+namespace sordino {
+
+template <typename T>
+class NoisedValue {
+ public:
+  // standard_deviation: of the noise on each entry, in the unit of the value; positive.
+  NoisedValue(T value, double standard_deviation)
+      : value_(std::move(value)), standard_deviation_(standard_deviation) {
+    CheckRange("the standard deviation of the noise on a noised value", standard_deviation, 0, true,
+               kInfinity, true);
+  }
+
+  const T& value() const { return value_; }
+  double standard_deviation() const { return standard_deviation_; }
+
+ private:
+  T value_;
+  double standard_deviation_;
+};
+
+// One number for each clipping group.
+using NoisedCounts = NoisedValue<std::vector<double>>;
+// One tensor for each parameter, in its shape.
+using NoisedGradients = NoisedValue<std::vector<at::Tensor>>;
+
+}  // namespace sordino
+
+#endif  // SORDINO_GRADIENTS_NOISED_VALUE_H_

@@ -1,0 +1,22 @@
+// The cost model: by which form the norms of a term are found, in flops and bytes.
+//
+// For B examples of T rows with p and q features:
+//
+//   keep      2 B T p q flops for the gradients, which are written once and read twice
+//   discard   2 B T p q flops for the norms and as many for the sum
+//   Gram      2 B T^2 (p + q) flops for the norms and 2 B T p q for the sum
+//
+// One row an example needs no matrix at all. Gradients are kept only where they take no more
+// memory than the inputs and output gradients that they replace.
+#ifndef SORDINO_GRADIENTS_NORM_COST_H_
+#define SORDINO_GRADIENTS_NORM_COST_H_
+
+#include "sordino/gradients/term.h"
+
+namespace sordino {
+
+NormForm CheapestForm(const Term& term);
+
+}  // namespace sordino
+
+#endif  // SORDINO_GRADIENTS_NORM_COST_H_

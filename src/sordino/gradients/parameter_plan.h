@@ -1,0 +1,51 @@
+// How the uses of one parameter are taken together.
+//
+// A parameter that is used more than once (a recurrent weight, a tied embedding) has one gradient
+// an example, the sum over its uses, and the norm of a sum is not the sum of norms: cross terms
+// count. Uses that enter through the same view of the parameter form a cluster, and their rows are
+// stacked. Clusters that touch different parts of the parameter (the chunks of a packed
+// projection) have no cross terms. Whatever overlaps in another way is written out for a few
+// examples at a time.
+#ifndef SORDINO_GRADIENTS_PARAMETER_PLAN_H_
+#define SORDINO_GRADIENTS_PARAMETER_PLAN_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <cstddef>
+#include <vector>
+
+#include "sordino/gradients/tape.h"
+#include "sordino/gradients/term.h"
+
+namespace sordino {
+
+struct UseCluster {
+  std::vector<std::size_t> uses;  // indices into Tape::uses
+  std::vector<bool> transposed;   // this use sees the matrix of the first use transposed
+};
+
+struct ParameterPlan {
+  std::vector<UseCluster> clusters;
+  // Clusters overlap, one mixes kinds of terms, or a use sees an entry more than once: gradients
+  // are added up entry by entry.
+  bool entry_by_entry = false;
+};
+
+// One plan for each parameter; without uses it has no clusters. kinds: of the term of each use.
+std::vector<ParameterPlan> PlanParameters(const Tape& tape, const std::vector<TermKind>& kinds,
+                                          const std::vector<NamedParameter>& parameters);
+
+// For each entry of the tensor that enters a use, the entry of the parameter that it is; int64, in
+// the sizes of that tensor, on the CPU.
+at::Tensor PathPositions(const ParameterUse& use, const at::Tensor& parameter);
+
+// The gradient of the parameter from that of the tensor that enters the use; casts are left out,
+// so that a float32 sum stays one.
+at::Tensor PullBack(const ParameterUse& use, at::Tensor gradient);
+
+// The path is one transposition of a matrix.
+bool IsTransposition(const ParameterUse& use);
+
+}  // namespace sordino
+
+#endif  // SORDINO_GRADIENTS_PARAMETER_PLAN_H_

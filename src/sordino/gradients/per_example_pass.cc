@@ -1,0 +1,275 @@
+#include "sordino/gradients/per_example_pass.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/full_like.h>
+#include <ATen/ops/zeros.h>
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "sordino/base/check.h"
+#include "sordino/gradients/norm_cost.h"
+#include "sordino/gradients/row_kernels.h"
+
+namespace sordino {
+namespace {
+
+namespace ag = torch::autograd;
+
+}  // namespace
+
+// Hears the gradient of a node before the node runs. Lives in the graph; deaf once the pass is
+// over, since a kept graph may run again.
+class PerExamplePass::Listener : public ag::FunctionPreHook {
+ public:
+  Listener(std::shared_ptr<PerExamplePass*> pass, std::size_t node, bool last)
+      : pass_(std::move(pass)), node_(node), last_(last) {}
+
+  ag::variable_list operator()(const ag::variable_list& gradients) override {
+    if (*pass_ == nullptr) return gradients;
+    (*pass_)->Arrived(node_, gradients[0]);
+    // Nobody behind the last use wants the gradient: let it go instead of having it captured.
+    return last_ ? ag::variable_list(gradients.size()) : gradients;
+  }
+
+ private:
+  std::shared_ptr<PerExamplePass*> pass_;
+  std::size_t node_;
+  bool last_;
+};
+
+PerExamplePass::PerExamplePass(const at::Tensor& losses, const Tape& tape,
+                               std::vector<std::unique_ptr<UseRule>> rules,
+                               const std::vector<ExampleLayout>& layouts,
+                               const std::vector<ParameterPlan>& plans,
+                               const std::vector<NamedParameter>& parameters,
+                               const std::vector<std::int64_t>& groups, const PassOptions& options)
+    : tape_(tape),
+      rules_(std::move(rules)),
+      layouts_(layouts),
+      plans_(plans),
+      parameters_(parameters),
+      groups_(groups),
+      options_(options),
+      uses_of_node_(tape.nodes.size()),
+      terms_(tape.uses.size()),
+      states_(parameters.size()) {
+  const std::int64_t group_count =
+      groups.empty() ? 1 : *std::max_element(groups.begin(), groups.end()) + 1;
+  squared_ = at::zeros({group_count, options.units}, losses.options().dtype(at::kDouble));
+  for (std::int64_t group = 0; group < group_count; ++group) {
+    squared_of_.push_back(squared_.select(0, group));
+  }
+  for (std::size_t k = 0; k < tape.uses.size(); ++k) {
+    uses_of_node_[tape.uses[k].node].push_back(k);
+    ++states_[tape.uses[k].parameter].missing;
+  }
+
+  const auto ear = std::make_shared<PerExamplePass*>(this);
+  ag::edge_list outputs;
+  for (std::size_t node = 0; node < tape.nodes.size(); ++node) {
+    if (uses_of_node_[node].empty()) continue;
+    const bool last = !tape.leads_to_use[node];
+    tape.nodes[node]->add_tensor_pre_hook(std::make_unique<Listener>(ear, node, last));
+    if (last) outputs.emplace_back(tape.nodes[node], 0);
+  }
+  if (!outputs.empty()) {
+    const at::NoGradGuard no_grad;
+    ag::Engine::get_default_engine().execute(
+        {ag::impl::gradient_edge(losses)}, {at::full_like(losses, options.loss_weight)},
+        options.keep_graph, /*create_graph=*/false, /*accumulate_grad=*/false, outputs);
+  }
+  *ear = nullptr;
+  const at::NoGradGuard no_grad;
+  for (std::size_t p = 0; p < states_.size(); ++p) {
+    // Uses that no gradient reached.
+    if (states_[p].missing > 0 && !mismatch_) Finish(p);
+    if (options_.transform != nullptr) AddDenseNorms(p);
+  }
+}
+
+PerExamplePass::~PerExamplePass() = default;
+
+void PerExamplePass::Arrived(std::size_t node, const at::Tensor& gradient) {
+  const at::NoGradGuard no_grad;
+  for (const std::size_t use : uses_of_node_[node]) {
+    ParameterState& state = states_[tape_.uses[use].parameter];
+    if (gradient.defined() && !mismatch_) {
+      const std::int64_t rows = rules_[use]->Rows(gradient).size(0);
+      ExampleLayout layout = layouts_[use];
+      if (layout.inner == 0) layout = {1, options_.units, rows / options_.units};
+      if (rows != layout.rows()) {
+        mismatch_ = true;
+        return;
+      }
+      terms_[use] = rules_[use]->MakeTerm(gradient, layout);
+    }
+    rules_[use].reset();
+    if (--state.missing == 0 && !mismatch_) Finish(tape_.uses[use].parameter);
+  }
+}
+
+void PerExamplePass::Finish(std::size_t parameter) {
+  const ParameterPlan& plan = plans_[parameter];
+  ParameterState& state = states_[parameter];
+  state.missing = 0;
+  if (plan.entry_by_entry || options_.transform != nullptr) {
+    for (const UseCluster& cluster : plan.clusters) {
+      for (const std::size_t use : cluster.uses) {
+        if (terms_[use].b.defined()) state.parts.push_back({std::move(terms_[use]), use, false});
+      }
+    }
+    if (options_.transform == nullptr) AddDenseNorms(parameter);
+    return;
+  }
+  for (const UseCluster& cluster : plan.clusters) FinishCluster(parameter, cluster);
+}
+
+void PerExamplePass::FinishCluster(std::size_t parameter, const UseCluster& cluster) {
+  std::vector<Term> terms;
+  std::size_t use = cluster.uses.front();
+  for (std::size_t k = 0; k < cluster.uses.size(); ++k) {
+    Term term = std::move(terms_[cluster.uses[k]]);
+    terms_[cluster.uses[k]] = {};
+    if (!term.b.defined()) continue;
+    if (cluster.transposed[k]) std::swap(term.a, term.b);
+    terms.push_back(std::move(term));
+  }
+  if (terms.empty()) return;
+
+  Part part;
+  part.use = use;
+  const bool whole_gradients =
+      terms.front().kind == TermKind::kDirect || terms.front().kind == TermKind::kRows;
+  if (whole_gradients && terms.size() > 1) {
+    part.term = terms.front();
+    part.term.kind = TermKind::kDirect;
+    part.term.layout = {1, options_.units, 1};
+    part.term.b = Materialise(terms.front(), 0, options_.units).clone();
+    for (std::size_t k = 1; k < terms.size(); ++k) {
+      part.term.b.add_(Materialise(terms[k], 0, options_.units));
+    }
+  } else {
+    part.term = Stack(terms);
+  }
+  part.term.sizes = tape_.uses[use].sizes;
+  terms.clear();
+
+  const at::Tensor& squared = squared_of_[static_cast<std::size_t>(groups_[parameter])];
+  const NormForm form = Choose(part.term);
+  at::Tensor kept = AddSquaredNorms(part.term, form, squared);
+  if (!kept.defined()) Weigh(part.term, groups_[parameter]);
+  if (kept.defined()) {
+    part.term = {.kind = TermKind::kDirect,
+                 .b = std::move(kept),
+                 .layout = {1, options_.units, 1},
+                 .sizes = part.term.sizes};
+  }
+  states_[parameter].parts.push_back(std::move(part));
+}
+
+// Records what a term that is not kept means for rounding.
+void PerExamplePass::Weigh(const Term& term, std::int64_t group) {
+  if (term.kind != TermKind::kOuter && term.kind != TermKind::kConvolution) return;
+  std::int64_t features = 0;
+  std::int64_t rows = term.layout.rows_per_example();
+  if (term.kind == TermKind::kOuter) {
+    features = term.a.size(1) + term.b.size(1);
+    if (rows == 1) {
+      one_row_features_ = std::max(one_row_features_, features);
+      return;
+    }
+  } else {
+    const at::Tensor& image = term.convolution.transposed ? term.a : term.b;
+    std::int64_t entries = 1;
+    for (const std::int64_t size : term.sizes) entries *= size;
+    features = image.size(1) + entries / std::max<std::int64_t>(1, image.size(1));
+    rows *= image[0][0].numel();
+  }
+  recomputed_features_ = std::max(recomputed_features_, features);
+  recomputed_rows_ = std::max(recomputed_rows_, rows);
+  if (!squared_mass_.defined()) squared_mass_ = at::zeros_like(squared_);
+  squared_mass_.select(0, group).add_(AbsoluteMass(term).square());
+}
+
+NormForm PerExamplePass::Choose(const Term& term) const {
+  switch (options_.norms) {
+    case NormMethod::kMaterialise:
+      return NormForm::kKeep;
+    case NormMethod::kGhost:
+      return NormForm::kGram;
+    case NormMethod::kAutomatic:
+    case NormMethod::kLoop:
+      break;
+  }
+  return CheapestForm(term);
+}
+
+// Gradients of the parameter for units [begin, end), [end - begin, entries], from all its parts.
+at::Tensor PerExamplePass::Gradients(std::size_t parameter, std::int64_t begin,
+                                     std::int64_t end) const {
+  at::Tensor gradients;
+  const at::Tensor& value = parameters_[parameter].value;
+  for (const Part& part : states_[parameter].parts) {
+    const at::Tensor own = Materialise(part.term, begin, end);
+    if (!gradients.defined()) {
+      gradients = at::zeros({end - begin, value.numel()}, own.options());
+    }
+    const at::Tensor positions =
+        PathPositions(tape_.uses[part.use], value).reshape({-1}).to(own.device());
+    gradients.index_add_(1, positions, own.reshape({end - begin, -1}));
+  }
+  return gradients;
+}
+
+void PerExamplePass::AddDenseNorms(std::size_t parameter) {
+  constexpr std::int64_t kChunkElements = 1 << 22;
+  const at::Tensor& value = parameters_[parameter].value;
+  const at::Tensor& squared = squared_of_[static_cast<std::size_t>(groups_[parameter])];
+  const std::int64_t chunk =
+      std::max<std::int64_t>(1, kChunkElements / std::max<std::int64_t>(1, value.numel()));
+  for (std::int64_t begin = 0; begin < options_.units; begin += chunk) {
+    const std::int64_t end = std::min(begin + chunk, options_.units);
+    at::Tensor gradients = Gradients(parameter, begin, end);
+    if (options_.transform != nullptr) {
+      const at::Tensor centre = options_.transform->centre[parameter].reshape({1, -1});
+      const at::Tensor scale = options_.transform->scale[parameter].reshape({1, -1});
+      gradients = gradients.defined() ? (gradients - centre) / scale
+                                      : (-centre / scale).expand({end - begin, -1});
+    }
+    if (!gradients.defined()) return;
+    squared.slice(0, begin, end).add_(RowSquaredNorms(gradients));
+  }
+}
+
+std::vector<at::Tensor> PerExamplePass::WeightedSums(const at::Tensor& factors, bool all_finite,
+                                                     const SumAccuracy& accuracy) const {
+  const at::NoGradGuard no_grad;
+  std::vector<at::Tensor> sums(parameters_.size());
+  for (std::size_t p = 0; p < parameters_.size(); ++p) {
+    const at::Tensor own = factors.select(0, groups_[p]);
+    for (const Part& part : states_[p].parts) {
+      const ParameterUse& use = tape_.uses[part.use];
+      at::Tensor sum;
+      if (part.term.kind == TermKind::kOuter && IsTransposition(use)) {
+        sum = TransposedWeightedSum(part.term, own, all_finite, accuracy);
+      } else {
+        sum = PullBack(use, WeightedSum(part.term, own, all_finite, accuracy));
+      }
+      sums[p] = sums[p].defined() ? sums[p] + sum : sum;
+    }
+    if (options_.transform != nullptr) {
+      const at::Tensor& centre = options_.transform->centre[p];
+      const at::Tensor shift = centre * own.sum().to(centre.scalar_type());
+      sums[p] = ((sums[p].defined() ? sums[p] : at::zeros_like(centre)) - shift) /
+                options_.transform->scale[p];
+    }
+  }
+  return sums;
+}
+
+}  // namespace sordino

@@ -1,0 +1,114 @@
+// One backward pass that leaves per-example norms and clipped sums instead of gradients.
+//
+// The engine is asked for nothing but the gradients that reach the uses of parameters, so the
+// ordinary weight gradients are never computed. Each use turns into a term as its gradient arrives;
+// when the last use of a parameter has arrived, its norms are taken and, where the gradients of the
+// examples are smaller than what they are made of, they replace it, so that activations are freed
+// while the pass goes on.
+#ifndef SORDINO_GRADIENTS_PER_EXAMPLE_PASS_H_
+#define SORDINO_GRADIENTS_PER_EXAMPLE_PASS_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "sordino/gradients/clipper.h"
+#include "sordino/gradients/clipping_policy.h"
+#include "sordino/gradients/example_layout.h"
+#include "sordino/gradients/loss_function.h"
+#include "sordino/gradients/parameter_plan.h"
+#include "sordino/gradients/tape.h"
+#include "sordino/gradients/term.h"
+#include "sordino/gradients/use_rule.h"
+
+namespace sordino {
+
+struct PassOptions {
+  NormMethod norms = NormMethod::kAutomatic;
+  // The gradient of each loss: 1 / examples of a unit.
+  double loss_weight = 1;
+  std::int64_t units = 0;
+  bool keep_graph = false;
+  const CoordinateTransform* transform = nullptr;
+};
+
+class PerExamplePass {
+ public:
+  // `groups` is the clipping group of each parameter. The rules belong to this pass. A layout with
+  // inner 0 takes the rows to lie unit by unit.
+  PerExamplePass(const at::Tensor& losses, const Tape& tape,
+                 std::vector<std::unique_ptr<UseRule>> rules,
+                 const std::vector<ExampleLayout>& layouts,
+                 const std::vector<ParameterPlan>& plans,
+                 const std::vector<NamedParameter>& parameters,
+                 const std::vector<std::int64_t>& groups, const PassOptions& options);
+  ~PerExamplePass();
+  PerExamplePass(const PerExamplePass&) = delete;
+  PerExamplePass& operator=(const PerExamplePass&) = delete;
+
+  // A gradient had other rows than its layout says: the layouts are of another graph, and nothing
+  // here is to be used.
+  bool mismatch() const { return mismatch_; }
+
+  // [groups, units], float64.
+  const at::Tensor& squared_norms() const { return squared_; }
+  // [groups, units], float64: squares of what AbsoluteMass says of the terms whose gradients are
+  // not kept; undefined when all are.
+  const at::Tensor& squared_mass() const { return squared_mass_; }
+  // Of the same terms: the most features p + q of a use and the most rows of an example; 0 when all
+  // are kept. They follow from the shapes, not from the values.
+  std::int64_t recomputed_features() const { return recomputed_features_; }
+  std::int64_t recomputed_rows() const { return recomputed_rows_; }
+  // The most features of a use with one row an example.
+  std::int64_t one_row_features() const { return one_row_features_; }
+
+  // sum_u factors[group, u] g_u for each parameter; factors [groups, units], float64. With a
+  // transform, of (g_u - centre) / scale. An undefined tensor stands for a zero gradient.
+  std::vector<at::Tensor> WeightedSums(const at::Tensor& factors, bool all_finite,
+                                       const SumAccuracy& accuracy) const;
+
+ private:
+  class Listener;
+  struct Part {  // a term of a parameter, and the use whose path leads to the parameter
+    Term term;
+    std::size_t use = 0;
+    bool transposed = false;
+  };
+  struct ParameterState {
+    std::size_t missing = 0;
+    std::vector<Part> parts;
+  };
+
+  void Arrived(std::size_t node, const at::Tensor& gradient);
+  void Finish(std::size_t parameter);
+  void FinishCluster(std::size_t parameter, const UseCluster& cluster);
+  NormForm Choose(const Term& term) const;
+  void Weigh(const Term& term, std::int64_t group);
+  at::Tensor Gradients(std::size_t parameter, std::int64_t begin, std::int64_t end) const;
+  void AddDenseNorms(std::size_t parameter);
+
+  const Tape& tape_;
+  std::vector<std::unique_ptr<UseRule>> rules_;
+  const std::vector<ExampleLayout>& layouts_;
+  const std::vector<ParameterPlan>& plans_;
+  const std::vector<NamedParameter>& parameters_;
+  const std::vector<std::int64_t>& groups_;
+  const PassOptions options_;
+  std::vector<std::vector<std::size_t>> uses_of_node_;
+  std::vector<Term> terms_;  // of each use, until its parameter is finished
+  std::vector<ParameterState> states_;
+  at::Tensor squared_;
+  at::Tensor squared_mass_;
+  std::vector<at::Tensor> squared_of_;  // rows of squared_
+  std::int64_t recomputed_features_ = 0;
+  std::int64_t recomputed_rows_ = 0;
+  std::int64_t one_row_features_ = 0;
+  bool mismatch_ = false;
+};
+
+}  // namespace sordino
+
+#endif  // SORDINO_GRADIENTS_PER_EXAMPLE_PASS_H_

@@ -1,0 +1,56 @@
+// The rules: for each operation that takes a parameter, how the gradient of one example is read
+// from what the graph saved and from the gradient that arrives at the operation's output.
+#ifndef SORDINO_GRADIENTS_USE_RULE_H_
+#define SORDINO_GRADIENTS_USE_RULE_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sordino/base/error.h"
+#include "sordino/gradients/example_layout.h"
+#include "sordino/gradients/tape.h"
+#include "sordino/gradients/term.h"
+
+namespace sordino {
+
+// Gradients per example cannot be read off this graph: an operation without a rule, or one that
+// mixes examples. The fallback to the loop catches it.
+class NotPerExample : public Error {
+ public:
+  using Error::Error;
+};
+
+class UseRule {
+ public:
+  virtual ~UseRule() = default;
+
+  // The gradient that the other functions take, from those that arrive at all outputs of the
+  // operation (undefined where none does): that of its first output, unless the rule makes another
+  // of them. Undefined when the examples' gradients are zero.
+  virtual at::Tensor Arriving(const std::vector<at::Tensor>& gradients) { return gradients[0]; }
+
+  // The arriving gradient as [rows, features], where each row is one example's: what the ownership
+  // probe looks at and what a layout counts.
+  virtual at::Tensor Rows(const at::Tensor& gradient) const = 0;
+
+  // The kind of the terms that it makes.
+  virtual TermKind kind() const = 0;
+
+  virtual Term MakeTerm(const at::Tensor& gradient, const ExampleLayout& layout) const = 0;
+
+  // A node that stands in for the operation's during a pass, because it shares the work with this
+  // rule: it has the same inputs and outputs, and no gradients for parameters. Null for none.
+  virtual TapeNode Replacement() { return nullptr; }
+};
+
+// The rule of each use, with what it needs of the saved tensors taken out of the graph, so that the
+// backward pass may free the rest. Throws NotPerExample, naming the operation and the parameter.
+std::vector<std::unique_ptr<UseRule>> MakeRules(const Tape& tape,
+                                                const std::vector<NamedParameter>& parameters);
+
+}  // namespace sordino
+
+#endif  // SORDINO_GRADIENTS_USE_RULE_H_

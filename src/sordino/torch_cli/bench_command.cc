@@ -1,0 +1,272 @@
+#include "sordino/torch_cli/bench_command.h"
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "sordino/base/error.h"
+#include "sordino/base/progress.h"
+#include "sordino/cli/event_options.h"
+#include "sordino/cli/interval_text.h"
+#include "sordino/cli/torch_program.h"
+#include "sordino/models/benchmark_models.h"
+#include "sordino/torch_cli/step_comparison.h"
+
+namespace sordino {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::array<std::pair<std::string_view, NormMethod>, 3> kNorms = {{
+    {"automatic", NormMethod::kAutomatic},
+    {"materialise", NormMethod::kMaterialise},
+    {"ghost", NormMethod::kGhost},
+}};
+
+// The flags as they were typed.
+struct StepOptions {
+  std::vector<std::string> models;  // empty: all
+  std::vector<std::string> batches = {"256"};
+  std::string device = "cpu";
+  std::string norms = "automatic";
+  std::optional<std::string> threads;
+  std::optional<std::string> seconds;
+  bool json = false;
+};
+
+struct StepQuestion {
+  std::vector<std::string> models;
+  std::vector<std::int64_t> batches;
+  at::Device device = at::kCPU;
+  ComparisonOptions comparison;
+};
+
+struct StepAnswer {
+  std::string model;
+  std::int64_t batch;
+  StepComparison comparison;
+};
+
+template <typename Value>
+void AddOnce(std::vector<Value>& values, const Value& value) {
+  if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
+}
+
+std::string DidYouMean(std::string_view given, std::span<const std::string_view> known) {
+  const std::string nearest = NearestName(given, known);
+  return nearest.empty() ? "" : fmt::format("did you mean '{}'? ", nearest);
+}
+
+std::vector<std::string> ParseModels(const std::vector<std::string>& given) {
+  const std::span<const std::string_view> known = BenchmarkModelNames();
+  if (given.empty()) return {known.begin(), known.end()};
+  std::vector<std::string> models;
+  for (const std::string& name : given) {
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      throw Error(fmt::format("--models names '{}', which is not known; {}the models are {}.", name,
+                              DidYouMean(name, known), fmt::join(known, ", ")));
+    }
+    AddOnce(models, name);
+  }
+  return models;
+}
+
+std::vector<std::int64_t> ParseBatches(const std::vector<std::string>& given) {
+  constexpr std::uint64_t kLargest = 1 << 16;
+  std::vector<std::int64_t> batches;
+  for (const std::string& text : given) {
+    const std::uint64_t examples = ParseWhole("--batch", text);
+    if (examples < 1 || examples > kLargest) {
+      throw Error(
+          fmt::format("--batch is {}; give a number of examples from 1 to {}.", text, kLargest));
+    }
+    AddOnce(batches, static_cast<std::int64_t>(examples));
+  }
+  return batches;
+}
+
+at::Device ParseDevice(const std::string& text) {
+  if (text == "cpu") return at::kCPU;
+  const bool numbered = text.rfind("cuda:", 0) == 0;
+  if (text != "cuda" && !numbered) {
+    throw Error(fmt::format("--device is '{}'; it can be cpu, cuda or cuda:N.", text));
+  }
+  const std::uint64_t devices = at::getNumGPUs();
+  if (devices == 0) {
+    throw Error(fmt::format(
+        "--device is {}, and this libtorch sees no CUDA device; use --device cpu, or build "
+        "with a CUDA libtorch on a machine with a GPU.",
+        text));
+  }
+  const std::uint64_t index = numbered ? ParseWhole("--device cuda:", text.substr(5)) : 0;
+  if (index >= devices) {
+    throw Error(fmt::format("--device is {}, and the CUDA devices here are cuda:0 to cuda:{}.",
+                            text, devices - 1));
+  }
+  return {at::kCUDA, static_cast<c10::DeviceIndex>(index)};
+}
+
+NormMethod ParseNorms(const std::string& text) {
+  std::array<std::string_view, kNorms.size()> names;
+  for (std::size_t i = 0; i < kNorms.size(); ++i) {
+    if (kNorms[i].first == text) return kNorms[i].second;
+    names[i] = kNorms[i].first;
+  }
+  throw Error(fmt::format("--norms is '{}'; {}it can be {}.", text, DidYouMean(text, names),
+                          fmt::join(names, ", ")));
+}
+
+double ParseSeconds(const std::string& text) {
+  const double seconds = ParseReal("--seconds", text);
+  if (seconds <= 0 || seconds > 86400) {
+    throw Error(
+        fmt::format("--seconds is {}; give a time for each model above 0, such as 3.", text));
+  }
+  return seconds;
+}
+
+int ParseThreads(const std::string& text) {
+  constexpr std::uint64_t kMost = 4096;
+  const std::uint64_t threads = ParseWhole("--threads", text);
+  if (threads < 1 || threads > kMost) {
+    throw Error(
+        fmt::format("--threads is {}; give a number from 1 to {}, such as the {} cores of "
+                    "this machine.",
+                    text, kMost, std::thread::hardware_concurrency()));
+  }
+  return static_cast<int>(threads);
+}
+
+StepQuestion MakeQuestion(const StepOptions& options) {
+  StepQuestion question;
+  question.models = ParseModels(options.models);
+  question.batches = ParseBatches(options.batches);
+  question.comparison.norms = ParseNorms(options.norms);
+  if (options.seconds) question.comparison.seconds = ParseSeconds(*options.seconds);
+  if (options.threads) at::set_num_threads(ParseThreads(*options.threads));
+  question.device = ParseDevice(options.device);
+  return question;
+}
+
+std::vector<StepAnswer> Measure(const StepQuestion& question) {
+  Progress progress("bench step", question.models.size() * question.batches.size());
+  std::vector<StepAnswer> answers;
+  for (const std::string& name : question.models) {
+    const BenchmarkModel model = MakeBenchmarkModel(name, question.device);
+    for (const std::int64_t batch : question.batches) {
+      progress.Update(answers.size(), fmt::format("{}, batch {}", name, batch));
+      try {
+        answers.push_back(
+            {name, batch, CompareSteps(model, batch, question.device, question.comparison)});
+      } catch (const Error& error) {
+        throw Error(fmt::format("{} at batch {}: {}", name, batch, error.what()));
+      }
+    }
+  }
+  progress.Update(answers.size());
+  progress.Finish();
+  return answers;
+}
+
+void PrintJson(const std::vector<StepAnswer>& answers) {
+  Json json = Json::object();
+  for (const StepAnswer& answer : answers) {
+    const StepComparison& c = answer.comparison;
+    json[answer.model][std::to_string(answer.batch)] = {
+        {"ordinary_ms", c.ordinary_step.milliseconds},
+        {"private_ms", c.private_step.milliseconds},
+        {"ratio", c.ratio()},
+        {"ordinary_mb", c.ordinary_step.megabytes},
+        {"private_mb", c.private_step.megabytes}};
+  }
+  std::cout << json.dump(2) << '\n';
+}
+
+void PrintText(const StepQuestion& question, const std::vector<StepAnswer>& answers) {
+  std::vector<std::vector<std::string>> rows = {{"model", "batch", "ordinary ms", "private ms",
+                                                 "ratio", "ordinary MB", "private MB", "steps"}};
+  for (const StepAnswer& answer : answers) {
+    const StepComparison& c = answer.comparison;
+    rows.push_back({answer.model, fmt::format("{}", answer.batch),
+                    fmt::format("{:.3f}", c.ordinary_step.milliseconds),
+                    fmt::format("{:.3f}", c.private_step.milliseconds),
+                    fmt::format("{:.2f}", c.ratio()),
+                    fmt::format("{:.2f}", c.ordinary_step.megabytes),
+                    fmt::format("{:.2f}", c.private_step.megabytes), fmt::format("{}", c.pairs)});
+  }
+  std::string text = AlignedTable(rows, rows.front().size());
+  const int threads = at::get_num_threads();
+  text += fmt::format(
+      "\nOn {}{}. Median times of steps that alternate; the ratio is that of the medians. A\n"
+      "private step is forward, backward, norms, clip and sum, without noise. Memory is the most\n"
+      "that tensors take above parameters and batch.\n",
+      question.device.str(),
+      question.device.is_cpu() ? fmt::format(" with {} thread{}", threads, threads == 1 ? "" : "s")
+                               : "");
+  std::cout << text;
+}
+
+void Run(const StepOptions& options) {
+  const StepQuestion question = MakeQuestion(options);
+  const std::vector<StepAnswer> answers = Measure(question);
+  if (options.json) {
+    PrintJson(answers);
+  } else {
+    PrintText(question, answers);
+  }
+}
+
+}  // namespace
+
+void AddBenchCommand(CLI::App& app) {
+  constexpr const char* kExample =
+      "Example:\n  sordino bench step --models mnist,cifar10 --batch 256,32";
+  CLI::App* bench = app.add_subcommand("bench", TorchCommandSummary("bench"));
+  bench->require_subcommand(1);
+  bench->footer(kExample);
+  CLI::App* step = bench->add_subcommand(
+      "step", "Time and memory of a private training step beside an ordinary one.");
+  const auto options = std::make_shared<StepOptions>();
+  StepOptions& o = *options;
+  step->add_option(
+          "--models", o.models,
+          fmt::format("Any of {}; all without this flag", fmt::join(BenchmarkModelNames(), ", ")))
+      ->delimiter(',')
+      ->type_name("NAME,...");
+  step->add_option("--batch", o.batches, "Examples in a step, one number or several")
+      ->delimiter(',')
+      ->type_name("N,...")
+      ->capture_default_str();
+  step->add_option("--device", o.device, "cpu, cuda or cuda:N")
+      ->type_name("DEVICE")
+      ->capture_default_str();
+  step->add_option("--threads", o.threads, "Processor threads; libtorch's choice without this flag")
+      ->type_name("N");
+  step->add_option("--seconds", o.seconds,
+                   "How long each model is timed, about; 3 without this flag")
+      ->type_name("TIME");
+  step->add_option("--norms", o.norms, "How norms are found: automatic, materialise or ghost")
+      ->type_name("METHOD")
+      ->capture_default_str();
+  step->add_flag("--json", o.json, "One JSON object on standard output");
+  step->footer(
+      std::string(kExample) +
+      "\nOn a CPU, lstm and transformer take seconds a step at batch 256; try --batch 32.");
+  step->callback([options] { Run(*options); });
+}
+
+}  // namespace sordino

@@ -1,0 +1,102 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/cuda.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "sordino/cli/command_test_support.h"
+#include "sordino/models/benchmark_models.h"
+
+// Everything here goes through `sordino`, which replaces itself by sordino-torch.
+namespace sordino {
+namespace {
+
+using Json = nlohmann::json;
+using ::testing::HasSubstr;
+
+TEST(BenchStep, JsonHasTheCostsOfEveryModelAndBatchAndNothingElse) {
+  const CommandOutcome outcome = RunProgram(
+      Words("bench step --models ffnn,logreg --batch 8,3 --seconds 0.01 --threads 1 --json"));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const Json json = Json::parse(outcome.out);
+  ASSERT_EQ(json.size(), 2U);
+  for (const char* model : {"ffnn", "logreg"}) {
+    ASSERT_EQ(json.at(model).size(), 2U);
+    for (const char* batch : {"8", "3"}) {
+      const Json& costs = json.at(model).at(batch);
+      EXPECT_EQ(costs.size(), 5U);
+      for (const char* key : {"ordinary_ms", "private_ms", "ratio", "ordinary_mb", "private_mb"}) {
+        EXPECT_GT(costs.at(key).get<double>(), 0) << key;
+      }
+      EXPECT_NEAR(costs.at("ratio").get<double>(),
+                  costs.at("private_ms").get<double>() / costs.at("ordinary_ms").get<double>(),
+                  1e-9);
+    }
+    // Activations of eight examples take more than those of three.
+    EXPECT_GT(json.at(model).at("8").at("ordinary_mb").get<double>(),
+              json.at(model).at("3").at("ordinary_mb").get<double>());
+  }
+}
+
+TEST(BenchStep, TableNamesTheModelAndTheMachine) {
+  const CommandOutcome outcome =
+      RunProgram(Words("bench step --models logreg --batch 4 --seconds 0.01 --threads 1"));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("ordinary ms"));
+  EXPECT_THAT(outcome.out, HasSubstr("logreg"));
+  EXPECT_THAT(outcome.out, HasSubstr("On cpu with 1 thread."));
+}
+
+TEST(BenchStep, EveryWayOfFindingNormsRuns) {
+  for (const char* norms : {"automatic", "materialise", "ghost"}) {
+    const CommandOutcome outcome = RunProgram({"bench", "step", "--models", "ffnn", "--batch", "4",
+                                               "--seconds", "0.01", "--norms", norms, "--json"});
+    EXPECT_EQ(outcome.exit_code, 0) << norms << ": " << outcome.err;
+  }
+}
+
+TEST(BenchStep, HelpShowsAnExampleAndEveryModel) {
+  const CommandOutcome outcome = RunProgram(Words("bench step --help"));
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_EQ(outcome.err, "");
+  EXPECT_THAT(outcome.out, HasSubstr("Example:\n  sordino bench step "));
+  for (const std::string_view name : BenchmarkModelNames()) {
+    EXPECT_THAT(outcome.out, HasSubstr(std::string(name)));
+  }
+  EXPECT_THAT(RunProgram(Words("bench --help")).out, HasSubstr("sordino bench step "));
+}
+
+TEST(BenchStep, ADeviceThatIsNotThereIsAMistake) {
+  if (torch::cuda::is_available()) {
+    ExpectMistake({"bench step --device cuda:99", "cuda:99"});
+  } else {
+    ExpectMistake({"bench step --device cuda", "sees no CUDA device; use --device cpu"});
+    ExpectMistake({"bench step --device cuda:0", "sees no CUDA device"});
+  }
+}
+
+class BenchMistakes : public ::testing::TestWithParam<Mistake> {};
+TEST_P(BenchMistakes, AreToldInOneSentence) { ExpectMistake(GetParam()); }
+INSTANTIATE_TEST_SUITE_P(
+    CommandLines, BenchMistakes,
+    ::testing::Values(Mistake{"bench", "subcommand is required"},
+                      Mistake{"bench stp",
+                              "'stp' is not a command of 'sordino bench'; did you mean 'step'?"},
+                      Mistake{"bench step --model mnist", "did you mean '--models'?"},
+                      Mistake{"bench step --models mnits", "did you mean 'mnist'?"},
+                      Mistake{"bench step --models mnist,q", "the models are logreg, ffnn, mnist"},
+                      Mistake{"bench step --batch 0", "--batch is 0"},
+                      Mistake{"bench step --batch 256,many", "--batch"},
+                      Mistake{"bench step --batch -4", "--batch"},
+                      Mistake{"bench step --batch 65537", "from 1 to 65536"},
+                      Mistake{"bench step --device gpu", "--device is 'gpu'"},
+                      Mistake{"bench step --norms gost", "did you mean 'ghost'?"},
+                      Mistake{"bench step --threads 0", "--threads is 0"},
+                      Mistake{"bench step --seconds 0", "--seconds is 0"},
+                      Mistake{"bench step --seconds soon", "--seconds"},
+                      Mistake{"bench step mnist", "'mnist' was not expected"}));
+
+}  // namespace
+}  // namespace sordino

@@ -1,0 +1,14 @@
+// The commands that need libtorch. Users call `sordino`, which becomes this program.
+#include <CLI/CLI.hpp>
+
+#include "sordino/cli/program.h"
+#include "sordino/torch_cli/bench_command.h"
+
+int main(int argc, char** argv) {
+  CLI::App app("The commands of sordino that need libtorch.", "sordino");
+  app.set_version_flag("--version", "sordino " SORDINO_VERSION);
+  app.require_subcommand(1);
+  app.get_formatter()->column_width(34);
+  sordino::AddBenchCommand(app);
+  return sordino::RunCommandLine(app, argc, argv);
+}

@@ -1,0 +1,48 @@
+// The cost of a private step beside that of an ordinary one.
+//
+// Ordinary: gradients reset, forward, mean loss, backward. Private: forward, backward, norms,
+// clip, sum (Clipper::ClippedSum with flat clipping), no noise. Both end with one gradient for
+// each parameter; neither updates the weights.
+#ifndef SORDINO_TORCH_CLI_STEP_COMPARISON_H_
+#define SORDINO_TORCH_CLI_STEP_COMPARISON_H_
+
+#include <c10/core/Device.h>
+
+#include <cstdint>
+
+#include "sordino/gradients/clipper.h"
+#include "sordino/models/benchmark_models.h"
+
+namespace sordino {
+
+struct StepCost {
+  double milliseconds = 0;  // median of the steady state
+  // Tensor memory at the worst moment of a step, in units of 10^6 bytes, above the parameters and
+  // the batch. What is kept from step to step (gradients, work space) is part of it.
+  double megabytes = 0;
+};
+
+struct StepComparison {
+  StepCost ordinary_step;
+  StepCost private_step;
+  std::int64_t pairs = 0;  // timed steps of each kind
+
+  double ratio() const { return private_step.milliseconds / ordinary_step.milliseconds; }
+};
+
+struct ComparisonOptions {
+  NormMethod norms = NormMethod::kAutomatic;
+  // How long the timed pairs go on. At least 5 are made, but 3 are enough once ten times this has
+  // passed.
+  double seconds = 3;
+};
+
+// Ordinary and private steps alternate, so that a machine that slows down slows down both; the
+// device has finished before each reading of the clock. Throws Error where the model cannot be
+// clipped.
+StepComparison CompareSteps(const BenchmarkModel& model, std::int64_t examples, at::Device device,
+                            const ComparisonOptions& options);
+
+}  // namespace sordino
+
+#endif  // SORDINO_TORCH_CLI_STEP_COMPARISON_H_
