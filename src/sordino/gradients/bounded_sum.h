@@ -21,7 +21,8 @@ struct BoundedSum {
   // included.
   L2Sensitivity sensitivity{0};
   Adjacency adjacency = Adjacency::kAddRemove;
-  // How many examples of the batch had a factor below one, by clipping group; never printed.
+  // How many examples of the batch had a norm above the bound of the clipping group, or none that
+  // is finite; [groups], never printed.
   PrivateValue<at::Tensor> clipped;
   // ClippingPolicy::Counts of the batch, for the noise step of an adaptive policy; an undefined
   // tensor and 0 for every other policy. The counts and the gradients are released together and

@@ -11,6 +11,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -21,7 +23,9 @@
 #include "sordino/gradients/graph_reading.h"
 #include "sordino/gradients/ownership.h"
 #include "sordino/gradients/per_example_pass.h"
+#include "sordino/gradients/physical_batch.h"
 #include "sordino/gradients/rounding.h"
+#include "sordino/gradients/row_kernels.h"
 #include "sordino/gradients/sum_plan.h"
 #include "sordino/gradients/sum_sensitivity.h"
 
@@ -50,6 +54,13 @@ struct Totals {
     norms.insert(norms.end(), other.norms.begin(), other.norms.end());
   }
 };
+
+// Examples whose norm is above the bound of the group, or is none.
+at::Tensor CountClipped(const at::Tensor& norms, const std::vector<double>& bounds) {
+  if (norms.is_cpu()) return CountAbove(norms, bounds);
+  const at::Tensor limits = at::tensor(bounds, norms.options()).unsqueeze(1);
+  return (norms <= limits).logical_not().sum(1);
+}
 
 // Examples of the batch that are compared with the loop: the last, and others spread evenly.
 std::vector<std::int64_t> Sample(std::int64_t units, std::int64_t wanted) {
@@ -88,18 +99,31 @@ double CheckTolerance(at::ScalarType type) {
 
 }  // namespace
 
+// Batches of this size and more are cut by what was measured; below, only where memory ran out.
+constexpr std::int64_t kMeasureFrom = 32;
+constexpr std::int64_t kFewExamples = 8;
+constexpr int kMeasuredPasses = 3;
+// On a CPU a part of more memory than this is not faster than two smaller ones.
+constexpr std::int64_t kPartBytes = 160 << 20;
+
 struct Clipper::State {
   std::vector<NamedParameter> parameters;
   GradientOptions options;
   SumOptions sum;
   GraphMemory memory;
   bool falls_back = false;
+  // Examples that fit into memory at once, as far as known.
+  std::int64_t fitting = std::numeric_limits<std::int64_t>::max();
+  int measured_passes = 0;
+  std::vector<std::int64_t> few_history;
   // The plan of the last sum, and what it was made for.
   std::optional<SumPlan> plan;
   SumShape planned_shape;
   std::vector<double> planned_bounds;
   double largest_factor = 1;
 
+  std::int64_t PartFrom(std::int64_t begin, std::int64_t examples) const;
+  Totals MeasuredPart(const LossFunction& loss, const Batch& batch, const ClippingPolicy& policy);
   Totals Part(const LossFunction& loss, const Batch& batch, const ClippingPolicy& policy);
   Totals FromLosses(const at::Tensor& losses, const ClippingPolicy& policy,
                     const LossFunction* loss, const Batch* batch);
@@ -110,6 +134,11 @@ struct Clipper::State {
                         const Batch& batch) const;
   void CheckInputsOf(const LossFunction& loss, const Batch& batch, std::int64_t units) const;
   BoundedSum Finish(Totals totals, const ClippingPolicy& policy) const;
+  // The norms of an empty batch, [groups, 0].
+  at::Tensor NoNorms(const ClippingPolicy& policy) const {
+    return at::zeros({static_cast<std::int64_t>(policy.Bounds().size()), 0},
+                     parameters.front().value.options().dtype(at::kDouble).requires_grad(false));
+  }
   std::int64_t Units(std::int64_t examples) const {
     return (examples + sum.micro_batch - 1) / sum.micro_batch;
   }
@@ -131,11 +160,18 @@ void Clipper::State::CheckAgainstLoop(const PerExamplePass& pass, std::int64_t u
   const std::int64_t width = sum.micro_batch;
   for (const std::int64_t unit : Sample(units, options.checked_examples)) {
     const Batch alone = Slice(batch, unit * width, std::min((unit + 1) * width, Examples(batch)));
-    const auto expected = GradientOfExamples(loss, alone, parameters);
+    // A unit is a sum divided by the full width, also where it has fewer examples.
+    const double share = static_cast<double>(Examples(alone)) / static_cast<double>(width);
+    const auto gradient = [&] {
+      auto mean = GradientOfExamples(loss, alone, parameters);
+      for (at::Tensor& tensor : mean) tensor = tensor * share;
+      return mean;
+    };
+    const auto expected = gradient();
     const double size = Norm(expected);
     if (!std::isfinite(size)) continue;
     // A loss with randomness of its own (dropout) cannot be compared.
-    if (Difference(GradientOfExamples(loss, alone, parameters), expected) > 0) return;
+    if (Difference(gradient(), expected) > 0) return;
     at::Tensor choice = at::zeros_like(pass.squared_norms());
     choice.select(1, unit).fill_(1);
     const auto found = pass.WeightedSums(choice, /*all_finite=*/false, SumAccuracy{});
@@ -219,25 +255,35 @@ Totals Clipper::State::FromLosses(const at::Tensor& losses, const ClippingPolicy
     CheckAgainstLoop(pass, units, *loss, *batch);
   }
   const SumPlan sum_plan = PlanOf(pass, reading->tape, policy);
-  const at::Tensor norms = pass.squared_norms().sqrt();
-  at::Tensor usable = norms <= kLargestNorm;  // false for NaN
-  at::Tensor factors = policy.Factors(norms);
-  if (pass.squared_mass().defined()) {
-    const at::Tensor mass = pass.squared_mass().sqrt();
-    usable = usable.logical_and(mass <= kLargestNorm);
-    const at::Tensor bounds =
-        at::tensor(policy.Bounds(), norms.options()).unsqueeze(1) * sum_plan.cancellation;
-    factors = at::minimum(factors, bounds / mass);
+  const std::vector<double> bounds = policy.Bounds();
+  const bool on_cpu = losses.is_cpu();
+  Roots roots;
+  if (on_cpu) {
+    roots = RootsWithin(pass.squared_norms(), kLargestNorm);
+  } else {
+    roots = {pass.squared_norms().sqrt(), false};
   }
-  const bool all_usable = norms.is_cpu() && usable.all().item<bool>();
+  const at::Tensor& norms = roots.roots;
+  at::Tensor factors = policy.Factors(norms);
+  bool all_usable = roots.within;
+  at::Tensor mass;
+  if (pass.squared_mass().defined()) {
+    mass = pass.squared_mass().sqrt();
+    all_usable = all_usable && (mass <= kLargestNorm).all().item<bool>();
+    const at::Tensor limits =
+        at::tensor(bounds, norms.options()).unsqueeze(1) * sum_plan.cancellation;
+    factors = at::minimum(factors, limits / mass);
+  }
   if (!all_usable) {
-    // An example that is out of range anywhere is left out everywhere.
+    // An example that is out of range (or not a number) anywhere is left out everywhere.
+    at::Tensor usable = norms <= kLargestNorm;
+    if (mass.defined()) usable = usable.logical_and(mass <= kLargestNorm);
     factors = factors.masked_fill(usable.all(0, /*keepdim=*/true).logical_not(), 0);
   }
 
   Totals totals;
   totals.gradients = pass.WeightedSums(factors, all_usable, sum_plan.accuracy);
-  totals.clipped = (factors < 1).sum(1);
+  totals.clipped = CountClipped(norms, bounds);
   totals.counts = policy.Counts(norms);
   totals.norms.push_back(norms);
   return totals;
@@ -248,7 +294,7 @@ Totals Clipper::State::Loop(const LossFunction& loss, const Batch& batch,
   LoopResult result = LoopClippedSum(loss, batch, parameters, policy, sum.micro_batch);
   Totals totals;
   totals.gradients = std::move(result.sum);
-  totals.clipped = (result.factors < 1).sum(1);
+  totals.clipped = CountClipped(result.norms, policy.Bounds());
   totals.counts = policy.Counts(result.norms);
   totals.norms.push_back(result.norms);
   return totals;
@@ -280,23 +326,63 @@ Totals Clipper::State::Whole(const LossFunction& loss, const Batch& batch,
                 std::to_string(sum.largest_batch) +
                 " that the sensitivity covers; declare a larger largest_batch.");
   }
-  // Whole micro-batches stay together; what is left at the end is a part of its own.
-  const std::int64_t width = sum.micro_batch;
-  std::int64_t step = options.physical_batch > 0 ? options.physical_batch : examples;
-  step = std::max(step / width, std::int64_t{1}) * width;
   Totals totals;
   totals.gradients.resize(parameters.size());
   std::int64_t begin = 0;
   while (begin < examples) {
-    std::int64_t end = std::min(begin + step, examples);
-    if (end - begin > width) end -= (end - begin) % width;
+    const std::int64_t end = begin + PartFrom(begin, examples);
     const bool all = begin == 0 && end == examples;
-    Totals part = Part(loss, all ? batch : Slice(batch, begin, end), policy);
-    if (all) return part;
-    totals.Add(std::move(part));
-    begin = end;
+    try {
+      Totals part = MeasuredPart(loss, all ? batch : Slice(batch, begin, end), policy);
+      if (all) return part;
+      totals.Add(std::move(part));
+      begin = end;
+    } catch (const std::exception& error) {
+      if (!IsOutOfMemory(error) || end - begin <= sum.micro_batch) throw;
+      fitting = (end - begin) / 2;
+    }
   }
   return totals;
+}
+
+// Examples of the part that begins at `begin`: whole micro-batches, and what is left at the end by
+// itself.
+std::int64_t Clipper::State::PartFrom(std::int64_t begin, std::int64_t examples) const {
+  const std::int64_t width = sum.micro_batch;
+  const std::int64_t left = examples - begin;
+  std::int64_t size = left;
+  if (options.physical_batch > 0) {
+    size = options.physical_batch;
+  } else if (measured_passes < kMeasuredPasses && examples >= kMeasureFrom) {
+    size = measured_passes + 1 < kMeasuredPasses ? kFewExamples : 2 * kFewExamples;
+  } else {
+    size = PartSize(examples, fitting);
+  }
+  size = std::min(std::max(size / width, std::int64_t{1}) * width, left);
+  return size > width ? size - size % width : size;
+}
+
+// The first large batch is begun with three small parts: one to warm up, and two of different sizes
+// whose memory is measured.
+Totals Clipper::State::MeasuredPart(const LossFunction& loss, const Batch& batch,
+                                    const ClippingPolicy& policy) {
+  const std::int64_t examples = Examples(batch);
+  const bool measure = options.physical_batch == 0 && measured_passes < kMeasuredPasses &&
+                       (examples == kFewExamples || examples == 2 * kFewExamples);
+  if (!measure) return Part(loss, batch, policy);
+  const at::Device device = parameters.front().value.device();
+  AllocationMeter meter(device);
+  Totals part = Part(loss, batch, policy);
+  if (examples == kFewExamples) few_history = meter.History();
+  if (++measured_passes == kMeasuredPasses) {
+    const MemoryModel model(kFewExamples, few_history, examples, meter.History());
+    fitting = model.FittingExamples(AvailableMemory(device));
+    if (device.is_cpu()) {
+      fitting = std::min(fitting, model.FittingExamples(kPartBytes, /*share=*/1));
+    }
+    few_history.clear();
+  }
+  return part;
 }
 
 BoundedSum Clipper::State::Finish(Totals totals, const ClippingPolicy& policy) const {
@@ -312,6 +398,11 @@ BoundedSum Clipper::State::Finish(Totals totals, const ClippingPolicy& policy) c
         gradient.defined() ? gradient.to(type).reshape(value.sizes())
                            : at::zeros(value.sizes(), value.options().dtype(type)).detach());
   }
+  if (totals.norms.empty()) {
+    const at::Tensor norms = NoNorms(policy);
+    totals.clipped = norms.sum(1).to(at::kLong);
+    totals.counts = policy.Counts(norms);
+  }
   result.clipped = PrivateValue<at::Tensor>(totals.clipped);
   result.counts = PrivateValue<at::Tensor>(totals.counts);
   if (policy.CountBound() > 0) {
@@ -325,6 +416,13 @@ Clipper::Clipper(std::vector<NamedParameter> parameters, GradientOptions options
     : state_(std::make_unique<State>()) {
   for (NamedParameter& parameter : parameters) {
     if (!parameter.value.requires_grad()) continue;
+    // A tied weight is listed under each of its names; the first one stays.
+    const auto& known = state_->parameters;
+    if (std::any_of(known.begin(), known.end(), [&](const NamedParameter& other) {
+          return other.value.is_same(parameter.value);
+        })) {
+      continue;
+    }
     if (!parameter.value.is_leaf()) {
       throw Error("The parameter '" + parameter.name + "' is computed from other tensors; give the "
                   "tensors that it is computed from.");
@@ -357,7 +455,9 @@ BoundedSum Clipper::ClippedSum(const at::Tensor& losses, const ClippingPolicy& p
 
 at::Tensor Clipper::Norms(const LossFunction& loss, const Batch& batch,
                           const ClippingPolicy& policy) {
-  return at::cat(state_->Whole(loss, batch, policy).norms, 1);
+  const Totals totals = state_->Whole(loss, batch, policy);
+  if (totals.norms.empty()) return state_->NoNorms(policy);
+  return at::cat(totals.norms, 1);
 }
 
 const std::vector<NamedParameter>& Clipper::parameters() const { return state_->parameters; }

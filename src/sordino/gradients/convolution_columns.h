@@ -7,7 +7,7 @@
 //
 // The image is first copied to a padded buffer with the channels innermost. The kernel then sees
 // runs of kernel width * channels consecutive values whatever the stride, and a row is a few long
-// copies. The entries of a row are therefore ordered [kernel, channel] (ToWeightOrder).
+// copies. The entries of a row are therefore ordered [kernel, channel].
 #ifndef SORDINO_GRADIENTS_CONVOLUTION_COLUMNS_H_
 #define SORDINO_GRADIENTS_CONVOLUTION_COLUMNS_H_
 

@@ -3,7 +3,6 @@
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -15,6 +14,7 @@
 #include "sordino/gradients/convolution_products.h"
 #include "sordino/gradients/convolution_shape.h"
 #include "sordino/gradients/parallel_shares.h"
+#include "sordino/gradients/tiled_transpose.h"
 
 namespace sordino {
 namespace {
@@ -49,7 +49,8 @@ void AppendExample(const ConvolutionShape& shape, std::int64_t example, double f
   }
 }
 
-// Calls visit(example, gradient in the order of ToWeightOrder), on several threads.
+// Calls visit(example, gradient [kernel, image channels / groups, signal channels]), on several
+// threads.
 template <typename T, typename Visit>
 void ForEachGradient(const ConvolutionOperands& operands, const Visit& visit) {
   const ConvolutionShape& shape = operands.shape;
@@ -66,19 +67,36 @@ void ForEachGradient(const ConvolutionOperands& operands, const Visit& visit) {
   });
 }
 
+// From [kernel, image channels / groups, signal channels], in which a product leaves it, to the
+// order of the weight.
+template <typename T>
+void CopyInWeightOrder(const ConvolutionShape& shape, const T* gradient, T* target) {
+  const std::int64_t kernel = Volume(shape.kernel);
+  const std::int64_t channels = shape.image_channels_per_group();
+  // Rows of the target are far apart: a few at a time, for the sake of the translation buffer.
+  constexpr std::int64_t kTargetRows = 16;
+  for (std::int64_t first = 0; first < shape.signal_channels; first += kTargetRows) {
+    const std::int64_t count = std::min(kTargetRows, shape.signal_channels - first);
+    for (std::int64_t c = 0; c < channels; ++c) {
+      Transpose(gradient + c * shape.signal_channels + first, channels * shape.signal_channels,
+                kernel, count, target + (first * channels + c) * kernel, channels * kernel);
+    }
+  }
+}
+
 template <typename T>
 at::Tensor Gradients(const ConvolutionOperands& operands, std::vector<double>& squared) {
   const ConvolutionShape& shape = operands.shape;
   const std::int64_t size = shape.weights();
-  const at::Tensor gradients = at::empty({shape.layout.examples, Volume(shape.kernel),
-                                          shape.image_channels_per_group(), shape.signal_channels},
-                                         operands.image.options().dtype(operands.type));
+  std::vector<std::int64_t> sizes = WeightSizes(operands);
+  sizes.insert(sizes.begin(), shape.layout.examples);
+  at::Tensor gradients = at::empty(sizes, operands.image.options().dtype(operands.type));
   T* values = gradients.data_ptr<T>();
   ForEachGradient<T>(operands, [&](std::int64_t example, const T* gradient) {
-    squared[static_cast<std::size_t>(example)] =
-        CopyWithSquaredNorm(gradient, size, values + example * size);
+    squared[static_cast<std::size_t>(example)] = SquaredNorm(gradient, size);
+    CopyInWeightOrder(shape, gradient, values + example * size);
   });
-  return ToWeightOrder(operands, gradients);
+  return gradients;
 }
 
 template <typename T>
@@ -102,9 +120,10 @@ template <typename T>
 at::Tensor WeightedSum(const ConvolutionOperands& operands, const std::vector<double>& factors) {
   const ConvolutionShape& shape = operands.shape;
   const std::int64_t size = shape.weights();
-  const std::int64_t threads = std::clamp<std::int64_t>(
-      kSumValues / std::max<std::int64_t>(1, size), 1, std::max(1, at::get_num_threads()));
   const std::int64_t examples = shape.layout.examples;
+  const std::int64_t threads =
+      std::max<std::int64_t>(1, std::min({kSumValues / std::max<std::int64_t>(1, size), examples,
+                                          static_cast<std::int64_t>(at::get_num_threads())}));
   const std::int64_t grain = std::max<std::int64_t>(1, (examples + threads - 1) / threads);
   // One sum for each share of the examples, added up in their order: the result does not depend
   // on which thread ends first.
@@ -124,16 +143,16 @@ at::Tensor WeightedSum(const ConvolutionOperands& operands, const std::vector<do
       sums[static_cast<std::size_t>(share)] = sum.TakeTotal();
     }
   });
-  at::Tensor result =
-      at::zeros({Volume(shape.kernel), shape.image_channels_per_group(), shape.signal_channels},
-                operands.image.options().dtype(operands.type));
-  T* values = result.data_ptr<T>();
-  for (std::int64_t i = 0; i < size; ++i) {
+  std::vector<T> values(static_cast<std::size_t>(size));
+  for (std::size_t i = 0; i < values.size(); ++i) {
     double value = 0;
-    for (const std::vector<double>& sum : sums) value += sum[static_cast<std::size_t>(i)];
+    for (const std::vector<double>& sum : sums) value += sum[i];
     values[i] = static_cast<T>(value);
   }
-  return ToWeightOrder(operands, result).contiguous();
+  at::Tensor result =
+      at::empty(WeightSizes(operands), operands.image.options().dtype(operands.type));
+  CopyInWeightOrder(shape, values.data(), result.data_ptr<T>());
+  return result;
 }
 
 void AddInto(const at::Tensor& squared, const std::vector<double>& values) {

@@ -111,13 +111,6 @@ void ForEachSlice(std::int64_t examples, std::int64_t per_slice, const Visit& vi
   }
 }
 
-Sizes WeightSizes(const ConvolutionOperands& operands) {
-  const ConvolutionShape& shape = operands.shape;
-  Sizes sizes = {shape.signal_channels, shape.image_channels_per_group()};
-  sizes.insert(sizes.end(), shape.kernel.end() - operands.spatial_dimensions, shape.kernel.end());
-  return sizes;
-}
-
 }  // namespace
 
 at::Tensor DeviceConvolutionGradients(const ConvolutionOperands& operands,
@@ -126,7 +119,7 @@ at::Tensor DeviceConvolutionGradients(const ConvolutionOperands& operands,
   const ConvolutionShape& shape = operands.shape;
   Sizes sizes = WeightSizes(operands);
   sizes.insert(sizes.begin(), shape.layout.examples);
-  const at::Tensor gradients = at::empty(sizes, operands.image.options().dtype(operands.type));
+  at::Tensor gradients = at::empty(sizes, operands.image.options().dtype(operands.type));
   const std::int64_t per_slice = ExamplesPerSlice(operands, ValuesPerExample(shape), bytes);
   ForEachSlice(shape.layout.examples, per_slice, [&](std::int64_t first, std::int64_t count) {
     const at::Tensor slice = gradients.narrow(0, first, count);

@@ -4,6 +4,16 @@
 // dy [out, positions] and cols [in * kernel, positions] (im2col of the input). For a transposed
 // convolution the roles of input and output gradient are swapped. Groups split both into blocks.
 // An example may own several images (frames of a video); its gradient is the sum over them.
+//
+// On the CPU (convolution_cpu.h) the threads share out the examples, and each multiplies blocks of
+// columns that fit its cache; elsewhere (convolution_device.h) everything is a few operations of
+// libtorch, without synchronisation and without TF32. Memory beyond the results: a few megabytes a
+// thread and one float64 copy of the weight on the CPU, about kDeviceBytes elsewhere.
+//
+// Rounding: kRowsPerSum in convolution_products.h says how many positions of the kernel a float32
+// accumulator sums before it is added to a float64 one. On other devices than the CPU one
+// accumulator sums all positions of an example where these are more. Squared norms are summed in
+// float64, over the gradient as rounded to its type or over exact products (convolution_gram.h).
 #ifndef SORDINO_GRADIENTS_CONVOLUTION_GRADIENTS_H_
 #define SORDINO_GRADIENTS_CONVOLUTION_GRADIENTS_H_
 
@@ -31,13 +41,13 @@ struct Convolution {
 // float32. Any strides (channels-last too).
 
 // Per-example gradients [examples, weight...], and into `squared` [examples] (float64, may be
-// undefined) their squared norms are added.
+// undefined) their squared norms are added. Contiguous.
 at::Tensor ConvolutionGradients(const Convolution& convolution, const at::Tensor& input,
                                 const at::Tensor& output_gradient, const ExampleLayout& layout,
                                 const at::Tensor& squared);
 
 // Adds squared norms into `squared` without keeping the gradients: one gradient at a time on the
-// CPU, or Gram matrices [positions, positions] where these cost less.
+// CPU, or float64 Gram matrices [positions, positions] where these cost less.
 void AddConvolutionSquaredNorms(const Convolution& convolution, const at::Tensor& input,
                                 const at::Tensor& output_gradient, const ExampleLayout& layout,
                                 const at::Tensor& squared);

@@ -1,5 +1,6 @@
 // Every convolution of the `mnist` and `cifar10` models of the peers' benchmark (arXiv 2010.09063)
-// at batch 256, beside libtorch's own weight gradient of the whole batch in the same run.
+// and a depthwise one at batch 256, beside libtorch's own weight gradient of the whole batch in the
+// same run.
 //
 // Counters: gflops (ours, 2 * positions * weights an example, whatever was really computed),
 // libtorch_gflops, and `speedup`, libtorch's time over ours.
@@ -30,6 +31,7 @@ constexpr std::int64_t kBatch = 256;
 struct Layer {
   const char* name;
   std::int64_t in, out, kernel, stride, padding, size;
+  std::int64_t groups = 1;
 };
 
 constexpr std::array kLayers = {
@@ -43,6 +45,7 @@ constexpr std::array kLayers = {
     Layer{"cifar10/128_128_8x8", 128, 128, 3, 1, 1, 8},
     Layer{"cifar10/128_256_4x4", 128, 256, 3, 1, 1, 4},
     Layer{"cifar10/256_10_4x4", 256, 10, 3, 1, 1, 4},
+    Layer{"depthwise/64_64_16x16", 64, 64, 3, 1, 1, 16, 64},
 };
 
 struct Operands {
@@ -52,15 +55,18 @@ struct Operands {
 
 Operands Make(const Layer& layer) {
   Operands operands;
-  operands.convolution = {{layer.out, layer.in, layer.kernel, layer.kernel},
+  operands.convolution = {{layer.out, layer.in / layer.groups, layer.kernel, layer.kernel},
                           {layer.stride, layer.stride},
                           {layer.padding, layer.padding},
-                          {1, 1}};
+                          {1, 1},
+                          false,
+                          layer.groups};
   operands.input = at::randn({kBatch, layer.in, layer.size, layer.size});
   operands.weight = at::randn(operands.convolution.weight);
   const Convolution& c = operands.convolution;
-  operands.output_gradient = at::randn_like(at::convolution(
-      operands.input, operands.weight, {}, c.stride, c.padding, c.dilation, false, {0, 0}, 1));
+  operands.output_gradient =
+      at::randn_like(at::convolution(operands.input, operands.weight, {}, c.stride, c.padding,
+                                     c.dilation, false, {0, 0}, c.groups));
   return operands;
 }
 
@@ -77,7 +83,7 @@ void Compare(benchmark::State& state, const Operands& operands, const Work& work
   const auto libtorch = [&] {
     benchmark::DoNotOptimize(at::convolution_backward(
         operands.output_gradient, operands.input, operands.weight, at::OptionalIntArrayRef(),
-        c.stride, c.padding, c.dilation, false, {0, 0}, 1, {false, true, false}));
+        c.stride, c.padding, c.dilation, false, {0, 0}, c.groups, {false, true, false}));
   };
   libtorch();
   work();

@@ -354,7 +354,7 @@ TEST(ConvolutionGradients, OneExampleHasNoEffectOnAnother) {
   const auto compute = [&](at::Tensor& squared, at::Tensor& norms) {
     squared = at::zeros({6}, at::kDouble);
     norms = at::zeros({6}, at::kDouble);
-    const at::Tensor gradients =
+    at::Tensor gradients =
         ConvolutionGradients(operands.test.convolution, operands.input, operands.output_gradient,
                              operands.test.layout, squared);
     AddConvolutionSquaredNorms(operands.test.convolution, operands.input, operands.output_gradient,
@@ -401,15 +401,15 @@ TEST(ConvolutionGradients, ResultsDoNotDependOnTheNumberOfThreads) {
   EXPECT_TRUE(squared.equal(squared_of_three));
 }
 
-// 2^24 and then 1/2 once in every kRowsPerSum rows: a float32 sum of all would stay at 2^24, where
-// its values are 2 apart.
+// 2^24, and from then on 1/2 once in every kRowsPerSum rows: a float32 sum of all would stay at
+// 2^24, where its values are 2 apart. The exact sum, 2^24 + 31.5, rounds to 2^24 + 32.
 Operands LargeThenSmall(std::int64_t examples, std::int64_t rows_per_example) {
   Operands operands =
       Make({"", {{1, 1, 1}, {1}, {0}, {1}}, {rows_per_example}, {}, {1, examples, 1}}, at::kFloat);
   operands.input.fill_(1);
   operands.output_gradient.zero_();
   at::Tensor rows = operands.output_gradient.view({examples * rows_per_example});
-  rows.slice(0, 1, std::nullopt, kRowsPerSum).fill_(0.5);
+  rows.slice(0, 0, std::nullopt, kRowsPerSum).fill_(0.5);
   rows[0].fill_(std::ldexp(1.0, 24));
   return operands;
 }

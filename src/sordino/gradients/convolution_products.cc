@@ -27,27 +27,6 @@ constexpr std::int64_t kFewRows = 128;
 // Independent partial sums let the compiler use vector registers without reordering anything.
 constexpr std::size_t kLanes = 8;
 
-template <bool kCopy, typename T>
-double SumSquares(const T* values, std::int64_t n, T* target) {
-  std::array<double, kLanes> lanes = {};
-  const auto size = static_cast<std::size_t>(n);
-  std::size_t i = 0;
-  for (; i + kLanes <= size; i += kLanes) {
-    for (std::size_t j = 0; j < kLanes; ++j) {
-      const auto value = static_cast<double>(values[i + j]);
-      lanes[j] += value * value;
-      if constexpr (kCopy) target[i + j] = values[i + j];
-    }
-  }
-  double sum = 0;
-  for (; i < size; ++i) {
-    sum += static_cast<double>(values[i]) * static_cast<double>(values[i]);
-    if constexpr (kCopy) target[i] = values[i];
-  }
-  for (const double lane : lanes) sum += lane;
-  return sum;
-}
-
 }  // namespace
 
 std::int64_t RowsPerBlock(const ConvolutionShape& shape) {
@@ -162,19 +141,24 @@ std::vector<double> ProductSum<T>::TakeTotal() {
 
 template <typename T>
 double SquaredNorm(const T* values, std::int64_t n) {
-  return SumSquares<false, T>(values, n, nullptr);
-}
-
-template <typename T>
-double CopyWithSquaredNorm(const T* values, std::int64_t n, T* target) {
-  return SumSquares<true, T>(values, n, target);
+  std::array<double, kLanes> lanes = {};
+  const auto size = static_cast<std::size_t>(n);
+  std::size_t i = 0;
+  for (; i + kLanes <= size; i += kLanes) {
+    for (std::size_t j = 0; j < kLanes; ++j) {
+      const auto value = static_cast<double>(values[i + j]);
+      lanes[j] += value * value;
+    }
+  }
+  double sum = 0;
+  for (; i < size; ++i) sum += static_cast<double>(values[i]) * static_cast<double>(values[i]);
+  for (const double lane : lanes) sum += lane;
+  return sum;
 }
 
 template class ProductSum<float>;
 template class ProductSum<double>;
 template double SquaredNorm<float>(const float*, std::int64_t);
 template double SquaredNorm<double>(const double*, std::int64_t);
-template double CopyWithSquaredNorm<float>(const float*, std::int64_t, float*);
-template double CopyWithSquaredNorm<double>(const double*, std::int64_t, double*);
 
 }  // namespace sordino

@@ -33,7 +33,7 @@ class ProductSum {
   void Add(ColumnBlock<T>& block);
   void Clear();
 
-  // The sum [columns, signal channels] in the order of ToWeightOrder: rounded to T, or as it is.
+  // The sum [kernel, image channels / groups, signal channels]: rounded to T, or as it is.
   const T* Value();
   std::vector<double> TakeTotal();
 
@@ -55,10 +55,6 @@ class ProductSum {
 // The sum of squares of n values in float64.
 template <typename T>
 double SquaredNorm(const T* values, std::int64_t n);
-
-// The same, copying the values to `target` while they are in the cache.
-template <typename T>
-double CopyWithSquaredNorm(const T* values, std::int64_t n, T* target);
 
 }  // namespace sordino
 

@@ -92,21 +92,11 @@ ConvolutionOperands MakeOperands(const Convolution& convolution, const at::Tenso
   return operands;
 }
 
-at::Tensor ToWeightOrder(const ConvolutionOperands& operands, const at::Tensor& gradients) {
+std::vector<std::int64_t> WeightSizes(const ConvolutionOperands& operands) {
   const ConvolutionShape& shape = operands.shape;
-  const std::int64_t spatial = operands.spatial_dimensions;
-  const std::int64_t leading = gradients.dim() - 3;
-  std::vector<std::int64_t> sizes(gradients.sizes().begin(), gradients.sizes().begin() + leading);
-  sizes.insert(sizes.end(), shape.kernel.end() - spatial, shape.kernel.end());
-  sizes.push_back(shape.image_channels_per_group());
-  sizes.push_back(shape.signal_channels);
-
-  std::vector<std::int64_t> order;
-  for (std::int64_t i = 0; i < leading; ++i) order.push_back(i);
-  order.push_back(leading + spatial + 1);
-  order.push_back(leading + spatial);
-  for (std::int64_t i = 0; i < spatial; ++i) order.push_back(leading + i);
-  return gradients.view(sizes).permute(order);
+  std::vector<std::int64_t> sizes = {shape.signal_channels, shape.image_channels_per_group()};
+  sizes.insert(sizes.end(), shape.kernel.end() - operands.spatial_dimensions, shape.kernel.end());
+  return sizes;
 }
 
 }  // namespace sordino

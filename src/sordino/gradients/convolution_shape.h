@@ -66,9 +66,8 @@ struct ConvolutionOperands {
 ConvolutionOperands MakeOperands(const Convolution& convolution, const at::Tensor& input,
                                  const at::Tensor& output_gradient, const ExampleLayout& layout);
 
-// Turns [leading..., kernel, image channels / groups, signal channels], the order in which the
-// products leave the weights, into a view [leading..., weight...].
-at::Tensor ToWeightOrder(const ConvolutionOperands& operands, const at::Tensor& gradients);
+// The sizes of the weight.
+std::vector<std::int64_t> WeightSizes(const ConvolutionOperands& operands);
 
 }  // namespace sordino
 

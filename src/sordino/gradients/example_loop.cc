@@ -144,7 +144,7 @@ LoopResult LoopClippedSum(const LossFunction& loss, const Batch& batch,
                              : at::zeros_like(norms.back()));
     if (!finite) continue;
     for (std::size_t p = 0; p < parameters.size(); ++p) {
-      sums[p].add_(gradient[p] * factors.back()[groups[p]]);
+      sums[p].add_(gradient[p] * factors.back()[groups[p]][0]);
     }
   }
 

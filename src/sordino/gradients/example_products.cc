@@ -12,8 +12,25 @@
 #include <vector>
 
 #include "sordino/gradients/parallel_shares.h"
+#include "sordino/gradients/row_kernels.h"
 
 namespace sordino {
+
+at::Tensor ExampleProducts(const at::Tensor& left, const at::Tensor& right,
+                           const at::Tensor& squared) {
+  at::Tensor products = at::empty({left.size(0), left.size(2), right.size(2)}, left.options());
+  const std::int64_t size = left.size(2) * right.size(2);
+  auto* norm = squared.mutable_data_ptr<double>();
+  ParallelShares(left.size(0), [&](std::int64_t begin, std::int64_t end) {
+    const at::NoGradGuard no_grad;
+    for (std::int64_t example = begin; example < end; ++example) {
+      at::Tensor product = products.select(0, example);
+      at::cpu::mm_out(product, left.select(0, example).t(), right.select(0, example));
+      norm[example] += SquaredNorm(product.const_data_ptr<float>(), size);
+    }
+  });
+  return products;
+}
 
 at::Tensor SumOfExampleProducts(const at::Tensor& left, const at::Tensor& right) {
   const std::int64_t p = left.size(2);

@@ -104,6 +104,24 @@ TEST(SharedParameters, CrossTermsOfALayerThatIsUsedTwiceAreInTheNorm) {
   });
 }
 
+TEST(SharedParameters, EveryUseOfAParameterIsCounted) {
+  // Uses of different kinds, so that no two of them are taken together.
+  const TestModel model = MakeModel([](ModelMaker& m) {
+    const at::Tensor w = m.Parameter("w", {4, 4});
+    m.Input({4});
+    return [=](const Batch& x) {
+      return LossOf(at::linear(x[0], w) * w.select(0, 1) + at::matmul(x[0], w).tanh());
+    };
+  }, at::kDouble);
+  const Batch batch = model.batch(3);
+  const auto policy = HalfClippedFlat(model, batch);
+  Clipper clipper(model.parameters, {.checked_examples = 0});
+  const LoopResult loop = LoopClippedSum(model.loss, batch, clipper.parameters(), *policy);
+  EXPECT_LT(RelativeError(clipper.ClippedSum(model.loss, batch, *policy).gradients, loop.sum),
+            1e-12);
+  EXPECT_TRUE(at::allclose(clipper.Norms(model.loss, batch, *policy), loop.norms, 1e-12, 0));
+}
+
 TEST(SharedParameters, EmbeddingTiedToTheOutputLayerEqualsTheLoop) {
   ExpectAgreesWithLoop("tied embedding", [](ModelMaker& m) {
     const at::Tensor table = m.Parameter("e.weight", {6, 4});
@@ -152,7 +170,7 @@ TEST(SharedParameters, OneTableInTwoLookupsEqualsTheLoop) {
   });
 }
 
-TEST(ViewsOfParameters, EqualTheLoop) {
+TEST(ViewsOfParameters, SlicesThatOverlapAddUp) {
   ExpectAgreesWithLoop("slices that overlap", [](ModelMaker& m) {
     const at::Tensor w = m.Parameter("l.weight", {5, 4});
     m.Input({3, 4});
@@ -160,6 +178,9 @@ TEST(ViewsOfParameters, EqualTheLoop) {
       return LossOf(at::linear(x[0], w.slice(0, 0, 3)) + at::linear(x[0], w.slice(0, 2, 5)));
     };
   });
+}
+
+TEST(ViewsOfParameters, EqualTheLoop) {
   ExpectAgreesWithLoop("chunks, select, unbind", [](ModelMaker& m) {
     const at::Tensor w = m.Parameter("l.weight", {6, 4});
     const at::Tensor s = m.Parameter("s", {3, 2});
@@ -168,8 +189,7 @@ TEST(ViewsOfParameters, EqualTheLoop) {
       const auto chunks = w.chunk(3);
       const auto rows = s.unbind(0);
       at::Tensor y = at::linear(x[0], chunks[0]) * rows[0] + at::linear(x[0], chunks[2]);
-      y = y + rows[2] * s.select(1, 1).select(0, 0);
-      return LossOf(y);
+      return LossOf(y * s.select(1, 1).select(0, 0) + rows[2]);
     };
   });
   ExpectAgreesWithLoop("views, transposes, permutations", [](ModelMaker& m) {

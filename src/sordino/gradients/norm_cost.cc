@@ -7,17 +7,18 @@ namespace sordino {
 namespace {
 
 // Rates of matrix products and of memory, in flops and bytes a nanosecond; what counts is their
-// quotient. Batches of small products run at about two thirds of the rate of a large one.
+// quotient.
 struct Machine {
-  double small_products;
-  double large_products;
+  double products;
+  double gram_products;
   double memory;
 };
-constexpr Machine kCpu{75, 115, 15};
-constexpr Machine kCuda{20000, 30000, 3000};
+constexpr Machine kCpu{125, 90, 15};
+constexpr Machine kCuda{30000, 20000, 3000};
 
-// Gradients smaller than this may be kept whatever they replace.
-constexpr double kSmallBytes = 4e6;
+// Gradients larger than this an example are kept only where they take no more memory than what they
+// replace; smaller ones where that is faster, and a batch is cut when they become too many.
+constexpr double kLargeBytes = 16e6;
 
 }  // namespace
 
@@ -42,16 +43,15 @@ NormForm CheapestForm(const Term& term) {
             std::max(1.0, static_cast<double>(image.size(0)) * channels);
     features = channels + entries / std::max(1.0, channels);
   }
-  const double product = 2 * examples * rows * entries;
+  const double product = 2 * examples * rows * entries / machine.products;
   const double bytes = 4 * examples * entries;
   const double replaced = 4 * static_cast<double>(term.a.numel() + term.b.numel());
-  const double keep = product / machine.small_products + 3 * bytes / machine.memory;
-  const double sum = product / machine.large_products;
-  const double discard = product / machine.small_products + sum;
-  const double gram = 2 * examples * rows * rows * features / machine.small_products + sum;
-  if (bytes <= std::max(replaced, kSmallBytes) && keep <= std::min(gram, discard)) {
-    return NormForm::kKeep;
-  }
+  const double keep = product + 2 * bytes / machine.memory;
+  const double discard = 2 * product;
+  const double gram =
+      2 * examples * rows * rows * features / machine.gram_products + product;
+  const bool may_keep = bytes <= replaced || bytes <= kLargeBytes * examples;
+  if (may_keep && keep <= std::min(gram, discard)) return NormForm::kKeep;
   return gram <= discard ? NormForm::kGram : NormForm::kDiscard;
 }
 

@@ -2,12 +2,12 @@
 //
 // For B examples of T rows with p and q features:
 //
-//   keep      2 B T p q flops for the gradients, which are written once and read twice
+//   keep      2 B T p q flops for the gradients, which are written once and read once
 //   discard   2 B T p q flops for the norms and as many for the sum
 //   Gram      2 B T^2 (p + q) flops for the norms and 2 B T p q for the sum
 //
-// One row an example needs no matrix at all. Gradients are kept only where they take no more
-// memory than the inputs and output gradients that they replace.
+// One row an example needs no matrix at all. Where gradients are kept, inputs and output gradients
+// are freed; the clipper cuts a batch into parts where what is kept becomes too much.
 #ifndef SORDINO_GRADIENTS_NORM_COST_H_
 #define SORDINO_GRADIENTS_NORM_COST_H_
 

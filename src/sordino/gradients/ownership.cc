@@ -223,8 +223,9 @@ bool Any(const std::vector<std::int64_t>& owner, std::int64_t state) {
 }
 
 // The operation at which gradients of single examples become mixed: its own output gradient is
-// clean and the one that it hands on is not.
-std::string MixingOperation(const at::Tensor& losses, const Code& code, const Tape& tape) {
+// clean and the one that it hands on is not. `inputs` are mixed gradients behind all operations.
+std::string MixingOperation(const at::Tensor& losses, const Code& code, const Tape& tape,
+                            const ag::edge_list& inputs = {}) {
   ag::edge_list outputs;
   for (const TapeNode& node : tape.nodes) outputs.emplace_back(node, 0);
   const Captured captured = Capture(losses, code, outputs);
@@ -240,6 +241,15 @@ std::string MixingOperation(const at::Tensor& losses, const Code& code, const Ta
     if (!mixed[k]) continue;
     for (const std::size_t consumer : tape.consumers[k]) {
       if (!mixed[consumer]) return OperationName(*tape.nodes[consumer]);
+    }
+  }
+  for (const ag::Edge& input : inputs) {
+    for (std::size_t k = 0; k < tape.nodes.size(); ++k) {
+      const ag::edge_list& edges = tape.nodes[k]->next_edges();
+      const bool takes_input = std::any_of(edges.begin(), edges.end(), [&](const ag::Edge& edge) {
+        return edge.function == input.function;
+      });
+      if (takes_input && !mixed[k]) return OperationName(*tape.nodes[k]);
     }
   }
   return "loss";
@@ -323,7 +333,7 @@ void CheckInputs(const at::Tensor& losses, std::int64_t units, const Tape& tape,
     for (std::size_t row = 0; row < owner.size() && owned; ++row) {
       owned = owner[row] == kUnknown || owner[row] == static_cast<std::int64_t>(row) / width;
     }
-    if (!owned) ThrowMixed(MixingOperation(losses, code, tape), "the inputs");
+    if (!owned) ThrowMixed(MixingOperation(losses, code, tape, {outputs[k]}), "the inputs");
   }
 }
 

@@ -172,6 +172,37 @@ TEST(Mixing, ThroughIntegerInputsIsFoundByTheComparisonWithTheLoop) {
   EXPECT_THAT(Refusal(model, model.batch(4)), HasSubstr("than the same example alone"));
 }
 
+TEST(Mixing, ByAHookThatLooksAtTheWholeGradientIsRefused) {
+  const TestModel model = MakeModel(HiddenModel([](const at::Tensor& h) {
+    h.register_hook([](const at::Tensor& g) { return g / g.norm(); });
+    return LossOf(h);
+  }), at::kDouble);
+  EXPECT_THAT(Refusal(model, model.batch(4), {.checked_examples = 0}), HasSubstr("mixes"));
+}
+
+TEST(ParametersWithoutData, AreRefusedAndRightOneExampleAtATime) {
+  // Queries that are projected once for the whole batch, and a matrix that is squared.
+  const std::vector<ModelFunction> functions = {
+      [](ModelMaker& m) {
+        const at::Tensor queries = m.Parameter("queries", {3, 4});
+        const at::Tensor w = m.Parameter("l.weight", {4, 4});
+        m.Input({4, 2});
+        return [=](const Batch& b) { return LossOf(at::matmul(at::linear(queries, w), b[0])); };
+      },
+      [](ModelMaker& m) {
+        const at::Tensor w = m.Parameter("l.weight", {4, 4});
+        m.Input({4});
+        return [=](const Batch& b) { return LossOf(at::linear(b[0], w * w)); };
+      }};
+  for (const ModelFunction& function : functions) {
+    const TestModel model = MakeModel(function, at::kDouble);
+    Clipper together(model.parameters, {.checked_examples = 0});
+    EXPECT_EQ(Try(together, model.loss, model.batch(4)), Outcome::kRefused);
+    Clipper apart(model.parameters, {.physical_batch = 1, .checked_examples = 0});
+    EXPECT_EQ(Try(apart, model.loss, model.batch(4)), Outcome::kRight);
+  }
+}
+
 TEST(PermutedExamples, AreRefused) {
   const at::Tensor order = at::tensor({2, 0, 3, 1});
   const std::vector<std::function<at::Tensor(const at::Tensor&)>> losses = {

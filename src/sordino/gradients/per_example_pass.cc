@@ -20,6 +20,42 @@ namespace {
 
 namespace ag = torch::autograd;
 
+// Stand-ins for nodes of a graph, in their places until the end of the scope.
+class StandIns {
+ public:
+  explicit StandIns(const Tape& tape) : tape_(tape), of_(tape.nodes.size()) {}
+  ~StandIns() {
+    for (const auto& [edge, node] : changed_) edge->function = node;
+  }
+  StandIns(const StandIns&) = delete;
+  StandIns& operator=(const StandIns&) = delete;
+
+  void Add(std::size_t node, TapeNode stand_in) { of_[node] = std::move(stand_in); }
+
+  const TapeNode& Of(std::size_t node) const {
+    return of_[node] != nullptr ? of_[node] : tape_.nodes[node];
+  }
+
+  // Leads the edges to the nodes over to their stand-ins.
+  void TakeOver() {
+    for (std::size_t node = 0; node < of_.size(); ++node) {
+      if (of_[node] == nullptr) continue;
+      for (const std::size_t consumer : tape_.consumers[node]) {
+        for (ag::Edge& edge : Of(consumer)->next_edges()) {
+          if (edge.function != tape_.nodes[node]) continue;
+          edge.function = of_[node];
+          changed_.emplace_back(&edge, tape_.nodes[node]);
+        }
+      }
+    }
+  }
+
+ private:
+  const Tape& tape_;
+  std::vector<TapeNode> of_;
+  std::vector<std::pair<ag::Edge*, TapeNode>> changed_;
+};
+
 }  // namespace
 
 // Hears the gradient of a node before the node runs. Lives in the graph; deaf once the pass is
@@ -31,7 +67,7 @@ class PerExamplePass::Listener : public ag::FunctionPreHook {
 
   ag::variable_list operator()(const ag::variable_list& gradients) override {
     if (*pass_ == nullptr) return gradients;
-    (*pass_)->Arrived(node_, gradients[0]);
+    (*pass_)->Arrived(node_, gradients);
     // Nobody behind the last use wants the gradient: let it go instead of having it captured.
     return last_ ? ag::variable_list(gradients.size()) : gradients;
   }
@@ -71,12 +107,15 @@ PerExamplePass::PerExamplePass(const at::Tensor& losses, const Tape& tape,
 
   const auto ear = std::make_shared<PerExamplePass*>(this);
   ag::edge_list outputs;
+  StandIns stand_ins(tape);
   for (std::size_t node = 0; node < tape.nodes.size(); ++node) {
     if (uses_of_node_[node].empty()) continue;
     const bool last = !tape.leads_to_use[node];
-    tape.nodes[node]->add_tensor_pre_hook(std::make_unique<Listener>(ear, node, last));
-    if (last) outputs.emplace_back(tape.nodes[node], 0);
+    stand_ins.Add(node, rules_[uses_of_node_[node].front()]->Replacement(options.keep_graph));
+    stand_ins.Of(node)->add_tensor_pre_hook(std::make_unique<Listener>(ear, node, last));
+    if (last) outputs.emplace_back(stand_ins.Of(node), 0);
   }
+  stand_ins.TakeOver();
   if (!outputs.empty()) {
     const at::NoGradGuard no_grad;
     ag::Engine::get_default_engine().execute(
@@ -94,10 +133,11 @@ PerExamplePass::PerExamplePass(const at::Tensor& losses, const Tape& tape,
 
 PerExamplePass::~PerExamplePass() = default;
 
-void PerExamplePass::Arrived(std::size_t node, const at::Tensor& gradient) {
+void PerExamplePass::Arrived(std::size_t node, const std::vector<at::Tensor>& gradients) {
   const at::NoGradGuard no_grad;
   for (const std::size_t use : uses_of_node_[node]) {
     ParameterState& state = states_[tape_.uses[use].parameter];
+    const at::Tensor gradient = rules_[use]->Arriving(gradients);
     if (gradient.defined() && !mismatch_) {
       const std::int64_t rows = rules_[use]->Rows(gradient).size(0);
       ExampleLayout layout = layouts_[use];

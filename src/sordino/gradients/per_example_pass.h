@@ -82,7 +82,7 @@ class PerExamplePass {
     std::vector<Part> parts;
   };
 
-  void Arrived(std::size_t node, const at::Tensor& gradient);
+  void Arrived(std::size_t node, const std::vector<at::Tensor>& gradients);
   void Finish(std::size_t parameter);
   void FinishCluster(std::size_t parameter, const UseCluster& cluster);
   NormForm Choose(const Term& term) const;

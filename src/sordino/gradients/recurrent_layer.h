@@ -16,8 +16,8 @@
 // back from two large products, and only the entry-wise recurrence of the cells runs over time
 // again; backward, each step takes one product with W_hh.
 //
-// float32 and float64 on the CPU. An example's rows never meet another's: a sequence with
-// infinities in it leaves the rest of the batch as it is.
+// Rows lie sequence by sequence, batch * time of them. float32 and float64 on the CPU. An example's
+// rows never meet another's: a sequence with infinities in it leaves the rest of the batch alone.
 #ifndef SORDINO_GRADIENTS_RECURRENT_LAYER_H_
 #define SORDINO_GRADIENTS_RECURRENT_LAYER_H_
 
@@ -25,38 +25,43 @@
 
 namespace sordino {
 
-// A layer after its forward pass; tensors of one type, contiguous, without autograd history.
+// A layer after its forward pass: tensors of one type, without autograd history.
 struct LstmLayer {
-  at::Tensor input;          // [time, batch, features]
+  at::Tensor input;          // [batch, time, features]
   at::Tensor input_weight;   // W_ih [4 hidden, features]
   at::Tensor hidden_weight;  // W_hh [4 hidden, hidden]
   at::Tensor bias;           // b_ih + b_hh [4 hidden]; undefined for none
   at::Tensor first_hidden;   // h_0 [batch, hidden]
   at::Tensor first_cell;     // c_0 [batch, hidden]
-  at::Tensor output;         // [time, batch, hidden], in the order of the input
+  at::Tensor output;         // [batch, time, hidden], in the order of the input
   bool reverse = false;
 };
 
+// What the rows of delta are multiplied with.
+struct LstmRows {
+  at::Tensor input;            // x_s [batch * time, features]
+  at::Tensor previous_hidden;  // h_{s-1} [batch * time, hidden]
+};
+LstmRows RowsOf(const LstmLayer& layer);
+
 // What arrives at the outputs of a layer; any of them may be undefined, which means zero.
 struct LstmOutputGradients {
-  at::Tensor output;       // [time, batch, hidden]
+  at::Tensor output;       // [batch, time, hidden]
   at::Tensor last_hidden;  // [batch, hidden]
   at::Tensor last_cell;    // [batch, hidden]
 };
 
 struct LstmGradients {
-  at::Tensor gates;         // delta [time * batch, 4 hidden], in the order of the input
+  at::Tensor gates;         // delta [batch * time, 4 hidden], in the order of the input
   at::Tensor first_hidden;  // dL/dh_0 [batch, hidden]
   at::Tensor first_cell;    // dL/dc_0 [batch, hidden]
 };
 
-// The hidden state that each row of the input met, [time * batch, hidden].
-at::Tensor PreviousHidden(const LstmLayer& layer);
-
-LstmGradients LstmBackward(const LstmLayer& layer, const at::Tensor& previous_hidden,
+// Takes of the layer the weights, the bias and the first states.
+LstmGradients LstmBackward(const LstmLayer& layer, const LstmRows& rows,
                            const LstmOutputGradients& arriving);
 
-// dL/dinput [time, batch, features].
+// dL/dinput [batch, time, features]; takes of the layer what LstmBackward takes.
 at::Tensor LstmInputGradient(const LstmLayer& layer, const LstmGradients& gradients);
 
 }  // namespace sordino

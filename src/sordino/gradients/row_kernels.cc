@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <vector>
 
@@ -17,6 +18,37 @@
 #include "sordino/gradients/parallel_shares.h"
 
 namespace sordino {
+
+// Sixteen sums at a time: the compiler keeps them in vector registers, and the order of the sum
+// does not depend on the machine. Squares are added in their own type over kSquaresPerSum entries
+// and in float64 beyond, which keeps the relative error below kNormRoundings units.
+template <typename Scalar>
+double SquaredNorm(const Scalar* values, std::int64_t count) {
+  constexpr std::int64_t kLanes = 16;
+  constexpr std::int64_t kBlock = kLanes * kSquaresPerSum;
+  double sum = 0;
+  std::int64_t begin = 0;
+  while (begin < count) {
+    const std::int64_t end = std::min(begin + kBlock, count);
+    std::array<Scalar, kLanes> sums{};
+    std::int64_t k = begin;
+    for (; k + kLanes <= end; k += kLanes) {
+      for (std::int64_t lane = 0; lane < kLanes; ++lane) {
+        sums[static_cast<std::size_t>(lane)] += values[k + lane] * values[k + lane];
+      }
+    }
+    for (; k < end; ++k) {
+      sum += static_cast<double>(values[k]) * static_cast<double>(values[k]);
+    }
+    for (const Scalar lane : sums) sum += static_cast<double>(lane);
+    begin = end;
+  }
+  return sum;
+}
+
+template double SquaredNorm<float>(const float* values, std::int64_t count);
+template double SquaredNorm<double>(const double* values, std::int64_t count);
+
 namespace {
 
 // Below this many elements a second thread costs more than it brings.
@@ -29,25 +61,6 @@ void Share(std::int64_t n, std::int64_t elements, const Work& work) {
   } else {
     ParallelShares(n, work);
   }
-}
-
-// Eight sums at a time: the compiler keeps them in vector registers, and the order of the sum does
-// not depend on the machine.
-template <typename Scalar>
-double SquaredNorm(const Scalar* values, std::int64_t count) {
-  constexpr std::int64_t kLanes = 8;
-  std::array<double, kLanes> sums{};
-  std::int64_t k = 0;
-  for (; k + kLanes <= count; k += kLanes) {
-    for (std::int64_t lane = 0; lane < kLanes; ++lane) {
-      const auto value = static_cast<double>(values[k + lane]);
-      sums[static_cast<std::size_t>(lane)] += value * value;
-    }
-  }
-  double sum = 0;
-  for (; k < count; ++k) sum += static_cast<double>(values[k]) * static_cast<double>(values[k]);
-  for (const double lane : sums) sum += lane;
-  return sum;
 }
 
 // Rows of one example in the order in which they lie in memory.
@@ -199,6 +212,31 @@ void AddOneRowSquaredNorms(const at::Tensor& a, const at::Tensor& b, double limi
   }
 }
 
+Roots RootsWithin(const at::Tensor& squared, double limit) {
+  const at::Tensor packed = squared.contiguous();
+  const auto* value = packed.const_data_ptr<double>();
+  Roots result{at::empty(squared.sizes(), squared.options()), true};
+  auto* root = result.roots.mutable_data_ptr<double>();
+  for (std::int64_t k = 0; k < packed.numel(); ++k) {
+    root[k] = std::sqrt(value[k]);
+    result.within = result.within && root[k] <= limit;
+  }
+  return result;
+}
+
+at::Tensor CountAbove(const at::Tensor& values, const std::vector<double>& limits) {
+  const at::Tensor packed = values.contiguous();
+  const auto* value = packed.const_data_ptr<double>();
+  at::Tensor counts = at::empty({values.size(0)}, values.options().dtype(at::kLong));
+  auto* count = counts.mutable_data_ptr<std::int64_t>();
+  for (std::int64_t row = 0; row < values.size(0); ++row) {
+    const double limit = limits[static_cast<std::size_t>(row)];
+    count[row] = std::count_if(value + row * values.size(1), value + (row + 1) * values.size(1),
+                               [&](double x) { return !(x <= limit); });
+  }
+  return counts;
+}
+
 at::Tensor WeightedRowSum(const at::Tensor& rows, const at::Tensor& factors) {
   const std::int64_t count = rows.size(0);
   const std::int64_t width = rows.size(1);
@@ -235,7 +273,7 @@ at::Tensor WeightedRowSum(const at::Tensor& rows, const at::Tensor& factors) {
 }
 
 bool OneRowSumIsSmall(const at::Tensor& a, const at::Tensor& b) {
-  constexpr std::int64_t kSmallWork = 1 << 18;
+  constexpr std::int64_t kSmallWork = 1 << 17;
   const bool plain = a.is_cpu() && a.scalar_type() == b.scalar_type() &&
                      (a.scalar_type() == at::kFloat || a.scalar_type() == at::kDouble);
   return plain && a.size(0) * a.size(1) * b.size(1) <= kSmallWork;
@@ -253,21 +291,39 @@ at::Tensor OneRowSum(const at::Tensor& a, const at::Tensor& b, const at::Tensor&
   AT_DISPATCH_FLOATING_TYPES(a.scalar_type(), "OneRowSum", [&] {
     const auto* x = left.const_data_ptr<scalar_t>();
     const auto* y = right.const_data_ptr<scalar_t>();
-    std::vector<double> sums(static_cast<std::size_t>(p * q));
-    std::vector<double> scaled(static_cast<std::size_t>(q));
-    for (std::int64_t row = 0; row < rows; ++row) {
-      if (weight[row] == 0) continue;
-      for (std::int64_t k = 0; k < q; ++k) {
-        scaled[static_cast<std::size_t>(k)] = weight[row] * static_cast<double>(y[row * q + k]);
+    std::vector<double> total(static_cast<std::size_t>(p * q));
+    std::vector<scalar_t> sums(static_cast<std::size_t>(p * q));
+    for (std::int64_t begin = 0; begin < rows; begin += kRowsPerSmallSum) {
+      const std::int64_t end = std::min(begin + kRowsPerSmallSum, rows);
+      std::fill(sums.begin(), sums.end(), scalar_t{0});
+      for (std::int64_t row = begin; row < end; ++row) {
+        if (weight[row] == 0) continue;
+        const auto factor = static_cast<scalar_t>(weight[row]);
+        // The longer of the two runs in the inner loop.
+        if (p <= q) {
+          for (std::int64_t j = 0; j < p; ++j) {
+            const scalar_t value = factor * x[row * p + j];
+            scalar_t* sum = sums.data() + j * q;
+            for (std::int64_t k = 0; k < q; ++k) sum[k] += value * y[row * q + k];
+          }
+        } else {
+          for (std::int64_t k = 0; k < q; ++k) {
+            const scalar_t value = factor * y[row * q + k];
+            scalar_t* sum = sums.data() + k * p;
+            for (std::int64_t j = 0; j < p; ++j) sum[j] += value * x[row * p + j];
+          }
+        }
       }
-      double* sum = sums.data();
-      for (std::int64_t j = 0; j < p; ++j, sum += q) {
-        const auto value = static_cast<double>(x[row * p + j]);
-        for (std::int64_t k = 0; k < q; ++k) sum[k] += value * scaled[static_cast<std::size_t>(k)];
+      std::transform(sums.begin(), sums.end(), total.begin(), total.begin(),
+                     [](scalar_t more, double sum) { return sum + static_cast<double>(more); });
+    }
+    auto* out = result.mutable_data_ptr<scalar_t>();
+    for (std::int64_t j = 0; j < p; ++j) {
+      for (std::int64_t k = 0; k < q; ++k) {
+        const std::int64_t at = p <= q ? j * q + k : k * p + j;
+        out[j * q + k] = static_cast<scalar_t>(total[static_cast<std::size_t>(at)]);
       }
     }
-    std::transform(sums.begin(), sums.end(), result.mutable_data_ptr<scalar_t>(),
-                   [](double sum) { return static_cast<scalar_t>(sum); });
   });
   return result;
 }

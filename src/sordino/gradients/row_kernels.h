@@ -8,12 +8,25 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <vector>
 
 #include "sordino/gradients/example_layout.h"
 
 namespace sordino {
 
-// Squared L2 norms of the rows of [rows, n], float64 [rows], accumulated in float64; CPU and CUDA.
+// A squared norm that is computed here is off by at most this many units of roundoff of the values,
+// relatively: a square, a sum of kSquaresPerSum, and what float64 does.
+inline constexpr int kSquaresPerSum = 32;
+inline constexpr int kNormRoundings = kSquaresPerSum + 2;
+
+// Rows that OneRowSum adds up in the type of the values before it goes on in float64.
+inline constexpr int kRowsPerSmallSum = 32;
+
+// The squared L2 norm of `count` values, for float and double.
+template <typename Scalar>
+double SquaredNorm(const Scalar* values, std::int64_t count);
+
+// Squared L2 norms of the rows of [rows, n], float64 [rows]; CPU and CUDA.
 at::Tensor RowSquaredNorms(const at::Tensor& rows);
 
 // The squared norm of a_i b_i^T for each row i, added to squared [rows] (float64); infinite where
@@ -21,12 +34,23 @@ at::Tensor RowSquaredNorms(const at::Tensor& rows);
 void AddOneRowSquaredNorms(const at::Tensor& a, const at::Tensor& b, double limit,
                            const at::Tensor& squared);
 
+// Square roots, and whether all of them are at most `limit` (not so for NaN); CPU, float64.
+struct Roots {
+  at::Tensor roots;
+  bool within = true;
+};
+Roots RootsWithin(const at::Tensor& squared, double limit);
+
+// How many entries of each row of [rows, n] (CPU, float64) are above the limit of the row or NaN;
+// int64 [rows].
+at::Tensor CountAbove(const at::Tensor& values, const std::vector<double>& limits);
+
 // sum_i factors[i] rows_i in float64, rounded once to the type of rows [rows, n] (CPU, float32 or
 // float64); rows of factor 0 are left out. factors [rows], float64.
 at::Tensor WeightedRowSum(const at::Tensor& rows, const at::Tensor& factors);
 
-// sum_i factors[i] a_i b_i^T, [p, q], in the same way, for products that are too small for a matrix
-// library: OneRowSumIsSmall says which.
+// sum_i factors[i] a_i b_i^T, [p, q], for products that are too small for a matrix library
+// (OneRowSumIsSmall); rows of factor 0 are left out.
 bool OneRowSumIsSmall(const at::Tensor& a, const at::Tensor& b);
 at::Tensor OneRowSum(const at::Tensor& a, const at::Tensor& b, const at::Tensor& factors);
 

@@ -5,6 +5,7 @@
 
 #include "sordino/base/error.h"
 #include "sordino/gradients/rounding.h"
+#include "sordino/gradients/row_kernels.h"
 
 namespace sordino {
 namespace {
@@ -40,10 +41,9 @@ SumPlan PlanSum(const SumShape& shape, double rounding) {
   SumPlan plan;
 
   // One row an example, and gradients that are kept: nothing cancels, rows of many examples meet in
-  // one product. Their norms are float64.
+  // one product. A sum over k entries in blocks is no worse than one over k entries.
   RoundingModel rows = Model(shape);
-  rows.norm_roundoff = kFloat64Roundoff;
-  rows.features = shape.one_row_features;
+  rows.features = std::max<std::int64_t>(shape.one_row_features, kNormRoundings);
   plan.accuracy.rows_per_sum = LongestSum(rows, share);
   if (plan.accuracy.rows_per_sum < kShortestSum) {
     plan.accuracy.rows_per_sum = 0;

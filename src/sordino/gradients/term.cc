@@ -32,7 +32,8 @@ std::int64_t ChunkElements(const at::Tensor& tensor) {
 }
 
 at::Tensor Wide(const at::Tensor& tensor) {
-  return tensor.scalar_type() == at::kDouble ? tensor : tensor.to(at::kFloat);
+  const at::ScalarType type = tensor.scalar_type();
+  return type == at::kFloat || type == at::kDouble ? tensor : tensor.to(at::kFloat);
 }
 
 // Rows [rows, n] as [end - begin, rows of an example, n]; no copy where the rows of an example lie
@@ -181,44 +182,55 @@ void AddOuterNormsByGram(const Term& term, const at::Tensor& squared) {
   }
 }
 
+// Lookups of one table: each may have a padding index of its own, and bags have no layout.
+Term StackLookups(const std::vector<Term>& terms) {
+  Term stacked = terms.front();
+  std::vector<at::Tensor> index;
+  std::vector<at::Tensor> rows;
+  std::vector<at::Tensor> owners;
+  for (const Term& term : terms) {
+    index.push_back(term.a.reshape({-1}));
+    rows.push_back(term.padding_index < 0
+                       ? Wide(term.b)
+                       : Wide(term.b).masked_fill((term.a == term.padding_index).unsqueeze(1), 0));
+    owners.push_back(OwnersOf(term));
+  }
+  stacked.a = at::cat(index);
+  stacked.b = at::cat(rows);
+  stacked.owners = at::cat(owners);
+  stacked.layout = {1, terms.front().layout.examples, 1};
+  stacked.padding_index = -1;
+  return stacked;
+}
+
 }  // namespace
 
 Term Stack(const std::vector<Term>& terms) {
   SORDINO_CHECK(!terms.empty(), "there is something to stack");
   if (terms.size() == 1) return terms.front();
   Term stacked = terms.front();
+  if (stacked.kind == TermKind::kLookup) return StackLookups(terms);
   std::vector<at::Tensor> a;
   std::vector<at::Tensor> b;
-  std::vector<at::Tensor> owners;
   std::int64_t blocks = 0;
   for (const Term& term : terms) {
     SORDINO_CHECK(term.kind == stacked.kind && term.layout.examples == stacked.layout.examples,
                   "terms of one kind over the same examples");
     // Rows move so that each term is whole outer blocks of one row for each example.
     const ExampleLayout& layout = term.layout;
-    const bool regular = !term.owners.defined();
     const auto reorder = [&](const at::Tensor& rows) {
-      if (!regular || layout.inner == 1) return rows;
-      const at::Tensor matrix = rows.dim() == 1 ? rows.unsqueeze(1) : rows;
-      const at::Tensor moved =
-          matrix.reshape({layout.outer, layout.examples, layout.inner, matrix.size(1)})
-              .transpose(1, 2)
-              .reshape(matrix.sizes());
-      return rows.dim() == 1 ? moved.squeeze(1) : moved;
+      if (layout.inner == 1) return rows;
+      return rows.reshape({layout.outer, layout.examples, layout.inner, rows.size(1)})
+          .transpose(1, 2)
+          .reshape(rows.sizes());
     };
     if (term.a.defined()) a.push_back(reorder(term.a));
     b.push_back(reorder(term.b));
-    if (term.owners.defined()) owners.push_back(term.owners);
     blocks += layout.rows_per_example();
   }
-  SORDINO_CHECK(owners.empty() || owners.size() == terms.size(), "owners for all terms or none");
   if (!a.empty()) stacked.a = at::cat(a);
   stacked.b = at::cat(b);
-  if (!owners.empty()) {
-    stacked.owners = at::cat(owners);
-  } else {
-    stacked.layout = {blocks, stacked.layout.examples, 1};
-  }
+  stacked.layout = {blocks, stacked.layout.examples, 1};
   return stacked;
 }
 
@@ -286,6 +298,13 @@ at::Tensor AddSquaredNorms(const Term& term, NormForm form, const at::Tensor& sq
       break;
   }
   if (form == NormForm::kKeep && term.kind == TermKind::kOuter) {
+    const at::Tensor a = Wide(term.a);
+    if (a.is_cpu() && a.scalar_type() == at::kFloat) {
+      const std::int64_t examples = term.layout.examples;
+      return ExampleProducts(ByExample(a, term.layout, 0, examples),
+                             ByExample(Wide(term.b), term.layout, 0, examples), squared)
+          .reshape({examples, -1});
+    }
     at::Tensor gradients = Materialise(term, 0, term.layout.examples);
     squared.add_(RowSquaredNorms(gradients));
     return gradients;
@@ -305,7 +324,8 @@ at::Tensor WeightedSum(const Term& term, const at::Tensor& factors, bool all_fin
   switch (term.kind) {
     case TermKind::kOuter: {
       const bool one_row = term.layout.rows_per_example() == 1;
-      if (one_row && OneRowSumIsSmall(term.a, term.b)) {
+      if (one_row && accuracy.rows_per_sum >= kRowsPerSmallSum &&
+          OneRowSumIsSmall(term.a, term.b)) {
         return OneRowSum(term.a, term.b, factors).reshape(term.sizes);
       }
       const at::Tensor left = MaskRows(term.a, term.layout, factors, all_finite);

@@ -29,7 +29,8 @@ std::vector<std::int64_t> Ints(c10::SymIntArrayRef values) {
 }
 
 at::Tensor Wide(const at::Tensor& tensor) {
-  return tensor.scalar_type() == at::kDouble ? tensor : tensor.to(at::kFloat);
+  const at::ScalarType type = tensor.scalar_type();
+  return type == at::kFloat || type == at::kDouble ? tensor : tensor.to(at::kFloat);
 }
 
 at::Tensor Scaled(const at::Tensor& tensor, const at::Scalar& factor) {
@@ -341,9 +342,14 @@ struct Place {
   std::size_t slot;
   Sizes sizes;       // of the tensor that enters
   Sizes output;      // of the gradient
-  std::string what;  // "parameter 'scale' in a multiplication"
+  const std::string& parameter;
   const Tape* tape;
   LstmLayers* layers;
+
+  // Takes longer than the rest of a rule: only for errors, and for rules that may yet fail.
+  std::string What() const {
+    return "the parameter '" + parameter + "' in the operation '" + OperationName(*node) + "'";
+  }
 };
 
 using Maker = std::unique_ptr<UseRule> (*)(const Place&);
@@ -356,7 +362,7 @@ Node& As(const Place& place) {
 std::unique_ptr<UseRule> Elementwise(const Place& place,
                                      std::function<at::Tensor(const at::Tensor&)> product) {
   return std::make_unique<Broadcast>(std::move(product), place.output, place.sizes, place.sizes,
-                                     place.what);
+                                     place.What());
 }
 
 std::unique_ptr<UseRule> Addmm(const Place& place) {
@@ -414,7 +420,7 @@ std::unique_ptr<UseRule> ConvolutionUse(const Place& place) {
 std::unique_ptr<UseRule> EmbeddingUse(const Place& place) {
   auto& node = As<generated::EmbeddingBackward0>(place);
   if (node.scale_grad_by_freq) {
-    throw NotPerExample(place.what + " scales its gradient by how often a token occurs in the "
+    throw NotPerExample(place.What() + " scales its gradient by how often a token occurs in the "
                         "batch, which mixes examples; set scale_grad_by_freq to false.");
   }
   std::int64_t padding = node.padding_idx.expect_int();
@@ -428,7 +434,7 @@ std::unique_ptr<UseRule> EmbeddingBagUse(const Place& place) {
   constexpr std::int64_t kMax = 2;
   if (place.slot != 0 || node.mode == kMax) return nullptr;
   if (node.scale_grad_by_freq) {
-    throw NotPerExample(place.what + " scales its gradient by how often a token occurs in the "
+    throw NotPerExample(place.What() + " scales its gradient by how often a token occurs in the "
                         "batch, which mixes examples; set scale_grad_by_freq to false.");
   }
   const at::Tensor indices = node.indices_.unpack();
@@ -484,7 +490,7 @@ std::unique_ptr<UseRule> GroupNormUse(const Place& place) {
 std::unique_ptr<UseRule> BatchNormUse(const Place& place) {
   auto& node = As<generated::NativeBatchNormBackward0>(place);
   if (node.training) {
-    throw NotPerExample(place.what + " normalises over the batch, so every example enters the "
+    throw NotPerExample(place.What() + " normalises over the batch, so every example enters the "
                         "gradient of every other; use group norm or layer norm, or put the layer "
                         "into evaluation mode.");
   }
@@ -563,18 +569,18 @@ std::unique_ptr<UseRule> Repeat(const Place& place) {
     full.insert(full.end(), {repeats[k], size});
     reduced.insert(reduced.end(), {1, size});
   }
-  return std::make_unique<Broadcast>(nullptr, full, reduced, place.sizes, place.what);
+  return std::make_unique<Broadcast>(nullptr, full, reduced, place.sizes, place.What());
 }
 
 std::unique_ptr<UseRule> FusedLstmLayer(const Place& place) {
-  return MakeLstmLayerRule(*place.tape, place.node, place.slot, place.what, *place.layers);
+  return MakeLstmLayerRule(*place.tape, place.node, place.slot, place.What(), *place.layers);
 }
 
 std::unique_ptr<UseRule> FusedCell(const Place& place) {
   return MakeFusedCellRule(place.node, place.slot);
 }
 
-std::unique_ptr<UseRule> CudnnLayers(const Place& place) { RefuseCudnnLayers(place.what); }
+std::unique_ptr<UseRule> CudnnLayers(const Place& place) { RefuseCudnnLayers(place.What()); }
 
 const std::unordered_map<std::type_index, Maker>& Makers() {
   static const std::unordered_map<std::type_index, Maker> makers = {
@@ -613,8 +619,7 @@ std::unique_ptr<UseRule> MakeRule(const Tape& tape, const ParameterUse& use,
                     use.slot,
                     use.sizes,
                     OutputSizes(*node, 0),
-                    "the parameter '" + parameter + "' in the operation '" +
-                        OperationName(*node) + "'",
+                    parameter,
                     &tape,
                     &layers};
   const auto& type = *node;
@@ -623,7 +628,7 @@ std::unique_ptr<UseRule> MakeRule(const Tape& tape, const ParameterUse& use,
     rule = maker->second(place);
   }
   if (rule == nullptr) {
-    throw NotPerExample(place.what + " has no rule for gradients per example; write it with linear, "
+    throw NotPerExample(place.What() + " has no rule for gradients per example; write it with linear, "
                         "convolution, embedding, norm or broadcasting operations, freeze the "
                         "parameter, or allow the fallback that runs example by example.");
   }

@@ -43,7 +43,8 @@ class UseRule {
 
   // A node that stands in for the operation's during a pass, because it shares the work with this
   // rule: it has the same inputs and outputs, and no gradients for parameters. Null for none.
-  virtual TapeNode Replacement() { return nullptr; }
+  // Unless the graph is kept, the operation's own node gives up what it saved, and runs no more.
+  virtual TapeNode Replacement(bool /*keep_graph*/) { return nullptr; }
 };
 
 // The rule of each use, with what it needs of the saved tensors taken out of the graph, so that the
