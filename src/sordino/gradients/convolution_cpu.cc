@@ -137,9 +137,10 @@ at::Tensor WeightedSum(const ConvolutionOperands& operands, const std::vector<do
         const double factor = factors[static_cast<std::size_t>(example)];
         if (factor == 0) continue;
         AppendExample(shape, example, factor, block, sum);
+        sum.Add(block);
+        block.Clear();
+        sum.EndExample();
       }
-      sum.Add(block);
-      block.Clear();
       sums[static_cast<std::size_t>(share)] = sum.TakeTotal();
     }
   });

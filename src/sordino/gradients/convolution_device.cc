@@ -157,10 +157,9 @@ at::Tensor DeviceWeightedGradient(const ConvolutionOperands& operands, const at:
   const at::Tensor zero = at::scalar_tensor(0, operands.image.options().dtype(operands.type));
   at::Tensor total = at::zeros({shape.groups, shape.signal_channels_per_group(), shape.columns()},
                                operands.image.options().dtype(at::kDouble));
-  // Examples whose rows one product sums.
-  const std::int64_t per_product =
-      std::max<std::int64_t>(1, kRowsPerSum / std::max<std::int64_t>(1, shape.rows_per_example()));
-  const auto add_slice = [&](std::int64_t first, std::int64_t count, std::int64_t together) {
+  // A product for each example: what it rounds to depends on that example only.
+  const std::int64_t per_slice = ExamplesPerSlice(operands, ValuesPerExample(shape), bytes);
+  ForEachSlice(layout.examples, per_slice, [&](std::int64_t first, std::int64_t count) {
     const at::Tensor scale = factors.narrow(0, first, count).view({1, count, 1, 1, 1, 1, 1});
     const at::Tensor used = scale.ne(0);
     const at::Tensor image =
@@ -169,24 +168,10 @@ at::Tensor DeviceWeightedGradient(const ConvolutionOperands& operands, const at:
         used,
         Slice(operands.signal, layout, first, count).to(at::kDouble).mul(scale).to(operands.type),
         zero);
-    // [products, together, groups, ..., rows] to [products * groups, ..., together * rows].
-    const auto joined = [&](const at::Tensor& rows) {
-      return rows.unflatten(0, {count / together, together})
-          .permute({0, 2, 3, 1, 4})
-          .reshape({count / together * shape.groups, rows.size(2), together * rows.size(3)});
-    };
-    const at::Tensor products =
-        at::bmm(joined(Signal(signal, shape)), joined(Columns(image, shape)).transpose(1, 2));
-    total.add_(products.view({count / together, shape.groups, products.size(1), products.size(2)})
+    const at::Tensor products = at::bmm(Signal(signal, shape).flatten(0, 1),
+                                        Columns(image, shape).flatten(0, 1).transpose(1, 2));
+    total.add_(products.view({count, shape.groups, products.size(1), products.size(2)})
                    .sum({0}, /*keepdim=*/false, at::kDouble));
-  };
-  const std::int64_t per_slice =
-      std::max(per_product, ExamplesPerSlice(operands, ValuesPerExample(shape), bytes) /
-                                per_product * per_product);
-  ForEachSlice(layout.examples, per_slice, [&](std::int64_t first, std::int64_t count) {
-    const std::int64_t whole = count / per_product * per_product;
-    if (whole > 0) add_slice(first, whole, per_product);
-    if (count > whole) add_slice(first + whole, count - whole, count - whole);
   });
   return total.to(operands.type).view(WeightSizes(operands));
 }

@@ -3,8 +3,8 @@
 // Rounding. One product sums in the compute type over the rows of its block, in an order that the
 // matrix library chooses; with u the unit roundoff its error in an entry is at most
 // gamma_n = n u / (1 - n u) times the sum of the absolute values, n the number of rows (Higham,
-// Accuracy and Stability of Numerical Algorithms, 3.1). At most kRowsPerSum rows, of one or of
-// several examples, are summed so before the result is added to a float64 sum.
+// Accuracy and Stability of Numerical Algorithms, 3.1). At most kRowsPerSum rows, all of one
+// example, are summed so before the result is added to a float64 sum.
 #ifndef SORDINO_GRADIENTS_CONVOLUTION_PRODUCTS_H_
 #define SORDINO_GRADIENTS_CONVOLUTION_PRODUCTS_H_
 
@@ -31,6 +31,9 @@ class ProductSum {
 
   // Adds columns^T signal.
   void Add(ColumnBlock<T>& block);
+  // What comes next is of another example, and starts a float32 sum of its own: the rounded
+  // product of an example depends on that example only.
+  void EndExample() { Flush(); }
   void Clear();
 
   // The sum [kernel, image channels / groups, signal channels]: rounded to T, or as it is.

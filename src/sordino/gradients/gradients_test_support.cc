@@ -63,7 +63,9 @@ void ModelMaker::Adopt(std::vector<NamedParameter> parameters) {
   for (NamedParameter& parameter : parameters) parameters_.push_back(std::move(parameter));
 }
 
-void ModelMaker::Input(std::vector<std::int64_t> sizes) { inputs_.push_back({std::move(sizes), 0}); }
+void ModelMaker::Input(std::vector<std::int64_t> sizes) {
+  inputs_.push_back({std::move(sizes), 0});
+}
 
 void ModelMaker::Tokens(std::int64_t below, std::vector<std::int64_t> sizes) {
   inputs_.push_back({std::move(sizes), below});
@@ -164,7 +166,9 @@ void ExpectSameAsLoop(const BoundedSum& sum, const at::Tensor& norms, const Loop
   const double largest = norms.numel() == 0 ? 0 : loop.norms.max().item<double>();
   const at::Tensor allowed = (loop.norms + 0.03 * largest) * tolerance.norms;
   EXPECT_TRUE(((norms - loop.norms).abs() <= allowed).all().item<bool>())
-      << what << ": norms\n" << norms << "\nof the loop\n" << loop.norms;
+      << what << ": norms\n"
+      << norms << "\nof the loop\n"
+      << loop.norms;
   if (norms.numel() == 0) return;
   const at::Tensor clipped = sum.clipped.RevealForAudit();
   EXPECT_TRUE(clipped.equal((loop.factors < 1).sum(1))) << what << ": clipped examples";
@@ -177,8 +181,8 @@ void ExpectAgreesWithLoop(const std::string& what, const ModelFunction& function
     for (const std::int64_t examples : comparison.batches) {
       const Batch batch = model.batch(examples);
       for (const bool layerwise : {false, true}) {
-        const auto policy = layerwise ? HalfClippedLayers(model, batch)
-                                      : HalfClippedFlat(model, batch);
+        const auto policy =
+            layerwise ? HalfClippedLayers(model, batch) : HalfClippedFlat(model, batch);
         for (const NormMethod method :
              {NormMethod::kAutomatic, NormMethod::kMaterialise, NormMethod::kGhost}) {
           const std::string where = what + ", " + c10::toString(type) + ", batch " +
@@ -268,9 +272,7 @@ ModelFunction RecurrentModel(const std::string& kind, bool batch_first, std::int
         return LossOf(output(copy, x), batch_first ? 0 : 1);
       };
     };
-    const auto first = [](auto& net, const at::Tensor& x) {
-      return std::get<0>(net->forward(x));
-    };
+    const auto first = [](auto& net, const at::Tensor& x) { return std::get<0>(net->forward(x)); };
     if (kind == "lstm") {
       return wire(nn::LSTM(nn::LSTMOptions(3, 2)
                                .batch_first(batch_first)
@@ -322,11 +324,11 @@ ModelFunction RecurrentCellModel(const std::string& kind) {
 
 ModelFunction ConvolutionalModel() {
   return [](ModelMaker& m) -> LossFunction {
-    nn::Sequential net(
-        nn::Conv2d(nn::Conv2dOptions(2, 4, 3).stride(2).padding(1)),
-        nn::ReLU(nn::ReLUOptions().inplace(true)), nn::GroupNorm(2, 4),
-        nn::Conv2d(nn::Conv2dOptions(4, 4, 2).groups(2)), nn::Tanh(),
-        nn::MaxPool2d(nn::MaxPool2dOptions(2).stride(1)), nn::Flatten(), nn::Linear(4, 3));
+    nn::Sequential net(nn::Conv2d(nn::Conv2dOptions(2, 4, 3).stride(2).padding(1)),
+                       nn::ReLU(nn::ReLUOptions().inplace(true)), nn::GroupNorm(2, 4),
+                       nn::Conv2d(nn::Conv2dOptions(4, 4, 2).groups(2)), nn::Tanh(),
+                       nn::MaxPool2d(nn::MaxPool2dOptions(2).stride(1)), nn::Flatten(),
+                       nn::Linear(4, 3));
     net->to(m.type());
     m.Adopt(Named(*net));
     m.Input({2, 6, 6});

@@ -145,10 +145,10 @@ std::vector<Layer> Layers() {
                       m.Input({3});
                       m.Tokens(4, {5});
                       return [=](const Batch& b) {
-                        return LossOf(b[0] * std::get<0>(at::embedding_bag(
-                                                 table, b[1].reshape({-1}),
-                                                 at::arange(b[1].size(0)) * 5, false, 0, false,
-                                                 {}, false, -1)));
+                        return LossOf(
+                            b[0] * std::get<0>(at::embedding_bag(table, b[1].reshape({-1}),
+                                                                 at::arange(b[1].size(0)) * 5,
+                                                                 false, 0, false, {}, false, -1)));
                       };
                     }});
   for (const std::string kind : {"rnn", "gru", "lstm"}) {
@@ -163,8 +163,7 @@ Batch Spoilt(const Batch& batch, std::int64_t example, double value, bool whole)
   Batch copy = batch;
   copy[0] = batch[0].clone();
   at::Tensor row = copy[0].select(0, example).reshape({-1});
-  const at::Tensor values =
-      whole ? at::full({row.numel()}, value, row.options()) : row.clone();
+  const at::Tensor values = whole ? at::full({row.numel()}, value, row.options()) : row.clone();
   if (!whole) values[0] = value;
   copy[0].select(0, example).copy_(values.view(copy[0].select(0, example).sizes()));
   return copy;
@@ -192,7 +191,9 @@ TEST(Isolation, OtherExamplesKeepTheirNormsWhateverOneExampleHolds) {
               clipper.Norms(model.loss, Spoilt(batch, 1, value, whole), *policy).t();
           const at::Tensor others = Without({norms}, 1)[0];
           EXPECT_TRUE(((others - plain).abs() <= 1e-12 * plain).all().item<bool>())
-              << layer.name << " with " << value << "\n" << others << "\n" << plain;
+              << layer.name << " with " << value << "\n"
+              << others << "\n"
+              << plain;
         }
       }
     }
@@ -270,8 +271,8 @@ std::vector<Batch> Adversaries(at::ScalarType type, const Batch& like) {
   const double huge = type == at::kDouble ? 1e300 : 1e38;
   const double denormal = type == at::kDouble ? 1e-310 : 1e-40;
   for (const double value : {0.0, 1.0, -3.0, 1e10, -1e18, 1e-20, huge, denormal, kNan, kInf}) {
-    records.push_back({at::full({1, 2, 3}, value, like[0].options()),
-                       at::ones({1}, like[1].options())});
+    records.push_back(
+        {at::full({1, 2, 3}, value, like[0].options()), at::ones({1}, like[1].options())});
   }
   records.push_back(Slice(like, 0, 1));  // a duplicate
   return records;
@@ -312,8 +313,8 @@ TEST(NeighbouringBatches, DifferByAtMostTheSensitivityForEveryPolicy) {
         const Batch more = Join(batch, records[k]);
         const BoundedSum after = removing.ClippedSum(model.loss, more, *named.policy);
         ExpectWithinSensitivity(before, after, what);
-        largest = std::max(largest, Distance(before.gradients, after.gradients) /
-                                        before.sensitivity.value());
+        largest = std::max(
+            largest, Distance(before.gradients, after.gradients) / before.sensitivity.value());
         const Batch other = Join(batch, records[(k + 1) % records.size()]);
         ExpectWithinSensitivity(replacing.ClippedSum(model.loss, more, *named.policy),
                                 replacing.ClippedSum(model.loss, other, *named.policy), what);
@@ -343,8 +344,8 @@ TEST(NeighbouringBatches, OfMicroBatchesDifferByAtMostTheSensitivity) {
           }
           const BoundedSum after = clipper.ClippedSum(model.loss, other, *named.policy);
           ExpectWithinSensitivity(before, after, named.name);
-          largest = std::max(largest, Distance(before.gradients, after.gradients) /
-                                          before.sensitivity.value());
+          largest = std::max(
+              largest, Distance(before.gradients, after.gradients) / before.sensitivity.value());
         }
       }
     }
@@ -370,9 +371,8 @@ TEST(MicroBatches, AreClippedTogetherAsInTheLoop) {
 
 TEST(CutBatches, GiveTheSumAndTheCountsOfTheWholeBatch) {
   for (const bool recurrent : {false, true}) {
-    const TestModel model =
-        MakeModel(recurrent ? RecurrentModel("gru", false, 1, false) : NeighbourModel(),
-                  at::kDouble);
+    const TestModel model = MakeModel(
+        recurrent ? RecurrentModel("gru", false, 1, false) : NeighbourModel(), at::kDouble);
     const Batch batch = model.batch(7);
     for (const NamedPolicy& named : Policies(model.parameters)) {
       Clipper whole(model.parameters);

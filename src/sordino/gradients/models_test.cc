@@ -45,18 +45,21 @@ TEST(AttentionLayers, EqualTheLoop) {
 }
 
 TEST(AttentionLayers, ScaledDotProductAttentionWithAPackedProjectionEqualsTheLoop) {
-  ExpectAgreesWithLoop("packed projection", [](ModelMaker& m) {
-    const at::Tensor w = m.Parameter("p.weight", {12, 4});
-    const at::Tensor b = m.Parameter("p.bias", {12});
-    const at::Tensor out = m.Parameter("o.weight", {4, 4});
-    m.Input({3, 4});
-    return [=](const Batch& x) {
-      const std::int64_t n = x[0].size(0);
-      const auto parts = at::linear(x[0], w, b).view({n, 3, 3, 2, 2}).permute({2, 0, 3, 1, 4});
-      const at::Tensor y = at::scaled_dot_product_attention(parts[0], parts[1], parts[2]);
-      return LossOf(at::linear(y.transpose(1, 2).reshape({n, 3, 4}), out));
-    };
-  }, {.batches = {1, 4}});
+  ExpectAgreesWithLoop(
+      "packed projection",
+      [](ModelMaker& m) {
+        const at::Tensor w = m.Parameter("p.weight", {12, 4});
+        const at::Tensor b = m.Parameter("p.bias", {12});
+        const at::Tensor out = m.Parameter("o.weight", {4, 4});
+        m.Input({3, 4});
+        return [=](const Batch& x) {
+          const std::int64_t n = x[0].size(0);
+          const auto parts = at::linear(x[0], w, b).view({n, 3, 3, 2, 2}).permute({2, 0, 3, 1, 4});
+          const at::Tensor y = at::scaled_dot_product_attention(parts[0], parts[1], parts[2]);
+          return LossOf(at::linear(y.transpose(1, 2).reshape({n, 3, 4}), out));
+        };
+      },
+      {.batches = {1, 4}});
 }
 
 TEST(ConvolutionalModels, WithReluInPlaceEqualTheLoop) {
@@ -106,13 +109,15 @@ TEST(SharedParameters, CrossTermsOfALayerThatIsUsedTwiceAreInTheNorm) {
 
 TEST(SharedParameters, EveryUseOfAParameterIsCounted) {
   // Uses of different kinds, so that no two of them are taken together.
-  const TestModel model = MakeModel([](ModelMaker& m) {
-    const at::Tensor w = m.Parameter("w", {4, 4});
-    m.Input({4});
-    return [=](const Batch& x) {
-      return LossOf(at::linear(x[0], w) * w.select(0, 1) + at::matmul(x[0], w).tanh());
-    };
-  }, at::kDouble);
+  const TestModel model = MakeModel(
+      [](ModelMaker& m) {
+        const at::Tensor w = m.Parameter("w", {4, 4});
+        m.Input({4});
+        return [=](const Batch& x) {
+          return LossOf(at::linear(x[0], w) * w.select(0, 1) + at::matmul(x[0], w).tanh());
+        };
+      },
+      at::kDouble);
   const Batch batch = model.batch(3);
   const auto policy = HalfClippedFlat(model, batch);
   Clipper clipper(model.parameters, {.checked_examples = 0});
@@ -132,13 +137,45 @@ TEST(SharedParameters, EmbeddingTiedToTheOutputLayerEqualsTheLoop) {
   });
 }
 
+TEST(SharedParameters, UnderTwoNamesAreOneParameter) {
+  TestModel model = MakeModel(
+      [](ModelMaker& m) {
+        const at::Tensor table = m.Parameter("e.weight", {6, 4});
+        m.Tokens(6, {5});
+        return [=](const Batch& x) {
+          return LossOf(at::linear(at::embedding(table, x[0]).tanh(), table));
+        };
+      },
+      at::kDouble);
+  model.parameters.push_back({"output.weight", model.parameters[0].value});
+  Clipper clipper(model.parameters);
+  ASSERT_EQ(clipper.parameters().size(), 1U);
+  const Batch batch = model.batch(3);
+  const FlatClipping policy(ClipNorm(0.5));
+  const LoopResult loop = LoopClippedSum(model.loss, batch, clipper.parameters(), policy);
+  EXPECT_LT(RelativeError(clipper.ClippedSum(model.loss, batch, policy).gradients, loop.sum),
+            1e-12);
+}
+
+TEST(LossesOfAForwardPass, GiveTheSumOfTheLossFunction) {
+  const TestModel model = MakeModel(ConvolutionalModel(), at::kDouble);
+  const Batch batch = model.batch(4);
+  const auto policy = HalfClippedLayers(model, batch);
+  Clipper clipper(model.parameters);
+  const BoundedSum expected = clipper.ClippedSum(model.loss, batch, *policy);
+  Clipper other(model.parameters);
+  for (int step = 0; step < 2; ++step) {
+    const BoundedSum sum = other.ClippedSum(model.loss(batch), *policy);
+    EXPECT_LT(RelativeError(sum.gradients, expected.gradients), 1e-13);
+    EXPECT_EQ(sum.sensitivity.value(), expected.sensitivity.value());
+  }
+}
+
 TEST(SharedParameters, AMatrixAndItsTransposeEqualTheLoop) {
   ExpectAgreesWithLoop("autoencoder", [](ModelMaker& m) {
     const at::Tensor w = m.Parameter("l.weight", {3, 4});
     m.Input({2, 4});
-    return [=](const Batch& x) {
-      return LossOf(at::linear(at::linear(x[0], w).tanh(), w.t()));
-    };
+    return [=](const Batch& x) { return LossOf(at::linear(at::linear(x[0], w).tanh(), w.t())); };
   });
   ExpectAgreesWithLoop("square autoencoder", [](ModelMaker& m) {
     const at::Tensor w = m.Parameter("l.weight", {4, 4});
@@ -230,12 +267,14 @@ TEST(CastsOfParameters, EqualTheLoop) {
 }
 
 TEST(UnreachedParameters, GiveZero) {
-  const TestModel model = MakeModel([](ModelMaker& m) {
-    const at::Tensor w = m.Parameter("l.weight", {3, 4});
-    m.Parameter("unused.weight", {2, 2});
-    m.Input({4});
-    return [=](const Batch& x) { return LossOf(at::linear(x[0], w)); };
-  }, at::kDouble);
+  const TestModel model = MakeModel(
+      [](ModelMaker& m) {
+        const at::Tensor w = m.Parameter("l.weight", {3, 4});
+        m.Parameter("unused.weight", {2, 2});
+        m.Input({4});
+        return [=](const Batch& x) { return LossOf(at::linear(x[0], w)); };
+      },
+      at::kDouble);
   Clipper clipper(model.parameters);
   const BoundedSum sum = clipper.ClippedSum(model.loss, model.batch(3), FlatClipping(ClipNorm(1)));
   EXPECT_TRUE(sum.gradients[1].equal(at::zeros({2, 2}, at::kDouble)));
@@ -255,16 +294,18 @@ TEST(UnreachedParameters, BehindAMultiplicationByZeroAgreeWithTheLoop) {
 
 TEST(NarrowTypes, HaveSumsInFloat32ThatAgreeWithTheLoop) {
   for (const at::ScalarType type : {at::kBFloat16, at::kHalf}) {
-    const TestModel model = MakeModel([](ModelMaker& m) {
-      const at::Tensor w = m.Parameter("l.weight", {5, 4});
-      const at::Tensor b = m.Parameter("l.bias", {5});
-      const at::Tensor n = m.Parameter("n.weight", {5}, 0.2, 1);
-      const at::Tensor p = m.Parameter("p", {1, 3, 5});
-      m.Input({3, 4});
-      return [=](const Batch& x) {
-        return LossOf(at::layer_norm(at::linear(x[0], w, b) + p, {5}, n)).to(at::kFloat);
-      };
-    }, type);
+    const TestModel model = MakeModel(
+        [](ModelMaker& m) {
+          const at::Tensor w = m.Parameter("l.weight", {5, 4});
+          const at::Tensor b = m.Parameter("l.bias", {5});
+          const at::Tensor n = m.Parameter("n.weight", {5}, 0.2, 1);
+          const at::Tensor p = m.Parameter("p", {1, 3, 5});
+          m.Input({3, 4});
+          return [=](const Batch& x) {
+            return LossOf(at::layer_norm(at::linear(x[0], w, b) + p, {5}, n)).to(at::kFloat);
+          };
+        },
+        type);
     const Batch batch = model.batch(6);
     const FlatClipping policy(ClipNorm(1));
     for (const NormMethod method : {NormMethod::kMaterialise, NormMethod::kGhost}) {

@@ -3,8 +3,10 @@
 // For B examples of T rows with p and q features:
 //
 //   keep      2 B T p q flops for the gradients, which are written once and read once
-//   discard   2 B T p q flops for the norms and as many for the sum
-//   Gram      2 B T^2 (p + q) flops for the norms and 2 B T p q for the sum
+//   discard   2 B T p q flops for the norms and as many for the sum, whose products are added up
+//   Gram      2 B T^2 (p + q) flops for the norms and 2 B T p q for the sum, likewise
+//
+// (T positions, and channels for p and q in the Gram matrices, for a convolution.)
 //
 // One row an example needs no matrix at all. Where gradients are kept, inputs and output gradients
 // are freed; the clipper cuts a batch into parts where what is kept becomes too much.

@@ -59,43 +59,52 @@ TEST(Layouts, OfEqualBatchTimeAndWidthAreFoundForBatchMajorTimeMajorAndMergedRow
   };
   for (const bool time_major : {false, true}) {
     for (const bool merged : {false, true}) {
-      ExpectAgreesWithLoop(std::string(time_major ? "time-major" : "batch-major") +
-                               (merged ? ", merged" : ""),
-                           model(time_major, merged), kSquare);
+      ExpectAgreesWithLoop(
+          std::string(time_major ? "time-major" : "batch-major") + (merged ? ", merged" : ""),
+          model(time_major, merged), kSquare);
     }
   }
 }
 
 TEST(Layouts, OfFeaturesInFrontOfTheBatchAreFound) {
-  ExpectAgreesWithLoop("w x", [](ModelMaker& m) {
-    const at::Tensor w = m.Parameter("w", {kSame, kSame});
-    m.Input({kSame});
-    return [=](const Batch& b) { return LossOf(at::mm(w, b[0].t()), 1); };
-  }, kSquare);
+  ExpectAgreesWithLoop(
+      "w x",
+      [](ModelMaker& m) {
+        const at::Tensor w = m.Parameter("w", {kSame, kSame});
+        m.Input({kSame});
+        return [=](const Batch& b) { return LossOf(at::mm(w, b[0].t()), 1); };
+      },
+      kSquare);
 }
 
 TEST(Layouts, OfThirtyThreeExamplesNeedTwoPassesAndAreFound) {
-  ExpectAgreesWithLoop("many examples", [](ModelMaker& m) {
-    const at::Tensor w = m.Parameter("w", {3, 2});
-    m.Input({2, 2});
-    return [=](const Batch& b) { return LossOf(at::linear(b[0].transpose(0, 1), w), 1); };
-  }, {.batches = {16, 17, 33, 260}, .types = {at::kDouble}});
+  ExpectAgreesWithLoop("many examples",
+                       [](ModelMaker& m) {
+                         const at::Tensor w = m.Parameter("w", {3, 2});
+                         m.Input({2, 2});
+                         return [=](const Batch& b) {
+                           return LossOf(at::linear(b[0].transpose(0, 1), w), 1);
+                         };
+                       },
+                       {.batches = {16, 17, 33, 260}, .types = {at::kDouble}});
 }
 
 TestModel BatchNormModel(bool affine, bool in_front) {
-  return MakeModel([=](ModelMaker& m) {
-    const at::Tensor w = m.Parameter("l.weight", {3, 3});
-    const at::Tensor scale = affine ? m.Parameter("bn.weight", {3}) : at::Tensor();
-    m.Input({3, 5});
-    return [=](const Batch& b) {
-      const auto norm = [&](const at::Tensor& x) {
-        return at::batch_norm(x, scale, {}, {}, {}, true, 0.1, 1e-5, false);
-      };
-      const at::Tensor x = in_front ? norm(b[0]) : b[0];
-      const at::Tensor y = at::linear(x.transpose(1, 2), w).transpose(1, 2);
-      return LossOf(in_front ? y : norm(y).tanh());
-    };
-  }, at::kDouble);
+  return MakeModel(
+      [=](ModelMaker& m) {
+        const at::Tensor w = m.Parameter("l.weight", {3, 3});
+        const at::Tensor scale = affine ? m.Parameter("bn.weight", {3}) : at::Tensor();
+        m.Input({3, 5});
+        return [=](const Batch& b) {
+          const auto norm = [&](const at::Tensor& x) {
+            return at::batch_norm(x, scale, {}, {}, {}, true, 0.1, 1e-5, false);
+          };
+          const at::Tensor x = in_front ? norm(b[0]) : b[0];
+          const at::Tensor y = at::linear(x.transpose(1, 2), w).transpose(1, 2);
+          return LossOf(in_front ? y : norm(y).tanh());
+        };
+      },
+      at::kDouble);
 }
 
 TEST(Mixing, ByABatchNormIsRefusedWithItsName) {
@@ -146,9 +155,8 @@ TEST(Mixing, ByALossOverTheBatchIsRefused) {
 TEST(Mixing, TooWeakForTheEyeIsRefused) {
   for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
     const double strength = type == at::kDouble ? 1e-9 : 1e-5;
-    const TestModel model =
-        MakeModel(HiddenModel([=](const at::Tensor& h) { return LossOf(h + strength * h.sum(0)); }),
-                  type);
+    const TestModel model = MakeModel(
+        HiddenModel([=](const at::Tensor& h) { return LossOf(h + strength * h.sum(0)); }), type);
     EXPECT_THAT(Refusal(model, model.batch(8), {.checked_examples = 0}), HasSubstr("mixes"));
   }
 }
@@ -162,21 +170,25 @@ TEST(Mixing, ThroughADetachedPathIsFoundByTheComparisonWithTheLoop) {
 }
 
 TEST(Mixing, ThroughIntegerInputsIsFoundByTheComparisonWithTheLoop) {
-  const TestModel model = MakeModel([](ModelMaker& m) {
-    const at::Tensor table = m.Parameter("e.weight", {5, 3});
-    m.Tokens(5, {4});
-    return [=](const Batch& b) {
-      return LossOf(at::embedding(table, b[0]) * b[0].to(at::kDouble).mean());
-    };
-  }, at::kDouble);
+  const TestModel model = MakeModel(
+      [](ModelMaker& m) {
+        const at::Tensor table = m.Parameter("e.weight", {5, 3});
+        m.Tokens(5, {4});
+        return [=](const Batch& b) {
+          return LossOf(at::embedding(table, b[0]) * b[0].to(at::kDouble).mean());
+        };
+      },
+      at::kDouble);
   EXPECT_THAT(Refusal(model, model.batch(4)), HasSubstr("than the same example alone"));
 }
 
 TEST(Mixing, ByAHookThatLooksAtTheWholeGradientIsRefused) {
-  const TestModel model = MakeModel(HiddenModel([](const at::Tensor& h) {
-    h.register_hook([](const at::Tensor& g) { return g / g.norm(); });
-    return LossOf(h);
-  }), at::kDouble);
+  const TestModel model =
+      MakeModel(HiddenModel([](const at::Tensor& h) {
+                  h.register_hook([](const at::Tensor& g) { return g / g.norm(); });
+                  return LossOf(h);
+                }),
+                at::kDouble);
   EXPECT_THAT(Refusal(model, model.batch(4), {.checked_examples = 0}), HasSubstr("mixes"));
 }
 
@@ -220,9 +232,9 @@ TEST(PermutedExamples, AreRefused) {
 }
 
 TEST(PermutedExamples, ThatComeBackInOrderAreRight) {
-  const TestModel model = MakeModel(
-      HiddenModel([](const at::Tensor& h) { return LossOf(h.flip(0).square()).flip(0); }),
-      at::kDouble);
+  const TestModel model =
+      MakeModel(HiddenModel([](const at::Tensor& h) { return LossOf(h.flip(0).square()).flip(0); }),
+                at::kDouble);
   Clipper clipper(model.parameters, {.checked_examples = 0});
   EXPECT_EQ(Try(clipper, model.loss, model.batch(4)), Outcome::kRight);
 }
@@ -230,8 +242,9 @@ TEST(PermutedExamples, ThatComeBackInOrderAreRight) {
 TEST(PermutedExamples, ByAnIndexThatChangesAreProbedEveryTime) {
   const auto order = std::make_shared<at::Tensor>(at::arange(4));
   const TestModel model = MakeModel(HiddenModel([=](const at::Tensor& h) {
-    return LossOf(h.size(0) == 1 ? h : at::embedding(h, *order));
-  }), at::kDouble);
+                                      return LossOf(h.size(0) == 1 ? h : at::embedding(h, *order));
+                                    }),
+                                    at::kDouble);
   Clipper clipper(model.parameters, {.checked_examples = 0});
   EXPECT_EQ(Try(clipper, model.loss, model.batch(4)), Outcome::kRight);
   *order = at::tensor({2, 0, 3, 1});
@@ -240,18 +253,20 @@ TEST(PermutedExamples, ByAnIndexThatChangesAreProbedEveryTime) {
 
 TEST(RememberedLayouts, HoldForEveryOtherBatchSize) {
   for (const bool time_major : {false, true}) {
-    const TestModel model = MakeModel([=](ModelMaker& m) {
-      const at::Tensor w = m.Parameter("l.weight", {kSame, kSame});
-      const at::Tensor p = m.Parameter("p", {kSame, 1, kSame});
-      const at::Tensor q = m.Parameter("q", {kSame});
-      m.Input({kSame, kSame});
-      return [=](const Batch& b) {
-        at::Tensor x = b[0].transpose(0, 1);
-        x = at::linear(x + p, w, q).tanh();
-        if (!time_major) x = at::linear(x.transpose(0, 1).contiguous(), w) * q;
-        return LossOf(x, time_major ? 1 : 0);
-      };
-    }, at::kDouble);
+    const TestModel model = MakeModel(
+        [=](ModelMaker& m) {
+          const at::Tensor w = m.Parameter("l.weight", {kSame, kSame});
+          const at::Tensor p = m.Parameter("p", {kSame, 1, kSame});
+          const at::Tensor q = m.Parameter("q", {kSame});
+          m.Input({kSame, kSame});
+          return [=](const Batch& b) {
+            at::Tensor x = b[0].transpose(0, 1);
+            x = at::linear(x + p, w, q).tanh();
+            if (!time_major) x = at::linear(x.transpose(0, 1).contiguous(), w) * q;
+            return LossOf(x, time_major ? 1 : 0);
+          };
+        },
+        at::kDouble);
     Clipper clipper(model.parameters, {.checked_examples = 0});
     for (const std::int64_t examples : {4, 6, 3, 1, 4, 8, 2, 1, 16, 12, 4}) {
       EXPECT_EQ(Try(clipper, model.loss, model.batch(examples)), Outcome::kRight)
@@ -262,15 +277,17 @@ TEST(RememberedLayouts, HoldForEveryOtherBatchSize) {
 
 TEST(RememberedLayouts, AreNeverWrongForOtherLengths) {
   for (const bool time_major : {false, true}) {
-    const TestModel model = MakeModel([=](ModelMaker& m) {
-      const at::Tensor w = m.Parameter("l.weight", {3, 2});
-      const at::Tensor s = m.Parameter("s", {3});
-      m.Input({1, 2});
-      return [=](const Batch& b) {
-        const at::Tensor x = time_major ? b[0].transpose(0, 1) : b[0];
-        return LossOf(at::linear(x, w) * s, time_major ? 1 : 0);
-      };
-    }, at::kDouble);
+    const TestModel model = MakeModel(
+        [=](ModelMaker& m) {
+          const at::Tensor w = m.Parameter("l.weight", {3, 2});
+          const at::Tensor s = m.Parameter("s", {3});
+          m.Input({1, 2});
+          return [=](const Batch& b) {
+            const at::Tensor x = time_major ? b[0].transpose(0, 1) : b[0];
+            return LossOf(at::linear(x, w) * s, time_major ? 1 : 0);
+          };
+        },
+        at::kDouble);
     Clipper clipper(model.parameters, {.checked_examples = 0});
     const std::vector<std::pair<int, int>> sizes = {{4, 4}, {8, 8}, {8, 8}, {2, 2}, {2, 8}, {8, 2},
                                                     {4, 2}, {2, 4}, {3, 5}, {5, 3}, {4, 4}};
@@ -323,13 +340,15 @@ TEST(RememberedLayouts, AreNotTrustedAfterTheModelTransposesItsBatch) {
   for (std::size_t k = 0; k < pairs.size(); ++k) {
     const auto second = std::make_shared<bool>(false);
     const auto& [one, two] = pairs[k];
-    const TestModel model = MakeModel([&](ModelMaker& m) {
-      const at::Tensor w = m.Parameter("l.weight", {kSame, kSame});
-      m.Input({kSame, kSame});
-      return [=, one = one, two = two](const Batch& b) {
-        return LossOf(*second ? two(b[0], w) : one(b[0], w));
-      };
-    }, at::kDouble);
+    const TestModel model = MakeModel(
+        [&](ModelMaker& m) {
+          const at::Tensor w = m.Parameter("l.weight", {kSame, kSame});
+          m.Input({kSame, kSame});
+          return [=, one = one, two = two](const Batch& b) {
+            return LossOf(*second ? two(b[0], w) : one(b[0], w));
+          };
+        },
+        at::kDouble);
     Clipper clipper(model.parameters, {.checked_examples = 0});
     for (const bool way : {false, true, false, true}) {
       *second = way;
@@ -341,17 +360,19 @@ TEST(RememberedLayouts, AreNotTrustedAfterTheModelTransposesItsBatch) {
 
 TEST(RememberedLayouts, OfAFirstStepWithoutGradientsAreNotKept) {
   for (const bool time_major : {false, true}) {
-    const TestModel model = MakeModel([=](ModelMaker& m) {
-      const at::Tensor base = m.Frozen("base", {kSame, kSame});
-      const at::Tensor a = m.Parameter("lora.a", {2, kSame});
-      const at::Tensor b = m.Parameter("lora.b", {kSame, 2}, 0);  // starts at zero
-      m.Input({kSame, kSame});
-      return [=](const Batch& x) {
-        const at::Tensor data = time_major ? x[0].transpose(0, 1) : x[0];
-        return LossOf(at::linear(data, base) + at::linear(at::linear(data, a), b),
-                      time_major ? 1 : 0);
-      };
-    }, at::kDouble);
+    const TestModel model = MakeModel(
+        [=](ModelMaker& m) {
+          const at::Tensor base = m.Frozen("base", {kSame, kSame});
+          const at::Tensor a = m.Parameter("lora.a", {2, kSame});
+          const at::Tensor b = m.Parameter("lora.b", {kSame, 2}, 0);  // starts at zero
+          m.Input({kSame, kSame});
+          return [=](const Batch& x) {
+            const at::Tensor data = time_major ? x[0].transpose(0, 1) : x[0];
+            return LossOf(at::linear(data, base) + at::linear(at::linear(data, a), b),
+                          time_major ? 1 : 0);
+          };
+        },
+        at::kDouble);
     Clipper clipper(model.parameters, {.checked_examples = 0});
     EXPECT_EQ(Try(clipper, model.loss, model.batch(kSame)), Outcome::kRight);
     model.parameters[2].value.detach().normal_();
@@ -362,9 +383,9 @@ TEST(RememberedLayouts, OfAFirstStepWithoutGradientsAreNotKept) {
 }
 
 TEST(Randomness, OfDropoutIsNotTakenForMixing) {
-  const TestModel model = MakeModel(
-      HiddenModel([](const at::Tensor& h) { return LossOf(at::dropout(h, 0.5, true)); }),
-      at::kDouble);
+  const TestModel model =
+      MakeModel(HiddenModel([](const at::Tensor& h) { return LossOf(at::dropout(h, 0.5, true)); }),
+                at::kDouble);
   Clipper clipper(model.parameters);
   for (int step = 0; step < 3; ++step) {
     const BoundedSum sum =
@@ -379,11 +400,13 @@ TEST(Fallback, RunsWhatIsRefusedExactlyAsTheLoop) {
       BatchNormModel(true, false), BatchNormModel(false, true),
       MakeModel(HiddenModel([](const at::Tensor& h) { return LossOf(h - h.mean(0)) + h.sum(1); }),
                 at::kDouble),
-      MakeModel([](ModelMaker& m) {
-        const at::Tensor t = m.Parameter("temperature", {1});
-        m.Input({4});
-        return [=](const Batch& b) { return LossOf(b[0] * t.exp()); };
-      }, at::kDouble)};
+      MakeModel(
+          [](ModelMaker& m) {
+            const at::Tensor t = m.Parameter("temperature", {1});
+            m.Input({4});
+            return [=](const Batch& b) { return LossOf(b[0] * t.exp()); };
+          },
+          at::kDouble)};
   for (const TestModel& model : models) {
     const Batch batch = model.batch(4);
     EXPECT_FALSE(Refusal(model, batch).empty());
@@ -395,28 +418,32 @@ TEST(Fallback, RunsWhatIsRefusedExactlyAsTheLoop) {
 }
 
 TEST(Refusals, NameTheOperationAndTheParameter) {
-  const TestModel model = MakeModel([](ModelMaker& m) {
-    const at::Tensor t = m.Parameter("temperature", {1});
-    m.Input({4});
-    return [=](const Batch& b) { return LossOf(b[0] * t.exp()); };
-  }, at::kDouble);
+  const TestModel model = MakeModel(
+      [](ModelMaker& m) {
+        const at::Tensor t = m.Parameter("temperature", {1});
+        m.Input({4});
+        return [=](const Batch& b) { return LossOf(b[0] * t.exp()); };
+      },
+      at::kDouble);
   EXPECT_THAT(Refusal(model, model.batch(3)),
               AllOf(HasSubstr("'temperature'"), HasSubstr("'exp'"), HasSubstr("no rule")));
-  const TestModel summed = MakeModel(HiddenModel([](const at::Tensor& h) { return h.sum(); }),
-                                     at::kDouble);
+  const TestModel summed =
+      MakeModel(HiddenModel([](const at::Tensor& h) { return h.sum(); }), at::kDouble);
   EXPECT_THAT(Refusal(summed, summed.batch(3)), HasSubstr("one entry for each"));
 }
 
 TEST(WithoutTheProbe, RowsAreTakenExampleByExampleAndTheComparisonStillWatches) {
   const auto model = [](bool time_major) {
-    return MakeModel([=](ModelMaker& m) {
-      const at::Tensor w = m.Parameter("l.weight", {kSame, kSame});
-      m.Input({kSame, kSame});
-      return [=](const Batch& b) {
-        const at::Tensor x = time_major ? b[0].transpose(0, 1).contiguous() : b[0];
-        return LossOf(at::linear(x, w), time_major ? 1 : 0);
-      };
-    }, at::kDouble);
+    return MakeModel(
+        [=](ModelMaker& m) {
+          const at::Tensor w = m.Parameter("l.weight", {kSame, kSame});
+          m.Input({kSame, kSame});
+          return [=](const Batch& b) {
+            const at::Tensor x = time_major ? b[0].transpose(0, 1).contiguous() : b[0];
+            return LossOf(at::linear(x, w), time_major ? 1 : 0);
+          };
+        },
+        at::kDouble);
   };
   const TestModel straight = model(false);
   Clipper clipper(straight.parameters, {.probe = false, .checked_examples = 0});

@@ -224,10 +224,8 @@ void PerExamplePass::Weigh(const Term& term, std::int64_t group) {
       return;
     }
   } else {
+    // Norms of convolutions are of the rounded gradient itself, or from float64 Gram matrices.
     const at::Tensor& image = term.convolution.transposed ? term.a : term.b;
-    std::int64_t entries = 1;
-    for (const std::int64_t size : term.sizes) entries *= size;
-    features = image.size(1) + entries / std::max<std::int64_t>(1, image.size(1));
     rows *= image[0][0].numel();
   }
   recomputed_features_ = std::max(recomputed_features_, features);

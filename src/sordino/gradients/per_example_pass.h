@@ -58,8 +58,8 @@ class PerExamplePass {
   // [groups, units], float64: squares of what AbsoluteMass says of the terms whose gradients are
   // not kept; undefined when all are.
   const at::Tensor& squared_mass() const { return squared_mass_; }
-  // Of the same terms: the most features p + q of a use and the most rows of an example; 0 when all
-  // are kept. They follow from the shapes, not from the values.
+  // Of the same terms: the most features p + q of a use with float32 Gram matrices, and the most
+  // rows of an example; 0 when there is none. They follow from the shapes, not from the values.
   std::int64_t recomputed_features() const { return recomputed_features_; }
   std::int64_t recomputed_rows() const { return recomputed_rows_; }
   // The most features of a use with one row an example.

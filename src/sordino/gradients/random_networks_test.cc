@@ -179,15 +179,15 @@ class NetworkMaker {
         const bool overlap = Coin();
         sizes_.back() = 3;
         Add(overlap ? "overlapping slices" : "chunks", [=](const at::Tensor& x) {
-          return at::linear(x, w.slice(0, 0, 3)) * at::linear(x, w.slice(0, overlap ? 1 : 3, overlap ? 4 : 6));
+          return at::linear(x, w.slice(0, 0, 3)) *
+                 at::linear(x, w.slice(0, overlap ? 1 : 3, overlap ? 4 : 6));
         });
         break;
       }
       case 11: {
         const at::Tensor w = Parameter("weight", {d, 2});
-        Add("autoencoder", [=](const at::Tensor& x) {
-          return at::linear(at::matmul(x, w).tanh(), w) + x;
-        });
+        Add("autoencoder",
+            [=](const at::Tensor& x) { return at::linear(at::matmul(x, w).tanh(), w) + x; });
         break;
       }
       case 12: {
@@ -198,8 +198,7 @@ class NetworkMaker {
       case 13: {
         const at::Tensor w = Parameter("weight", {out, d});
         sizes_.back() = out;
-        Add("linear, relu in place",
-            [=](const at::Tensor& x) { return at::linear(x, w).relu_(); });
+        Add("linear, relu in place", [=](const at::Tensor& x) { return at::linear(x, w).relu_(); });
         break;
       }
       default:
@@ -254,8 +253,9 @@ class NetworkMaker {
         Add("transpose", [](const at::Tensor& x) { return x.transpose(0, 1).contiguous(); });
         break;
       case 1: {
-        const at::Tensor p =
-            Parameter("p", turned ? Sizes{steps, 1, d} : Coin() ? Sizes{1, steps, d} : Sizes{steps, d});
+        const at::Tensor p = Parameter("p", turned   ? Sizes{steps, 1, d}
+                                            : Coin() ? Sizes{1, steps, d}
+                                                     : Sizes{steps, d});
         Add("position embedding", [=](const at::Tensor& x) { return x + p; });
         break;
       }
@@ -289,8 +289,7 @@ class NetworkMaker {
         sizes_.back() = hidden;
         Add("gru", [=](const at::Tensor& x) {
           const at::Tensor h = at::zeros({1, x.size(turned ? 1 : 0), hidden}, x.options());
-          return std::get<0>(
-              at::gru(x, h, {wi, wh, bi, bh}, true, 1, 0.0, false, false, !turned));
+          return std::get<0>(at::gru(x, h, {wi, wh, bi, bh}, true, 1, 0.0, false, false, !turned));
         });
         break;
       }
@@ -327,9 +326,8 @@ class NetworkMaker {
         const at::Tensor w = Parameter("weight", {out, c / groups, 2, 2});
         const at::Tensor b = Coin() ? Parameter("bias", {out}) : at::Tensor();
         sizes_ = {out, sizes_[1] + 2 * padding - 1, sizes_[2] + 2 * padding - 1};
-        Add("conv2d in " + std::to_string(groups) + " groups", [=](const at::Tensor& x) {
-          return at::conv2d(x, w, b, 1, padding, 1, groups).tanh();
-        });
+        Add("conv2d in " + std::to_string(groups) + " groups",
+            [=](const at::Tensor& x) { return at::conv2d(x, w, b, 1, padding, 1, groups).tanh(); });
         break;
       }
       case 2: {
@@ -341,8 +339,7 @@ class NetworkMaker {
       case 3: {
         const at::Tensor w = Parameter("weight", {c}, 0.3, 1);
         const at::Tensor b = Parameter("bias", {c});
-        Add("group norm",
-            [=](const at::Tensor& x) { return at::group_norm(x, 2, w, b, 0.1); });
+        Add("group norm", [=](const at::Tensor& x) { return at::group_norm(x, 2, w, b, 0.1); });
         break;
       }
       case 4: {
@@ -397,9 +394,8 @@ std::string Disagreement(const TestModel& model, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   constexpr NormMethod kMethods[] = {NormMethod::kAutomatic, NormMethod::kMaterialise,
                                      NormMethod::kGhost};
-  Clipper clipper(model.parameters,
-                  {.norms = kMethods[random() % 3],
-                   .checked_examples = random() % 16 == 0 ? 1 : 0});
+  Clipper clipper(model.parameters, {.norms = kMethods[random() % 3],
+                                     .checked_examples = random() % 16 == 0 ? 1 : 0});
   std::vector<std::int64_t> batches = {2 + static_cast<std::int64_t>(random() % 4)};
   if (random() % 4 == 0) batches.push_back(2 + static_cast<std::int64_t>(random() % 4));
   for (const std::int64_t examples : batches) {
@@ -417,9 +413,9 @@ std::string Disagreement(const TestModel& model, std::uint64_t seed) {
                ": the sum differs by " + std::to_string(error);
       }
     }
-    const double error = LargestDifference(
-        clipper.Norms(model.loss, batch, layers),
-        LoopClippedSum(model.loss, batch, clipper.parameters(), layers).norms);
+    const double error =
+        LargestDifference(clipper.Norms(model.loss, batch, layers),
+                          LoopClippedSum(model.loss, batch, clipper.parameters(), layers).norms);
     if (!(error <= 1e-11)) return "the norms differ by " + std::to_string(error);
   }
   return {};

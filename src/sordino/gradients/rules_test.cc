@@ -30,12 +30,14 @@ TEST(LinearRule, EqualsTheLoopOnTwoToFiveDimensions) {
 
 TEST(LinearRule, CountsTheBiasInTheNorm) {
   // The bias alone decides: inputs are zero, so the weight has no gradient.
-  const TestModel model = MakeModel([](ModelMaker& m) {
-    const at::Tensor w = m.Parameter("l.weight", {3, 4});
-    const at::Tensor b = m.Parameter("l.bias", {3});
-    m.Input({4});
-    return [=](const Batch& x) { return LossOf(at::linear(x[0] * 0, w, b)); };
-  }, at::kDouble);
+  const TestModel model = MakeModel(
+      [](ModelMaker& m) {
+        const at::Tensor w = m.Parameter("l.weight", {3, 4});
+        const at::Tensor b = m.Parameter("l.bias", {3});
+        m.Input({4});
+        return [=](const Batch& x) { return LossOf(at::linear(x[0] * 0, w, b)); };
+      },
+      at::kDouble);
   const Batch batch = model.batch(3);
   const auto policy = HalfClippedFlat(model, batch);
   Clipper clipper(model.parameters);
@@ -181,9 +183,8 @@ TEST(ConvolutionRule, EqualsTheLoopWhenTransposed) {
     const at::Tensor w = m.Parameter("c.weight", {2, 3, 3});
     const at::Tensor b = m.Parameter("c.bias", {3});
     m.Input({2, 5});
-    return [=](const Batch& x) {
-      return LossOf(at::conv_transpose1d(x[0], w, b, {2}, {1}, {1}, 1));
-    };
+    return
+        [=](const Batch& x) { return LossOf(at::conv_transpose1d(x[0], w, b, {2}, {1}, {1}, 1)); };
   });
   for (const std::int64_t groups : {1, 2}) {
     ExpectAgreesWithLoop("conv_transpose2d", [&](ModelMaker& m) {
@@ -198,9 +199,7 @@ TEST(ConvolutionRule, EqualsTheLoopWhenTransposed) {
   ExpectAgreesWithLoop("conv_transpose3d", [](ModelMaker& m) {
     const at::Tensor w = m.Parameter("c.weight", {2, 2, 2, 2, 1});
     m.Input({2, 2, 3, 2});
-    return [=](const Batch& x) {
-      return LossOf(at::conv_transpose3d(x[0], w, {}, {1, 2, 1}));
-    };
+    return [=](const Batch& x) { return LossOf(at::conv_transpose3d(x[0], w, {}, {1, 2, 1})); };
   });
 }
 
@@ -252,9 +251,9 @@ TEST(EmbeddingBagRule, EqualsTheLoopForSumsMeansWeightsAndPadding) {
             // Three bags an example, of two, one and three tokens.
             const at::Tensor starts = at::arange(n).unsqueeze(1) * 6 + at::tensor({0, 2, 3});
             const at::Tensor w = weights ? scale.repeat({n}) : at::Tensor();
-            const at::Tensor y = std::get<0>(at::embedding_bag(
-                table, x[0].reshape({-1}), starts.reshape({-1}), false, mode, false, w, false,
-                padding));
+            const at::Tensor y =
+                std::get<0>(at::embedding_bag(table, x[0].reshape({-1}), starts.reshape({-1}),
+                                              false, mode, false, w, false, padding));
             return LossOf(y.view({n, 3, 3}));
           };
         });
@@ -415,9 +414,7 @@ TEST(ExpansionRules, ClassTokensAndRepetitionsEqualTheLoop) {
   ExpectAgreesWithLoop("repeat", [](ModelMaker& m) {
     const at::Tensor p = m.Parameter("p", {2, 3});
     m.Input({4, 3});
-    return [=](const Batch& x) {
-      return LossOf(p.repeat({x[0].size(0), 2, 1}) * x[0]);
-    };
+    return [=](const Batch& x) { return LossOf(p.repeat({x[0].size(0), 2, 1}) * x[0]); };
   });
   ExpectAgreesWithLoop("repeat over time and batch, time-major", [](ModelMaker& m) {
     const at::Tensor p = m.Parameter("p", {1, 1, 3});

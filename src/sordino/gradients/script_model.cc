@@ -41,9 +41,8 @@ ScriptModel LoadScriptModel(const std::filesystem::path& file, c10::Device devic
   try {
     return ScriptModel(torch::jit::load(file.string(), device));
   } catch (const c10::Error& error) {
-    throw Error("The model file '" + file.string() +
-                "' is no TorchScript module (" + error.what_without_backtrace() +
-                "); give a file that torch.jit.save wrote.");
+    throw Error("The model file '" + file.string() + "' is no TorchScript module (" +
+                error.what_without_backtrace() + "); give a file that torch.jit.save wrote.");
   }
 }
 

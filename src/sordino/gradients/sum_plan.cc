@@ -36,7 +36,7 @@ RoundingModel Model(const SumShape& shape) {
 }  // namespace
 
 SumPlan PlanSum(const SumShape& shape, double rounding) {
-  const bool recomputes = shape.recomputed_features > 0;
+  const bool recomputes = shape.recomputed_rows > 0;
   const double share = recomputes ? rounding / 2 : rounding;
   SumPlan plan;
 
