@@ -28,15 +28,17 @@ double Squared(const at::Tensor& tensor) {
   return tensor.to(at::kDouble).square().sum().item<double>();
 }
 
-// Between the two middle ones, so that no rounding decides who is clipped.
+// Between the two middle ones and near no norm, so that no rounding decides who is clipped.
 double MiddleOf(const at::Tensor& norms) {
   const at::Tensor sorted = std::get<0>(norms.to(at::kDouble).sort());
   const std::int64_t size = sorted.numel();
   if (size == 0) return 1;
   const double upper = sorted[size / 2].item<double>();
   const double lower = sorted[std::max<std::int64_t>(size / 2 - 1, 0)].item<double>();
-  const double middle = size == 1 ? 0.7 * upper : (lower + upper) / 2;
-  return middle > 0 ? middle : 1;
+  double middle = (lower + upper) / 2;
+  if (!(middle > 0)) return 1;
+  while (((sorted - middle).abs() < 1e-4 * middle).any().item<bool>()) middle *= 0.97;
+  return middle;
 }
 
 }  // namespace

@@ -1,0 +1,107 @@
+// The Clipper on a GPU, on the benchmark models, against the loop that runs example by example.
+// Skipped without a GPU.
+#include <ATen/Context.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/linalg_vector_norm.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "sordino/gradients/clipper.h"
+#include "sordino/gradients/example_loop.h"
+#include "sordino/gradients/flat_clipping.h"
+#include "sordino/gradients/layerwise_clipping.h"
+#include "sordino/models/benchmark_models.h"
+
+namespace sordino {
+namespace {
+
+double NormOf(const std::vector<at::Tensor>& tensors) {
+  double squared = 0;
+  for (const at::Tensor& tensor : tensors) {
+    squared += at::linalg_vector_norm(tensor, 2, {}, false, at::kDouble).square().item<double>();
+  }
+  return std::sqrt(squared);
+}
+
+double RelativeError(const std::vector<at::Tensor>& found,
+                     const std::vector<at::Tensor>& expected) {
+  std::vector<at::Tensor> differences;
+  for (std::size_t k = 0; k < found.size(); ++k) differences.push_back(found[k] - expected[k]);
+  return NormOf(differences) / NormOf(expected);
+}
+
+// Full float32: TF32 would hide errors of a thousandth. cuDNN's recurrent layers have no gradients
+// per example.
+class CudaClipping : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    if (!at::hasCUDA()) GTEST_SKIP() << "no GPU";
+    tf32_ = at::globalContext().allowTF32CuDNN();
+    at::globalContext().setAllowTF32CuDNN(false);
+    at::globalContext().setUserEnabledCuDNN(GetParam() != "lstm");
+  }
+  void TearDown() override {
+    at::globalContext().setAllowTF32CuDNN(tf32_);
+    at::globalContext().setUserEnabledCuDNN(true);
+  }
+
+  static std::vector<NamedParameter> Parameters(const BenchmarkModel& model) {
+    std::vector<NamedParameter> parameters;
+    for (const auto& [name, value] : model.parameters) parameters.push_back({name, value});
+    return parameters;
+  }
+
+ private:
+  bool tf32_ = true;
+};
+
+TEST_P(CudaClipping, EqualsTheLoop) {
+  const auto model = MakeBenchmarkModel(GetParam(), at::Device(at::kCUDA));
+  const Batch batch = model.make_batch(6, 1);
+  const auto parameters = Parameters(model);
+  const FlatClipping loose(ClipNorm(1e6));
+  const double typical =
+      LoopClippedSum(model.losses, batch, parameters, loose).norms.median().item<double>();
+  const FlatClipping flat{ClipNorm(typical)};
+  const auto layers = LayerwiseClipping::Equal(parameters, ClipNorm(typical));
+  for (const ClippingPolicy* policy : {static_cast<const ClippingPolicy*>(&flat),
+                                       static_cast<const ClippingPolicy*>(&layers)}) {
+    const LoopResult loop = LoopClippedSum(model.losses, batch, parameters, *policy);
+    for (const NormMethod norms :
+         {NormMethod::kAutomatic, NormMethod::kMaterialise, NormMethod::kGhost}) {
+      Clipper clipper(parameters, {.norms = norms});
+      for (int step = 0; step < 2; ++step) {
+        const BoundedSum sum = clipper.ClippedSum(model.losses, batch, *policy);
+        EXPECT_LT(RelativeError(sum.gradients, loop.sum), 1e-4) << policy->Description();
+      }
+    }
+  }
+}
+
+TEST_P(CudaClipping, AnExampleThatIsNotANumberContributesNothing) {
+  const auto model = MakeBenchmarkModel(GetParam(), at::Device(at::kCUDA));
+  Batch batch = model.make_batch(4, 1);
+  if (!batch[0].is_floating_point()) GTEST_SKIP() << "tokens are always numbers";
+  const auto parameters = Parameters(model);
+  const FlatClipping policy(ClipNorm(1));
+  Clipper clipper(parameters);
+  const BoundedSum without = clipper.ClippedSum(model.losses, Slice(batch, 1, 4), policy);
+  for (const double bad : {std::numeric_limits<double>::quiet_NaN(),
+                           std::numeric_limits<double>::infinity()}) {
+    batch[0].select(0, 0).fill_(bad);
+    const BoundedSum with = clipper.ClippedSum(model.losses, batch, policy);
+    EXPECT_LT(RelativeError(with.gradients, without.gradients), 1e-4);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, CudaClipping,
+                         testing::Values("logreg", "ffnn", "mnist", "cifar10", "embed", "lstm",
+                                         "transformer"),
+                         [](const auto& entry) { return entry.param; });
+
+}  // namespace
+}  // namespace sordino
