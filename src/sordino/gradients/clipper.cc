@@ -362,12 +362,8 @@ Totals Clipper::State::Whole(const LossFunction& loss, const Batch& batch,
 std::int64_t Clipper::State::PartFrom(std::int64_t begin, std::int64_t examples) const {
   const std::int64_t width = sum.micro_batch;
   const std::int64_t left = examples - begin;
-  std::int64_t size = left;
-  if (options.physical_batch > 0) {
-    size = options.physical_batch;
-  } else {
-    size = PartSize(examples, fitting);
-  }
+  std::int64_t size = options.physical_batch > 0 ? std::min(options.physical_batch, fitting)
+                                                 : PartSize(examples, fitting);
   size = std::min(std::max(size / width, std::int64_t{1}) * width, left);
   return size > width ? size - size % width : size;
 }
