@@ -3,6 +3,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/minimum.h>
 #include <ATen/ops/tensor.h>
@@ -55,11 +56,10 @@ struct Totals {
   }
 };
 
-// Examples whose norm is above the bound of the group, or is none.
-at::Tensor CountClipped(const at::Tensor& norms, const std::vector<double>& bounds) {
-  if (norms.is_cpu()) return CountAbove(norms, bounds);
-  const at::Tensor limits = at::tensor(bounds, norms.options()).unsqueeze(1);
-  return (norms <= limits).logical_not().sum(1);
+// The bounds as [groups, 1] beside the norms; one group needs no copy to a device.
+at::Tensor BoundsOn(const at::Tensor& norms, const std::vector<double>& bounds) {
+  if (bounds.size() == 1) return at::full({1, 1}, bounds.front(), norms.options());
+  return at::tensor(bounds, norms.options()).unsqueeze(1);
 }
 
 // Examples of the batch that are compared with the loop: the last, and others spread evenly.
@@ -277,9 +277,7 @@ Totals Clipper::State::FromLosses(const at::Tensor& losses, const ClippingPolicy
   if (pass.squared_mass().defined()) {
     mass = pass.squared_mass().sqrt();
     all_usable = all_usable && (mass <= kLargestNorm).all().item<bool>();
-    const at::Tensor limits =
-        at::tensor(bounds, norms.options()).unsqueeze(1) * sum_plan.cancellation;
-    factors = at::minimum(factors, limits / mass);
+    factors = at::minimum(factors, BoundsOn(norms, bounds) * sum_plan.cancellation / mass);
   }
   if (!all_usable) {
     // An example that is out of range (or not a number) anywhere is left out everywhere.
@@ -290,7 +288,8 @@ Totals Clipper::State::FromLosses(const at::Tensor& losses, const ClippingPolicy
 
   Totals totals;
   totals.gradients = pass.WeightedSums(factors, all_usable, sum_plan.accuracy);
-  totals.clipped = CountClipped(norms, bounds);
+  totals.clipped = on_cpu ? CountAbove(norms, bounds)
+                          : (norms <= BoundsOn(norms, bounds)).logical_not().sum(1);
   totals.counts = policy.Counts(norms);
   totals.norms.push_back(norms);
   return totals;
@@ -301,7 +300,7 @@ Totals Clipper::State::Loop(const LossFunction& loss, const Batch& batch,
   LoopResult result = LoopClippedSum(loss, batch, parameters, policy, sum.micro_batch);
   Totals totals;
   totals.gradients = std::move(result.sum);
-  totals.clipped = CountClipped(result.norms, policy.Bounds());
+  totals.clipped = (result.norms <= BoundsOn(result.norms, policy.Bounds())).logical_not().sum(1);
   totals.counts = policy.Counts(result.norms);
   totals.norms.push_back(result.norms);
   return totals;

@@ -119,8 +119,13 @@ at::Tensor DeviceConvolutionGradients(const ConvolutionOperands& operands,
   const ConvolutionShape& shape = operands.shape;
   Sizes sizes = WeightSizes(operands);
   sizes.insert(sizes.begin(), shape.layout.examples);
-  at::Tensor gradients = at::empty(sizes, operands.image.options().dtype(operands.type));
   const std::int64_t per_slice = ExamplesPerSlice(operands, ValuesPerExample(shape), bytes);
+  if (shape.layout.examples > 0 && shape.layout.examples <= per_slice) {
+    at::Tensor all = SliceGradients(operands, 0, shape.layout.examples).view(sizes);
+    if (squared.defined()) AddNorms(squared, 0, all.flatten(1));
+    return all;
+  }
+  at::Tensor gradients = at::empty(sizes, operands.image.options().dtype(operands.type));
   ForEachSlice(shape.layout.examples, per_slice, [&](std::int64_t first, std::int64_t count) {
     const at::Tensor slice = gradients.narrow(0, first, count);
     slice.copy_(SliceGradients(operands, first, count).view_as(slice));

@@ -200,20 +200,22 @@ struct Fit {
   bool unique = true;
 };
 
-Fit FitLayout(const std::vector<std::int64_t>& owner, std::int64_t units) {
+Fit FitLayout(const std::vector<std::int64_t>& owner, std::int64_t units, const UseRule& rule) {
   Fit fit;
   const auto rows = static_cast<std::int64_t>(owner.size());
   if (rows % units != 0) return fit;
   const std::int64_t each = rows / units;
+  bool accepted = false;
   for (std::int64_t inner = each; inner >= 1; --inner) {
     if (each % inner != 0) continue;
     const ExampleLayout layout{each / inner, units, inner};
     if (!Fits(layout, owner)) continue;
-    if (fit.layout) {
-      fit.unique = false;
-      return fit;
+    if (fit.layout) fit.unique = false;
+    if (!fit.layout || !accepted) {
+      accepted = rule.Accepts(layout);
+      if (!fit.layout || accepted) fit.layout = layout;
     }
-    fit.layout = layout;
+    if (accepted && !fit.unique) return fit;
   }
   return fit;
 }
@@ -293,7 +295,7 @@ Ownership FindOwnership(const at::Tensor& losses, std::int64_t units, const Tape
     for (const auto& pass : captured.weighted) weighted.push_back(rules[k]->Rows(pass[k]));
     const auto owner = Owners(code, plain, weighted);
     const bool mixed = Any(owner, kMixed);
-    const Fit fit = mixed ? Fit{} : FitLayout(owner, units);
+    const Fit fit = mixed ? Fit{} : FitLayout(owner, units, *rules[k]);
     if (!fit.layout && tape.uses[k].expansion) {
       ownership.expansion_over_no_examples = tape.uses[k].expansion;
       return ownership;

@@ -382,6 +382,26 @@ TEST(RememberedLayouts, OfAFirstStepWithoutGradientsAreNotKept) {
   }
 }
 
+TEST(RememberedLayouts, ThatZerosLeaveOpenAreOnesThatTheRuleCanUse) {
+  // Only the last step of one example has a gradient: several layouts fit, and the parameter has
+  // values of its own for each step.
+  const TestModel model = MakeModel(
+      [](ModelMaker& m) {
+        const at::Tensor p = m.Parameter("p", {kSame, 1, kSame});
+        const at::Tensor s = m.Parameter("s", {});
+        m.Input({kSame, kSame});
+        return [=](const Batch& b) {
+          const at::Tensor x = b[0].transpose(0, 1).contiguous();
+          return LossOf(at::where(x > 1.5, x * s + p, x), 1);
+        };
+      },
+      at::kDouble);
+  Clipper clipper(model.parameters, {.checked_examples = 0});
+  for (int step = 0; step < 200; ++step) {
+    ASSERT_EQ(Try(clipper, model.loss, model.batch(kSame)), Outcome::kRight) << step;
+  }
+}
+
 TEST(Randomness, OfDropoutIsNotTakenForMixing) {
   const TestModel model =
       MakeModel(HiddenModel([](const at::Tensor& h) { return LossOf(at::dropout(h, 0.5, true)); }),

@@ -2,7 +2,11 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/full_like.h>
+#include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/maximum.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/function_hook.h>
@@ -12,7 +16,9 @@
 #include <utility>
 
 #include "sordino/base/check.h"
+#include "sordino/base/quantity.h"
 #include "sordino/gradients/norm_cost.h"
+#include "sordino/gradients/rounding.h"
 #include "sordino/gradients/row_kernels.h"
 
 namespace sordino {
@@ -100,6 +106,10 @@ PerExamplePass::PerExamplePass(const at::Tensor& losses, const Tape& tape,
   for (std::int64_t group = 0; group < group_count; ++group) {
     squared_of_.push_back(squared_.select(0, group));
   }
+  waits_ = !losses.is_cpu() && options.transform == nullptr;
+  waiting_.resize(squared_of_.size());
+  one_row_.resize(squared_of_.size());
+  joined_.resize(squared_of_.size());
   for (std::size_t k = 0; k < tape.uses.size(); ++k) {
     uses_of_node_[tape.uses[k].node].push_back(k);
     ++states_[tape.uses[k].parameter].missing;
@@ -128,6 +138,10 @@ PerExamplePass::PerExamplePass(const at::Tensor& losses, const Tape& tape,
     // Uses that no gradient reached.
     if (states_[p].missing > 0 && !mismatch_) Finish(p);
     if (options_.transform != nullptr) AddDenseNorms(p);
+  }
+  if (waits_ && !mismatch_) {
+    Join();
+    AddOneRowNorms();
   }
 }
 
@@ -201,6 +215,10 @@ void PerExamplePass::FinishCluster(std::size_t parameter, const UseCluster& clus
 
   const at::Tensor& squared = squared_of_[static_cast<std::size_t>(groups_[parameter])];
   const NormForm form = Choose(part.term);
+  if (waits_) {
+    FinishOnDevice(parameter, std::move(part), form);
+    return;
+  }
   at::Tensor kept = AddSquaredNorms(part.term, form, squared);
   if (!kept.defined()) Weigh(part.term, groups_[parameter]);
   if (kept.defined()) {
@@ -210,6 +228,71 @@ void PerExamplePass::FinishCluster(std::size_t parameter, const UseCluster& clus
                  .sizes = part.term.sizes};
   }
   states_[parameter].parts.push_back(std::move(part));
+}
+
+// Without a norm yet, where it can be taken together with those of other terms.
+void PerExamplePass::FinishOnDevice(std::size_t parameter, Part part, NormForm form) {
+  const auto group = static_cast<std::size_t>(groups_[parameter]);
+  at::Tensor gradients = GradientsToKeep(part.term, form);
+  const bool plain = gradients.defined() && tape_.uses[part.use].path.empty();
+  if (plain) {
+    waiting_[group].emplace_back(parameter, std::move(gradients));
+    return;
+  }
+  if (gradients.defined()) {
+    squared_of_[group].add_(RowSquaredNorms(gradients));
+    part.term = {.kind = TermKind::kDirect,
+                 .b = std::move(gradients),
+                 .layout = {1, options_.units, 1},
+                 .sizes = part.term.sizes};
+  } else {
+    const bool one_row =
+        part.term.kind == TermKind::kOuter && part.term.layout.rows_per_example() == 1;
+    if (one_row) {
+      const auto norms = [](const at::Tensor& rows) {
+        return at::linalg_vector_norm(rows, 2, at::IntArrayRef{1}, /*keepdim=*/false, at::kDouble);
+      };
+      one_row_[group].emplace_back(norms(part.term.a), norms(part.term.b));
+    } else {
+      AddSquaredNorms(part.term, form, squared_of_[group]);
+    }
+    Weigh(part.term, groups_[parameter]);
+  }
+  states_[parameter].parts.push_back(std::move(part));
+}
+
+void PerExamplePass::Join() {
+  for (std::size_t group = 0; group < waiting_.size(); ++group) {
+    if (waiting_[group].empty()) continue;
+    Joined& joined = joined_[group];
+    std::vector<at::Tensor> matrices;
+    std::int64_t begin = 0;
+    for (auto& [parameter, gradients] : waiting_[group]) {
+      joined.parameters.emplace_back(parameter, begin);
+      begin += gradients.size(1);
+      matrices.push_back(std::move(gradients));
+    }
+    waiting_[group].clear();
+    joined.gradients = matrices.size() == 1 ? matrices.front() : at::cat(matrices, 1);
+    squared_of_[group].add_(RowSquaredNorms(joined.gradients));
+  }
+}
+
+void PerExamplePass::AddOneRowNorms() {
+  for (std::size_t group = 0; group < one_row_.size(); ++group) {
+    if (one_row_[group].empty()) continue;
+    std::vector<at::Tensor> left;
+    std::vector<at::Tensor> right;
+    for (const auto& [a, b] : one_row_[group]) {
+      left.push_back(a);
+      right.push_back(b);
+    }
+    const at::Tensor a = at::stack(left);
+    const at::Tensor b = at::stack(right);
+    at::Tensor norms = a * b;
+    norms.masked_fill_(at::maximum(a, b) > kLargestRows, kInfinity);
+    squared_of_[group].add_(norms.square_().sum(0));
+  }
 }
 
 // Records what a term that is not kept means for rounding.
@@ -287,22 +370,39 @@ void PerExamplePass::AddDenseNorms(std::size_t parameter) {
 std::vector<at::Tensor> PerExamplePass::WeightedSums(const at::Tensor& factors, bool all_finite,
                                                      const SumAccuracy& accuracy) const {
   const at::NoGradGuard no_grad;
+  std::vector<ExampleFactors> by_group;
+  for (std::int64_t group = 0; group < factors.size(0); ++group) {
+    by_group.emplace_back(factors.select(0, group), all_finite);
+  }
   std::vector<at::Tensor> sums(parameters_.size());
+  for (std::size_t group = 0; group < joined_.size(); ++group) {
+    const Joined& joined = joined_[group];
+    if (joined.parameters.empty()) continue;
+    const Term all{.kind = TermKind::kDirect,
+                   .b = joined.gradients,
+                   .layout = {1, options_.units, 1},
+                   .sizes = {joined.gradients.size(1)}};
+    const at::Tensor sum = WeightedSum(all, by_group[group], accuracy);
+    for (const auto& [p, begin] : joined.parameters) {
+      const at::Tensor& value = parameters_[p].value;
+      sums[p] = sum.slice(0, begin, begin + value.numel()).view(value.sizes());
+    }
+  }
   for (std::size_t p = 0; p < parameters_.size(); ++p) {
-    const at::Tensor own = factors.select(0, groups_[p]);
+    const ExampleFactors& own = by_group[static_cast<std::size_t>(groups_[p])];
     for (const Part& part : states_[p].parts) {
       const ParameterUse& use = tape_.uses[part.use];
       at::Tensor sum;
       if (part.term.kind == TermKind::kOuter && IsTransposition(use)) {
-        sum = TransposedWeightedSum(part.term, own, all_finite, accuracy);
+        sum = TransposedWeightedSum(part.term, own, accuracy);
       } else {
-        sum = PullBack(use, WeightedSum(part.term, own, all_finite, accuracy));
+        sum = PullBack(use, WeightedSum(part.term, own, accuracy));
       }
       sums[p] = sums[p].defined() ? sums[p] + sum : sum;
     }
     if (options_.transform != nullptr) {
       const at::Tensor& centre = options_.transform->centre[p];
-      const at::Tensor shift = centre * own.sum().to(centre.scalar_type());
+      const at::Tensor shift = centre * own.float64.sum().to(centre.scalar_type());
       sums[p] = ((sums[p].defined() ? sums[p] : at::zeros_like(centre)) - shift) /
                 options_.transform->scale[p];
     }

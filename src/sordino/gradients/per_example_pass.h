@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "sordino/gradients/clipper.h"
@@ -77,6 +78,11 @@ class PerExamplePass {
     std::size_t use = 0;
     bool transposed = false;
   };
+  // Gradients that lie beside each other in one matrix [units, entries] of a clipping group.
+  struct Joined {
+    at::Tensor gradients;
+    std::vector<std::pair<std::size_t, std::int64_t>> parameters;  // and where they begin
+  };
   struct ParameterState {
     std::size_t missing = 0;
     std::vector<Part> parts;
@@ -87,6 +93,9 @@ class PerExamplePass {
   void FinishCluster(std::size_t parameter, const UseCluster& cluster);
   NormForm Choose(const Term& term) const;
   void Weigh(const Term& term, std::int64_t group);
+  void FinishOnDevice(std::size_t parameter, Part part, NormForm form);
+  void Join();
+  void AddOneRowNorms();
   at::Tensor Gradients(std::size_t parameter, std::int64_t begin, std::int64_t end) const;
   void AddDenseNorms(std::size_t parameter);
 
@@ -107,6 +116,11 @@ class PerExamplePass {
   std::int64_t recomputed_rows_ = 0;
   std::int64_t one_row_features_ = 0;
   bool mismatch_ = false;
+  // Only on devices where launches cost: what waits for the end of the pass.
+  bool waits_ = false;
+  std::vector<std::vector<std::pair<std::size_t, at::Tensor>>> waiting_;  // by group
+  std::vector<std::vector<std::pair<at::Tensor, at::Tensor>>> one_row_;   // norms of a and b
+  std::vector<Joined> joined_;                                            // by group
 };
 
 }  // namespace sordino

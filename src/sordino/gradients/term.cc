@@ -46,25 +46,31 @@ at::Tensor ByExample(const at::Tensor& rows, const ExampleLayout& layout, std::i
   return blocks.transpose(0, 1).reshape({end - begin, layout.rows_per_example(), width});
 }
 
+at::Tensor Blocks(const at::Tensor& rows, const ExampleLayout& layout) {
+  return rows.reshape({layout.outer, layout.examples, layout.inner, -1});
+}
+
+at::Tensor OfBlocks(const at::Tensor& by_example, const ExampleLayout& layout) {
+  return by_example.view({1, layout.examples, 1, 1});
+}
+
 // Multiplies row r by the factor of its example; a factor of 0 wins over infinities and NaN.
 at::Tensor ScaleRows(const at::Tensor& rows, const ExampleLayout& layout,
-                     const at::Tensor& factors, bool all_finite) {
+                     const ExampleFactors& factors) {
   const at::Tensor wide = Wide(rows);
-  const at::Tensor weight =
-      factors.to(wide.scalar_type()).reshape({1, layout.examples, 1, 1});
-  const at::Tensor blocks = wide.reshape({layout.outer, layout.examples, layout.inner, -1});
-  at::Tensor scaled = blocks * weight;
-  if (!all_finite) scaled.masked_fill_(weight == 0, 0);
+  const at::Tensor& factor =
+      wide.scalar_type() == at::kDouble ? factors.float64 : factors.float32;
+  at::Tensor scaled = Blocks(wide, layout) * OfBlocks(factor, layout);
+  if (!factors.all_finite) scaled.masked_fill_(OfBlocks(factors.none, layout), 0);
   return scaled.reshape(wide.sizes());
 }
 
-at::Tensor MaskRows(const at::Tensor& rows, const ExampleLayout& layout, const at::Tensor& factors,
-                    bool all_finite) {
+at::Tensor MaskRows(const at::Tensor& rows, const ExampleLayout& layout,
+                    const ExampleFactors& factors) {
   const at::Tensor wide = Wide(rows);
-  if (all_finite) return wide;
-  const at::Tensor none = (factors == 0).reshape({1, layout.examples, 1, 1});
-  return wide.reshape({layout.outer, layout.examples, layout.inner, -1})
-      .masked_fill(none, 0)
+  if (factors.all_finite) return wide;
+  return Blocks(wide, layout)
+      .masked_fill(OfBlocks(factors.none, layout), 0)
       .reshape(wide.sizes());
 }
 
@@ -319,17 +325,43 @@ at::Tensor AddSquaredNorms(const Term& term, NormForm form, const at::Tensor& sq
   return {};
 }
 
-at::Tensor WeightedSum(const Term& term, const at::Tensor& factors, bool all_finite,
+ExampleFactors::ExampleFactors(const at::Tensor& factors, bool is_all_finite)
+    : float64(factors.contiguous()), all_finite(is_all_finite) {
+  float32 = float64.to(at::kFloat);
+  if (!all_finite) none = float64 == 0;
+}
+
+at::Tensor GradientsToKeep(const Term& term, NormForm form) {
+  switch (term.kind) {
+    case TermKind::kDirect:
+      return term.b;
+    case TermKind::kRows:
+      return SumOfRows(term);
+    case TermKind::kLookup:
+      return {};
+    case TermKind::kOuter:
+    case TermKind::kConvolution:
+      break;
+  }
+  if (form != NormForm::kKeep) return {};
+  if (term.kind == TermKind::kConvolution) {
+    return ConvolutionGradients(term.convolution, term.a, term.b, term.layout, {})
+        .reshape({term.layout.examples, -1});
+  }
+  return Materialise(term, 0, term.layout.examples);
+}
+
+at::Tensor WeightedSum(const Term& term, const ExampleFactors& factors,
                        const SumAccuracy& accuracy) {
   switch (term.kind) {
     case TermKind::kOuter: {
       const bool one_row = term.layout.rows_per_example() == 1;
       if (one_row && accuracy.rows_per_sum >= kRowsPerSmallSum &&
           OneRowSumIsSmall(term.a, term.b)) {
-        return OneRowSum(term.a, term.b, factors).reshape(term.sizes);
+        return OneRowSum(term.a, term.b, factors.float64).reshape(term.sizes);
       }
-      const at::Tensor left = MaskRows(term.a, term.layout, factors, all_finite);
-      const at::Tensor right = ScaleRows(term.b, term.layout, factors, all_finite);
+      const at::Tensor left = MaskRows(term.a, term.layout, factors);
+      const at::Tensor right = ScaleRows(term.b, term.layout, factors);
       return (one_row ? ProductOverRows(left, right, accuracy)
                       : ProductOfExamples(left, right, term.layout))
           .reshape(term.sizes);
@@ -337,17 +369,19 @@ at::Tensor WeightedSum(const Term& term, const at::Tensor& factors, bool all_fin
     case TermKind::kRows:
     case TermKind::kDirect: {
       const at::Tensor gradients = term.kind == TermKind::kRows ? SumOfRows(term) : term.b;
-      if (gradients.is_cpu()) return WeightedRowSum(gradients, factors).reshape(term.sizes);
-      const at::Tensor rows =
-          MaskRows(gradients, {1, term.layout.examples, 1}, factors, all_finite);
-      const at::Tensor weight = factors.to(rows.scalar_type()).unsqueeze(1);
-      return ProductOverRows(weight, rows, accuracy).reshape(term.sizes);
+      if (gradients.is_cpu()) {
+        return WeightedRowSum(gradients, factors.float64).reshape(term.sizes);
+      }
+      const at::Tensor rows = MaskRows(gradients, {1, term.layout.examples, 1}, factors);
+      const at::Tensor& factor =
+          rows.scalar_type() == at::kDouble ? factors.float64 : factors.float32;
+      return ProductOverRows(factor.unsqueeze(1), rows, accuracy).reshape(term.sizes);
     }
     case TermKind::kLookup: {
       const LookupRows lookup = AsLookup(term);
-      if (term.b.is_cpu()) return LookupWeightedSum(lookup, factors).reshape(term.sizes);
+      if (term.b.is_cpu()) return LookupWeightedSum(lookup, factors.float64).reshape(term.sizes);
       // Entries that many examples look up are sums of as many rows: float64.
-      const at::Tensor weight = factors.index_select(0, OwnersOf(term)).unsqueeze(1);
+      const at::Tensor weight = factors.float64.index_select(0, OwnersOf(term)).unsqueeze(1);
       at::Tensor rows = lookup.gradient * weight;
       rows.masked_fill_((weight == 0).logical_or(term.a.unsqueeze(1) == term.padding_index), 0);
       return at::zeros(term.sizes, rows.options())
@@ -355,18 +389,19 @@ at::Tensor WeightedSum(const Term& term, const at::Tensor& factors, bool all_fin
           .to(lookup.gradient.scalar_type());
     }
     case TermKind::kConvolution:
-      return WeightedConvolutionGradient(term.convolution, term.a, term.b, term.layout, factors);
+      return WeightedConvolutionGradient(term.convolution, term.a, term.b, term.layout,
+                                         factors.float64);
   }
   return {};
 }
 
-at::Tensor TransposedWeightedSum(const Term& term, const at::Tensor& factors, bool all_finite,
+at::Tensor TransposedWeightedSum(const Term& term, const ExampleFactors& factors,
                                  const SumAccuracy& accuracy) {
   SORDINO_CHECK(term.kind == TermKind::kOuter, "a sum of outer products");
   Term turned = term;
   std::swap(turned.a, turned.b);
   turned.sizes = {term.b.size(1), term.a.size(1)};
-  return WeightedSum(turned, factors, all_finite, accuracy);
+  return WeightedSum(turned, factors, accuracy);
 }
 
 at::Tensor AbsoluteMass(const Term& term) {

@@ -56,6 +56,17 @@ enum class NormForm : std::uint8_t {
 // Terms of one tensor w of the same kind (and the same examples), written behind each other.
 Term Stack(const std::vector<Term>& terms);
 
+// Factors of examples in the types that sums want them in.
+struct ExampleFactors {
+  ExampleFactors(const at::Tensor& factors, bool all_finite);
+
+  at::Tensor float64;  // [examples]
+  at::Tensor float32;
+  at::Tensor none;  // [examples]: the factor is 0
+  // No example needs the care that a factor of 0 wins over infinities and NaN.
+  bool all_finite = false;
+};
+
 // The gradients of examples [begin, end), [end - begin, w.numel()].
 at::Tensor Materialise(const Term& term, std::int64_t begin, std::int64_t end);
 
@@ -63,14 +74,19 @@ at::Tensor Materialise(const Term& term, std::int64_t begin, std::int64_t end);
 // the gradients come back for WeightedSum of a kDirect term; else the result is undefined.
 at::Tensor AddSquaredNorms(const Term& term, NormForm form, const at::Tensor& squared);
 
-// sum_i factors[i] g_i in the sizes of w. factors [examples], float64. An example of factor 0
-// contributes nothing, whatever its values; all_finite says that no example needs that care.
-at::Tensor WeightedSum(const Term& term, const at::Tensor& factors, bool all_finite,
+// sum_i factors[i] g_i in the sizes of w. An example of factor 0 contributes nothing, whatever its
+// values.
+at::Tensor WeightedSum(const Term& term, const ExampleFactors& factors,
                        const SumAccuracy& accuracy);
 
 // The same for a kOuter term as [q, p]: what a parameter wants that entered transposed.
-at::Tensor TransposedWeightedSum(const Term& term, const at::Tensor& factors, bool all_finite,
+at::Tensor TransposedWeightedSum(const Term& term, const ExampleFactors& factors,
                                  const SumAccuracy& accuracy);
+
+// For devices where every operation costs a launch: the gradients [examples, w.numel()] of a term
+// that has them at hand or keeps them, and an undefined tensor for others; norms are taken later,
+// of many terms at once.
+at::Tensor GradientsToKeep(const Term& term, NormForm form);
 
 // For each example, a bound on sum_r |a_r| |b_r|: how much larger the terms of its gradient are
 // than the gradient, which bounds what rounding can do to a gradient that is not kept but computed

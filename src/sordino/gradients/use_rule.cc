@@ -249,6 +249,10 @@ class Broadcast : public UseRule {
     return gradient.reshape({-1, 1});
   }
 
+  bool Accepts(const ExampleLayout& layout) const override {
+    return CanReducePerExample(full_, reduced_, layout);
+  }
+
   Term MakeTerm(const at::Tensor& gradient, const ExampleLayout& layout) const override {
     const at::Tensor product = Wide(product_ ? product_(gradient) : gradient);
     const at::Tensor reduced = ReducePerExample(product, full_, reduced_, layout);

@@ -36,6 +36,10 @@ class UseRule {
   // probe looks at and what a layout counts.
   virtual at::Tensor Rows(const at::Tensor& gradient) const = 0;
 
+  // Whether MakeTerm can work with a layout: where zero rows leave several layouts possible, one
+  // that it can is taken.
+  virtual bool Accepts(const ExampleLayout& /*layout*/) const { return true; }
+
   // The kind of the terms that it makes.
   virtual TermKind kind() const = 0;
 
