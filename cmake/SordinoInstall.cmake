@@ -9,7 +9,7 @@ install(TARGETS ${module_targets} EXPORT SordinoTargets
 install(TARGETS sordino RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(DIRECTORY src/sordino DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   FILES_MATCHING PATTERN "*.h" PATTERN "cli" EXCLUDE PATTERN "torch_cli" EXCLUDE
-  PATTERN "test_support.h" EXCLUDE)
+  PATTERN "*test_support.h" EXCLUDE)
 install(EXPORT SordinoTargets NAMESPACE sordino:: DESTINATION ${package_dir})
 configure_package_config_file(cmake/SordinoConfig.cmake.in
   ${PROJECT_BINARY_DIR}/SordinoConfig.cmake INSTALL_DESTINATION ${package_dir})

@@ -124,6 +124,7 @@ struct Clipper::State {
   std::vector<double> planned_bounds;
   double largest_factor = 1;
 
+  void CheckSize(std::int64_t examples) const;
   std::int64_t MeasuredExamples() const {
     return measured_passes + 1 < kMeasuredPasses ? kFewExamples : 2 * kFewExamples;
   }
@@ -183,7 +184,8 @@ void Clipper::State::CheckAgainstLoop(const PerExamplePass& pass, std::int64_t u
     const double tolerance = CheckTolerance(parameters.front().value);
     const double norm = pass.squared_norms().select(1, unit).sum().sqrt().item<double>();
     const double difference = Difference(found, expected);
-    if (difference <= tolerance * size + 1e-12 && std::abs(norm - size) <= tolerance * size + 1e-6) {
+    if (difference <= tolerance * size + 1e-12 &&
+        std::abs(norm - size) <= tolerance * size + 1e-6) {
       continue;
     }
     std::size_t worst = 0;
@@ -196,9 +198,12 @@ void Clipper::State::CheckAgainstLoop(const PerExamplePass& pass, std::int64_t u
       }
     }
     throw NotPerExample(
-        "Example " + std::to_string(unit) + " of the batch has another gradient than the same "
-        "example alone (they differ by " + std::to_string(difference / size) +
-        " of its norm, most in the parameter '" + parameters[worst].name + "'): the model lets "
+        "Example " + std::to_string(unit) +
+        " of the batch has another gradient than the same "
+        "example alone (they differ by " +
+        std::to_string(difference / size) + " of its norm, most in the parameter '" +
+        parameters[worst].name +
+        "'): the model lets "
         "examples depend on each other, or keeps a state between calls; let every example go "
         "through the model alone, or allow the fallback that runs example by example.");
   }
@@ -252,9 +257,10 @@ Totals Clipper::State::FromLosses(const at::Tensor& losses, const ClippingPolicy
                              .transform = policy.transform()});
   if (pass.mismatch()) {
     memory.Clear();
-    throw NotPerExample("The rows of an operation are not a multiple of the number of examples, or "
-                        "lie in another order than in a batch that was checked before; run the "
-                        "step again, which checks the order anew.");
+    throw NotPerExample(
+        "The rows of an operation are not a multiple of the number of examples, or "
+        "lie in another order than in a batch that was checked before; run the "
+        "step again, which checks the order anew.");
   }
   const at::NoGradGuard no_grad;
   if (is_new && loss != nullptr && policy.transform() == nullptr) {
@@ -288,8 +294,8 @@ Totals Clipper::State::FromLosses(const at::Tensor& losses, const ClippingPolicy
 
   Totals totals;
   totals.gradients = pass.WeightedSums(factors, all_usable, sum_plan.accuracy);
-  totals.clipped = on_cpu ? CountAbove(norms, bounds)
-                          : (norms <= BoundsOn(norms, bounds)).logical_not().sum(1);
+  totals.clipped =
+      on_cpu ? CountAbove(norms, bounds) : (norms <= BoundsOn(norms, bounds)).logical_not().sum(1);
   totals.counts = policy.Counts(norms);
   totals.norms.push_back(norms);
   return totals;
@@ -313,8 +319,9 @@ Totals Clipper::State::Part(const LossFunction& loss, const Batch& batch,
     const at::Tensor losses = loss(batch);
     CheckLosses(losses, Examples(batch));
     if (!losses.requires_grad()) {
-      throw Error("The losses do not depend on any parameter that requires a gradient; compute "
-                  "them from the parameters that are trained, with gradients enabled.");
+      throw Error(
+          "The losses do not depend on any parameter that requires a gradient; compute "
+          "them from the parameters that are trained, with gradients enabled.");
     }
     return FromLosses(losses, policy, &loss, &batch);
   } catch (const NotPerExample&) {
@@ -324,22 +331,24 @@ Totals Clipper::State::Part(const LossFunction& loss, const Batch& batch,
   return Loop(loss, batch, policy);
 }
 
+void Clipper::State::CheckSize(std::int64_t examples) const {
+  if (examples <= sum.largest_batch) return;
+  throw Error("A batch of " + std::to_string(examples) + " examples is larger than the " +
+              std::to_string(sum.largest_batch) +
+              " that the sensitivity covers; declare a larger largest_batch.");
+}
+
 Totals Clipper::State::Whole(const LossFunction& loss, const Batch& batch,
                              const ClippingPolicy& policy) {
   const std::int64_t examples = Examples(batch);
-  if (examples > sum.largest_batch) {
-    throw Error("A batch of " + std::to_string(examples) + " examples is larger than the " +
-                std::to_string(sum.largest_batch) +
-                " that the sensitivity covers; declare a larger largest_batch.");
-  }
+  CheckSize(examples);
   Totals totals;
   totals.gradients.resize(parameters.size());
   std::int64_t begin = 0;
   while (begin < examples) {
     const bool measure = options.physical_batch == 0 && measured_passes < kMeasuredPasses &&
                          examples - begin >= kMeasureFrom && kFewExamples % sum.micro_batch == 0;
-    const std::int64_t end =
-        begin + (measure ? MeasuredExamples() : PartFrom(begin, examples));
+    const std::int64_t end = begin + (measure ? MeasuredExamples() : PartFrom(begin, examples));
     const bool all = begin == 0 && end == examples;
     try {
       const Batch examples_of_part = all ? batch : Slice(batch, begin, end);
@@ -426,7 +435,8 @@ Clipper::Clipper(std::vector<NamedParameter> parameters, GradientOptions options
       continue;
     }
     if (!parameter.value.is_leaf()) {
-      throw Error("The parameter '" + parameter.name + "' is computed from other tensors; give the "
+      throw Error("The parameter '" + parameter.name +
+                  "' is computed from other tensors; give the "
                   "tensors that it is computed from.");
     }
     state_->parameters.push_back(std::move(parameter));
@@ -449,6 +459,12 @@ BoundedSum Clipper::ClippedSum(const LossFunction& loss, const Batch& batch,
 
 BoundedSum Clipper::ClippedSum(const at::Tensor& losses, const ClippingPolicy& policy) {
   CheckLosses(losses, losses.numel());
+  state_->CheckSize(losses.numel());
+  if (losses.numel() % state_->sum.micro_batch != 0) {
+    throw Error(std::to_string(losses.numel()) + " losses are not whole micro-batches of " +
+                std::to_string(state_->sum.micro_batch) +
+                "; give a multiple, or give the loss function and the batch.");
+  }
   Totals totals;
   totals.gradients.resize(state_->parameters.size());
   if (losses.numel() > 0) totals = state_->FromLosses(losses, policy, nullptr, nullptr);

@@ -65,8 +65,7 @@ class Clipper {
   Clipper& operator=(Clipper&&) noexcept;
 
   // The clipped sum over the batch; zeros (with the same sensitivity) when it is empty.
-  BoundedSum ClippedSum(const LossFunction& loss, const Batch& batch,
-                        const ClippingPolicy& policy);
+  BoundedSum ClippedSum(const LossFunction& loss, const Batch& batch, const ClippingPolicy& policy);
 
   // The same from the losses of a forward pass that was made already; the graph is used up.
   // Cannot be cut, compared with the loop, or fall back to it.

@@ -98,7 +98,9 @@ at::Tensor LossOf(const at::Tensor& output, std::int64_t batch_dim) {
   at::Tensor rows = output.movedim(batch_dim, 0);
   rows = rows.reshape({rows.size(0), rows.size(0) == 0 ? 1 : -1});
   const at::Tensor weight =
-      (at::arange(rows.size(1), at::kDouble) * 0.7 + 0.3).cos().to(rows.scalar_type());
+      (at::arange(rows.size(1), rows.options().dtype(at::kDouble)) * 0.7 + 0.3)
+          .cos()
+          .to(rows.scalar_type());
   return (rows.tanh() * weight + rows * weight * 0.2).sum(1);
 }
 

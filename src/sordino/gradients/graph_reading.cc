@@ -61,8 +61,8 @@ GraphReading GraphMemory::Learn(const at::Tensor& losses, std::int64_t units,
     expansions_in_path[*ownership.expansion_over_no_examples] = true;
   }
   reading.layouts = ownership.layouts;
-  reading.facts = std::make_shared<const GraphFacts>(
-      GraphFacts{ownership.layouts, Plans(reading, parameters)});
+  reading.facts =
+      std::make_shared<const GraphFacts>(GraphFacts{ownership.layouts, Plans(reading, parameters)});
   if (ownership.settled && !reading.tape.moves_rows_by_value) {
     Known known;
     known.structure.topology = reading.tape.topology;

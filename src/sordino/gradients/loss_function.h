@@ -20,6 +20,20 @@ struct NamedParameter {
   at::Tensor value;  // a leaf that requires a gradient
 };
 
+// The parameters of a torch::nn or TorchScript module under their own names.
+template <typename Module>
+std::vector<NamedParameter> NamedParameters(const Module& module) {
+  std::vector<NamedParameter> parameters;
+  for (const auto& entry : module.named_parameters()) {
+    if constexpr (requires { entry.key(); }) {
+      parameters.push_back({entry.key(), entry.value()});
+    } else {
+      parameters.push_back({entry.name, entry.value});
+    }
+  }
+  return parameters;
+}
+
 // Inputs, labels, masks: the first dimension of each tensor runs over the examples.
 using Batch = std::vector<at::Tensor>;
 

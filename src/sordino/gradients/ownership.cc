@@ -72,9 +72,9 @@ struct Code {
 
 std::vector<at::Tensor> Backward(const at::Tensor& losses, const at::Tensor& weights,
                                  const ag::edge_list& outputs) {
-  return ag::Engine::get_default_engine().execute(
-      {ag::impl::gradient_edge(losses)}, {weights}, /*keep_graph=*/true, /*create_graph=*/false,
-      /*accumulate_grad=*/false, outputs);
+  return ag::Engine::get_default_engine().execute({ag::impl::gradient_edge(losses)}, {weights},
+                                                  /*keep_graph=*/true, /*create_graph=*/false,
+                                                  /*accumulate_grad=*/false, outputs);
 }
 
 // Gradients that arrive at some outputs, plain and under the weights of each pass.
@@ -188,8 +188,7 @@ std::vector<std::int64_t> Owners(const Code& code, const at::Tensor& plain,
 
 bool Fits(const ExampleLayout& layout, const std::vector<std::int64_t>& owner) {
   for (std::size_t row = 0; row < owner.size(); ++row) {
-    const std::int64_t expected =
-        static_cast<std::int64_t>(row) / layout.inner % layout.examples;
+    const std::int64_t expected = static_cast<std::int64_t>(row) / layout.inner % layout.examples;
     if (owner[row] != kUnknown && owner[row] != expected) return false;
   }
   return true;
@@ -304,7 +303,8 @@ Ownership FindOwnership(const at::Tensor& losses, std::int64_t units, const Tape
     if (!fit.layout) {
       throw NotPerExample("The rows of the operation '" +
                           OperationName(*tape.nodes[tape.uses[k].node]) + "' of the parameter '" +
-                          name + "' are not as many, or not in the same order, for every example; "
+                          name +
+                          "' are not as many, or not in the same order, for every example; "
                           "pad the examples to one size and keep their order, or allow the "
                           "fallback that runs example by example.");
     }

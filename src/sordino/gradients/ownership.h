@@ -38,8 +38,9 @@ struct Ownership {
 };
 
 // Runs backward passes over the graph behind `losses` and keeps it. `units` is the number of
-// examples that are told apart: losses.numel(), or a divisor of it when micro-batches of consecutive
-// examples are taken together. Throws NotPerExample naming the operation that mixes examples.
+// examples that are told apart: losses.numel(), or a divisor of it when micro-batches of
+// consecutive examples are taken together. Throws NotPerExample naming the operation that mixes
+// examples.
 Ownership FindOwnership(const at::Tensor& losses, std::int64_t units, const Tape& tape,
                         const std::vector<std::unique_ptr<UseRule>>& rules,
                         const std::vector<NamedParameter>& parameters);

@@ -382,9 +382,9 @@ TEST(RememberedLayouts, OfAFirstStepWithoutGradientsAreNotKept) {
   }
 }
 
-TEST(RememberedLayouts, ThatZerosLeaveOpenAreOnesThatTheRuleCanUse) {
-  // Only the last step of one example has a gradient: several layouts fit, and the parameter has
-  // values of its own for each step.
+TEST(Layouts, ThatZerosLeaveOpenAreOnesThatTheRuleCanUse) {
+  // Few entries have a gradient, so that several layouts fit, and the parameter has values of its
+  // own for each step.
   const TestModel model = MakeModel(
       [](ModelMaker& m) {
         const at::Tensor p = m.Parameter("p", {kSame, 1, kSame});
@@ -396,8 +396,8 @@ TEST(RememberedLayouts, ThatZerosLeaveOpenAreOnesThatTheRuleCanUse) {
         };
       },
       at::kDouble);
-  Clipper clipper(model.parameters, {.checked_examples = 0});
   for (int step = 0; step < 200; ++step) {
+    Clipper clipper(model.parameters, {.checked_examples = 0});  // remembers nothing
     ASSERT_EQ(Try(clipper, model.loss, model.batch(kSame)), Outcome::kRight) << step;
   }
 }

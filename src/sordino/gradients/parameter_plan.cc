@@ -161,8 +161,7 @@ std::vector<ParameterPlan> PlanParameters(const Tape& tape, const std::vector<Te
       }
       if (placed) continue;
       for (const at::Tensor& other : first) {
-        plan.entry_by_entry =
-            plan.entry_by_entry || Overlap(other, positions, parameter.numel());
+        plan.entry_by_entry = plan.entry_by_entry || Overlap(other, positions, parameter.numel());
       }
       first.push_back(positions);
       plan.clusters.push_back({{k}, {false}});

@@ -153,7 +153,7 @@ void PerExamplePass::Arrived(std::size_t node, const std::vector<at::Tensor>& gr
     ParameterState& state = states_[tape_.uses[use].parameter];
     const at::Tensor gradient = rules_[use]->Arriving(gradients);
     if (gradient.defined() && !mismatch_) {
-      const std::int64_t rows = rules_[use]->Rows(gradient).size(0);
+      const std::int64_t rows = rules_[use]->RowCount(gradient);
       ExampleLayout layout = layouts_[use];
       if (layout.inner == 0) layout = {1, options_.units, rows / options_.units};
       if (rows != layout.rows()) {
@@ -234,8 +234,10 @@ void PerExamplePass::FinishCluster(std::size_t parameter, const UseCluster& clus
 void PerExamplePass::FinishOnDevice(std::size_t parameter, Part part, NormForm form) {
   const auto group = static_cast<std::size_t>(groups_[parameter]);
   at::Tensor gradients = GradientsToKeep(part.term, form);
-  const bool plain = gradients.defined() && tape_.uses[part.use].path.empty();
-  if (plain) {
+  // A copy into one matrix costs less than a launch only where it is small.
+  constexpr std::int64_t kSmallEntries = 1 << 16;
+  if (gradients.defined() && tape_.uses[part.use].path.empty() &&
+      gradients.size(1) <= kSmallEntries) {
     waiting_[group].emplace_back(parameter, std::move(gradients));
     return;
   }

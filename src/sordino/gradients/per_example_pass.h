@@ -42,8 +42,7 @@ class PerExamplePass {
   // inner 0 takes the rows to lie unit by unit.
   PerExamplePass(const at::Tensor& losses, const Tape& tape,
                  std::vector<std::unique_ptr<UseRule>> rules,
-                 const std::vector<ExampleLayout>& layouts,
-                 const std::vector<ParameterPlan>& plans,
+                 const std::vector<ExampleLayout>& layouts, const std::vector<ParameterPlan>& plans,
                  const std::vector<NamedParameter>& parameters,
                  const std::vector<std::int64_t>& groups, const PassOptions& options);
   ~PerExamplePass();

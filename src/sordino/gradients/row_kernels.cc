@@ -1,7 +1,7 @@
 #include "sordino/gradients/row_kernels.h"
 
-#include <ATen/TensorOperators.h>
 #include <ATen/Dispatch.h>
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/maximum.h>
@@ -137,8 +137,7 @@ at::Tensor Sum(const LookupRows& lookup, const at::Tensor& factors) {
   const at::Tensor index = lookup.index.to(at::kLong).contiguous();
   const at::Tensor gradient = lookup.gradient.contiguous();
   const at::Tensor weights = factors.to(at::kDouble).contiguous();
-  const at::Tensor owners =
-      lookup.owners.defined() ? lookup.owners.contiguous() : lookup.owners;
+  const at::Tensor owners = lookup.owners.defined() ? lookup.owners.contiguous() : lookup.owners;
   const std::int64_t* owner = owners.defined() ? owners.const_data_ptr<std::int64_t>() : nullptr;
   const auto* entry_of = index.const_data_ptr<std::int64_t>();
   const auto* values = gradient.const_data_ptr<Scalar>();
@@ -170,8 +169,8 @@ at::Tensor Sum(const LookupRows& lookup, const at::Tensor& factors) {
 }  // namespace
 
 at::Tensor RowSquaredNorms(const at::Tensor& rows) {
-  const bool plain = rows.is_cpu() && (rows.scalar_type() == at::kFloat ||
-                                       rows.scalar_type() == at::kDouble);
+  const bool plain =
+      rows.is_cpu() && (rows.scalar_type() == at::kFloat || rows.scalar_type() == at::kDouble);
   if (!plain) {
     const at::Tensor norms =
         at::linalg_vector_norm(rows, 2, at::IntArrayRef{1}, /*keepdim=*/false, at::kDouble);

@@ -16,8 +16,8 @@ namespace sordino {
 
 struct SumShape {
   bool float64 = false;
-  std::int64_t largest_batch = 1;        // units of a batch
-  std::int64_t one_row_features = 0;     // p + q of uses with one row an example; 0 for none
+  std::int64_t largest_batch = 1;     // units of a batch
+  std::int64_t one_row_features = 0;  // p + q of uses with one row an example; 0 for none
   // Of uses with more rows whose gradients are not kept but computed again for the sum:
   std::int64_t recomputed_features = 0;  // where norms are from float32 Gram matrices; 0 for none
   std::int64_t recomputed_rows = 0;      // 0 for none

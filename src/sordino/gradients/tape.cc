@@ -28,10 +28,9 @@ bool IsPathStep(const std::type_index& type) {
   static const auto types =
       Types<generated::TBackward0, generated::TransposeBackward0, generated::PermuteBackward0,
             generated::ViewBackward0, generated::UnsafeViewBackward0,
-            generated::ReshapeAliasBackward0, generated::SliceBackward0,
-            generated::SelectBackward0, generated::SplitBackward0,
-            generated::SplitWithSizesBackward0, generated::UnsafeSplitBackward0,
-            generated::UnsafeSplitWithSizesBackward0,
+            generated::ReshapeAliasBackward0, generated::SliceBackward0, generated::SelectBackward0,
+            generated::SplitBackward0, generated::SplitWithSizesBackward0,
+            generated::UnsafeSplitBackward0, generated::UnsafeSplitWithSizesBackward0,
             generated::UnbindBackward0, generated::SqueezeBackward0, generated::SqueezeBackward1,
             generated::SqueezeBackward2, generated::UnsqueezeBackward0, generated::AliasBackward0,
             generated::CloneBackward0, generated::ToCopyBackward0>();
@@ -112,23 +111,22 @@ std::unordered_map<std::type_index, AppendNodeDims> DimsOf() {
 // and a model that transposes its batch from one step to the next would pass for the same.
 void AppendArguments(const ag::Node& node, const std::type_index& type,
                      std::vector<std::int64_t>& topology) {
-  static const auto dims =
-      DimsOf<generated::TransposeBackward0, generated::PermuteBackward0, generated::MeanBackward1,
-             generated::SumBackward1, generated::CatBackward0, generated::StackBackward0,
-             generated::FlipBackward0, generated::RollBackward0, generated::SelectBackward0,
-             generated::SliceBackward0, generated::UnbindBackward0, generated::SplitBackward0,
-             generated::SplitWithSizesBackward0, generated::UnsafeSplitBackward0,
-             generated::UnsafeSplitWithSizesBackward0, generated::SqueezeBackward1,
-             generated::SqueezeBackward2, generated::UnsqueezeBackward0,
-             generated::SoftmaxBackward0, generated::LogSoftmaxBackward0,
-             generated::CumsumBackward0, generated::CumprodBackward0, generated::AmaxBackward0,
-             generated::AminBackward0, generated::MaxBackward0, generated::MinBackward0,
-             generated::MedianBackward1, generated::StdBackward0, generated::VarBackward0,
-             generated::VarMeanBackward0, generated::StdMeanBackward0,
-             generated::LinalgVectorNormBackward0, generated::NormBackward1,
-             generated::LogsumexpBackward0, generated::ProdBackward1, generated::UnfoldBackward0,
-             generated::DiagonalBackward0, generated::TopkBackward0, generated::SortBackward0,
-             generated::GatherBackward0, generated::IndexSelectBackward0, generated::GluBackward0>();
+  static const auto dims = DimsOf<
+      generated::TransposeBackward0, generated::PermuteBackward0, generated::MeanBackward1,
+      generated::SumBackward1, generated::CatBackward0, generated::StackBackward0,
+      generated::FlipBackward0, generated::RollBackward0, generated::SelectBackward0,
+      generated::SliceBackward0, generated::UnbindBackward0, generated::SplitBackward0,
+      generated::SplitWithSizesBackward0, generated::UnsafeSplitBackward0,
+      generated::UnsafeSplitWithSizesBackward0, generated::SqueezeBackward1,
+      generated::SqueezeBackward2, generated::UnsqueezeBackward0, generated::SoftmaxBackward0,
+      generated::LogSoftmaxBackward0, generated::CumsumBackward0, generated::CumprodBackward0,
+      generated::AmaxBackward0, generated::AminBackward0, generated::MaxBackward0,
+      generated::MinBackward0, generated::MedianBackward1, generated::StdBackward0,
+      generated::VarBackward0, generated::VarMeanBackward0, generated::StdMeanBackward0,
+      generated::LinalgVectorNormBackward0, generated::NormBackward1, generated::LogsumexpBackward0,
+      generated::ProdBackward1, generated::UnfoldBackward0, generated::DiagonalBackward0,
+      generated::TopkBackward0, generated::SortBackward0, generated::GatherBackward0,
+      generated::IndexSelectBackward0, generated::GluBackward0>();
   if (const auto found = dims.find(type); found != dims.end()) found->second(node, topology);
 }
 
@@ -195,8 +193,9 @@ class Reader {
     if (!edge.is_valid()) return;
     if (const auto origin = OriginOf(edge)) {
       tape_.topology.push_back(-2 - static_cast<std::int64_t>(origin->parameter));
-      ParameterUse use{origin->parameter, node, slot, origin->path,
-                       OutputSizes(*edge.function, edge.input_nr), std::nullopt};
+      ParameterUse use{
+          origin->parameter, node, slot, origin->path, OutputSizes(*edge.function, edge.input_nr),
+          std::nullopt};
       if (const auto expansion = expansion_.find(tape_.nodes[node].get());
           expansion != expansion_.end()) {
         use.expansion = expansion->second;
@@ -284,8 +283,8 @@ bool SameStructure(const Tape& known, std::int64_t known_examples, const Tape& t
   if (known.topology != tape.topology || known.sizes.size() != tape.sizes.size()) return false;
   for (std::size_t k = 0; k < tape.sizes.size(); ++k) {
     const std::int64_t size = known.sizes[k];
-    const bool scaled = size % known_examples == 0 &&
-                        tape.sizes[k] == size / known_examples * examples;
+    const bool scaled =
+        size % known_examples == 0 && tape.sizes[k] == size / known_examples * examples;
     if (tape.sizes[k] != size && !scaled) return false;
   }
   return true;

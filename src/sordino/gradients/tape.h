@@ -36,20 +36,20 @@ struct PathStep {
 };
 
 struct ParameterUse {
-  std::size_t parameter = 0;    // index into the parameters
-  std::size_t node = 0;         // index into Tape::nodes
-  std::size_t slot = 0;         // which input of the operation the parameter is
-  std::vector<PathStep> path;   // nearest the use first; empty when the parameter enters as it is
-  std::vector<std::int64_t> sizes;  // of the tensor that enters the operation
+  std::size_t parameter = 0;   // index into the parameters
+  std::size_t node = 0;        // index into Tape::nodes
+  std::size_t slot = 0;        // which input of the operation the parameter is
+  std::vector<PathStep> path;  // nearest the use first; empty when the parameter enters as it is
+  std::vector<std::int64_t> sizes;       // of the tensor that enters the operation
   std::optional<std::size_t> expansion;  // the use is this expansion of the parameter
 };
 
 struct Tape {
-  std::vector<TapeNode> nodes;            // operations on data, in the order of a walk
+  std::vector<TapeNode> nodes;                      // operations on data, in the order of a walk
   std::vector<std::vector<std::size_t>> consumers;  // of each node's output
-  std::vector<bool> leads_to_use;         // a node behind this one uses a parameter
+  std::vector<bool> leads_to_use;                   // a node behind this one uses a parameter
   std::vector<ParameterUse> uses;
-  std::size_t expansions = 0;             // expansions of parameters that were met
+  std::size_t expansions = 0;  // expansions of parameters that were met
 
   // The structure: equal for two forward passes of one model on batches of one shape.
   std::vector<std::int64_t> topology;

@@ -1,5 +1,6 @@
 #include "sordino/gradients/term.h"
 
+#include <ATen/Context.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/bmm.h>
 #include <ATen/ops/cat.h>
@@ -41,8 +42,8 @@ at::Tensor Wide(const at::Tensor& tensor) {
 at::Tensor ByExample(const at::Tensor& rows, const ExampleLayout& layout, std::int64_t begin,
                      std::int64_t end) {
   const std::int64_t width = rows.size(1);
-  const at::Tensor blocks = rows.reshape({layout.outer, layout.examples, layout.inner, width})
-                                .slice(1, begin, end);
+  const at::Tensor blocks =
+      rows.reshape({layout.outer, layout.examples, layout.inner, width}).slice(1, begin, end);
   return blocks.transpose(0, 1).reshape({end - begin, layout.rows_per_example(), width});
 }
 
@@ -58,8 +59,7 @@ at::Tensor OfBlocks(const at::Tensor& by_example, const ExampleLayout& layout) {
 at::Tensor ScaleRows(const at::Tensor& rows, const ExampleLayout& layout,
                      const ExampleFactors& factors) {
   const at::Tensor wide = Wide(rows);
-  const at::Tensor& factor =
-      wide.scalar_type() == at::kDouble ? factors.float64 : factors.float32;
+  const at::Tensor& factor = wide.scalar_type() == at::kDouble ? factors.float64 : factors.float32;
   at::Tensor scaled = Blocks(wide, layout) * OfBlocks(factor, layout);
   if (!factors.all_finite) scaled.masked_fill_(OfBlocks(factors.none, layout), 0);
   return scaled.reshape(wide.sizes());
@@ -69,9 +69,7 @@ at::Tensor MaskRows(const at::Tensor& rows, const ExampleLayout& layout,
                     const ExampleFactors& factors) {
   const at::Tensor wide = Wide(rows);
   if (factors.all_finite) return wide;
-  return Blocks(wide, layout)
-      .masked_fill(OfBlocks(factors.none, layout), 0)
-      .reshape(wide.sizes());
+  return Blocks(wide, layout).masked_fill(OfBlocks(factors.none, layout), 0).reshape(wide.sizes());
 }
 
 // left^T right over one row of each example.
@@ -81,7 +79,10 @@ at::Tensor ProductOverRows(const at::Tensor& left, const at::Tensor& right,
   const std::int64_t rows = left.size(0);
   const std::int64_t longest = accuracy.rows_per_sum;
   if (rows <= longest || left.scalar_type() == at::kDouble) return at::mm(left.t(), right);
-  if (longest * kMostBlocks < rows) {
+  // Where a launch costs more than the arithmetic, one product in float64 is the fastest.
+  constexpr std::int64_t kSmallForDevices = 1 << 22;
+  const bool small = !left.is_cpu() && left.numel() + right.numel() <= kSmallForDevices;
+  if (longest * kMostBlocks < rows || small) {
     return at::mm(left.to(at::kDouble).t(), right.to(at::kDouble)).to(left.scalar_type());
   }
   at::Tensor sum = at::zeros({left.size(1), right.size(1)}, left.options().dtype(at::kDouble));
@@ -132,7 +133,10 @@ LookupRows AsLookup(const Term& term) {
 at::Tensor OwnersOf(const Term& term) {
   if (term.owners.defined()) return term.owners;
   const at::Tensor row = at::zeros({term.layout.rows()}, term.a.options().dtype(at::kLong));
-  return row.add_(1).cumsum(0).sub_(1).div(term.layout.inner, "floor")
+  return row.add_(1)
+      .cumsum(0)
+      .sub_(1)
+      .div(term.layout.inner, "floor")
       .remainder(term.layout.examples);
 }
 
@@ -164,7 +168,8 @@ void AddLookupNormsByGram(const Term& term, const at::Tensor& squared) {
         (entry == entry.transpose(1, 2)).logical_and(entry != term.padding_index);
     const at::Tensor gram = at::bmm(gradient, gradient.transpose(1, 2));
     squared.slice(0, begin, end)
-        .add_(at::where(same, gram, at::zeros({}, gram.options())).sum(at::IntArrayRef{1, 2}, false, at::kDouble));
+        .add_(at::where(same, gram, at::zeros({}, gram.options()))
+                  .sum(at::IntArrayRef{1, 2}, false, at::kDouble));
   }
 }
 
@@ -184,7 +189,8 @@ void AddOuterNormsByGram(const Term& term, const at::Tensor& squared) {
     const at::Tensor right = ByExample(b, term.layout, begin, end);
     at::Tensor gram = at::bmm(left, left.transpose(1, 2));
     gram.mul_(at::bmm(right, right.transpose(1, 2)));
-    squared.slice(0, begin, end).add_(gram.sum(at::IntArrayRef{1, 2}, false, at::kDouble).clamp_min_(0));
+    squared.slice(0, begin, end)
+        .add_(gram.sum(at::IntArrayRef{1, 2}, false, at::kDouble).clamp_min_(0));
   }
 }
 
@@ -270,6 +276,7 @@ at::Tensor Materialise(const Term& term, std::int64_t begin, std::int64_t end) {
 }
 
 at::Tensor AddSquaredNorms(const Term& term, NormForm form, const at::Tensor& squared) {
+  const at::NoTF32Guard full_precision;
   switch (term.kind) {
     case TermKind::kDirect:
       squared.add_(RowSquaredNorms(term.b));
@@ -353,6 +360,7 @@ at::Tensor GradientsToKeep(const Term& term, NormForm form) {
 
 at::Tensor WeightedSum(const Term& term, const ExampleFactors& factors,
                        const SumAccuracy& accuracy) {
+  const at::NoTF32Guard full_precision;
   switch (term.kind) {
     case TermKind::kOuter: {
       const bool one_row = term.layout.rows_per_example() == 1;

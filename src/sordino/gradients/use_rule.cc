@@ -161,6 +161,8 @@ class ConvolutionWeight : public UseRule {
 
   at::Tensor Rows(const at::Tensor& gradient) const override { return gradient.flatten(1); }
 
+  std::int64_t RowCount(const at::Tensor& gradient) const override { return gradient.size(0); }
+
   Term MakeTerm(const at::Tensor& gradient, const ExampleLayout& layout) const override {
     return {.kind = TermKind::kConvolution,
             .a = input_,
@@ -186,6 +188,8 @@ class ChannelSum : public UseRule {
   TermKind kind() const override { return TermKind::kRows; }
 
   at::Tensor Rows(const at::Tensor& gradient) const override { return gradient.flatten(1); }
+
+  std::int64_t RowCount(const at::Tensor& gradient) const override { return gradient.size(0); }
 
   Term MakeTerm(const at::Tensor& gradient, const ExampleLayout& layout) const override {
     at::Tensor product = Wide(gradient);
@@ -245,19 +249,20 @@ class Broadcast : public UseRule {
 
   TermKind kind() const override { return TermKind::kDirect; }
 
-  at::Tensor Rows(const at::Tensor& gradient) const override {
-    return gradient.reshape({-1, 1});
-  }
+  at::Tensor Rows(const at::Tensor& gradient) const override { return gradient.reshape({-1, 1}); }
 
   bool Accepts(const ExampleLayout& layout) const override {
     return CanReducePerExample(full_, reduced_, layout);
   }
 
+  std::int64_t RowCount(const at::Tensor& gradient) const override { return gradient.numel(); }
+
   Term MakeTerm(const at::Tensor& gradient, const ExampleLayout& layout) const override {
     const at::Tensor product = Wide(product_ ? product_(gradient) : gradient);
     const at::Tensor reduced = ReducePerExample(product, full_, reduced_, layout);
     if (!reduced.defined()) {
-      throw NotPerExample(what_ + " has values of its own for each row of the batch, so it has no "
+      throw NotPerExample(what_ +
+                          " has values of its own for each row of the batch, so it has no "
                           "gradient per example; broadcast one value over the batch, or allow the "
                           "fallback that runs example by example.");
     }
@@ -344,8 +349,8 @@ class BagLookup : public UseRule {
 struct Place {
   TapeNode node;
   std::size_t slot;
-  Sizes sizes;       // of the tensor that enters
-  Sizes output;      // of the gradient
+  Sizes sizes;   // of the tensor that enters
+  Sizes output;  // of the gradient
   const std::string& parameter;
   const Tape* tape;
   LstmLayers* layers;
@@ -424,7 +429,8 @@ std::unique_ptr<UseRule> ConvolutionUse(const Place& place) {
 std::unique_ptr<UseRule> EmbeddingUse(const Place& place) {
   auto& node = As<generated::EmbeddingBackward0>(place);
   if (node.scale_grad_by_freq) {
-    throw NotPerExample(place.What() + " scales its gradient by how often a token occurs in the "
+    throw NotPerExample(place.What() +
+                        " scales its gradient by how often a token occurs in the "
                         "batch, which mixes examples; set scale_grad_by_freq to false.");
   }
   std::int64_t padding = node.padding_idx.expect_int();
@@ -438,7 +444,8 @@ std::unique_ptr<UseRule> EmbeddingBagUse(const Place& place) {
   constexpr std::int64_t kMax = 2;
   if (place.slot != 0 || node.mode == kMax) return nullptr;
   if (node.scale_grad_by_freq) {
-    throw NotPerExample(place.What() + " scales its gradient by how often a token occurs in the "
+    throw NotPerExample(place.What() +
+                        " scales its gradient by how often a token occurs in the "
                         "batch, which mixes examples; set scale_grad_by_freq to false.");
   }
   const at::Tensor indices = node.indices_.unpack();
@@ -464,8 +471,7 @@ std::unique_ptr<UseRule> LayerNormUse(const Place& place) {
   const at::Tensor input = node.input_.unpack();
   const at::Tensor mean = node.result1_.unpack(place.node);
   const at::Tensor scale = node.result2_.unpack(place.node);
-  return std::make_unique<TrailingSum>(
-      [=] { return (Wide(input) - mean) * scale; }, place.sizes);
+  return std::make_unique<TrailingSum>([=] { return (Wide(input) - mean) * scale; }, place.sizes);
 }
 
 std::unique_ptr<UseRule> RmsNormUse(const Place& place) {
@@ -494,7 +500,8 @@ std::unique_ptr<UseRule> GroupNormUse(const Place& place) {
 std::unique_ptr<UseRule> BatchNormUse(const Place& place) {
   auto& node = As<generated::NativeBatchNormBackward0>(place);
   if (node.training) {
-    throw NotPerExample(place.What() + " normalises over the batch, so every example enters the "
+    throw NotPerExample(place.What() +
+                        " normalises over the batch, so every example enters the "
                         "gradient of every other; use group norm or layer norm, or put the layer "
                         "into evaluation mode.");
   }
@@ -619,20 +626,15 @@ const std::unordered_map<std::type_index, Maker>& Makers() {
 std::unique_ptr<UseRule> MakeRule(const Tape& tape, const ParameterUse& use,
                                   const std::string& parameter, LstmLayers& layers) {
   const TapeNode& node = tape.nodes[use.node];
-  const Place place{node,
-                    use.slot,
-                    use.sizes,
-                    OutputSizes(*node, 0),
-                    parameter,
-                    &tape,
-                    &layers};
+  const Place place{node, use.slot, use.sizes, OutputSizes(*node, 0), parameter, &tape, &layers};
   const auto& type = *node;
   std::unique_ptr<UseRule> rule;
   if (const auto maker = Makers().find(typeid(type)); maker != Makers().end()) {
     rule = maker->second(place);
   }
   if (rule == nullptr) {
-    throw NotPerExample(place.What() + " has no rule for gradients per example; write it with linear, "
+    throw NotPerExample(place.What() +
+                        " has no rule for gradients per example; write it with linear, "
                         "convolution, embedding, norm or broadcasting operations, freeze the "
                         "parameter, or allow the fallback that runs example by example.");
   }

@@ -5,6 +5,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -39,6 +40,9 @@ class UseRule {
   // Whether MakeTerm can work with a layout: where zero rows leave several layouts possible, one
   // that it can is taken.
   virtual bool Accepts(const ExampleLayout& /*layout*/) const { return true; }
+
+  // Rows(gradient).size(0), without a copy of anything.
+  virtual std::int64_t RowCount(const at::Tensor& gradient) const { return Rows(gradient).size(0); }
 
   // The kind of the terms that it makes.
   virtual TermKind kind() const = 0;

@@ -68,8 +68,8 @@ TEST_P(CudaClipping, EqualsTheLoop) {
       LoopClippedSum(model.losses, batch, parameters, loose).norms.median().item<double>();
   const FlatClipping flat{ClipNorm(typical)};
   const auto layers = LayerwiseClipping::Equal(parameters, ClipNorm(typical));
-  for (const ClippingPolicy* policy : {static_cast<const ClippingPolicy*>(&flat),
-                                       static_cast<const ClippingPolicy*>(&layers)}) {
+  for (const ClippingPolicy* policy :
+       {static_cast<const ClippingPolicy*>(&flat), static_cast<const ClippingPolicy*>(&layers)}) {
     const LoopResult loop = LoopClippedSum(model.losses, batch, parameters, *policy);
     for (const NormMethod norms :
          {NormMethod::kAutomatic, NormMethod::kMaterialise, NormMethod::kGhost}) {
@@ -91,8 +91,8 @@ TEST_P(CudaClipping, AnExampleThatIsNotANumberContributesNothing) {
   const FlatClipping policy(ClipNorm(1));
   Clipper clipper(parameters);
   const BoundedSum without = clipper.ClippedSum(model.losses, Slice(batch, 1, 4), policy);
-  for (const double bad : {std::numeric_limits<double>::quiet_NaN(),
-                           std::numeric_limits<double>::infinity()}) {
+  for (const double bad :
+       {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
     batch[0].select(0, 0).fill_(bad);
     const BoundedSum with = clipper.ClippedSum(model.losses, batch, policy);
     EXPECT_LT(RelativeError(with.gradients, without.gradients), 1e-4);
