@@ -347,7 +347,8 @@ Totals Clipper::State::Whole(const LossFunction& loss, const Batch& batch,
   std::int64_t begin = 0;
   while (begin < examples) {
     const bool measure = options.physical_batch == 0 && measured_passes < kMeasuredPasses &&
-                         examples - begin >= kMeasureFrom && kFewExamples % sum.micro_batch == 0;
+                         examples >= kMeasureFrom && examples - begin >= MeasuredExamples() &&
+                         kFewExamples % sum.micro_batch == 0;
     const std::int64_t end = begin + (measure ? MeasuredExamples() : PartFrom(begin, examples));
     const bool all = begin == 0 && end == examples;
     try {

@@ -10,9 +10,9 @@
 namespace sordino {
 namespace {
 
-// A sum is rounded when it leaves the float64 accumulator, when a part of a cut batch is added, and
-// when it takes the type of the parameter.
-constexpr double kRoundingsOfTheResult = 3;
+// A sum is rounded when blocks are added up or it leaves a float64 accumulator, when a part of a
+// cut batch is added, and when it takes the type of the parameter.
+constexpr double kRoundingsOfTheResult = kMostBlocks + 2;
 // Sums shorter than this are better taken in float64.
 constexpr std::int64_t kShortestSum = 16;
 constexpr double kLargestCancellation = 0x1p20;

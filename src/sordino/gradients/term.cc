@@ -72,25 +72,24 @@ at::Tensor MaskRows(const at::Tensor& rows, const ExampleLayout& layout,
   return Blocks(wide, layout).masked_fill(OfBlocks(factors.none, layout), 0).reshape(wide.sizes());
 }
 
-// left^T right over one row of each example.
+// left^T right over one row of each example. The results of up to kMostBlocks float32 products are
+// added in float32: roundings of the result, which the plan of the sum counts.
 at::Tensor ProductOverRows(const at::Tensor& left, const at::Tensor& right,
                            const SumAccuracy& accuracy) {
-  constexpr std::int64_t kMostBlocks = 8;
   const std::int64_t rows = left.size(0);
   const std::int64_t longest = accuracy.rows_per_sum;
   if (rows <= longest || left.scalar_type() == at::kDouble) return at::mm(left.t(), right);
-  // Where a launch costs more than the arithmetic, one product in float64 is the fastest.
-  constexpr std::int64_t kSmallForDevices = 1 << 22;
-  const bool small = !left.is_cpu() && left.numel() + right.numel() <= kSmallForDevices;
-  if (longest * kMostBlocks < rows || small) {
+  if (longest * kMostBlocks < rows) {
     return at::mm(left.to(at::kDouble).t(), right.to(at::kDouble)).to(left.scalar_type());
   }
-  at::Tensor sum = at::zeros({left.size(1), right.size(1)}, left.options().dtype(at::kDouble));
-  for (std::int64_t begin = 0; begin < rows; begin += longest) {
-    const std::int64_t end = std::min(begin + longest, rows);
+  const std::int64_t blocks = (rows + longest - 1) / longest;
+  const std::int64_t block = (rows + blocks - 1) / blocks;
+  at::Tensor sum = at::mm(left.slice(0, 0, block).t(), right.slice(0, 0, block));
+  for (std::int64_t begin = block; begin < rows; begin += block) {
+    const std::int64_t end = std::min(begin + block, rows);
     sum.add_(at::mm(left.slice(0, begin, end).t(), right.slice(0, begin, end)));
   }
-  return sum.to(left.scalar_type());
+  return sum;
 }
 
 // left^T right over several rows of each example: a product for each example, added up in float64.

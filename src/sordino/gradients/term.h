@@ -38,9 +38,12 @@ struct Term {
   at::Tensor owners = {};           // kLookup: the example of each row, where it has no layout
 };
 
+// The most float32 products over rows that are added up in float32; beyond, sums are in float64.
+inline constexpr int kMostBlocks = 8;
+
 // How long float32 sums over several examples may be (rounding.h).
 struct SumAccuracy {
-  // Rows of a float32 product before its result is added to a float64 sum; 0 has all sums in
+  // Rows of a float32 product, of which at most kMostBlocks are added up; 0 has all sums in
   // float64. Products over the rows of one example alone are not counted: what they round to
   // depends on that example only.
   std::int64_t rows_per_sum = 256;
