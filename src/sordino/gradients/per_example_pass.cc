@@ -349,10 +349,13 @@ at::Tensor PerExamplePass::Gradients(std::size_t parameter, std::int64_t begin,
   return gradients;
 }
 
-void PerExamplePass::AddDenseNorms(std::size_t parameter) {
+// Visits the gradients of the parameter, transformed where there is a transform, a few units at a
+// time and always the same ones together: what the norms are taken of is bit for bit what the sums
+// are of, so that nothing of the rounding in between has to be accounted for.
+template <typename Visit>
+void PerExamplePass::ForEachDense(std::size_t parameter, const Visit& visit) const {
   constexpr std::int64_t kChunkElements = 1 << 22;
   const at::Tensor& value = parameters_[parameter].value;
-  const at::Tensor& squared = squared_of_[static_cast<std::size_t>(groups_[parameter])];
   const std::int64_t chunk =
       std::max<std::int64_t>(1, kChunkElements / std::max<std::int64_t>(1, value.numel()));
   for (std::int64_t begin = 0; begin < options_.units; begin += chunk) {
@@ -365,8 +368,32 @@ void PerExamplePass::AddDenseNorms(std::size_t parameter) {
                                       : (-centre / scale).expand({end - begin, -1});
     }
     if (!gradients.defined()) return;
-    squared.slice(0, begin, end).add_(RowSquaredNorms(gradients));
+    visit(begin, end, gradients);
   }
+}
+
+void PerExamplePass::AddDenseNorms(std::size_t parameter) {
+  const at::Tensor& squared = squared_of_[static_cast<std::size_t>(groups_[parameter])];
+  ForEachDense(parameter, [&](std::int64_t begin, std::int64_t end, const at::Tensor& gradients) {
+    squared.slice(0, begin, end).add_(RowSquaredNorms(gradients));
+  });
+}
+
+at::Tensor PerExamplePass::DenseSum(std::size_t parameter, const at::Tensor& factors,
+                                    bool all_finite, const SumAccuracy& accuracy) const {
+  at::Tensor total;
+  at::ScalarType type = at::kFloat;
+  ForEachDense(parameter, [&](std::int64_t begin, std::int64_t end, const at::Tensor& gradients) {
+    const Term term{.kind = TermKind::kDirect,
+                    .b = gradients,
+                    .layout = {1, end - begin, 1},
+                    .sizes = parameters_[parameter].value.sizes().vec()};
+    const ExampleFactors own(factors.slice(0, begin, end), all_finite);
+    const at::Tensor sum = WeightedSum(term, own, accuracy).to(at::kDouble);
+    total = total.defined() ? total + sum : sum;
+    type = gradients.scalar_type();
+  });
+  return total.defined() ? total.to(type) : total;
 }
 
 std::vector<at::Tensor> PerExamplePass::WeightedSums(const at::Tensor& factors, bool all_finite,
@@ -392,6 +419,10 @@ std::vector<at::Tensor> PerExamplePass::WeightedSums(const at::Tensor& factors, 
   }
   for (std::size_t p = 0; p < parameters_.size(); ++p) {
     const ExampleFactors& own = by_group[static_cast<std::size_t>(groups_[p])];
+    if (plans_[p].entry_by_entry || options_.transform != nullptr) {
+      sums[p] = DenseSum(p, own.float64, all_finite, accuracy);
+      continue;
+    }
     for (const Part& part : states_[p].parts) {
       const ParameterUse& use = tape_.uses[part.use];
       at::Tensor sum;
@@ -401,12 +432,6 @@ std::vector<at::Tensor> PerExamplePass::WeightedSums(const at::Tensor& factors, 
         sum = PullBack(use, WeightedSum(part.term, own, accuracy));
       }
       sums[p] = sums[p].defined() ? sums[p] + sum : sum;
-    }
-    if (options_.transform != nullptr) {
-      const at::Tensor& centre = options_.transform->centre[p];
-      const at::Tensor shift = centre * own.float64.sum().to(centre.scalar_type());
-      sums[p] = ((sums[p].defined() ? sums[p] : at::zeros_like(centre)) - shift) /
-                options_.transform->scale[p];
     }
   }
   return sums;

@@ -96,7 +96,11 @@ class PerExamplePass {
   void Join();
   void AddOneRowNorms();
   at::Tensor Gradients(std::size_t parameter, std::int64_t begin, std::int64_t end) const;
+  template <typename Visit>
+  void ForEachDense(std::size_t parameter, const Visit& visit) const;
   void AddDenseNorms(std::size_t parameter);
+  at::Tensor DenseSum(std::size_t parameter, const at::Tensor& factors, bool all_finite,
+                      const SumAccuracy& accuracy) const;
 
   const Tape& tape_;
   std::vector<std::unique_ptr<UseRule>> rules_;

@@ -153,7 +153,8 @@ at::Tensor MaterialiseLookup(const Term& term, std::int64_t begin, std::int64_t 
   return table.reshape({end - begin, -1});
 }
 
-// Rows of one example that look up the same entry meet in the Gram matrix.
+// Rows of one example that look up the same entry meet in the Gram matrix; float64, because they
+// may cancel.
 void AddLookupNormsByGram(const Term& term, const at::Tensor& squared) {
   const std::int64_t rows = term.layout.rows_per_example();
   const std::int64_t chunk =
@@ -161,7 +162,7 @@ void AddLookupNormsByGram(const Term& term, const at::Tensor& squared) {
   const at::Tensor index = term.a.reshape({-1, 1});
   for (std::int64_t begin = 0; begin < term.layout.examples; begin += chunk) {
     const std::int64_t end = std::min(begin + chunk, term.layout.examples);
-    const at::Tensor gradient = ByExample(Wide(term.b), term.layout, begin, end);
+    const at::Tensor gradient = ByExample(term.b, term.layout, begin, end).to(at::kDouble);
     const at::Tensor entry = ByExample(index, term.layout, begin, end);
     const at::Tensor same =
         (entry == entry.transpose(1, 2)).logical_and(entry != term.padding_index);
