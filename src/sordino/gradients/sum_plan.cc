@@ -37,13 +37,16 @@ RoundingModel Model(const SumShape& shape) {
 
 SumPlan PlanSum(const SumShape& shape, double rounding) {
   const bool recomputes = shape.recomputed_rows > 0;
-  const double share = recomputes ? rounding / 2 : rounding;
+  // What is computed again needs room for cancellation; sums over rows can always be float64.
+  const double share = recomputes ? rounding / 4 : rounding;
   SumPlan plan;
 
   // One row an example, and gradients that are kept: nothing cancels, rows of many examples meet in
   // one product. A sum over k entries in blocks is no worse than one over k entries.
   RoundingModel rows = Model(shape);
   rows.features = std::max<std::int64_t>(shape.one_row_features, kNormRoundings);
+  // The rounding of the result is one for all coordinates, and counted once.
+  if (recomputes) rows.result_roundoff = 0;
   plan.accuracy.rows_per_sum = LongestSum(rows, share);
   if (plan.accuracy.rows_per_sum < kShortestSum) {
     plan.accuracy.rows_per_sum = 0;

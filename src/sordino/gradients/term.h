@@ -39,7 +39,7 @@ struct Term {
 };
 
 // The most float32 products over rows that are added up in float32; beyond, sums are in float64.
-inline constexpr int kMostBlocks = 8;
+inline constexpr int kMostBlocks = 2;
 
 // How long float32 sums over several examples may be (rounding.h).
 struct SumAccuracy {
