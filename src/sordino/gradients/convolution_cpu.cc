@@ -14,6 +14,7 @@
 #include "sordino/gradients/convolution_products.h"
 #include "sordino/gradients/convolution_shape.h"
 #include "sordino/gradients/parallel_shares.h"
+#include "sordino/gradients/row_kernels.h"
 #include "sordino/gradients/tiled_transpose.h"
 
 namespace sordino {

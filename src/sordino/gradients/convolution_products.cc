@@ -24,9 +24,6 @@ namespace {
 constexpr std::int64_t kBlockValues = 1 << 17;
 constexpr std::int64_t kFewRows = 128;
 
-// Independent partial sums let the compiler use vector registers without reordering anything.
-constexpr std::size_t kLanes = 8;
-
 }  // namespace
 
 std::int64_t RowsPerBlock(const ConvolutionShape& shape) {
@@ -139,26 +136,7 @@ std::vector<double> ProductSum<T>::TakeTotal() {
   return std::exchange(moved_, {});
 }
 
-template <typename T>
-double SquaredNorm(const T* values, std::int64_t n) {
-  std::array<double, kLanes> lanes = {};
-  const auto size = static_cast<std::size_t>(n);
-  std::size_t i = 0;
-  for (; i + kLanes <= size; i += kLanes) {
-    for (std::size_t j = 0; j < kLanes; ++j) {
-      const auto value = static_cast<double>(values[i + j]);
-      lanes[j] += value * value;
-    }
-  }
-  double sum = 0;
-  for (; i < size; ++i) sum += static_cast<double>(values[i]) * static_cast<double>(values[i]);
-  for (const double lane : lanes) sum += lane;
-  return sum;
-}
-
 template class ProductSum<float>;
 template class ProductSum<double>;
-template double SquaredNorm<float>(const float*, std::int64_t);
-template double SquaredNorm<double>(const double*, std::int64_t);
 
 }  // namespace sordino

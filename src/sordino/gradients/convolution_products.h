@@ -55,10 +55,6 @@ class ProductSum {
   bool has_moved_ = false;
 };
 
-// The sum of squares of n values in float64.
-template <typename T>
-double SquaredNorm(const T* values, std::int64_t n);
-
 }  // namespace sordino
 
 #endif  // SORDINO_GRADIENTS_CONVOLUTION_PRODUCTS_H_
