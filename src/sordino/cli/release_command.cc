@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
+#include "sordino/base/csv_reader.h"
 #include "sordino/base/progress.h"
 #include "sordino/base/stop.h"
 #include "sordino/cli/release_options.h"
-#include "sordino/mechanisms/csv_reader.h"
 #include "sordino/mechanisms/table_release.h"
 #include "sordino/random/generator.h"
 

@@ -21,7 +21,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sordino/mechanisms/csv_reader.h"
+#include "sordino/base/csv_reader.h"
 #include "sordino/mechanisms/table_release.h"
 #include "sordino/random/generator.h"
 

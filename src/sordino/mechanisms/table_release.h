@@ -24,11 +24,11 @@
 #include <vector>
 
 #include "sordino/accounting/event.h"
+#include "sordino/base/csv_reader.h"
 #include "sordino/base/quantity.h"
+#include "sordino/base/rows_per_user.h"
 #include "sordino/mechanisms/calibration.h"
-#include "sordino/mechanisms/csv_reader.h"
 #include "sordino/mechanisms/release.h"
-#include "sordino/mechanisms/rows_per_user.h"
 #include "sordino/mechanisms/sensitivity.h"
 #include "sordino/mechanisms/streamed_statistic.h"
 #include "sordino/random/generator.h"

@@ -1,4 +1,4 @@
-#include "sordino/mechanisms/rows_per_user.h"
+#include "sordino/base/rows_per_user.h"
 
 #include "sordino/base/error.h"
 

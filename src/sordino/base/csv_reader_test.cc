@@ -1,4 +1,4 @@
-#include "sordino/mechanisms/csv_reader.h"
+#include "sordino/base/csv_reader.h"
 
 #include <gtest/gtest.h>
 
@@ -43,6 +43,11 @@ TEST(CsvReader, UnescapesQuotedFields) {
   EXPECT_EQ(Parse("\"a,b\",\"c\"\"d\"\n\"two\nlines\",x\r\n\"\",\"q\"\r\n"),
             (Rows{{"a,b", "c\"d"}, {"two\nlines", "x"}, {"", "q"}}));
   EXPECT_EQ(Parse("x,\"end\""), (Rows{{"x", "end"}}));
+}
+
+TEST(CsvReader, SplitsAtAnotherSeparatorWhereOneIsGiven) {
+  CsvReader reader(FromText("a,b\tc\n\"x\ty\"\t\"q\"\"\"\r\n\t\n"), '\t');
+  EXPECT_EQ(ReadAll(reader), (Rows{{"a,b", "c"}, {"x\ty", "q\""}, {"", ""}}));
 }
 
 TEST(CsvReader, NumbersTheLines) {

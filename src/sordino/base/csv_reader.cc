@@ -1,4 +1,4 @@
-#include "sordino/mechanisms/csv_reader.h"
+#include "sordino/base/csv_reader.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -80,7 +80,8 @@ ByteSource FromText(std::string_view text) {
   };
 }
 
-CsvReader::CsvReader(ByteSource source) : source_(std::move(source)), buffer_(2 * kBlock) {
+CsvReader::CsvReader(ByteSource source, char separator)
+    : source_(std::move(source)), separator_(separator), buffer_(2 * kBlock) {
   while (end_ < kByteOrderMark.size() && Refill()) {
   }
   if (std::string_view(buffer_.data(), end_).starts_with(kByteOrderMark)) {
@@ -128,14 +129,16 @@ bool CsvReader::FindLineEnd(std::size_t* end) {
   }
 }
 
-// Splits [begin_, end) at its commas; false when it meets a quote.
+// Splits [begin_, end) at its separators; false when it meets a quote.
 bool CsvReader::SplitPlain(std::size_t end) {
   const char* field = buffer_.data() + begin_;
   const char* const stop = buffer_.data() + end;
+  const char separator = separator_;
+  const char highest = std::max(separator, '"');
   for (const char* c = field; c != stop; ++c) {
-    // Both tests in one: the quote is 0x22 and the comma 0x2C, and most bytes are above.
-    if (*c > ',') continue;
-    if (*c == ',') {
+    // Both tests in one: the quote is 0x22, the comma 0x2C, the tab 0x09, and most bytes are above.
+    if (*c > highest) continue;
+    if (*c == separator) {
       fields_.emplace_back(field, static_cast<std::size_t>(c - field));
       field = c + 1;
     } else if (*c == '"') {
@@ -179,9 +182,9 @@ CsvReader::Quoted CsvReader::SplitQuoted(std::size_t* end, std::uint64_t* breaks
           if (at + 1 == end_ && !at_end_) return Quoted::kIncomplete;
           ++at;
         }
-        if (at < end_ && data[at] != ',' && data[at] != '\n') return Quoted::kBroken;
+        if (at < end_ && data[at] != separator_ && data[at] != '\n') return Quoted::kBroken;
       } else {
-        while (at < end_ && data[at] != ',' && data[at] != '\n') {
+        while (at < end_ && data[at] != separator_ && data[at] != '\n') {
           if (data[at] == '"') return Quoted::kBroken;
           ++at;
         }
@@ -191,7 +194,7 @@ CsvReader::Quoted CsvReader::SplitQuoted(std::size_t* end, std::uint64_t* breaks
       }
       if (at == end_ && !at_end_) return Quoted::kIncomplete;
       fields_.emplace_back(data + text, size);
-      more = at < end_ && data[at] == ',';
+      more = at < end_ && data[at] == separator_;
       if (more) ++at;
     }
     *end = at;

@@ -1,14 +1,15 @@
 // Streams a CSV file in constant memory.
 //
-// RFC 4180: fields are separated by commas, records by LF or CRLF, a field may stand in double
-// quotes and then contain commas, line breaks and doubled quotes. A UTF-8 byte-order mark at the
-// start and blank lines are skipped. The file is read in blocks of 1 MiB with read(2); fields are
-// views into the block and live until the next call. A record is at most 1 MiB long.
+// RFC 4180: fields are separated by commas (or another separator, such as the tab of TSV files),
+// records by LF or CRLF, a field may stand in double quotes and then contain separators, line
+// breaks and doubled quotes. A UTF-8 byte-order mark at the start and blank lines are skipped. The
+// file is read in blocks of 1 MiB with read(2); fields are views into the block and live until the
+// next call. A record is at most 1 MiB long.
 //
 // A record whose quoting is broken (text behind a closing quote, a quote that never closes) is
 // reported as such, and reading goes on behind the end of its first line.
-#ifndef SORDINO_MECHANISMS_CSV_READER_H_
-#define SORDINO_MECHANISMS_CSV_READER_H_
+#ifndef SORDINO_BASE_CSV_READER_H_
+#define SORDINO_BASE_CSV_READER_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -33,7 +34,8 @@ ByteSource FromText(std::string_view text);
 
 class CsvReader {
  public:
-  explicit CsvReader(ByteSource source);
+  // The separator is neither a quote nor a line break.
+  explicit CsvReader(ByteSource source, char separator = ',');
 
   // Reads the next record; false at the end of the file. After that, fields() and the rest
   // describe it.
@@ -57,6 +59,7 @@ class CsvReader {
   void TakeQuoted(std::size_t line_end);
 
   ByteSource source_;
+  char separator_;
   std::vector<char> buffer_;
   std::size_t begin_ = 0;  // of what is not yet split
   std::size_t end_ = 0;    // of what was read
@@ -70,4 +73,4 @@ class CsvReader {
 
 }  // namespace sordino
 
-#endif  // SORDINO_MECHANISMS_CSV_READER_H_
+#endif  // SORDINO_BASE_CSV_READER_H_
