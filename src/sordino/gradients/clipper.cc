@@ -175,14 +175,15 @@ void Clipper::State::CheckAgainstLoop(const PerExamplePass& pass, std::int64_t u
     };
     const auto expected = gradient();
     const double size = Norm(expected);
-    if (!std::isfinite(size)) continue;
+    // Values above the limits of rounding.h count as not finite and contribute nothing.
+    const double norm = pass.squared_norms().select(1, unit).sum().sqrt().item<double>();
+    if (!std::isfinite(size) || !std::isfinite(norm)) continue;
     // A loss with randomness of its own (dropout) cannot be compared.
     if (Difference(gradient(), expected) > 0) return;
     at::Tensor choice = at::zeros_like(pass.squared_norms());
     choice.select(1, unit).fill_(1);
     const auto found = pass.WeightedSums(choice, /*all_finite=*/false, SumAccuracy{});
     const double tolerance = CheckTolerance(parameters.front().value);
-    const double norm = pass.squared_norms().select(1, unit).sum().sqrt().item<double>();
     const double difference = Difference(found, expected);
     if (difference <= tolerance * size + 1e-12 &&
         std::abs(norm - size) <= tolerance * size + 1e-6) {
