@@ -1,0 +1,60 @@
+// Makes batches ready while the step before them is computed.
+//
+// Request() hands over the indices of a coming batch; a thread gathers the records, augments,
+// normalises and moves them to the device; Take() returns the batches in the order in which they
+// were asked for, waiting where one is not ready. An exception of the thread is thrown by Take().
+//
+// A dataset that fits is kept on the device as it is stored (one byte a pixel), and gathering
+// happens there unless images are augmented.
+#ifndef SORDINO_DATA_BATCH_LOADER_H_
+#define SORDINO_DATA_BATCH_LOADER_H_
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "sordino/data/augmentation.h"
+#include "sordino/data/dataset.h"
+
+namespace sordino {
+
+struct LoaderOptions {
+  AugmentationOptions augmentation = {};
+  c10::Device device = c10::kCPU;
+  std::uint64_t seed = 0;  // of the augmentation
+};
+
+class BatchLoader {
+ public:
+  // Keeps the tensors of `data` alive. Throws Error when they are not of the types that the
+  // declaration says, when its constants of normalisation do not fit, when augmentation is asked
+  // for what are not images, and for a device that is not there.
+  BatchLoader(const Dataset& data, LoaderOptions options);
+  ~BatchLoader();
+  BatchLoader(const BatchLoader&) = delete;
+  BatchLoader& operator=(const BatchLoader&) = delete;
+
+  // Throws Error for an index that is not below the number of records.
+  void Request(std::vector<std::uint64_t> indices);
+  // {inputs, labels}: float32 [n, ...] or [n, K, ...], int64 tokens as they are; labels int64 [n].
+  // An empty request gives tensors with 0 examples. Throws Error when nothing was asked for.
+  std::vector<at::Tensor> Take();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// Records [begin, end) as the model sees them, without augmentation.
+std::vector<at::Tensor> LoadRange(const Dataset& data, std::int64_t begin, std::int64_t end,
+                                  c10::Device device);
+
+// Inputs as the model sees them: normalised float32, or tokens as they are.
+at::Tensor Normalise(const DatasetDeclaration& declaration, const at::Tensor& inputs);
+
+}  // namespace sordino
+
+#endif  // SORDINO_DATA_BATCH_LOADER_H_

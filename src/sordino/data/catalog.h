@@ -1,0 +1,70 @@
+// From what a user names to examples in memory.
+//
+// A source is the name of a known dataset ("digits", which is made by the program itself; "mnist",
+// "fashion-mnist", "cifar-10", "sst2", found below the folder of SORDINO_DATA), or a file or folder
+// with its format and its declaration.
+#ifndef SORDINO_DATA_CATALOG_H_
+#define SORDINO_DATA_CATALOG_H_
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sordino/data/dataset.h"
+
+namespace sordino {
+
+struct TableColumns {
+  // "age:numeric:0:120", "city:categorical:Bern|Basel", "sick:label:no|yes", "id:user"
+  std::vector<std::string> declared;
+};
+
+// Everything that a user says about the data. Fields left empty come from the catalogue for known
+// names; for files, what the format needs and was not declared is an Error that says so.
+struct DataRequest {
+  std::string source;  // a known name, a file or a folder
+  std::string labels;  // the file of the labels, where the format keeps them apart (idx, npy)
+  std::string test;    // like source, for the public test set; empty: the catalogue's, or none
+  std::string test_labels;
+  std::string format;  // "idx", "cifar", "csv", "tsv", "npy", "images", "text"; empty: by name
+  std::vector<std::int64_t> shape;
+  std::int64_t classes = 0;
+  std::vector<std::string> class_names;
+  std::int64_t records = 0;
+  std::vector<double> mean;
+  std::vector<double> deviation;
+  TableColumns columns;
+  std::int64_t rows_per_user = 0;
+  std::string vocabulary;   // text: a file of words, one a line
+  std::int64_t length = 0;  // text: tokens of an example
+};
+
+std::span<const std::string_view> DatasetNames();
+
+// What is known before a byte of the private data is read. A vocabulary is read: it is public.
+DatasetDeclaration Declare(const DataRequest& request);
+
+// A file or folder that a request stands for.
+struct DataFile {
+  std::string path;
+  std::string role;  // "training records", "training labels", "test records", "vocabulary", ...
+  bool is_public = false;
+  std::uint64_t bytes = 0;  // as stored; of a folder, of all files in it
+};
+// "made by the program", "idx", "cifar", ...
+std::string FormatOf(const DataRequest& request);
+// Empty where the program makes the data itself. Throws Error for a file that does not exist.
+std::vector<DataFile> FilesOf(const DataRequest& request);
+
+// Reads and checks. Throws Error with one sentence: what is wrong, where, and what to do.
+DataSplits OpenData(const DataRequest& request);
+// Records to apply a model to: the public test set of a known name, or all records of a file.
+// Labels may be absent (an undefined tensor), and no rows are dropped to cap those of a user.
+Dataset OpenForPrediction(const DataRequest& request);
+
+}  // namespace sordino
+
+#endif  // SORDINO_DATA_CATALOG_H_

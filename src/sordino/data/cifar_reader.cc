@@ -1,0 +1,72 @@
+#include "sordino/data/cifar_reader.h"
+
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "sordino/base/error.h"
+#include "sordino/data/array_bytes.h"
+#include "sordino/data/compressed_file.h"
+#include "sordino/data/parallel_items.h"
+
+namespace sordino {
+namespace {
+
+constexpr std::size_t kPixels = std::size_t{3} * 32 * 32;
+const std::vector<std::int64_t> kShape = {3, 32, 32};
+
+}  // namespace
+
+CifarRows ParseCifar(std::span<const std::byte> bytes, const std::string& name,
+                     std::int64_t classes, CifarLabels labels) {
+  const std::size_t label_bytes = labels == CifarLabels::kOne ? 1 : 2;
+  const std::size_t label_place = labels == CifarLabels::kFine ? 1 : 0;
+  const std::size_t row = label_bytes + kPixels;
+  if (bytes.empty() || bytes.size() % row != 0) {
+    throw Error(
+        fmt::format("'{}' has {} bytes, which are not whole CIFAR rows of {} label "
+                    "byte{} and {} pixel bytes; fetch or copy it again.",
+                    name, bytes.size(), label_bytes, label_bytes == 1 ? "" : "s", kPixels));
+  }
+  const auto records = static_cast<std::int64_t>(bytes.size() / row);
+  CifarRows rows{at::empty({records, 3, 32, 32}, at::kByte), at::empty({records}, at::kLong)};
+  auto* pixel = rows.images.mutable_data_ptr<std::uint8_t>();
+  auto* label = rows.labels.mutable_data_ptr<std::int64_t>();
+  for (std::int64_t i = 0; i < records; ++i) {
+    const std::byte* const from = bytes.data() + static_cast<std::size_t>(i) * row;
+    label[i] = std::to_integer<std::int64_t>(from[label_place]);
+    if (label[i] >= classes) {
+      throw Error(
+          fmt::format("Row {} of '{}' has the label {}; with {} declared classes the "
+                      "labels are 0 to {}.",
+                      i + 1, name, label[i], classes, classes - 1));
+    }
+    std::memcpy(pixel + static_cast<std::size_t>(i) * kPixels, from + label_bytes, kPixels);
+  }
+  return rows;
+}
+
+Dataset ReadCifarDataset(const std::vector<std::filesystem::path>& files,
+                         const DatasetDeclaration& declaration, CifarLabels labels) {
+  if (declaration.kind != InputKind::kImage || declaration.shape != kShape) {
+    throw Error(fmt::format("The declared shape is {}; CIFAR files hold images of the shape {}.",
+                            internal::ShapeText(declaration.shape), internal::ShapeText(kShape)));
+  }
+  if (files.empty()) throw Error("No CIFAR file was given; name at least one.");
+  std::vector<at::Tensor> images(files.size());
+  std::vector<at::Tensor> classes(files.size());
+  const auto read = [&](std::size_t i) {
+    CifarRows rows =
+        ParseCifar(ReadWholeFile(files[i]), files[i].string(), declaration.classes, labels);
+    images[i] = std::move(rows.images);
+    classes[i] = std::move(rows.labels);
+  };
+  internal::ForEachItem(files.size(), read, [](std::size_t) {});
+  Dataset data{declaration, at::cat(images), at::cat(classes)};
+  CheckDeclaration(data);
+  return data;
+}
+
+}  // namespace sordino

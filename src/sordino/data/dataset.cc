@@ -1,0 +1,150 @@
+#include "sordino/data/dataset.h"
+
+#include <ATen/Functions.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+
+#include "sordino/base/error.h"
+
+namespace sordino {
+namespace {
+
+// Within this many classes a mistake is more likely than a task, and counts fit everywhere.
+constexpr std::int64_t kMostClasses = 1'000'000;
+
+void CheckNormalisation(const DatasetDeclaration& declaration) {
+  const Normalisation& n = declaration.normalisation;
+  if (n.mean.empty() && n.deviation.empty()) return;
+  if (declaration.kind == InputKind::kTokens) {
+    throw Error(
+        "A mean and a deviation were declared for tokens, which are not numbers to scale; "
+        "leave them out.");
+  }
+  const auto channels = static_cast<std::size_t>(declaration.shape[0]);
+  const std::string_view unit = declaration.kind == InputKind::kImage ? "channel" : "feature";
+  if (n.mean.size() != channels || n.deviation.size() != channels) {
+    throw Error(
+        fmt::format("{} means and {} deviations were declared; give one of each for each "
+                    "{}, {} in all.",
+                    n.mean.size(), n.deviation.size(), unit, channels));
+  }
+  const auto finite = [](double value) { return std::isfinite(value); };
+  const auto scale = [](double value) { return std::isfinite(value) && value > 0; };
+  if (!std::all_of(n.mean.begin(), n.mean.end(), finite) ||
+      !std::all_of(n.deviation.begin(), n.deviation.end(), scale)) {
+    throw Error(
+        fmt::format("The means are {} and the deviations {}; means must be finite and "
+                    "deviations positive.",
+                    fmt::join(n.mean, ", "), fmt::join(n.deviation, ", ")));
+  }
+}
+
+void CheckItself(const DatasetDeclaration& declaration) {
+  const std::size_t dimensions = declaration.kind == InputKind::kImage ? 3 : 1;
+  const auto positive = [](std::int64_t size) { return size > 0; };
+  if (declaration.shape.size() != dimensions ||
+      !std::all_of(declaration.shape.begin(), declaration.shape.end(), positive)) {
+    throw Error(fmt::format(
+        "The declared shape of an example is ({}); give {} above 0.",
+        fmt::join(declaration.shape, ", "),
+        dimensions == 3 ? "channels, height and width" : "the number of features or tokens"));
+  }
+  if (declaration.classes < 2 || declaration.classes > kMostClasses) {
+    throw Error(fmt::format("{} classes were declared; give a number from 2 to {}.",
+                            declaration.classes, kMostClasses));
+  }
+  if (!declaration.class_names.empty() &&
+      static_cast<std::int64_t>(declaration.class_names.size()) != declaration.classes) {
+    throw Error(fmt::format("{} class names were declared for {} classes; give one for each.",
+                            declaration.class_names.size(), declaration.classes));
+  }
+  if (declaration.kind == InputKind::kTokens && declaration.vocabulary < 2) {
+    throw Error(
+        fmt::format("A vocabulary of {} ids was declared; tokens need at least 2, for "
+                    "padding and for unknown words.",
+                    declaration.vocabulary));
+  }
+  CheckNormalisation(declaration);
+}
+
+at::ScalarType TypeOf(InputKind kind) {
+  switch (kind) {
+    case InputKind::kImage:
+      return at::kByte;
+    case InputKind::kFeatures:
+      return at::kFloat;
+    case InputKind::kTokens:
+      return at::kLong;
+  }
+  return at::kByte;
+}
+
+bool Within(const at::Tensor& values, std::int64_t end) {
+  return values.numel() == 0 ||
+         (values.min().item<std::int64_t>() >= 0 && values.max().item<std::int64_t>() < end);
+}
+
+void CheckInputs(const Dataset& data) {
+  const DatasetDeclaration& declaration = data.declaration;
+  if (!data.inputs.defined()) {
+    throw Error(fmt::format("The dataset '{}' has no inputs; read them first.", declaration.name));
+  }
+  if (data.inputs.scalar_type() != TypeOf(declaration.kind)) {
+    throw Error(fmt::format("The inputs of '{}' are {}; {} was declared.", declaration.name,
+                            c10::toString(data.inputs.scalar_type()),
+                            c10::toString(TypeOf(declaration.kind))));
+  }
+  std::vector<std::int64_t> shape = {data.inputs.dim() == 0 ? 0 : data.inputs.size(0)};
+  shape.insert(shape.end(), declaration.shape.begin(), declaration.shape.end());
+  if (data.inputs.sizes() != at::IntArrayRef(shape)) {
+    throw Error(
+        fmt::format("The inputs of '{}' have the shape ({}); records of the shape ({}) "
+                    "were declared.",
+                    declaration.name, fmt::join(data.inputs.sizes(), ", "),
+                    fmt::join(declaration.shape, ", ")));
+  }
+  if (declaration.kind == InputKind::kFeatures && !at::isfinite(data.inputs).all().item<bool>()) {
+    throw Error(
+        fmt::format("The inputs of '{}' hold an infinity or something that is not a "
+                    "number; leave such records out or give them a value.",
+                    declaration.name));
+  }
+  if (declaration.kind == InputKind::kTokens && !Within(data.inputs, declaration.vocabulary)) {
+    throw Error(
+        fmt::format("The inputs of '{}' hold a token that is not among the declared 0 to "
+                    "{}; declare the whole vocabulary.",
+                    declaration.name, declaration.vocabulary - 1));
+  }
+}
+
+void CheckLabels(const Dataset& data) {
+  const DatasetDeclaration& declaration = data.declaration;
+  if (data.labels.scalar_type() != at::kLong || data.labels.dim() != 1 ||
+      data.labels.size(0) != data.inputs.size(0)) {
+    throw Error(
+        fmt::format("The labels of '{}' are {} of the shape ({}); they must be one whole "
+                    "number for each of its records.",
+                    declaration.name, c10::toString(data.labels.scalar_type()),
+                    fmt::join(data.labels.sizes(), ", ")));
+  }
+  if (!Within(data.labels, declaration.classes)) {
+    throw Error(
+        fmt::format("The labels of '{}' go beyond the declared classes 0 to {}; declare "
+                    "the right number of classes, or correct the file.",
+                    declaration.name, declaration.classes - 1));
+  }
+}
+
+}  // namespace
+
+void CheckDeclaration(const Dataset& data) {
+  CheckItself(data.declaration);
+  CheckInputs(data);
+  if (data.labels.defined()) CheckLabels(data);
+}
+
+}  // namespace sordino

@@ -1,0 +1,185 @@
+#include "sordino/data/idx_reader.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <vector>
+
+#include "sordino/base/error.h"
+#include "sordino/data/array_bytes.h"
+#include "sordino/data/compressed_file.h"
+
+namespace sordino {
+namespace {
+
+constexpr std::size_t kMaxDimensions = 8;
+
+std::optional<at::ScalarType> IdxType(unsigned code) {
+  switch (code) {
+    case 0x08:
+      return at::kByte;
+    case 0x09:
+      return at::kChar;
+    case 0x0B:
+      return at::kShort;
+    case 0x0C:
+      return at::kInt;
+    case 0x0D:
+      return at::kFloat;
+    case 0x0E:
+      return at::kDouble;
+    default:
+      return std::nullopt;
+  }
+}
+
+unsigned ByteAt(std::span<const std::byte> bytes, std::size_t place) {
+  return std::to_integer<unsigned>(bytes[place]);
+}
+
+bool IsWhole(const at::Tensor& values) {
+  return at::isIntegralType(values.scalar_type(), /*includeBool=*/true);
+}
+
+std::vector<std::int64_t> WithRecords(std::int64_t records,
+                                      const std::vector<std::int64_t>& shape) {
+  std::vector<std::int64_t> whole{records};
+  whole.insert(whole.end(), shape.begin(), shape.end());
+  return whole;
+}
+
+// The array in the shape that was declared for an example, or undefined.
+at::Tensor Arranged(const at::Tensor& inputs, const DatasetDeclaration& declaration) {
+  const std::int64_t records = inputs.size(0);
+  const std::vector<std::int64_t>& shape = declaration.shape;
+  if (inputs.sizes() == at::IntArrayRef(WithRecords(records, shape))) return inputs;
+  if (declaration.kind == InputKind::kImage && shape.size() == 3) {
+    if (shape[0] == 1 && inputs.sizes() == at::IntArrayRef({records, shape[1], shape[2]})) {
+      return inputs.unsqueeze(1);
+    }
+    if (inputs.sizes() == at::IntArrayRef({records, shape[1], shape[2], shape[0]})) {
+      return inputs.permute({0, 3, 1, 2}).contiguous();
+    }
+  }
+  if (declaration.kind == InputKind::kFeatures && shape.size() == 1 && shape[0] == 1 &&
+      inputs.dim() == 1) {
+    return inputs.unsqueeze(1);
+  }
+  return {};
+}
+
+at::Tensor Converted(const at::Tensor& inputs, InputKind kind, const std::string& name) {
+  switch (kind) {
+    case InputKind::kImage:
+      if (inputs.scalar_type() != at::kByte) {
+        throw Error(fmt::format(
+            "The images in '{}' are {}; pixels must be unsigned bytes, 0 to 255: convert them "
+            "first.",
+            name, c10::toString(inputs.scalar_type())));
+      }
+      return inputs;
+    case InputKind::kFeatures:
+      return inputs.to(at::kFloat);
+    case InputKind::kTokens:
+      if (!IsWhole(inputs)) {
+        throw Error(fmt::format("The tokens in '{}' are {}; they must be whole numbers.", name,
+                                c10::toString(inputs.scalar_type())));
+      }
+      return inputs.to(at::kLong);
+  }
+  return {};
+}
+
+at::Tensor LabelsOf(const at::Tensor& labels, std::int64_t records, const std::string& inputs_name,
+                    const std::string& name) {
+  const bool column = labels.dim() == 2 && labels.size(1) == 1;
+  if (labels.dim() != 1 && !column) {
+    throw Error(
+        fmt::format("The labels in '{}' have the shape {}; they must be one number a "
+                    "record.",
+                    name, internal::ShapeText(labels.sizes())));
+  }
+  if (!IsWhole(labels)) {
+    throw Error(fmt::format("The labels in '{}' are {}; they must be whole numbers from 0.", name,
+                            c10::toString(labels.scalar_type())));
+  }
+  if (labels.size(0) != records) {
+    throw Error(fmt::format(
+        "'{}' has {} records but '{}' has {} labels; give two files that belong together.",
+        inputs_name, records, name, labels.size(0)));
+  }
+  return labels.reshape({records}).to(at::kLong);
+}
+
+}  // namespace
+
+at::Tensor ParseIdx(std::span<const std::byte> bytes, const std::string& name) {
+  if (bytes.size() < 4 || ByteAt(bytes, 0) != 0 || ByteAt(bytes, 1) != 0) {
+    throw Error(
+        fmt::format("'{}' is not an IDX file: it does not start with two zero bytes, a "
+                    "type and a number of dimensions.",
+                    name));
+  }
+  const std::optional<at::ScalarType> type = IdxType(ByteAt(bytes, 2));
+  if (!type) {
+    throw Error(
+        fmt::format("'{}' has the IDX type 0x{:02X}; known are 0x08, 0x09, 0x0B, 0x0C, "
+                    "0x0D and 0x0E.",
+                    name, ByteAt(bytes, 2)));
+  }
+  const std::size_t dimensions = ByteAt(bytes, 3);
+  if (dimensions == 0 || dimensions > kMaxDimensions) {
+    throw Error(fmt::format("'{}' has {} dimensions; an IDX file may have 1 to {}.", name,
+                            dimensions, kMaxDimensions));
+  }
+  const std::size_t header = 4 + 4 * dimensions;
+  if (bytes.size() < header) {
+    throw Error(fmt::format("'{}' ends within its IDX header; fetch or copy it again.", name));
+  }
+  std::vector<std::int64_t> shape;
+  for (std::size_t place = 4; place < header; place += 4) {
+    std::int64_t length = 0;
+    for (std::size_t i = 0; i < 4; ++i) length = length * 256 + ByteAt(bytes, place + i);
+    shape.push_back(length);
+  }
+  const std::span<const std::byte> values = bytes.subspan(header);
+  const std::optional<std::uint64_t> wanted = internal::ArrayBytes(shape, c10::elementSize(*type));
+  if (!wanted || *wanted != values.size()) {
+    throw Error(fmt::format(
+        "'{}' states the shape {}, which does not account for the {} bytes behind its header; "
+        "fetch or copy it again.",
+        name, internal::ShapeText(shape), values.size()));
+  }
+  return internal::TensorFromBytes(values, *type, shape,
+                                   std::endian::native == std::endian::little);
+}
+
+at::Tensor ReadIdx(const std::filesystem::path& path) {
+  return ParseIdx(ReadWholeFile(path), path.string());
+}
+
+Dataset ReadIdxDataset(const std::filesystem::path& images, const std::filesystem::path& labels,
+                       const DatasetDeclaration& declaration) {
+  return DatasetFromArrays(ReadIdx(images), labels.empty() ? at::Tensor() : ReadIdx(labels),
+                           declaration, images.string(), labels.string());
+}
+
+Dataset DatasetFromArrays(const at::Tensor& inputs, const at::Tensor& labels,
+                          const DatasetDeclaration& declaration, const std::string& inputs_name,
+                          const std::string& labels_name) {
+  Dataset data;
+  data.declaration = declaration;
+  const at::Tensor arranged = inputs.dim() == 0 ? at::Tensor() : Arranged(inputs, declaration);
+  if (!arranged.defined()) {
+    throw Error(fmt::format(
+        "'{}' has the shape {}; records of the declared shape {} were expected.", inputs_name,
+        internal::ShapeText(inputs.sizes()), internal::ShapeText(declaration.shape)));
+  }
+  data.inputs = Converted(arranged, declaration.kind, inputs_name);
+  if (!labels.defined()) return data;
+  data.labels = LabelsOf(labels, data.inputs.size(0), inputs_name, labels_name);
+  CheckDeclaration(data);
+  return data;
+}
+
+}  // namespace sordino

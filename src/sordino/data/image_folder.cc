@@ -1,0 +1,226 @@
+#include "sordino/data/image_folder.h"
+
+#include <ATen/ops/_upsample_bilinear2d_aa.h>
+#include <ATen/ops/empty.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "sordino/base/error.h"
+#include "sordino/base/progress.h"
+#include "sordino/data/array_bytes.h"
+#include "sordino/data/compressed_file.h"
+#include "sordino/data/image_codec.h"
+#include "sordino/data/parallel_items.h"
+
+namespace sordino {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t kMaxImageFile = std::uint64_t{256} << 20;
+constexpr std::size_t kManyFiles = 1000;
+
+struct LabelledFile {
+  fs::path path;
+  std::int64_t label = 0;
+};
+
+bool IsHidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
+
+bool IsImageName(const fs::path& path) {
+  std::string extension = path.extension().string();
+  for (char& c : extension) {
+    c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  return extension == ".png" || extension == ".jpg" || extension == ".jpeg";
+}
+
+std::vector<fs::path> Entries(const fs::path& folder) {
+  std::vector<fs::path> entries;
+  std::error_code failure;
+  for (fs::directory_iterator at(folder, failure), end; !failure && at != end;
+       at.increment(failure)) {
+    if (!IsHidden(at->path())) entries.push_back(at->path());
+  }
+  if (failure) {
+    throw Error(
+        fmt::format("The folder '{}' cannot be read: {}.", folder.string(), failure.message()));
+  }
+  std::sort(entries.begin(), entries.end(), [](const fs::path& a, const fs::path& b) {
+    return a.filename().native() < b.filename().native();
+  });
+  return entries;
+}
+
+// `root` is canonical. Follows every link of `path`.
+void CheckStaysInside(const fs::path& root, const fs::path& path) {
+  std::error_code failure;
+  const fs::path real = fs::canonical(path, failure);
+  if (failure) {
+    throw Error(fmt::format("'{}' cannot be followed: {}.", path.string(), failure.message()));
+  }
+  const auto parts = std::mismatch(root.begin(), root.end(), real.begin(), real.end());
+  if (parts.first != root.end()) {
+    throw Error(fmt::format("'{}' is a link that leads out of the folder; copy the file instead.",
+                            path.string()));
+  }
+}
+
+void AddImages(const fs::path& root, const fs::path& folder, std::int64_t label,
+               std::vector<LabelledFile>& files) {
+  for (const fs::path& entry : Entries(folder)) {
+    CheckStaysInside(root, entry);
+    std::error_code failure;
+    if (!fs::is_regular_file(entry, failure) || !IsImageName(entry)) {
+      throw Error(
+          fmt::format("'{}' is not an image file; only .png, .jpg and .jpeg files belong "
+                      "there.",
+                      entry.string()));
+    }
+    files.push_back({entry, label});
+  }
+}
+
+std::vector<std::string> ClassNames(const DatasetDeclaration& declaration) {
+  std::vector<std::string> names = declaration.class_names;
+  if (names.empty()) {
+    for (std::int64_t i = 0; i < declaration.classes; ++i) names.push_back(std::to_string(i));
+  }
+  return names;
+}
+
+std::vector<LabelledFile> FindFiles(const fs::path& root, const fs::path& folder,
+                                    const std::vector<std::string>& names) {
+  std::vector<std::pair<std::int64_t, fs::path>> classes;
+  for (const fs::path& entry : Entries(folder)) {
+    CheckStaysInside(root, entry);
+    std::error_code failure;
+    if (!fs::is_directory(entry, failure)) {
+      throw Error(
+          fmt::format("'{}' is not a folder; images belong into the subfolder of their "
+                      "class.",
+                      entry.string()));
+    }
+    const auto name = std::find(names.begin(), names.end(), entry.filename().string());
+    if (name == names.end()) {
+      throw Error(
+          fmt::format("The folder '{}' is not one of the {} declared classes; declare it "
+                      "or remove it.",
+                      entry.string(), names.size()));
+    }
+    classes.emplace_back(name - names.begin(), entry);
+  }
+  std::sort(classes.begin(), classes.end());
+  std::vector<LabelledFile> files;
+  for (const auto& [label, path] : classes) AddImages(root, path, label, files);
+  return files;
+}
+
+class Loader {
+ public:
+  Loader(const DatasetDeclaration& declaration, const ImageFolderOptions& options)
+      : wanted_{declaration.shape[1], declaration.shape[2]}, resize_(options.resize) {
+    image_options_.channels = declaration.shape[0];
+    image_options_.background = options.background;
+  }
+
+  // uint8 [c, h, w] of the declared size.
+  at::Tensor Load(const fs::path& path) const {
+    const std::string name = path.string();
+    const std::vector<std::byte> bytes = ReadWholeFile(path, kMaxImageFile);
+    const ImageSize size = ReadImageSize(bytes, name);
+    if (size != wanted_ && !resize_) {
+      throw Error(
+          fmt::format("The image '{}' is {} pixels high and {} wide; {} by {} were "
+                      "declared: resize the images or ask for it.",
+                      name, size.height, size.width, wanted_.height, wanted_.width));
+    }
+    at::Tensor image = DecodeImage(bytes, name, image_options_);
+    if (size == wanted_) return image;
+    const at::Tensor stretched =
+        at::_upsample_bilinear2d_aa(image.unsqueeze(0).to(at::kFloat),
+                                    {wanted_.height, wanted_.width}, /*align_corners=*/false);
+    return stretched.squeeze(0).round_().clamp_(0, 255).to(at::kByte);
+  }
+
+ private:
+  ImageSize wanted_;
+  bool resize_;
+  ImageOptions image_options_;
+};
+
+void CheckRequest(const DatasetDeclaration& declaration) {
+  const std::vector<std::int64_t>& shape = declaration.shape;
+  const bool fits = declaration.kind == InputKind::kImage && shape.size() == 3 &&
+                    (shape[0] == 1 || shape[0] == 3) && shape[1] > 0 && shape[2] > 0;
+  if (!fits) {
+    throw Error(
+        fmt::format("The declared shape is {}; a folder of images needs channels (1 or "
+                    "3), height and width.",
+                    internal::ShapeText(shape)));
+  }
+  const auto names = static_cast<std::int64_t>(declaration.class_names.size());
+  if (names != 0 && names != declaration.classes) {
+    throw Error(fmt::format("{} class names were declared for {} classes; give one for each.",
+                            names, declaration.classes));
+  }
+}
+
+}  // namespace
+
+Dataset ReadImageFolder(const std::filesystem::path& folder, const DatasetDeclaration& declaration,
+                        const ImageFolderOptions& options) {
+  CheckRequest(declaration);
+  std::error_code failure;
+  const fs::path root = fs::canonical(folder, failure);
+  if (failure || !fs::is_directory(root)) {
+    throw Error(fmt::format("'{}' is not a folder that can be read.", folder.string()));
+  }
+  std::vector<LabelledFile> files;
+  if (options.labelled) {
+    files = FindFiles(root, folder, ClassNames(declaration));
+  } else {
+    AddImages(root, folder, 0, files);
+  }
+  if (files.empty()) {
+    throw Error(fmt::format("The folder '{}' has no .png, .jpg or .jpeg files{}.", folder.string(),
+                            options.labelled ? " in the subfolders of the declared classes" : ""));
+  }
+  std::vector<std::int64_t> shape{static_cast<std::int64_t>(files.size())};
+  shape.insert(shape.end(), declaration.shape.begin(), declaration.shape.end());
+  if (!internal::ArrayBytes(shape, 1)) {
+    throw Error(fmt::format("{} images of the declared shape {} are more than can be counted.",
+                            files.size(), internal::ShapeText(declaration.shape)));
+  }
+
+  // The first image tells whether the declared size is real before memory is taken for all.
+  const Loader loader(declaration, options);
+  loader.Load(files.front().path);
+  Dataset data{declaration, at::empty(shape, at::kByte), {}};
+  std::optional<Progress> progress;
+  if (files.size() > kManyFiles) progress.emplace("reading images", files.size());
+  internal::ForEachItem(
+      files.size(),
+      [&](std::size_t i) {
+        data.inputs.select(0, static_cast<std::int64_t>(i)).copy_(loader.Load(files[i].path));
+      },
+      [&](std::size_t done) {
+        if (progress) progress->Update(done);
+      });
+  if (progress) progress->Finish();
+  if (!options.labelled) return data;
+  data.labels = at::empty({shape[0]}, at::kLong);
+  auto* const label = data.labels.mutable_data_ptr<std::int64_t>();
+  for (std::size_t i = 0; i < files.size(); ++i) label[i] = files[i].label;
+  CheckDeclaration(data);
+  return data;
+}
+
+}  // namespace sordino

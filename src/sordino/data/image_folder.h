@@ -1,0 +1,34 @@
+// A folder of images with one subfolder for each class: FOLDER/<class name>/*.{png,jpg,jpeg}.
+//
+// The class names are declared (without them they are "0", "1", ...): a subfolder that was not
+// declared is refused, because the set of classes must not be found out from private data. A
+// declared class without a subfolder has no examples. Files whose names start with a dot are
+// skipped; any other file that is not an image is refused rather than left out silently. Links
+// that lead out of the folder are refused.
+#ifndef SORDINO_DATA_IMAGE_FOLDER_H_
+#define SORDINO_DATA_IMAGE_FOLDER_H_
+
+#include <cstdint>
+#include <filesystem>
+
+#include "sordino/data/dataset.h"
+
+namespace sordino {
+
+struct ImageFolderOptions {
+  // Images of another size are stretched to the declared one (bilinear, with antialiasing where
+  // they shrink); without it they are refused.
+  bool resize = false;
+  // The images lie in subfolders of classes. Without it they lie in the folder itself and the
+  // labels of the dataset are undefined.
+  bool labelled = true;
+  std::uint8_t background = 0;  // below transparent pixels
+};
+
+// Classes in their declared order, the files of a class in the order of their names (by bytes).
+Dataset ReadImageFolder(const std::filesystem::path& folder, const DatasetDeclaration& declaration,
+                        const ImageFolderOptions& options = {});
+
+}  // namespace sordino
+
+#endif  // SORDINO_DATA_IMAGE_FOLDER_H_

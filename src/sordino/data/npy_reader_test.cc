@@ -1,0 +1,179 @@
+#include "sordino/data/npy_reader.h"
+
+#include <ATen/Functions.h>
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "sordino/data/reader_test_support.h"
+
+namespace sordino {
+namespace {
+
+using testing::HasSubstr;
+
+// As NumPy writes it: the header is padded with blanks to a multiple of 64 and ends with a newline.
+Bytes Npy(const std::string& dictionary, const Bytes& values, int major = 1) {
+  const std::size_t prefix = major == 1 ? 10 : 12;
+  std::string header = dictionary;
+  while ((prefix + header.size() + 1) % 64 != 0) header += ' ';
+  header += '\n';
+  Bytes file = ToBytes({0x93, 'N', 'U', 'M', 'P', 'Y', major, 0});
+  for (std::size_t i = 0; i < prefix - 8; ++i) {
+    file.push_back(static_cast<std::byte>(header.size() >> (8 * i)));
+  }
+  return Joined(Joined(file, ToBytes(header)), values);
+}
+
+std::string Dictionary(const std::string& descr, const std::string& shape,
+                       const std::string& fortran = "False") {
+  return fmt::format("{{'descr': '{}', 'fortran_order': {}, 'shape': {}, }}", descr, fortran,
+                     shape);
+}
+
+at::Tensor Parse(const std::string& dictionary, const Bytes& values, int major = 1) {
+  return ParseNpy(Npy(dictionary, values, major), "test.npy");
+}
+
+std::string Refusal(const std::string& dictionary, const Bytes& values = {}) {
+  return SentenceOf([&] { Parse(dictionary, values); });
+}
+
+TEST(NpyReader, ReadsEveryTypeInBothByteOrders) {
+  const auto check = [](const std::string& type, const Bytes& little, const at::Tensor& wanted) {
+    SCOPED_TRACE(type);
+    const std::size_t width = type.back() - '0';
+    Bytes big;
+    for (std::size_t i = 0; i < little.size(); i += width) {
+      for (std::size_t j = width; j-- > 0;) big.push_back(little[i + j]);
+    }
+    const std::string shape = fmt::format("({},)", little.size() / width);
+    EXPECT_TRUE(at::equal(Parse(Dictionary("<" + type, shape), little), wanted));
+    EXPECT_TRUE(at::equal(Parse(Dictionary(">" + type, shape), big), wanted));
+    EXPECT_EQ(Parse(Dictionary("<" + type, shape), little).scalar_type(), wanted.scalar_type());
+  };
+  check("b1", ToBytes({0, 1, 1}), at::tensor({0, 1, 1}, at::kByte).to(at::kBool));
+  check("i1", ToBytes({0x80, 5}), at::tensor({-128, 5}, at::kChar));
+  check("u1", ToBytes({0x80, 5}), at::tensor({128, 5}, at::kByte));
+  check("i2", ToBytes({0xFE, 0xFF, 2, 1}), at::tensor({-2, 258}, at::kShort));
+  check("u2", ToBytes({0xFE, 0xFF, 2, 1}), at::tensor({65534, 258}, at::kInt));
+  check("i4", ToBytes({0xFE, 0xFF, 0xFF, 0xFF}), at::tensor({-2}, at::kInt));
+  check("u4", ToBytes({0xFE, 0xFF, 0xFF, 0xFF}), at::tensor({std::int64_t{4294967294}}, at::kLong));
+  check("i8", ToBytes({1, 0, 0, 0, 0, 0, 0, 0x80}),
+        at::tensor({std::numeric_limits<std::int64_t>::min() + 1}, at::kLong));
+  check("f2", ToBytes({0x00, 0x3C, 0x00, 0xC1}), at::tensor({1.0, -2.5}).to(at::kHalf));
+  check("f4", ToBytes({0xDB, 0x0F, 0x49, 0x40}), at::tensor({3.14159274F}, at::kFloat));
+  check("f8", ToBytes({0, 0, 0, 0, 0, 0, 0x04, 0xC0}), at::tensor({-2.5}, at::kDouble));
+}
+
+TEST(NpyReader, ReadsAllVersions) {
+  for (const int major : {1, 2, 3}) {
+    EXPECT_TRUE(at::equal(Parse(Dictionary("|u1", "(2,)"), ToBytes({7, 8}), major),
+                          at::tensor({7, 8}, at::kByte)));
+  }
+  EXPECT_THAT(SentenceOf([] { Parse(Dictionary("|u1", "(0,)"), {}, 4); }),
+              HasSubstr("version 4.0"));
+}
+
+TEST(NpyReader, PutsFortranOrderIntoCOrder) {
+  const Bytes values = ToBytes({1, 4, 2, 5, 3, 6});
+  const at::Tensor array = Parse(Dictionary("|u1", "(2, 3)", "True"), values);
+  EXPECT_TRUE(at::equal(array, at::tensor({1, 2, 3, 4, 5, 6}, at::kByte).view({2, 3})));
+  EXPECT_TRUE(array.is_contiguous());
+}
+
+TEST(NpyReader, ReadsScalarsAndEmptyArrays) {
+  EXPECT_EQ(Parse(Dictionary("|u1", "()"), ToBytes({9})).dim(), 0);
+  EXPECT_EQ(Parse(Dictionary("<f4", "(0, 5)"), {}).sizes(), at::IntArrayRef({0, 5}));
+}
+
+TEST(NpyReader, TakesTheKeysInAnyOrder) {
+  EXPECT_EQ(Parse("{\"shape\":(1,3),\"fortran_order\":False,\"descr\":\"|u1\"}", Bytes(3)).sizes(),
+            at::IntArrayRef({1, 3}));
+}
+
+TEST(NpyReader, RefusesEveryPrefix) {
+  for (const int major : {1, 2}) {
+    ExpectEveryPrefixIsRefused(Npy(Dictionary("<i2", "(2, 3)"), Bytes(12), major), 0,
+                               [](const Bytes& bytes) { ParseNpy(bytes, "cut"); });
+  }
+}
+
+TEST(NpyReader, RefusesPickles) {
+  EXPECT_THAT(Refusal(Dictionary("|O", "(3,)"), Bytes(30)),
+              HasSubstr("'test.npy' holds Python objects as a pickle"));
+}
+
+TEST(NpyReader, RefusesTypesThatItDoesNotKnow) {
+  EXPECT_THAT(Refusal("{'descr': [('x', '<f4')], 'fortran_order': False, 'shape': (1,), }"),
+              HasSubstr("records with fields"));
+  for (const char* type : {"<c8", "<U5", "|S3", "=f4", "|f4", "f4", "<f", "", "<M8[ns]", "<u8"}) {
+    EXPECT_THAT(Refusal(Dictionary(type, "(0,)")), HasSubstr("has the NPY type")) << type;
+  }
+}
+
+TEST(NpyReader, RefusesAShapeThatTheFileDoesNotHave) {
+  EXPECT_THAT(Refusal(Dictionary("<f4", "(2, 3)"), Bytes(23)), HasSubstr("[2, 3]"));
+  EXPECT_THAT(Refusal(Dictionary("<f4", "(2, 3)"), Bytes(25)), HasSubstr("25 bytes"));
+  // Products that wrap around to what the file has.
+  EXPECT_THAT(Refusal(Dictionary("<f4", "(4611686018427387904, 4)"), {}), HasSubstr("account"));
+  EXPECT_THAT(Refusal(Dictionary("<f4", "(0, 4611686018427387904, 4)"), {}), HasSubstr("account"));
+  EXPECT_THAT(Refusal(Dictionary("<f4", "(9223372036854775808,)"), {}), HasSubstr("too large"));
+}
+
+TEST(NpyReader, RefusesHeadersThatAreNotOfItsOneForm) {
+  const std::string order = "'fortran_order': False, ";
+  for (const std::string& header : {
+           std::string(""),
+           std::string("{}"),
+           std::string("{'descr': '|u1', 'shape': (0,), }"),
+           "{'descr': '|u1', " + order + "'shape': (0,), 'extra': 1}",
+           "{'descr': '|u1', 'descr': '|u1', " + order + "'shape': (0,), }",
+           "{'descr': '|u1', " + order + "'shape': (0,), } and more",
+           "{'descr': '|u1', " + order + "'shape': (0,)",
+           "{'descr': '|u1', " + order + "'shape': (0), }",
+           "{'descr': '|u1', " + order + "'shape': [0], }",
+           "{'descr': '|u1', " + order + "'shape': (-1,), }",
+           "{'descr': '|u1', " + order + "'shape': (0x1,), }",
+           "{'descr': '|u1', " + order + "'shape': (__import__('os').system('true'),), }",
+           "{'descr': '|u1', " + order + "'shape': (,), }",
+           std::string("{'descr': '|u1', 'fortran_order': 0, 'shape': (0,), }"),
+           std::string("{'descr': '|u1', 'fortran_order': Falsehood, 'shape': (0,), }"),
+           std::string("{'descr': '|u\\x31', 'fortran_order': False, 'shape': (0,), }"),
+           "{'descr': '|u1', " + order + "'shape': (0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0), }",
+           "{'descr': '|u1\", " + order + "'shape': (0,), }",
+       }) {
+    EXPECT_THAT(Refusal(header), HasSubstr("The NPY header of 'test.npy' cannot be read"))
+        << header;
+  }
+  EXPECT_THAT(SentenceOf([] { ParseNpy(ToBytes("PK\x03\x04"), "x.npz"); }),
+              HasSubstr("'x.npz' is not an NPY file"));
+  EXPECT_THAT(SentenceOf([] {
+                ParseNpy(Npy(Dictionary("|u1", "(0,)") + std::string(70000, ' '), {}, 2), "x");
+              }),
+              HasSubstr("at most 65536 are read"));
+}
+
+TEST(NpyReader, RefusesTruthValuesThatAreNeither) {
+  EXPECT_THAT(Refusal(Dictionary("|b1", "(2,)"), ToBytes({1, 2})), HasSubstr("neither 0 nor 1"));
+}
+
+TEST(NpyReader, MakesADatasetOfTwoFiles) {
+  const TestFolder folder;
+  const auto inputs = folder.Write(
+      "x.npy", Npy(Dictionary("<f4", "(2, 1)"), ToBytes({0, 0, 0x80, 0x3E, 0, 0, 0, 0x3F})));
+  const auto labels =
+      folder.Write("y.npy", Npy(Dictionary("<i4", "(2,)"), ToBytes({1, 0, 0, 0, 0, 0, 0, 0})));
+  DatasetDeclaration declaration;
+  declaration.name = "test";
+  declaration.kind = InputKind::kFeatures;
+  declaration.shape = {1};
+  declaration.classes = 2;
+  const Dataset data = ReadNpyDataset(inputs, labels, declaration);
+  EXPECT_TRUE(at::equal(data.inputs, at::tensor({0.25F, 0.5F}).view({2, 1})));
+  EXPECT_TRUE(at::equal(data.labels, at::tensor({1, 0}, at::kLong)));
+  EXPECT_FALSE(ReadNpyDataset(inputs, {}, declaration).labels.defined());
+}
+
+}  // namespace
+}  // namespace sordino

@@ -1,0 +1,124 @@
+#include "sordino/data/sampler.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <numeric>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+#include "sordino/base/error.h"
+#include "sordino/random/bernoulli.h"
+
+namespace sordino {
+namespace {
+
+constexpr std::array kKinds = {SamplingKind::kPoisson, SamplingKind::kFixedSize,
+                               SamplingKind::kFullBatch};
+
+// Uniform on 0 ... bound - 1, exactly: the 2^64 mod bound largest words are drawn again, and each
+// remainder has as many words as the others. Taking the remainder alone would favour small ones.
+std::uint64_t UniformBelow(Generator& generator, std::uint64_t bound) {
+  const std::uint64_t surplus = -bound % bound;  // 2^64 mod bound
+  const std::uint64_t last = ~std::uint64_t{0} - surplus;
+  std::uint64_t word = generator.Next64();
+  while (word > last) word = generator.Next64();
+  return word % bound;
+}
+
+// The numbers 0 ... n - 1 in an order that starts as they are. Only places that changed take
+// memory, so that a small batch of many records costs no pass over all of them.
+class SparseOrder {
+ public:
+  explicit SparseOrder(std::uint64_t batch) { moved_.reserve(batch); }
+
+  // What stands at `place`, where `with` stands from now on.
+  std::uint64_t Replace(std::uint64_t place, std::uint64_t with) {
+    const auto [found, is_new] = moved_.try_emplace(place, with);
+    return is_new ? place : std::exchange(found->second, with);
+  }
+  std::uint64_t At(std::uint64_t place) const {
+    const auto found = moved_.find(place);
+    return found == moved_.end() ? place : found->second;
+  }
+
+ private:
+  std::unordered_map<std::uint64_t, std::uint64_t> moved_;
+};
+
+// The same, for batches of a good part of the records.
+class DenseOrder {
+ public:
+  explicit DenseOrder(std::uint64_t records) : order_(records) {
+    std::iota(order_.begin(), order_.end(), std::uint64_t{0});
+  }
+  std::uint64_t Replace(std::uint64_t place, std::uint64_t with) {
+    return std::exchange(order_[place], with);
+  }
+  std::uint64_t At(std::uint64_t place) const { return order_[place]; }
+
+ private:
+  std::vector<std::uint64_t> order_;
+};
+
+// The first steps of a shuffle by Fisher and Yates (Durstenfeld, 1964): what comes to place i is
+// uniform among the records that are not in the batch yet, so each of the n (n - 1) ... ordered
+// selections has the same probability.
+template <typename Order>
+std::vector<std::uint64_t> FirstOfShuffle(Generator& generator, std::uint64_t batch,
+                                          std::uint64_t records, Order order) {
+  std::vector<std::uint64_t> selected(batch);
+  for (std::uint64_t i = 0; i < batch; ++i) {
+    const std::uint64_t place = i + UniformBelow(generator, records - i);
+    selected[i] = order.Replace(place, order.At(i));
+  }
+  return selected;
+}
+
+}  // namespace
+
+std::string_view SamplingName(SamplingKind kind) {
+  switch (kind) {
+    case SamplingKind::kPoisson:
+      break;
+    case SamplingKind::kFixedSize:
+      return "fixed";
+    case SamplingKind::kFullBatch:
+      return "full";
+  }
+  return "poisson";
+}
+
+SamplingKind ParseSampling(std::string_view name) {
+  for (const SamplingKind kind : kKinds) {
+    if (SamplingName(kind) == name) return kind;
+  }
+  const std::array<std::string_view, 3> names = {"poisson", "fixed", "full"};
+  const std::string nearest = NearestName(name.substr(0, 40), names);
+  throw Error(fmt::format("the sampling is '{}'; it must be 'poisson', 'fixed' or 'full'{}.",
+                          name.substr(0, 40),
+                          nearest.empty() ? "" : " (did you mean '" + nearest + "'?)"));
+}
+
+std::vector<std::uint64_t> SamplePoisson(Generator& generator, SamplingRate rate,
+                                         std::uint64_t records) {
+  std::vector<std::uint64_t> selected;
+  PoissonSample(generator, rate, records, selected);
+  return selected;
+}
+
+std::vector<std::uint64_t> SampleFixedSize(Generator& generator, std::uint64_t batch,
+                                           std::uint64_t records) {
+  if (batch > records) {
+    throw Error(fmt::format(
+        "a batch of {} records was to be drawn without replacement out of {}; give a batch of at "
+        "most {}.",
+        batch, records, records));
+  }
+  // An entry of the sparse order takes some 40 bytes.
+  if (batch > records / 8) return FirstOfShuffle(generator, batch, records, DenseOrder(records));
+  return FirstOfShuffle(generator, batch, records, SparseOrder(batch));
+}
+
+}  // namespace sordino

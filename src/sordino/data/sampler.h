@@ -1,0 +1,37 @@
+// Which records make up the batch of a step.
+//
+//   Poisson     every record enters independently with the probability EffectiveRate(rate)
+//   fixed-size  a uniform subset of `batch` records without replacement, in uniform random order
+//   full batch  all records, in their order
+//
+// The indices are private: they are drawn from a cryptographic generator, because amplification by
+// subsampling holds only against those who cannot tell who was sampled.
+#ifndef SORDINO_DATA_SAMPLER_H_
+#define SORDINO_DATA_SAMPLER_H_
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "sordino/base/quantity.h"
+#include "sordino/random/generator.h"
+
+namespace sordino {
+
+enum class SamplingKind : std::uint8_t { kPoisson, kFixedSize, kFullBatch };
+
+std::string_view SamplingName(SamplingKind kind);   // "poisson", "fixed", "full"
+SamplingKind ParseSampling(std::string_view name);  // the inverse; throws Error
+
+// Increasing indices below `records`; may be empty.
+std::vector<std::uint64_t> SamplePoisson(Generator& generator, SamplingRate rate,
+                                         std::uint64_t records);
+
+// `batch` distinct indices below `records` in random order: every ordered selection is equally
+// likely, without rounding. Throws Error when batch > records.
+std::vector<std::uint64_t> SampleFixedSize(Generator& generator, std::uint64_t batch,
+                                           std::uint64_t records);
+
+}  // namespace sordino
+
+#endif  // SORDINO_DATA_SAMPLER_H_

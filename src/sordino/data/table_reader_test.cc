@@ -1,0 +1,188 @@
+#include "sordino/data/table_reader.h"
+
+#include <ATen/Functions.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "sordino/base/error.h"
+
+namespace sordino {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+
+const std::vector<std::string> kColumns = {"age:numeric:0:120", "city:categorical:Bern|Basel",
+                                           "sick:label:no|yes"};
+
+Dataset Parse(std::string_view text, const std::vector<std::string>& columns = kColumns,
+              TableOptions options = {}) {
+  options.columns = ParseColumns(columns);
+  DatasetDeclaration declaration;
+  declaration.name = "table";
+  DeclareColumns(options.columns, declaration);
+  if (declaration.classes == 0) declaration.classes = 2;
+  return ParseTable(text, "table.csv", declaration, options);
+}
+
+std::string Complaint(std::string_view text, const std::vector<std::string>& columns = kColumns,
+                      const TableOptions& options = {}) {
+  try {
+    Parse(text, columns, options);
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), EndsWith("."));
+    return error.what();
+  }
+  return "";
+}
+
+std::vector<float> Row(const Dataset& data, std::int64_t row) {
+  const at::Tensor values = data.inputs[row].contiguous();
+  return {values.const_data_ptr<float>(), values.const_data_ptr<float>() + values.numel()};
+}
+
+std::vector<std::int64_t> Labels(const Dataset& data) {
+  return {data.labels.const_data_ptr<std::int64_t>(),
+          data.labels.const_data_ptr<std::int64_t>() + data.labels.numel()};
+}
+
+TEST(TableReader, ScalesNumbersAndSpreadsCategories) {
+  const Dataset data = Parse("city,ignored,sick,age\nBern,x,no,30\nBasel,y,yes,120\n");
+  EXPECT_THAT(Row(data, 0), ElementsAre(0.25F, 1, 0));
+  EXPECT_THAT(Row(data, 1), ElementsAre(1, 0, 1));
+  EXPECT_THAT(Labels(data), ElementsAre(0, 1));
+  EXPECT_THAT(data.declaration.class_names, ElementsAre("no", "yes"));
+  EXPECT_THAT(data.declaration.shape, ElementsAre(3));
+}
+
+TEST(TableReader, ClampsNumbersToTheirBounds) {
+  const Dataset data = Parse("age,city,sick\n-5,Bern,no\n1e300,Bern,no\n +12 ,Bern,no\n");
+  EXPECT_EQ(Row(data, 0)[0], 0);
+  EXPECT_EQ(Row(data, 1)[0], 1);
+  EXPECT_FLOAT_EQ(Row(data, 2)[0], 0.1F);
+}
+
+TEST(TableReader, ReadsQuotedCellsAndTabs) {
+  const Dataset data =
+      Parse("age,city,sick\r\n\"60\",\"a, \"\"b\"\"\",yes\r\n",
+            {"age:numeric:0:120", "city:categorical:a, \"b\"|c", "sick:label:no|yes"});
+  EXPECT_THAT(Row(data, 0), ElementsAre(0.5F, 1, 0));
+  TableOptions tabs;
+  tabs.separator = '\t';
+  EXPECT_THAT(Row(Parse("age\tcity\tsick\n60\tBasel\tno\n", kColumns, tabs), 0),
+              ElementsAre(0.5F, 0, 1));
+}
+
+TEST(TableReader, ADeclaredRestTakesUnknownAndMissingCategories) {
+  const std::vector<std::string> columns = {"city:categorical:Bern|*", "sick:label:no|yes"};
+  const Dataset data = Parse("city,sick\nBern,no\nGenf,no\n,yes\n", columns);
+  EXPECT_THAT(Row(data, 0), ElementsAre(1, 0));
+  EXPECT_THAT(Row(data, 1), ElementsAre(0, 1));
+  EXPECT_THAT(Row(data, 2), ElementsAre(0, 1));
+}
+
+TEST(TableReader, KeepsTheFirstRowsOfEachUserWhateverOthersDo) {
+  const std::vector<std::string> columns = {"x:numeric:0:100", "y:label:a|b", "id:user"};
+  TableOptions capped;
+  capped.rows_per_user = 2;
+  const std::string ann[] = {"ann,1,a\n", "ann,2,b\n", "ann,3,a\n"};
+  const std::string bob[] = {"bob,4,a\n", "bob,5,a\n", "bob,6,b\n"};
+  const Dataset both =
+      Parse("id,x,y\n" + ann[0] + bob[0] + bob[1] + ann[1] + bob[2] + ann[2], columns, capped);
+  ASSERT_EQ(both.size(), 4);
+  const Dataset alone = Parse("id,x,y\n" + ann[0] + ann[1] + ann[2], columns, capped);
+  ASSERT_EQ(alone.size(), 2);
+  EXPECT_TRUE(at::equal(both.inputs[0], alone.inputs[0]));
+  EXPECT_TRUE(at::equal(both.inputs[3], alone.inputs[1]));
+  // A row that is dropped is not looked at either.
+  EXPECT_EQ(Parse("id,x,y\nann,1,a\nann,2,a\nann,broken,a\n", columns, capped).size(), 2);
+  EXPECT_THAT(Complaint("id,x,y\n,1,a\n", columns, capped), HasSubstr("Line 2"));
+}
+
+TEST(TableReader, LabelsMayBeMissingWhereOnlyPredictionsAreWanted) {
+  TableOptions unlabelled;
+  unlabelled.labelled = false;
+  const Dataset data = Parse("age,city\n60,Bern\n", kColumns, unlabelled);
+  EXPECT_FALSE(data.labels.defined());
+  EXPECT_EQ(data.inputs.size(0), 1);
+  EXPECT_TRUE(Parse("age,city,sick\n60,Bern,no\n", kColumns, unlabelled).labels.defined());
+}
+
+TEST(TableReader, MalformedRowsGetOneSentenceWithTheirLine) {
+  const std::string header = "age,city,sick\n1,Bern,no\n";
+  EXPECT_THAT(Complaint(header + "2,Genf,no\n"),
+              AllOf(HasSubstr("Line 3 of 'table.csv'"), HasSubstr("'Genf'"), HasSubstr("|*")));
+  EXPECT_THAT(Complaint(header + "2,Bern,maybe\n"),
+              AllOf(HasSubstr("Line 3"), HasSubstr("'maybe'"), HasSubstr("no|yes")));
+  EXPECT_THAT(Complaint(header + "2,Bern,\n"), AllOf(HasSubstr("Line 3"), HasSubstr("nothing")));
+  EXPECT_THAT(Complaint(header + ",Bern,no\n"), AllOf(HasSubstr("Line 3"), HasSubstr("nothing")));
+  for (const char* bad : {"nan", "inf", "-inf", "1e999", "12x", "0x10", "1;2", "+-3"}) {
+    EXPECT_THAT(Complaint(header + bad + ",Bern,no\n"),
+                AllOf(HasSubstr("Line 3"), HasSubstr(bad), HasSubstr("'age'")))
+        << bad;
+  }
+  EXPECT_THAT(Complaint(header + "2,Bern\n"), AllOf(HasSubstr("Line 3"), HasSubstr("2 fields")));
+  EXPECT_THAT(Complaint(header + "2,\"Bern,no\n"), AllOf(HasSubstr("Line 3"), HasSubstr("quotes")));
+  EXPECT_THAT(Complaint(""), HasSubstr("is empty"));
+}
+
+TEST(TableReader, ColumnsThatTheFileDoesNotHaveAreNamed) {
+  EXPECT_THAT(Complaint("agee,city,sick\n1,Bern,no\n"),
+              AllOf(HasSubstr("no column 'age'"), HasSubstr("is it 'agee'?")));
+  EXPECT_THAT(Complaint("age,city,sick,age\n1,Bern,no,2\n"), HasSubstr("'age' twice"));
+  EXPECT_THAT(Complaint("age,city\n1,Bern\n"), HasSubstr("no column 'sick'"));
+}
+
+TEST(TableReader, ReadsCompressedFiles) {
+  const std::string path =
+      (std::filesystem::path(::testing::TempDir()) / "table_reader_test.csv.gz").string();
+  gzFile file = gzopen(path.c_str(), "wb");
+  ASSERT_GT(gzputs(file, "age,city,sick\n60,Bern,yes\n"), 0);
+  gzclose(file);
+  TableOptions options;
+  options.columns = ParseColumns(kColumns);
+  DatasetDeclaration declaration;
+  DeclareColumns(options.columns, declaration);
+  EXPECT_THAT(Row(ReadTable(path, declaration, options), 0), ElementsAre(0.5F, 1, 0));
+  std::filesystem::remove(path);
+}
+
+TEST(ParseColumns, MistakesGetOneSentence) {
+  const auto complaint = [](const std::vector<std::string>& columns) -> std::string {
+    try {
+      ParseColumns(columns);
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), EndsWith("."));
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(complaint(kColumns), "");
+  for (const char* bad : {"age", "age:", "age:number:0:1", ":numeric:0:1", "id:user:x", ""}) {
+    EXPECT_THAT(complaint({bad}), HasSubstr("cannot be read")) << bad;
+  }
+  for (const char* bad :
+       {"age:numeric", "age:numeric:1", "age:numeric:2:1", "age:numeric:1:1", "age:numeric:a:b",
+        "age:numeric:0:inf", "age:numeric:-1e308:1e308", "age:numeric:0:1:2"}) {
+    EXPECT_THAT(complaint({bad}), HasSubstr("needs two bounds")) << bad;
+  }
+  for (const char* bad : {"c:categorical", "c:categorical:a", "c:categorical:a|a", "c:label:a|"}) {
+    EXPECT_THAT(complaint({"x:numeric:0:1", bad}), HasSubstr("two different values")) << bad;
+  }
+  EXPECT_THAT(complaint({"x:numeric:0:1", "y:label:a|*"}), HasSubstr("no class for the rest"));
+  EXPECT_THAT(complaint({"x:numeric:0:1", "x:numeric:0:2"}), HasSubstr("declared twice"));
+  EXPECT_THAT(complaint({"y:label:a|b"}), HasSubstr("0 features"));
+  EXPECT_THAT(complaint({"x:numeric:0:1", "y:label:a|b", "z:label:a|b"}), HasSubstr("2 labels"));
+  EXPECT_THAT(complaint({"x:numeric:0:1", "y:user", "z:user"}), HasSubstr("2 users"));
+}
+
+}  // namespace
+}  // namespace sordino

@@ -1,0 +1,217 @@
+#include "sordino/data/text_reader.h"
+
+#include <ATen/Functions.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "sordino/base/error.h"
+#include "sordino/data/compressed_file.h"
+
+namespace sordino {
+namespace {
+
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
+bool IsBlank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f'; }
+
+char LowerCase(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+std::string_view AsText(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+// Calls take(line, number from 1) for every line that is not empty.
+template <typename Take>
+void ForEachLine(std::string_view text, const Take& take) {
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  for (std::size_t number = 1; !text.empty(); ++number) {
+    const std::size_t end = text.find('\n');
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (!line.empty()) take(line, number);
+  }
+}
+
+struct TextRecord {
+  std::optional<std::string_view> label;  // absent: the line is a bare sentence
+  std::string_view sentence;
+};
+
+TextRecord SplitLine(std::string_view line, TextOrder order) {
+  // Sentences may hold further tabs, which are blanks; the label is at its end of the line.
+  const std::size_t tab = order == TextOrder::kLabelFirst ? line.find('\t') : line.rfind('\t');
+  if (tab == std::string_view::npos) return {{}, line};
+  const std::string_view before = line.substr(0, tab);
+  const std::string_view after = line.substr(tab + 1);
+  return order == TextOrder::kLabelFirst ? TextRecord{before, after} : TextRecord{after, before};
+}
+
+bool IsHeader(const TextRecord& record) {
+  return record.label == "label" && record.sentence == "sentence";
+}
+
+std::optional<std::int64_t> ClassOf(std::string_view label, const DatasetDeclaration& declaration) {
+  const std::vector<std::string>& names = declaration.class_names;
+  const auto named = std::find(names.begin(), names.end(), label);
+  if (named != names.end()) return named - names.begin();
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(label.data(), label.data() + label.size(), number);
+  const bool whole = error == std::errc() && end == label.data() + label.size();
+  if (!whole || number < 0 || number >= declaration.classes) return {};
+  return number;
+}
+
+class SentenceReader {
+ public:
+  SentenceReader(const std::string& name, const Vocabulary& vocabulary,
+                 const DatasetDeclaration& declaration, const TextOptions& options)
+      : name_(name), vocabulary_(vocabulary), declaration_(declaration), options_(options) {}
+
+  void Take(std::string_view line, std::size_t number) {
+    const TextRecord record = SplitLine(line, options_.order);
+    if (number == 1 && IsHeader(record)) return;
+    if (rows_ == 0) bare_ = !record.label && !options_.labelled;
+    if (record.label.has_value() == bare_) {
+      throw Error(fmt::format(
+          "Line {} of '{}' has {}; every line is {}.", number, name_, bare_ ? "a tab" : "no tab",
+          bare_ ? "a sentence without a label, as the first one is"
+          : options_.order == TextOrder::kLabelFirst ? "a label, a tab and a sentence"
+                                                     : "a sentence, a tab and a label"));
+    }
+    if (!bare_) {
+      const std::optional<std::int64_t> label = ClassOf(*record.label, declaration_);
+      if (!label) {
+        throw Error(
+            fmt::format("Line {} of '{}' has the label '{}'; declared are the classes 0 to "
+                        "{}, by number or by their declared names.",
+                        number, name_, record.label->substr(0, 40), declaration_.classes - 1));
+      }
+      labels_.push_back(*label);
+    }
+    AddTokens(record.sentence);
+    ++rows_;
+  }
+
+  Dataset Finish() const {
+    Dataset data;
+    data.declaration = declaration_;
+    data.inputs = at::empty({rows_, declaration_.shape[0]}, at::kLong);
+    std::copy(tokens_.begin(), tokens_.end(), data.inputs.mutable_data_ptr<std::int64_t>());
+    if (bare_) return data;
+    data.labels = at::empty({rows_}, at::kLong);
+    std::copy(labels_.begin(), labels_.end(), data.labels.mutable_data_ptr<std::int64_t>());
+    return data;
+  }
+
+ private:
+  void AddTokens(std::string_view sentence) {
+    const auto length = static_cast<std::size_t>(declaration_.shape[0]);
+    const std::size_t begin = tokens_.size();
+    for (const std::string& word : Tokens(sentence)) {
+      if (tokens_.size() == begin + length) break;
+      tokens_.push_back(vocabulary_.Id(word));
+    }
+    tokens_.resize(begin + length, kPaddingToken);
+  }
+
+  const std::string& name_;
+  const Vocabulary& vocabulary_;
+  const DatasetDeclaration& declaration_;
+  const TextOptions& options_;
+  bool bare_ = false;
+  std::int64_t rows_ = 0;
+  std::vector<std::int64_t> tokens_;
+  std::vector<std::int64_t> labels_;
+};
+
+}  // namespace
+
+Vocabulary::Vocabulary(const std::vector<std::string>& words, const std::string& name) {
+  for (const std::string& word : words) {
+    const std::vector<std::string> tokens = Tokens(word);
+    if (tokens.size() != 1 || tokens[0] != word) {
+      throw Error(
+          fmt::format("'{}' has the word '{}'; a vocabulary has one word a line, in lower "
+                      "case and without blanks.",
+                      name, word.substr(0, 40)));
+    }
+    if (!ids_.emplace(word, size()).second) {
+      throw Error(fmt::format("'{}' has the word '{}' twice; give each word once.", name,
+                              word.substr(0, 40)));
+    }
+  }
+}
+
+std::int64_t Vocabulary::Id(std::string_view word) const {
+  const auto found = ids_.find(word);
+  return found == ids_.end() ? kUnknownToken : found->second;
+}
+
+std::vector<std::string> Tokens(std::string_view sentence) {
+  std::vector<std::string> words;
+  bool inside = false;
+  for (const char c : sentence) {
+    if (IsBlank(c)) {
+      inside = false;
+      continue;
+    }
+    if (!inside) words.emplace_back();
+    inside = true;
+    words.back().push_back(LowerCase(c));
+  }
+  return words;
+}
+
+Vocabulary ReadVocabulary(const std::filesystem::path& path) {
+  const std::vector<std::byte> bytes = ReadWholeFile(path);
+  std::vector<std::string> words;
+  ForEachLine(AsText(bytes), [&](std::string_view line, std::size_t) { words.emplace_back(line); });
+  if (words.empty()) {
+    throw Error(
+        fmt::format("'{}' holds no words; a vocabulary has one word a line.", path.string()));
+  }
+  return {words, path.string()};
+}
+
+Vocabulary VocabularyOf(const std::vector<std::filesystem::path>& public_texts, TextOrder order) {
+  std::map<std::string, std::int64_t> counts;
+  for (const std::filesystem::path& path : public_texts) {
+    const std::vector<std::byte> bytes = ReadWholeFile(path);
+    ForEachLine(AsText(bytes), [&](std::string_view line, std::size_t number) {
+      const TextRecord record = SplitLine(line, order);
+      if (number == 1 && IsHeader(record)) return;
+      for (std::string& word : Tokens(record.sentence)) ++counts[std::move(word)];
+    });
+  }
+  std::vector<std::pair<std::string, std::int64_t>> sorted(counts.begin(), counts.end());
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::vector<std::string> words;
+  words.reserve(sorted.size());
+  for (const auto& [word, count] : sorted) words.push_back(word);
+  return {words, "the public text"};
+}
+
+Dataset ReadText(const std::filesystem::path& path, const Vocabulary& vocabulary,
+                 const DatasetDeclaration& declaration, const TextOptions& options) {
+  const std::vector<std::byte> bytes = ReadWholeFile(path);
+  return ParseText(AsText(bytes), path.string(), vocabulary, declaration, options);
+}
+
+Dataset ParseText(std::string_view text, const std::string& name, const Vocabulary& vocabulary,
+                  const DatasetDeclaration& declaration, const TextOptions& options) {
+  SentenceReader reader(name, vocabulary, declaration, options);
+  ForEachLine(text, [&](std::string_view line, std::size_t number) { reader.Take(line, number); });
+  Dataset data = reader.Finish();
+  CheckDeclaration(data);
+  return data;
+}
+
+}  // namespace sordino

@@ -1,0 +1,149 @@
+#include "sordino/data/text_reader.h"
+
+#include <ATen/Functions.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "sordino/base/error.h"
+
+namespace sordino {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+
+const Vocabulary& Words() {
+  static const Vocabulary words({"good", "bad", "film"}, "words.txt");
+  return words;
+}
+
+DatasetDeclaration Declaration() {
+  DatasetDeclaration declaration;
+  declaration.name = "text";
+  declaration.kind = InputKind::kTokens;
+  declaration.shape = {4};
+  declaration.classes = 2;
+  declaration.class_names = {"negative", "positive"};
+  declaration.vocabulary = Words().size();
+  return declaration;
+}
+
+Dataset Parse(std::string_view text, const TextOptions& options = {}) {
+  return ParseText(text, "text.tsv", Words(), Declaration(), options);
+}
+
+std::string Complaint(std::string_view text, const TextOptions& options = {}) {
+  try {
+    Parse(text, options);
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), EndsWith("."));
+    return error.what();
+  }
+  return "";
+}
+
+std::vector<std::int64_t> Values(const at::Tensor& tensor) {
+  const at::Tensor values = tensor.contiguous();
+  return {values.const_data_ptr<std::int64_t>(),
+          values.const_data_ptr<std::int64_t>() + values.numel()};
+}
+
+std::string TestFile(const std::string& name, const std::string& content) {
+  const std::string path = (std::filesystem::path(::testing::TempDir()) / name).string();
+  std::ofstream(path, std::ios::binary) << content;
+  return path;
+}
+
+TEST(TextReader, TokensAreLowerCaseWordsBetweenBlanks) {
+  EXPECT_THAT(Tokens("  A Good\tfilm , isn't it?\r"),
+              ElementsAre("a", "good", "film", ",", "isn't", "it?"));
+  EXPECT_THAT(Tokens("CR\xC3\x88ME"), ElementsAre("cr\xC3\x88me"));
+  EXPECT_THAT(Tokens(" "), ElementsAre());
+}
+
+TEST(TextReader, PadsAndCutsSentencesToTheDeclaredLength) {
+  const Dataset data = Parse("label\tsentence\n1\tA GOOD film\n0\tbad bad bad bad film\n1\t\n");
+  EXPECT_THAT(Values(data.inputs[0]), ElementsAre(1, 2, 4, 0));
+  EXPECT_THAT(Values(data.inputs[1]), ElementsAre(3, 3, 3, 3));
+  EXPECT_THAT(Values(data.inputs[2]), ElementsAre(0, 0, 0, 0));
+  EXPECT_THAT(Values(data.labels), ElementsAre(1, 0, 1));
+}
+
+TEST(TextReader, ReadsLabelsByNameAndEitherOrder) {
+  EXPECT_THAT(Values(Parse("positive\tgood\nnegative\tbad\r\n").labels), ElementsAre(1, 0));
+  TextOptions turned;
+  turned.order = TextOrder::kSentenceFirst;
+  const Dataset data = Parse("sentence\tlabel\ngood\tfilm\t1\nbad\tnegative\n", turned);
+  EXPECT_THAT(Values(data.labels), ElementsAre(1, 0));
+  EXPECT_THAT(Values(data.inputs[0]), ElementsAre(2, 4, 0, 0));
+}
+
+TEST(TextReader, BareSentencesHaveNoLabels) {
+  TextOptions unlabelled;
+  unlabelled.labelled = false;
+  const Dataset data = Parse("good film\nbad\n", unlabelled);
+  EXPECT_FALSE(data.labels.defined());
+  EXPECT_EQ(data.inputs.size(0), 2);
+  EXPECT_TRUE(Parse("1\tgood\n", unlabelled).labels.defined());
+  EXPECT_THAT(Complaint("good\n1\tbad\n", unlabelled), HasSubstr("Line 2"));
+}
+
+TEST(TextReader, MalformedLinesGetOneSentenceWithTheirNumber) {
+  EXPECT_THAT(Complaint("1\tgood\nbad film\n"),
+              AllOf(HasSubstr("Line 2 of 'text.tsv'"), HasSubstr("no tab")));
+  for (const char* label : {"2", "-1", "", "good", "1.0", "99999999999999999999"}) {
+    EXPECT_THAT(Complaint(std::string("1\tgood\n") + label + "\tbad\n"),
+                AllOf(HasSubstr("Line 2"), HasSubstr("classes 0 to 1")))
+        << label;
+  }
+}
+
+TEST(Vocabulary, GivesIdsInTheOrderOfTheFile) {
+  const std::string path = TestFile("text_reader_test_words.txt", "good\nbad\n\nfilm\n");
+  const Vocabulary words = ReadVocabulary(path);
+  EXPECT_EQ(words.size(), 5);
+  EXPECT_EQ(words.Id("good"), 2);
+  EXPECT_EQ(words.Id("film"), 4);
+  EXPECT_EQ(words.Id("Good"), kUnknownToken);
+  std::filesystem::remove(path);
+}
+
+TEST(Vocabulary, RefusesWhatIsNoListOfWords) {
+  const auto complaint = [](const std::string& content) -> std::string {
+    const std::string path = TestFile("text_reader_test_bad.txt", content);
+    try {
+      ReadVocabulary(path);
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), EndsWith("."));
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_THAT(complaint("good\ngood\n"), HasSubstr("'good' twice"));
+  EXPECT_THAT(complaint("good film\n"), HasSubstr("one word a line"));
+  EXPECT_THAT(complaint("Good\n"), HasSubstr("lower case"));
+  EXPECT_THAT(complaint("\n\n"), HasSubstr("holds no words"));
+}
+
+TEST(Vocabulary, OfPublicTextHasTheMostFrequentWordsFirst) {
+  const std::string path =
+      TestFile("text_reader_test_public.tsv", "label\tsentence\n1\tb a B\n0\tc a b\n");
+  const Vocabulary words = VocabularyOf({path});
+  EXPECT_EQ(words.size(), 5);
+  EXPECT_EQ(words.Id("b"), 2);
+  EXPECT_EQ(words.Id("a"), 3);
+  EXPECT_EQ(words.Id("c"), 4);
+  EXPECT_EQ(words.Id("sentence"), kUnknownToken);
+  std::filesystem::remove(path);
+}
+
+}  // namespace
+}  // namespace sordino
