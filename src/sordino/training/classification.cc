@@ -1,0 +1,103 @@
+#include "sordino/training/classification.h"
+
+#include <ATen/core/Reduction.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/randn.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "sordino/data/batch_loader.h"
+
+namespace sordino {
+namespace {
+
+// Examples in one pass without gradients.
+constexpr std::int64_t kChunk = 500;
+
+}  // namespace
+
+std::vector<NamedParameter> ParametersOf(const Model& model) {
+  std::vector<NamedParameter> parameters;
+  for (const auto& [name, value] : model.Parameters()) parameters.push_back({name, value});
+  return parameters;
+}
+
+at::Tensor Logits(const Model& model, const at::Tensor& inputs, const FeatureShape& features) {
+  if (!model.HasFeatures()) return model.Forward(inputs);
+  std::vector<std::int64_t> sizes = {inputs.size(0)};
+  sizes.insert(sizes.end(), features.begin(), features.end());
+  return model.Forward(inputs.view(sizes));
+}
+
+LossFunction CrossEntropy(const Model& model, std::int64_t copies, FeatureShape features) {
+  return [&model, copies, features = std::move(features)](const Batch& batch) {
+    if (copies == 1) {
+      return at::cross_entropy_loss(Logits(model, batch[0], features), batch[1], {},
+                                    at::Reduction::None);
+    }
+    // Copies of an example count as one: the mean of their losses has the mean of their gradients.
+    const at::Tensor losses =
+        at::cross_entropy_loss(Logits(model, batch[0].flatten(0, 1), features),
+                               batch[1].repeat_interleave(copies), {}, at::Reduction::None);
+    return losses.view({batch[1].size(0), copies}).mean(1);
+  };
+}
+
+Batch MadeUpBatch(const DatasetDeclaration& data, const Model& model, std::int64_t examples,
+                  std::int64_t copies, c10::Device device) {
+  std::vector<std::int64_t> sizes = {examples};
+  if (copies > 1) sizes.push_back(copies);
+  sizes.insert(sizes.end(), data.shape.begin(), data.shape.end());
+  at::Tensor inputs = data.kind == InputKind::kTokens
+                          ? at::ones(sizes, at::TensorOptions(device).dtype(at::kLong))
+                          : at::randn(sizes, at::TensorOptions(device).dtype(at::kFloat));
+  if (model.HasFeatures()) {
+    const at::NoGradGuard no_grad;
+    inputs = model.Features(inputs);
+  }
+  return {inputs, at::zeros({examples}, at::TensorOptions(device).dtype(at::kLong))};
+}
+
+Dataset WithFeatures(const Dataset& data, const Model& model, c10::Device device,
+                     FeatureShape* features, const std::function<void(double)>& progress) {
+  const at::NoGradGuard no_grad;
+  const std::int64_t records = data.size();
+  const at::Tensor sample = MadeUpBatch(data.declaration, model, 1, 1, device)[0];
+  *features = sample.sizes().slice(1).vec();
+  Dataset result = data;
+  result.declaration.kind = InputKind::kFeatures;
+  result.declaration.normalisation = {};
+  result.declaration.shape = {sample.numel() / sample.size(0)};
+  result.inputs = at::empty({records, result.declaration.shape[0]}, at::kFloat);
+  for (std::int64_t begin = 0; begin < records; begin += kChunk) {
+    const std::int64_t end = std::min(records, begin + kChunk);
+    const at::Tensor part = model.Features(LoadRange(data, begin, end, device)[0]);
+    result.inputs.slice(0, begin, end).copy_(part.flatten(1));
+    progress(static_cast<double>(end) / static_cast<double>(records));
+  }
+  return result;
+}
+
+TestMetrics Evaluate(const Model& model, const Dataset& test, c10::Device device,
+                     const FeatureShape& features) {
+  const at::NoGradGuard no_grad;
+  const std::int64_t records = test.size();
+  std::int64_t right = 0;
+  double loss = 0;
+  for (std::int64_t begin = 0; begin < records; begin += kChunk) {
+    const std::vector<at::Tensor> batch =
+        LoadRange(test, begin, std::min(records, begin + kChunk), device);
+    const at::Tensor logits = Logits(model, batch[0], features);
+    right += logits.argmax(1).eq(batch[1]).sum().item<std::int64_t>();
+    loss += at::cross_entropy_loss(logits, batch[1], {}, at::Reduction::Sum).item<double>();
+  }
+  const auto count = static_cast<double>(std::max<std::int64_t>(records, 1));
+  return {static_cast<double>(right) / count, loss / count};
+}
+
+}  // namespace sordino

@@ -1,0 +1,151 @@
+#include "sordino/training/gradient_noise.h"
+
+#include <ATen/Functions.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+#include "sordino/base/check.h"
+#include "sordino/base/error.h"
+#include "sordino/gradients/parallel_shares.h"
+#include "sordino/random/discrete_gaussian.h"
+#include "sordino/random/discrete_laplace.h"
+#include "sordino/random/grid_noise.h"
+
+namespace sordino {
+namespace {
+
+constexpr double kMostSteps = 0x1p30;   // scale / g stays below
+constexpr int kFinerBits = 10;          // draws are this much finer than the grid
+constexpr double kSaturation = 0x1p50;  // of values, in steps
+
+std::int64_t RoundedSteps(std::int64_t finer) {
+  return (finer + (std::int64_t{1} << (kFinerBits - 1))) >> kFinerBits;
+}
+
+// Noise in steps of the grid, as whole numbers in doubles, one for each coordinate.
+at::Tensor DrawSteps(NoiseKind kind, const NoiseGrid& grid, std::int64_t coordinates,
+                     std::int64_t step, RandomSource& source) {
+  at::Tensor steps = at::empty({coordinates}, at::TensorOptions(at::kDouble));
+  double* const out = steps.mutable_data_ptr<double>();
+  const std::int64_t blocks = (coordinates + kNoiseBlock - 1) / kNoiseBlock;
+  std::vector<std::unique_ptr<Generator>> streams;
+  for (std::int64_t block = 0; block < blocks; ++block) {
+    streams.push_back(source.Stream({.step = static_cast<std::uint64_t>(step),
+                                     .rank = 0,
+                                     .tensor = static_cast<std::uint32_t>(block)}));
+  }
+  const double finer = std::ldexp(grid.scale / grid.granularity, kFinerBits);
+  const auto fill = [&](const auto& sampler) {
+    ParallelShares(blocks, [&](std::int64_t first, std::int64_t last) {
+      std::vector<std::int64_t> draws(kNoiseBlock);
+      for (std::int64_t block = first; block < last; ++block) {
+        const std::int64_t begin = block * kNoiseBlock;
+        const auto count = static_cast<std::size_t>(std::min(kNoiseBlock, coordinates - begin));
+        sampler.Fill(*streams[static_cast<std::size_t>(block)], std::span(draws).first(count));
+        for (std::size_t i = 0; i < count; ++i) {
+          out[static_cast<std::size_t>(begin) + i] = static_cast<double>(RoundedSteps(draws[i]));
+        }
+      }
+    });
+  };
+  if (kind == NoiseKind::kGaussian) {
+    fill(DiscreteGaussian(finer));
+  } else {
+    fill(DiscreteLaplace(finer));
+  }
+  return steps;
+}
+
+}  // namespace
+
+RandomSource::RandomSource() : generator_(std::in_place_type<SecureGenerator>) {}
+
+RandomSource::RandomSource(std::uint64_t insecure_seed)
+    : generator_(std::in_place_type<InsecureSeededGenerator>, insecure_seed) {}
+
+std::unique_ptr<Generator> RandomSource::Stream(const StreamKey& key) {
+  return std::visit(
+      [&](auto& generator) -> std::unique_ptr<Generator> {
+        using Kind = std::decay_t<decltype(generator)>;
+        return std::make_unique<Kind>(generator.SubStream(key));
+      },
+      generator_);
+}
+
+bool RandomSource::IsPrivate() const {
+  return std::visit([](const auto& generator) { return generator.IsPrivate(); }, generator_);
+}
+
+double NoiseDistance(double draws) { return std::sqrt(draws) * 0x1p-76 + draws * 0x1p-119; }
+
+NoiseGrid ChooseNoiseGrid(NoiseKind kind, NoiseMultiplier noise, L2Sensitivity unit,
+                          std::int64_t coordinates) {
+  SORDINO_CHECK(unit.value() > 0, "noise was asked for a sum that nothing can change");
+  const double z = noise.value();
+  const auto d = static_cast<double>(coordinates);
+  const double spread = kind == NoiseKind::kGaussian ? 1 : std::sqrt(d);
+  const double moved = kind == NoiseKind::kGaussian ? std::sqrt(d) : d;  // in steps
+  // scale / g = z spread U / g + z moved is to stay below 2^30 with half of it left to the first.
+  if (z * moved > kMostSteps / 4) {
+    throw Error(fmt::format(
+        "noise of multiplier {} on {} parameters is too large for its grid; use a smaller noise "
+        "multiplier (more records in a batch, or fewer steps) or train fewer parameters.",
+        z, coordinates));
+  }
+  const double exact = z * spread * unit.value();
+  int exponent = 0;
+  std::frexp(exact / (kMostSteps - 1 - z * moved), &exponent);  // g = 2^exponent > the quotient
+  NoiseGrid grid;
+  grid.granularity = std::ldexp(1.0, exponent);
+  // Rounded upwards: noise is never too small.
+  grid.scale = (exact + z * moved * grid.granularity) * (1 + 0x1p-40);
+  return grid;
+}
+
+NoisedGradients AddNoise(const BoundedSum& sum, const StepNoise& noise, RandomSource& source) {
+  SORDINO_CHECK(noise.divisor > 0, "the divisor of a sum is not positive");
+  SORDINO_CHECK(noise.unit_share == 1 || noise.unit_share == 0.5, "unknown unit of the noise");
+  std::int64_t coordinates = 0;
+  for (const at::Tensor& gradient : sum.gradients) coordinates += gradient.numel();
+  const NoiseGrid grid =
+      ChooseNoiseGrid(noise.kind, noise.multiplier,
+                      L2Sensitivity(sum.sensitivity.value() * noise.unit_share), coordinates);
+  at::Tensor steps = DrawSteps(noise.kind, grid, coordinates, noise.step, source);
+  if (!sum.gradients.empty()) steps = steps.to(sum.gradients.front().device());
+
+  std::vector<at::Tensor> noised;
+  std::int64_t begin = 0;
+  for (const at::Tensor& gradient : sum.gradients) {
+    const std::int64_t count = gradient.numel();
+    at::Tensor value = gradient.to(at::kDouble).mul_(1 / grid.granularity);
+    value = value.nan_to_num_(0, kSaturation, -kSaturation).round_();
+    value.clamp_(-kSaturation, kSaturation);
+    value.add_(steps.narrow(0, begin, count).view(gradient.sizes()));
+    // From here on everything is a function of an integer release.
+    noised.push_back(value.mul_(grid.granularity / noise.divisor).to(gradient.scalar_type()));
+    begin += count;
+  }
+  const double deviation = noise.kind == NoiseKind::kGaussian ? grid.scale : M_SQRT2 * grid.scale;
+  return {std::move(noised), deviation / noise.divisor};
+}
+
+NoisedCounts AddCountNoise(const BoundedSum& sum, double count_noise, std::int64_t step,
+                           RandomSource& source) {
+  const at::Tensor& counts = sum.counts.RevealForNoise();
+  SORDINO_CHECK(counts.defined(), "counts were to be noised, and the policy has none");
+  const at::Tensor host = counts.to(at::kCPU, at::kDouble).contiguous();
+  std::vector<double> values(host.const_data_ptr<double>(),
+                             host.const_data_ptr<double>() + host.numel());
+  // Counts are multiples of 1/2 and the granularity is a power of two below: nothing is rounded.
+  const GridGaussian gaussian(count_noise);
+  SORDINO_CHECK(gaussian.Granularity() <= 0.5, "the noise on counts is too coarse for them");
+  const auto stream =
+      source.Stream({.step = static_cast<std::uint64_t>(step), .rank = 0, .tensor = kCountStream});
+  gaussian.AddTo(*stream, values);
+  return {std::move(values), count_noise};
+}
+
+}  // namespace sordino

@@ -1,0 +1,219 @@
+#include "sordino/training/gradient_noise.h"
+
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "sordino/base/error.h"
+
+namespace sordino {
+namespace {
+
+BoundedSum SumOf(std::vector<at::Tensor> gradients, double sensitivity) {
+  BoundedSum sum;
+  sum.gradients = std::move(gradients);
+  sum.sensitivity = L2Sensitivity(sensitivity);
+  return sum;
+}
+
+BoundedSum Zeros(std::int64_t coordinates, double sensitivity) {
+  return SumOf({at::zeros({coordinates}, at::kDouble)}, sensitivity);
+}
+
+std::vector<double> Values(const NoisedGradients& noised) {
+  std::vector<double> values;
+  for (const at::Tensor& gradient : noised.value()) {
+    const at::Tensor flat = gradient.to(at::kDouble).contiguous().view(-1);
+    values.insert(values.end(), flat.const_data_ptr<double>(),
+                  flat.const_data_ptr<double>() + flat.numel());
+  }
+  return values;
+}
+
+double MeanSquare(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double v : values) sum += v * v;
+  return sum / static_cast<double>(values.size());
+}
+
+// The estimate of a variance from n normal values has a relative deviation of sqrt(2 / n); five of
+// them are crossed with probability 6e-7.
+double FiveDeviations(std::size_t n) { return 5 * std::sqrt(2.0 / static_cast<double>(n)); }
+
+TEST(GradientNoise, IsNotOnePercentTooSmallNorTooLarge) {
+  RandomSource source(1);
+  const double multiplier = 1.3;
+  const double sensitivity = 0.7;
+  const auto values = Values(
+      AddNoise(Zeros(2'000'000, sensitivity),
+               {.kind = NoiseKind::kGaussian, .multiplier = NoiseMultiplier(multiplier)}, source));
+  const double wanted = multiplier * sensitivity;
+  const double tolerance = FiveDeviations(values.size());
+  ASSERT_LT(tolerance, 0.01);
+  EXPECT_NEAR(MeanSquare(values) / (wanted * wanted), 1, tolerance + 1e-4);
+}
+
+TEST(GradientNoise, HasTheDistributionOfAGaussian) {
+  RandomSource source(2);
+  auto values = Values(AddNoise(Zeros(500'000, 1), {.multiplier = NoiseMultiplier(2)}, source));
+  std::sort(values.begin(), values.end());
+  double largest = 0;
+  const auto n = static_cast<double>(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double cdf = std::erfc(-values[i] / 2 / M_SQRT2) / 2;
+    const auto rank = static_cast<double>(i);
+    largest = std::max({largest, std::abs(cdf - rank / n), std::abs(cdf - (rank + 1) / n)});
+  }
+  // Kolmogorov's statistic exceeds 2.7 / sqrt(n) with probability 2 exp(-2 2.7^2) = 9e-7.
+  EXPECT_LT(largest, 2.7 / std::sqrt(n));
+}
+
+TEST(GradientNoise, GridKeepsItsRangeAndNeverMakesNoiseSmaller) {
+  std::mt19937_64 random(3);
+  std::uniform_real_distribution<double> uniform;
+  for (int i = 0; i < 2000; ++i) {
+    const double z = std::exp(uniform(random) * 9 - 4);
+    const double unit = std::exp(uniform(random) * 40 - 20);
+    const auto d = static_cast<std::int64_t>(std::exp(uniform(random) * 14));
+    for (const NoiseKind kind : {NoiseKind::kGaussian, NoiseKind::kLaplace}) {
+      const NoiseGrid grid = ChooseNoiseGrid(kind, NoiseMultiplier(z), L2Sensitivity(unit), d);
+      const auto dimension = static_cast<double>(d);
+      const double wanted = kind == NoiseKind::kGaussian
+                                ? z * (unit + grid.granularity * std::sqrt(dimension))
+                                : z * (std::sqrt(dimension) * unit + grid.granularity * dimension);
+      EXPECT_GE(grid.scale, wanted);
+      EXPECT_LE(grid.scale, wanted * (1 + 1e-11));
+      EXPECT_GE(grid.scale / grid.granularity, 0x1p28);
+      EXPECT_LE(grid.scale / grid.granularity, 0x1p30);
+      int exponent = 0;
+      EXPECT_EQ(std::frexp(grid.granularity, &exponent), 0.5);
+    }
+  }
+}
+
+TEST(GradientNoise, EveryValueIsAMultipleOfThePublicGranularity) {
+  RandomSource source(4);
+  const at::Tensor sum = at::linspace(-0.9, 1.1, 1000, at::kDouble).mul(M_PI);
+  const NoiseGrid grid =
+      ChooseNoiseGrid(NoiseKind::kGaussian, NoiseMultiplier(1), L2Sensitivity(1), 1000);
+  for (const double value :
+       Values(AddNoise(SumOf({sum}, 1), {.multiplier = NoiseMultiplier(1)}, source))) {
+    const double steps = value / grid.granularity;
+    EXPECT_EQ(steps, std::nearbyint(steps));
+  }
+}
+
+TEST(GradientNoise, StandsOnTopOfTheSumInItsShapes) {
+  RandomSource source(5);
+  const std::vector<at::Tensor> gradients = {at::full({3, 2}, 5.0f), at::full({4}, -7.0f)};
+  const NoisedGradients noised =
+      AddNoise(SumOf(gradients, 1), {.multiplier = NoiseMultiplier(1e-3), .divisor = 2}, source);
+  ASSERT_EQ(noised.value().size(), 2U);
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(noised.value()[i].sizes(), gradients[i].sizes());
+    EXPECT_EQ(noised.value()[i].scalar_type(), at::kFloat);
+    EXPECT_LT((noised.value()[i] - gradients[i] / 2).abs().max().item<double>(), 0.01);
+  }
+  EXPECT_NEAR(noised.standard_deviation(), 1e-3 / 2, 1e-8);
+}
+
+TEST(GradientNoise, IsHalvedWithTheUnitAndDivided) {
+  const auto noise_at = [](double share, double divisor) {
+    RandomSource source(6);
+    return std::sqrt(MeanSquare(Values(AddNoise(
+        Zeros(400'000, 4),
+        {.multiplier = NoiseMultiplier(1), .unit_share = share, .divisor = divisor}, source))));
+  };
+  EXPECT_NEAR(noise_at(1, 1), 4, 4 * 0.006);
+  EXPECT_NEAR(noise_at(0.5, 1), 2, 2 * 0.006);
+  EXPECT_NEAR(noise_at(1, 8), 0.5, 0.5 * 0.006);
+}
+
+TEST(GradientNoise, LaplaceHasTheScaleOfTheL1Unit) {
+  RandomSource source(7);
+  const std::int64_t d = 10'000;
+  double sum = 0;
+  constexpr int kRounds = 100;
+  for (int round = 0; round < kRounds; ++round) {
+    for (const double value : Values(AddNoise(
+             Zeros(d, 0.25),
+             {.kind = NoiseKind::kLaplace, .multiplier = NoiseMultiplier(2), .step = round},
+             source))) {
+      sum += std::abs(value);
+    }
+  }
+  // E|x| = b = 2 sqrt(d) / 4 and the deviation of the mean of n is b / sqrt(n).
+  const double n = kRounds * static_cast<double>(d);
+  EXPECT_NEAR(sum / n / (2 * 100 * 0.25), 1, 5 / std::sqrt(n) + 1e-4);
+}
+
+TEST(GradientNoise, StepsAndBlocksHaveStreamsOfTheirOwn) {
+  RandomSource source(8);
+  const std::int64_t d = 2 * kNoiseBlock;
+  const auto first = Values(AddNoise(Zeros(d, 1), {.step = 0}, source));
+  const auto second = Values(AddNoise(Zeros(d, 1), {.step = 1}, source));
+  double steps = 0;
+  double blocks = 0;
+  for (std::int64_t i = 0; i < kNoiseBlock; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    steps += first[at] * second[at];
+    blocks += first[at] * first[at + static_cast<std::size_t>(kNoiseBlock)];
+  }
+  // Sums of products of independent standard normals: deviation sqrt(n); repeated noise gives n.
+  EXPECT_LT(std::abs(steps), 5 * std::sqrt(static_cast<double>(kNoiseBlock)));
+  EXPECT_LT(std::abs(blocks), 5 * std::sqrt(static_cast<double>(kNoiseBlock)));
+}
+
+TEST(GradientNoise, SeedRepeatsItAndTheOperatingSystemDoesNot) {
+  const auto draw = [](RandomSource source) { return Values(AddNoise(Zeros(64, 1), {}, source)); };
+  EXPECT_EQ(draw(RandomSource(9)), draw(RandomSource(9)));
+  EXPECT_NE(draw(RandomSource(9)), draw(RandomSource(10)));
+  EXPECT_NE(draw(RandomSource()), draw(RandomSource()));
+  RandomSource one;
+  EXPECT_NE(Values(AddNoise(Zeros(64, 1), {}, one)), Values(AddNoise(Zeros(64, 1), {}, one)));
+  EXPECT_TRUE(RandomSource().IsPrivate());
+  EXPECT_FALSE(RandomSource(9).IsPrivate());
+}
+
+TEST(GradientNoise, ValuesThatAreNotFiniteLeaveNoTrace) {
+  const double inf = std::numeric_limits<double>::infinity();
+  RandomSource source(11);
+  const at::Tensor sum = at::tensor({std::nan(""), inf, -inf}, at::kDouble);
+  for (const double value : Values(AddNoise(SumOf({sum}, 1), {}, source))) {
+    EXPECT_TRUE(std::isfinite(value));
+  }
+}
+
+TEST(GradientNoise, RefusesAMultiplierThatRoundingWouldTakeOver) {
+  EXPECT_THROW(ChooseNoiseGrid(NoiseKind::kGaussian, NoiseMultiplier(1e6), L2Sensitivity(1),
+                               std::int64_t{1} << 34),
+               Error);
+}
+
+TEST(GradientNoise, CountsGetTheDeclaredDeviation) {
+  RandomSource source(12);
+  BoundedSum sum = Zeros(1, 1);
+  sum.counts = PrivateValue<at::Tensor>(at::full({2}, 20.5, at::kDouble));
+  double squares = 0;
+  constexpr int kRounds = 20'000;
+  for (int round = 0; round < kRounds; ++round) {
+    const NoisedCounts counts = AddCountNoise(sum, 3, round, source);
+    ASSERT_EQ(counts.value().size(), 2U);
+    for (const double count : counts.value()) squares += (count - 20.5) * (count - 20.5);
+  }
+  EXPECT_NEAR(squares / (2 * kRounds) / 9, 1, FiveDeviations(2 * kRounds));
+}
+
+TEST(GradientNoiseDeath, StopsForASumThatWasNotBounded) {
+  RandomSource source(13);
+  EXPECT_DEATH(AddNoise(Zeros(3, 0), {}, source), "nothing can change");
+}
+
+}  // namespace
+}  // namespace sordino

@@ -1,0 +1,280 @@
+#include "sordino/training/optimizer.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/stack.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <torch/optim/adagrad.h>
+#include <torch/optim/adam.h>
+#include <torch/optim/adamw.h>
+#include <torch/optim/sgd.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "sordino/base/error.h"
+#include "sordino/base/quantity.h"
+
+namespace sordino {
+namespace {
+
+constexpr std::array kKinds = {OptimizerKind::kSgd, OptimizerKind::kAdaGrad, OptimizerKind::kAdam,
+                               OptimizerKind::kAdamW};
+
+void RefuseUnless(bool applies, std::string_view what, OptimizerKind kind,
+                  std::string_view who_has_it) {
+  if (applies) return;
+  throw Error(
+      fmt::format("{} was given for the optimizer '{}', which does not have it; use {}, or "
+                  "leave it out.",
+                  what, OptimizerName(kind), who_has_it));
+}
+
+void CheckOptions(const OptimizerOptions& options, std::int64_t steps) {
+  CheckRange("the learning rate", options.learning_rate, 0, true, kInfinity, true);
+  CheckRange("the momentum", options.momentum, 0, false, 1, true);
+  CheckRange("the weight decay", options.weight_decay, 0, false, kInfinity, true);
+  CheckRange("beta1", options.beta1, 0, false, 1, true);
+  CheckRange("beta2", options.beta2, 0, false, 1, true);
+  CheckRange("the stabiliser of the optimizer", options.stabiliser, 0, true, kInfinity, true);
+  CheckRange("the projection radius", options.projection_radius, 0, false, kInfinity, true);
+  CheckRange("the decay of the average of the weights", options.average_decay, 0, false, 1, true);
+  CheckRange("the number of steps", static_cast<double>(steps), 1, false, kInfinity, true);
+
+  const OptimizerOptions defaults;
+  const bool sgd = options.kind == OptimizerKind::kSgd;
+  const bool adam = options.kind == OptimizerKind::kAdam || options.kind == OptimizerKind::kAdamW;
+  RefuseUnless(sgd || options.momentum == 0, "a momentum", options.kind, "'sgd'");
+  RefuseUnless(sgd || !options.nesterov, "Nesterov's momentum", options.kind, "'sgd'");
+  RefuseUnless(adam || options.beta1 == defaults.beta1, "beta1", options.kind, "'adam' or 'adamw'");
+  RefuseUnless(adam || options.beta2 == defaults.beta2, "beta2", options.kind, "'adam' or 'adamw'");
+  RefuseUnless(!sgd || options.stabiliser == defaults.stabiliser, "a stabiliser", options.kind,
+               "'adagrad', 'adam' or 'adamw'");
+  if (options.nesterov && options.momentum == 0) {
+    throw Error(
+        "Nesterov's momentum was asked for with a momentum of 0; give a momentum between 0 and 1, "
+        "for example 0.9.");
+  }
+}
+
+std::unique_ptr<torch::optim::Optimizer> MakeAlgorithm(const std::vector<at::Tensor>& parameters,
+                                                       const OptimizerOptions& options) {
+  const double rate = options.learning_rate;
+  const double decay = options.weight_decay;
+  const std::tuple<double, double> betas(options.beta1, options.beta2);
+  switch (options.kind) {
+    case OptimizerKind::kSgd:
+      break;
+    case OptimizerKind::kAdaGrad:
+      return std::make_unique<torch::optim::Adagrad>(
+          parameters,
+          torch::optim::AdagradOptions(rate).weight_decay(decay).eps(options.stabiliser));
+    case OptimizerKind::kAdam:
+      return std::make_unique<torch::optim::Adam>(
+          parameters,
+          torch::optim::AdamOptions(rate).betas(betas).weight_decay(decay).eps(options.stabiliser));
+    case OptimizerKind::kAdamW:
+      return std::make_unique<torch::optim::AdamW>(
+          parameters, torch::optim::AdamWOptions(rate).betas(betas).weight_decay(decay).eps(
+                          options.stabiliser));
+  }
+  return std::make_unique<torch::optim::SGD>(parameters, torch::optim::SGDOptions(rate)
+                                                             .momentum(options.momentum)
+                                                             .nesterov(options.nesterov)
+                                                             .weight_decay(decay));
+}
+
+std::string Shown(at::IntArrayRef sizes) { return fmt::format("[{}]", fmt::join(sizes, ", ")); }
+
+// Rounding may not leave the ball, and what is inside stays untouched, so that a second projection
+// changes nothing: the factor is a little below radius / norm, by more than the scaled entries can
+// be rounded up.
+void ProjectOntoBall(const std::vector<at::Tensor>& parameters, double radius) {
+  std::vector<at::Tensor> norms;
+  double epsilon = 0;
+  for (const at::Tensor& parameter : parameters) {
+    norms.push_back(
+        at::linalg_vector_norm(parameter, 2, at::OptionalIntArrayRef(), false, at::kDouble));
+    epsilon = std::max(epsilon, parameter.scalar_type() == at::kDouble  ? 0x1p-52
+                                : parameter.scalar_type() == at::kFloat ? 0x1p-23
+                                : parameter.scalar_type() == at::kHalf  ? 0x1p-10
+                                                                        : 0x1p-7);
+  }
+  const double norm = at::linalg_vector_norm(at::stack(norms)).item<double>();
+  if (!(norm > radius)) return;
+  const double factor = radius / norm * (1 - 4 * epsilon);
+  for (const at::Tensor& parameter : parameters) parameter.detach().mul_(factor);
+}
+
+}  // namespace
+
+std::string_view OptimizerName(OptimizerKind kind) {
+  switch (kind) {
+    case OptimizerKind::kSgd:
+      break;
+    case OptimizerKind::kAdaGrad:
+      return "adagrad";
+    case OptimizerKind::kAdam:
+      return "adam";
+    case OptimizerKind::kAdamW:
+      return "adamw";
+  }
+  return "sgd";
+}
+
+OptimizerKind ParseOptimizer(std::string_view name) {
+  std::array<std::string_view, kKinds.size()> names;
+  std::transform(kKinds.begin(), kKinds.end(), names.begin(), OptimizerName);
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found != names.end()) return kKinds[static_cast<std::size_t>(found - names.begin())];
+  const std::string nearest = NearestName(name.substr(0, 40), names);
+  throw Error(
+      fmt::format("the optimizer is '{}'; it must be 'sgd', 'adagrad', 'adam' or "
+                  "'adamw'{}.",
+                  name.substr(0, 40), nearest.empty() ? "" : " (did you mean '" + nearest + "'?)"));
+}
+
+struct Optimizer::State {
+  OptimizerOptions options;
+  std::int64_t steps;
+  std::int64_t steps_done = 0;
+  std::vector<std::string> names;
+  std::vector<at::Tensor> parameters;
+  std::unique_ptr<torch::optim::Optimizer> algorithm;
+  std::vector<at::Tensor> averages;   // empty without an average
+  std::vector<at::Tensor> set_aside;  // the parameters while the averages stand in for them
+  bool guarded = false;
+
+  void Check(const std::vector<at::Tensor>& gradients) const;
+  void Step(const std::vector<at::Tensor>& gradients);
+  void UpdateAverages();
+};
+
+void Optimizer::State::Check(const std::vector<at::Tensor>& gradients) const {
+  if (guarded) {
+    throw Error(
+        "the optimizer was asked for a step while its averaged weights are in use; let the "
+        "AveragedWeights end first.");
+  }
+  if (steps_done == steps) {
+    throw Error(fmt::format(
+        "the optimizer was made for {} steps and has made them all; give it the whole length of "
+        "the run.",
+        steps));
+  }
+  if (gradients.size() != parameters.size()) {
+    throw Error(fmt::format(
+        "{} gradients were given for {} trained parameters; give one for each, in their order.",
+        gradients.size(), parameters.size()));
+  }
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    if (!gradients[i].defined()) {
+      throw Error(fmt::format("the gradient of '{}' is not defined; give zeros in its shape {}.",
+                              names[i], Shown(parameters[i].sizes())));
+    }
+    if (gradients[i].sizes() != parameters[i].sizes()) {
+      throw Error(
+          fmt::format("the gradient of '{}' has the shape {}; it must be {}, that of the "
+                      "parameter.",
+                      names[i], Shown(gradients[i].sizes()), Shown(parameters[i].sizes())));
+    }
+  }
+}
+
+void Optimizer::State::Step(const std::vector<at::Tensor>& gradients) {
+  Check(gradients);
+  const at::NoGradGuard no_grad;
+  const double rate = options.learning_rate * options.schedule.Factor(steps_done, steps);
+  for (auto& group : algorithm->param_groups()) group.options().set_lr(rate);
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    parameters[i].mutable_grad() = gradients[i].to(parameters[i].options(), /*non_blocking=*/true);
+  }
+  algorithm->step();
+  for (at::Tensor& parameter : parameters) parameter.mutable_grad().reset();
+  if (options.projection_radius > 0) ProjectOntoBall(parameters, options.projection_radius);
+  if (!averages.empty()) UpdateAverages();
+  ++steps_done;
+}
+
+void Optimizer::State::UpdateAverages() {
+  const auto step = static_cast<double>(steps_done);
+  const double decay = std::min(options.average_decay, (1 + step) / (10 + step));
+  for (std::size_t i = 0; i < averages.size(); ++i) averages[i].lerp_(parameters[i], 1 - decay);
+}
+
+Optimizer::Optimizer(std::vector<NamedParameter> parameters, const OptimizerOptions& options,
+                     std::int64_t steps)
+    : state_(std::make_unique<State>()) {
+  CheckOptions(options, steps);
+  state_->options = options;
+  state_->steps = steps;
+  for (NamedParameter& parameter : parameters) {
+    if (!parameter.value.requires_grad()) continue;
+    if (!parameter.value.is_leaf()) {
+      throw Error(
+          fmt::format("'{}' is computed from other tensors; an optimizer needs parameters, "
+                      "which are not.",
+                      parameter.name));
+    }
+    const bool tied = std::any_of(state_->parameters.begin(), state_->parameters.end(),
+                                  [&](const at::Tensor& p) { return p.is_same(parameter.value); });
+    if (tied) continue;
+    state_->names.push_back(std::move(parameter.name));
+    state_->parameters.push_back(std::move(parameter.value));
+  }
+  if (state_->parameters.empty()) {
+    throw Error(
+        "none of the parameters requires a gradient, so there is nothing to train; unfreeze one.");
+  }
+  const at::NoGradGuard no_grad;
+  state_->algorithm = MakeAlgorithm(state_->parameters, options);
+  if (options.average_decay > 0) {
+    for (const at::Tensor& parameter : state_->parameters) {
+      state_->averages.push_back(parameter.detach().clone());
+    }
+  }
+}
+
+Optimizer::~Optimizer() = default;
+Optimizer::Optimizer(Optimizer&&) noexcept = default;
+Optimizer& Optimizer::operator=(Optimizer&&) noexcept = default;
+
+void Optimizer::Step(const NoisedGradients& gradients) { state_->Step(gradients.value()); }
+
+void Optimizer::StepNonPrivate(const std::vector<at::Tensor>& gradients) {
+  state_->Step(gradients);
+}
+
+std::int64_t Optimizer::steps_done() const { return state_->steps_done; }
+
+Optimizer::AveragedWeights::AveragedWeights(Optimizer& optimizer) : state_(*optimizer.state_) {
+  if (state_.guarded) {
+    throw Error(
+        "the averaged weights of this optimizer are already in use; let the first AveragedWeights "
+        "end before making another.");
+  }
+  // Values are copied and storages kept: recurrent layers on a GPU rely on where theirs lie.
+  const at::NoGradGuard no_grad;
+  for (std::size_t i = 0; i < state_.averages.size(); ++i) {
+    state_.set_aside.push_back(state_.parameters[i].detach().clone());
+  }
+  for (std::size_t i = 0; i < state_.averages.size(); ++i) {
+    state_.parameters[i].detach().copy_(state_.averages[i]);
+  }
+  state_.guarded = true;
+}
+
+Optimizer::AveragedWeights::~AveragedWeights() {
+  const at::NoGradGuard no_grad;
+  for (std::size_t i = 0; i < state_.set_aside.size(); ++i) {
+    state_.parameters[i].detach().copy_(state_.set_aside[i]);
+  }
+  state_.set_aside.clear();
+  state_.guarded = false;
+}
+
+}  // namespace sordino

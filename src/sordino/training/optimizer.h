@@ -1,0 +1,86 @@
+// Optimizers on noised gradients.
+//
+// An optimizer sees NoisedGradients and nothing else of the data: what it does with them is
+// post-processing and costs no privacy. Algorithms are those of libtorch (torch::optim).
+#ifndef SORDINO_TRAINING_OPTIMIZER_H_
+#define SORDINO_TRAINING_OPTIMIZER_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "sordino/gradients/loss_function.h"
+#include "sordino/gradients/noised_value.h"
+#include "sordino/training/schedule.h"
+
+namespace sordino {
+
+enum class OptimizerKind : std::uint8_t { kSgd, kAdaGrad, kAdam, kAdamW };
+
+std::string_view OptimizerName(OptimizerKind kind);   // "sgd", "adagrad", "adam", "adamw"
+OptimizerKind ParseOptimizer(std::string_view name);  // the inverse; throws Error
+
+struct OptimizerOptions {
+  OptimizerKind kind = OptimizerKind::kSgd;
+  double learning_rate = 0.5;
+  Schedule schedule = {};   // of the learning rate
+  double momentum = 0;      // sgd, [0, 1)
+  bool nesterov = false;    // sgd with momentum
+  double weight_decay = 0;  // L2 (sgd, adagrad, adam) or decoupled (adamw)
+  double beta1 = 0.9;       // adam, adamw
+  double beta2 = 0.999;
+  double stabiliser = 1e-8;  // the epsilon of adagrad, adam and adamw
+  // After each step the parameters, as one vector, are projected onto the ball of this radius
+  // around 0 (projected gradient descent); 0: no projection.
+  double projection_radius = 0;
+  // Decay of the exponential moving average of the weights, in [0, 1); 0: no average. Early steps
+  // use min(decay, (1 + step) / (10 + step)).
+  double average_decay = 0;
+};
+
+class Optimizer {
+  struct State;
+
+ public:
+  // Frozen parameters are left out, and a tied weight counts once, under its first name. `steps` is
+  // the length of the run, for the schedule. Throws Error for options out of range or that the kind
+  // does not have.
+  Optimizer(std::vector<NamedParameter> parameters, const OptimizerOptions& options,
+            std::int64_t steps);
+  ~Optimizer();
+  Optimizer(Optimizer&&) noexcept;
+  Optimizer& operator=(Optimizer&&) noexcept;
+
+  // One step; the gradients are the means over the declared batch size, one for each parameter
+  // that is trained, in its shape, of any floating-point type and on any device. What is in grad()
+  // of a parameter is not read, and is gone afterwards. Throws Error when the gradients do not fit
+  // the parameters, when the run has had all its steps, and while averaged weights are in use.
+  void Step(const NoisedGradients& gradients);
+  // The baseline without privacy.
+  void StepNonPrivate(const std::vector<at::Tensor>& gradients);
+
+  std::int64_t steps_done() const;
+
+  // The weights to evaluate and to save: the average where there is one, else the parameters
+  // themselves. While the guard lives, the parameters hold the averages; the optimizer has to live
+  // longer. Throws Error where another guard of this optimizer lives.
+  class AveragedWeights {
+   public:
+    explicit AveragedWeights(Optimizer& optimizer);
+    ~AveragedWeights();
+    AveragedWeights(const AveragedWeights&) = delete;
+    AveragedWeights& operator=(const AveragedWeights&) = delete;
+
+   private:
+    State& state_;
+  };
+
+ private:
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace sordino
+
+#endif  // SORDINO_TRAINING_OPTIMIZER_H_

@@ -1,0 +1,143 @@
+// Sampler, clipping, noise and accounting event in one value.
+//
+// A plan is made of public numbers only, before the data are seen. The trainer draws its batches,
+// clips, adds noise and divides by what the plan says, and the event that is charged comes from the
+// same numbers, so what is trained and what is accounted cannot drift apart.
+//
+// One step of Algorithm 1 (Abadi et al., arXiv 1607.00133), at step t:
+//   batch    by the sampler, rate q_t = rate * rate_schedule(t)
+//   sum      sum over the batch of gradients clipped to C_t = clip * clip_schedule(t)
+//   noise    standard deviation z_t U_t, z_t = noise * noise_schedule(t), for the unit U_t below
+//   mean     divided by the expected batch size, a public constant
+// An empty batch is a step like any other: noise is added, and it is charged.
+//
+// The unit of the noise multiplier is that of accounting/event.h:
+//   Poisson, full batch   add-remove, zero-out: C. Poisson replace-one: C. Full batch replace-one:
+//                         2C.
+//   fixed-size            2C (replace-one is the only adjacency)
+// times 1 + the rounding that the clipper declares and that of the noise's grid.
+//
+// Laplace noise of scale z_t U_t on every coordinate, where U_t bounds the L1 norm: sqrt(d) times
+// the L2 unit for d trained parameters (for a scalar they are the same). Its event is pure:
+// epsilon = 1 / z_t a step.
+//
+// Users with up to k rows (rows_per_user = k): the guarantee is for a user. Of the k rows a Poisson
+// batch holds i with binomial probability, so the event is a mixture of Gaussians with shifts i
+// (Ganesh, arXiv 2401.10294); in a full batch the shift is k. Refused where neither applies.
+//
+// Failures that have a probability. A Poisson batch larger than LargestBatch() stops the run
+// (probability below 2^-80 a step), and noise is not quite the Gaussian that is accounted
+// (gradient_noise.h, for up to 2^36 parameters). A mechanism within tau in total variation of one
+// that is (epsilon, delta)-DP is (epsilon, delta + (1 + e^epsilon) tau)-DP: Epsilon() pays out of
+// delta.
+#ifndef SORDINO_TRAINING_PRIVACY_PLAN_H_
+#define SORDINO_TRAINING_PRIVACY_PLAN_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sordino/accounting/event.h"
+#include "sordino/base/quantity.h"
+#include "sordino/data/sampler.h"
+#include "sordino/gradients/clipper.h"
+#include "sordino/gradients/loss_function.h"
+#include "sordino/training/gradient_noise.h"
+#include "sordino/training/schedule.h"
+
+namespace sordino {
+
+enum class ClippingKind : std::uint8_t {
+  kFlat,       // one bound on the whole gradient
+  kLayerwise,  // one bound for each layer, clip / sqrt(layers) each
+  kGlobal,     // all within a threshold scaled alike, others dropped (global_clipping.h)
+  kAutomatic,  // normalised (AUTO-S)
+  kAdaptive,   // the bound follows a quantile of the norms and pays for it
+};
+
+std::string_view ClippingName(ClippingKind kind);   // "flat", "layerwise", "global", ...
+ClippingKind ParseClipping(std::string_view name);  // the inverse; throws Error
+std::string_view NoiseName(NoiseKind kind);         // "gaussian", "laplace"
+NoiseKind ParseNoise(std::string_view name);        // the inverse; throws Error
+
+struct PlanOptions {
+  SamplingKind sampling = SamplingKind::kPoisson;
+  // Expected (Poisson) or exact (fixed-size) number of records in a batch, and the divisor of the
+  // sum; for a full batch it is the number of records. A public constant.
+  double batch = 0;
+  // Poisson: q. Left out, it is batch / records.
+  std::optional<SamplingRate> rate;
+  // Number of records as a public constant; 0: not declared (Poisson with a rate only).
+  std::int64_t records = 0;
+  std::int64_t steps = 0;
+  Adjacency adjacency = Adjacency::kAddRemove;
+  ClippingKind clipping = ClippingKind::kFlat;
+  ClipNorm clip{1};
+  NoiseKind noise = NoiseKind::kGaussian;
+  Schedule noise_schedule = {};
+  Schedule clip_schedule = {};
+  Schedule rate_schedule = {};
+  std::int64_t rows_per_user = 0;  // 0: the unit is a record
+  std::int64_t micro_batch = 1;    // more: fixed-size or full batches, not under add-remove
+  double clip_threshold = 0;       // global clipping: gradients of a larger norm are dropped
+  // Adaptive clipping only.
+  double target_quantile = 0.5;
+  double clip_learning_rate = 0.2;
+  double count_noise = 0;  // standard deviation in examples; 0: batch / 20
+};
+
+class PrivacyPlan {
+ public:
+  // The noise multiplier is given. Throws Error for options that contradict each other.
+  PrivacyPlan(const PlanOptions& options, NoiseMultiplier noise, Delta delta);
+  // The least noise that spends at most epsilon; nullopt when none does.
+  static std::optional<PrivacyPlan> ForBudget(const PlanOptions& options, sordino::Epsilon epsilon,
+                                              Delta delta);
+
+  const PlanOptions& options() const { return options_; }
+  NoiseMultiplier noise() const { return noise_; }
+  Delta delta() const { return delta_; }
+  std::int64_t steps() const { return options_.steps; }
+
+  // What step t releases, and what the first `steps` steps release together.
+  Event StepEvent(std::int64_t step) const;
+  Event EventOf(std::int64_t steps) const;
+  Event event() const { return EventOf(options_.steps); }
+  // Certified epsilon of the first `steps` steps at delta().
+  Interval Epsilon(std::int64_t steps) const;
+
+  NoiseMultiplier StepNoise(std::int64_t step) const;
+  // What of it is on the gradients: all, but for adaptive clipping, whose counts of `groups`
+  // clipping groups take a share (adaptive_clipping.h).
+  NoiseMultiplier GradientNoise(std::int64_t step, std::int64_t groups) const;
+  // The unit of the noise over the sensitivity of a BoundedSum: 1/2 for Poisson sampling under
+  // replace-one, whose event counts in C while neighbouring sums are 2C apart; else 1.
+  double UnitShare() const;
+  SamplingRate StepRate(std::int64_t step) const;  // as it is drawn and as it is accounted
+  ClipNorm StepClip(std::int64_t step) const;
+  double Divisor(std::int64_t step) const;
+  // No batch may be larger: a public constant that the clipper's rounding is proven for.
+  std::int64_t LargestBatch() const;
+
+  // What the clipper is asked for: adjacency, micro-batch, the largest batch and what rounding may
+  // add to the sensitivity. That is 1 %, and more for batches above 14,000 records, whose sum is
+  // too long for float32 to round that little (rounding.h): 4.3 % for 60,000.
+  SumOptions Sum() const;
+  // A dataset of more records is refused: the declared number, or, where only the rate was
+  // declared, twice what the declared batch and rate make.
+  std::int64_t MostRecords() const;
+
+  // "Poisson sampling at rate 0.00853, ..." for people.
+  std::string Description() const;
+
+ private:
+  PlanOptions options_;
+  NoiseMultiplier noise_;
+  Delta delta_;
+};
+
+}  // namespace sordino
+
+#endif  // SORDINO_TRAINING_PRIVACY_PLAN_H_

@@ -1,0 +1,286 @@
+#include "sordino/training/run_folder.h"
+
+#include <ATen/core/grad_mode.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <openssl/evp.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "sordino/base/check.h"
+#include "sordino/base/error.h"
+#include "sordino/models/safetensors.h"
+#include "sordino/training/script_network.h"
+#include "sordino/training/train_settings.h"
+
+namespace sordino {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kConfigFile = "config.toml";
+constexpr const char* kMetricsFile = "metrics.jsonl";
+constexpr const char* kModelFile = "model.safetensors";
+
+[[noreturn]] void FailToWrite(const std::filesystem::path& file, int error) {
+  throw std::runtime_error(
+      fmt::format("the file '{}' cannot be written: {}.", file.string(), std::strerror(error)));
+}
+
+// Letters, digits, dots and dashes: a part of a folder's name.
+std::string Plain(const std::string& text) {
+  std::string plain;
+  for (const char c : text) {
+    const bool kept = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                      c == '-' || c == '.' || c == '_';
+    plain += kept ? c : '-';
+  }
+  return plain.substr(0, 60);
+}
+
+[[noreturn]] void FailToRead(const std::string& file, const std::string& key) {
+  throw Error(fmt::format(
+      "the file '{}' does not say its '{}'; give the folder of a run of 'sordino train'.", file,
+      key));
+}
+
+// The JSON value of a key; null where there is none.
+Json ValueOf(const std::map<std::string, std::string>& metadata, const std::string& key) {
+  const auto entry = metadata.find(key);
+  return entry == metadata.end() ? Json(nullptr) : Json::parse(entry->second, nullptr, false);
+}
+
+std::int64_t WholeOf(const std::map<std::string, std::string>& metadata, const std::string& key,
+                     const std::string& file) {
+  const Json value = ValueOf(metadata, key);
+  if (!value.is_number_integer() || value.get<std::int64_t>() < 0) FailToRead(file, key);
+  return value.get<std::int64_t>();
+}
+
+template <typename Entry>
+std::vector<Entry> ListOf(const std::map<std::string, std::string>& metadata,
+                          const std::string& key, const std::string& file) {
+  const Json value = ValueOf(metadata, key);
+  const auto fits = [](const Json& entry) {
+    return std::is_same_v<Entry, std::string> ? entry.is_string()
+           : std::is_same_v<Entry, double>    ? entry.is_number()
+                                              : entry.is_number_integer();
+  };
+  if (!value.is_array() || !std::all_of(value.begin(), value.end(), fits)) FailToRead(file, key);
+  return value.get<std::vector<Entry>>();
+}
+
+Json NumberOrNull(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+void LoadParameters(const Model& model, const SafetensorsFile& saved, const std::string& file) {
+  const at::NoGradGuard no_grad;
+  std::map<std::string, at::Tensor> tensors(saved.tensors.begin(), saved.tensors.end());
+  for (auto [name, parameter] : model.Parameters()) {
+    const auto entry = tensors.find(name);
+    if (entry == tensors.end() || entry->second.sizes() != parameter.sizes()) {
+      throw Error(fmt::format(
+          "the file '{}' does not fit the model of its folder: the parameter '{}' is {}.", file,
+          name, entry == tensors.end() ? "missing" : "of another shape"));
+    }
+    parameter.copy_(entry->second);
+  }
+}
+
+}  // namespace
+
+void WriteWholeFile(const std::filesystem::path& file, std::string_view content) {
+  std::filesystem::path draft = file;
+  draft += fmt::format(".{}.tmp", getpid());
+  const int descriptor = open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (descriptor < 0) FailToWrite(file, errno);
+  std::size_t written = 0;
+  while (written < content.size()) {
+    const ssize_t count = write(descriptor, content.data() + written, content.size() - written);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) {
+      const int error = errno;
+      close(descriptor);
+      unlink(draft.c_str());
+      FailToWrite(file, error);
+    }
+    written += static_cast<std::size_t>(count);
+  }
+  const bool synced = fsync(descriptor) == 0;
+  const bool closed = close(descriptor) == 0;
+  if (!synced || !closed || rename(draft.c_str(), file.c_str()) != 0) {
+    const int error = errno;
+    unlink(draft.c_str());
+    FailToWrite(file, error);
+  }
+}
+
+std::string Sha256(std::string_view text) {
+  std::array<unsigned char, 32> digest{};
+  unsigned int length = 0;
+  const int done =
+      EVP_Digest(text.data(), text.size(), digest.data(), &length, EVP_sha256(), nullptr);
+  SORDINO_CHECK(done == 1 && length == digest.size(), "SHA-256 failed");
+  std::string hex;
+  for (const unsigned char byte : digest) hex += fmt::format("{:02x}", byte);
+  return hex;
+}
+
+std::filesystem::path ChooseRunFolder(const TrainConfig& config, std::time_t now) {
+  std::error_code ignored;
+  if (!config.run.out.empty()) {
+    const std::filesystem::path out = config.run.out;
+    const bool there = std::filesystem::exists(out, ignored);
+    if (there && !std::filesystem::is_directory(out, ignored)) {
+      throw Error(fmt::format("--out is '{}', which is a file; name a new folder.", out.string()));
+    }
+    if (there && !std::filesystem::is_empty(out, ignored)) {
+      throw Error(fmt::format(
+          "--out is '{}', which already holds something; a run is never overwritten, so name a new "
+          "folder.",
+          out.string()));
+    }
+    return out;
+  }
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  const std::string data = Plain(std::filesystem::path(config.data.source).filename().string());
+  const std::string name =
+      fmt::format("{:04}{:02}{:02}-{:02}{:02}{:02}-{}-{}", parts.tm_year + 1900, parts.tm_mon + 1,
+                  parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec,
+                  data.empty() ? "data" : data, Plain(config.ModelName()));
+  std::filesystem::path folder = std::filesystem::path("runs") / name;
+  for (int i = 2; std::filesystem::exists(folder, ignored); ++i) {
+    folder = std::filesystem::path("runs") / fmt::format("{}-{}", name, i);
+  }
+  return folder;
+}
+
+std::string MetricsLine(const MetricsRow& row) {
+  Json json;
+  json["private"] = row.is_private;
+  json["step"] = row.step;
+  json["epsilon"] = row.epsilon ? NumberOrNull(row.epsilon->upper) : Json(nullptr);
+  json["test_accuracy"] = row.test_accuracy ? NumberOrNull(*row.test_accuracy) : Json(nullptr);
+  json["test_loss"] = row.test_loss ? NumberOrNull(*row.test_loss) : Json(nullptr);
+  json["seconds"] = row.seconds;
+  return json.dump();
+}
+
+RunFolder::RunFolder(std::filesystem::path folder) : path_(std::move(folder)) {
+  std::error_code error;
+  std::filesystem::create_directories(path_, error);
+  if (error) {
+    throw Error(fmt::format("the run folder '{}' cannot be made: {}; name another with --out.",
+                            path_.string(), error.message()));
+  }
+  metrics_.open(path_ / kMetricsFile, std::ios::binary);
+  if (!metrics_) {
+    throw Error(fmt::format("the run folder '{}' cannot be written to; name another with --out.",
+                            path_.string()));
+  }
+}
+
+void RunFolder::Write(const std::string& name, std::string_view content) const {
+  WriteWholeFile(path_ / name, content);
+}
+
+void RunFolder::AppendMetrics(const MetricsRow& row) {
+  metrics_ << MetricsLine(row) + '\n' << std::flush;
+  if (!metrics_) FailToWrite(path_ / kMetricsFile, errno);
+}
+
+std::map<std::string, std::string> ModelMetadata(const ModelRecord& record) {
+  const DatasetDeclaration& data = record.data;
+  std::map<std::string, std::string> metadata = {
+      {"class_names", Json(data.class_names).dump(-1, ' ', false, Json::error_handler_t::replace)},
+      {"classes", fmt::format("{}", data.classes)},
+      {"deviation", Json(data.normalisation.deviation).dump()},
+      {"format", "sordino"},
+      {"input", Json(data.shape).dump()},
+      {"kind", fmt::format("{}", static_cast<int>(data.kind))},
+      {"mean", Json(data.normalisation.mean).dump()},
+      {"model", record.name},
+      {"private", record.privacy == RunPrivacy::kPrivate ? "yes" : "no"},
+      {"statement_sha256", Sha256(record.statement)},
+      {"steps", fmt::format("{}", record.steps)},
+      {"vocabulary", fmt::format("{}", data.vocabulary)},
+  };
+  if (record.privacy == RunPrivacy::kPrivate) {
+    metadata["epsilon"] = fmt::format("{}", record.epsilon.upper);
+    metadata["delta"] = fmt::format("{}", record.delta);
+  } else {
+    metadata["NOT PRIVATE"] = NotPrivateWarning(record.privacy);  // sorts first
+  }
+  return metadata;
+}
+
+DatasetDeclaration DeclarationFromMetadata(const std::map<std::string, std::string>& metadata,
+                                           const std::string& file) {
+  DatasetDeclaration data;
+  const std::int64_t kind = WholeOf(metadata, "kind", file);
+  if (kind > static_cast<std::int64_t>(InputKind::kTokens)) FailToRead(file, "kind");
+  data.kind = static_cast<InputKind>(kind);
+  data.shape = ListOf<std::int64_t>(metadata, "input", file);
+  data.classes = WholeOf(metadata, "classes", file);
+  data.class_names = ListOf<std::string>(metadata, "class_names", file);
+  data.vocabulary = WholeOf(metadata, "vocabulary", file);
+  data.normalisation.mean = ListOf<double>(metadata, "mean", file);
+  data.normalisation.deviation = ListOf<double>(metadata, "deviation", file);
+  return data;
+}
+
+void SaveModel(const std::filesystem::path& file, const Model& model, const ModelRecord& record) {
+  std::vector<std::pair<std::string, at::Tensor>> tensors;
+  for (const auto& [name, parameter] : model.Parameters()) {
+    tensors.emplace_back(name, parameter.detach().cpu().contiguous());
+  }
+  WriteSafetensors(file, tensors, ModelMetadata(record));
+}
+
+std::unique_ptr<Model> MakeConfiguredModel(const TrainConfig& config, const ModelShape& shape,
+                                           c10::Device device) {
+  const ModelOptions options = ModelOptionsOf(config);
+  if (config.model.script.empty()) return MakeModel(config.model.name, shape, options, device);
+  ModelOptions script_options = options;
+  script_options.seed = 0;  // a script brings its weights along
+  return OpenScriptNetwork(config.model.script, shape, script_options, device);
+}
+
+TrainedRun OpenRun(const std::filesystem::path& folder, c10::Device device) {
+  std::error_code ignored;
+  for (const char* name : {kConfigFile, kModelFile}) {
+    if (!std::filesystem::exists(folder / name, ignored)) {
+      throw Error(fmt::format(
+          "--run is '{}', which has no {}; give the folder of a run of 'sordino train' that ended.",
+          folder.string(), name));
+    }
+  }
+  TrainedRun run;
+  run.config = ReadTrainConfig(folder / kConfigFile);
+  const std::filesystem::path file = folder / kModelFile;
+  const SafetensorsFile saved = ReadSafetensors(file);
+  run.data = DeclarationFromMetadata(saved.metadata, file.string());
+  const auto is_private = saved.metadata.find("private");
+  run.is_private = is_private != saved.metadata.end() && is_private->second == "yes";
+  // The file holds all weights, also those of a backbone that came from another file then.
+  TrainConfig loaded = run.config;
+  loaded.model.pretrained = file.string();
+  loaded.model.freeze.clear();
+  run.model = MakeConfiguredModel(loaded, ModelShapeOf(run.data), device);
+  LoadParameters(*run.model, saved, file.string());
+  run.model->Train(false);
+  return run;
+}
+
+}  // namespace sordino

@@ -1,0 +1,59 @@
+// What a run guarantees, in words that a data-protection officer can read.
+//
+// The statement says who is protected and against what, how strongly, under which assumptions, and
+// what is not covered. It holds public values only. A run that is not private says so first.
+#ifndef SORDINO_TRAINING_STATEMENT_H_
+#define SORDINO_TRAINING_STATEMENT_H_
+
+#include <cstdint>
+#include <string>
+
+#include "sordino/base/quantity.h"
+
+namespace sordino {
+
+enum class RunState : std::uint8_t {
+  kPlanned,      // nothing was trained (a dry run), or the run has not ended
+  kFinished,     // all steps were made
+  kInterrupted,  // it was stopped before
+};
+
+enum class RunPrivacy : std::uint8_t {
+  kPrivate,
+  kNonPrivate,  // neither clipping nor noise
+  kSeeded,      // noise and batches from a seed that was typed
+};
+
+// Everything that the statement depends on.
+struct StatementFacts {
+  RunState state = RunState::kPlanned;
+  RunPrivacy privacy = RunPrivacy::kPrivate;
+  std::string data;                // its name
+  std::string model;               // a sentence: models/model.h
+  std::int64_t records = 0;        // 0: private
+  std::int64_t rows_per_user = 0;  // 0: the unit is a record
+  Adjacency adjacency = Adjacency::kAddRemove;
+  Interval epsilon;  // of the steps that were made, or planned
+  double delta = 0;
+  std::int64_t steps = 0;  // made, or planned
+  std::int64_t planned_steps = 0;
+  std::string sampling = "poisson";  // or "fixed", "full"
+  std::string plan;                  // a sentence: privacy_plan.h
+  std::string event;                 // accounting/event.h
+  std::string normalisation;         // where its constants are from; empty: pixels / 255
+  std::string pretrained;            // the file that the weights began with; empty: none
+  bool has_test = false;             // a public test set was looked at
+};
+
+// "NOT PRIVATE" and why; empty for a private run.
+std::string NotPrivateWarning(RunPrivacy privacy);
+
+// The guarantee in one sentence, for the end of a run on a terminal.
+std::string GuaranteeSentence(const StatementFacts& facts);
+
+// Plain text of at most 80 columns, ending in a line break.
+std::string Statement(const StatementFacts& facts);
+
+}  // namespace sordino
+
+#endif  // SORDINO_TRAINING_STATEMENT_H_

@@ -1,0 +1,249 @@
+#include "sordino/training/trainer.h"
+
+#include <ATen/Functions.h>
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "sordino/base/check.h"
+#include "sordino/base/error.h"
+#include "sordino/gradients/adaptive_clipping.h"
+#include "sordino/gradients/automatic_clipping.h"
+#include "sordino/gradients/flat_clipping.h"
+#include "sordino/gradients/global_clipping.h"
+#include "sordino/gradients/layerwise_clipping.h"
+#include "sordino/training/gradient_noise.h"
+
+namespace sordino {
+namespace {
+
+std::vector<NamedParameter> Trained(std::vector<NamedParameter> parameters) {
+  std::erase_if(parameters, [](const NamedParameter& p) { return !p.value.requires_grad(); });
+  if (parameters.empty()) {
+    throw Error("no parameter of the model requires a gradient; freeze fewer layers.");
+  }
+  return parameters;
+}
+
+void CheckData(const PrivacyPlan& plan, const Dataset& data) {
+  const PlanOptions& options = plan.options();
+  const bool number_is_public = options.adjacency != Adjacency::kAddRemove;
+  if (data.size() > plan.MostRecords()) {
+    throw Error(
+        fmt::format("the data hold more than the {} records that the plan was made for; "
+                    "declare their number.",
+                    plan.MostRecords()));
+  }
+  if ((options.sampling == SamplingKind::kFixedSize || number_is_public) && options.records > 0 &&
+      data.size() != options.records) {
+    throw Error(
+        fmt::format("the data hold {} records and {} were declared; under {} the number is "
+                    "public and must be right.",
+                    data.size(), options.records, AdjacencyName(options.adjacency)));
+  }
+  if (options.rows_per_user != 0 && data.declaration.rows_per_user != options.rows_per_user) {
+    throw Error(
+        fmt::format("the plan is for users with at most {} rows and the data were read with "
+                    "a limit of {}; declare the same in both.",
+                    options.rows_per_user, data.declaration.rows_per_user));
+  }
+  if (data.declaration.rows_per_user > 1 && options.rows_per_user == 0) {
+    throw Error(
+        fmt::format("a user has up to {} rows in the data and the plan protects single "
+                    "records; declare the rows per user in the plan.",
+                    data.declaration.rows_per_user));
+  }
+}
+
+}  // namespace
+
+struct Trainer::State {
+  State(const PrivacyPlan& the_plan, std::vector<NamedParameter> all, LossFunction loss_function,
+        const Dataset& data, const OptimizerOptions& optimizer_options, TrainerOptions the_options,
+        bool clip_and_noise)
+      : plan(the_plan),
+        parameters(Trained(std::move(all))),
+        losses(std::move(loss_function)),
+        options(std::move(the_options)),
+        is_noised(clip_and_noise),
+        records(static_cast<std::uint64_t>(data.size())),
+        random(options.insecure_seed ? RandomSource(*options.insecure_seed) : RandomSource()),
+        optimizer(parameters, optimizer_options, plan.steps()),
+        clipper(parameters, options.gradients, plan.Sum()) {
+    if (is_noised) CheckData(plan, data);
+    if (plan.options().clipping == ClippingKind::kAdaptive) {
+      adaptive = std::make_unique<AdaptiveClipping>(
+          plan.options().clip,
+          AdaptiveClippingOptions{.expected_batch = plan.options().batch,
+                                  .count_noise = plan.options().count_noise,
+                                  .target_quantile = plan.options().target_quantile,
+                                  .learning_rate = plan.options().clip_learning_rate});
+    }
+    loader = std::make_unique<BatchLoader>(data, options.loader);
+  }
+
+  void RequestNext() {
+    if (requested == plan.steps()) return;
+    loader->Request(SampleBatch(requested));
+    ++requested;
+  }
+
+  std::vector<std::uint64_t> SampleBatch(std::int64_t step) {
+    const auto stream = random.Stream(
+        {.step = static_cast<std::uint64_t>(step), .rank = 0, .tensor = kSamplingStream});
+    switch (plan.options().sampling) {
+      case SamplingKind::kPoisson:
+        return SamplePoisson(*stream, plan.StepRate(step), records);
+      case SamplingKind::kFixedSize:
+        return SampleFixedSize(*stream, static_cast<std::uint64_t>(plan.options().batch), records);
+      case SamplingKind::kFullBatch:
+        break;
+    }
+    std::vector<std::uint64_t> all(records);
+    for (std::uint64_t i = 0; i < records; ++i) all[i] = i;
+    return all;
+  }
+
+  // A fixed policy is made anew for the clipping norm of its step.
+  std::unique_ptr<ClippingPolicy> PolicyOf(std::int64_t step) const {
+    const ClipNorm clip = plan.StepClip(step);
+    switch (plan.options().clipping) {
+      case ClippingKind::kFlat:
+        return std::make_unique<FlatClipping>(clip);
+      case ClippingKind::kLayerwise:
+        return std::make_unique<LayerwiseClipping>(LayerwiseClipping::Equal(parameters, clip));
+      case ClippingKind::kGlobal: {
+        const double scheduled = clip.value() / plan.options().clip.value();
+        return std::make_unique<GlobalClipping>(
+            GlobalBound{clip, ClipNorm(plan.options().clip_threshold * scheduled)});
+      }
+      case ClippingKind::kAutomatic:
+        return std::make_unique<AutomaticClipping>(clip);
+      case ClippingKind::kAdaptive:
+        break;
+    }
+    return nullptr;
+  }
+
+  void PrivateStep(const Batch& batch) {
+    const std::unique_ptr<ClippingPolicy> policy = PolicyOf(done);
+    const BoundedSum sum = clipper.ClippedSum(losses, batch, adaptive ? *adaptive : *policy);
+    SORDINO_CHECK(sum.adjacency == plan.options().adjacency,
+                  "the sum was bounded for another adjacency than the plan's");
+    // Charged, and counted as done, before any noise is drawn: what is released was paid for,
+    // whatever happens next.
+    const std::int64_t step = done;
+    if (options.charge) options.charge(step, plan.StepEvent(step));
+    ++done;
+    const StepNoise noise = {.kind = plan.options().noise,
+                             .multiplier = plan.GradientNoise(step, 1),
+                             .unit_share = plan.UnitShare(),
+                             .divisor = plan.Divisor(step),
+                             .step = step};
+    const NoisedGradients noised = AddNoise(sum, noise, random);
+    if (adaptive) {
+      adaptive->Update(AddCountNoise(sum, plan.options().count_noise, step, random));
+    }
+    optimizer.Step(noised);
+  }
+
+  void OrdinaryStep(const Batch& batch) {
+    ++done;
+    const std::int64_t examples = Examples(batch);
+    if (examples == 0) return;
+    std::vector<at::Tensor> values;
+    for (const NamedParameter& parameter : parameters) values.push_back(parameter.value);
+    const std::int64_t part =
+        options.gradients.physical_batch > 0 ? options.gradients.physical_batch : examples;
+    std::vector<at::Tensor> sum(values.size());
+    for (std::int64_t begin = 0; begin < examples; begin += part) {
+      const Batch slice = Slice(batch, begin, std::min(examples, begin + part));
+      const at::Tensor loss = losses(slice).sum().div(static_cast<double>(examples));
+      const auto gradients = torch::autograd::grad({loss}, values, {}, std::nullopt, false, true);
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        const at::Tensor& g = gradients[i];
+        if (!g.defined()) continue;
+        sum[i] = sum[i].defined() ? sum[i].add(g) : g;
+      }
+    }
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (!sum[i].defined()) sum[i] = at::zeros_like(values[i]);
+    }
+    optimizer.StepNonPrivate(sum);
+  }
+
+  PrivacyPlan plan;
+  std::vector<NamedParameter> parameters;
+  LossFunction losses;
+  TrainerOptions options;
+  bool is_noised;
+  std::uint64_t records;
+  RandomSource random;
+  Optimizer optimizer;
+  Clipper clipper;
+  std::unique_ptr<AdaptiveClipping> adaptive;
+  std::unique_ptr<BatchLoader> loader;
+  std::int64_t requested = 0;
+  std::int64_t done = 0;
+  bool is_broken = false;
+};
+
+Trainer::Trainer(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+Trainer::Trainer(const PrivacyPlan& plan, std::vector<NamedParameter> parameters,
+                 LossFunction losses, const Dataset& data, const OptimizerOptions& optimizer,
+                 TrainerOptions options)
+    : Trainer(std::make_unique<State>(plan, std::move(parameters), std::move(losses), data,
+                                      optimizer, std::move(options), true)) {}
+
+Trainer Trainer::NonPrivate(const PrivacyPlan& plan, std::vector<NamedParameter> parameters,
+                            LossFunction losses, const Dataset& data,
+                            const OptimizerOptions& optimizer, TrainerOptions options) {
+  return Trainer(std::make_unique<State>(plan, std::move(parameters), std::move(losses), data,
+                                         optimizer, std::move(options), false));
+}
+
+Trainer::~Trainer() = default;
+Trainer::Trainer(Trainer&&) noexcept = default;
+Trainer& Trainer::operator=(Trainer&&) noexcept = default;
+
+void Trainer::Step() {
+  State& s = *state_;
+  SORDINO_CHECK(s.done < s.plan.steps(), "a step was taken that the plan does not have");
+  // After an exception the batch in hand is lost and the next one was drawn for a later step.
+  if (s.is_broken) {
+    throw Error(
+        "this trainer was stopped by an exception; what it did is charged, and going on "
+        "takes a new one.");
+  }
+  s.is_broken = true;
+  if (s.requested == s.done) s.RequestNext();
+  const Batch batch = s.loader->Take();
+  s.RequestNext();  // made ready while this step is computed
+  if (s.is_noised) {
+    s.PrivateStep(batch);
+  } else {
+    s.OrdinaryStep(batch);
+  }
+  s.is_broken = false;
+}
+
+void Trainer::Run(const std::function<bool(std::int64_t)>& go_on) {
+  while (steps_done() < plan().steps()) {
+    Step();
+    if (go_on && !go_on(steps_done())) return;
+  }
+}
+
+std::int64_t Trainer::steps_done() const { return state_->done; }
+
+bool Trainer::is_private() const { return state_->is_noised && state_->random.IsPrivate(); }
+
+const PrivacyPlan& Trainer::plan() const { return state_->plan; }
+
+Optimizer& Trainer::optimizer() { return state_->optimizer; }
+
+}  // namespace sordino

@@ -1,0 +1,75 @@
+// Private training of any libtorch model.
+//
+//   Trainer trainer(plan, NamedParameters(*model), losses, data, {.learning_rate = 0.5});
+//   trainer.Run();
+//
+// A step samples, clips, is charged, draws noise, and updates, in this order; the batch, the sum
+// and the losses never leave it. Steps that were charged are never given back.
+#ifndef SORDINO_TRAINING_TRAINER_H_
+#define SORDINO_TRAINING_TRAINER_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "sordino/accounting/event.h"
+#include "sordino/data/batch_loader.h"
+#include "sordino/data/dataset.h"
+#include "sordino/gradients/clipper.h"
+#include "sordino/gradients/loss_function.h"
+#include "sordino/training/optimizer.h"
+#include "sordino/training/privacy_plan.h"
+
+namespace sordino {
+
+// Who is told what a step releases, before its noise is drawn. A throw stops the run before the
+// release.
+using ChargeFunction = std::function<void(std::int64_t step, const Event& event)>;
+
+struct TrainerOptions {
+  GradientOptions gradients = {};  // speed and memory
+  LoaderOptions loader = {};       // device and augmentation
+  ChargeFunction charge = {};
+  // Noise and batches from this seed instead of the operating system: not private, for tests.
+  std::optional<std::uint64_t> insecure_seed = {};
+};
+
+class Trainer {
+ public:
+  // One loss for each example of {inputs, labels} (data/batch_loader.h). With augmentation
+  // multiplicity K the inputs are [n, K, ...]. Throws Error when the data do not fit the plan.
+  Trainer(const PrivacyPlan& plan, std::vector<NamedParameter> parameters, LossFunction losses,
+          const Dataset& data, const OptimizerOptions& optimizer, TrainerOptions options = {});
+  // The same loop without clipping and noise, for comparisons: batches by the plan's sampler, mean
+  // losses, ordinary backward passes. Nothing about the result is private.
+  static Trainer NonPrivate(const PrivacyPlan& plan, std::vector<NamedParameter> parameters,
+                            LossFunction losses, const Dataset& data,
+                            const OptimizerOptions& optimizer, TrainerOptions options = {});
+  ~Trainer();
+  Trainer(Trainer&&) noexcept;
+  Trainer& operator=(Trainer&&) noexcept;
+
+  // One step; stops the program when the plan's steps are used up. After an exception the trainer
+  // is used up.
+  void Step();
+  // All steps that are left, or until `go_on` says no (it is asked after each step with the number
+  // of steps done).
+  void Run(const std::function<bool(std::int64_t steps_done)>& go_on = {});
+
+  // Steps that were charged: one that failed after its charge counts.
+  std::int64_t steps_done() const;
+  bool is_private() const;  // false also for a seeded run
+  const PrivacyPlan& plan() const;
+  Optimizer& optimizer();  // for its averaged weights
+
+ private:
+  struct State;
+  explicit Trainer(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace sordino
+
+#endif  // SORDINO_TRAINING_TRAINER_H_

@@ -1,0 +1,402 @@
+#include "sordino/training/trainer.h"
+
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+#include "sordino/base/error.h"
+#include "sordino/training/trainer_test_support.h"
+
+namespace sordino {
+namespace {
+
+// Nothing but noised gradients reaches an optimizer, and no batch is handed to a trainer.
+using OptimizerStep = decltype(&Optimizer::Step);
+static_assert(std::is_invocable_v<OptimizerStep, Optimizer&, const NoisedGradients&>);
+static_assert(!std::is_invocable_v<OptimizerStep, Optimizer&, const BoundedSum&>);
+static_assert(!std::is_invocable_v<OptimizerStep, Optimizer&, const std::vector<at::Tensor>&>);
+static_assert(std::is_invocable_v<decltype(&Trainer::Step), Trainer&>);
+static_assert(!std::is_invocable_v<decltype(&Trainer::Step), Trainer&, const Batch&>);
+
+TEST(Trainer, StepIsClippedSumPlusReplayedNoiseOverTheDeclaredBatch) {
+  const Dataset data = RandomFeatures(40, 3, 1);
+  PlanOptions options = FullBatch(data.size(), 1);
+  options.batch = 25;  // declared, not counted
+  const PrivacyPlan plan(options, NoiseMultiplier(0.7), Delta(1e-5));
+  Weights weights(3);
+  const at::Tensor before = weights.value.detach().clone();
+  Trainer trainer(plan, weights.Named(), weights.SquaredError(), data, {.learning_rate = 2},
+                  {.insecure_seed = 5});
+  trainer.Run();
+
+  at::Tensor sum = at::zeros({3}, at::kDouble);
+  for (std::int64_t i = 0; i < data.size(); ++i) {
+    const at::Tensor x = data.inputs[i].to(at::kDouble);
+    const double error = x.dot(before.to(at::kDouble)).item<double>() -
+                         static_cast<double>(data.labels[i].item<std::int64_t>());
+    const at::Tensor gradient = x * 2 * error;
+    sum += gradient * std::min(1.0, 1 / gradient.norm().item<double>());
+  }
+  RandomSource replay(5);
+  BoundedSum bounded;
+  bounded.gradients = {at::zeros({3}, at::kDouble)};
+  bounded.sensitivity = L2Sensitivity(1.01);
+  const NoisedGradients noise =
+      AddNoise(bounded, {.multiplier = NoiseMultiplier(0.7), .divisor = 25, .step = 0}, replay);
+  const at::Tensor wanted = before - 2 * (sum / 25 + noise.value()[0]);
+  EXPECT_LT((weights.value - wanted).abs().max().item<double>(), 1e-5);
+}
+
+// What the noise of an update must be for each sampler and adjacency, in clipping norms.
+struct UnitCase {
+  SamplingKind sampling;
+  Adjacency adjacency;
+  std::int64_t micro_batch;
+  double unit;
+};
+
+class TrainerNoise : public testing::TestWithParam<UnitCase> {};
+
+// Updates of a loss without gradients are noise alone. A deviation that is 1 % too small is ten
+// deviations of the estimate away.
+TEST_P(TrainerNoise, HasTheUnitOfTheEventToAFractionOfAPercent) {
+  const UnitCase& unit = GetParam();
+  const Dataset data = RandomFeatures(12, 1, 2);
+  constexpr int kSteps = 20;
+  PlanOptions options = FullBatch(data.size(), kSteps);
+  options.sampling = unit.sampling;
+  options.adjacency = unit.adjacency;
+  options.micro_batch = unit.micro_batch;
+  options.batch = 6;
+  options.clip = ClipNorm(0.5);
+  const PrivacyPlan plan(options, NoiseMultiplier(3), Delta(1e-5));
+  Weights weights(20'000);
+  Trainer trainer(plan, weights.Named(), weights.NoGradient(), data, {.learning_rate = 1},
+                  {.insecure_seed = 6});
+  double variance = 0;
+  at::Tensor last = weights.value.detach().clone();
+  trainer.Run([&](std::int64_t) {
+    variance += (weights.value - last).to(at::kDouble).square().mean().item<double>() / kSteps;
+    last = weights.value.detach().clone();
+    return true;
+  });
+  const double deviation = std::sqrt(variance);
+  const double wanted = 3 * unit.unit * 0.5 * 1.01 / 6;  // 1.01: the declared rounding
+  // The estimate of a deviation from 400,000 values is off by 1 / sqrt(2 n) = 0.11 %; five of
+  // these, and the grid's share, which is never negative.
+  EXPECT_GT(deviation / wanted, 1 - 0.0056);
+  EXPECT_LT(deviation / wanted, 1 + 0.0056 + 1e-4);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Units, TrainerNoise,
+    testing::Values(UnitCase{SamplingKind::kPoisson, Adjacency::kAddRemove, 1, 1},
+                    UnitCase{SamplingKind::kPoisson, Adjacency::kZeroOut, 1, 1},
+                    UnitCase{SamplingKind::kPoisson, Adjacency::kReplaceOne, 1, 1},
+                    UnitCase{SamplingKind::kFixedSize, Adjacency::kReplaceOne, 1, 2},
+                    UnitCase{SamplingKind::kFixedSize, Adjacency::kReplaceOne, 3, 2},
+                    UnitCase{SamplingKind::kFullBatch, Adjacency::kAddRemove, 1, 1},
+                    UnitCase{SamplingKind::kFullBatch, Adjacency::kZeroOut, 1, 1},
+                    UnitCase{SamplingKind::kFullBatch, Adjacency::kReplaceOne, 1, 2},
+                    UnitCase{SamplingKind::kFullBatch, Adjacency::kZeroOut, 2, 2}));
+
+TEST(Trainer, NoiseFollowsTheSchedulesOfNoiseAndClip) {
+  const Dataset data = RandomFeatures(4, 1, 3);
+  PlanOptions options = FullBatch(data.size(), 2);
+  options.noise_schedule = Schedule::Parse("linear:0.5");
+  options.clip_schedule = Schedule::Parse("linear:0.25");
+  const PrivacyPlan plan(options, NoiseMultiplier(1), Delta(1e-5));
+  Weights weights(20'000);
+  Trainer trainer(plan, weights.Named(), weights.NoGradient(), data, {.learning_rate = 4},
+                  {.insecure_seed = 7});
+  double deviations[2];
+  for (double& deviation : deviations) {
+    const at::Tensor before = weights.value.detach().clone();
+    trainer.Step();
+    deviation = (weights.value - before).square().mean().sqrt().item<double>();
+  }
+  // Five deviations of an estimate from 20,000 values are 2.5 %.
+  EXPECT_NEAR(deviations[0], 1.01, 0.026);
+  EXPECT_NEAR(deviations[1], 1.01 / 8, 0.026 / 8);
+}
+
+TEST(Trainer, OneExampleMovesTheUpdateByNoMoreThanTheClip) {
+  Dataset data = RandomFeatures(30, 5, 4);
+  PlanOptions options = FullBatch(data.size(), 1);
+  const PrivacyPlan plan(options, NoiseMultiplier(1), Delta(1e-5));
+  const auto update = [&](const Dataset& records) {
+    Weights weights(5);
+    Trainer trainer(plan, weights.Named(), weights.SquaredError(), records, {.learning_rate = 30},
+                    {.insecure_seed = 8});
+    trainer.Run();
+    return weights.value.detach().clone();
+  };
+  const at::Tensor all = update(data);
+  for (const double size : {1e-3, 1.0, 1e4, 1e18}) {
+    Dataset changed = data;
+    changed.inputs = data.inputs.clone();
+    changed.inputs[29] *= size;
+    const at::Tensor with = update(changed);
+    Dataset without = changed;
+    without.inputs = changed.inputs.narrow(0, 0, 29);
+    without.labels = changed.labels.narrow(0, 0, 29);
+    EXPECT_LE((with - update(without)).norm().item<double>(), 1.01) << size;
+    EXPECT_LE((with - all).norm().item<double>(), 2.02) << size;
+  }
+}
+
+TEST(Trainer, ExampleThatIsNotFiniteLeavesNoTrace) {
+  Dataset data = RandomFeatures(10, 4, 5);
+  const PrivacyPlan plan(FullBatch(data.size(), 1), NoiseMultiplier(1), Delta(1e-5));
+  const auto update = [&](const Dataset& records) {
+    Weights weights(4);
+    Trainer trainer(plan, weights.Named(), weights.SquaredError(), records, {.learning_rate = 1},
+                    {.insecure_seed = 9});
+    trainer.Run();
+    return weights.value.detach().clone();
+  };
+  Dataset without = data;
+  without.inputs = data.inputs.narrow(0, 0, 9);
+  without.labels = data.labels.narrow(0, 0, 9);
+  const at::Tensor wanted = update(without);
+  for (const float bad : {std::numeric_limits<float>::infinity(), std::nanf("")}) {
+    Dataset poisoned = data;
+    poisoned.inputs = data.inputs.clone();
+    poisoned.inputs[9][2] = bad;
+    EXPECT_TRUE(update(poisoned).allclose(wanted, 1e-5, 1e-6));
+  }
+}
+
+TEST(Trainer, ChargesEveryStepOnceBeforeItsUpdate) {
+  const Dataset data = RandomFeatures(20, 2, 6);
+  PlanOptions options = FullBatch(data.size(), 7);
+  options.sampling = SamplingKind::kPoisson;
+  options.batch = 0.5;  // many batches are empty
+  options.noise_schedule = Schedule::Parse("linear:0.5");
+  const PrivacyPlan plan(options, NoiseMultiplier(1), Delta(1e-5));
+  Weights weights(2);
+  std::vector<Event> charged;
+  at::Tensor last = weights.value.detach().clone();
+  TrainerOptions trainer_options;
+  trainer_options.charge = [&](std::int64_t step, const Event& event) {
+    EXPECT_EQ(step, static_cast<std::int64_t>(charged.size()));
+    EXPECT_TRUE(weights.value.equal(last)) << "the update came before the charge";
+    charged.push_back(event);
+  };
+  Trainer trainer(plan, weights.Named(), weights.SquaredError(), data, {.learning_rate = 1},
+                  trainer_options);
+  trainer.Run([&](std::int64_t done) {
+    EXPECT_EQ(static_cast<std::size_t>(done), charged.size());
+    EXPECT_FALSE(weights.value.equal(last)) << "a step left no noise";
+    last = weights.value.detach().clone();
+    return true;
+  });
+  EXPECT_EQ(charged.size(), 7U);
+  EXPECT_EQ(Event::Compose(charged).TotalCount(), plan.event().TotalCount());
+  for (std::size_t i = 0; i < charged.size(); ++i) {
+    EXPECT_EQ(charged[i], plan.StepEvent(static_cast<std::int64_t>(i)));
+  }
+}
+
+TEST(Trainer, EmptyDatasetStillReleasesNoise) {
+  Dataset data = RandomFeatures(1, 2, 7);
+  data.inputs = data.inputs.narrow(0, 0, 0);
+  data.labels = data.labels.narrow(0, 0, 0);
+  PlanOptions options = FullBatch(100, 1);
+  options.sampling = SamplingKind::kPoisson;
+  options.batch = 10;
+  const PrivacyPlan plan(options, NoiseMultiplier(1), Delta(1e-5));
+  Weights weights(2);
+  const at::Tensor before = weights.value.detach().clone();
+  Trainer trainer(plan, weights.Named(), weights.SquaredError(), data, {.learning_rate = 1});
+  trainer.Run();
+  EXPECT_FALSE(weights.value.equal(before));
+}
+
+TEST(Trainer, RefusedChargeReleasesNothing) {
+  const Dataset data = RandomFeatures(5, 2, 8);
+  const PrivacyPlan plan(FullBatch(data.size(), 3), NoiseMultiplier(1), Delta(1e-5));
+  Weights weights(2);
+  const at::Tensor before = weights.value.detach().clone();
+  TrainerOptions options;
+  options.charge = [](std::int64_t, const Event&) { throw Error("the budget is used up."); };
+  Trainer trainer(plan, weights.Named(), weights.SquaredError(), data, {}, options);
+  EXPECT_THROW(trainer.Step(), Error);
+  EXPECT_TRUE(weights.value.equal(before));
+  EXPECT_EQ(trainer.steps_done(), 0);
+  EXPECT_THROW(trainer.Step(), Error) << "the lost batch must not be followed by a later one";
+}
+
+TEST(Trainer, BatchesHaveTheRateOfThePlan) {
+  const Dataset data = RandomFeatures(100, 1, 9);
+  PlanOptions options = FullBatch(data.size(), 1500);
+  options.sampling = SamplingKind::kPoisson;
+  options.batch = 30;
+  const PrivacyPlan plan(options, NoiseMultiplier(1), Delta(1e-5));
+  Weights weights(1);
+  std::vector<double> sizes;
+  const LossFunction counting = [&](const Batch& batch) {
+    sizes.push_back(static_cast<double>(batch[0].size(0)));
+    return (batch[0] * weights.value).sum(1);
+  };
+  TrainerOptions trainer_options;
+  trainer_options.gradients = {.physical_batch = 1000, .probe = false, .checked_examples = 0};
+  trainer_options.insecure_seed = 10;
+  Trainer trainer(plan, weights.Named(), counting, data, {.learning_rate = 0.001}, trainer_options);
+  trainer.Run();
+  ASSERT_EQ(sizes.size(), 1500U);
+  double mean = 0;
+  double square = 0;
+  for (const double size : sizes) {
+    mean += size / 1500;
+    square += size * size / 1500;
+  }
+  // Binomial(100, 0.3): deviation sqrt(21); five deviations of the mean and of the variance.
+  EXPECT_NEAR(mean, 30, 5 * std::sqrt(21 / 1500.0));
+  EXPECT_NEAR(square - mean * mean, 21, 5 * 21 * std::sqrt(2 / 1500.0));
+}
+
+TEST(Trainer, LargeFullBatchesAreRoundedWithinWhatThePlanDeclares) {
+  const Dataset data = RandomFeatures(20, 700, 17);
+  for (const std::int64_t records : {20'000, 60'000, 1'000'000}) {
+    const PrivacyPlan plan(FullBatch(records, 1), NoiseMultiplier(1), Delta(1e-5));
+    Weights weights(700);
+    Trainer trainer(plan, weights.Named(), weights.SquaredError(), data, {});
+    EXPECT_NO_THROW(trainer.Run()) << records;
+  }
+}
+
+TEST(Trainer, AdaptiveClipFollowsTheQuantile) {
+  const Dataset data = RandomFeatures(400, 3, 11);
+  PlanOptions options = FullBatch(data.size(), 40);
+  options.clipping = ClippingKind::kAdaptive;
+  options.clip = ClipNorm(1e-3);
+  options.clip_learning_rate = 0.5;
+  const PrivacyPlan plan(options, NoiseMultiplier(0.5), Delta(1e-5));
+  Weights weights(3);
+  const at::Tensor start = weights.value.detach().clone();
+  std::vector<double> moves;
+  Trainer trainer(plan, weights.Named(), weights.Linear(), data, {.learning_rate = 1},
+                  {.insecure_seed = 11});
+  at::Tensor last = start;
+  trainer.Run([&](std::int64_t) {
+    moves.push_back((weights.value - last).norm().item<double>());
+    last = weights.value.detach().clone();
+    return true;
+  });
+  // The clip grows from 1e-3 towards the median norm, sqrt(3) or so, and the updates with it.
+  EXPECT_LT(moves.front(), 0.01);
+  EXPECT_GT(moves.back(), 10 * moves.front());
+}
+
+TEST(Trainer, EveryClippingKindTrains) {
+  const Dataset data = RandomFeatures(50, 3, 12);
+  for (const ClippingKind kind :
+       {ClippingKind::kFlat, ClippingKind::kLayerwise, ClippingKind::kGlobal,
+        ClippingKind::kAutomatic, ClippingKind::kAdaptive}) {
+    PlanOptions options = FullBatch(data.size(), 60);
+    options.clipping = kind;
+    if (kind == ClippingKind::kGlobal) options.clip_threshold = 50;
+    const PrivacyPlan plan(options, NoiseMultiplier(0.05), Delta(1e-5));
+    Weights weights(3);
+    const double before = weights.MeanSquaredError(data);
+    Trainer trainer(plan, weights.Named(), weights.SquaredError(), data, {.learning_rate = 0.2},
+                    {.insecure_seed = 12});
+    trainer.Run();
+    EXPECT_LT(weights.MeanSquaredError(data), 0.95 * before) << ClippingName(kind);
+  }
+}
+
+TEST(Trainer, RefusesDataThatDoNotFitThePlan) {
+  const auto make = [](PlanOptions options, const Dataset& data) {
+    Weights weights(2);
+    Trainer(PrivacyPlan(options, NoiseMultiplier(1), Delta(1e-5)), weights.Named(),
+            weights.SquaredError(), data, {});
+  };
+  EXPECT_THROW(make(FullBatch(19, 1), RandomFeatures(20, 2, 1)), Error);
+  PlanOptions fixed = FullBatch(21, 1);
+  fixed.sampling = SamplingKind::kFixedSize;
+  fixed.adjacency = Adjacency::kReplaceOne;
+  fixed.batch = 2;
+  EXPECT_THROW(make(fixed, RandomFeatures(20, 2, 1)), Error);
+  Dataset users = RandomFeatures(20, 2, 1);
+  users.declaration.rows_per_user = 3;
+  EXPECT_THROW(make(FullBatch(20, 1), users), Error);
+  PlanOptions two = FullBatch(20, 1);
+  two.rows_per_user = 2;
+  EXPECT_THROW(make(two, users), Error);
+}
+
+TEST(Trainer, RefusesALossThatMixesExamplesBeforeAnythingIsCharged) {
+  const Dataset data = RandomFeatures(20, 2, 13);
+  const PrivacyPlan plan(FullBatch(20, 1), NoiseMultiplier(1), Delta(1e-5));
+  Weights weights(2);
+  {
+    const at::NoGradGuard no_grad;
+    weights.value.fill_(0.5);  // at zero there is no gradient that could be mixed
+  }
+  int charges = 0;
+  TrainerOptions options;
+  options.charge = [&](std::int64_t, const Event&) { ++charges; };
+  const LossFunction mixing = [&](const Batch& batch) {
+    const at::Tensor scores = (batch[0] * weights.value).sum(1);
+    return (scores - scores.mean()).square();
+  };
+  Trainer trainer(plan, weights.Named(), mixing, data, {}, options);
+  EXPECT_THROW(trainer.Step(), Error);
+  EXPECT_EQ(charges, 0);
+}
+
+TEST(Trainer, WithoutPrivacyIsOrdinaryGradientDescentAndSaysSo) {
+  const Dataset data = RandomFeatures(30, 3, 14);
+  const PrivacyPlan plan(FullBatch(data.size(), 5), NoiseMultiplier(1), Delta(1e-5));
+  Weights weights(3);
+  at::Tensor wanted = weights.value.detach().clone();
+  Trainer trainer = Trainer::NonPrivate(plan, weights.Named(), weights.SquaredError(), data,
+                                        {.learning_rate = 0.1});
+  EXPECT_FALSE(trainer.is_private());
+  trainer.Run();
+  for (int step = 0; step < 5; ++step) {
+    const at::Tensor error = data.inputs.matmul(wanted) - data.labels.to(at::kFloat);
+    wanted = wanted - 0.1 * 2 * data.inputs.t().matmul(error) / 30;
+  }
+  EXPECT_TRUE(weights.value.allclose(wanted, 1e-4, 1e-5));
+}
+
+TEST(Trainer, SeededRunRepeatsItselfAndIsNotPrivate) {
+  const Dataset data = RandomFeatures(60, 3, 15);
+  PlanOptions options = FullBatch(data.size(), 20);
+  options.sampling = SamplingKind::kPoisson;
+  options.batch = 10;
+  const PrivacyPlan plan(options, NoiseMultiplier(1), Delta(1e-5));
+  const auto run = [&](std::optional<std::uint64_t> seed) {
+    Weights weights(3);
+    Trainer trainer(plan, weights.Named(), weights.SquaredError(), data, {.learning_rate = 0.1},
+                    {.insecure_seed = seed});
+    EXPECT_EQ(trainer.is_private(), !seed.has_value());
+    trainer.Run();
+    return weights.value.detach().clone();
+  };
+  EXPECT_TRUE(run(1).equal(run(1)));
+  EXPECT_FALSE(run(1).equal(run(2)));
+  EXPECT_FALSE(run({}).equal(run({})));
+}
+
+TEST(TrainerDeath, StopsAStepThatThePlanDoesNotHave) {
+  const Dataset data = RandomFeatures(5, 2, 16);
+  const PrivacyPlan plan(FullBatch(data.size(), 1), NoiseMultiplier(1), Delta(1e-5));
+  Weights weights(2);
+  Trainer trainer(plan, weights.Named(), weights.SquaredError(), data, {});
+  trainer.Run();
+  EXPECT_DEATH(trainer.Step(), "does not have");
+}
+
+}  // namespace
+}  // namespace sordino

@@ -1,0 +1,299 @@
+#include "sordino/training/training_run.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+
+#include "sordino/base/error.h"
+#include "sordino/models/safetensors.h"
+#include "sordino/training/classification.h"
+#include "sordino/training/run_folder.h"
+#include "sordino/training/train_settings.h"
+
+namespace sordino {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+class TrainingRun : public ::testing::Test {
+ protected:
+  TrainingRun()
+      : root_(fs::path(::testing::TempDir()) / ("sordino_train_" + std::to_string(getpid()))) {
+    fs::remove_all(root_);
+    fs::create_directories(root_);
+    WritePoints(root_ / "train.csv", 400);
+    WritePoints(root_ / "test.csv", 100);
+  }
+  ~TrainingRun() override { fs::remove_all(root_); }
+
+  // Points of the unit square; those above the diagonal are of class "yes".
+  static void WritePoints(const fs::path& file, int count) {
+    std::ofstream out(file);
+    out << "x,y,above\n";
+    double x = 0.1;
+    double y = 0.7;
+    for (int i = 0; i < count; ++i) {
+      x = std::fmod(x + 0.6180339887, 1);
+      y = std::fmod(y + 0.7548776662, 1);
+      out << x << ',' << y << ',' << (y > x ? "yes" : "no") << '\n';
+    }
+  }
+
+  TrainConfig Config() const {
+    TrainConfig config;
+    config.data.source = (root_ / "train.csv").string();
+    config.data.test = (root_ / "test.csv").string();
+    config.data.columns.declared = {"x:numeric:0:1", "y:numeric:0:1", "above:label:no|yes"};
+    config.data.records = 400;
+    config.model.name = "logistic";
+    config.privacy.epsilon = 8;
+    config.privacy.delta = 1e-5;
+    config.privacy.clip = 1;
+    config.training.batch = 40;
+    config.training.steps = 30;
+    config.training.learning_rate = 2;
+    config.run.evaluate_every = 10;
+    config.run.out = (root_ / "run").string();
+    return config;
+  }
+
+  static std::string Read(const fs::path& file) {
+    std::ifstream in(file, std::ios::binary);
+    std::ostringstream content;
+    content << in.rdbuf();
+    return content.str();
+  }
+
+  static std::vector<nlohmann::json> Metrics(const fs::path& folder) {
+    std::istringstream in(Read(folder / "metrics.jsonl"));
+    std::vector<nlohmann::json> lines;
+    for (std::string line; std::getline(in, line);) lines.push_back(nlohmann::json::parse(line));
+    return lines;
+  }
+
+  fs::path root_;
+};
+
+RunResult Train(const TrainConfig& config) {
+  PreparedRun run = PrepareRun(config);
+  RunObserver silent;
+  return RunTraining(run, silent);
+}
+
+std::string MistakeOf(const TrainConfig& config) {
+  try {
+    Train(config);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no mistake";
+}
+
+TEST_F(TrainingRun, LeavesEverythingInItsFolder) {
+  const RunResult result = Train(Config());
+  EXPECT_EQ(result.folder, root_ / "run");
+  EXPECT_TRUE(result.is_private);
+  EXPECT_FALSE(result.interrupted);
+  EXPECT_EQ(result.steps, 30);
+  EXPECT_LE(result.epsilon.upper, 8);
+  EXPECT_GT(result.epsilon.upper, 7);
+  EXPECT_NEAR(result.sampling_rate, 0.1, 1e-12);
+  EXPECT_GT(result.noise_multiplier, 0.1);
+  ASSERT_TRUE(result.test_accuracy.has_value());
+  EXPECT_GT(*result.test_accuracy, 0.75);  // 0.5 is chance
+  for (const char* name : {"config.toml", "metrics.jsonl", "model.safetensors", "statement.txt",
+                           "event.txt", "accuracy-and-epsilon.svg"}) {
+    EXPECT_TRUE(fs::exists(result.folder / name)) << name;
+  }
+  EXPECT_EQ(std::distance(fs::directory_iterator(result.folder), {}), 6);
+  const auto metrics = Metrics(result.folder);
+  ASSERT_EQ(metrics.size(), 3U);
+  EXPECT_EQ(metrics[0]["step"], 10);
+  EXPECT_EQ(metrics[2]["step"], 30);
+  EXPECT_LT(metrics[0]["epsilon"], metrics[1]["epsilon"]);
+  EXPECT_EQ(metrics[2]["epsilon"], result.epsilon.upper);
+  EXPECT_EQ(metrics[2]["test_accuracy"], *result.test_accuracy);
+  const std::string statement = Read(result.folder / "statement.txt");
+  EXPECT_THAT(statement, StartsWith("Privacy statement"));
+  EXPECT_EQ(ReadSafetensors(result.folder / "model.safetensors").metadata.at("statement_sha256"),
+            Sha256(statement));
+  EXPECT_EQ(Event::Parse(Read(result.folder / "event.txt")
+                             .substr(0, Read(result.folder / "event.txt").find('\n'))),
+            PrepareRun(Config()).plan.event());
+}
+
+TEST_F(TrainingRun, ItsConfigurationRunsTheSameThing) {
+  TrainConfig config = Config();
+  config.run.insecure_seed = 7;  // what the operating system would draw anew
+  config.model.seed = 3;
+  const RunResult first = Train(config);
+  TrainConfig again = ReadTrainConfig(first.folder / "config.toml");
+  again.run.out = (root_ / "again").string();
+  const RunResult second = Train(again);
+  EXPECT_EQ(second.noise_multiplier, first.noise_multiplier);
+  EXPECT_EQ(second.steps, first.steps);
+  EXPECT_EQ(Read(second.folder / "config.toml"), Read(first.folder / "config.toml"));
+  EXPECT_EQ(Read(second.folder / "model.safetensors"), Read(first.folder / "model.safetensors"));
+  EXPECT_EQ(Read(second.folder / "event.txt"), Read(first.folder / "event.txt"));
+}
+
+TEST_F(TrainingRun, SeededAndNonPrivateRunsSaySoEverywhere) {
+  TrainConfig seeded = Config();
+  seeded.run.insecure_seed = 1;
+  TrainConfig open = Config();
+  open.run.non_private = true;
+  open.privacy.epsilon.reset();
+  open.run.out = (root_ / "open").string();
+  for (const TrainConfig& config : {seeded, open}) {
+    const RunResult result = Train(config);
+    EXPECT_FALSE(result.is_private);
+    EXPECT_THAT(Read(result.folder / "statement.txt"), StartsWith("NOT PRIVATE"));
+    EXPECT_THAT(Read(result.folder / "event.txt"), StartsWith("NOT PRIVATE"));
+    EXPECT_THAT(Read(result.folder / "metrics.jsonl"), StartsWith("{\"private\":false,"));
+    EXPECT_THAT(Read(result.folder / "accuracy-and-epsilon.svg"), HasSubstr(">NOT PRIVATE<"));
+    EXPECT_EQ(ReadSafetensors(result.folder / "model.safetensors").metadata.at("private"), "no");
+  }
+  const RunResult result = Train([&] {
+    TrainConfig config = open;
+    config.run.out = (root_ / "third").string();
+    return config;
+  }());
+  EXPECT_TRUE(std::isinf(result.epsilon.lower));
+  EXPECT_EQ(result.noise_multiplier, 0);
+  EXPECT_GT(*result.test_accuracy, 0.8);
+  EXPECT_THAT(Read(result.folder / "statement.txt"), Not(HasSubstr("psilon")));
+  EXPECT_THAT(result.facts.plan, HasSubstr("without clipping and noise"));
+}
+
+class StopAfter : public RunObserver {
+ public:
+  explicit StopAfter(std::int64_t step) : step_(step) {}
+  void OnStep(const StepReport& report) override {
+    if (report.step == step_) std::raise(SIGINT);
+  }
+
+ private:
+  std::int64_t step_;
+};
+
+TEST_F(TrainingRun, AStopEndsItAfterTheNextStepWithEverythingWritten) {
+  PreparedRun run = PrepareRun(Config());
+  StopAfter observer(12);
+  const RunResult result = RunTraining(run, observer);
+  EXPECT_TRUE(result.interrupted);
+  EXPECT_EQ(result.steps, 13);
+  EXPECT_EQ(result.epsilon.upper, run.plan.Epsilon(13).upper);
+  EXPECT_LT(result.epsilon.upper, run.facts.epsilon.upper);
+  EXPECT_TRUE(fs::exists(result.folder / "model.safetensors"));
+  EXPECT_THAT(Read(result.folder / "statement.txt"), HasSubstr("stopped after 13 of 30 steps"));
+  EXPECT_EQ(Metrics(result.folder).back()["step"], 13);
+  EXPECT_EQ(Read(result.folder / "event.txt"), run.plan.EventOf(13).ToString() + "\n");
+}
+
+class CrashAfter : public RunObserver {
+ public:
+  void OnStep(const StepReport& report) override {
+    if (report.step == 12) throw std::runtime_error("power cut");
+  }
+};
+
+TEST_F(TrainingRun, ACrashLeavesWhatWasPlannedAndNoHalfFile) {
+  PreparedRun run = PrepareRun(Config());
+  CrashAfter observer;
+  EXPECT_THROW(RunTraining(run, observer), std::runtime_error);
+  EXPECT_THAT(Read(root_ / "run" / "statement.txt"), HasSubstr("PLANNED"));
+  EXPECT_EQ(Read(root_ / "run" / "event.txt"), run.plan.event().ToString() + "\n");
+  EXPECT_EQ(Metrics(root_ / "run").size(), 1U);
+  EXPECT_FALSE(fs::exists(root_ / "run" / "model.safetensors"));
+}
+
+TEST_F(TrainingRun, MistakesAreFoundBeforeAFolderIsMade) {
+  const auto change = [&](auto&& edit) {
+    TrainConfig config = Config();
+    edit(config);
+    const std::string mistake = MistakeOf(config);
+    EXPECT_FALSE(fs::exists(root_ / "run")) << mistake;
+    return mistake;
+  };
+  EXPECT_THAT(change([](auto& c) { c.model.name = "logistik"; }), HasSubstr("'logistic'"));
+  EXPECT_THAT(change([](auto& c) { c.model.name = "cnn-mnist"; }), HasSubstr("cnn-mnist"));
+  EXPECT_THAT(change([](auto& c) { c.training.shift = 2; }), HasSubstr("the data are none"));
+  EXPECT_THAT(change([](auto& c) { c.training.schedule = "cosin:0"; }), HasSubstr("cosin"));
+  EXPECT_THAT(change([](auto& c) { c.training.momentum = 2; }), HasSubstr("momentum"));
+  EXPECT_THAT(change([](auto& c) { c.privacy.delta = 1e-30; }), HasSubstr("no noise meets"));
+  EXPECT_THAT(change([&](auto& c) { c.data.source = (root_ / "absent.csv").string(); }),
+              HasSubstr("absent.csv"));
+  EXPECT_THAT(change([&](auto& c) {
+                std::ofstream(root_ / "broken.csv") << "x,y,above\n0.5,0.5,maybe\n";
+                c.data.source = (root_ / "broken.csv").string();
+              }),
+              HasSubstr("maybe"));
+}
+
+TEST_F(TrainingRun, AnotherRunIsNeverOverwritten) {
+  Train(Config());
+  const std::string before = Read(root_ / "run" / "model.safetensors");
+  EXPECT_THAT(MistakeOf(Config()), HasSubstr("never overwritten"));
+  EXPECT_EQ(Read(root_ / "run" / "model.safetensors"), before);
+}
+
+TEST_F(TrainingRun, ADryRunReadsNoRecord) {
+  TrainConfig config = Config();
+  std::ofstream(root_ / "train.csv") << "not a table at all";
+  const PreparedRun run = PrepareRun(config);
+  const RunResult planned = PlannedResult(run);
+  EXPECT_EQ(planned.steps, 30);
+  EXPECT_LE(planned.epsilon.upper, 8);
+  EXPECT_FALSE(planned.facts.event.empty());
+}
+
+TEST_F(TrainingRun, WhatItTellsIsInTheDeclaredBatchSize) {
+  class Counter : public RunObserver {
+   public:
+    void OnStep(const StepReport& report) override {
+      ++calls;
+      EXPECT_EQ(report.steps, 30);
+      EXPECT_GT(report.examples_per_second, 0);
+      ASSERT_TRUE(report.epsilon.has_value());
+      EXPECT_GE(*report.epsilon, last);
+      last = *report.epsilon;
+    }
+    int calls = 0;
+    double last = 0;
+  } counter;
+  PreparedRun run = PrepareRun(Config());
+  RunTraining(run, counter);
+  EXPECT_EQ(counter.calls, 30);
+}
+
+TEST(Classification, CopiesOfAnExampleHaveTheMeanOfTheirLosses) {
+  ModelShape shape;
+  shape.input = {1, 4, 4};
+  shape.classes = 3;
+  const auto model = MakeModel("logistic", shape, {.seed = 2}, c10::kCPU);
+  DatasetDeclaration data;
+  data.shape = {1, 4, 4};
+  data.classes = 3;
+  const Batch copies = MadeUpBatch(data, *model, 3, 5, c10::kCPU);
+  const at::Tensor losses = CrossEntropy(*model, 5, {})(copies);
+  ASSERT_EQ(losses.sizes(), at::IntArrayRef({3}));
+  for (std::int64_t example = 0; example < 3; ++example) {
+    const at::Tensor inputs = copies[0][example];
+    const at::Tensor alone = CrossEntropy(*model, 1, {})({inputs, copies[1][example].expand({5})});
+    EXPECT_NEAR(losses[example].item<double>(), alone.mean().item<double>(), 1e-5);
+  }
+}
+
+}  // namespace
+}  // namespace sordino
