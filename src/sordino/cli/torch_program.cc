@@ -22,8 +22,11 @@ struct TorchCommand {
   std::string_view summary;
 };
 
-constexpr std::array<TorchCommand, 1> kTorchCommands = {{
+constexpr std::array<TorchCommand, 4> kTorchCommands = {{
     {"bench", "What privacy costs on this machine: private steps beside ordinary ones."},
+    {"data", "What is declared about data, which of it is public, and where it comes from."},
+    {"predict", "Applies a trained model to records."},
+    {"train", "From data to a private model, its accuracy, its epsilon and its statement."},
 }};
 
 const TorchCommand* Find(std::string_view name) {

@@ -3,6 +3,9 @@
 
 #include "sordino/cli/program.h"
 #include "sordino/torch_cli/bench_command.h"
+#include "sordino/torch_cli/data_command.h"
+#include "sordino/torch_cli/predict_command.h"
+#include "sordino/torch_cli/train_command.h"
 
 int main(int argc, char** argv) {
   CLI::App app("The commands of sordino that need libtorch.", "sordino");
@@ -10,5 +13,8 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   app.get_formatter()->column_width(34);
   sordino::AddBenchCommand(app);
+  sordino::AddDataCommand(app);
+  sordino::AddPredictCommand(app);
+  sordino::AddTrainCommand(app);
   return sordino::RunCommandLine(app, argc, argv);
 }

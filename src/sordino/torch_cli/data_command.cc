@@ -1,0 +1,229 @@
+#include "sordino/torch_cli/data_command.h"
+
+#include <ATen/Functions.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sordino/base/error.h"
+#include "sordino/cli/interval_text.h"
+#include "sordino/cli/torch_program.h"
+#include "sordino/data/catalog.h"
+#include "sordino/torch_cli/contact_sheet.h"
+#include "sordino/torch_cli/data_options.h"
+
+namespace sordino {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct CommandOptions {
+  DataOptions data;
+  std::optional<std::string> picture;
+  bool declaration_only = false;
+  bool json = false;
+};
+
+struct DataAnswer {
+  DatasetDeclaration declaration;
+  std::string format;
+  std::vector<DataFile> files;
+  std::vector<std::string> columns;
+  bool read = false;
+  std::optional<Dataset> test;
+};
+
+std::string_view KindName(InputKind kind) {
+  switch (kind) {
+    case InputKind::kImage:
+      return "images";
+    case InputKind::kFeatures:
+      return "features";
+    case InputKind::kTokens:
+      return "tokens";
+  }
+  return "";
+}
+
+// Records of each class; asked for public sets only.
+std::vector<std::int64_t> ClassCounts(const Dataset& test) {
+  const at::Tensor counts = at::bincount(test.labels, {}, test.declaration.classes);
+  const auto* values = counts.const_data_ptr<std::int64_t>();
+  return {values, values + counts.numel()};
+}
+
+DataAnswer Solve(const CommandOptions& options) {
+  const DataRequest request = ToRequest(options.data);
+  DataAnswer answer;
+  answer.declaration = Declare(request);
+  answer.format = FormatOf(request);
+  answer.files = FilesOf(request);
+  answer.columns = request.columns.declared;
+  if (options.declaration_only) {
+    if (options.picture) {
+      throw Error(
+          "--picture needs the test images, and --declaration reads none; leave one of "
+          "them out.");
+    }
+    return answer;
+  }
+  answer.test = OpenData(request).test;
+  answer.read = true;
+  if (!options.picture) return answer;
+  if (!answer.test) {
+    throw Error(
+        "--picture draws images of the public test set, and there is none; name one with "
+        "--test.");
+  }
+  WriteContactSheet(
+      *options.picture, *answer.test,
+      fmt::format("First images of the public test set of {}", answer.declaration.name));
+  return answer;
+}
+
+Json NormalisationJson(const Normalisation& normalisation) {
+  if (normalisation.mean.empty()) return nullptr;
+  return {{"mean", normalisation.mean},
+          {"deviation", normalisation.deviation},
+          {"source", normalisation.source}};
+}
+
+void PrintJson(const DataAnswer& answer) {
+  const DatasetDeclaration& d = answer.declaration;
+  const auto or_null = [](std::int64_t number) {
+    return number > 0 ? Json(number) : Json(nullptr);
+  };
+  Json json = {{"name", d.name},
+               {"format", answer.format},
+               {"kind", KindName(d.kind)},
+               {"shape", d.shape},
+               {"classes", d.classes},
+               {"class_names", d.class_names},
+               {"records", or_null(d.records)},
+               {"rows_per_user", or_null(d.rows_per_user)},
+               {"normalisation", NormalisationJson(d.normalisation)}};
+  if (d.kind == InputKind::kTokens) {
+    json["vocabulary"] = {{"ids", d.vocabulary}, {"source", d.vocabulary_source}};
+  }
+  if (!answer.columns.empty()) json["columns"] = answer.columns;
+  json["files"] = Json::array();
+  for (const DataFile& file : answer.files) {
+    json["files"].push_back({{"path", file.path},
+                             {"role", file.role},
+                             {"public", file.is_public},
+                             {"bytes", file.bytes}});
+  }
+  json["keeps_to_declaration"] = answer.read ? Json(true) : Json(nullptr);
+  json["test"] = nullptr;
+  if (answer.test) {
+    json["test"] = {{"records", answer.test->size()}, {"class_counts", ClassCounts(*answer.test)}};
+  }
+  std::cout << json.dump(2) << '\n';
+}
+
+std::string ClassesText(const DatasetDeclaration& d) {
+  if (d.class_names.empty()) return fmt::format("{}: 0 to {}", d.classes, d.classes - 1);
+  constexpr std::size_t kMostNames = 20;
+  if (d.class_names.size() > kMostNames) return fmt::format("{} with declared names", d.classes);
+  return fmt::format("{}: {}", d.classes, fmt::join(d.class_names, ", "));
+}
+
+std::string NormalisationText(const DatasetDeclaration& d) {
+  const Normalisation& n = d.normalisation;
+  if (d.kind == InputKind::kTokens) return "none: tokens";
+  if (n.mean.empty()) {
+    return d.kind == InputKind::kImage ? "pixels divided by 255" : "none";
+  }
+  return fmt::format("mean {}, deviation {} ({})", fmt::join(n.mean, ", "),
+                     fmt::join(n.deviation, ", "), n.source);
+}
+
+std::string BytesText(std::uint64_t bytes) {
+  if (bytes < 10'000) return fmt::format("{} B", bytes);
+  if (bytes < 10'000'000) return fmt::format("{:.0f} kB", static_cast<double>(bytes) / 1e3);
+  return fmt::format("{:.0f} MB", static_cast<double>(bytes) / 1e6);
+}
+
+void PrintText(const DataAnswer& answer, const std::optional<std::string>& picture) {
+  const DatasetDeclaration& d = answer.declaration;
+  std::vector<std::vector<std::string>> rows = {
+      {"name", d.name},
+      {"format", answer.format},
+      {"an example", fmt::format("{} of shape {}", KindName(d.kind), fmt::join(d.shape, " x "))},
+      {"classes", ClassesText(d)},
+      {"training records", d.records > 0 ? fmt::format("{}, a declared public constant", d.records)
+                                         : "not declared: their number is private"},
+      {"normalisation", NormalisationText(d)}};
+  if (d.kind == InputKind::kTokens) {
+    rows.push_back({"vocabulary", fmt::format("{} ids: {}", d.vocabulary, d.vocabulary_source)});
+  }
+  if (d.rows_per_user > 0) {
+    rows.push_back({"privacy unit", fmt::format("a user with at most {} rows", d.rows_per_user)});
+  }
+  for (const std::string& column : answer.columns) rows.push_back({"column", column});
+  std::string text = AlignedTable(rows, 1);
+  if (!answer.files.empty()) {
+    text += '\n';
+    rows = {{"", "stored", "file"}};
+    for (const DataFile& file : answer.files) {
+      rows.push_back({fmt::format("{} {}", file.is_public ? "public" : "private", file.role),
+                      BytesText(file.bytes), file.path});
+    }
+    text += AlignedTable(rows, 2);
+  }
+  if (answer.test) {
+    text += fmt::format("\nThe public test set has {} records; by class: {}.\n",
+                        answer.test->size(), fmt::join(ClassCounts(*answer.test), ", "));
+  }
+  if (answer.read) {
+    text +=
+        "\nAll records keep to the declaration. Nothing else about the training records is "
+        "shown.\n";
+  }
+  if (picture) text += fmt::format("The first test images are in {}.\n", *picture);
+  std::cout << text;
+}
+
+void Run(const CommandOptions& options) {
+  const DataAnswer answer = Solve(options);
+  if (options.json) {
+    PrintJson(answer);
+  } else {
+    PrintText(answer, options.picture);
+  }
+}
+
+}  // namespace
+
+void AddDataCommand(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("data", TorchCommandSummary("data"));
+  const auto options = std::make_shared<CommandOptions>();
+  CommandOptions& o = *options;
+  command
+      ->add_option("source", o.data.source,
+                   fmt::format("{}; or a file or folder", fmt::join(DatasetNames(), ", ")))
+      ->type_name("NAME|FILE");
+  AddDeclarationFlags(*command, o.data);
+  command->add_flag("--declaration", o.declaration_only,
+                    "Show the declaration and read no records");
+  command
+      ->add_option("--picture", o.picture, "Draw the first public test images to this PNG or SVG")
+      ->type_name("FILE");
+  command->add_flag("--json", o.json, "One JSON object on standard output");
+  command->footer(
+      "Examples:\n"
+      "  sordino data digits --picture digits.png\n"
+      "  sordino data patients.csv --columns 'age:numeric:0:120' 'sick:label:no|yes'");
+  command->callback([options] { Run(*options); });
+}
+
+}  // namespace sordino

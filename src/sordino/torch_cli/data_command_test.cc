@@ -1,0 +1,137 @@
+#include "sordino/torch_cli/data_command.h"
+
+#include <ATen/Functions.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <CLI/CLI.hpp>
+#include <cstddef>
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+
+#include "sordino/cli/command_test_support.h"
+#include "sordino/data/digits.h"
+#include "sordino/data/image_codec.h"
+#include "sordino/torch_cli/contact_sheet.h"
+
+namespace sordino {
+namespace {
+
+using Json = nlohmann::json;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+CommandOutcome Call(const std::vector<std::string>& arguments) {
+  return CallCommand(AddDataCommand, arguments);
+}
+
+// Three private rows, two of them sick.
+std::string PatientsFile() {
+  return WriteTestFile("patients.csv", "name,age,sick\nann,30,yes\nbob,40,no\ncat,50,yes\n");
+}
+
+std::vector<std::string> Patients() {
+  return {"data", PatientsFile(), "--columns", "age:numeric:0:120", "sick:label:no|yes"};
+}
+
+TEST(DataCommand, JsonHasTheDeclarationAndThePublicTestSet) {
+  const CommandOutcome outcome = RunProgram({"data", "digits", "--json"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const Json json = Json::parse(outcome.out);
+  EXPECT_EQ(json.at("name"), "digits");
+  EXPECT_EQ(json.at("kind"), "images");
+  EXPECT_EQ(json.at("shape"), Json({1, 28, 28}));
+  EXPECT_EQ(json.at("classes"), 10);
+  EXPECT_EQ(json.at("records"), 60'000);
+  EXPECT_EQ(json.at("test").at("records"), 10'000);
+  EXPECT_EQ(json.at("test").at("class_counts"), Json(std::vector<int>(10, 1'000)));
+  EXPECT_EQ(json.at("keeps_to_declaration"), true);
+  EXPECT_EQ(json.at("files"), Json::array());
+}
+
+TEST(DataCommand, ShowsNothingThatWasLearnedFromPrivateRecords) {
+  std::vector<std::string> arguments = Patients();
+  const CommandOutcome text = Call(arguments);
+  ASSERT_EQ(text.error, "");
+  EXPECT_THAT(text.out, AllOf(HasSubstr("not declared: their number is private"),
+                              HasSubstr("private training records"), HasSubstr("age:numeric:0:120"),
+                              Not(HasSubstr("ann"))));
+  arguments.emplace_back("--json");
+  const Json json = Json::parse(Call(arguments).out);
+  EXPECT_TRUE(json.at("records").is_null());
+  EXPECT_TRUE(json.at("test").is_null());
+  EXPECT_EQ(json.at("files").at(0).at("public"), false);
+}
+
+TEST(DataCommand, SaysTheSameOfNeighbouringFilesOfOneSize) {
+  // The same number of bytes, another number of rows and other labels.
+  const std::vector<std::string> rest = {"--columns", "x:numeric:0:9", "y:label:a|b", "--json"};
+  const auto answer = [&](const std::string& content) {
+    std::vector<std::string> arguments = {"data", WriteTestFile("same.csv", content)};
+    arguments.insert(arguments.end(), rest.begin(), rest.end());
+    return Call(arguments).out;
+  };
+  const std::string first = answer("x,y\n1,a\n2,b\n");
+  EXPECT_EQ(first, answer("x,y\n11111,b\n"));
+  EXPECT_FALSE(first.empty());
+}
+
+TEST(DataCommand, DeclarationReadsNoRecords) {
+  const std::string broken = WriteTestFile("broken.csv", "x,y\nnonsense\n");
+  const CommandOutcome outcome = Call(
+      {"data", broken, "--declaration", "--json", "--columns", "x:numeric:0:9", "y:label:a|b"});
+  ASSERT_EQ(outcome.error, "");
+  EXPECT_TRUE(Json::parse(outcome.out).at("keeps_to_declaration").is_null());
+}
+
+TEST(DataCommand, PictureShowsTheFirstTestImages) {
+  const std::string png = WriteTestFile("digits.png", "");
+  ASSERT_EQ(Call({"data", "digits", "--picture", png}).error, "");
+  const std::string bytes = ReadTestFile(png);
+  ImageOptions grey;
+  grey.channels = 1;
+  const at::Tensor sheet = DecodeImage(std::as_bytes(std::span(bytes)), png, grey);
+  const at::Tensor first = MakeDigits(0, 1).test->inputs[0];
+  EXPECT_TRUE(at::equal(sheet.slice(1, 0, 56, 2).slice(2, 0, 56, 2), first));
+  const std::string svg = WriteTestFile("digits.svg", "");
+  ASSERT_EQ(Call({"data", "digits", "--picture", svg}).error, "");
+  EXPECT_THAT(ReadTestFile(svg), AllOf(StartsWith("<svg"), HasSubstr("data:image/png;base64,iVBOR"),
+                                       HasSubstr("public test set of digits")));
+}
+
+TEST(ContactSheet, KeepsColoursAndFillsTheLastRow) {
+  Dataset images;
+  images.declaration.shape = {3, 2, 2};
+  images.inputs = at::arange(21 * 12, at::kLong).to(at::kByte).view({21, 3, 2, 2});
+  const at::Tensor sheet = ContactSheet(images);
+  ASSERT_EQ(sheet.sizes(), at::IntArrayRef({8, 80, 3}));
+  EXPECT_TRUE(at::equal(sheet[0][4], images.inputs[1].select(1, 0).select(1, 0)));
+  EXPECT_TRUE(at::equal(sheet[4][0], images.inputs[20].select(1, 0).select(1, 0)));
+  EXPECT_EQ(sheet.slice(0, 4, 8).slice(1, 4, 80).max().item<int>(), 0);
+}
+
+class DataMistakes : public ::testing::TestWithParam<Mistake> {};
+
+TEST_P(DataMistakes, GetOneSentence) { ExpectMistake(GetParam()); }
+
+INSTANTIATE_TEST_SUITE_P(
+    DataCommand, DataMistakes,
+    ::testing::Values(Mistake{"data", "No data were named"},
+                      Mistake{"data digit", "did you mean 'digits'"},
+                      Mistake{"data digits --classes ten", "--classes"},
+                      Mistake{"data digits --classes 0", "whole number from 1"},
+                      Mistake{"data digits --classes 5", "beyond the declared classes 0 to 4"},
+                      Mistake{"data digits --shape 1,28,x", "--shape"},
+                      Mistake{"data digits --mean 0.1,0.2 --deviation 1,1", "1 in all"},
+                      Mistake{"data digits --picture digits.gif", ".png or .svg"},
+                      Mistake{"data digits --picture /nowhere/at/all.png", "could not be written"},
+                      Mistake{"data digits --declaration --picture a.png", "--declaration"},
+                      Mistake{"data digits --labels x", "--labels was given"}));
+
+}  // namespace
+}  // namespace sordino

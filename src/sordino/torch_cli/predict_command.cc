@@ -1,0 +1,213 @@
+#include "sordino/torch_cli/predict_command.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/softmax.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sordino/base/error.h"
+#include "sordino/base/progress.h"
+#include "sordino/cli/torch_program.h"
+#include "sordino/data/batch_loader.h"
+#include "sordino/torch_cli/train_options.h"
+#include "sordino/training/run_folder.h"
+
+namespace sordino {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::int64_t kChunk = 500;  // records in one pass
+
+struct PredictOptions {
+  std::string run;
+  std::string out;
+  std::string device = "cpu";
+  bool public_labels = false;
+  bool json = false;
+  TrainFlags data;
+};
+
+struct Prediction {
+  std::int64_t label;
+  double probability;
+};
+
+// What was declared about the data of the run holds for the new ones too, unless flags say
+// otherwise: the model knows no other shape, classes or normalisation.
+DataRequest RequestFor(const TrainedRun& run, const std::vector<GivenFlag>& flags) {
+  TrainConfig config;
+  const DataRequest& then = run.config.data;
+  if (!then.columns.declared.empty()) {
+    config.data.columns = then.columns;
+    config.data.rows_per_user = then.rows_per_user;
+    config.data.mean = then.mean;
+    config.data.deviation = then.deviation;
+  } else {
+    config.data.classes = run.data.classes;
+    config.data.class_names = run.data.class_names;
+    if (run.data.kind == InputKind::kTokens) {
+      config.data.vocabulary = then.vocabulary;
+      config.data.length = then.length;
+    } else {
+      config.data.shape = run.data.shape;
+      config.data.mean = run.data.normalisation.mean;
+      config.data.deviation = run.data.normalisation.deviation;
+    }
+  }
+  SetFromFlags(config, flags);
+  if (config.data.source.empty()) {
+    throw Error("there is nothing to predict; give --data with the file of the records.");
+  }
+  return config.data;
+}
+
+void CheckFit(const TrainedRun& run, const Dataset& data) {
+  const DatasetDeclaration& given = data.declaration;
+  if (given.shape == run.data.shape && given.kind == run.data.kind &&
+      given.vocabulary == run.data.vocabulary) {
+    return;
+  }
+  throw Error(fmt::format(
+      "the records have the shape {} and the model was trained on {}{}; give records of that kind.",
+      fmt::join(given.shape, ","), fmt::join(run.data.shape, ","),
+      given.shape == run.data.shape ? " of another kind or vocabulary" : ""));
+}
+
+std::vector<Prediction> Predict(const TrainedRun& run, const Dataset& data, c10::Device device) {
+  const at::NoGradGuard no_grad;
+  const std::int64_t records = data.inputs.size(0);
+  Progress progress("predict", static_cast<std::uint64_t>(records));
+  std::vector<Prediction> predictions;
+  for (std::int64_t begin = 0; begin < records; begin += kChunk) {
+    const std::int64_t end = std::min(records, begin + kChunk);
+    const at::Tensor inputs =
+        Normalise(data.declaration, data.inputs.slice(0, begin, end)).to(device);
+    const auto [probabilities, labels] =
+        at::softmax(run.model->Forward(run.model->Features(inputs)), 1).max(1);
+    const at::Tensor chances = probabilities.to(at::kCPU, at::kDouble);
+    const at::Tensor classes = labels.to(at::kCPU, at::kLong);
+    for (std::int64_t i = 0; i < end - begin; ++i) {
+      predictions.push_back({classes[i].item<std::int64_t>(), chances[i].item<double>()});
+    }
+    progress.Update(static_cast<std::uint64_t>(end));
+  }
+  progress.Finish();
+  return predictions;
+}
+
+std::string ClassName(const DatasetDeclaration& declaration, std::int64_t label) {
+  const auto index = static_cast<std::size_t>(label);
+  return index < declaration.class_names.size() ? declaration.class_names[index]
+                                                : fmt::format("{}", label);
+}
+
+std::string CsvField(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string field = "\"";
+  for (const char c : text) field += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return field + "\"";
+}
+
+std::string Csv(const Dataset& data, const std::vector<Prediction>& predictions) {
+  std::string csv = "class,probability\n";
+  for (const Prediction& prediction : predictions) {
+    csv += fmt::format("{},{:.6g}\n", CsvField(ClassName(data.declaration, prediction.label)),
+                       prediction.probability);
+  }
+  return csv;
+}
+
+// Of records whose labels were said to be public.
+std::optional<double> Accuracy(const PredictOptions& options, const Dataset& data,
+                               const std::vector<Prediction>& predictions) {
+  if (!options.public_labels) return std::nullopt;
+  if (!data.labels.defined()) {
+    throw Error(
+        "--public-labels is given and the data have no labels; leave it out, or give "
+        "--labels.");
+  }
+  std::size_t right = 0;
+  for (std::size_t i = 0; i < predictions.size(); ++i) {
+    const auto label = data.labels[static_cast<std::int64_t>(i)].item<std::int64_t>();
+    right += predictions[i].label == label ? 1U : 0U;
+  }
+  return predictions.empty() ? std::nullopt
+                             : std::optional<double>(static_cast<double>(right) /
+                                                     static_cast<double>(predictions.size()));
+}
+
+void PrintJson(const PredictOptions& options, const TrainedRun& run, const Dataset& data,
+               const std::vector<Prediction>& predictions, std::optional<double> accuracy) {
+  Json json;
+  json["run"] = options.run;
+  json["out"] = options.out.empty() ? Json(nullptr) : Json(options.out);
+  json["records"] = predictions.size();
+  json["accuracy"] = accuracy ? Json(*accuracy) : Json(nullptr);
+  json["private"] = run.is_private;
+  if (options.out.empty()) {
+    json["predictions"] = Json::array();
+    for (const Prediction& prediction : predictions) {
+      json["predictions"].push_back({{"class", ClassName(data.declaration, prediction.label)},
+                                     {"probability", prediction.probability}});
+    }
+  }
+  std::cout << json.dump(-1, ' ', false, Json::error_handler_t::replace) << '\n';
+}
+
+void Run(const PredictOptions& options) {
+  if (options.run.empty()) {
+    throw Error("there is no model; give --run with the folder of a run of 'sordino train'.");
+  }
+  const c10::Device device = ParseDevice(options.device);
+  const TrainedRun run = OpenRun(options.run, device);
+  const Dataset data = OpenForPrediction(RequestFor(run, options.data.Given()));
+  CheckFit(run, data);
+  if (!run.is_private)
+    std::cerr << "sordino: NOT PRIVATE: the model was trained without privacy.\n";
+  const std::vector<Prediction> predictions = Predict(run, data, device);
+  const std::optional<double> accuracy = Accuracy(options, data, predictions);
+  if (!options.out.empty()) WriteWholeFile(options.out, Csv(data, predictions));
+  if (options.json) {
+    PrintJson(options, run, data, predictions, accuracy);
+    return;
+  }
+  if (options.out.empty()) std::cout << Csv(data, predictions);
+  if (accuracy) std::cerr << fmt::format("sordino: accuracy {:.2f}%\n", 100 * *accuracy);
+}
+
+}  // namespace
+
+void AddPredictCommand(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("predict", TorchCommandSummary("predict"));
+  const auto options = std::make_shared<PredictOptions>();
+  PredictOptions& o = *options;
+  command->add_option("--run", o.run, "The folder of a run of 'sordino train'")
+      ->type_name("FOLDER");
+  command->add_option("--out", o.out, "Write the predictions to this CSV file")->type_name("FILE");
+  command->add_flag("--public-labels", o.public_labels,
+                    "The labels of these records are public: say how many are right");
+  command->add_option("--device", o.device, "cpu, cuda or cuda:N")
+      ->type_name("NAME")
+      ->capture_default_str();
+  command->add_flag("--json", o.json, "One JSON object on standard output");
+  o.data.AddTo(*command, [](const Setting& setting) {
+    return setting.section == "data" && setting.key.rfind("test", 0) != 0;
+  });
+  command->footer(
+      "Example:\n  sordino predict --run runs/20260101-120000-digits-cnn-mnist --data new.npy "
+      "--out predictions.csv\nWhat was declared about the data of the run holds here too; flags "
+      "override it.");
+  command->callback([options] { Run(*options); });
+}
+
+}  // namespace sordino

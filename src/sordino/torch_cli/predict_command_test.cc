@@ -1,0 +1,151 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "sordino/cli/command_test_support.h"
+
+// Everything here goes through `sordino`, which replaces itself by sordino-torch.
+namespace sordino {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+
+std::string Points(int count, bool labelled) {
+  std::string csv = labelled ? "x,y,above\n" : "x,y\n";
+  double x = 0.1;
+  double y = 0.7;
+  for (int i = 0; i < count; ++i) {
+    x = std::fmod(x + 0.6180339887, 1);
+    y = std::fmod(y + 0.7548776662, 1);
+    csv += std::to_string(x) + ',' + std::to_string(y);
+    csv += labelled ? (y > x ? ",yes\n" : ",\"no, not\"\n") : "\n";
+  }
+  return csv;
+}
+
+// One run for all tests: without privacy, so that its predictions are known.
+class PredictCommand : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    train_ = new std::string(WriteTestFile("predict_train.csv", Points(300, true)));
+    run_ = new std::string(*train_ + ".run");
+    const CommandOutcome outcome = RunProgram({"train",
+                                               "--model",
+                                               "logistic",
+                                               "--records",
+                                               "300",
+                                               "--batch",
+                                               "30",
+                                               "--steps",
+                                               "300",
+                                               "--lr",
+                                               "2",
+                                               "--non-private",
+                                               "--threads",
+                                               "1",
+                                               "--data",
+                                               *train_,
+                                               "--out",
+                                               *run_,
+                                               "--columns",
+                                               "x:numeric:0:1",
+                                               "y:numeric:0:1",
+                                               "above:label:no, not|yes"});
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    // A model is applied on machines that never saw the data.
+    fs::remove(*train_);
+  }
+  static void TearDownTestSuite() {
+    fs::remove_all(*run_);
+    delete run_;
+    delete train_;
+  }
+
+  static std::string* train_;
+  static std::string* run_;
+};
+std::string* PredictCommand::train_ = nullptr;
+std::string* PredictCommand::run_ = nullptr;
+
+TEST_F(PredictCommand, WritesAClassAndItsProbabilityForEachRow) {
+  const std::string data = WriteTestFile("new.csv", "x,y\n0.1,0.9\n0.9,0.1\n");
+  const CommandOutcome outcome = RunProgram({"predict", "--run", *run_, "--data", data});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out,
+              MatchesRegex("class,probability\nyes,(1|0[.][0-9]+)\n\"no, not\",(1|0[.][0-9]+)\n"));
+  EXPECT_THAT(outcome.err, HasSubstr("NOT PRIVATE"));
+  fs::remove(data);
+}
+
+TEST_F(PredictCommand, WritesAFileAndOneJsonObject) {
+  const std::string data = WriteTestFile("new.csv", Points(20, false));
+  const std::string out = data + ".predictions";
+  const CommandOutcome outcome =
+      RunProgram({"predict", "--run", *run_, "--data", data, "--out", out, "--json"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const Json json = Json::parse(outcome.out);
+  EXPECT_EQ(json["records"], 20);
+  EXPECT_EQ(json["out"], out);
+  EXPECT_EQ(json["private"], false);
+  const std::string csv = ReadTestFile(out);
+  EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 21);
+  const Json all =
+      Json::parse(RunProgram({"predict", "--run", *run_, "--data", data, "--json"}).out);
+  ASSERT_EQ(all["predictions"].size(), 20U);
+  EXPECT_GE(all["predictions"][0]["probability"], 0.5);
+  fs::remove(data);
+  fs::remove(out);
+}
+
+TEST_F(PredictCommand, TellsTheAccuracyOnlyOfLabelsThatAreDeclaredPublic) {
+  const std::string data = WriteTestFile("labelled.csv", Points(100, true));
+  const std::vector<std::string> line = {"predict", "--run", *run_, "--data", data, "--json"};
+  const CommandOutcome silent = RunProgram(line);
+  ASSERT_EQ(silent.exit_code, 0) << silent.err;
+  EXPECT_EQ(Json::parse(silent.out)["accuracy"], nullptr);
+  EXPECT_EQ(silent.err.find("accuracy"), std::string::npos);
+  std::vector<std::string> open = line;
+  open.push_back("--public-labels");
+  EXPECT_GT(Json::parse(RunProgram(open).out)["accuracy"], 0.9);
+  fs::remove(data);
+}
+
+TEST_F(PredictCommand, MistakesAreToldInOneSentence) {
+  const auto mistake = [&](const std::vector<std::string>& words, const std::string& part) {
+    const CommandOutcome outcome = RunProgram(words);
+    EXPECT_EQ(outcome.exit_code, 2) << part;
+    EXPECT_THAT(outcome.out, "");
+    EXPECT_THAT(outcome.err, HasSubstr(part));
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  };
+  mistake({"predict"}, "give --run");
+  mistake({"predict", "--run", "/nonexistent", "--data", "x"}, "has no config.toml");
+  mistake({"predict", "--run", *run_}, "give --data");
+  mistake({"predict", "--run", *run_, "--data", "absent.csv"}, "absent.csv");
+  mistake({"predict", "--run", *run_, "--data", "digits"}, "digits");
+  mistake({"predict", "--rn", *run_}, "did you mean '--run'?");
+  const std::string broken = *run_ + ".broken";
+  fs::copy(*run_, broken);
+  std::ofstream(broken + "/model.safetensors") << "not weights";
+  mistake({"predict", "--run", broken, "--data", "x.csv"}, "model.safetensors");
+  fs::remove_all(broken);
+}
+
+TEST_F(PredictCommand, HelpHasAnExample) {
+  const CommandOutcome outcome = RunProgram(Words("predict --help"));
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.out, HasSubstr("Example:\n  sordino predict --run "));
+}
+
+}  // namespace
+}  // namespace sordino

@@ -1,0 +1,195 @@
+#include "sordino/torch_cli/train_command.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sordino/base/progress.h"
+#include "sordino/cli/interval_text.h"
+#include "sordino/cli/report_json.h"
+#include "sordino/cli/torch_program.h"
+#include "sordino/torch_cli/train_options.h"
+#include "sordino/training/training_run.h"
+
+namespace sordino {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct TrainOptions {
+  std::string config;
+  bool dry_run = false;
+  bool json = false;
+  TrainFlags flags;
+};
+
+// A bar on a terminal, lines elsewhere. All of it is public.
+class Bar : public RunObserver {
+ public:
+  explicit Bar(const PreparedRun& run) : run_(run) {}
+
+  // Only now: a mistake in the data is one sentence, without a plan before it.
+  void OnStart() override {
+    if (run_.privacy != RunPrivacy::kPrivate) {
+      std::cerr << "sordino: " << NotPrivateWarning(run_.privacy) << '\n';
+    }
+    std::cerr << "sordino: " << run_.facts.model << "; " << run_.facts.plan << '\n';
+  }
+
+  void OnFeatures(int percent) override {
+    if (!features_) features_ = std::make_unique<Progress>("features", 100);
+    features_->Update(static_cast<std::uint64_t>(percent));
+    if (percent >= 100) features_->Finish();
+  }
+
+  void OnStep(const StepReport& report) override {
+    if (!steps_) {
+      steps_ = std::make_unique<Progress>("train", static_cast<std::uint64_t>(report.steps));
+    }
+    std::string note = fmt::format("step {}", report.step);
+    if (report.epsilon) note += fmt::format(", epsilon {:.3f}", *report.epsilon);
+    if (report.test_accuracy) {
+      note += fmt::format(", test accuracy {:.2f}%", 100 * *report.test_accuracy);
+    }
+    note += fmt::format(", {:.0f} examples/s", report.examples_per_second);
+    steps_->Update(static_cast<std::uint64_t>(report.step), note);
+  }
+
+  void Finish() {
+    if (steps_) steps_->Finish();
+  }
+
+ private:
+  const PreparedRun& run_;
+  std::unique_ptr<Progress> features_;
+  std::unique_ptr<Progress> steps_;
+};
+
+Json ResultJson(const RunResult& result, bool dry_run) {
+  Json json;
+  json["run"] = dry_run ? Json(nullptr) : Json(result.folder.string());
+  json["epsilon"] = {{"lower", NumberJson(result.epsilon.lower)},
+                     {"upper", NumberJson(result.epsilon.upper)}};
+  json["delta"] =
+      result.facts.privacy == RunPrivacy::kNonPrivate ? Json(nullptr) : Json(result.delta);
+  json["noise_multiplier"] = result.noise_multiplier;
+  json["sampling_rate"] = result.sampling_rate;
+  json["steps"] = result.steps;
+  json["test_accuracy"] = result.test_accuracy ? Json(*result.test_accuracy) : Json(nullptr);
+  json["seconds"] = result.seconds;
+  json["private"] = result.is_private;
+  json["interrupted"] = result.interrupted;
+  if (!result.is_private) json["warning"] = NotPrivateWarning(result.facts.privacy);
+  if (dry_run) {
+    json["dry_run"] = true;
+    json["event"] = result.facts.event;
+    json["statement"] = Statement(result.facts);
+  }
+  return json;
+}
+
+void PrintJson(const RunResult& result, bool dry_run) {
+  // A path may hold any bytes; what is not UTF-8 is replaced rather than refused now.
+  std::cout << ResultJson(result, dry_run).dump(-1, ' ', false, Json::error_handler_t::replace)
+            << '\n';
+}
+
+std::vector<std::vector<std::string>> NumberRows(const RunResult& result) {
+  std::vector<std::vector<std::string>> rows;
+  if (result.facts.privacy != RunPrivacy::kNonPrivate) {
+    rows.push_back({"epsilon", fmt::format("{} at delta {:g}", UpperText(result.epsilon.upper),
+                                           result.delta)});
+    rows.push_back({"noise multiplier", fmt::format("{:.6g}", result.noise_multiplier)});
+  }
+  rows.push_back({"sampling rate", fmt::format("{:.6g}", result.sampling_rate)});
+  return rows;
+}
+
+void PrintResult(const RunResult& result) {
+  const std::string warning = NotPrivateWarning(result.facts.privacy);
+  if (!warning.empty()) std::cout << warning << '\n';
+  std::vector<std::vector<std::string>> rows = {{"run", result.folder.string()}};
+  if (result.test_accuracy) {
+    rows.push_back({"test accuracy", fmt::format("{:.2f}%", 100 * *result.test_accuracy)});
+  }
+  for (auto& row : NumberRows(result)) rows.push_back(std::move(row));
+  rows.push_back({"steps", result.interrupted
+                               ? fmt::format("{}, stopped before all {}", result.steps,
+                                             result.facts.planned_steps)
+                               : fmt::format("{}", result.steps)});
+  rows.push_back({"time", HumanDuration(result.seconds)});
+  std::cout << AlignedTable(rows, 1);
+  if (warning.empty()) std::cout << '\n' << GuaranteeSentence(result.facts) << '\n';
+}
+
+void PrintPlan(const RunResult& result) {
+  const std::string warning = NotPrivateWarning(result.facts.privacy);
+  if (!warning.empty()) std::cout << warning << '\n';
+  std::vector<std::vector<std::string>> rows = {{"model", result.facts.model}};
+  rows.push_back({"plan", result.facts.plan});
+  for (auto& row : NumberRows(result)) rows.push_back(std::move(row));
+  rows.push_back({"steps", fmt::format("{}", result.steps)});
+  if (!result.facts.event.empty()) rows.push_back({"event", result.facts.event});
+  std::cout << AlignedTable(rows, 1) << '\n' << Statement(result.facts);
+}
+
+void Run(const TrainOptions& options) {
+  TrainConfig config = options.config.empty() ? TrainConfig() : ReadTrainConfig(options.config);
+  SetFromFlags(config, options.flags.Given());
+  PreparedRun run = PrepareRun(config);
+  if (options.dry_run) {
+    const RunResult planned = PlannedResult(run);
+    if (options.json) {
+      PrintJson(planned, true);
+    } else {
+      PrintPlan(planned);
+    }
+    return;
+  }
+  Bar bar(run);
+  const RunResult result = RunTraining(run, bar);
+  bar.Finish();
+  if (result.interrupted) {
+    std::cerr << fmt::format("sordino: stopped after {} of {} steps; everything is written.\n",
+                             result.steps, run.plan.steps());
+  }
+  if (options.json) {
+    PrintJson(result, false);
+  } else {
+    PrintResult(result);
+  }
+}
+
+}  // namespace
+
+void AddTrainCommand(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("train", TorchCommandSummary("train"));
+  const auto options = std::make_shared<TrainOptions>();
+  TrainOptions& o = *options;
+  command
+      ->add_option("config", o.config,
+                   "A TOML file with settings, such as the config.toml of a run; flags win over it")
+      ->type_name("CONFIG");
+  o.flags.AddTo(*command, [](const Setting&) { return true; });
+  command
+      ->add_flag("--dry-run", o.dry_run,
+                 "Print plan, event, noise and statement; read no data, train nothing")
+      ->group("Run");
+  command->add_flag("--json", o.json, "One JSON object on standard output")->group("Run");
+  command->footer(
+      "Examples:\n"
+      "  sordino train --data digits --model cnn-mnist --epsilon 3 --epochs 5\n"
+      "  sordino train --data mnist --model cnn-mnist --epsilon 3 --delta 1e-5 --epochs 40 "
+      "--batch 512\n"
+      "  sordino train config.toml --epsilon 1\n"
+      "  sordino train config.toml --dry-run");
+  command->callback([options] { Run(*options); });
+}
+
+}  // namespace sordino

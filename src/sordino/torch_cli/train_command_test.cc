@@ -1,0 +1,286 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "sordino/cli/command_test_support.h"
+#include "sordino/training/train_settings.h"
+
+// Everything here goes through `sordino`, which replaces itself by sordino-torch.
+namespace sordino {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+// Points of the unit square as a table; those above the diagonal are "yes".
+std::string Points(int count) {
+  std::string csv = "x,y,above\n";
+  double x = 0.1;
+  double y = 0.7;
+  for (int i = 0; i < count; ++i) {
+    x = std::fmod(x + 0.6180339887, 1);
+    y = std::fmod(y + 0.7548776662, 1);
+    csv += std::to_string(x) + ',' + std::to_string(y) + (y > x ? ",yes\n" : ",no\n");
+  }
+  return csv;
+}
+
+class TrainCommand : public ::testing::Test {
+ protected:
+  TrainCommand()
+      : train_(WriteTestFile("train.csv", Points(300))),
+        test_(WriteTestFile("test.csv", Points(50))),
+        out_(train_ + ".run") {}
+  ~TrainCommand() override {
+    fs::remove_all(out_);
+    fs::remove(train_);
+    fs::remove(test_);
+  }
+
+  // A run that takes a second, with more flags behind it.
+  std::vector<std::string> Line(const std::string& more = "") const {
+    std::vector<std::string> words = Words(
+        "train --model logistic --records 300 --batch 30 --clip 1 --lr 2 --threads 1 " + more);
+    if (more.find("--delta") == std::string::npos) {
+      words.insert(words.end(), {"--delta", "1e-5"});
+    }
+    for (const std::string& word :
+         {std::string("--data"), train_, std::string("--test"), test_, std::string("--out"), out_,
+          std::string("--columns"), std::string("x:numeric:0:1"), std::string("y:numeric:0:1"),
+          std::string("above:label:no|yes")}) {
+      words.push_back(word);
+    }
+    return words;
+  }
+
+  std::string train_;
+  std::string test_;
+  std::string out_;
+};
+
+void ExpectOneSentence(const CommandOutcome& outcome, const std::string& part) {
+  EXPECT_EQ(outcome.exit_code, 2) << part;
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_THAT(outcome.err, MatchesRegex("sordino: [^\n]+\n"));
+  EXPECT_THAT(outcome.err, HasSubstr(part));
+}
+
+TEST_F(TrainCommand, JsonIsTheOnlyLineAndHasTheFieldsInOrder) {
+  const CommandOutcome outcome = RunProgram(Line("--epsilon 5 --steps 20 --json"));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), '\n'), 1);
+  const Json json = Json::parse(outcome.out);
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : json.items()) keys.push_back(key);
+  EXPECT_THAT(keys, ElementsAre("run", "epsilon", "delta", "noise_multiplier", "sampling_rate",
+                                "steps", "test_accuracy", "seconds", "private", "interrupted"));
+  EXPECT_EQ(json["run"], out_);
+  EXPECT_LE(json["epsilon"]["upper"], 5);
+  EXPECT_LE(json["epsilon"]["lower"], json["epsilon"]["upper"]);
+  EXPECT_EQ(json["delta"], 1e-5);
+  EXPECT_EQ(json["steps"], 20);
+  EXPECT_EQ(json["sampling_rate"], 0.1);
+  EXPECT_EQ(json["private"], true);
+  EXPECT_EQ(json["interrupted"], false);
+  // Progress is on standard error, with public values only.
+  EXPECT_THAT(outcome.err, HasSubstr("train: 20 of 20 (100%)"));
+  EXPECT_THAT(outcome.err, HasSubstr("test accuracy"));
+  EXPECT_THAT(outcome.err, HasSubstr("examples/s"));
+}
+
+TEST_F(TrainCommand, PeopleGetNumbersAndTheGuarantee) {
+  const CommandOutcome outcome = RunProgram(Line("--noise 1 --rate 0.1 --steps 5"));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("test accuracy"));
+  EXPECT_THAT(outcome.out, HasSubstr("noise multiplier  1\n"));
+  EXPECT_THAT(outcome.out, HasSubstr("-differentially private: adding or removing one record"));
+  EXPECT_THAT(outcome.out, Not(HasSubstr("NOT PRIVATE")));
+}
+
+TEST_F(TrainCommand, TheConfigurationOfARunRunsAgainAndFlagsWinOverIt) {
+  ASSERT_EQ(RunProgram(Line("--epsilon 5 --steps 10 --json")).exit_code, 0);
+  const std::string again = out_ + ".again";
+  const CommandOutcome outcome =
+      RunProgram({"train", out_ + "/config.toml", "--out", again, "--json", "--epsilon", "2"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const Json json = Json::parse(outcome.out);
+  EXPECT_EQ(json["steps"], 10);
+  EXPECT_LE(json["epsilon"]["upper"], 2);
+  EXPECT_GT(json["epsilon"]["upper"], 1.5);
+  fs::remove_all(again);
+}
+
+TEST_F(TrainCommand, ADryRunShowsThePlanAndTrainsNothing) {
+  const CommandOutcome outcome = RunProgram(Line("--epsilon 5 --steps 20 --dry-run"));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("noise multiplier"));
+  EXPECT_THAT(outcome.out, HasSubstr("add-remove: "));
+  EXPECT_THAT(outcome.out, HasSubstr("PLANNED"));
+  EXPECT_THAT(outcome.out, HasSubstr("What is not covered"));
+  EXPECT_FALSE(fs::exists(out_));
+  const Json json = Json::parse(RunProgram(Line("--epsilon 5 --steps 20 --dry-run --json")).out);
+  EXPECT_EQ(json["run"], nullptr);
+  EXPECT_EQ(json["dry_run"], true);
+  EXPECT_THAT(json["event"].get<std::string>(), StartsWith("add-remove: "));
+}
+
+TEST_F(TrainCommand, WithoutPrivacyItSaysSoOnEveryChannel) {
+  const CommandOutcome outcome = RunProgram(Line("--non-private --steps 20"));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, StartsWith("NOT PRIVATE"));
+  EXPECT_THAT(outcome.err, StartsWith("sordino: NOT PRIVATE"));
+  fs::remove_all(out_);
+  const Json json = Json::parse(RunProgram(Line("--non-private --steps 5 --json")).out);
+  EXPECT_EQ(json["private"], false);
+  EXPECT_EQ(json["epsilon"]["upper"], nullptr);
+  EXPECT_EQ(json["delta"], nullptr);
+  EXPECT_EQ(json["noise_multiplier"], 0);
+  EXPECT_THAT(json["warning"].get<std::string>(), StartsWith("NOT PRIVATE"));
+  fs::remove_all(out_);
+  const CommandOutcome seeded = RunProgram(Line("--insecure-seed 3 --epsilon 5 --steps 5 --json"));
+  EXPECT_EQ(Json::parse(seeded.out)["private"], false);
+  EXPECT_THAT(seeded.err, StartsWith("sordino: NOT PRIVATE"));
+}
+
+TEST_F(TrainCommand, CtrlCEndsAfterTheStepInHandWithEverythingWritten) {
+  // So many steps that it would take hours.
+  std::vector<std::string> words = Line("--noise 5 --steps 100000000 --evaluate-every 1000 --json");
+  const std::string stdout_file = out_ + ".stdout";
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    std::vector<char*> arguments = {const_cast<char*>(SORDINO_PROGRAM)};
+    for (std::string& word : words) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    if (std::freopen(stdout_file.c_str(), "w", stdout) == nullptr) _exit(99);
+    if (std::freopen("/dev/null", "w", stderr) == nullptr) _exit(99);
+    execv(SORDINO_PROGRAM, arguments.data());
+    _exit(98);
+  }
+  // The first line of the metrics shows that steps are being made.
+  for (int i = 0; i < 600 && ReadTestFile(out_ + "/metrics.jsonl").empty(); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  kill(child, SIGINT);
+  int status = 0;
+  waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  const Json json = Json::parse(ReadTestFile(stdout_file));
+  EXPECT_EQ(json["interrupted"], true);
+  EXPECT_GT(json["steps"], 0);
+  EXPECT_LT(json["steps"], 100000000);
+  EXPECT_TRUE(fs::exists(out_ + "/model.safetensors"));
+  EXPECT_TRUE(fs::exists(out_ + "/accuracy-and-epsilon.svg"));
+  EXPECT_THAT(ReadTestFile(out_ + "/statement.txt"), HasSubstr("was stopped after"));
+  fs::remove(stdout_file);
+}
+
+TEST_F(TrainCommand, HelpHasEveryFlagAndExamples) {
+  const CommandOutcome outcome = RunProgram(Words("train --help"));
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.out, HasSubstr("Examples:\n  sordino train --data digits"));
+  for (const Setting& setting : TrainSettings()) {
+    EXPECT_THAT(outcome.out, HasSubstr("  " + std::string(setting.flag)));
+  }
+  EXPECT_THAT(outcome.out, HasSubstr("  --epsilon X  "));
+  for (const char* title : {"Data:", "Model:", "Privacy:", "Training:", "Run:"}) {
+    EXPECT_THAT(outcome.out, HasSubstr(std::string("\n") + title + "\n"));
+  }
+}
+
+TEST_F(TrainCommand, DataAreDeclaredByTheSameFlagsAsInTheDataCommand) {
+  const std::string help = RunProgram(Words("data --help")).out;
+  for (const Setting& setting : TrainSettings()) {
+    if (setting.section != "data" || setting.flag == "--data") continue;
+    EXPECT_THAT(help, HasSubstr("  " + std::string(setting.flag) + " "));
+  }
+}
+
+TEST_F(TrainCommand, MistakesAreToldInOneSentenceAndMakeNoFolder) {
+  const std::vector<std::pair<std::string, std::string>> mistakes = {
+      {"--epsilon 5 --steps 20 --noise 1", "--epsilon and --noise are both given"},
+      {"--steps 20", "there is no budget"},
+      {"--epsilon 5 --delta 1e-30 --steps 20", "no noise meets epsilon 5 and delta 1e-30"},
+      {"--epsilon 5 --steps 20 --epochs 3", "--epochs and --steps are both given"},
+      {"--epsilon five", "'five' in --epsilon"},
+      {"--epsilon 5 --sampling poison", "did you mean 'poisson'?"},
+      {"--epsilon 5 --optimiser sgd", "did you mean '--optimizer'?"},
+      {"--epsilon 5 --device gpu", "--device is 'gpu'"},
+      {"--epsilon 5 --lr-schedule sine", "sine"},
+      {"--epsilon 5 --activation relu", "activation"},
+      {"--epsilon 5 --copies 4", "the data are none"},
+      {"--epsilon 5 --pretrained /nonexistent.safetensors", "/nonexistent.safetensors"},
+      {"--epsilon 5 --freeze nothing", "nothing"},
+      {"--epsilon 5 --sampling fixed --adjacency add-remove", "add-remove"},
+      {"--epsilon 5 --test-labels x", "labels"},
+  };
+  for (const auto& [more, part] : mistakes) {
+    ExpectOneSentence(RunProgram(Line(more)), part);
+    EXPECT_FALSE(fs::exists(out_)) << more;
+  }
+}
+
+TEST_F(TrainCommand, ADamagedFileIsAMistake) {
+  std::ofstream(train_) << "x,y,above\n0.5,0.5,perhaps\n";
+  ExpectOneSentence(RunProgram(Line("--epsilon 5 --steps 5")), "perhaps");
+  EXPECT_FALSE(fs::exists(out_));
+}
+
+TEST_F(TrainCommand, AnExistingRunIsNotOverwritten) {
+  fs::create_directories(out_);
+  std::ofstream(out_ + "/precious") << "x";
+  ExpectOneSentence(RunProgram(Line("--epsilon 5 --steps 5")), "never overwritten");
+  EXPECT_EQ(ReadTestFile(out_ + "/precious"), "x");
+}
+
+class TrainMistakes : public ::testing::TestWithParam<Mistake> {};
+TEST_P(TrainMistakes, AreToldInOneSentence) { ExpectMistake(GetParam()); }
+INSTANTIATE_TEST_SUITE_P(
+    CommandLines, TrainMistakes,
+    ::testing::Values(
+        Mistake{"train", "give --data"}, Mistake{"train --data digits", "give --model"},
+        Mistake{"train --data digts --model mlp --epsilon 1", "did you mean 'digits'?"},
+        Mistake{"train --data digits --model cnn-mnits --epsilon 1", "did you mean 'cnn-mnist'?"},
+        Mistake{"train --data digits --model lstm --epsilon 1", "lstm"},
+        Mistake{"train --data digits --model mlp --epsilon 1 --batch 0", "--batch is 0"},
+        Mistake{"train --data digits --model mlp --epsilon 1 --batch 70000", "at most that many"},
+        Mistake{"train --data digits --model mlp --epsilon 1 --delta 2", "--delta is 2"},
+        Mistake{"train --data digits --model mlp --epsilon -1", "--epsilon"},
+        Mistake{"train --data digits --script /nonexistent.pt --epsilon 1", "/nonexistent.pt"},
+        Mistake{"train --data digits --model mlp --script m.pt --epsilon 1", "two models"},
+        Mistake{"train --data digits --model scatternet-linear --epsilon 1 --flip",
+                "features once for each record"},
+        Mistake{"train --data digits --epsilon 1 --epsilon 2", "--epsilon is given 2 times"},
+        Mistake{"train /nonexistent.toml", "/nonexistent.toml"},
+        Mistake{"train one.toml two.toml", "'two.toml' was not expected"},
+        Mistake{"trian --data digits", "did you mean 'train'?"}));
+
+TEST(TrainConfigFile, MistakesNameTheLine) {
+  const std::string file =
+      WriteTestFile("bad.toml", "[data]\nsource = \"digits\"\n[model]\nnam = 1\n");
+  const CommandOutcome outcome = RunProgram({"train", file});
+  ExpectOneSentence(outcome,
+                    file + ", line 4: 'nam' is not a key of [model]; did you mean 'name'?");
+  fs::remove(file);
+}
+
+}  // namespace
+}  // namespace sordino

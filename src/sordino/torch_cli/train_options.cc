@@ -1,0 +1,54 @@
+#include "sordino/torch_cli/train_options.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+
+#include "sordino/data/catalog.h"
+#include "sordino/models/model.h"
+
+namespace sordino {
+namespace {
+
+std::string Help(const Setting& setting) {
+  std::string help(setting.help);
+  if (setting.flag == "--data") help += fmt::format(": {}", fmt::join(DatasetNames(), ", "));
+  if (setting.flag == "--model") help += fmt::format(": {}", fmt::join(ModelNames(), ", "));
+  const std::string value = DefaultText(setting);
+  return value.empty() || setting.IsSwitch() ? help : fmt::format("{} ({})", help, value);
+}
+
+}  // namespace
+
+void TrainFlags::AddTo(CLI::App& command, const std::function<bool(const Setting&)>& wanted) {
+  for (const Setting& setting : TrainSettings()) {
+    if (!wanted(setting)) continue;
+    const std::string flag(setting.flag);
+    const std::string help = Help(setting);
+    CLI::Option* option = nullptr;
+    if (setting.IsSwitch()) {
+      option = command.add_flag(flag, help);
+    } else {
+      // Texts, not numbers: their mistakes are told by us, also that of a flag given twice.
+      option = command.add_option(flag, help)
+                   ->type_name(std::string(setting.value_name))
+                   ->type_size(1)
+                   ->expected(1, setting.repeats ? CLI::detail::expected_max_vector_size : 1)
+                   ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+                   ->allow_extra_args(setting.repeats);
+    }
+    option->group(std::string(SectionTitle(setting.section)));
+    flags_.push_back({&setting, option});
+  }
+}
+
+std::vector<GivenFlag> TrainFlags::Given() const {
+  std::vector<GivenFlag> given;
+  for (const Flag& flag : flags_) {
+    if (flag.option->count() > 0) given.push_back({flag.setting, flag.option->results()});
+  }
+  return given;
+}
+
+}  // namespace sordino

@@ -1,0 +1,35 @@
+// The flags of a training run, straight from the table of training/train_settings.h.
+#ifndef SORDINO_TORCH_CLI_TRAIN_OPTIONS_H_
+#define SORDINO_TORCH_CLI_TRAIN_OPTIONS_H_
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "sordino/training/train_settings.h"
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace sordino {
+
+class TrainFlags {
+ public:
+  // Adds the flag of every setting that `wanted` says yes to.
+  void AddTo(CLI::App& command, const std::function<bool(const Setting&)>& wanted);
+  // Those that were given, once the command line was parsed.
+  std::vector<GivenFlag> Given() const;
+
+ private:
+  struct Flag {
+    const Setting* setting;
+    CLI::Option* option;
+  };
+  std::vector<Flag> flags_;
+};
+
+}  // namespace sordino
+
+#endif  // SORDINO_TORCH_CLI_TRAIN_OPTIONS_H_
