@@ -226,12 +226,17 @@ TEST(Trainer, RefusedChargeReleasesNothing) {
   Weights weights(2);
   const at::Tensor before = weights.value.detach().clone();
   TrainerOptions options;
-  options.charge = [](std::int64_t, const Event&) { throw Error("the budget is used up."); };
+  bool refuses = true;
+  options.charge = [&](std::int64_t, const Event&) {
+    if (refuses) throw Error("the budget is used up.");
+  };
   Trainer trainer(plan, weights.Named(), weights.SquaredError(), data, {}, options);
   EXPECT_THROW(trainer.Step(), Error);
   EXPECT_TRUE(weights.value.equal(before));
   EXPECT_EQ(trainer.steps_done(), 0);
+  refuses = false;
   EXPECT_THROW(trainer.Step(), Error) << "the lost batch must not be followed by a later one";
+  EXPECT_TRUE(weights.value.equal(before));
 }
 
 TEST(Trainer, BatchesHaveTheRateOfThePlan) {
