@@ -58,10 +58,19 @@ MUTATIONS = [
              ".divisor = static_cast<double>(Examples(batch)),",
              "Trainer.StepIsClippedSumPlusReplayedNoiseOverTheDeclaredBatch"),
     Mutation("batches are drawn at a larger rate", "training/trainer.cc",
-             "return SamplePoisson(*stream, plan.StepRate(step), records);",
-             "return SamplePoisson(*stream, SamplingRate(1.1 * plan.StepRate(step).value()), "
+             "return SamplePoisson(stream, plan.StepRate(step), records);",
+             "return SamplePoisson(stream, SamplingRate(1.1 * plan.StepRate(step).value()), "
              "records);",
              "Trainer.BatchesHaveTheRateOfThePlan"),
+    Mutation("augmentation can be computed by anybody", "training/trainer.cc",
+             "loader->Request(std::move(indices), stream->Next64());",
+             "loader->Request(std::move(indices), static_cast<std::uint64_t>(requested));",
+             "Trainer.AugmentationAndDropoutAreDrawnAnewInEveryRun"),
+    Mutation("dropout can be computed by anybody", "training/trainer.cc",
+             "at::manual_seed(random.Stream({.step = 0, .rank = 0, .tensor = kModelStream})"
+             "->Next64());",
+             "at::manual_seed(1);",
+             "Trainer.AugmentationAndDropoutAreDrawnAnewInEveryRun"),
     Mutation("a lost batch is followed by a later one", "training/trainer.cc",
              "  s.is_broken = true;\n", "",
              "Trainer.RefusedChargeReleasesNothing"),

@@ -4,7 +4,11 @@
 // an example its loss is the mean of the losses of the copies, so their gradients are averaged
 // before they are clipped, and the sensitivity stays that of one example.
 //
-// The randomness decides nothing about privacy and comes from a fast generator.
+// The seed must be secret and fresh for each batch. Copies are drawn by place in the batch, so a
+// record that is missing gives all later ones other copies. Where nobody knows the draws, that
+// changes nothing: each example's copies have the same distribution at every place, the draws of
+// the common examples of two neighbouring datasets can be matched, and what is left is one example.
+// Draws that can be computed from a public seed would make all later gradients differ.
 #ifndef SORDINO_DATA_AUGMENTATION_H_
 #define SORDINO_DATA_AUGMENTATION_H_
 

@@ -101,7 +101,7 @@ std::vector<at::Tensor> LoadRange(const Dataset& data, std::int64_t begin, std::
 struct BatchLoader::State {
   struct Request {
     std::vector<std::uint64_t> indices;
-    std::uint64_t number;
+    std::uint64_t seed = 0;
   };
   struct Ready {
     std::vector<at::Tensor> batch;
@@ -129,10 +129,6 @@ struct BatchLoader::State {
   std::thread thread;
 
   bool OnDevice() const { return !options.device.is_cpu(); }
-  // The factor keeps runs with neighbouring seeds from being one run that starts a batch later.
-  std::uint64_t SeedOf(const Request& request) const {
-    return options.seed + request.number * 0x9e3779b97f4a7c15;
-  }
   void Work();
   Ready Make(const Request& request);
   std::vector<at::Tensor> MakeInMemory(const Request& request);
@@ -191,7 +187,7 @@ std::vector<at::Tensor> BatchLoader::State::MakeInMemory(const Request& request)
     return {GatherNormalised(constants, data.inputs, rows), labels};
   }
   const at::Tensor images =
-      Augment(Gather(data.inputs, rows, false), options.augmentation, SeedOf(request));
+      Augment(Gather(data.inputs, rows, false), options.augmentation, request.seed);
   return {Normalise(data.declaration, images), labels};
 }
 
@@ -224,7 +220,7 @@ std::vector<at::Tensor> BatchLoader::State::MakeOnDevice(const Request& request)
   }
   at::Tensor inputs = Gather(data.inputs, rows, !options.augmentation.Changes());
   if (options.augmentation.Changes()) {
-    inputs = Augment(inputs, options.augmentation, SeedOf(request)).pin_memory();
+    inputs = Augment(inputs, options.augmentation, request.seed).pin_memory();
   }
   return {NormalisedOnDevice(constants, there(inputs)), there(Gather(data.labels, rows, true))};
 }
@@ -257,7 +253,7 @@ BatchLoader::~BatchLoader() {
   state_->thread.join();
 }
 
-void BatchLoader::Request(std::vector<std::uint64_t> indices) {
+void BatchLoader::Request(std::vector<std::uint64_t> indices, std::uint64_t seed) {
   const auto records = static_cast<std::uint64_t>(state_->data.size());
   for (const std::uint64_t index : indices) {
     if (index >= records) {
@@ -267,7 +263,7 @@ void BatchLoader::Request(std::vector<std::uint64_t> indices) {
     }
   }
   const std::lock_guard lock(state_->mutex);
-  state_->requests.push_back({std::move(indices), state_->requested});
+  state_->requests.push_back({std::move(indices), seed});
   ++state_->requested;
   state_->changed.notify_all();
 }

@@ -24,7 +24,6 @@ namespace sordino {
 struct LoaderOptions {
   AugmentationOptions augmentation = {};
   c10::Device device = c10::kCPU;
-  std::uint64_t seed = 0;  // of the augmentation
 };
 
 class BatchLoader {
@@ -38,7 +37,8 @@ class BatchLoader {
   BatchLoader& operator=(const BatchLoader&) = delete;
 
   // Throws Error for an index that is not below the number of records.
-  void Request(std::vector<std::uint64_t> indices);
+  // The seed is that of the augmentation of this batch (augmentation.h: secret and fresh).
+  void Request(std::vector<std::uint64_t> indices, std::uint64_t seed = 0);
   // {inputs, labels}: float32 [n, ...] or [n, K, ...], int64 tokens as they are; labels int64 [n].
   // An empty request gives tensors with 0 examples. Throws Error when nothing was asked for.
   std::vector<at::Tensor> Take();

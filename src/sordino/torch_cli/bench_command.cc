@@ -1,6 +1,5 @@
 #include "sordino/torch_cli/bench_command.h"
 
-#include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -25,6 +24,7 @@
 #include "sordino/cli/torch_program.h"
 #include "sordino/models/benchmark_models.h"
 #include "sordino/torch_cli/step_comparison.h"
+#include "sordino/training/train_config.h"
 
 namespace sordino {
 namespace {
@@ -97,27 +97,6 @@ std::vector<std::int64_t> ParseBatches(const std::vector<std::string>& given) {
     AddOnce(batches, static_cast<std::int64_t>(examples));
   }
   return batches;
-}
-
-at::Device ParseDevice(const std::string& text) {
-  if (text == "cpu") return at::kCPU;
-  const bool numbered = text.rfind("cuda:", 0) == 0;
-  if (text != "cuda" && !numbered) {
-    throw Error(fmt::format("--device is '{}'; it can be cpu, cuda or cuda:N.", text));
-  }
-  const std::uint64_t devices = at::getNumGPUs();
-  if (devices == 0) {
-    throw Error(fmt::format(
-        "--device is {}, and this libtorch sees no CUDA device; use --device cpu, or build "
-        "with a CUDA libtorch on a machine with a GPU.",
-        text));
-  }
-  const std::uint64_t index = numbered ? ParseWhole("--device cuda:", text.substr(5)) : 0;
-  if (index >= devices) {
-    throw Error(fmt::format("--device is {}, and the CUDA devices here are cuda:0 to cuda:{}.",
-                            text, devices - 1));
-  }
-  return {at::kCUDA, static_cast<c10::DeviceIndex>(index)};
 }
 
 NormMethod ParseNorms(const std::string& text) {

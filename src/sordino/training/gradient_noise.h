@@ -54,6 +54,7 @@ class RandomSource {
 // What the tensor of a StreamKey means in training.
 inline constexpr std::uint32_t kSamplingStream = std::uint32_t{1} << 31;
 inline constexpr std::uint32_t kCountStream = kSamplingStream + 1;
+inline constexpr std::uint32_t kModelStream = kSamplingStream + 2;
 // Noise: the number of the block of kNoiseBlock coordinates, counted over all parameters.
 inline constexpr std::int64_t kNoiseBlock = std::int64_t{1} << 16;
 

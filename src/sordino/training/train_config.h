@@ -33,7 +33,7 @@ struct ModelSettings {
   std::int64_t width = 0;  // 0: the model's own
   std::string pretrained;
   std::vector<std::string> freeze;
-  std::uint64_t seed = 0;  // of the initial weights and of the augmentation, never of the noise
+  std::uint64_t seed = 0;  // of the initial weights, never of batches, augmentation or noise
 };
 
 struct PrivacySettings {

@@ -1,5 +1,6 @@
 #include "sordino/training/trainer.h"
 
+#include <ATen/Context.h>
 #include <ATen/Functions.h>
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
@@ -83,22 +84,27 @@ struct Trainer::State {
                                   .learning_rate = plan.options().clip_learning_rate});
     }
     loader = std::make_unique<BatchLoader>(data, options.loader);
+    // Dropout draws by place in the batch from libtorch's default generators, which start from a
+    // constant: like augmentation it has to be secret.
+    at::manual_seed(random.Stream({.step = 0, .rank = 0, .tensor = kModelStream})->Next64());
   }
 
   void RequestNext() {
     if (requested == plan.steps()) return;
-    loader->Request(SampleBatch(requested));
+    const auto stream = random.Stream(
+        {.step = static_cast<std::uint64_t>(requested), .rank = 0, .tensor = kSamplingStream});
+    std::vector<std::uint64_t> indices = SampleBatch(requested, *stream);
+    // Augmentation is part of what is released: nobody may be able to repeat it (augmentation.h).
+    loader->Request(std::move(indices), stream->Next64());
     ++requested;
   }
 
-  std::vector<std::uint64_t> SampleBatch(std::int64_t step) {
-    const auto stream = random.Stream(
-        {.step = static_cast<std::uint64_t>(step), .rank = 0, .tensor = kSamplingStream});
+  std::vector<std::uint64_t> SampleBatch(std::int64_t step, Generator& stream) const {
     switch (plan.options().sampling) {
       case SamplingKind::kPoisson:
-        return SamplePoisson(*stream, plan.StepRate(step), records);
+        return SamplePoisson(stream, plan.StepRate(step), records);
       case SamplingKind::kFixedSize:
-        return SampleFixedSize(*stream, static_cast<std::uint64_t>(plan.options().batch), records);
+        return SampleFixedSize(stream, static_cast<std::uint64_t>(plan.options().batch), records);
       case SamplingKind::kFullBatch:
         break;
     }

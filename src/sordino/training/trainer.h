@@ -38,6 +38,7 @@ struct TrainerOptions {
 
 class Trainer {
  public:
+  // Seeds libtorch's default generators (dropout) with fresh randomness.
   // One loss for each example of {inputs, labels} (data/batch_loader.h). With augmentation
   // multiplicity K the inputs are [n, K, ...]. Throws Error when the data do not fit the plan.
   Trainer(const PrivacyPlan& plan, std::vector<NamedParameter> parameters, LossFunction losses,

@@ -394,6 +394,47 @@ TEST(Trainer, SeededRunRepeatsItselfAndIsNotPrivate) {
   EXPECT_FALSE(run({}).equal(run({})));
 }
 
+// Copies of an example are drawn by its place in the batch. If they could be computed from anything
+// public, a record that is missing would change the gradients of all that come after it.
+TEST(Trainer, AugmentationAndDropoutAreDrawnAnewInEveryRun) {
+  Dataset data;
+  data.declaration.kind = InputKind::kImage;
+  data.declaration.shape = {1, 6, 6};
+  data.declaration.classes = 2;
+  data.inputs = at::arange(16 * 36, at::kLong).remainder(251).to(at::kByte).view({16, 1, 6, 6});
+  data.labels = at::zeros({16}, at::kLong);
+  const PrivacyPlan plan(FullBatch(16, 1), NoiseMultiplier(1), Delta(1e-5));
+  const auto seen = [&](std::optional<std::uint64_t> seed) {
+    Weights weights(36);
+    at::Tensor images;
+    at::Tensor dropped;
+    const LossFunction losses = [&](const Batch& batch) {
+      if (batch[0].size(0) == 16 && !images.defined()) {
+        images = batch[0].clone();
+        dropped = at::rand({64});
+      }
+      return at::matmul(batch[0].flatten(1), weights.value);
+    };
+    TrainerOptions options;
+    options.loader.augmentation = {.flip = true, .shift = 2};
+    options.gradients = {.physical_batch = 16, .checked_examples = 0};
+    options.insecure_seed = seed;
+    Trainer trainer(plan, weights.Named(), losses, data, {}, options);
+    trainer.Run();
+    return at::cat({images.flatten(), dropped});
+  };
+  const auto part = [](const at::Tensor& all, bool images) {
+    return images ? all.narrow(0, 0, 16 * 36) : all.narrow(0, 16 * 36, 64);
+  };
+  const at::Tensor one = seen({});
+  const at::Tensor two = seen({});
+  for (const bool images : {true, false}) {
+    EXPECT_FALSE(part(one, images).equal(part(two, images))) << images;
+  }
+  EXPECT_TRUE(seen(1).equal(seen(1)));
+  EXPECT_FALSE(seen(1).equal(seen(2)));
+}
+
 TEST(TrainerDeath, StopsAStepThatThePlanDoesNotHave) {
   const Dataset data = RandomFeatures(5, 2, 16);
   const PrivacyPlan plan(FullBatch(data.size(), 1), NoiseMultiplier(1), Delta(1e-5));

@@ -167,7 +167,6 @@ class Loop {
     options.gradients = GradientOptionsOf(run_.config);
     options.loader.augmentation = AugmentationOptionsOf(run_.config);
     options.loader.device = run_.device;
-    options.loader.seed = run_.config.model.seed;
     options.insecure_seed = run_.config.run.insecure_seed;
     const auto make = [&](auto&& constructor) {
       return constructor(run_.plan, ParametersOf(*run_.model),
