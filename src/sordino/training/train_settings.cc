@@ -85,8 +85,7 @@ constexpr Setting kSettings[] = {
     {"model", "freeze", "--freeze", "A,B,...", "Parameters that begin so are not trained",
      SORDINO_FIELD(model.freeze)},
     {"model", "seed", "--seed", "N",
-     "Of the initial weights, never of batches, augmentation or noise",
-     SORDINO_FIELD(model.seed)},
+     "Of the initial weights, never of batches, augmentation or noise", SORDINO_FIELD(model.seed)},
 
     {"privacy",
      "epsilon",
