@@ -338,7 +338,11 @@ NoiseMultiplier PrivacyPlan::GradientNoise(std::int64_t step, std::int64_t group
 }
 
 double PrivacyPlan::UnitShare() const {
-  return options_.sampling == SamplingKind::kPoisson && options_.adjacency == Adjacency::kReplaceOne
+  // A pure event is that of the whole step under its adjacency, so Laplace noise counts in the
+  // distance of neighbours.
+  const bool counts_in_clips = options_.noise == NoiseKind::kGaussian;
+  return counts_in_clips && options_.sampling == SamplingKind::kPoisson &&
+                 options_.adjacency == Adjacency::kReplaceOne
              ? 0.5
              : 1;
 }

@@ -17,9 +17,10 @@
 //   fixed-size            2C (replace-one is the only adjacency)
 // times 1 + the rounding that the clipper declares and that of the noise's grid.
 //
-// Laplace noise of scale z_t U_t on every coordinate, where U_t bounds the L1 norm: sqrt(d) times
-// the L2 unit for d trained parameters (for a scalar they are the same). Its event is pure:
-// epsilon = 1 / z_t a step.
+// Laplace noise of scale z_t U_t on every coordinate, where U_t bounds the L1 distance of
+// neighbouring sums: sqrt(d) times their L2 distance (C, or 2C under replace-one, with any sampler)
+// for d trained parameters; for a scalar they are the same. Its event is pure: epsilon = 1 / z_t a
+// step.
 //
 // Users with up to k rows (rows_per_user = k): the guarantee is for a user. Of the k rows a Poisson
 // batch holds i with binomial probability, so the event is a mixture of Gaussians with shifts i
@@ -113,7 +114,7 @@ class PrivacyPlan {
   // clipping groups take a share (adaptive_clipping.h).
   NoiseMultiplier GradientNoise(std::int64_t step, std::int64_t groups) const;
   // The unit of the noise over the sensitivity of a BoundedSum: 1/2 for Poisson sampling under
-  // replace-one, whose event counts in C while neighbouring sums are 2C apart; else 1.
+  // replace-one, whose Gaussian event counts in C while neighbouring sums are 2C apart; else 1.
   double UnitShare() const;
   SamplingRate StepRate(std::int64_t step) const;  // as it is drawn and as it is accounted
   ClipNorm StepClip(std::int64_t step) const;

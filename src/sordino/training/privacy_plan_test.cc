@@ -240,6 +240,14 @@ TEST(PrivacyPlan, UnitIsHalfTheDistanceForPoissonUnderReplaceOneOnly) {
   EXPECT_EQ(share(SamplingKind::kPoisson, Adjacency::kReplaceOne), 0.5);
   EXPECT_EQ(share(SamplingKind::kFixedSize, Adjacency::kReplaceOne), 1);
   EXPECT_EQ(share(SamplingKind::kFullBatch, Adjacency::kReplaceOne), 1);
+  // A pure event has no unit below a sampler: the noise covers the whole distance.
+  EXPECT_EQ(PrivacyPlan(With([](auto& o) {
+                          o.noise = NoiseKind::kLaplace;
+                          o.adjacency = Adjacency::kReplaceOne;
+                        }),
+                        NoiseMultiplier(1), Delta(1e-5))
+                .UnitShare(),
+            1);
 }
 
 TEST(PrivacyPlan, CountsOfAdaptiveClippingTakeTheirShareOfTheNoise) {
