@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <ostream>
 #include <type_traits>
 
 #include "sordino/base/error.h"
@@ -61,6 +62,11 @@ struct UnitCase {
   std::int64_t micro_batch;
   double unit;
 };
+
+void PrintTo(const UnitCase& unit, std::ostream* out) {
+  *out << SamplingName(unit.sampling) << ", " << AdjacencyName(unit.adjacency) << ", micro-batch "
+       << unit.micro_batch;
+}
 
 class TrainerNoise : public testing::TestWithParam<UnitCase> {};
 
