@@ -11,6 +11,7 @@
 
 #include "sordino/base/error.h"
 #include "sordino/cli/interval_text.h"
+#include "sordino/report/svg.h"
 
 namespace sordino {
 namespace {
@@ -29,16 +30,6 @@ std::vector<Point> FinitePoints(std::span<const CurvePoint> curve) {
         {std::log10(static_cast<double>(point.steps)), point.epsilon.lower, point.epsilon.upper});
   }
   return points;
-}
-
-// The distance of about `count` round ticks from 0 to `top`: 1, 2 or 5 times a power of ten.
-double TickDistance(double top, int count) {
-  const double raw = top / count;
-  const double decade = std::pow(10, std::floor(std::log10(raw)));
-  for (const double factor : {1.0, 2.0, 5.0}) {
-    if (factor * decade >= raw * (1 - 1e-9)) return factor * decade;
-  }
-  return 10 * decade;
 }
 
 // Round step counts for the horizontal axis: powers of ten, or 1, 2, 5 where those are few.
@@ -75,37 +66,14 @@ double TopOf(const std::vector<Point>& points) {
   return top > 0 ? top : 1;
 }
 
-std::string Escaped(const std::string& text) {
-  std::string escaped;
-  for (const char c : text) {
-    if (c == '&') {
-      escaped += "&amp;";
-    } else if (c == '<') {
-      escaped += "&lt;";
-    } else if (c == '>') {
-      escaped += "&gt;";
-    } else {
-      escaped += c;
-    }
-  }
-  return escaped;
-}
-
-constexpr double kWidth = 720;
-constexpr double kHeight = 440;
 constexpr double kLeft = 76;
 constexpr double kRight = 690;
 constexpr double kTop = 64;
 constexpr double kBottom = 376;
 
-constexpr const char* kStyle =
-    "<style>text{font:13px system-ui,sans-serif;fill:#38424c}.title{font-size:16px;"
-    "font-weight:600;fill:#11181f}.small{font-size:11px;fill:#5b6670}.back{fill:#ffffff}"
-    ".grid{stroke:#dfe4e8}.axis{stroke:#8a949e}.band{fill:#0b62b8;fill-opacity:.18}"
-    ".line{fill:none;stroke:#0b62b8;stroke-width:2.5;stroke-linejoin:round}"
-    ".dot{fill:#0b62b8}\n@media (prefers-color-scheme:dark){text{fill:#c3ccd4}"
-    ".title{fill:#f2f5f7}.small{fill:#98a3ad}.back{fill:#14191e}.grid{stroke:#2b333a}"
-    ".axis{stroke:#66717b}.band{fill:#64b0ff}.line{stroke:#64b0ff}.dot{fill:#64b0ff}}</style>\n";
+constexpr const char* kLight =
+    ".band{fill:#0b62b8;fill-opacity:.18}.line{stroke:#0b62b8}.dot{fill:#0b62b8}";
+constexpr const char* kDark = ".band{fill:#64b0ff}.line{stroke:#64b0ff}.dot{fill:#64b0ff}";
 
 class Frame {
  public:
@@ -200,7 +168,7 @@ std::string CurveSvg(std::span<const CurvePoint> curve, const std::string& capti
       "<rect class=\"back\" width=\"{0:.0f}\" height=\"{1:.0f}\"/>\n"
       "<text class=\"title\" x=\"{3:.0f}\" y=\"28\">Epsilon spent at delta {4:g}</text>\n"
       "<text class=\"small\" x=\"{3:.0f}\" y=\"46\">{5}</text>\n",
-      kWidth, kHeight, kStyle, kLeft, delta, Escaped(caption));
+      kSvgWidth, kSvgHeight, SvgStyle(kLight, kDark), kLeft, delta, SvgEscaped(caption));
   if (points.empty()) {
     return svg + fmt::format(
                      "<text x=\"{:.0f}\" y=\"{:.0f}\">There is no finite epsilon to draw.</text>\n"

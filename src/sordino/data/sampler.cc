@@ -4,18 +4,17 @@
 
 #include <array>
 #include <numeric>
-#include <string>
 #include <unordered_map>
 #include <utility>
 
 #include "sordino/base/error.h"
+#include "sordino/base/known_name.h"
 #include "sordino/random/bernoulli.h"
 
 namespace sordino {
 namespace {
 
-constexpr std::array kKinds = {SamplingKind::kPoisson, SamplingKind::kFixedSize,
-                               SamplingKind::kFullBatch};
+constexpr std::array<std::string_view, 3> kNames = {"poisson", "fixed", "full"};  // by kind
 
 // Uniform on 0 ... bound - 1, exactly: the 2^64 mod bound largest words are drawn again, and each
 // remainder has as many words as the others. Taking the remainder alone would favour small ones.
@@ -78,27 +77,10 @@ std::vector<std::uint64_t> FirstOfShuffle(Generator& generator, std::uint64_t ba
 
 }  // namespace
 
-std::string_view SamplingName(SamplingKind kind) {
-  switch (kind) {
-    case SamplingKind::kPoisson:
-      break;
-    case SamplingKind::kFixedSize:
-      return "fixed";
-    case SamplingKind::kFullBatch:
-      return "full";
-  }
-  return "poisson";
-}
+std::string_view SamplingName(SamplingKind kind) { return kNames[static_cast<std::size_t>(kind)]; }
 
 SamplingKind ParseSampling(std::string_view name) {
-  for (const SamplingKind kind : kKinds) {
-    if (SamplingName(kind) == name) return kind;
-  }
-  const std::array<std::string_view, 3> names = {"poisson", "fixed", "full"};
-  const std::string nearest = NearestName(name.substr(0, 40), names);
-  throw Error(fmt::format("the sampling is '{}'; it must be 'poisson', 'fixed' or 'full'{}.",
-                          name.substr(0, 40),
-                          nearest.empty() ? "" : " (did you mean '" + nearest + "'?)"));
+  return static_cast<SamplingKind>(IndexOfName("the sampling", name, kNames));
 }
 
 std::vector<std::uint64_t> SamplePoisson(Generator& generator, SamplingRate rate,

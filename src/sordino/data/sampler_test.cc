@@ -79,8 +79,8 @@ TEST(Sampling, NamesComeBack) {
     ADD_FAILURE();
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(),
-                 "the sampling is 'poison'; it must be 'poisson', 'fixed' or 'full' (did you mean "
-                 "'poisson'?).");
+                 "the sampling is 'poison', which is not known; did you mean 'poisson'? it can be "
+                 "poisson, fixed or full.");
   }
 }
 

@@ -25,6 +25,7 @@
 #include <memory>
 
 #include "sordino/base/error.h"
+#include "sordino/base/known_name.h"
 
 namespace sordino {
 namespace {
@@ -266,16 +267,9 @@ constexpr auto kNames = [] {
 std::span<const std::string_view> BenchmarkModelNames() { return kNames; }
 
 BenchmarkModel MakeBenchmarkModel(std::string_view name, at::Device device) {
-  const auto maker = std::find_if(kMakers.begin(), kMakers.end(),
-                                  [&](const NamedMaker& m) { return m.name == name; });
-  if (maker == kMakers.end()) {
-    const std::string nearest = NearestName(name, kNames);
-    throw Error(fmt::format("there is no model '{}'; {}the models are {}.", name,
-                            nearest.empty() ? "" : fmt::format("did you mean '{}'? ", nearest),
-                            fmt::join(kNames, ", ")));
-  }
+  const NamedMaker& maker = kMakers[IndexOfName("the model", name, kNames)];
   at::manual_seed(kWeightSeed);
-  return maker->make(name, device);
+  return maker.make(name, device);
 }
 
 }  // namespace sordino

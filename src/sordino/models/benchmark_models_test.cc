@@ -83,7 +83,7 @@ TEST(BenchmarkModels, AnUnknownNameIsAnsweredWithTheNearest) {
     return "";
   };
   EXPECT_THAT(sentence("transfromer"), ::testing::HasSubstr("did you mean 'transformer'?"));
-  EXPECT_THAT(sentence("q"), ::testing::HasSubstr("the models are logreg, ffnn, mnist"));
+  EXPECT_THAT(sentence("q"), ::testing::HasSubstr("it can be logreg, ffnn, mnist"));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "sordino/base/error.h"
+#include "sordino/base/known_name.h"
 #include "sordino/models/image_networks.h"
 #include "sordino/models/mobilenet.h"
 #include "sordino/models/network.h"
@@ -175,21 +176,14 @@ std::span<const std::string_view> ModelNames() { return kNames; }
 
 std::unique_ptr<Model> MakeModel(std::string_view name, const ModelShape& shape,
                                  const ModelOptions& options, c10::Device device) {
-  const auto found = std::find_if(kNetworks.begin(), kNetworks.end(),
-                                  [&](const NamedNetwork& n) { return n.name == name; });
-  if (found == kNetworks.end()) {
-    const std::string nearest = NearestName(name, kNames);
-    throw Error(fmt::format("There is no model '{}'; {}the models are {}.", name,
-                            nearest.empty() ? "" : fmt::format("did you mean '{}'? ", nearest),
-                            fmt::join(kNames, ", ")));
-  }
+  const NamedNetwork& found = kNetworks[IndexOfName("the model", name, kNames)];
   CheckShape(shape);
-  CheckOptions(*found, options);
+  CheckOptions(found, options);
 
   NetworkPointer network;
   {
     const SeededWeights weights(options.seed);
-    network = found->make(shape, options);
+    network = found.make(shape, options);
   }
   auto model = std::make_unique<NetworkModel>(name, network);
   if (!options.pretrained.empty()) {
@@ -198,7 +192,7 @@ std::unique_ptr<Model> MakeModel(std::string_view name, const ModelShape& shape,
                              options.pretrained, kClassifier);
   }
   std::vector<std::string> frozen = options.freeze;
-  if (found->linear_probe) frozen.emplace_back("backbone");
+  if (found.linear_probe) frozen.emplace_back("backbone");
   internal::Freeze(model->Parameters(), frozen);
   network->to(device);
   return model;

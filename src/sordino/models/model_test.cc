@@ -106,7 +106,7 @@ TEST(Models, OfOneSeedAreEqualAndLeaveTheGlobalGeneratorAlone) {
 TEST(Models, AnUnknownNameIsAnsweredWithTheNearest) {
   EXPECT_THAT(Refusal("cnn-mnst", kMnist),
               AllOf(HasSubstr("'cnn-mnst'"), HasSubstr("did you mean 'cnn-mnist'?")));
-  EXPECT_THAT(Refusal("zzz", kMnist), HasSubstr("the models are logistic, mlp"));
+  EXPECT_THAT(Refusal("zzz", kMnist), HasSubstr("it can be logistic, mlp"));
 }
 
 TEST(Models, RefuseOptionsThatTheyDoNotHave) {

@@ -8,6 +8,7 @@
 #include <array>
 
 #include "sordino/base/error.h"
+#include "sordino/base/known_name.h"
 
 namespace sordino::internal {
 namespace {
@@ -38,14 +39,9 @@ std::string WhatTheDataAre(const ModelShape& shape) {
 Activation ChooseActivation(const ModelOptions& options, std::string_view otherwise) {
   const std::string_view name = options.activation.empty() ? otherwise : options.activation;
   std::array<std::string_view, kActivations.size()> names;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    if (kActivations[i].name == name) return kActivations[i].function;
-    names[i] = kActivations[i].name;
-  }
-  const std::string nearest = NearestName(name, names);
-  throw Error(fmt::format("There is no activation '{}'; {}the activations are {}.", name,
-                          nearest.empty() ? "" : fmt::format("did you mean '{}'? ", nearest),
-                          fmt::join(names, ", ")));
+  std::transform(kActivations.begin(), kActivations.end(), names.begin(),
+                 [](const auto& activation) { return activation.name; });
+  return kActivations[IndexOfName("the activation", name, names)].function;
 }
 
 std::int64_t ChooseWidth(const ModelOptions& options, std::int64_t otherwise) {

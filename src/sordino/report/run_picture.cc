@@ -6,45 +6,26 @@
 #include <cmath>
 #include <vector>
 
+#include "sordino/report/svg.h"
+
 namespace sordino {
 namespace {
 
-constexpr double kWidth = 720;
-constexpr double kHeight = 440;
 constexpr double kLeft = 76;
 constexpr double kRight = 644;
 constexpr double kTop = 88;
 constexpr double kBottom = 376;
 
-constexpr const char* kStyle =
-    "<style>text{font:13px system-ui,sans-serif;fill:#38424c}.title{font-size:16px;"
-    "font-weight:600;fill:#11181f}.small{font-size:11px;fill:#5b6670}.back{fill:#ffffff}"
-    ".warning{font-weight:700;fill:#b3261e}.grid{stroke:#dfe4e8}.axis{stroke:#8a949e}"
-    ".line{fill:none;stroke-width:2.5;stroke-linejoin:round}.accuracy.line{stroke:#0b62b8}"
+// Rules of this picture: accuracy and epsilon each have a colour.
+constexpr const char* kLight =
+    ".warning{font-weight:700;fill:#b3261e}.accuracy.line{stroke:#0b62b8}"
     ".epsilon.line{stroke:#b25a00;stroke-dasharray:6 4}.accuracy.dot,text.accuracy{fill:#0b62b8}"
     ".epsilon.dot,text.epsilon{fill:#b25a00}.mark{paint-order:stroke;stroke:#ffffff;"
-    "stroke-width:5;stroke-linejoin:round}\n@media (prefers-color-scheme:dark){"
-    "text{fill:#c3ccd4}.title{fill:#f2f5f7}.small{fill:#98a3ad}.back{fill:#14191e}"
-    ".warning{fill:#ff8a80}.grid{stroke:#2b333a}.axis{stroke:#66717b}"
-    ".accuracy.line{stroke:#64b0ff}.epsilon.line{stroke:#ffab57}"
+    "stroke-width:5;stroke-linejoin:round}";
+constexpr const char* kDark =
+    ".warning{fill:#ff8a80}.accuracy.line{stroke:#64b0ff}.epsilon.line{stroke:#ffab57}"
     ".accuracy.dot,text.accuracy{fill:#64b0ff}.epsilon.dot,text.epsilon{fill:#ffab57}"
-    ".mark{stroke:#14191e}}</style>\n";
-
-std::string Escaped(const std::string& text) {
-  std::string escaped;
-  for (const char c : text) {
-    if (c == '&') {
-      escaped += "&amp;";
-    } else if (c == '<') {
-      escaped += "&lt;";
-    } else if (c == '>') {
-      escaped += "&gt;";
-    } else {
-      escaped += c;
-    }
-  }
-  return escaped;
-}
+    ".mark{stroke:#14191e}";
 
 // Round ticks from a low end to a high end that both are ticks: 1, 2 or 5 times a power of ten.
 struct Scale {
@@ -54,12 +35,7 @@ struct Scale {
 
   Scale(double least, double most, double ends_at = HUGE_VAL) {
     const double span = most > least ? most - least : std::max(1e-9, std::abs(most) * 0.1);
-    const double raw = span / 5;
-    const double decade = std::pow(10, std::floor(std::log10(raw)));
-    tick = 10 * decade;
-    for (const double factor : {5.0, 2.0, 1.0}) {
-      if (factor * decade >= raw * (1 - 1e-9)) tick = factor * decade;
-    }
+    tick = TickDistance(span, 5);
     low = tick * std::floor(least / tick * (1 + 1e-12));
     high = std::min(tick * std::ceil(most / tick * (1 - 1e-12)), ends_at);
     if (high <= low) high = low + tick;
@@ -159,17 +135,17 @@ std::string RunSvg(std::span<const RunPoint> points, const RunPictureText& text)
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" role=\"img\" "
       "aria-label=\"test accuracy and epsilon against the number of steps\">\n{2}"
       "<rect class=\"back\" width=\"{0:.0f}\" height=\"{1:.0f}\"/>\n",
-      kWidth, kHeight, kStyle);
+      kSvgWidth, kSvgHeight, SvgStyle(kLight, kDark));
   double line_y = 24;
   if (!text.warning.empty()) {
     svg += fmt::format("<text class=\"warning\" x=\"{:.0f}\" y=\"{:.0f}\">{}</text>\n", kLeft,
-                       line_y, Escaped(text.warning));
+                       line_y, SvgEscaped(text.warning));
     line_y += 22;
   }
   svg += fmt::format(
       "<text class=\"title\" x=\"{0:.0f}\" y=\"{1:.0f}\">{2}</text>\n"
       "<text class=\"small\" x=\"{0:.0f}\" y=\"{3:.0f}\">{4}</text>\n",
-      kLeft, line_y, Escaped(text.title), line_y + 18, Escaped(text.caption));
+      kLeft, line_y, SvgEscaped(text.title), line_y + 18, SvgEscaped(text.caption));
 
   std::vector<Mark> accuracies;
   std::vector<Mark> epsilons;

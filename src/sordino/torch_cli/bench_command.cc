@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "sordino/base/error.h"
+#include "sordino/base/known_name.h"
 #include "sordino/base/progress.h"
 #include "sordino/cli/event_options.h"
 #include "sordino/cli/interval_text.h"
@@ -66,20 +67,12 @@ void AddOnce(std::vector<Value>& values, const Value& value) {
   if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
 }
 
-std::string DidYouMean(std::string_view given, std::span<const std::string_view> known) {
-  const std::string nearest = NearestName(given, known);
-  return nearest.empty() ? "" : fmt::format("did you mean '{}'? ", nearest);
-}
-
 std::vector<std::string> ParseModels(const std::vector<std::string>& given) {
   const std::span<const std::string_view> known = BenchmarkModelNames();
   if (given.empty()) return {known.begin(), known.end()};
   std::vector<std::string> models;
   for (const std::string& name : given) {
-    if (std::find(known.begin(), known.end(), name) == known.end()) {
-      throw Error(fmt::format("--models names '{}', which is not known; {}the models are {}.", name,
-                              DidYouMean(name, known), fmt::join(known, ", ")));
-    }
+    IndexOfName("a name in --models", name, known);
     AddOnce(models, name);
   }
   return models;
@@ -101,12 +94,9 @@ std::vector<std::int64_t> ParseBatches(const std::vector<std::string>& given) {
 
 NormMethod ParseNorms(const std::string& text) {
   std::array<std::string_view, kNorms.size()> names;
-  for (std::size_t i = 0; i < kNorms.size(); ++i) {
-    if (kNorms[i].first == text) return kNorms[i].second;
-    names[i] = kNorms[i].first;
-  }
-  throw Error(fmt::format("--norms is '{}'; {}it can be {}.", text, DidYouMean(text, names),
-                          fmt::join(names, ", ")));
+  std::transform(kNorms.begin(), kNorms.end(), names.begin(),
+                 [](const auto& norm) { return norm.first; });
+  return kNorms[IndexOfName("--norms", text, names)].second;
 }
 
 double ParseSeconds(const std::string& text) {

@@ -86,7 +86,7 @@ INSTANTIATE_TEST_SUITE_P(
                               "'stp' is not a command of 'sordino bench'; did you mean 'step'?"},
                       Mistake{"bench step --model mnist", "did you mean '--models'?"},
                       Mistake{"bench step --models mnits", "did you mean 'mnist'?"},
-                      Mistake{"bench step --models mnist,q", "the models are logreg, ffnn, mnist"},
+                      Mistake{"bench step --models mnist,q", "it can be logreg, ffnn, mnist"},
                       Mistake{"bench step --batch 0", "--batch is 0"},
                       Mistake{"bench step --batch 256,many", "--batch"},
                       Mistake{"bench step --batch -4", "--batch"},

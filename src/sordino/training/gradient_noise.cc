@@ -17,9 +17,9 @@
 namespace sordino {
 namespace {
 
-constexpr double kMostSteps = 0x1p30;   // scale / g stays below
-constexpr int kFinerBits = 10;          // draws are this much finer than the grid
-constexpr double kSaturation = 0x1p50;  // of values, in steps
+constexpr double kMostGridSteps = 0x1p30;  // scale / g stays below
+constexpr int kFinerBits = 10;             // draws are this much finer than the grid
+constexpr double kSaturation = 0x1p50;     // of values, in steps
 
 std::int64_t RoundedSteps(std::int64_t finer) {
   return (finer + (std::int64_t{1} << (kFinerBits - 1))) >> kFinerBits;
@@ -89,7 +89,7 @@ NoiseGrid ChooseNoiseGrid(NoiseKind kind, NoiseMultiplier noise, L2Sensitivity u
   const double spread = kind == NoiseKind::kGaussian ? 1 : std::sqrt(d);
   const double moved = kind == NoiseKind::kGaussian ? std::sqrt(d) : d;  // in steps
   // scale / g = z spread U / g + z moved is to stay below 2^30 with half of it left to the first.
-  if (z * moved > kMostSteps / 4) {
+  if (z * moved > kMostGridSteps / 4) {
     throw Error(fmt::format(
         "noise of multiplier {} on {} parameters is too large for its grid; use a smaller noise "
         "multiplier (more records in a batch, or fewer steps) or train fewer parameters.",
@@ -97,7 +97,7 @@ NoiseGrid ChooseNoiseGrid(NoiseKind kind, NoiseMultiplier noise, L2Sensitivity u
   }
   const double exact = z * spread * unit.value();
   int exponent = 0;
-  std::frexp(exact / (kMostSteps - 1 - z * moved), &exponent);  // g = 2^exponent > the quotient
+  std::frexp(exact / (kMostGridSteps - 1 - z * moved), &exponent);  // g = 2^exponent > the quotient
   NoiseGrid grid;
   grid.granularity = std::ldexp(1.0, exponent);
   // Rounded upwards: noise is never too small.

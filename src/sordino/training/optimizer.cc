@@ -17,13 +17,13 @@
 #include <utility>
 
 #include "sordino/base/error.h"
+#include "sordino/base/known_name.h"
 #include "sordino/base/quantity.h"
 
 namespace sordino {
 namespace {
 
-constexpr std::array kKinds = {OptimizerKind::kSgd, OptimizerKind::kAdaGrad, OptimizerKind::kAdam,
-                               OptimizerKind::kAdamW};
+constexpr std::array<std::string_view, 4> kNames = {"sgd", "adagrad", "adam", "adamw"};  // by kind
 
 void RefuseUnless(bool applies, std::string_view what, OptimizerKind kind,
                   std::string_view who_has_it) {
@@ -113,29 +113,11 @@ void ProjectOntoBall(const std::vector<at::Tensor>& parameters, double radius) {
 }  // namespace
 
 std::string_view OptimizerName(OptimizerKind kind) {
-  switch (kind) {
-    case OptimizerKind::kSgd:
-      break;
-    case OptimizerKind::kAdaGrad:
-      return "adagrad";
-    case OptimizerKind::kAdam:
-      return "adam";
-    case OptimizerKind::kAdamW:
-      return "adamw";
-  }
-  return "sgd";
+  return kNames[static_cast<std::size_t>(kind)];
 }
 
 OptimizerKind ParseOptimizer(std::string_view name) {
-  std::array<std::string_view, kKinds.size()> names;
-  std::transform(kKinds.begin(), kKinds.end(), names.begin(), OptimizerName);
-  const auto found = std::find(names.begin(), names.end(), name);
-  if (found != names.end()) return kKinds[static_cast<std::size_t>(found - names.begin())];
-  const std::string nearest = NearestName(name.substr(0, 40), names);
-  throw Error(
-      fmt::format("the optimizer is '{}'; it must be 'sgd', 'adagrad', 'adam' or "
-                  "'adamw'{}.",
-                  name.substr(0, 40), nearest.empty() ? "" : " (did you mean '" + nearest + "'?)"));
+  return static_cast<OptimizerKind>(IndexOfName("the optimizer", name, kNames));
 }
 
 struct Optimizer::State {

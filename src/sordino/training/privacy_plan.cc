@@ -11,6 +11,7 @@
 #include "sordino/accounting/calibration.h"
 #include "sordino/base/check.h"
 #include "sordino/base/error.h"
+#include "sordino/base/known_name.h"
 #include "sordino/gradients/adaptive_clipping.h"
 #include "sordino/random/bernoulli.h"
 
@@ -26,22 +27,8 @@ constexpr std::array<std::string_view, 2> kNoiseNames = {"gaussian", "laplace"};
 constexpr std::array<double, 3> kFailureShares = {0x1p-16, 0x1p-8, 0x1p-2};
 constexpr double kOverflowProbability = 0x1p-80;  // of one Poisson batch
 constexpr double kMostParameters = 0x1p36;
-constexpr std::int64_t kMostSteps = 1'000'000'000;
 constexpr std::int64_t kMostRecords = std::int64_t{1} << 40;
 constexpr std::int64_t kMostRowsPerUser = 1000;
-
-template <std::size_t n>
-std::size_t IndexOf(const std::array<std::string_view, n>& names, std::string_view name,
-                    std::string_view what) {
-  const auto found = std::find(names.begin(), names.end(), name);
-  if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
-  const std::string nearest = NearestName(name, names);
-  std::string known;
-  for (const std::string_view each : names) known += fmt::format(" {}", each);
-  throw Error(fmt::format("'{}' is not a kind of {}; {}the kinds are{}.", name, what,
-                          nearest.empty() ? "" : fmt::format("did you mean '{}'? ", nearest),
-                          known));
-}
 
 void Require(bool condition, const std::string& sentence) {
   if (!condition) throw Error(sentence);
@@ -59,8 +46,9 @@ void CheckSchedule(const Schedule& schedule, std::string_view what, std::int64_t
 }
 
 void CheckNumbers(const PlanOptions& o) {
-  Require(o.steps >= 1 && o.steps <= kMostSteps,
-          fmt::format("the number of steps is {}; it must be from 1 to {}.", o.steps, kMostSteps));
+  Require(
+      o.steps >= 1 && o.steps <= kMostPlanSteps,
+      fmt::format("the number of steps is {}; it must be from 1 to {}.", o.steps, kMostPlanSteps));
   Require(o.records >= 0 && o.records <= kMostRecords,
           fmt::format("the number of records is {}; it must be from 1 to 2^40.", o.records));
   Require(std::isfinite(o.batch) && o.batch > 0,
@@ -227,13 +215,13 @@ std::string_view ClippingName(ClippingKind kind) {
 }
 
 ClippingKind ParseClipping(std::string_view name) {
-  return static_cast<ClippingKind>(IndexOf(kClippingNames, name, "clipping"));
+  return static_cast<ClippingKind>(IndexOfName("the clipping", name, kClippingNames));
 }
 
 std::string_view NoiseName(NoiseKind kind) { return kNoiseNames[static_cast<std::size_t>(kind)]; }
 
 NoiseKind ParseNoise(std::string_view name) {
-  return static_cast<NoiseKind>(IndexOf(kNoiseNames, name, "noise"));
+  return static_cast<NoiseKind>(IndexOfName("the kind of noise", name, kNoiseNames));
 }
 
 PrivacyPlan::PrivacyPlan(const PlanOptions& options, NoiseMultiplier noise, Delta delta)

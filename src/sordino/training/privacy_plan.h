@@ -63,6 +63,8 @@ ClippingKind ParseClipping(std::string_view name);  // the inverse; throws Error
 std::string_view NoiseName(NoiseKind kind);         // "gaussian", "laplace"
 NoiseKind ParseNoise(std::string_view name);        // the inverse; throws Error
 
+inline constexpr std::int64_t kMostPlanSteps = 1'000'000'000;
+
 struct PlanOptions {
   SamplingKind sampling = SamplingKind::kPoisson;
   // Expected (Poisson) or exact (fixed-size) number of records in a batch, and the divisor of the

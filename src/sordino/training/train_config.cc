@@ -18,7 +18,6 @@ namespace {
 constexpr double kDefaultBatch = 512;
 constexpr double kDefaultEpochs = 40;
 constexpr double kNamedDataDelta = 1e-5;
-constexpr std::int64_t kMostSteps = 1'000'000'000;
 
 constexpr std::array<std::pair<std::string_view, NormMethod>, 4> kNorms = {{
     {"automatic", NormMethod::kAutomatic},
@@ -126,12 +125,12 @@ void CompleteLength(TrainConfig& config, const DatasetDeclaration& data) {
     const double rate = config.privacy.rate.value_or(*training.batch / records);
     const double steps = std::ceil(*training.epochs / rate * (1 - 1e-12));
     CheckRange("the number of steps that --epochs and --batch make", steps, 1, false,
-               static_cast<double>(kMostSteps), false);
+               static_cast<double>(kMostPlanSteps), false);
     training.steps = static_cast<std::int64_t>(steps);
     training.epochs.reset();
   }
   CheckRange("--steps", static_cast<double>(*training.steps), 1, false,
-             static_cast<double>(kMostSteps), false);
+             static_cast<double>(kMostPlanSteps), false);
 }
 
 void CompleteOptimizer(TrainConfig& config) {

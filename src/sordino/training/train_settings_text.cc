@@ -11,26 +11,13 @@
 #include <type_traits>
 
 #include "sordino/base/error.h"
+#include "sordino/base/known_name.h"
 #include "sordino/training/train_settings.h"
 
 namespace sordino {
 namespace {
 
 constexpr double kMaxExactInteger = 9007199254740992.0;  // 2^53
-
-std::string DidYouMean(std::string_view given, std::span<const std::string_view> known) {
-  const std::string nearest = NearestName(given, known);
-  return nearest.empty() ? "" : fmt::format("did you mean '{}'? ", nearest);
-}
-
-std::string OneOf(std::span<const std::string_view> names) {
-  std::string list;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    if (i > 0) list += i + 1 == names.size() ? " or " : ", ";
-    list += names[i];
-  }
-  return list;
-}
 
 double RealFrom(std::string_view where, std::string_view text) {
   double number = 0;
@@ -60,12 +47,7 @@ std::vector<std::string> Split(const std::string& text) {
 }
 
 void CheckChoice(const Setting& setting, std::string_view where, const std::string& given) {
-  if (setting.choices.empty()) return;
-  if (std::find(setting.choices.begin(), setting.choices.end(), given) != setting.choices.end()) {
-    return;
-  }
-  throw Error(fmt::format("{} is '{}', which is not known; {}it can be {}.", where, given,
-                          DidYouMean(given, setting.choices), OneOf(setting.choices)));
+  if (!setting.choices.empty()) IndexOfName(where, given, setting.choices);
 }
 
 // One value from text. Numbers keep to the range that a file can hold.

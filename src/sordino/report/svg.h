@@ -1,0 +1,25 @@
+// What the SVG pictures of the project share: their size, their look, and the small arts of axes.
+#ifndef SORDINO_REPORT_SVG_H_
+#define SORDINO_REPORT_SVG_H_
+
+#include <string>
+#include <string_view>
+
+namespace sordino {
+
+inline constexpr double kSvgWidth = 720;
+inline constexpr double kSvgHeight = 440;
+
+// A <style> element for text, background, grid and axes that follows the reader's choice of light
+// or dark, with rules of a picture's own for either.
+std::string SvgStyle(std::string_view light, std::string_view dark);
+
+// Text as it stands between tags.
+std::string SvgEscaped(std::string_view text);
+
+// The distance of about `count` round ticks over a span > 0: 1, 2 or 5 times a power of ten.
+double TickDistance(double span, int count);
+
+}  // namespace sordino
+
+#endif  // SORDINO_REPORT_SVG_H_

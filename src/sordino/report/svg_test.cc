@@ -1,0 +1,34 @@
+#include "sordino/report/svg.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace sordino {
+namespace {
+
+TEST(Svg, TextCannotOpenATag) {
+  EXPECT_EQ(SvgEscaped("<b>a & b</b>"), "&lt;b&gt;a &amp; b&lt;/b&gt;");
+}
+
+TEST(Svg, TicksAreRoundAndAboutAsManyAsAskedFor) {
+  for (double span = 1e-6; span < 1e6; span *= 1.37) {
+    const double tick = TickDistance(span, 5);
+    const double digit = tick / std::pow(10, std::floor(std::log10(tick * (1 + 1e-9))));
+    EXPECT_THAT(digit, testing::AnyOf(testing::DoubleNear(1, 1e-6), testing::DoubleNear(2, 1e-6),
+                                      testing::DoubleNear(5, 1e-6)));
+    EXPECT_LE(span / tick, 5 * (1 + 1e-6));
+    EXPECT_GT(span / tick, 1.9);
+  }
+}
+
+TEST(Svg, StyleHoldsTheRulesOfBothReaders) {
+  const std::string style = SvgStyle(".dot{fill:#000000}", ".dot{fill:#ffffff}");
+  EXPECT_LT(style.find(".dot{fill:#000000}"), style.find("prefers-color-scheme:dark"));
+  EXPECT_GT(style.find(".dot{fill:#ffffff}"), style.find("prefers-color-scheme:dark"));
+  EXPECT_THAT(style, testing::EndsWith("}</style>\n"));
+}
+
+}  // namespace
+}  // namespace sordino
