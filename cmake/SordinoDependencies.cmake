@@ -3,6 +3,7 @@
 find_package(OpenSSL 3.0 REQUIRED COMPONENTS Crypto)
 find_package(fmt REQUIRED)
 find_package(Threads REQUIRED)
+find_package(SQLite3 3.31 REQUIRED)
 
 function(sordino_header_library name header package)
   find_path(SORDINO_${name}_INCLUDE ${header} HINTS ${SORDINO_EXTRA_INCLUDE} ${ARGN})
@@ -19,6 +20,7 @@ sordino_header_library(boost boost/math/special_functions/erf.hpp libboost-math-
 sordino_header_library(cli11 CLI/CLI.hpp libcli11-dev)
 sordino_header_library(json nlohmann/json.hpp nlohmann-json3-dev)
 sordino_header_library(kissfft kissfft/kissfft.hh libkissfft-dev)
+sordino_header_library(tomlplusplus toml++/toml.h libtomlplusplus-dev)
 
 if(SORDINO_TESTS)
   find_package(GTest REQUIRED)
@@ -28,11 +30,10 @@ if(SORDINO_BENCHMARKS)
   find_package(benchmark REQUIRED)
 endif()
 if(SORDINO_TORCH)
-  # Data files: gzip, xz, PNG and JPEG; configuration files.
+  # Data files: gzip, xz, PNG and JPEG.
   find_package(ZLIB REQUIRED)
   find_package(LibLZMA REQUIRED)
   find_package(PNG REQUIRED)
   find_package(JPEG REQUIRED)
-  sordino_header_library(tomlplusplus toml++/toml.h libtomlplusplus-dev)
   include(SordinoLibtorch)
 endif()

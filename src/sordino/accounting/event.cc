@@ -1,7 +1,6 @@
 #include "sordino/accounting/event.h"
 
 #include <fmt/format.h>
-#include <openssl/evp.h>
 
 #include <algorithm>
 #include <bit>
@@ -12,6 +11,7 @@
 
 #include "sordino/base/check.h"
 #include "sordino/base/error.h"
+#include "sordino/base/sha256.h"
 
 namespace sordino {
 namespace {
@@ -301,19 +301,7 @@ std::string Event::ToString() const {
   return text;
 }
 
-std::string Event::Hash() const {
-  const std::string text = ToString();
-  unsigned char digest[EVP_MAX_MD_SIZE];
-  unsigned int size = 0;
-  const int ok = EVP_Digest(text.data(), text.size(), digest, &size, EVP_sha256(), nullptr);
-  SORDINO_CHECK(ok == 1 && size == 32, "SHA-256 is not available");
-  std::string hex;
-  hex.reserve(64);
-  for (unsigned int i = 0; i < size; ++i) {
-    fmt::format_to(std::back_inserter(hex), "{:02x}", digest[i]);
-  }
-  return hex;
-}
+std::string Event::Hash() const { return Sha256Hex(ToString()); }
 
 bool operator==(const Event& a, const Event& b) {
   if (a.adjacency_ != b.adjacency_) return false;

@@ -100,6 +100,19 @@ void AdaptiveClipping::Update(const NoisedCounts& counts) {
         bounds[group] * std::exp(-options_.learning_rate * (fraction - options_.target_quantile));
     bounds[group] = std::clamp(moved, options_.smallest.value(), options_.largest.value());
   }
+  Set(std::move(bounds));
+}
+
+void AdaptiveClipping::Restore(const std::vector<double>& bounds) {
+  groups_.CheckOneForEach("saved clipping norms", bounds.size());
+  for (const double bound : bounds) {
+    CheckRange("a saved clipping norm", bound, options_.smallest.value(), false,
+               options_.largest.value(), false);
+  }
+  Set(bounds);
+}
+
+void AdaptiveClipping::Set(std::vector<double> bounds) {
   below_ = GroupColumn(Below(bounds));
   bounds_ = GroupColumn(std::move(bounds));
 }

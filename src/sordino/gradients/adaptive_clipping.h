@@ -77,11 +77,16 @@ class AdaptiveClipping : public ClippingPolicy {
   // count_noise stops the program, because the event was charged for count_noise.
   void Update(const NoisedCounts& counts);
 
+  // Goes on from the bounds of an earlier policy of the same options, which are functions of noised
+  // counts. Throws Error when they are not one for each group, or not in the range of the options.
+  void Restore(const std::vector<double>& bounds);
+
   const AdaptiveClippingOptions& options() const { return options_; }
 
  private:
   AdaptiveClipping(ClippingGroups groups, std::vector<ClipNorm> initial,
                    AdaptiveClippingOptions options);
+  void Set(std::vector<double> bounds);
 
   ClippingGroups groups_;
   AdaptiveClippingOptions options_;

@@ -182,6 +182,44 @@ TEST(AdaptiveClipping, StopsOnCountsWithLessNoiseThanWasCharged) {
   EXPECT_DEATH(policy.Update(NoisedCounts({std::nan("")}, 10)), "finite");
 }
 
+TEST(AdaptiveClipping, GoesOnFromRestoredBoundsToTheLastBit) {
+  AdaptiveClipping first(TwoLayers(), {ClipNorm(1), ClipNorm(5)}, Options());
+  first.Update(NoisedCounts({37.25, -11.5}, 10));
+  AdaptiveClipping second(TwoLayers(), {ClipNorm(1), ClipNorm(5)}, Options());
+  second.Restore(first.Bounds());
+  const at::Tensor norms = at::cat({Row({0.1, 1, 3}), Row({4, 5, 600})});
+  for (int step = 0; step < 3; ++step) {
+    EXPECT_EQ(second.Bounds(), first.Bounds());
+    EXPECT_TRUE(second.Factors(norms).equal(first.Factors(norms)));
+    EXPECT_TRUE(second.Counts(norms).equal(first.Counts(norms)));
+    first.Update(NoisedCounts({3.5, 8}, 10));
+    second.Update(NoisedCounts({3.5, 8}, 10));
+  }
+  EXPECT_EQ(Violations(second, AdversarialNorms(second.Bounds()[0])), 0);
+}
+
+TEST(AdaptiveClipping, RefusesSavedBoundsThatAreNotItsOwn) {
+  AdaptiveClippingOptions options = Options();
+  options.smallest = ClipNorm(0.5);
+  options.largest = ClipNorm(4);
+  AdaptiveClipping policy(TwoLayers(), {ClipNorm(1), ClipNorm(2)}, options);
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const std::vector<double>& wrong :
+       std::vector<std::vector<double>>{{},
+                                        {1},
+                                        {1, 1, 1},
+                                        {1, 0.4},
+                                        {4.1, 1},
+                                        {1, 0},
+                                        {1, -1},
+                                        {1, infinity},
+                                        {std::nan(""), 1}}) {
+    EXPECT_THROW(policy.Restore(wrong), Error);
+    EXPECT_EQ(policy.Bounds(), (std::vector<double>{1, 2}));
+  }
+  EXPECT_NO_THROW(policy.Restore({0.5, 4}));
+}
+
 TEST(AdaptiveClipping, RefusesOptionsOutOfRange) {
   const auto refuses = [](auto change) {
     AdaptiveClippingOptions options = Options();

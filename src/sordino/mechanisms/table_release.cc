@@ -13,6 +13,7 @@
 #include "sordino/base/check.h"
 #include "sordino/base/error.h"
 #include "sordino/mechanisms/quantile.h"
+#include "sordino/random/discrete_gaussian.h"
 
 namespace sordino {
 namespace {
@@ -23,6 +24,17 @@ constexpr std::array<std::string_view, 5> kNumberErrors = {
     "", "is empty", "is not a number", "is not finite", "is too large or too small for a double"};
 constexpr std::size_t kMostGroups = 4096;
 constexpr std::size_t kMostBins = std::size_t{1} << 16;
+// A variance noises three totals, everything else but a histogram fewer.
+constexpr std::size_t kMostTotals = 3;
+
+// The event of a Gaussian release is the continuous mechanism, and a total of integers plus a
+// rounded continuous Gaussian is post-processing of that. What is drawn is the discrete Gaussian
+// of a sigma of at least 2^33 steps (integer_noise.cc), at z standard deviations within a factor
+// 1 - (z^2 - 1) / (24 sigma^2) and terms of sigma^-4 of the rounded one: half the mean of
+// |z^2 - 1| / (24 sigma^2) is below 2^-71 in total variation. Its missing tail adds
+// DiscreteGaussian::TotalVariationBound().
+constexpr double kGaussianDrawFailure = 0x1p-70;
+static_assert(0x1p-71 + DiscreteGaussian::TotalVariationBound() < kGaussianDrawFailure);
 
 bool UsesGaussian(const TableRequest& request, const StatisticRequest& statistic) {
   return request.noise == NoiseKind::kGaussian && statistic.kind != TableStatistic::kQuantile;
@@ -340,6 +352,28 @@ void TableRelease::AddRow(const std::vector<std::string_view>& fields, std::uint
   }
 }
 
+Event TableRelease::event() const {
+  std::vector<Event> events;
+  events.reserve(parts_.size());
+  for (const Part& part : parts_) events.push_back(part.statistic->event());
+  return Event::Compose(std::move(events), request_.adjacency);
+}
+
+double TableRelease::failure() const {
+  const std::size_t groups = std::max<std::size_t>(request_.groups.size(), 1);
+  double draws = 0;
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    // Laplace noise and the choice of a quantile are drawn exactly.
+    if (!UsesGaussian(request_, request_.statistics[i])) continue;
+    std::size_t totals = kMostTotals;
+    if (const HistogramBins* bins = parts_[i].bins; bins != nullptr) {
+      totals = std::max({totals, bins->categories.size(), bins->edges.size()});
+    }
+    draws += static_cast<double>(groups * totals);
+  }
+  return draws * kGaussianDrawFailure;
+}
+
 TableResult TableRelease::Finish(Generator& generator) {
   SORDINO_CHECK(!finished_, "a release is finished once, because its budget is spent once");
   finished_ = true;
@@ -349,7 +383,7 @@ TableResult TableRelease::Finish(Generator& generator) {
   result.is_private = generator.IsPrivate();
   result.skipped_rows = skipped_;
   result.first_skipped_line = first_skipped_;
-  std::vector<Event> events;
+  result.event = event();
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     const StatisticRequest& statistic = request_.statistics[i];
     const Part& part = parts_[i];
@@ -374,14 +408,13 @@ TableResult TableRelease::Finish(Generator& generator) {
            .bins = bins,
            .release = std::move(releases[group])});
     }
-    events.push_back(part.statistic->event());
   }
-  result.event = Event::Compose(std::move(events), request_.adjacency);
   return result;
 }
 
 TableResult ReleaseCsv(CsvReader& reader, TableRelease& release, Generator& generator,
-                       const std::function<bool(std::uint64_t bytes)>& progress) {
+                       const std::function<bool(std::uint64_t bytes)>& progress,
+                       const std::function<void(const Event& event)>& charge) {
   if (!reader.Next() || !reader.broken().empty()) {
     throw Error("The file has no header; its first line must name the columns.");
   }
@@ -399,6 +432,7 @@ TableResult ReleaseCsv(CsvReader& reader, TableRelease& release, Generator& gene
     }
   }
   progress(reader.bytes());
+  if (charge) charge(release.event());
   return release.Finish(generator);
 }
 

@@ -102,6 +102,12 @@ class TableRelease {
   void AddRow(const std::vector<std::string_view>& fields, std::uint64_t line);
   // A record that could not be split, and why.
   void AddBroken(std::string_view reason, std::uint64_t line);
+  // What Finish will cost. Known before any row is read, so that a release that a budget does not
+  // allow is refused without a look at the data.
+  Event event() const;
+  // How far in total variation the noise of Finish is at most from that of the event
+  // (accounting/failures.h).
+  double failure() const;
   // Draws the noise. Once: the budget is spent.
   TableResult Finish(Generator& generator);
 
@@ -132,9 +138,12 @@ class TableRelease {
 };
 
 // Reads header and rows and finishes. `progress` is called now and then with the bytes read; when
-// it returns false the reading stops and nothing is released (std::runtime_error).
+// it returns false the reading stops and nothing is released (std::runtime_error). `charge` is
+// called once, behind the last row and before any noise is drawn, with what the release will cost;
+// where it throws, nothing is released.
 TableResult ReleaseCsv(CsvReader& reader, TableRelease& release, Generator& generator,
-                       const std::function<bool(std::uint64_t bytes)>& progress);
+                       const std::function<bool(std::uint64_t bytes)>& progress,
+                       const std::function<void(const Event& event)>& charge = {});
 
 // A finite number that fills the whole field but for blanks around it.
 enum class NumberError : std::uint8_t { kNone, kEmpty, kNotANumber, kNotFinite, kOutOfRange };

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "sordino/base/error.h"
 
@@ -203,6 +204,80 @@ TEST(TableRelease, ComposesTheEventsOfItsStatistics) {
   const TableResult result = ReleaseText(request, "age\n1\n");
   EXPECT_EQ(result.event.kind(), Event::Kind::kCompose);
   EXPECT_EQ(result.event.TotalCount(), 2U);
+}
+
+std::vector<TableRequest> RequestsOfEveryKind() {
+  TableRequest request = MeanRequest();
+  request.statistics.push_back({TableStatistic::kCount, "", 0.5, {}});
+  request.statistics.push_back({TableStatistic::kVariance, "age", 0.5, {}});
+  request.statistics.push_back({TableStatistic::kHistogram, "age", 0.5, {}});
+  request.statistics.push_back({TableStatistic::kQuantile, "age", 0.5, {}});
+  request.bins["age"] = {.edges = {0, 18, 65, 120}, .categories = {}};
+  std::vector<TableRequest> requests = {request};
+  request.noise = NoiseKind::kGaussian;
+  request.delta = 1e-6;
+  requests.push_back(request);
+  request.group_column = "city";
+  request.groups = {"rome", "oslo"};
+  requests.push_back(request);
+  request.user_column = "user";
+  request.rows_per_user = 3;
+  requests.push_back(request);
+  request.adjacency = Adjacency::kReplaceOne;
+  requests.push_back(request);
+  return requests;
+}
+
+TEST(TableRelease, KnowsWhatItWillCostBeforeItReadsAnything) {
+  for (const TableRequest& request : RequestsOfEveryKind()) {
+    const TableRelease release(request);
+    const TableResult result = ReleaseText(request, "age,city,user\n1,rome,a\n2,oslo,b\n");
+    EXPECT_EQ(release.event(), result.event) << release.event().ToString();
+    EXPECT_EQ(release.event().adjacency(), request.adjacency);
+  }
+}
+
+TEST(TableRelease, OnlyGaussianNoiseCanFailAndMoreOfItMoreLikely) {
+  const std::vector<TableRequest> requests = RequestsOfEveryKind();
+  EXPECT_EQ(TableRelease(requests[0]).failure(), 0);
+  const double one = TableRelease(requests[1]).failure();
+  // Mean, count, variance and the bins, of which there are no more than four, three draws at most
+  // each; the quantile is exact.
+  EXPECT_GE(one, (2 + 1 + 3 + 3) * 0x1p-71);
+  EXPECT_LE(one, 13 * 0x1p-70);
+  EXPECT_EQ(TableRelease(requests[2]).failure(), 2 * one);
+}
+
+TEST(ReleaseCsv, AsksForTheChargeBehindTheLastRowAndBeforeAnyNoise) {
+  TableRelease release(MeanRequest());
+  CsvReader reader(FromText("age\n1\n2\n"));
+  InsecureSeededGenerator generator(3);
+  int calls = 0;
+  const auto charge = [&](const Event& event) {
+    ++calls;
+    EXPECT_EQ(event, release.event());
+    EXPECT_FALSE(reader.Next());
+    throw Error("refused");
+  };
+  EXPECT_THROW(ReleaseCsv(
+                   reader, release, generator, [](std::uint64_t) { return true; }, charge),
+               Error);
+  EXPECT_EQ(calls, 1);
+  // Nothing was drawn.
+  InsecureSeededGenerator untouched(3);
+  EXPECT_EQ(generator.Next64(), untouched.Next64());
+}
+
+TEST(ReleaseCsv, DoesNotAskForAChargeWhereARowIsMalformed) {
+  TableRelease release(MeanRequest());
+  CsvReader reader(FromText("age\n1\nx\n"));
+  InsecureSeededGenerator generator(3);
+  bool charged = false;
+  EXPECT_THROW(ReleaseCsv(
+                   reader, release, generator, [](std::uint64_t) { return true; },
+                   [&](const Event&) { charged = true; }),
+               Error);
+  EXPECT_FALSE(charged);
 }
 
 TEST(TableRelease, StopsWithoutReleasingWhenAskedTo) {

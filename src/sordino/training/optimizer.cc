@@ -1,7 +1,9 @@
 #include "sordino/training/optimizer.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/stack.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -19,6 +21,7 @@
 #include "sordino/base/error.h"
 #include "sordino/base/known_name.h"
 #include "sordino/base/quantity.h"
+#include "sordino/training/checkpoint.h"
 
 namespace sordino {
 namespace {
@@ -108,6 +111,84 @@ void ProjectOntoBall(const std::vector<at::Tensor>& parameters, double radius) {
   if (!(norm > radius)) return;
   const double factor = radius / norm * (1 - 4 * epsilon);
   for (const at::Tensor& parameter : parameters) parameter.detach().mul_(factor);
+}
+
+// The tensors that an algorithm keeps for each parameter, beside the number of its steps.
+std::vector<std::string_view> KeptTensors(const OptimizerOptions& options) {
+  switch (options.kind) {
+    case OptimizerKind::kSgd:
+      break;
+    case OptimizerKind::kAdaGrad:
+      return {"sum"};
+    case OptimizerKind::kAdam:
+    case OptimizerKind::kAdamW:
+      return {"first_moment", "second_moment"};
+  }
+  if (options.momentum > 0) return {"momentum"};
+  return {};
+}
+
+bool CountsSteps(OptimizerKind kind) { return kind != OptimizerKind::kSgd; }
+
+struct ParameterState {
+  std::vector<at::Tensor> tensors;  // in the order of KeptTensors
+  std::int64_t step = 0;
+};
+
+template <typename Moments>
+ParameterState MomentsOf(const torch::optim::OptimizerParamState& state) {
+  const auto& moments = static_cast<const Moments&>(state);
+  return {{moments.exp_avg(), moments.exp_avg_sq()}, moments.step()};
+}
+
+template <typename Moments>
+std::unique_ptr<torch::optim::OptimizerParamState> MakeMoments(const ParameterState& state) {
+  auto moments = std::make_unique<Moments>();
+  moments->exp_avg(state.tensors[0]);
+  moments->exp_avg_sq(state.tensors[1]);
+  moments->step(state.step);
+  return moments;
+}
+
+ParameterState Read(OptimizerKind kind, const torch::optim::OptimizerParamState& state) {
+  switch (kind) {
+    case OptimizerKind::kSgd:
+      break;
+    case OptimizerKind::kAdaGrad: {
+      const auto& sums = static_cast<const torch::optim::AdagradParamState&>(state);
+      return {{sums.sum()}, sums.step()};
+    }
+    case OptimizerKind::kAdam:
+      return MomentsOf<torch::optim::AdamParamState>(state);
+    case OptimizerKind::kAdamW:
+      return MomentsOf<torch::optim::AdamWParamState>(state);
+  }
+  return {{static_cast<const torch::optim::SGDParamState&>(state).momentum_buffer()}, 0};
+}
+
+std::unique_ptr<torch::optim::OptimizerParamState> Make(OptimizerKind kind,
+                                                        const ParameterState& state) {
+  switch (kind) {
+    case OptimizerKind::kSgd:
+      break;
+    case OptimizerKind::kAdaGrad: {
+      auto sums = std::make_unique<torch::optim::AdagradParamState>();
+      sums->sum(state.tensors[0]);
+      sums->step(state.step);
+      return sums;
+    }
+    case OptimizerKind::kAdam:
+      return MakeMoments<torch::optim::AdamParamState>(state);
+    case OptimizerKind::kAdamW:
+      return MakeMoments<torch::optim::AdamWParamState>(state);
+  }
+  auto momentum = std::make_unique<torch::optim::SGDParamState>();
+  momentum->momentum_buffer(state.tensors[0]);
+  return momentum;
+}
+
+std::string KeptName(const std::string& parameter, std::string_view what) {
+  return fmt::format("optimizer.{}.{}", parameter, what);
 }
 
 }  // namespace
@@ -232,6 +313,74 @@ void Optimizer::StepNonPrivate(const std::vector<at::Tensor>& gradients) {
 }
 
 std::int64_t Optimizer::steps_done() const { return state_->steps_done; }
+
+NamedTensors Optimizer::SaveState() const {
+  const State& s = *state_;
+  if (s.guarded) {
+    throw Error(
+        "the state of the optimizer was to be saved while its averaged weights are in use; let the "
+        "AveragedWeights end first.");
+  }
+  const std::vector<std::string_view> kept = KeptTensors(s.options);
+  NamedTensors saved;
+  for (std::size_t i = 0; i < s.parameters.size(); ++i) {
+    if (!s.averages.empty()) {
+      saved.emplace_back("average." + s.names[i], internal::CopyToCpu(s.averages[i]));
+    }
+    if (s.steps_done == 0 || kept.empty()) continue;
+    const ParameterState state =
+        Read(s.options.kind, *s.algorithm->state().at(s.parameters[i].unsafeGetTensorImpl()));
+    for (std::size_t k = 0; k < kept.size(); ++k) {
+      saved.emplace_back(KeptName(s.names[i], kept[k]), internal::CopyToCpu(state.tensors[k]));
+    }
+    if (CountsSteps(s.options.kind)) {
+      saved.emplace_back(KeptName(s.names[i], "step"), at::scalar_tensor(state.step, at::kLong));
+    }
+  }
+  static_cast<void>(internal::SavedTensors(saved));  // names are needed to come back
+  return saved;
+}
+
+void Optimizer::RestoreState(const NamedTensors& state, std::int64_t steps_done) {
+  State& s = *state_;
+  if (s.guarded || s.steps_done != 0) {
+    throw Error(
+        "a saved state was given to an optimizer that has begun; give it to a new one, before its "
+        "first step.");
+  }
+  if (steps_done < 0 || steps_done > s.steps) {
+    throw Error(
+        fmt::format("the saved state is that of step {} and the run has {} steps; go on with the "
+                    "settings of the run that was saved.",
+                    steps_done, s.steps));
+  }
+  internal::SavedTensors saved(state);
+  const at::NoGradGuard no_grad;
+  const std::vector<std::string_view> kept = KeptTensors(s.options);
+  std::vector<at::Tensor> averages;
+  std::vector<ParameterState> states;
+  for (std::size_t i = 0; i < s.parameters.size(); ++i) {
+    const at::Tensor& parameter = s.parameters[i];
+    const auto take = [&](const std::string& name) {
+      return saved.Take(name, parameter.sizes(), parameter.scalar_type());
+    };
+    if (!s.averages.empty()) averages.push_back(take("average." + s.names[i]));
+    if (steps_done == 0 || kept.empty()) continue;
+    ParameterState& own = states.emplace_back();
+    for (const std::string_view what : kept) {
+      own.tensors.push_back(at::empty_like(parameter).copy_(take(KeptName(s.names[i], what))));
+    }
+    if (CountsSteps(s.options.kind)) {
+      own.step = saved.TakeNumber(KeptName(s.names[i], "step"), steps_done, steps_done);
+    }
+  }
+  saved.CheckAllTaken();
+  for (std::size_t i = 0; i < averages.size(); ++i) s.averages[i].copy_(averages[i]);
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    s.algorithm->state()[s.parameters[i].unsafeGetTensorImpl()] = Make(s.options.kind, states[i]);
+  }
+  s.steps_done = steps_done;
+}
 
 Optimizer::AveragedWeights::AveragedWeights(Optimizer& optimizer) : state_(*optimizer.state_) {
   if (state_.guarded) {

@@ -13,6 +13,7 @@
 
 #include "sordino/gradients/loss_function.h"
 #include "sordino/gradients/noised_value.h"
+#include "sordino/training/named_tensors.h"
 #include "sordino/training/schedule.h"
 
 namespace sordino {
@@ -62,6 +63,21 @@ class Optimizer {
   void StepNonPrivate(const std::vector<at::Tensor>& gradients);
 
   std::int64_t steps_done() const;
+
+  // Everything beside the parameters that a later step depends on, copied to the CPU:
+  //
+  //   optimizer.<parameter>.momentum                     sgd with momentum
+  //   optimizer.<parameter>.sum, .step                   adagrad
+  //   optimizer.<parameter>.first_moment, .second_moment, .step    adam, adamw
+  //   average.<parameter>                                where there is an average
+  //
+  // Nothing of the first three before the first step. Throws Error while averaged weights are in
+  // use, and where two parameters have one name.
+  NamedTensors SaveState() const;
+  // Goes on behind `steps_done` steps: with the parameters of that time, every later step is bit
+  // for bit the one that the saved optimizer makes. Throws Error, and changes nothing, when names,
+  // shapes or types are not those of this optimizer, or the run has fewer steps.
+  void RestoreState(const NamedTensors& state, std::int64_t steps_done);
 
   // The weights to evaluate and to save: the average where there is one, else the parameters
   // themselves. While the guard lives, the parameters hold the averages; the optimizer has to live

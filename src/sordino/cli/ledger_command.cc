@@ -1,0 +1,1 @@
+#include "sordino/cli/ledger_command.h"

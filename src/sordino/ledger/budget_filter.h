@@ -1,0 +1,122 @@
+// Whether the next charge still fits into a dataset's budget.
+//
+// People choose their next run after seeing the last one, so composition theorems for steps fixed
+// in advance do not apply to a ledger. A charge is admitted when, with it, at least one of these
+// holds for everything that was charged, on the path that was taken:
+//
+//   pure      sum of pure epsilons <= epsilon. Basic composition holds for adaptively chosen
+//             epsilons (Rogers, Roth, Ullman and Vadhan 2016, arXiv 1605.08294, theorem 3.6). It
+//             uses no delta.
+//   filter    Renyi: sum R(alpha) <= B at one order alpha that no data had a say in (Feldman and
+//             Zrnic 2021, arXiv 2008.11193, theorem 4.3; Lecuyer 2021, arXiv 2103.01379), or
+//             Gaussian: sum mu^2 <= mu^2 (Smith and Thakurta 2022, arXiv 2210.17520; Koskela et
+//             al. 2022). It uses delta.
+//
+// Both together are sound. Let S be any set of outcomes, P the part of it on paths that the pure
+// rule admits, and F the rest of it, which the filter admits. Stopping a ledger where the pure rule
+// ends changes nothing on P, so Pr[P] <= e^epsilon Pr'[P]; likewise Pr[F] <= e^epsilon Pr'[F] +
+// delta; add.
+//
+//   whole     The first run of a ledger is chosen before anything was seen. When the rules above
+//             do not admit its whole plan, but the exact composition of the plan is within
+//             (epsilon, delta), the run counts whole: nothing but the steps of this plan, each
+//             once, in any order, is ever charged. This is post-processing of the plan's releases,
+//             drawn in advance, so exact composition holds however the run is interrupted and gone
+//             on with. There is nothing left for another run, also where this one stops early: what
+//             it stopped for may have been the data.
+//
+// alpha is that of the budget if it names one; else the one at which the most of the first run's
+// plan fits, unless that plan is pure (any order does for it, and a bad one would spoil the rest);
+// else the one at which a Gaussian mechanism of the budget is converted best.
+//
+// Failures (accounting/failures.h): kFailureReserve of delta is kept back for them.
+#ifndef SORDINO_LEDGER_BUDGET_FILTER_H_
+#define SORDINO_LEDGER_BUDGET_FILTER_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "sordino/accounting/event.h"
+#include "sordino/ledger/budget.h"
+
+namespace sordino {
+
+inline constexpr double kFailureReserve = 0x1p-8;
+
+struct Verdict {
+  bool admitted = false;
+  std::string reason = {};  // why not: a clause without a full stop
+};
+
+// How a run counts, fixed when it begins.
+struct RunTerms {
+  bool whole = false;
+  double order = 0;  // of the ledger's filter from this run on; 0: none (Gaussian, or delta 0)
+};
+
+class BudgetFilter {
+ public:
+  explicit BudgetFilter(const Budget& budget);
+
+  // The terms for a run of this plan if it began now. An unadmitted plan has terms too: its first
+  // steps may still fit.
+  RunTerms TermsFor(const Event& plan, double failure);
+  // Whether the whole plan would be admitted now under TermsFor.
+  Verdict AdmitsPlan(const Event& plan, double failure);
+
+  void BeginRun(const std::string& run, const Event& plan, const RunTerms& terms);
+  // Whether `event` may be charged to the run, and the charge itself, which is not checked again.
+  Verdict Admits(const std::string& run, const Event& event, double failure);
+  void Charge(const std::string& run, const Event& event, double failure);
+  // Takes back what was charged to the run and not released. Throws Error for what was not charged.
+  void Return(const std::string& run, const Event& event, double failure);
+
+  bool HasRun(const std::string& run) const { return runs_.count(run) != 0; }
+  std::size_t runs() const { return runs_.size(); }
+  // Everything that was charged and not returned, as one event.
+  Event Total() const;
+  double failure() const { return failure_; }
+  // What was charged to a run and not returned.
+  Event TotalOf(const std::string& run) const;
+
+  // The part of the budget that is used, by the rule that has used the least of it: in [0, 1], or
+  // more for a ledger that was written by other rules. 1 once a run counts whole.
+  double UsedShare();
+  // The epsilon, at the budget's delta, of one more Gaussian mechanism (for delta 0: of one more
+  // pure mechanism) that would still be admitted; 0 where none is.
+  double LeftEpsilon();
+  std::optional<std::string> whole_run() const { return whole_; }
+  double order() const { return order_; }  // 0 while none is fixed
+  const Budget& budget() const { return budget_; }
+
+ private:
+  using Counts = std::map<std::string, std::uint64_t>;  // by the text of a release
+  struct Run {
+    Event plan;
+    Counts planned;  // of a run that counts whole
+    Counts charged;
+  };
+  struct Costs {
+    double pure = 0;
+    double filter = 0;
+  };
+  Costs CostOf(const std::string& text);
+  Costs Spent();
+  double FilterBudget() const;
+  double BestOrder(const Event& plan);
+  Verdict Fits(const Event& event, double failure);
+
+  Budget budget_;
+  double order_ = 0;
+  std::map<std::string, Run> runs_;
+  Counts total_;
+  double failure_ = 0;
+  std::optional<std::string> whole_;
+  std::map<std::string, Costs> costs_;
+};
+
+}  // namespace sordino
+
+#endif  // SORDINO_LEDGER_BUDGET_FILTER_H_

@@ -1,0 +1,537 @@
+#include "sordino/ledger/ledger.h"
+
+#include <fmt/format.h>
+#include <openssl/rand.h>
+#include <pwd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <stdexcept>
+#include <utility>
+
+#include "sordino/accounting/failures.h"
+#include "sordino/base/check.h"
+#include "sordino/base/error.h"
+#include "sordino/ledger/database.h"
+#include "sordino/ledger/witness.h"
+
+namespace sordino {
+namespace {
+
+using internal::Database;
+using internal::Statement;
+using internal::Transaction;
+
+// "Sord", so that `file` and others can tell what the database is.
+constexpr const char* kSchema = R"sql(
+PRAGMA application_id = 0x536f7264;
+CREATE TABLE entries(
+  number INTEGER PRIMARY KEY,
+  kind TEXT NOT NULL,
+  time INTEGER NOT NULL,
+  run TEXT NOT NULL,
+  event TEXT NOT NULL,
+  failure REAL NOT NULL,
+  detail TEXT NOT NULL,
+  previous TEXT NOT NULL,
+  hash TEXT NOT NULL);
+CREATE TABLE head(id INTEGER PRIMARY KEY CHECK (id = 1), number INTEGER NOT NULL,
+  hash TEXT NOT NULL);
+CREATE TRIGGER entries_stay_as_they_are BEFORE UPDATE ON entries
+  BEGIN SELECT RAISE(ABORT, 'entries of a ledger are never changed'); END;
+CREATE TRIGGER entries_stay BEFORE DELETE ON entries
+  BEGIN SELECT RAISE(ABORT, 'entries of a ledger are never removed'); END;
+)sql";
+
+// EXTRA also syncs the folder when the journal is removed, which is the moment of the commit.
+constexpr const char* kDurable = "PRAGMA synchronous = EXTRA; PRAGMA fullfsync = ON;";
+// Clocks of several machines, and a clock that is corrected, may differ by so much.
+constexpr std::int64_t kClockTolerance = std::int64_t{5} * 60 * 1000;
+
+std::string RandomId() {
+  std::array<unsigned char, 16> bytes{};
+  SORDINO_CHECK(RAND_bytes(bytes.data(), static_cast<int>(bytes.size())) == 1,
+                "there is no randomness for a name");
+  std::string id;
+  for (const unsigned char byte : bytes) id += fmt::format("{:02x}", byte);
+  return id;
+}
+
+std::string UserName() {
+  const passwd* const user = getpwuid(geteuid());
+  return user != nullptr ? user->pw_name : fmt::format("user {}", geteuid());
+}
+
+std::int64_t SystemTime() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace
+
+struct Ledger::State {
+  State(const std::filesystem::path& file, Database::Mode mode, LedgerOptions the_options)
+      : options(std::move(the_options)),
+        path(file),
+        database(file, mode, options.vfs, options.patience_ms) {
+    if (!options.clock) options.clock = SystemTime;
+  }
+
+  std::string Name() const { return fmt::format("the ledger '{}'", path.string()); }
+  [[noreturn]] void Damaged(const std::string& what) const;
+  void CheckPlace();
+  void CheckWitness();
+  void Remember();
+  // Inside a transaction: what was written since, checked.
+  void Load();
+  void LoadRows();
+  void Apply(const Entry& entry);
+  void Append(Entry entry);
+  std::int64_t Now() const;
+  // Runs `write` in a transaction and makes it durable if it says true. Whatever goes wrong in it
+  // leaves the ledger used up.
+  template <typename Write>
+  bool Commit(const Write& write);
+
+  LedgerOptions options;
+  std::filesystem::path path;
+  Database database;
+  BudgetDetail detail;
+  std::optional<BudgetFilter> filter;
+  std::optional<Witness> witness;
+  std::vector<Entry> entries;
+  bool is_broken = false;
+};
+
+void Ledger::State::Damaged(const std::string& what) const {
+  throw Error(fmt::format(
+      "{} is damaged: {}; put back the newest copy that 'sordino ledger verify' accepts, and count "
+      "everything that was released since as spent.",
+      Name(), what));
+}
+
+// A file that was replaced or removed while it is open would take charges that nobody finds again.
+void Ledger::State::CheckPlace() {
+  if (database.HasMoved()) {
+    throw Error(fmt::format(
+        "{} was moved, removed or replaced while it was in use; nothing more is released. Put it "
+        "back, and start again.",
+        Name()));
+  }
+}
+
+void Ledger::State::CheckWitness() {
+  if (!options.has_witness) return;
+  witness.emplace(options.witness_folder.empty() ? DefaultWitnessFolder() : options.witness_folder,
+                  detail.ledger);
+  const std::optional<Sighting> last = witness->Last();
+  if (!last) return;
+  const auto place = static_cast<std::size_t>(last->number);
+  if (place < entries.size() && entries[place].hash == last->hash) return;
+  throw Error(fmt::format(
+      "{} is an older copy, or was written anew: this machine has seen its entry {}, which is not "
+      "in it. Put back the newest copy; docs/ledger.md says what to do if it is lost.",
+      Name(), last->number));
+}
+
+void Ledger::State::Remember() {
+  if (!witness || options.read_only || entries.empty()) return;
+  witness->Remember({.number = entries.back().number, .hash = entries.back().hash});
+}
+
+void Ledger::State::Apply(const Entry& entry) {
+  if ((entry.number == 0) != (entry.kind == EntryKind::kBudget)) {
+    throw Error("the first entry, and no other, is the budget");
+  }
+  CheckRange("the probability of failures", entry.failure, 0, false, 1, false);
+  switch (entry.kind) {
+    case EntryKind::kBudget:
+      detail = ParseBudgetJson(entry.detail);
+      filter.emplace(detail.budget);
+      break;
+    case EntryKind::kRun:
+      filter->BeginRun(entry.run, Event::Parse(entry.event), ParseRunJson(entry.detail).terms);
+      break;
+    case EntryKind::kCharge: {
+      const Event event = Event::Parse(entry.event);
+      if (event.adjacency() != detail.budget.adjacency) throw Error("it has another adjacency");
+      filter->Charge(entry.run, event, entry.failure);
+      break;
+    }
+    case EntryKind::kReturn:
+      filter->Return(entry.run, Event::Parse(entry.event), entry.failure);
+      break;
+    case EntryKind::kNote:
+      ParseTextJson(entry.detail);
+      break;
+  }
+}
+
+void Ledger::State::Load() {
+  try {
+    LoadRows();
+  } catch (const internal::WrongType&) {
+    Damaged("a value is not of the type that it was written with");
+  }
+}
+
+void Ledger::State::LoadRows() {
+  const std::int64_t known = static_cast<std::int64_t>(entries.size()) - 1;
+  if (known >= 0) {
+    Statement same(database, "SELECT hash FROM entries WHERE number = ?");
+    same.Bind(1, known);
+    if (!same.Step() || same.Text(0) != entries.back().hash) {
+      throw Error(fmt::format(
+          "{} was replaced by an older or another copy while it was in use: entry {} is gone; "
+          "nothing more is released. Put back the newest copy.",
+          Name(), known));
+    }
+  }
+  Statement rows(database,
+                 "SELECT number, kind, time, run, event, failure, detail, previous, hash FROM "
+                 "entries WHERE number > ? ORDER BY number");
+  rows.Bind(1, known);
+  while (rows.Step()) {
+    Entry entry;
+    entry.number = rows.Integer(0);
+    const auto expected = static_cast<std::int64_t>(entries.size());
+    if (entry.number != expected) Damaged(fmt::format("entry {} is missing", expected));
+    try {
+      entry.kind = ParseEntryKind(rows.Text(1));
+      entry.time = rows.Integer(2);
+      entry.run = rows.Text(3);
+      entry.event = rows.Text(4);
+      entry.failure = rows.Real(5);
+      entry.detail = rows.Text(6);
+      entry.previous = rows.Text(7);
+      entry.hash = rows.Text(8);
+      if (entry.previous != (entries.empty() ? std::string(kNoHash) : entries.back().hash)) {
+        throw Error("it does not follow the entry before it");
+      }
+      if (entry.hash != EntryHash(entry)) throw Error("it was changed");
+      Apply(entry);
+    } catch (const Error& error) {
+      std::string what = error.what();
+      while (!what.empty() && what.back() == '.') what.pop_back();
+      Damaged(fmt::format("entry {}: {}", entry.number, what));
+    }
+    entries.push_back(std::move(entry));
+  }
+  if (entries.empty()) Damaged("it has no entries");
+  Statement head(database, "SELECT number, hash FROM head WHERE id = 1");
+  if (!head.Step() || head.Integer(0) != entries.back().number ||
+      head.Text(1) != entries.back().hash) {
+    Damaged(
+        fmt::format("its last entries are missing, or its head was changed (entry {} is the "
+                    "last that is there)",
+                    entries.back().number));
+  }
+}
+
+std::int64_t Ledger::State::Now() const {
+  const std::int64_t now = options.clock();
+  const std::int64_t last = entries.back().time;
+  if (now < last - kClockTolerance) {
+    throw Error(
+        fmt::format("the clock says {} and the last entry of {} is of {}; set the clock right, or, "
+                    "if the entry is what is wrong, say so with 'sordino ledger note'.",
+                    TimeText(now), Name(), TimeText(last)));
+  }
+  return std::max(now, last);
+}
+
+// Inside a transaction. Number, time where there is none, and hashes are filled in.
+void Ledger::State::Append(Entry entry) {
+  entry.number = static_cast<std::int64_t>(entries.size());
+  entry.previous = entries.empty() ? std::string(kNoHash) : entries.back().hash;
+  if (entry.time == 0) entry.time = entries.empty() ? options.clock() : Now();
+  entry.hash = EntryHash(entry);
+  Statement insert(database, "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  insert.Bind(1, entry.number);
+  insert.Bind(2, std::string(EntryKindName(entry.kind)));
+  insert.Bind(3, entry.time);
+  insert.Bind(4, entry.run);
+  insert.Bind(5, entry.event);
+  insert.Bind(6, entry.failure);
+  insert.Bind(7, entry.detail);
+  insert.Bind(8, entry.previous);
+  insert.Bind(9, entry.hash);
+  insert.Step();
+  Statement head(database, "INSERT OR REPLACE INTO head VALUES (1, ?, ?)");
+  head.Bind(1, entry.number);
+  head.Bind(2, entry.hash);
+  head.Step();
+  Apply(entry);
+  entries.push_back(std::move(entry));
+}
+
+template <typename Write>
+bool Ledger::State::Commit(const Write& write) {
+  if (options.read_only) {
+    throw Error(fmt::format("{} was opened to look at; nothing can be charged to it.", Name()));
+  }
+  if (is_broken) {
+    throw std::runtime_error(fmt::format(
+        "{} failed before and takes no further charge; nothing more is released.", Name()));
+  }
+  is_broken = true;
+  CheckPlace();
+  Transaction transaction(database, Transaction::Kind::kWrite);
+  if (!entries.empty()) Load();
+  const std::size_t count = entries.size();
+  const std::optional<BudgetFilter> before = filter;
+  const auto forget = [&] {
+    entries.resize(count);
+    filter = before;
+  };
+  try {
+    if (!write()) {
+      is_broken = false;
+      return false;
+    }
+    transaction.Commit();
+  } catch (const Error&) {
+    // A mistake, found before anything was written: the next charge may be right.
+    forget();
+    is_broken = false;
+    throw;
+  } catch (...) {
+    forget();
+    throw;
+  }
+  CheckPlace();
+  is_broken = false;
+  Remember();
+  return true;
+}
+
+Ledger::Ledger(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Ledger::~Ledger() = default;
+Ledger::Ledger(Ledger&&) noexcept = default;
+Ledger& Ledger::operator=(Ledger&&) noexcept = default;
+
+Ledger Ledger::Create(const std::filesystem::path& file, const Budget& budget,
+                      LedgerOptions options) {
+  CheckBudget(budget);
+  const auto refuse = [&file] {
+    throw Error(
+        fmt::format("the file '{}' exists already; give the path of a new one.", file.string()));
+  };
+  std::error_code none;
+  if (options.vfs.empty() && std::filesystem::file_size(file, none) > 0 && !none) refuse();
+  auto state = std::make_unique<State>(file, Database::Mode::kCreate, std::move(options));
+  state->database.Text("PRAGMA journal_mode = DELETE");
+  state->database.Execute(kDurable);
+  state->Commit([&] {
+    if (state->database.Number("SELECT count(*) FROM sqlite_master") != 0) refuse();
+    state->database.Execute(kSchema);
+    Entry first{.kind = EntryKind::kBudget};
+    first.detail = BudgetJson({.budget = budget, .ledger = RandomId()});
+    state->Append(std::move(first));
+    return true;
+  });
+  state->CheckWitness();
+  state->Remember();
+  return Ledger(std::move(state));
+}
+
+Ledger Ledger::Open(const std::filesystem::path& file, LedgerOptions options) {
+  if (options.vfs.empty()) {
+    std::error_code none;
+    if (!std::filesystem::exists(file, none)) {
+      throw Error(fmt::format("the ledger '{}' does not exist; make it with 'sordino ledger init'.",
+                              file.string()));
+    }
+    if (std::filesystem::is_directory(file, none)) {
+      throw Error(fmt::format("'{}' is a folder; give the file of a ledger.", file.string()));
+    }
+  }
+  auto state = std::make_unique<State>(file, Database::Mode::kOpen, std::move(options));
+  // Another program may have left it in another mode, in which a copy of the file is not whole.
+  if (!state->options.read_only &&
+      state->database.Text("PRAGMA journal_mode = DELETE") != "delete") {
+    throw Error(
+        fmt::format("{} is in use by a program that keeps it in another journal mode; "
+                    "close that first.",
+                    state->Name()));
+  }
+  state->database.Execute(kDurable);
+  {
+    Transaction transaction(state->database, Transaction::Kind::kRead);
+    state->Load();
+  }
+  state->CheckWitness();
+  state->Remember();
+  return Ledger(std::move(state));
+}
+
+namespace {
+
+void CheckDeclaration(const RunDeclaration& run, const Budget& budget) {
+  if (run.plan.adjacency() != budget.adjacency) {
+    throw Error(fmt::format(
+        "the release is accounted under {} adjacency and the ledger's budget is for {}; set the "
+        "adjacency of the release, or use another ledger.",
+        AdjacencyName(run.plan.adjacency()), AdjacencyName(budget.adjacency)));
+  }
+  if (run.unit != budget.unit) {
+    throw Error(fmt::format("the release protects a {} and the ledger's budget protects a {}; {}.",
+                            ProtectedUnitName(run.unit), ProtectedUnitName(budget.unit),
+                            budget.unit == ProtectedUnit::kUser
+                                ? "declare the column that tells users apart"
+                                : "use a ledger whose unit is a user"));
+  }
+}
+
+}  // namespace
+
+Begun Ledger::BeginRun(const RunDeclaration& run, const LedgerCharge& first) {
+  State& s = *state_;
+  CheckDeclaration(run, budget());
+  Begun begun;
+  s.Commit([&] {
+    begun.terms = s.filter->TermsFor(run.plan, run.failure);
+    const std::string id = RandomId();
+    BudgetFilter trial = *s.filter;
+    trial.BeginRun(id, run.plan, begun.terms);
+    begun.verdict = trial.Admits(id, first.event, first.failure);
+    if (!begun.verdict.admitted) return false;
+    begun.id = id;
+    Entry start{.kind = EntryKind::kRun};
+    start.run = id;
+    start.event = run.plan.ToString();
+    start.detail = RunJson(
+        {.what = run.what, .who = UserName(), .is_private = run.is_private, .terms = begun.terms});
+    s.Append(std::move(start));
+    Entry charge{.kind = EntryKind::kCharge};
+    charge.run = id;
+    charge.event = first.event.ToString();
+    charge.failure = first.failure;
+    charge.detail = TextJson(first.words);
+    s.Append(std::move(charge));
+    return true;
+  });
+  return begun;
+}
+
+Begun Ledger::Preview(const RunDeclaration& run) {
+  CheckDeclaration(run, budget());
+  Refresh();
+  Begun begun;
+  begun.terms = state_->filter->TermsFor(run.plan, run.failure);
+  begun.verdict = state_->filter->AdmitsPlan(run.plan, run.failure);
+  return begun;
+}
+
+RunTerms Ledger::Rejoin(const std::string& run, const std::string& plan) {
+  Refresh();
+  for (const Entry& entry : entries()) {
+    if (entry.kind != EntryKind::kRun || entry.run != run) continue;
+    if (entry.event != plan) {
+      throw Error(
+          fmt::format("{} has the run with another plan; resume it with the settings that "
+                      "it began with.",
+                      state_->Name()));
+    }
+    return ParseRunJson(entry.detail).terms;
+  }
+  throw Error(fmt::format(
+      "{} does not hold the run that is to go on; give the ledger that it was charged to.",
+      state_->Name()));
+}
+
+Verdict Ledger::Charge(const std::string& run, const LedgerCharge& charge) {
+  State& s = *state_;
+  CheckRange("the probability of failures", charge.failure, 0, false, 1, false);
+  Verdict verdict;
+  s.Commit([&] {
+    verdict = s.filter->Admits(run, charge.event, charge.failure);
+    if (!verdict.admitted) return false;
+    Entry entry{.kind = EntryKind::kCharge};
+    entry.run = run;
+    entry.event = charge.event.ToString();
+    entry.failure = charge.failure;
+    entry.detail = TextJson(charge.words);
+    s.Append(std::move(entry));
+    return true;
+  });
+  return verdict;
+}
+
+void Ledger::Return(const std::string& run, const LedgerCharge& unused) {
+  State& s = *state_;
+  s.Commit([&] {
+    BudgetFilter trial = *s.filter;
+    trial.Return(run, unused.event, unused.failure);
+    Entry entry{.kind = EntryKind::kReturn};
+    entry.run = run;
+    entry.event = unused.event.ToString();
+    entry.failure = unused.failure;
+    entry.detail = TextJson(unused.words);
+    s.Append(std::move(entry));
+    return true;
+  });
+}
+
+void Ledger::Note(const std::string& text) {
+  State& s = *state_;
+  s.Commit([&] {
+    Entry entry{.kind = EntryKind::kNote};
+    entry.time = s.options.clock();
+    entry.detail = TextJson(text);
+    s.Append(std::move(entry));
+    return true;
+  });
+}
+
+void Ledger::Refresh() {
+  State& s = *state_;
+  s.CheckPlace();
+  const Transaction transaction(s.database, Transaction::Kind::kRead);
+  s.Load();
+}
+
+const std::vector<Entry>& Ledger::entries() const { return state_->entries; }
+
+bool Ledger::Contains(const std::string& hash) const {
+  return std::any_of(entries().begin(), entries().end(),
+                     [&](const Entry& entry) { return entry.hash == hash; });
+}
+
+const Budget& Ledger::budget() const { return state_->detail.budget; }
+const std::string& Ledger::id() const { return state_->detail.ledger; }
+BudgetFilter& Ledger::filter() { return *state_->filter; }
+const std::filesystem::path& Ledger::file() const { return state_->path; }
+
+Interval Ledger::ComposedEpsilon() {
+  const Event total = state_->filter->Total();
+  if (total.kind() == Event::Kind::kNone) return {0, 0};
+  return SpentEpsilon(total, budget().delta, state_->filter->failure());
+}
+
+std::int64_t VerifyLedger(const std::filesystem::path& file, LedgerOptions options) {
+  options.read_only = true;
+  const std::string vfs = options.vfs;
+  const int patience = options.patience_ms;
+  Ledger ledger = Ledger::Open(file, std::move(options));
+  const std::string name = fmt::format("the ledger '{}'", file.string());
+  Database database(file, Database::Mode::kOpen, vfs, patience);
+  const std::string pages = database.Text("PRAGMA integrity_check(1)");
+  if (pages != "ok") throw Error(fmt::format("{} is damaged: {}.", name, pages));
+  const std::vector<Entry>& entries = ledger.entries();
+  for (std::size_t i = 1; i < entries.size(); ++i) {
+    if (entries[i].kind == EntryKind::kNote || entries[i].time >= entries[i - 1].time) continue;
+    throw Error(fmt::format("{} was not written by this program: entry {} is older than entry {}.",
+                            name, i, i - 1));
+  }
+  if (ledger.filter().UsedShare() > 1 + 1e-9) {
+    throw Error(fmt::format("{} holds more than its budget admits.", name));
+  }
+  return static_cast<std::int64_t>(entries.size());
+}
+
+}  // namespace sordino

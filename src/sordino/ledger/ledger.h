@@ -1,0 +1,127 @@
+// A dataset's budget and everything that was spent of it, in a file.
+//
+//   Ledger ledger = Ledger::Open("visits.db");
+//   const Begun run = ledger.BeginRun({.what = "train ...", .plan = plan.event()}, charge);
+//   if (!run.verdict.admitted) ...                    // nothing was written, nothing may be
+//   released if (ledger.Charge(run.id, {block}).admitted) ...  // durable: now the noise may be
+//   drawn
+//
+// The order is what makes it hold: a charge is on the disk before the call that made it returns,
+// and nothing is released before. So whatever happens (kill -9, loss of power, a full disk, a
+// failed sync, another process), what was released was charged; at worst something was charged that
+// was never released. What is returned was never released, and the one who returns it knows.
+//
+// The file is an SQLite database with a rollback journal, synced in full (synchronous = EXTRA), so
+// it may be copied and backed up while nobody writes. Writers exclude each other, and each looks at
+// what the others wrote before it decides. Entries are never changed or removed (entry.h).
+//
+// An old copy that was put back is found by the witness (witness.h), by an open ledger that has
+// seen more, and by whoever kept a hash (Contains).
+//
+// A mistake or a damaged file throws Error; a disk that fails, is full or stays locked throws
+// std::runtime_error. After the latter the ledger is used up: every further charge throws too.
+// A ledger belongs to one thread, and not to a forked child.
+#ifndef SORDINO_LEDGER_LEDGER_H_
+#define SORDINO_LEDGER_LEDGER_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sordino/accounting/event.h"
+#include "sordino/ledger/budget.h"
+#include "sordino/ledger/budget_filter.h"
+#include "sordino/ledger/entry.h"
+
+namespace sordino {
+
+struct LedgerOptions {
+  std::string vfs = {};  // SQLite's name of the file system; empty: that of the operating system
+  // Where the heads of ledgers are remembered; empty: DefaultWitnessFolder(). Who only looks leaves
+  // nothing there.
+  std::filesystem::path witness_folder = {};
+  bool has_witness = true;                   // false for a ledger that belongs to one run
+  std::function<std::int64_t()> clock = {};  // milliseconds since 1970; empty: the system's
+  int patience_ms = 60'000;                  // how long to wait for another writer
+  bool read_only = false;                    // to look at: nothing can be charged
+};
+
+struct LedgerCharge {
+  Event event = Event::None();
+  double failure = 0;      // accounting/failures.h
+  std::string words = {};  // "steps 0 to 63"
+};
+
+struct RunDeclaration {
+  std::string what = {};
+  Event plan = Event::None();  // all that the run may release
+  double failure = 0;          // of the whole plan
+  ProtectedUnit unit = ProtectedUnit::kRecord;
+  bool is_private = true;  // false for a run with a typed seed
+};
+
+struct Begun {
+  Verdict verdict = {};
+  std::string id = {};  // empty where the verdict is no
+  RunTerms terms = {};
+};
+
+class Ledger {
+ public:
+  // Throws Error when the file holds a ledger, or anything else, already.
+  static Ledger Create(const std::filesystem::path& file, const Budget& budget,
+                       LedgerOptions options = {});
+  // Checks the whole chain.
+  static Ledger Open(const std::filesystem::path& file, LedgerOptions options = {});
+  ~Ledger();
+  Ledger(Ledger&&) noexcept;
+  Ledger& operator=(Ledger&&) noexcept;
+
+  // The run and its first charge become durable together, or neither is written. Throws Error for a
+  // plan of another adjacency or unit than the budget's.
+  Begun BeginRun(const RunDeclaration& run, const LedgerCharge& first);
+  // What BeginRun would say of the whole plan, without writing.
+  Begun Preview(const RunDeclaration& run);
+  // A run that this process did not begin goes on (resume): throws Error where the ledger has no
+  // such run, or has it with another plan. `plan` is the text of the event.
+  RunTerms Rejoin(const std::string& run, const std::string& plan);
+  // Durable when it returns an admission; unchanged when it returns a refusal.
+  Verdict Charge(const std::string& run, const LedgerCharge& charge);
+  void Return(const std::string& run, const LedgerCharge& unused);
+  // Somebody's words. A note is written whatever the clock says, and later entries are compared
+  // with its time: it is how a clock that was wrong is set right.
+  void Note(const std::string& text);
+
+  // Reads what others wrote since.
+  void Refresh();
+  const std::vector<Entry>& entries() const;
+  const Entry& head() const { return entries().back(); }
+  // Whether an entry of this hash is in the chain.
+  bool Contains(const std::string& hash) const;
+  const Budget& budget() const;
+  const std::string& id() const;  // of the ledger
+  BudgetFilter& filter();
+  const std::filesystem::path& file() const;
+
+  // Certified epsilon of all charges together at the budget's delta, as if all had been fixed in
+  // advance.
+  Interval ComposedEpsilon();
+
+ private:
+  struct State;
+  explicit Ledger(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+// Everything that can be checked: the pages of the file, the chain, the head, that every charge
+// parses and belongs to a run, that returns were charged, that times do not run back. Throws Error
+// with the first thing that is wrong, and returns the number of entries.
+std::int64_t VerifyLedger(const std::filesystem::path& file, LedgerOptions options = {});
+
+}  // namespace sordino
+
+#endif  // SORDINO_LEDGER_LEDGER_H_

@@ -1,0 +1,258 @@
+#include "sordino/report/ledger_picture.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <ctime>
+#include <map>
+#include <string_view>
+#include <vector>
+
+#include "sordino/report/svg.h"
+
+namespace sordino {
+namespace {
+
+constexpr double kLeft = 76;
+constexpr double kRight = 644;
+constexpr double kTop = 92;
+constexpr double kBottom = 330;
+constexpr double kLegendTop = 386;
+constexpr double kLegendLine = 19;
+
+// Runs beyond the last colour share it.
+constexpr std::size_t kColours = 6;
+constexpr std::array<std::string_view, kColours> kLightColours = {"#0b62b8", "#b25a00", "#1a7f4b",
+                                                                  "#8e3fa8", "#00798a", "#6b7580"};
+constexpr std::array<std::string_view, kColours> kDarkColours = {"#64b0ff", "#ffab57", "#63d297",
+                                                                 "#d59bea", "#5fd0e0", "#a7b1ba"};
+// Wider than the picture is in pixels nothing more can be seen.
+constexpr std::size_t kMostSteps = 500;
+constexpr std::size_t kLongestName = 44;
+
+std::string Style() {
+  std::string light =
+      ".warning{font-weight:700;fill:#b3261e}.budget{stroke:#b3261e;stroke-width:1.5}"
+      "text.budget{fill:#b3261e;stroke:none}.area{opacity:.16;stroke:none}"
+      ".epsilon.line{stroke:#38424c;stroke-width:1.5;stroke-dasharray:2 4}";
+  std::string dark =
+      ".warning{fill:#ff8a80}.budget{stroke:#ff8a80}text.budget{fill:#ff8a80}.area{opacity:.26}"
+      ".epsilon.line{stroke:#c3ccd4}";
+  for (std::size_t i = 0; i < kColours; ++i) {
+    constexpr const char* kRules = ".line.run{0}{{stroke:{1}}}.area.run{0},.key.run{0}{{fill:{1}}}";
+    light += fmt::format(fmt::runtime(kRules), i, kLightColours[i]);
+    dark += fmt::format(fmt::runtime(kRules), i, kDarkColours[i]);
+  }
+  return SvgStyle(light, dark);
+}
+
+// The number of a run's colour by its name.
+using Colours = std::map<std::string, std::size_t, std::less<>>;
+
+std::vector<std::string> NamesInOrder(std::span<const LedgerPoint> points, Colours& colours) {
+  std::vector<std::string> names;
+  for (const LedgerPoint& point : points) {
+    if (!colours.emplace(point.run, std::min(names.size(), kColours - 1)).second) continue;
+    names.push_back(point.run);
+  }
+  return names;
+}
+
+struct Axes {
+  double steps;         // charges from left to right
+  double most_used;     // at least 1
+  double most_epsilon;  // at the top of the right axis; 0: there is none
+
+  double X(double step) const { return kLeft + (kRight - kLeft) * step / steps; }
+  double Y(double used) const { return kBottom - (kBottom - kTop) * used / most_used; }
+  double EpsilonY(double epsilon) const {
+    return kBottom - (kBottom - kTop) * epsilon / most_epsilon;
+  }
+};
+
+double Drawn(double used) { return std::isfinite(used) ? std::max(used, 0.0) : 0; }
+
+Axes MakeAxes(std::span<const LedgerPoint> points) {
+  Axes axes{static_cast<double>(points.size()), 1, 0};
+  double epsilon = 0;
+  bool any = false;
+  for (const LedgerPoint& point : points) {
+    axes.most_used = std::max(axes.most_used, Drawn(point.used));
+    if (!point.epsilon || !std::isfinite(*point.epsilon)) continue;
+    any = true;
+    epsilon = std::max(epsilon, *point.epsilon);
+  }
+  if (any) {
+    const double tick = TickDistance(epsilon > 0 ? epsilon : 1, 5);
+    axes.most_epsilon = tick * std::max(1.0, std::ceil(epsilon / tick * (1 - 1e-12)));
+  }
+  // A little room above the line of the budget, for its words.
+  axes.most_used *= 1.08;
+  return axes;
+}
+
+std::string Day(std::int64_t milliseconds) {
+  const auto seconds = static_cast<std::time_t>(milliseconds / 1000);
+  std::tm parts{};
+  if (gmtime_r(&seconds, &parts) == nullptr) return "";
+  return fmt::format("{:04}-{:02}-{:02}", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday);
+}
+
+std::string UsedAxis(const Axes& axes) {
+  std::string svg;
+  const double tick = TickDistance(axes.most_used, 5);
+  for (int i = 0; i * tick <= axes.most_used; ++i) {
+    const double y = axes.Y(i * tick);
+    svg += fmt::format(
+        "<line class=\"{}\" x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"{:.1f}\" y2=\"{:.1f}\"/>\n"
+        "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\">{:g}%</text>\n",
+        i == 0 ? "axis" : "grid", kLeft, kRight, y, y, kLeft - 9, y + 4.5,
+        std::round(i * tick * 1e6) / 1e4);
+  }
+  return svg + fmt::format(
+                   "<text x=\"18\" y=\"{0:.1f}\" text-anchor=\"middle\" transform=\"rotate(-90 18 "
+                   "{0:.1f})\">used of the budget</text>\n",
+                   (kTop + kBottom) / 2);
+}
+
+std::string EpsilonAxis(const Axes& axes) {
+  if (axes.most_epsilon == 0) return "";
+  std::string svg;
+  const double tick = TickDistance(axes.most_epsilon, 5);
+  for (int i = 0; i * tick <= axes.most_epsilon * (1 + 1e-9); ++i) {
+    svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\">{:.4g}</text>\n", kRight + 9,
+                       axes.EpsilonY(i * tick) + 4.5, i * tick);
+  }
+  return svg + fmt::format(
+                   "<text x=\"704\" y=\"{0:.1f}\" text-anchor=\"middle\" transform=\"rotate(90 704 "
+                   "{0:.1f})\">composed epsilon (dotted)</text>\n",
+                   (kTop + kBottom) / 2);
+}
+
+std::string ChargeAxis(const Axes& axes, std::span<const LedgerPoint> points) {
+  std::string svg;
+  // The number of a charge stands below its step, so only whole distances make sense.
+  const double tick = std::max(1.0, TickDistance(axes.steps, 8));
+  for (double step = tick; step <= axes.steps; step += tick) {
+    svg += fmt::format(
+        "<line class=\"axis\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1:.1f}\" y2=\"{2:.1f}\"/>\n"
+        "<text x=\"{0:.1f}\" y=\"{3:.1f}\" text-anchor=\"middle\">{4:g}</text>\n",
+        axes.X(step), kBottom, kBottom + 5, kBottom + 20, step);
+  }
+  const std::string first = Day(points.front().time);
+  const std::string last = Day(points.back().time);
+  return svg +
+         fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">charges, {}</text>\n",
+                     (kLeft + kRight) / 2, kBottom + 40,
+                     first == last ? first : fmt::format("{} to {}", first, last));
+}
+
+// The staircase: what was used before a charge at its left end, what is used after it from there.
+// Neighbouring charges of one run are one line.
+std::string Staircase(const Axes& axes, std::span<const LedgerPoint> points,
+                      const Colours& colours) {
+  const std::size_t stride = (points.size() + kMostSteps - 1) / kMostSteps;
+  std::string areas;
+  std::string lines;
+  double before = 0;
+  for (std::size_t begin = 0; begin < points.size();) {
+    const std::size_t colour = colours.at(points[begin].run);
+    std::string line =
+        fmt::format("{:.2f},{:.2f}", axes.X(static_cast<double>(begin)), axes.Y(before));
+    std::size_t i = begin;
+    for (; i < points.size() && points[i].run == points[begin].run; ++i) {
+      before = Drawn(points[i].used);
+      const bool last = i + 1 == points.size() || points[i + 1].run != points[begin].run;
+      if (i % stride != 0 && !last) continue;
+      const auto step = static_cast<double>(i);
+      line += fmt::format(" {0:.2f},{2:.2f} {1:.2f},{2:.2f}", axes.X(step), axes.X(step + 1),
+                          axes.Y(before));
+    }
+    areas += fmt::format(
+        "<polygon class=\"area run{0}\" points=\"{1:.2f},{3:.2f} {2} {4:.2f},"
+        "{3:.2f}\"/>\n",
+        colour, axes.X(static_cast<double>(begin)), line, kBottom, axes.X(static_cast<double>(i)));
+    lines += fmt::format("<polyline class=\"line run{}\" points=\"{}\"/>\n", colour, line);
+    begin = i;
+  }
+  return areas + lines;
+}
+
+std::string EpsilonLine(const Axes& axes, std::span<const LedgerPoint> points) {
+  if (axes.most_epsilon == 0) return "";
+  std::string line = fmt::format("{:.2f},{:.2f}", axes.X(0), axes.EpsilonY(0));
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    if (!points[i].epsilon || !std::isfinite(*points[i].epsilon)) continue;
+    line += fmt::format(" {:.2f},{:.2f}", axes.X(static_cast<double>(i + 1)),
+                        axes.EpsilonY(*points[i].epsilon));
+  }
+  return fmt::format("<polyline class=\"epsilon line\" points=\"{}\"/>\n", line);
+}
+
+std::string BudgetLine(const Axes& axes) {
+  const double y = axes.Y(1);
+  return fmt::format(
+      "<line class=\"budget\" x1=\"{0:.1f}\" x2=\"{1:.1f}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/>\n"
+      "<text class=\"budget\" x=\"{3:.1f}\" y=\"{4:.1f}\">the whole budget</text>\n",
+      kLeft, kRight, y, kLeft + 6, y - 5);
+}
+
+// The name for a legend: cut between characters of UTF-8, and never inside one.
+std::string Shortened(const std::string& name) {
+  if (name.size() <= kLongestName) return name;
+  std::size_t end = kLongestName - 3;
+  while (end > 0 && (static_cast<unsigned char>(name[end]) & 0xC0U) == 0x80U) --end;
+  return name.substr(0, end) + "...";
+}
+
+std::string Legend(const std::vector<std::string>& names) {
+  std::string svg;
+  for (std::size_t i = 0; i < std::min(names.size(), kColours); ++i) {
+    const double x = i % 2 == 0 ? kLeft : (kLeft + kRight) / 2;
+    const double y = kLegendTop + kLegendLine * static_cast<double>(i / 2);
+    const bool shared = i + 1 == kColours && names.size() > kColours;
+    svg += fmt::format(
+        "<rect class=\"key run{}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"11\" height=\"11\" "
+        "rx=\"2\"/>\n<text class=\"small\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n",
+        i, x, y, x + 17, y + 9.5,
+        shared ? fmt::format("{} more", names.size() - kColours + 1)
+               : SvgEscaped(Shortened(names[i])));
+  }
+  return svg;
+}
+
+}  // namespace
+
+std::string LedgerSvg(std::span<const LedgerPoint> points, const LedgerPictureText& text) {
+  std::string svg = fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" role=\"img\" "
+      "aria-label=\"used part of a privacy budget, charge by charge\">\n{2}"
+      "<rect class=\"back\" width=\"{0:.0f}\" height=\"{1:.0f}\"/>\n",
+      kSvgWidth, kSvgHeight, Style());
+  double line_y = 24;
+  if (!text.warning.empty()) {
+    svg += fmt::format("<text class=\"warning\" x=\"{:.0f}\" y=\"{:.0f}\">{}</text>\n", kLeft,
+                       line_y, SvgEscaped(text.warning));
+    line_y += 22;
+  }
+  svg += fmt::format(
+      "<text class=\"title\" x=\"{0:.0f}\" y=\"{1:.0f}\">{2}</text>\n"
+      "<text class=\"small\" x=\"{0:.0f}\" y=\"{3:.0f}\">{4}</text>\n",
+      kLeft, line_y, SvgEscaped(text.title), line_y + 18, SvgEscaped(text.caption));
+  if (points.empty()) {
+    return svg + fmt::format(
+                     "<text x=\"{:.0f}\" y=\"{:.0f}\">Nothing was charged yet.</text>\n"
+                     "</svg>\n",
+                     kLeft, kTop + 60);
+  }
+  Colours colours;
+  const std::vector<std::string> names = NamesInOrder(points, colours);
+  const Axes axes = MakeAxes(points);
+  svg += UsedAxis(axes) + EpsilonAxis(axes) + ChargeAxis(axes, points);
+  svg += Staircase(axes, points, colours) + EpsilonLine(axes, points) + BudgetLine(axes);
+  return svg + Legend(names) + "</svg>\n";
+}
+
+}  // namespace sordino

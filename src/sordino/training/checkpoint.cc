@@ -1,0 +1,1 @@
+#include "sordino/training/checkpoint.h"

@@ -1,0 +1,75 @@
+// A run that can be gone on with.
+//
+//   FOLDER/step-000000400/state.safetensors   parameters, state of the optimizer, clipping bounds
+//   FOLDER/step-000000400/state.json          everything else, and the hash of state.safetensors
+//
+// A checkpoint holds numbers and text, no code, and nothing that was not noised: it is as private
+// as the model. It holds no budget: what was spent stands in the ledger, and an old checkpoint
+// takes nothing of it back.
+//
+// It is written beside its place, synced, and moved there, so that a crash leaves the one before.
+// The newest two are kept.
+#ifndef SORDINO_TRAINING_CHECKPOINT_H_
+#define SORDINO_TRAINING_CHECKPOINT_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "sordino/training/named_tensors.h"
+
+namespace sordino {
+
+struct CheckpointFacts {
+  std::int64_t step = 0;  // steps that were made
+  double noise = 0;       // the plan's multiplier, to the last bit
+  std::string plan;       // text of the event of the whole plan; empty without privacy
+  std::string ledger;     // identity of the ledger; empty without privacy
+  std::string run;        // the run's in the ledger
+  std::string head;       // hash of the ledger's last entry at that time
+  std::int64_t charged_again = 0;  // steps that were charged more than once so far
+  double seconds = 0;              // of training so far
+};
+
+struct Checkpoint {
+  CheckpointFacts facts;
+  NamedTensors tensors;  // on the CPU
+};
+
+// Throws std::runtime_error where the disk does not take it; the older ones are still there then.
+void WriteCheckpoint(const std::filesystem::path& folder, const Checkpoint& checkpoint);
+
+// The newest that is whole; one that is damaged is passed over for the one before it. nullopt: there
+// is none. Throws Error when there are some and none of them is whole.
+std::optional<Checkpoint> ReadNewestCheckpoint(const std::filesystem::path& folder);
+
+// When the run has ended: nothing is left to go on with.
+void RemoveCheckpoints(const std::filesystem::path& folder);
+
+namespace internal {
+
+// A saved state, whose tensors are taken one by one; all throw Error.
+class SavedTensors {
+ public:
+  explicit SavedTensors(const NamedTensors& tensors);  // refuses two of one name
+
+  // The tensor of this name, which has to have this shape and type.
+  at::Tensor Take(const std::string& name, at::IntArrayRef sizes, at::ScalarType type);
+  std::int64_t TakeNumber(const std::string& name, std::int64_t least, std::int64_t most);
+  void CheckAllTaken() const;
+
+ private:
+  std::map<std::string, at::Tensor> tensors_;
+};
+
+// A copy that later steps do not change.
+at::Tensor CopyToCpu(const at::Tensor& tensor);
+
+}  // namespace internal
+}  // namespace sordino
+
+#endif  // SORDINO_TRAINING_CHECKPOINT_H_
