@@ -16,7 +16,8 @@ SORDINO = os.path.abspath(sys.argv.pop(1))
 ACCOUNT = ['account', '--rate', '0.01', '--noise', '4', '--steps', '1000', '--delta', '1e-5']
 CALIBRATE = ['calibrate', '--rate', '0.01', '--steps', '1000', '--epsilon', '1', '--delta', '1e-5']
 RELEASE = ['release', 'visits.csv', '--mean', 'age', '--bounds', '0,120', '--epsilon', '0.5']
-EVERY = {'account': ACCOUNT, 'calibrate': CALIBRATE, 'release': RELEASE}
+LEDGER = ['ledger', 'show', 'ledger.db']
+EVERY = {'account': ACCOUNT, 'calibrate': CALIBRATE, 'ledger': LEDGER, 'release': RELEASE}
 
 
 class CommandLineTest(unittest.TestCase):
@@ -27,11 +28,16 @@ class CommandLineTest(unittest.TestCase):
         cls.folder = folder.name
         subprocess.run([sys.executable, SOURCE / 'examples/make_visits.py', 'visits.csv', '1000'],
                        cwd=cls.folder, check=True)
+        made = cls.run_sordino('ledger', 'init', 'ledger.db', '--epsilon', '2', '--delta', '1e-5')
+        assert made.returncode == 0, made
 
-    def run_sordino(self, *words, **options):
+    @classmethod
+    def run_sordino(cls, *words, **options):
         options = {'stdout': subprocess.PIPE, 'stderr': subprocess.PIPE, **options}
+        # What is remembered of ledgers stays out of the state of whoever runs the test.
+        environment = {**os.environ, 'SORDINO_STATE': os.path.join(cls.folder, 'state')}
         return subprocess.run([SORDINO, *words], text=True, stdin=subprocess.DEVNULL,
-                              cwd=self.folder, check=False, **options)
+                              cwd=cls.folder, env=environment, check=False, **options)
 
     def assert_mistake(self, words, *parts):
         """Exit code 2, nothing on standard output, one line of explanation."""
@@ -100,11 +106,29 @@ class CommandLineTest(unittest.TestCase):
     def test_json_is_the_only_thing_on_standard_output(self):
         keys = {'account': {'delta', 'epsilon', 'methods'},
                 'calibrate': {'noise_multiplier', 'epsilon'},
+                'ledger': {'budget', 'epsilon', 'charges', 'verdict', 'left', 'runs', 'head'},
                 'release': {'releases', 'epsilon', 'delta'}}
         for command, words in EVERY.items():
             result = self.run_sordino(*words, '--json')
             self.assertEqual(result.returncode, 0, result)
             self.assertLessEqual(keys[command], set(json.loads(result.stdout)), command)
+
+    def test_a_release_is_charged_until_the_ledger_refuses(self):
+        self.run_sordino('ledger', 'init', 'small.db', '--epsilon', '1', '--delta', '0')
+        words = [*RELEASE, '--ledger', 'small.db']
+        for _ in range(2):
+            result = self.run_sordino(*words, '--json')
+            self.assertEqual(result.returncode, 0, result)
+        head = json.loads(result.stdout)['ledger']['head']
+        self.assert_mistake(words, 'nothing was released', 'small.db')
+        shown = json.loads(self.run_sordino('ledger', 'show', 'small.db', '--json').stdout)
+        self.assertEqual(shown['head']['hash'], head)
+        self.assertEqual(len(shown['charges']), 2)
+        self.assertEqual(shown['epsilon']['upper'], 1)
+        verified = self.run_sordino('ledger', 'verify', 'small.db', '--expect', head)
+        self.assertEqual(verified.returncode, 0, verified)
+        self.assertRegex(verified.stdout, f'^whole: 5 entries, head {head}\n$')
+        self.assert_mistake(['ledger', 'verify', 'small.db', '--expect', '0' * 64], 'older copy')
 
     def test_a_reader_that_goes_away_is_no_failure(self):
         for words in EVERY.values():

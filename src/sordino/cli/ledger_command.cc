@@ -1,1 +1,201 @@
 #include "sordino/cli/ledger_command.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "sordino/base/error.h"
+#include "sordino/cli/curve_picture.h"
+#include "sordino/cli/event_options.h"
+#include "sordino/cli/ledger_report.h"
+#include "sordino/ledger/ledger.h"
+
+namespace sordino {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct LedgerFlags {
+  std::string file;
+  std::string epsilon;
+  std::string delta;
+  std::string adjacency = "add-remove";
+  std::string unit = "record";
+  std::string filter = "renyi";
+  std::optional<std::string> order;
+  std::optional<std::string> picture;
+  std::string expect;
+  std::string text;
+  bool json = false;
+};
+
+void PrintJson(const Json& json) {
+  // Names may hold any bytes; what is not UTF-8 is replaced rather than refused.
+  std::cout << json.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
+}
+
+Json HeadJson(const Ledger& ledger) {
+  return {{"number", ledger.head().number}, {"hash", ledger.head().hash}};
+}
+
+void Init(const LedgerFlags& flags) {
+  Budget budget;
+  const double epsilon = ParseReal("--epsilon", flags.epsilon);
+  CheckRange("--epsilon", epsilon, 0, true, kInfinity, true);
+  budget.epsilon = Epsilon(epsilon);
+  const double delta = ParseReal("--delta", flags.delta);
+  CheckRange("--delta", delta, 0, false, 1, true);
+  budget.delta = Delta(delta);
+  budget.adjacency = ParseAdjacency(flags.adjacency);
+  budget.unit = ParseProtectedUnit(flags.unit);
+  budget.filter = ParseFilter(flags.filter);
+  if (flags.order) budget.order = RenyiOrder(ParseReal("--order", *flags.order));
+  const Ledger ledger = Ledger::Create(flags.file, budget);
+  if (flags.json) {
+    PrintJson({{"file", flags.file},
+               {"ledger", ledger.id()},
+               {"budget", BudgetReportJson(budget)},
+               {"head", HeadJson(ledger)}});
+    return;
+  }
+  std::cout << fmt::format("{}: {}.\n", flags.file, BudgetText(budget));
+}
+
+void Show(const LedgerFlags& flags) {
+  Ledger ledger = Ledger::Open(flags.file, {.read_only = true});
+  const LedgerReport report = MakeLedgerReport(ledger);
+  // Before anything is printed: a picture that cannot be written leaves standard output empty.
+  if (flags.picture) WritePicture(*flags.picture, LedgerReportSvg(report));
+  if (flags.json) {
+    PrintJson(LedgerReportJson(report));
+  } else {
+    std::cout << LedgerReportText(report);
+  }
+}
+
+// 64 hex digits, as a statement or `show` prints them.
+std::string ParseHash(const std::string& text) {
+  constexpr std::size_t kDigits = 64;
+  std::string hash = text;
+  std::transform(hash.begin(), hash.end(), hash.begin(), [](char c) {
+    return c >= 'A' && c <= 'F' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  if (hash.size() != kDigits || hash.find_first_not_of("0123456789abcdef") != std::string::npos) {
+    throw Error(fmt::format(
+        "--expect '{}' is not the hash of an entry; give its 64 hex digits, as 'sordino "
+        "ledger show' prints them.",
+        text.substr(0, 80)));
+  }
+  return hash;
+}
+
+void Verify(const LedgerFlags& flags) {
+  const std::string expected = flags.expect.empty() ? "" : ParseHash(flags.expect);
+  const std::int64_t entries = VerifyLedger(flags.file);
+  const Ledger ledger = Ledger::Open(flags.file, {.read_only = true});
+  if (!expected.empty() && !ledger.Contains(expected)) {
+    throw Error(fmt::format(
+        "the ledger '{}' is whole and does not hold the entry {}: it is an older copy, or another "
+        "ledger; put back the newest copy.",
+        flags.file, expected));
+  }
+  if (flags.json) {
+    Json json = {{"whole", true}, {"entries", entries}, {"head", HeadJson(ledger)}};
+    if (!expected.empty()) json["holds"] = expected;
+    PrintJson(json);
+    return;
+  }
+  std::cout << fmt::format("whole: {} {}, head {}\n", entries, entries == 1 ? "entry" : "entries",
+                           ledger.head().hash);
+}
+
+void Note(const LedgerFlags& flags) {
+  if (OneLine(flags.text).find_first_not_of(' ') == std::string::npos) {
+    throw Error("the note is empty; give the words that are to be kept, in quotes.");
+  }
+  Ledger ledger = Ledger::Open(flags.file);
+  ledger.Note(flags.text);
+  if (flags.json) {
+    PrintJson({{"head", HeadJson(ledger)}});
+    return;
+  }
+  std::cout << fmt::format("noted as entry {}, head {}\n", ledger.head().number,
+                           ledger.head().hash);
+}
+
+CLI::App* AddAction(CLI::App& ledger, const std::string& name, const std::string& help,
+                    LedgerFlags& flags, const std::string& example) {
+  CLI::App* action = ledger.add_subcommand(name, help);
+  action->add_option("file", flags.file, "The ledger")->type_name("FILE")->required();
+  action->add_flag("--json", flags.json, "One JSON object on standard output");
+  action->footer("Example:\n  sordino ledger " + example);
+  return action;
+}
+
+void AddInit(CLI::App& ledger) {
+  const auto flags = std::make_shared<LedgerFlags>();
+  CLI::App* init = AddAction(ledger, "init", "Makes a ledger with a budget.", *flags,
+                             "init visits-ledger.db --epsilon 8 --delta 1e-5");
+  init->add_option("--epsilon", flags->epsilon, "What all releases together may cost")
+      ->type_name("NUMBER")
+      ->required();
+  init->add_option("--delta", flags->delta,
+                   "The probability with which the guarantee may fail, well below one over the "
+                   "number of records; 0 admits pure mechanisms only")
+      ->type_name("0..1")
+      ->required();
+  init->add_option("--adjacency", flags->adjacency, "add-remove, replace-one or zero-out")
+      ->type_name("NAME")
+      ->capture_default_str();
+  init->add_option("--unit", flags->unit, "What is protected: a record or a user")
+      ->type_name("NAME")
+      ->capture_default_str();
+  init->add_option("--filter", flags->filter,
+                   "How runs that are chosen one after the other add up: renyi or gaussian")
+      ->type_name("NAME")
+      ->capture_default_str();
+  init->add_option("--order", flags->order,
+                   "Order of the Renyi filter; left out, the first run's plan decides")
+      ->type_name("NUMBER");
+  init->callback([flags] { Init(*flags); });
+}
+
+}  // namespace
+
+void AddLedgerCommand(CLI::App& app) {
+  CLI::App* ledger = app.add_subcommand(
+      "ledger", "A dataset's budget, what was spent of it, and whether the record is whole.");
+  ledger->require_subcommand(1);
+  ledger->footer("Example:\n  sordino ledger init visits-ledger.db --epsilon 8 --delta 1e-5");
+  AddInit(*ledger);
+
+  auto flags = std::make_shared<LedgerFlags>();
+  CLI::App* show = AddAction(*ledger, "show", "What was spent, what is left, by whom and when.",
+                             *flags, "show visits-ledger.db --picture visits-ledger.svg");
+  show->add_option("--picture", flags->picture, "Write the used part to this SVG file")
+      ->type_name("FILE");
+  show->callback([flags] { Show(*flags); });
+
+  flags = std::make_shared<LedgerFlags>();
+  CLI::App* verify = AddAction(*ledger, "verify", "Whether the record is whole.", *flags,
+                               "verify visits-ledger.db");
+  verify
+      ->add_option("--expect", flags->expect,
+                   "Hash of an entry that must be in it, from a statement that was kept")
+      ->type_name("HASH");
+  verify->callback([flags] { Verify(*flags); });
+
+  flags = std::make_shared<LedgerFlags>();
+  CLI::App* note = AddAction(*ledger, "note", "Keeps somebody's words, with the time.", *flags,
+                             "note visits-ledger.db 'budget agreed on by the review board'");
+  note->add_option("text", flags->text, "The words, in quotes")->type_name("TEXT")->required();
+  note->callback([flags] { Note(*flags); });
+}
+
+}  // namespace sordino

@@ -3,6 +3,7 @@
 
 #include "sordino/cli/account_command.h"
 #include "sordino/cli/calibrate_command.h"
+#include "sordino/cli/ledger_command.h"
 #include "sordino/cli/program.h"
 #include "sordino/cli/release_command.h"
 #include "sordino/cli/torch_program.h"
@@ -17,6 +18,7 @@ int main(int argc, char** argv) {
   sordino::AddAccountCommand(app);
   sordino::AddCalibrateCommand(app);
   sordino::AddReleaseCommand(app);
+  sordino::AddLedgerCommand(app);
   sordino::ListTorchCommands(app);
   app.footer("Every command has --help with an example, and --json for programs.");
   return sordino::RunCommandLine(app, argc, argv);

@@ -8,13 +8,21 @@
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "sordino/accounting/failures.h"
 #include "sordino/base/csv_reader.h"
+#include "sordino/base/error.h"
 #include "sordino/base/progress.h"
 #include "sordino/base/stop.h"
+#include "sordino/cli/interval_text.h"
+#include "sordino/cli/ledger_report.h"
 #include "sordino/cli/release_options.h"
+#include "sordino/cli/report_json.h"
+#include "sordino/ledger/data_description.h"
+#include "sordino/ledger/ledger.h"
 #include "sordino/mechanisms/table_release.h"
 #include "sordino/random/generator.h"
 
@@ -26,7 +34,70 @@ using Json = nlohmann::ordered_json;
 // Smaller files are read before anybody looks at a progress bar.
 constexpr std::uint64_t kWorthABar = std::uint64_t{64} << 20;
 
-Json IntervalJson(const Interval& interval) { return {interval.lower, interval.upper}; }
+// The ledger that a release is charged to, if there is one.
+class ReleaseLedger {
+ public:
+  // Opens the ledger and looks whether it would admit the release: a release that it does not is
+  // refused before the data is read.
+  ReleaseLedger(const ReleaseOptions& options, const TableRequest& request,
+                const TableRelease& release)
+      : declaration_{
+            .what = DescribeRelease(request, options.file),
+            .plan = release.event(),
+            .failure = release.failure(),
+            .unit = request.user_column.empty() ? ProtectedUnit::kRecord : ProtectedUnit::kUser,
+            .is_private = !options.insecure_seed} {
+    std::vector<std::filesystem::path> data;
+    if (options.file != "-") data.emplace_back(options.file);
+    const std::optional<std::filesystem::path> file = ChooseLedger(options.ledger, data);
+    if (!file) return;
+    ledger_.emplace(Ledger::Open(*file));
+    if (const Begun begun = ledger_->Preview(declaration_); !begun.verdict.admitted) {
+      Refuse(begun.verdict);
+    }
+  }
+
+  explicit operator bool() const { return ledger_.has_value(); }
+
+  // Durable when it returns. Throws Error where the ledger refuses.
+  void Charge(const Event& event) {
+    if (!ledger_) return;
+    const Begun begun = ledger_->BeginRun(
+        declaration_, {.event = event, .failure = declaration_.failure, .words = "the release"});
+    if (!begun.verdict.admitted) Refuse(begun.verdict);
+    run_ = begun.id;
+  }
+
+  Json ToJson() {
+    return {{"file", ledger_->file().string()},
+            {"run", run_},
+            {"head", ledger_->head().hash},
+            {"epsilon", IntervalJson(ledger_->ComposedEpsilon())}};
+  }
+
+  std::string ToText() {
+    return fmt::format("charged to {}: {} of its budget is used, head {}\n",
+                       ledger_->file().string(), UsedText(ledger_->filter().UsedShare()),
+                       ledger_->head().hash);
+  }
+
+ private:
+  [[noreturn]] void Refuse(const Verdict& verdict) {
+    const Delta delta = ledger_->budget().delta;
+    throw Error(fmt::format(
+        "nothing was released: the release costs epsilon {} at delta {:g} alone and the ledger "
+        "'{}' refuses "
+        "it, because {}; left is {}.",
+        UpperText(SpentEpsilon(declaration_.plan, delta, declaration_.failure).upper),
+        delta.value(), ledger_->file().string(), verdict.reason, LeftText(ledger_->filter())));
+  }
+
+  RunDeclaration declaration_;
+  std::optional<Ledger> ledger_;
+  std::string run_;
+};
+
+Json RangeJson(const Interval& interval) { return {interval.lower, interval.upper}; }
 
 Json ReleaseJson(const NamedRelease& named) {
   const Release& release = named.release;
@@ -37,13 +108,13 @@ Json ReleaseJson(const NamedRelease& named) {
   if (named.quantile) json["quantile"] = *named.quantile;
   if (named.bins.empty()) {
     json["value"] = release.value();
-    json["interval"] = IntervalJson(release.interval());
+    json["interval"] = RangeJson(release.interval());
   } else {
     json["bins"] = named.bins;
     json["value"] = release.values;
     json["interval"] = Json::array();
     for (const Interval& interval : release.intervals) {
-      json["interval"].push_back(IntervalJson(interval));
+      json["interval"].push_back(RangeJson(interval));
     }
   }
   json["confidence"] = release.confidence;
@@ -53,13 +124,14 @@ Json ReleaseJson(const NamedRelease& named) {
   return json;
 }
 
-void PrintJson(const TableResult& result) {
+void PrintJson(const TableResult& result, ReleaseLedger& ledger) {
   Json json;
   json["releases"] = Json::array();
   for (const NamedRelease& named : result.releases) json["releases"].push_back(ReleaseJson(named));
   json["epsilon"] = result.epsilon.value();
   json["delta"] = result.delta.value();
   if (!result.is_private) json["private"] = false;
+  if (ledger) json["ledger"] = ledger.ToJson();
   // A column's name may hold any bytes; what is not UTF-8 is replaced rather than refused now.
   std::cout << json.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
 }
@@ -71,7 +143,7 @@ std::string Readable(double value, double noise) {
   return fmt::format("{:.{}f}", value, decimals);
 }
 
-void PrintText(const TableResult& result, const TableRequest& request) {
+void PrintText(const TableResult& result, const TableRequest& request, ReleaseLedger& ledger) {
   std::vector<std::vector<std::string>> rows;
   rows.push_back({"statistic", "value", fmt::format("{:g}% interval", 100 * request.confidence),
                   "noise", "epsilon", "delta"});
@@ -111,12 +183,14 @@ void PrintText(const TableResult& result, const TableRequest& request) {
       request.user_column.empty()
           ? std::string("row")
           : fmt::format("user ({} rows of each count)", request.rows_per_user));
+  if (ledger) std::cout << ledger.ToText();
   if (!result.is_private) std::cout << "not private: the noise comes from --insecure-seed\n";
 }
 
 void Run(const ReleaseOptions& options) {
   const TableRequest request = MakeTableRequest(options);
   TableRelease release(request);
+  ReleaseLedger ledger(options, request, release);
   std::unique_ptr<Generator> generator;
   if (options.insecure_seed) {
     generator = std::make_unique<InsecureSeededGenerator>(*options.insecure_seed);
@@ -130,11 +204,13 @@ void Run(const ReleaseOptions& options) {
   const std::uint64_t size = FileSize(options.file);
   std::unique_ptr<Progress> progress;
   if (size >= kWorthABar) progress = std::make_unique<Progress>("reading", size);
-  const TableResult result =
-      ReleaseCsv(reader, release, *generator, [&progress](std::uint64_t bytes) {
+  const TableResult result = ReleaseCsv(
+      reader, release, *generator,
+      [&progress](std::uint64_t bytes) {
         if (progress) progress->Update(bytes);
         return !StopGuard::Requested();
-      });
+      },
+      [&ledger](const Event& event) { ledger.Charge(event); });
   if (progress) progress->Finish();
   if (options.show_skipped) {
     std::cerr << fmt::format(
@@ -146,9 +222,9 @@ void Run(const ReleaseOptions& options) {
             : fmt::format(", the first on line {}", result.first_skipped_line));
   }
   if (options.json) {
-    PrintJson(result);
+    PrintJson(result, ledger);
   } else {
-    PrintText(result, request);
+    PrintText(result, request, ledger);
   }
 }
 
@@ -197,6 +273,10 @@ void AddReleaseCommand(CLI::App& app) {
   command->add_flag("--show-skipped", o.show_skipped,
                     "Say on standard error how many rows were skipped; the number is not private");
   command->add_option("--confidence", o.confidence, "Of the intervals (0.95)");
+  command
+      ->add_option("--ledger", o.ledger,
+                   "Ledger that the release is charged to; the data's description may name it")
+      ->type_name("FILE");
   command->add_flag("--json", o.json, "One JSON object on standard output");
   command->add_option("--insecure-seed", o.insecure_seed,
                       "Predictable noise, for tests; the result is marked not private");

@@ -1,8 +1,11 @@
 #include "sordino/cli/release_command.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -12,9 +15,13 @@
 
 #include "sordino/base/error.h"
 #include "sordino/cli/command_test_support.h"
+#include "sordino/cli/release_options.h"
+#include "sordino/ledger/ledger.h"
 
 namespace sordino {
 namespace {
+
+namespace fs = std::filesystem;
 
 class ReleaseCommand : public ::testing::Test {
  protected:
@@ -217,6 +224,173 @@ TEST_F(ReleaseCommand, DoesNotPrintTheNumberOfRows) {
   for (const std::string& shown : {text.out, text.err, json.out, json.err}) {
     EXPECT_FALSE(Contains(shown, "5417"));
   }
+}
+
+class ReleaseWithALedger : public ReleaseCommand {
+ protected:
+  void SetUp() override {
+    folder_ = fs::path(::testing::TempDir()) / ("sordino_charged_" + std::to_string(getpid()));
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+    setenv("SORDINO_STATE", (folder_ / "state").c_str(), 1);
+    ledger_ = (folder_ / "visits.db").string();
+    file_ = (folder_ / "visits.csv").string();
+    fs::rename(WriteVisits(1000), file_);
+  }
+  void TearDown() override {
+    unsetenv("SORDINO_STATE");
+    fs::remove_all(folder_);
+  }
+
+  void Create(double epsilon, double delta = 1e-5, ProtectedUnit unit = ProtectedUnit::kRecord,
+              Adjacency adjacency = Adjacency::kAddRemove) const {
+    Ledger::Create(
+        ledger_,
+        {.epsilon = Epsilon(epsilon), .delta = Delta(delta), .adjacency = adjacency, .unit = unit});
+  }
+  std::vector<Entry> Entries() const { return Ledger::Open(ledger_).entries(); }
+  std::vector<std::string> Mean(const std::string& epsilon) const {
+    return {file_, "--mean", "age", "--bounds", "0,120", "--epsilon", epsilon};
+  }
+  CommandOutcome Charged(std::vector<std::string> words) const {
+    words.insert(words.end(), {"--ledger", ledger_});
+    return Call(std::move(words));
+  }
+
+  fs::path folder_;
+  std::string ledger_;
+  std::string file_;
+};
+
+TEST_F(ReleaseWithALedger, IsOneRunAndOneChargeOfWhatItCosts) {
+  Create(8);
+  std::vector<std::string> words = Mean("0.5");
+  words.emplace_back("--json");
+  const CommandOutcome outcome = Charged(words);
+  ASSERT_EQ(outcome.error, "");
+  const std::vector<Entry> entries = Entries();
+  ASSERT_EQ(entries.size(), 3U);
+  EXPECT_EQ(entries[1].kind, EntryKind::kRun);
+  EXPECT_EQ(entries[2].kind, EntryKind::kCharge);
+  EXPECT_EQ(entries[2].event, "add-remove: pure(0.5)");
+  EXPECT_EQ(entries[2].failure, 0);
+  const RunDetail run = ParseRunJson(entries[1].detail);
+  EXPECT_EQ(run.what, "release mean of age from " + file_);
+  EXPECT_TRUE(run.is_private);
+
+  const auto json = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(json["ledger"].size(), 4U);
+  EXPECT_EQ(json["ledger"]["file"], ledger_);
+  EXPECT_EQ(json["ledger"]["run"], entries[2].run);
+  EXPECT_EQ(json["ledger"]["head"], entries[2].hash);
+  EXPECT_LE(json["ledger"]["epsilon"]["lower"].get<double>(), 0.5);
+  EXPECT_NEAR(json["ledger"]["epsilon"]["upper"].get<double>(), 0.5, 1e-4);
+
+  const CommandOutcome text = Charged(Mean("0.5"));
+  EXPECT_TRUE(Contains(text.out, "charged to " + ledger_ + ": 12.50% of its budget is used, head " +
+                                     Entries().back().hash + "\n"));
+}
+
+TEST_F(ReleaseWithALedger, ThatItCannotAffordIsRefusedBeforeTheDataIsRead) {
+  Create(1);
+  ASSERT_EQ(Charged(Mean("0.6")).error, "");
+  const std::string before = ReadTestFile(ledger_);
+  fs::remove(file_);  // nobody looks at it
+  const CommandOutcome outcome = Charged(Mean("0.6"));
+  EXPECT_TRUE(Contains(outcome.error, "nothing was released")) << outcome.error;
+  EXPECT_TRUE(Contains(outcome.error, "costs epsilon 0.59998"));
+  EXPECT_TRUE(Contains(outcome.error, "left is"));
+  EXPECT_EQ(outcome.error.find('\n'), std::string::npos);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_EQ(ReadTestFile(ledger_), before);
+  EXPECT_TRUE(Contains(Charged(Mean("0.4")).error, "visits.csv"));  // this one is affordable
+}
+
+TEST_F(ReleaseWithALedger, ThatFailsInTheDataIsNotCharged) {
+  Create(1);
+  std::ofstream(file_, std::ios::app) << "this,row,is\nmalformed\n";
+  EXPECT_TRUE(Contains(Charged(Mean("0.5")).error, "malformed"));
+  EXPECT_EQ(Entries().size(), 1U);
+}
+
+TEST_F(ReleaseWithALedger, ChargesGaussianNoiseWithTheChanceThatItFails) {
+  Create(8);
+  std::vector<std::string> words = Mean("1");
+  words.insert(words.end(), {"--delta", "1e-6"});
+  ASSERT_EQ(Charged(words).error, "");
+  const Entry charge = Entries().back();
+  EXPECT_TRUE(Contains(charge.event, "add-remove: gaussian("));
+  EXPECT_GT(charge.failure, 0);
+  EXPECT_LT(charge.failure, 1e-18);
+}
+
+TEST_F(ReleaseWithALedger, SpendsDownToTheEndAndNoFurther) {
+  Create(1, 0);
+  int made = 0;
+  while (made < 20 && Charged(Mean("0.1")).error.empty()) ++made;
+  EXPECT_EQ(made, 10);
+  EXPECT_NEAR(Ledger::Open(ledger_).filter().UsedShare(), 1, 1e-9);
+}
+
+TEST_F(ReleaseWithALedger, OfAnotherUnitOrAdjacencyIsRefused) {
+  Create(8);
+  std::vector<std::string> users = Mean("0.5");
+  users.insert(users.end(), {"--user", "user", "--rows-per-user", "4"});
+  EXPECT_TRUE(Contains(Charged(users).error, "user"));
+  std::vector<std::string> replaced = Mean("0.5");
+  replaced.insert(replaced.end(), {"--adjacency", "replace-one"});
+  EXPECT_TRUE(Contains(Charged(replaced).error, "replace-one"));
+  EXPECT_EQ(Entries().size(), 1U);
+
+  fs::remove(ledger_);
+  Create(8, 1e-5, ProtectedUnit::kUser);
+  EXPECT_EQ(Charged(users).error, "");
+  EXPECT_TRUE(Contains(Charged(Mean("0.5")).error, "user"));
+  EXPECT_EQ(Entries().size(), 3U);
+}
+
+TEST_F(ReleaseWithALedger, WithATypedSeedIsRecordedAsNotPrivate) {
+  Create(8);
+  std::vector<std::string> words = Mean("0.5");
+  words.insert(words.end(), {"--insecure-seed", "7"});
+  ASSERT_EQ(Charged(words).error, "");
+  EXPECT_FALSE(ParseRunJson(Entries()[1].detail).is_private);
+}
+
+TEST_F(ReleaseWithALedger, ThatTheDataNamesNeedsNoFlagAndAllowsNoOther) {
+  Create(8);
+  std::ofstream(folder_ / "sordino.toml") << "ledger = \"visits.db\"\n";
+  const CommandOutcome outcome = Call(Mean("0.5"));
+  ASSERT_EQ(outcome.error, "");
+  EXPECT_TRUE(Contains(outcome.out, "charged to "));
+  EXPECT_EQ(Entries().size(), 3U);
+  EXPECT_EQ(Charged(Mean("0.5")).error, "");
+  EXPECT_EQ(Entries().size(), 5U);
+
+  std::vector<std::string> other = Mean("0.5");
+  other.insert(other.end(), {"--ledger", (folder_ / "other.db").string()});
+  EXPECT_TRUE(Contains(Call(other).error, "is not the ledger of"));
+  fs::remove(ledger_);
+  const CommandOutcome lost = Call(Mean("0.5"));
+  EXPECT_TRUE(Contains(lost.error, "visits.db")) << lost.error;
+  EXPECT_EQ(lost.out, "");
+}
+
+TEST_F(ReleaseWithALedger, ThatIsNotThereIsAMistake) {
+  const CommandOutcome outcome = Charged(Mean("0.5"));
+  EXPECT_TRUE(Contains(outcome.error, "sordino ledger init")) << outcome.error;
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_FALSE(fs::exists(ledger_));
+}
+
+TEST(DescribeRelease, NamesEveryStatisticAndTheFile) {
+  TableRequest request;
+  request.statistics = {{TableStatistic::kCount, "", 0.5, {}},
+                        {TableStatistic::kQuantile, "age", 0.25, {}}};
+  request.group_column = "city";
+  EXPECT_EQ(DescribeRelease(request, "visits.csv"),
+            "release count, quantile 0.25 of age by city from visits.csv");
+  EXPECT_EQ(DescribeRelease(request, "-"), "release count, quantile 0.25 of age by city");
 }
 
 }  // namespace

@@ -222,4 +222,16 @@ TableRequest MakeTableRequest(const ReleaseOptions& options) {
   return request;
 }
 
+std::string DescribeRelease(const TableRequest& request, const std::string& file) {
+  std::string text = "release ";
+  for (const StatisticRequest& statistic : request.statistics) {
+    if (&statistic != &request.statistics.front()) text += ", ";
+    text += TableStatisticName(statistic.kind);
+    if (statistic.kind == TableStatistic::kQuantile) text += fmt::format(" {}", statistic.quantile);
+    if (!statistic.column.empty()) text += " of " + statistic.column;
+  }
+  if (!request.group_column.empty()) text += " by " + request.group_column;
+  return file == "-" ? text : text + " from " + file;
+}
+
 }  // namespace sordino

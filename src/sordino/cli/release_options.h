@@ -32,6 +32,7 @@ struct ReleaseOptions {
   std::string user;
   std::optional<std::uint32_t> rows_per_user;
   std::string on_error = "refuse";
+  std::string ledger;  // empty: the one that a description of the data names, or none
   std::optional<double> confidence;
   bool show_skipped = false;
   bool json = false;
@@ -40,6 +41,9 @@ struct ReleaseOptions {
 
 // Throws Error for a flag that says nothing sensible.
 TableRequest MakeTableRequest(const ReleaseOptions& options);
+
+// "release count, mean of age by city from visits.csv": what a ledger calls it.
+std::string DescribeRelease(const TableRequest& request, const std::string& file);
 
 }  // namespace sordino
 

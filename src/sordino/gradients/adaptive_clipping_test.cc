@@ -204,16 +204,15 @@ TEST(AdaptiveClipping, RefusesSavedBoundsThatAreNotItsOwn) {
   options.largest = ClipNorm(4);
   AdaptiveClipping policy(TwoLayers(), {ClipNorm(1), ClipNorm(2)}, options);
   const double infinity = std::numeric_limits<double>::infinity();
-  for (const std::vector<double>& wrong :
-       std::vector<std::vector<double>>{{},
-                                        {1},
-                                        {1, 1, 1},
-                                        {1, 0.4},
-                                        {4.1, 1},
-                                        {1, 0},
-                                        {1, -1},
-                                        {1, infinity},
-                                        {std::nan(""), 1}}) {
+  for (const std::vector<double>& wrong : std::vector<std::vector<double>>{{},
+                                                                           {1},
+                                                                           {1, 1, 1},
+                                                                           {1, 0.4},
+                                                                           {4.1, 1},
+                                                                           {1, 0},
+                                                                           {1, -1},
+                                                                           {1, infinity},
+                                                                           {std::nan(""), 1}}) {
     EXPECT_THROW(policy.Restore(wrong), Error);
     EXPECT_EQ(policy.Bounds(), (std::vector<double>{1, 2}));
   }

@@ -15,11 +15,13 @@
 #include <sqlite3.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <random>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace sordino {
@@ -55,10 +57,16 @@ class FaultyDisk {
   void FailReadsFrom(std::int64_t number, bool lasts);
   void Heal();  // no further faults; what was lost is lost
   void PowerOff();
-  // What would be on the disk if the power failed now, or did; the seed decides it.
+  // What would be on the disk if the power failed now, or did. The seed decides it: a multiple of 6
+  // loses every change, one more than that keeps every one, two more loses one of them, three more
+  // keeps one, and the others are chance.
   DiskImage Survivors(std::uint64_t seed) const;
   // The disk holds this, has power, has no faults and counts from 0. Handles must be closed.
   void Restore(const DiskImage& image);
+
+  // Runs whenever a handle lets go of a file: what another process may do at that moment. It is not
+  // called for what it does itself.
+  void AfterUnlock(std::function<void()> act) { after_unlock_ = std::move(act); }
 
   bool HasFailed() const { return has_failed_; }
   bool has_power() const { return has_power_; }
@@ -121,6 +129,7 @@ class FaultyDisk {
   bool fault_lasts_ = false;
   std::int64_t fail_reads_from_ = -1;
   bool read_fault_lasts_ = false;
+  std::function<void()> after_unlock_;
 };
 
 }  // namespace sordino

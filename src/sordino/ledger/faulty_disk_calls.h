@@ -142,8 +142,13 @@ struct FaultyDiskCalls {
     for (const void** holder : {&file.reserved, &file.pending, &file.exclusive}) {
       if (*holder == base) *holder = nullptr;
     }
-    if (level == SQLITE_LOCK_NONE) --file.shared;
     handle.lock = level;
+    if (level != SQLITE_LOCK_NONE) return SQLITE_OK;
+    --file.shared;
+    if (const auto act = std::exchange(handle.disk->after_unlock_, nullptr)) {
+      act();
+      handle.disk->after_unlock_ = act;
+    }
     return SQLITE_OK;
   }
 

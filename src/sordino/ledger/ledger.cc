@@ -1,5 +1,6 @@
 #include "sordino/ledger/ledger.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <openssl/rand.h>
 #include <pwd.h>
@@ -7,8 +8,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
-#include <cmath>
+#include <cstring>
 #include <stdexcept>
 #include <utility>
 
@@ -65,6 +67,19 @@ std::string UserName() {
   return user != nullptr ? user->pw_name : fmt::format("user {}", geteuid());
 }
 
+// SQLite syncs the folder of a new file and does not look whether that worked.
+void SyncFolder(const std::filesystem::path& file) {
+  const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
+  const int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const bool synced = descriptor >= 0 && fsync(descriptor) == 0;
+  if (descriptor >= 0) close(descriptor);
+  if (!synced) {
+    throw std::runtime_error(
+        fmt::format("the folder '{}' cannot be synced ({}), so the ledger in it is not safe.",
+                    folder.string(), std::strerror(errno)));
+  }
+}
+
 std::int64_t SystemTime() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(
              std::chrono::system_clock::now().time_since_epoch())
@@ -104,6 +119,7 @@ struct Ledger::State {
   std::optional<BudgetFilter> filter;
   std::optional<Witness> witness;
   std::vector<Entry> entries;
+  pid_t process = getpid();
   bool is_broken = false;
 };
 
@@ -115,7 +131,16 @@ void Ledger::State::Damaged(const std::string& what) const {
 }
 
 // A file that was replaced or removed while it is open would take charges that nobody finds again.
+// A second name of the file would have a second journal, and a crash under one name would take back
+// what was charged under the other.
 void Ledger::State::CheckPlace() {
+  SORDINO_CHECK(getpid() == process, "a ledger does not go over to a forked child");
+  std::error_code none;
+  if (options.vfs.empty() && !options.read_only &&
+      std::filesystem::hard_link_count(path, none) > 1 && !none) {
+    throw Error(
+        fmt::format("{} has a second name (a hard link); remove it, or make it a copy.", Name()));
+  }
   if (database.HasMoved()) {
     throw Error(fmt::format(
         "{} was moved, removed or replaced while it was in use; nothing more is released. Put it "
@@ -261,6 +286,8 @@ void Ledger::State::Append(Entry entry) {
   insert.Bind(8, entry.previous);
   insert.Bind(9, entry.hash);
   insert.Step();
+  // A trigger that somebody added could swallow it.
+  if (database.Number("SELECT changes()") != 1) Damaged("it does not take new entries");
   Statement head(database, "INSERT OR REPLACE INTO head VALUES (1, ?, ?)");
   head.Bind(1, entry.number);
   head.Bind(2, entry.hash);
@@ -281,7 +308,10 @@ bool Ledger::State::Commit(const Write& write) {
   is_broken = true;
   CheckPlace();
   Transaction transaction(database, Transaction::Kind::kWrite);
-  if (!entries.empty()) Load();
+  if (!entries.empty()) {
+    Load();
+    CheckWitness();
+  }
   const std::size_t count = entries.size();
   const std::optional<BudgetFilter> before = filter;
   const auto forget = [&] {
@@ -334,6 +364,7 @@ Ledger Ledger::Create(const std::filesystem::path& file, const Budget& budget,
     state->Append(std::move(first));
     return true;
   });
+  if (state->options.vfs.empty()) SyncFolder(state->path);
   state->CheckWitness();
   state->Remember();
   return Ledger(std::move(state));
@@ -361,10 +392,10 @@ Ledger Ledger::Open(const std::filesystem::path& file, LedgerOptions options) {
   }
   state->database.Execute(kDurable);
   {
-    Transaction transaction(state->database, Transaction::Kind::kRead);
+    const Transaction transaction(state->database, Transaction::Kind::kRead);
     state->Load();
+    state->CheckWitness();
   }
-  state->CheckWitness();
   state->Remember();
   return Ledger(std::move(state));
 }
@@ -490,9 +521,11 @@ void Ledger::Note(const std::string& text) {
 
 void Ledger::Refresh() {
   State& s = *state_;
+  const bool was_broken = std::exchange(s.is_broken, true);
   s.CheckPlace();
   const Transaction transaction(s.database, Transaction::Kind::kRead);
   s.Load();
+  s.is_broken = was_broken;
 }
 
 const std::vector<Entry>& Ledger::entries() const { return state_->entries; }

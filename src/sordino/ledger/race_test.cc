@@ -1,1 +1,292 @@
+// Real processes on one file: racing for what is left of a budget, and killed while they do.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <iostream>
+#include <new>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "sordino/accounting/event.h"
+#include "sordino/base/error.h"
+#include "sordino/ledger/faulty_disk.h"
+#include "sordino/ledger/ledger.h"
+
+namespace sordino {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kProcesses = 16;
+constexpr double kCost = 0.125;
+
+Event Step(std::uint64_t count = 1) { return Event::Repeat(Event::Pure(Epsilon(kCost)), count); }
+
+// A page that parent and children see.
+struct Shared {
+  std::atomic<std::int64_t> ready = 0;
+  std::atomic<bool> go = false;
+  std::atomic<std::int64_t> admitted = 0;  // counted after the call
+  std::atomic<std::int64_t> refused = 0;
+  std::atomic<std::int64_t> returning = 0;  // counted before the call
+  std::array<char, 512> words{};            // of a child that failed
+};
+
+class RaceTest : public testing::Test {
+ protected:
+  RaceTest() {
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+    void* const page =
+        ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    shared_ = new (page) Shared;
+  }
+  ~RaceTest() override {
+    EndLiving();
+    ::munmap(shared_, sizeof(Shared));
+    fs::remove_all(folder_);
+  }
+
+  LedgerOptions Options() const { return {.witness_folder = folder_ / "state"}; }
+  fs::path File() const { return folder_ / "ledger.db"; }
+
+  // A child that throws leaves its sentence and exits with 1.
+  pid_t Start(const std::function<void()>& act) const {
+    const pid_t child = ::fork();
+    if (child != 0) return child;
+    try {
+      act();
+    } catch (const std::exception& error) {
+      std::strncpy(shared_->words.data(), error.what(), shared_->words.size() - 1);
+      ::_exit(1);
+    }
+    ::_exit(0);
+  }
+  void ExpectEndsWell(pid_t child) const {
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0) << shared_->words.data();
+  }
+  // Everybody has opened the ledger before anybody charges it.
+  void WaitForAll() const {
+    ++shared_->ready;
+    while (!shared_->go) std::this_thread::yield();
+  }
+  void Race(const std::function<void()>& act) const {
+    shared_->ready = 0;
+    shared_->go = false;
+    shared_->admitted = 0;
+    shared_->refused = 0;
+    std::vector<pid_t> children;
+    for (int i = 0; i < kProcesses; ++i) children.push_back(Start(act));
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (shared_->ready < kProcesses && std::chrono::steady_clock::now() < deadline) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    shared_->go = true;
+    for (const pid_t child : children) ExpectEndsWell(child);
+  }
+  void EndLiving() {
+    for (const pid_t child : std::exchange(living_, {})) {
+      ::kill(child, SIGKILL);
+      int status = 0;
+      EXPECT_EQ(::waitpid(child, &status, 0), child);
+      EXPECT_TRUE(WIFSIGNALED(status)) << shared_->words.data();
+    }
+  }
+  void Count(const Verdict& verdict) const {
+    ++(verdict.admitted ? shared_->admitted : shared_->refused);
+  }
+
+  fs::path folder_ = fs::path(testing::TempDir()) / ("race-" + std::to_string(::getpid()));
+  Shared* shared_ = nullptr;
+  std::vector<pid_t> living_;  // that do not end by themselves
+};
+
+std::int64_t CountOf(const Ledger& ledger, EntryKind kind) {
+  std::int64_t count = 0;
+  for (const Entry& entry : ledger.entries()) count += entry.kind == kind ? 1 : 0;
+  return count;
+}
+
+TEST_F(RaceTest, ExactlyWhatIsLeftIsAdmittedOfSixteenProcesses) {
+  for (int left = 1; left <= 7; left += 2) {
+    fs::remove(File());
+    std::string run;
+    {
+      Ledger ledger = Ledger::Create(File(), {.epsilon = Epsilon(1), .delta = Delta(0)}, Options());
+      run = ledger.BeginRun({.what = "run", .plan = Step(8)}, {.event = Step(8 - left)}).id;
+    }
+    Race([&] {
+      Ledger ledger = Ledger::Open(File(), Options());
+      ledger.Rejoin(run, Step(8).ToString());
+      WaitForAll();
+      Count(ledger.Charge(run, {.event = Step()}));
+    });
+    EXPECT_EQ(shared_->admitted, left);
+    EXPECT_EQ(shared_->refused, kProcesses - left);
+    Ledger ledger = Ledger::Open(File(), Options());
+    EXPECT_EQ(ledger.filter().Total().ToString(), Step(8).ToString());
+    EXPECT_EQ(CountOf(ledger, EntryKind::kCharge), 1 + left);
+    VerifyLedger(File(), Options());
+  }
+}
+
+TEST_F(RaceTest, ExactlyAsManyRunsBeginAsTheBudgetAdmits) {
+  Ledger::Create(File(), {.epsilon = Epsilon(3 * kCost), .delta = Delta(0)}, Options());
+  Race([&] {
+    Ledger ledger = Ledger::Open(File(), Options());
+    WaitForAll();
+    Count(ledger.BeginRun({.what = "run", .plan = Step(8)}, {.event = Step()}).verdict);
+  });
+  EXPECT_EQ(shared_->admitted, 3);
+  EXPECT_EQ(shared_->refused, kProcesses - 3);
+  const Ledger ledger = Ledger::Open(File(), Options());
+  EXPECT_EQ(CountOf(ledger, EntryKind::kRun), 3);
+  EXPECT_EQ(CountOf(ledger, EntryKind::kCharge), 3);
+  VerifyLedger(File(), Options());
+}
+
+TEST_F(RaceTest, OneOfSixteenProcessesCreatesTheLedger) {
+  std::atomic<std::int64_t>& created = shared_->admitted;
+  Race([&] {
+    WaitForAll();
+    try {
+      Ledger::Create(File(), {.epsilon = Epsilon(1), .delta = Delta(0)}, Options());
+      ++created;
+    } catch (const Error&) {
+      ++shared_->refused;
+    }
+  });
+  EXPECT_EQ(created, 1);
+  EXPECT_EQ(shared_->refused, kProcesses - 1);
+  EXPECT_EQ(VerifyLedger(File(), Options()), 1);
+}
+
+// Another one writes, and says so to the witness, at the very moment after the file was read.
+TEST_F(RaceTest, LedgerIsNotOldBecauseAnotherHasJustWritten) {
+  FaultyDisk disk("memory");
+  LedgerOptions options = Options();
+  options.vfs = disk.name();
+  Ledger writer = Ledger::Create("/l", {.epsilon = Epsilon(kInfinity), .delta = Delta(0)}, options);
+  const std::string run =
+      writer.BeginRun({.what = "run", .plan = Step(1'000)}, {.event = Step()}).id;
+  int written = 0;
+  disk.AfterUnlock([&] {
+    EXPECT_TRUE(writer.Charge(run, {.event = Step()}).admitted);
+    ++written;
+  });
+  EXPECT_NO_THROW(Ledger::Open("/l", options));
+  EXPECT_NO_THROW(VerifyLedger("/l", options));
+  disk.AfterUnlock(nullptr);
+  EXPECT_GT(written, 2);
+}
+
+TEST_F(RaceTest, LedgerThatIsWrittenCanBeOpenedAllTheTime) {
+  std::string run;
+  {
+    Ledger ledger =
+        Ledger::Create(File(), {.epsilon = Epsilon(kInfinity), .delta = Delta(0)}, Options());
+    run = ledger.BeginRun({.what = "run", .plan = Step(100'000)}, {.event = Step()}).id;
+  }
+  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(1500);
+  std::vector<pid_t> children;
+  for (int i = 0; i < 4; ++i) {
+    children.push_back(Start([&] {
+      Ledger ledger = Ledger::Open(File(), Options());
+      while (std::chrono::steady_clock::now() < until) {
+        ledger.Charge(run, {.event = Step()});
+        ++shared_->admitted;
+      }
+    }));
+    children.push_back(Start([&] {
+      while (std::chrono::steady_clock::now() < until) {
+        Ledger::Open(File(), Options());
+        ++shared_->ready;
+      }
+    }));
+  }
+  for (const pid_t child : children) ExpectEndsWell(child);
+  EXPECT_GT(shared_->ready, 10);
+  EXPECT_GT(shared_->admitted, 10);
+  EXPECT_EQ(CountOf(Ledger::Open(File(), Options()), EntryKind::kCharge), 1 + shared_->admitted);
+}
+
+TEST_F(RaceTest, KilledProcessesNeverLeaveAReleaseUncharged) {
+  constexpr int kKills = 200;
+  std::string run;
+  {
+    Ledger ledger =
+        Ledger::Create(File(), {.epsilon = Epsilon(1'000), .delta = Delta(0)}, Options());
+    run = ledger.BeginRun({.what = "run", .plan = Step(8'000)}, {.event = Step()}).id;
+  }
+  const auto live = [&] {
+    Ledger ledger = Ledger::Open(File(), Options());
+    for (int i = 0;; ++i) {
+      if (!ledger.Charge(run, {.event = Step(2)}).admitted) return;
+      ++shared_->admitted;
+      if (i % 2 == 0) continue;
+      ++shared_->returning;
+      ledger.Return(run, {.event = Step()});
+    }
+  };
+  std::vector<pid_t>& children = living_;
+  for (int i = 0; i < kProcesses; ++i) children.push_back(Start(live));
+  std::mt19937_64 random(1);
+  for (int i = 0; i < kKills; ++i) {
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % 30'000));
+    pid_t& child = children[random() % children.size()];
+    ::kill(child, SIGKILL);
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFSIGNALED(status)) << shared_->words.data();
+    child = Start(live);
+  }
+  EndLiving();
+  Ledger ledger = Ledger::Open(File(), Options());
+  const std::int64_t charges = CountOf(ledger, EntryKind::kCharge) - 1;
+  const std::int64_t returns = CountOf(ledger, EntryKind::kReturn);
+  EXPECT_GE(charges, shared_->admitted);
+  EXPECT_LE(charges, shared_->admitted + kKills + kProcesses);
+  EXPECT_LE(returns, shared_->returning);
+  EXPECT_EQ(ledger.filter().Total().ToString(),
+            Step(static_cast<std::uint64_t>(1 + 2 * charges - returns)).ToString());
+  EXPECT_EQ(VerifyLedger(File(), Options()), std::ssize(ledger.entries()));
+  EXPECT_GT(shared_->admitted, 10);
+  RecordProperty("kills", kKills + kProcesses);
+  std::cout << "[ COUNTED  ] kills: " << kKills + kProcesses << ", charges: " << charges
+            << ", of them unknown to anybody: " << charges - shared_->admitted << "\n";
+}
+
+TEST_F(RaceTest, TwoHandlesOfOneProcessSeeEachOther) {
+  Ledger first = Ledger::Create(File(), {.epsilon = Epsilon(1), .delta = Delta(0)}, Options());
+  Ledger second = Ledger::Open(File(), Options());
+  const std::string run = first.BeginRun({.what = "run", .plan = Step(8)}, {.event = Step(4)}).id;
+  EXPECT_EQ(second.entries().size(), 1U);
+  second.Refresh();
+  EXPECT_EQ(second.entries().size(), 3U);
+  EXPECT_EQ(second.head().hash, first.head().hash);
+  EXPECT_TRUE(second.Charge(run, {.event = Step(2)}).admitted);
+  // Not refreshed, and yet it knows when it decides.
+  EXPECT_FALSE(first.Charge(run, {.event = Step(3)}).admitted);
+  EXPECT_TRUE(first.Charge(run, {.event = Step(2)}).admitted);
+  EXPECT_FALSE(second.Charge(run, {.event = Step()}).admitted);
+  EXPECT_EQ(second.filter().Total().ToString(), Step(8).ToString());
+  EXPECT_EQ(VerifyLedger(File(), Options()), 5);
+}
+
+}  // namespace
+}  // namespace sordino

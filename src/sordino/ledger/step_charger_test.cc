@@ -1,1 +1,151 @@
+#include "sordino/ledger/step_charger.h"
+
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "sordino/ledger/ledger_test_support.h"
+
+namespace sordino {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+class StepChargerTest : public LedgerTest {
+ protected:
+  static Event Step() {
+    return Event::Poisson(SamplingRate(0.01), Event::Gaussian(NoiseMultiplier(1)));
+  }
+  static StepCosts Costs() {
+    return {.event =
+                [](std::int64_t first, std::int64_t last) {
+                  return Event::Repeat(Step(), static_cast<std::uint64_t>(last - first));
+                },
+            .failure = [](std::int64_t) { return 0.0; }};
+  }
+  StepChargerOptions FakeTime() {
+    StepChargerOptions options;
+    options.now = [this] { return now_; };
+    return options;
+  }
+  std::uint64_t Charged(Ledger& ledger) { return ledger.filter().Total().TotalCount(); }
+  static std::int64_t Count(const Ledger& ledger, EntryKind kind) {
+    return std::count_if(ledger.entries().begin(), ledger.entries().end(),
+                         [kind](const Entry& entry) { return entry.kind == kind; });
+  }
+
+  Clock::time_point now_;
+};
+
+TEST_F(StepChargerTest, EveryStepIsChargedBeforeItIsUsed) {
+  Ledger ledger = Create(8, 1e-5);
+  StepCharger charger(ledger, {.what = "run"}, Costs(), 300, FakeTime());
+  EXPECT_EQ(ledger.entries().size(), 1U);
+  for (std::int64_t step = 0; step < 300; ++step) {
+    ASSERT_TRUE(charger.Reserve(step));
+    // Another reader sees it: it is in the file, not in this process.
+    if (step % 50 == 0) {
+      Ledger other = Open();
+      EXPECT_GE(Charged(other), static_cast<std::uint64_t>(step + 1));
+    }
+    charger.Use(step);
+    now_ += std::chrono::milliseconds(40);
+  }
+  EXPECT_EQ(Charged(ledger), 300U);
+  charger.HandBack();
+  EXPECT_EQ(Count(ledger, EntryKind::kReturn), 0);
+}
+
+TEST_F(StepChargerTest, ABlockIsAboutASecondOfTraining) {
+  Ledger ledger = Create(8, 1e-5);
+  StepCharger charger(ledger, {.what = "run"}, Costs(), 2000, FakeTime());
+  for (std::int64_t step = 0; step < 500; ++step) {
+    ASSERT_TRUE(charger.Reserve(step));
+    charger.Use(step);
+    now_ += std::chrono::milliseconds(20);
+  }
+  // 8 steps, then 50 at a time.
+  EXPECT_NEAR(static_cast<double>(Count(ledger, EntryKind::kCharge)), 11, 1);
+  EXPECT_LE(Charged(ledger), 560U);
+}
+
+TEST_F(StepChargerTest, AThousandQuickStepsTakeAFewCharges) {
+  Ledger ledger = Create(8, 1e-5);
+  StepCharger charger(ledger, {.what = "run"}, Costs(), 1000, FakeTime());
+  for (std::int64_t step = 0; step < 1000; ++step) {
+    ASSERT_TRUE(charger.Reserve(step));
+    charger.Use(step);
+    now_ += std::chrono::microseconds(200);
+  }
+  EXPECT_LE(Count(ledger, EntryKind::kCharge), 4);
+  EXPECT_EQ(Charged(ledger), 1000U);
+}
+
+TEST_F(StepChargerTest, TheLastStepThatCanBePaidForIsMade) {
+  Ledger ledger = Create(2, 1e-5);
+  StepCharger charger(ledger, {.what = "run"}, Costs(), 100000, FakeTime());
+  std::int64_t step = 0;
+  while (charger.Reserve(step)) {
+    charger.Use(step);
+    now_ += std::chrono::milliseconds(1);
+    ++step;
+  }
+  EXPECT_THAT(charger.why(), ::testing::HasSubstr("of the budget"));
+  ASSERT_GT(step, 200);
+  EXPECT_EQ(Charged(ledger), static_cast<std::uint64_t>(step));
+  EXPECT_FALSE(ledger.filter().Admits(charger.run(), Step(), 0).admitted);
+  EXPECT_LE(ledger.ComposedEpsilon().upper, 2);
+}
+
+TEST_F(StepChargerTest, WhatWasNotUsedIsHandedBackOnce) {
+  Ledger ledger = Create(8, 1e-5);
+  StepCharger charger(ledger, {.what = "run"}, Costs(), 100, FakeTime());
+  for (std::int64_t step = 0; step < 3; ++step) {
+    ASSERT_TRUE(charger.Reserve(step));
+    charger.Use(step);
+  }
+  EXPECT_EQ(Charged(ledger), 8U);
+  charger.HandBack();
+  EXPECT_EQ(Charged(ledger), 3U);
+  charger.HandBack();
+  EXPECT_EQ(Charged(ledger), 3U);
+  EXPECT_EQ(Count(ledger, EntryKind::kReturn), 1);
+}
+
+TEST_F(StepChargerTest, ARunThatGoesOnIsChargedAgainForWhatWasLost) {
+  Ledger ledger = Create(8, 1e-5);
+  std::string run;
+  {
+    StepCharger charger(ledger, {.what = "run"}, Costs(), 100, FakeTime());
+    for (std::int64_t step = 0; step < 5; ++step) {
+      ASSERT_TRUE(charger.Reserve(step));
+      charger.Use(step);
+    }
+    run = charger.run();
+  }
+  ledger.Rejoin(run, Costs().event(0, 100).ToString());
+  StepCharger charger(ledger, run, 4, Costs(), 100, FakeTime());
+  for (std::int64_t step = 4; step < 100; ++step) {
+    ASSERT_TRUE(charger.Reserve(step));
+    charger.Use(step);
+    now_ += std::chrono::milliseconds(1);
+  }
+  EXPECT_EQ(Charged(ledger), 8U + 96U);
+  EXPECT_EQ(Count(ledger, EntryKind::kRun), 1);
+}
+
+using StepChargerDeathTest = StepChargerTest;
+
+TEST_F(StepChargerDeathTest, AStepThatIsNotPaidForStopsTheProgram) {
+  Ledger ledger = Create(8, 1e-5);
+  StepCharger charger(ledger, {.what = "run"}, Costs(), 100, FakeTime());
+  EXPECT_DEATH(charger.Use(0), "not paid for");
+  ASSERT_TRUE(charger.Reserve(0));
+  charger.Use(0);
+  EXPECT_DEATH(charger.Use(0), "not paid for");
+  EXPECT_DEATH(charger.Use(2), "not paid for");
+  for (std::int64_t step = 1; step < 8; ++step) charger.Use(step);
+  EXPECT_DEATH(charger.Use(8), "not paid for");
+}
+
+}  // namespace
+}  // namespace sordino

@@ -61,36 +61,39 @@ std::vector<std::string> NamesInOrder(std::span<const LedgerPoint> points, Colou
 }
 
 struct Axes {
-  double steps;         // charges from left to right
-  double most_used;     // at least 1
-  double most_epsilon;  // at the top of the right axis; 0: there is none
+  double steps;   // charges from left to right
+  double budget;  // epsilon of the whole budget, or of the top where there is none
+  bool has_budget;
+  bool has_epsilon;  // of at least one charge
+  double top;        // parts of the budget at the upper end
 
   double X(double step) const { return kLeft + (kRight - kLeft) * step / steps; }
-  double Y(double used) const { return kBottom - (kBottom - kTop) * used / most_used; }
-  double EpsilonY(double epsilon) const {
-    return kBottom - (kBottom - kTop) * epsilon / most_epsilon;
-  }
+  double Y(double part) const { return kBottom - (kBottom - kTop) * part / top; }
+  double EpsilonY(double epsilon) const { return Y(epsilon / budget); }
 };
 
 double Drawn(double used) { return std::isfinite(used) ? std::max(used, 0.0) : 0; }
 
-Axes MakeAxes(std::span<const LedgerPoint> points) {
-  Axes axes{static_cast<double>(points.size()), 1, 0};
+bool HasEpsilon(const LedgerPoint& point) { return point.epsilon && std::isfinite(*point.epsilon); }
+
+Axes MakeAxes(std::span<const LedgerPoint> points, double budget) {
+  double used = 1;
   double epsilon = 0;
-  bool any = false;
+  bool has_epsilon = false;
   for (const LedgerPoint& point : points) {
-    axes.most_used = std::max(axes.most_used, Drawn(point.used));
-    if (!point.epsilon || !std::isfinite(*point.epsilon)) continue;
-    any = true;
+    used = std::max(used, Drawn(point.used));
+    if (!HasEpsilon(point)) continue;
+    has_epsilon = true;
     epsilon = std::max(epsilon, *point.epsilon);
   }
-  if (any) {
-    const double tick = TickDistance(epsilon > 0 ? epsilon : 1, 5);
-    axes.most_epsilon = tick * std::max(1.0, std::ceil(epsilon / tick * (1 - 1e-12)));
-  }
+  const bool has_budget = budget > 0 && std::isfinite(budget);
+  if (!has_budget) budget = epsilon > 0 ? epsilon : 1;
   // A little room above the line of the budget, for its words.
-  axes.most_used *= 1.08;
-  return axes;
+  return {.steps = static_cast<double>(points.size()),
+          .budget = budget,
+          .has_budget = has_budget,
+          .has_epsilon = has_epsilon,
+          .top = 1.08 * std::max(used, epsilon / budget)};
 }
 
 std::string Day(std::int64_t milliseconds) {
@@ -102,8 +105,9 @@ std::string Day(std::int64_t milliseconds) {
 
 std::string UsedAxis(const Axes& axes) {
   std::string svg;
-  const double tick = TickDistance(axes.most_used, 5);
-  for (int i = 0; i * tick <= axes.most_used; ++i) {
+  if (!axes.has_budget) return svg;
+  const double tick = TickDistance(axes.top / 1.08, 5);
+  for (int i = 0; i * tick <= axes.top; ++i) {
     const double y = axes.Y(i * tick);
     svg += fmt::format(
         "<line class=\"{}\" x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"{:.1f}\" y2=\"{:.1f}\"/>\n"
@@ -118,12 +122,19 @@ std::string UsedAxis(const Axes& axes) {
 }
 
 std::string EpsilonAxis(const Axes& axes) {
-  if (axes.most_epsilon == 0) return "";
   std::string svg;
-  const double tick = TickDistance(axes.most_epsilon, 5);
-  for (int i = 0; i * tick <= axes.most_epsilon * (1 + 1e-9); ++i) {
-    svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\">{:.4g}</text>\n", kRight + 9,
-                       axes.EpsilonY(i * tick) + 4.5, i * tick);
+  if (!axes.has_epsilon) return svg;
+  const double most = axes.budget * axes.top;
+  const double tick = TickDistance(most / 1.08, 5);
+  for (int i = 0; i * tick <= most; ++i) {
+    const double y = axes.EpsilonY(i * tick);
+    if (!axes.has_budget) {
+      svg += fmt::format(
+          "<line class=\"{}\" x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"{:.1f}\" y2=\"{:.1f}\"/>\n",
+          i == 0 ? "axis" : "grid", kLeft, kRight, y, y);
+    }
+    svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\">{:.4g}</text>\n", kRight + 9, y + 4.5,
+                       i * tick);
   }
   return svg + fmt::format(
                    "<text x=\"704\" y=\"{0:.1f}\" text-anchor=\"middle\" transform=\"rotate(90 704 "
@@ -153,6 +164,7 @@ std::string ChargeAxis(const Axes& axes, std::span<const LedgerPoint> points) {
 // Neighbouring charges of one run are one line.
 std::string Staircase(const Axes& axes, std::span<const LedgerPoint> points,
                       const Colours& colours) {
+  if (!axes.has_budget) return "";
   const std::size_t stride = (points.size() + kMostSteps - 1) / kMostSteps;
   std::string areas;
   std::string lines;
@@ -181,10 +193,10 @@ std::string Staircase(const Axes& axes, std::span<const LedgerPoint> points,
 }
 
 std::string EpsilonLine(const Axes& axes, std::span<const LedgerPoint> points) {
-  if (axes.most_epsilon == 0) return "";
+  if (!axes.has_epsilon) return "";
   std::string line = fmt::format("{:.2f},{:.2f}", axes.X(0), axes.EpsilonY(0));
   for (std::size_t i = 0; i < points.size(); ++i) {
-    if (!points[i].epsilon || !std::isfinite(*points[i].epsilon)) continue;
+    if (!HasEpsilon(points[i])) continue;
     line += fmt::format(" {:.2f},{:.2f}", axes.X(static_cast<double>(i + 1)),
                         axes.EpsilonY(*points[i].epsilon));
   }
@@ -192,6 +204,7 @@ std::string EpsilonLine(const Axes& axes, std::span<const LedgerPoint> points) {
 }
 
 std::string BudgetLine(const Axes& axes) {
+  if (!axes.has_budget) return "";
   const double y = axes.Y(1);
   return fmt::format(
       "<line class=\"budget\" x1=\"{0:.1f}\" x2=\"{1:.1f}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/>\n"
@@ -249,10 +262,10 @@ std::string LedgerSvg(std::span<const LedgerPoint> points, const LedgerPictureTe
   }
   Colours colours;
   const std::vector<std::string> names = NamesInOrder(points, colours);
-  const Axes axes = MakeAxes(points);
+  const Axes axes = MakeAxes(points, text.epsilon);
   svg += UsedAxis(axes) + EpsilonAxis(axes) + ChargeAxis(axes, points);
   svg += Staircase(axes, points, colours) + EpsilonLine(axes, points) + BudgetLine(axes);
-  return svg + Legend(names) + "</svg>\n";
+  return svg + (axes.has_budget ? Legend(names) : "") + "</svg>\n";
 }
 
 }  // namespace sordino

@@ -17,15 +17,18 @@ struct LedgerPoint {
   std::optional<double> epsilon;
 };
 
+// What stands around the picture, and where its budget lies.
 struct LedgerPictureText {
   std::string title;
   std::string caption;
   std::string warning;  // in red above everything; empty: none
+  double epsilon = 0;   // of the whole budget; infinite: there is none
 };
 
 // A self-contained SVG that follows the reader's choice of light or dark: the used part as a
 // staircase below the line of the whole budget, one colour a run, in the order of the charges. The
-// composed epsilon has the axis on the right.
+// composed epsilon has the axis on the right, on which the budget is the same line. Without a
+// budget there is the composed epsilon only.
 std::string LedgerSvg(std::span<const LedgerPoint> points, const LedgerPictureText& text);
 
 }  // namespace sordino

@@ -16,7 +16,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-const LedgerPictureText kText = {"visits.db", "epsilon 8, delta 1e-05", ""};
+const LedgerPictureText kText = {"visits.db", "epsilon 8, delta 1e-05", "", 8};
 constexpr std::int64_t kDay = 86'400'000;
 
 std::vector<LedgerPoint> Points() {
@@ -108,11 +108,26 @@ TEST(LedgerPicture, DrawsTheComposedEpsilonWhereItWasComputed) {
   const std::vector<Line> epsilon = Lines(LedgerSvg(Points(), kText), "epsilon line");
   ASSERT_EQ(epsilon.size(), 1U);
   EXPECT_EQ(epsilon[0].size(), 5U);  // from 0, and one of the five was left out
+  // On the right axis the budget is the line of the budget.
+  const double budget = BudgetHeight(LedgerSvg(Points(), kText));
+  EXPECT_NEAR(epsilon[0].back().second, 330 - 3.4 / 8 * (330 - budget), 0.1);
   std::vector<LedgerPoint> points = Points();
   for (LedgerPoint& point : points) point.epsilon = std::numeric_limits<double>::infinity();
   const std::string svg = LedgerSvg(points, kText);
   EXPECT_THAT(svg, Not(HasSubstr("composed epsilon")));
   EXPECT_THAT(svg, Not(HasSubstr("inf")));
+}
+
+TEST(LedgerPicture, WithoutABudgetThereIsTheComposedEpsilonOnly) {
+  LedgerPictureText text = kText;
+  text.epsilon = std::numeric_limits<double>::infinity();
+  const std::string svg = LedgerSvg(Points(), text);
+  EXPECT_THAT(svg, Not(HasSubstr("budget</text>")));
+  EXPECT_TRUE(Lines(svg, "line run0").empty());
+  const std::vector<Line> epsilon = Lines(svg, "epsilon line");
+  ASSERT_EQ(epsilon.size(), 1U);
+  for (const auto& [x, y] : epsilon[0]) EXPECT_GE(y, 92);
+  EXPECT_THAT(svg, HasSubstr(">3</text>"));
 }
 
 TEST(LedgerPicture, StandsAloneInLightAndDark) {
@@ -155,8 +170,11 @@ TEST(LedgerPicture, MoreThanTheBudgetStaysInThePicture) {
   std::vector<LedgerPoint> points = Points();
   points.push_back({19'005 * kDay, "other rules", 2.5, 9.0});
   const std::string svg = LedgerSvg(points, kText);
-  for (const auto& [x, y] : Lines(svg, "line run3").at(0)) EXPECT_GE(y, 92);
+  const std::vector<Line> lines = Lines(svg, "line run3");
+  ASSERT_EQ(lines.size(), 1U);
+  for (const auto& [x, y] : lines[0]) EXPECT_GE(y, 92);
   EXPECT_GT(BudgetHeight(svg), 200);
+  EXPECT_THAT(svg, HasSubstr(">250%</text>"));
 }
 
 TEST(LedgerPicture, TextIsEscapedAndLongNamesAreCutBetweenCharacters) {
@@ -164,7 +182,7 @@ TEST(LedgerPicture, TextIsEscapedAndLongNamesAreCutBetweenCharacters) {
   points[0].run = "a<b & c";
   points[1].run = "x";
   for (int i = 0; i < 40; ++i) points[1].run += "\u00e9";
-  const std::string svg = LedgerSvg(points, {"t<i>tle", "", ""});
+  const std::string svg = LedgerSvg(points, {"t<i>tle", "", "", 8});
   EXPECT_THAT(svg, HasSubstr("a&lt;b &amp; c"));
   EXPECT_THAT(svg, HasSubstr("t&lt;i&gt;tle"));
   EXPECT_THAT(svg, HasSubstr("\u00e9...</text>"));

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "sordino/base/error.h"
 #include "sordino/base/progress.h"
 #include "sordino/cli/interval_text.h"
 #include "sordino/cli/report_json.h"
@@ -24,6 +25,7 @@ using Json = nlohmann::ordered_json;
 
 struct TrainOptions {
   std::string config;
+  std::string resume;
   bool dry_run = false;
   bool json = false;
   TrainFlags flags;
@@ -40,6 +42,15 @@ class Bar : public RunObserver {
       std::cerr << "sordino: " << NotPrivateWarning(run_.privacy) << '\n';
     }
     std::cerr << "sordino: " << run_.facts.model << "; " << run_.facts.plan << '\n';
+    if (run_.resume) {
+      std::cerr << fmt::format("sordino: going on after {} of {} steps.\n",
+                               run_.resume->checkpoint.facts.step, run_.plan.steps());
+    }
+  }
+
+  void OnNotice(const std::string& sentence) override {
+    Finish();
+    std::cerr << "sordino: " << sentence << '\n';
   }
 
   void OnFeatures(int percent) override {
@@ -71,6 +82,19 @@ class Bar : public RunObserver {
   std::unique_ptr<Progress> steps_;
 };
 
+Json LedgerJson(const StatementFacts& facts) {
+  Json json;
+  json["file"] = facts.ledger;
+  json["budget"] = {{"epsilon", NumberJson(facts.budget.epsilon.value())},
+                    {"delta", facts.budget.delta.value()}};
+  if (!facts.ledger_head.empty()) {
+    json["epsilon"] = {{"lower", NumberJson(facts.ledger_epsilon.lower)},
+                       {"upper", NumberJson(facts.ledger_epsilon.upper)}};
+    json["head"] = facts.ledger_head;
+  }
+  return json;
+}
+
 Json ResultJson(const RunResult& result, bool dry_run) {
   Json json;
   json["run"] = dry_run ? Json(nullptr) : Json(result.folder.string());
@@ -85,6 +109,9 @@ Json ResultJson(const RunResult& result, bool dry_run) {
   json["seconds"] = result.seconds;
   json["private"] = result.is_private;
   json["interrupted"] = result.interrupted;
+  if (!result.facts.stopped_by.empty()) json["stopped_by_ledger"] = result.facts.stopped_by;
+  if (result.facts.lost_steps > 0) json["lost_steps"] = result.facts.lost_steps;
+  if (!result.facts.ledger.empty()) json["ledger"] = LedgerJson(result.facts);
   if (!result.is_private) json["warning"] = NotPrivateWarning(result.facts.privacy);
   if (dry_run) {
     json["dry_run"] = true;
@@ -123,6 +150,20 @@ void PrintResult(const RunResult& result) {
                                ? fmt::format("{}, stopped before all {}", result.steps,
                                              result.facts.planned_steps)
                                : fmt::format("{}", result.steps)});
+  if (!result.facts.stopped_by.empty()) {
+    rows.push_back({"stopped", "by the ledger: " + result.facts.stopped_by});
+  }
+  if (result.facts.lost_steps > 0) {
+    rows.push_back({"lost", fmt::format("{} steps that were charged before a crash",
+                                        result.facts.lost_steps)});
+  }
+  if (!result.facts.ledger_head.empty()) {
+    rows.push_back(
+        {"ledger",
+         fmt::format("{}: {} of epsilon {:g} at delta {:g} for all releases", result.facts.ledger,
+                     UpperText(result.facts.ledger_epsilon.upper),
+                     result.facts.budget.epsilon.value(), result.facts.budget.delta.value())});
+  }
   rows.push_back({"time", HumanDuration(result.seconds)});
   std::cout << AlignedTable(rows, 1);
   if (warning.empty()) std::cout << '\n' << GuaranteeSentence(result.facts) << '\n';
@@ -139,11 +180,28 @@ void PrintPlan(const RunResult& result) {
   std::cout << AlignedTable(rows, 1) << '\n' << Statement(result.facts);
 }
 
-void Run(const TrainOptions& options) {
+PreparedRun Prepare(const TrainOptions& options) {
+  if (!options.resume.empty()) {
+    if (!options.config.empty() || !options.flags.Given().empty() || options.dry_run) {
+      throw Error(
+          "--resume goes on with a run as it was configured; leave out all other settings (--json "
+          "may stay).");
+    }
+    return PrepareResume(options.resume);
+  }
   TrainConfig config = options.config.empty() ? TrainConfig() : ReadTrainConfig(options.config);
   SetFromFlags(config, options.flags.Given());
-  PreparedRun run = PrepareRun(config);
+  return PrepareRun(config);
+}
+
+void Run(const TrainOptions& options) {
+  PreparedRun run = Prepare(options);
   if (options.dry_run) {
+    if (const std::optional<LedgerOutlook> outlook = LookAtLedger(run)) {
+      const std::string sentence =
+          OutlookSentence(*outlook, run.plan.steps(), run.config.run.ledger);
+      if (!sentence.empty()) std::cerr << "sordino: " << sentence << '\n';
+    }
     const RunResult planned = PlannedResult(run);
     if (options.json) {
       PrintJson(planned, true);
@@ -156,8 +214,12 @@ void Run(const TrainOptions& options) {
   const RunResult result = RunTraining(run, bar);
   bar.Finish();
   if (result.interrupted) {
-    std::cerr << fmt::format("sordino: stopped after {} of {} steps; everything is written.\n",
-                             result.steps, run.plan.steps());
+    std::cerr << fmt::format(
+        "sordino: stopped after {} of {} steps{}; everything is written{}.\n", result.steps,
+        run.plan.steps(), result.stopped_by_ledger ? " by the ledger" : "",
+        result.stopped_by_ledger
+            ? ""
+            : fmt::format(", and 'sordino train --resume {}' goes on", result.folder.string()));
   }
   if (options.json) {
     PrintJson(result, false);
@@ -178,6 +240,11 @@ void AddTrainCommand(CLI::App& app) {
       ->type_name("CONFIG");
   o.flags.AddTo(*command, [](const Setting&) { return true; });
   command
+      ->add_option("--resume", o.resume,
+                   "Go on with the run in this folder, from its newest checkpoint")
+      ->type_name("FOLDER")
+      ->group("Run");
+  command
       ->add_flag("--dry-run", o.dry_run,
                  "Print plan, event, noise and statement; read no data, train nothing")
       ->group("Run");
@@ -188,7 +255,9 @@ void AddTrainCommand(CLI::App& app) {
       "  sordino train --data mnist --model cnn-mnist --epsilon 3 --delta 1e-5 --epochs 40 "
       "--batch 512\n"
       "  sordino train config.toml --epsilon 1\n"
-      "  sordino train config.toml --dry-run");
+      "  sordino train config.toml --dry-run\n"
+      "  sordino train config.toml --ledger visits.db\n"
+      "  sordino train --resume runs/20261115-114500-digits-cnn-mnist");
   command->callback([options] { Run(*options); });
 }
 

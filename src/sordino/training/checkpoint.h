@@ -24,13 +24,16 @@
 
 namespace sordino {
 
+// In the folder of a run.
+inline constexpr const char* kCheckpointFolder = "checkpoints";
+
 struct CheckpointFacts {
-  std::int64_t step = 0;  // steps that were made
-  double noise = 0;       // the plan's multiplier, to the last bit
-  std::string plan;       // text of the event of the whole plan; empty without privacy
-  std::string ledger;     // identity of the ledger; empty without privacy
-  std::string run;        // the run's in the ledger
-  std::string head;       // hash of the ledger's last entry at that time
+  std::int64_t step = 0;           // steps that were made
+  double noise = 0;                // the plan's multiplier, to the last bit
+  std::string plan;                // text of the event of the whole plan; empty without privacy
+  std::string ledger;              // identity of the ledger; empty without privacy
+  std::string run;                 // the run's in the ledger
+  std::string head;                // hash of the ledger's last entry at that time
   std::int64_t charged_again = 0;  // steps that were charged more than once so far
   double seconds = 0;              // of training so far
 };
@@ -43,8 +46,8 @@ struct Checkpoint {
 // Throws std::runtime_error where the disk does not take it; the older ones are still there then.
 void WriteCheckpoint(const std::filesystem::path& folder, const Checkpoint& checkpoint);
 
-// The newest that is whole; one that is damaged is passed over for the one before it. nullopt: there
-// is none. Throws Error when there are some and none of them is whole.
+// The newest that is whole; one that is damaged is passed over for the one before it. nullopt:
+// there is none. Throws Error when there are some and none of them is whole.
 std::optional<Checkpoint> ReadNewestCheckpoint(const std::filesystem::path& folder);
 
 // When the run has ended: nothing is left to go on with.

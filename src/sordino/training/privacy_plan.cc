@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "sordino/accounting/calibration.h"
+#include "sordino/accounting/failures.h"
 #include "sordino/base/check.h"
 #include "sordino/base/error.h"
 #include "sordino/base/known_name.h"
@@ -22,9 +23,6 @@ constexpr std::array<std::string_view, 5> kClippingNames = {"flat", "layerwise",
                                                             "automatic", "adaptive"};
 constexpr std::array<std::string_view, 2> kNoiseNames = {"gaussian", "laplace"};
 
-// The share of delta that pays for failures: the first of these that is enough. What is accounted
-// is held to the rest.
-constexpr std::array<double, 3> kFailureShares = {0x1p-16, 0x1p-8, 0x1p-2};
 constexpr double kOverflowProbability = 0x1p-80;  // of one Poisson batch
 constexpr double kMostParameters = 0x1p36;
 constexpr std::int64_t kMostRecords = std::int64_t{1} << 40;
@@ -191,21 +189,14 @@ Event UserEvent(const PlanOptions& options, NoiseMultiplier noise, SamplingRate 
   return Event::MixtureGaussian(noise, parts, options.adjacency);
 }
 
-Delta DeltaForEvents(Delta delta, double share) { return Delta(delta.value() * (1 - share)); }
-
 // Everything that is not the event itself, over all steps.
 double FailureProbability(const PlanOptions& options, double steps) {
+  if (steps == 0) return 0;
   const double overflow =
       options.sampling == SamplingKind::kPoisson ? steps * kOverflowProbability : 0;
+  // Discrete Laplace noise is exact.
+  if (options.noise == NoiseKind::kLaplace) return overflow;
   return overflow + NoiseDistance(steps * kMostParameters);
-}
-
-// Whether the share of delta that was kept back pays for the failures.
-bool FailuresArePaid(const PlanOptions& options, double steps, double epsilon, double paid) {
-  if (options.noise == NoiseKind::kLaplace && options.sampling != SamplingKind::kPoisson) {
-    return true;
-  }
-  return (1 + std::exp(epsilon)) * FailureProbability(options, steps) <= paid;
 }
 
 }  // namespace
@@ -244,10 +235,8 @@ std::optional<PrivacyPlan> PrivacyPlan::ForBudget(const PlanOptions& options,
     return PrivacyPlan(without_counts, noise, delta).event();
   };
   for (const double share : kFailureShares) {
-    if (!FailuresArePaid(checked, static_cast<double>(checked.steps), epsilon.value(),
-                         delta.value() * share)) {
-      continue;
-    }
+    const double failure = FailureProbability(checked, static_cast<double>(checked.steps));
+    if (!FailuresArePaid(failure, epsilon, delta.value() * share)) continue;
     const std::optional<NoiseCalibration> found =
         CalibrateNoise(event_of, epsilon, DeltaForEvents(delta, share));
     if (!found.has_value()) return std::nullopt;
@@ -278,15 +267,18 @@ Event PrivacyPlan::StepEvent(std::int64_t step) const {
   return release;
 }
 
-Event PrivacyPlan::EventOf(std::int64_t steps) const {
-  SORDINO_CHECK(steps >= 0 && steps <= options_.steps, "more steps than the plan has");
-  if (steps == 0) return Event::None(options_.adjacency);
+Event PrivacyPlan::EventOf(std::int64_t steps) const { return EventOf(0, steps); }
+
+Event PrivacyPlan::EventOf(std::int64_t first, std::int64_t last) const {
+  SORDINO_CHECK(0 <= first && first <= last && last <= options_.steps,
+                "more steps than the plan has");
+  if (first == last) return Event::None(options_.adjacency);
   if (options_.noise_schedule.IsConstant() && options_.rate_schedule.IsConstant()) {
-    return Event::Repeat(StepEvent(0), static_cast<std::uint64_t>(steps));
+    return Event::Repeat(StepEvent(0), static_cast<std::uint64_t>(last - first));
   }
   // Steps of equal noise and rate are one group, so that long schedules stay small.
   std::map<std::pair<double, double>, std::pair<std::int64_t, std::uint64_t>> groups;
-  for (std::int64_t step = 0; step < steps; ++step) {
+  for (std::int64_t step = first; step < last; ++step) {
     const double rate = options_.sampling == SamplingKind::kFullBatch ? 1 : StepRate(step).value();
     ++groups.try_emplace({StepNoise(step).value(), rate}, step, 0).first->second.second;
   }
@@ -297,18 +289,13 @@ Event PrivacyPlan::EventOf(std::int64_t steps) const {
   return Event::Compose(std::move(events), options_.adjacency);
 }
 
+double PrivacyPlan::Failure(std::int64_t steps) const {
+  return FailureProbability(options_, static_cast<double>(steps));
+}
+
 Interval PrivacyPlan::Epsilon(std::int64_t steps) const {
   if (steps == 0) return {0, 0};
-  const Event event = EventOf(steps);
-  Interval spent = {SpentEpsilon(event, delta_).lower, kInfinity};
-  for (const double share : kFailureShares) {
-    const double upper = SpentEpsilon(event, DeltaForEvents(delta_, share)).upper;
-    if (FailuresArePaid(options_, static_cast<double>(steps), upper, delta_.value() * share)) {
-      spent.upper = upper;
-      break;
-    }
-  }
-  return spent;
+  return SpentEpsilon(EventOf(steps), delta_, Failure(steps));
 }
 
 NoiseMultiplier PrivacyPlan::StepNoise(std::int64_t step) const {

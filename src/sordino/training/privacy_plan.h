@@ -107,7 +107,10 @@ class PrivacyPlan {
   // What step t releases, and what the first `steps` steps release together.
   Event StepEvent(std::int64_t step) const;
   Event EventOf(std::int64_t steps) const;
+  Event EventOf(std::int64_t first, std::int64_t last) const;  // steps [first, last)
   Event event() const { return EventOf(options_.steps); }
+  // Probability of what is not in the event, over so many steps (accounting/failures.h).
+  double Failure(std::int64_t steps) const;
   // Certified epsilon of the first `steps` steps at delta().
   Interval Epsilon(std::int64_t steps) const;
 

@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <openssl/evp.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -30,6 +32,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kConfigFile = "config.toml";
+constexpr const char* kLockFile = ".lock";
 constexpr const char* kMetricsFile = "metrics.jsonl";
 constexpr const char* kModelFile = "model.safetensors";
 
@@ -97,6 +100,52 @@ void LoadParameters(const Model& model, const SafetensorsFile& saved, const std:
   }
 }
 
+std::optional<double> NumberOf(const Json& row, const char* key) {
+  const auto value = row.find(key);
+  if (value == row.end() || !value->is_number()) return std::nullopt;
+  return value->get<double>();
+}
+
+std::optional<MetricsRow> ParseMetricsLine(const std::string& line) {
+  const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return std::nullopt;
+  const auto is_private = json.find("private");
+  const auto step = json.find("step");
+  const std::optional<double> seconds = NumberOf(json, "seconds");
+  if (is_private == json.end() || !is_private->is_boolean() || step == json.end() ||
+      !step->is_number_integer() || !seconds) {
+    return std::nullopt;
+  }
+  MetricsRow row;
+  row.is_private = is_private->get<bool>();
+  row.step = step->get<std::int64_t>();
+  if (const auto epsilon = NumberOf(json, "epsilon")) row.epsilon = {0, *epsilon};
+  row.test_accuracy = NumberOf(json, "test_accuracy");
+  row.test_loss = NumberOf(json, "test_loss");
+  row.seconds = *seconds;
+  return row;
+}
+
+// A crash may leave a part of a line at the end: it has no line break, or does not parse.
+template <typename Visit>
+void ForEachRow(const std::filesystem::path& file, const Visit& visit) {
+  std::ifstream in(file, std::ios::binary);
+  std::string line;
+  while (std::getline(in, line) && !in.eof()) {
+    if (const auto row = ParseMetricsLine(line)) visit(*row, line);
+  }
+}
+
+FolderLock LockOfNew(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) {
+    throw Error(fmt::format("the run folder '{}' cannot be made: {}; name another with --out.",
+                            folder.string(), error.message()));
+  }
+  return FolderLock(folder);
+}
+
 }  // namespace
 
 void WriteWholeFile(const std::filesystem::path& file, std::string_view content) {
@@ -123,6 +172,17 @@ void WriteWholeFile(const std::filesystem::path& file, std::string_view content)
     unlink(draft.c_str());
     FailToWrite(file, error);
   }
+  SyncFolder(file.parent_path());
+}
+
+void SyncFolder(const std::filesystem::path& folder) {
+  const char* const name = folder.empty() ? "." : folder.c_str();
+  const int descriptor = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  // EINVAL: a file system that has no such sync and does not need it.
+  const bool synced = descriptor >= 0 && (fsync(descriptor) == 0 || errno == EINVAL);
+  const int error = errno;
+  if (descriptor >= 0) close(descriptor);
+  if (!synced) FailToWrite(folder, error);
 }
 
 std::string Sha256(std::string_view text) {
@@ -177,14 +237,92 @@ std::string MetricsLine(const MetricsRow& row) {
   return json.dump();
 }
 
-RunFolder::RunFolder(std::filesystem::path folder) : path_(std::move(folder)) {
-  std::error_code error;
-  std::filesystem::create_directories(path_, error);
-  if (error) {
-    throw Error(fmt::format("the run folder '{}' cannot be made: {}; name another with --out.",
-                            path_.string(), error.message()));
+std::vector<MetricsRow> ReadMetrics(const std::filesystem::path& folder) {
+  std::vector<MetricsRow> rows;
+  ForEachRow(folder / kMetricsFile,
+             [&](const MetricsRow& row, const std::string&) { rows.push_back(row); });
+  return rows;
+}
+
+// The file is removed at the end, so whoever got the lock of one that is no longer there tries
+// again: the lock of a name is that of the file which stands under it.
+FolderLock::FolderLock(const std::filesystem::path& folder) : file_(folder / kLockFile) {
+  while (true) {
+    const int descriptor = open(file_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (descriptor < 0) {
+      throw Error(fmt::format("the run folder '{}' cannot be written to: {}; name another.",
+                              folder.string(), std::strerror(errno)));
+    }
+    if (flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
+      const int error = errno;
+      close(descriptor);
+      if (error == EINTR) continue;
+      if (error != EWOULDBLOCK) FailToWrite(file_, error);
+      throw Error(
+          fmt::format("the folder '{}' is in use by another run; wait for it to end, or name "
+                      "another folder.",
+                      folder.string()));
+    }
+    struct stat held {};
+    struct stat named {};
+    if (fstat(descriptor, &held) == 0 && stat(file_.c_str(), &named) == 0 &&
+        held.st_dev == named.st_dev && held.st_ino == named.st_ino) {
+      descriptor_ = descriptor;
+      return;
+    }
+    close(descriptor);
   }
-  metrics_.open(path_ / kMetricsFile, std::ios::binary);
+}
+
+FolderLock::~FolderLock() {
+  if (descriptor_ < 0) return;
+  unlink(file_.c_str());
+  close(descriptor_);
+}
+
+FolderLock::FolderLock(FolderLock&& other) noexcept
+    : file_(std::move(other.file_)), descriptor_(std::exchange(other.descriptor_, -1)) {}
+
+FolderLock& FolderLock::operator=(FolderLock&& other) noexcept {
+  std::swap(file_, other.file_);
+  std::swap(descriptor_, other.descriptor_);
+  return *this;
+}
+
+RunFolder::RunFolder(std::filesystem::path folder, FolderLock lock)
+    : path_(std::move(folder)), lock_(std::move(lock)) {}
+
+RunFolder::RunFolder(std::filesystem::path folder) : RunFolder(folder, LockOfNew(folder)) {
+  std::error_code ignored;
+  if (std::filesystem::exists(path_ / kMetricsFile, ignored)) {
+    throw Error(
+        fmt::format("the folder '{}' holds a run already, and a run is never overwritten; name a "
+                    "new folder.",
+                    path_.string()));
+  }
+  OpenMetrics();
+}
+
+RunFolder RunFolder::Reopen(std::filesystem::path folder, std::int64_t last_step) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(folder / kConfigFile, ignored)) {
+    throw Error(fmt::format(
+        "the folder '{}' has no {}; give the folder of a run of 'sordino train' to go on with.",
+        folder.string(), kConfigFile));
+  }
+  FolderLock lock(folder);
+  RunFolder run(std::move(folder), std::move(lock));
+  std::string kept;
+  ForEachRow(run.path_ / kMetricsFile, [&](const MetricsRow& row, const std::string& line) {
+    if (row.step <= last_step) kept += line + '\n';
+  });
+  WriteWholeFile(run.path_ / kMetricsFile, kept);
+  run.OpenMetrics();
+  return run;
+}
+
+void RunFolder::OpenMetrics() {
+  metrics_.open(path_ / kMetricsFile, std::ios::binary | std::ios::app);
   if (!metrics_) {
     throw Error(fmt::format("the run folder '{}' cannot be written to; name another with --out.",
                             path_.string()));
@@ -246,6 +384,7 @@ void SaveModel(const std::filesystem::path& file, const Model& model, const Mode
     tensors.emplace_back(name, parameter.detach().cpu().contiguous());
   }
   WriteSafetensors(file, tensors, ModelMetadata(record));
+  SyncFolder(file.parent_path());
 }
 
 std::unique_ptr<Model> MakeConfiguredModel(const TrainConfig& config, const ModelShape& shape,

@@ -24,6 +24,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "sordino/data/dataset.h"
 #include "sordino/models/model.h"
@@ -32,8 +33,13 @@
 
 namespace sordino {
 
-// Writes beside the place and moves it there. Throws std::runtime_error where that fails.
+// Writes beside the place and moves it there; on the disk when it returns. Throws
+// std::runtime_error where that fails.
 void WriteWholeFile(const std::filesystem::path& file, std::string_view content);
+
+// What was made, moved or removed in the folder is on the disk when it returns. Throws
+// std::runtime_error where that fails.
+void SyncFolder(const std::filesystem::path& folder);
 
 // In hex.
 std::string Sha256(std::string_view text);
@@ -52,17 +58,45 @@ struct MetricsRow {
 };
 std::string MetricsLine(const MetricsRow& row);  // one JSON object, no line break
 
+// The rows of the run in this folder; the lower end of an epsilon is not in the file, and is 0.
+// Lines that are not whole are left out; no row where there is no file.
+std::vector<MetricsRow> ReadMetrics(const std::filesystem::path& folder);
+
+// The right to write into a folder, of one process and one object at a time: a lock that the
+// operating system takes back when the process ends, however it ends.
+class FolderLock {
+ public:
+  // Throws Error while another holds it.
+  explicit FolderLock(const std::filesystem::path& folder);
+  ~FolderLock();
+  FolderLock(FolderLock&& other) noexcept;
+  FolderLock& operator=(FolderLock&& other) noexcept;
+
+ private:
+  std::filesystem::path file_;
+  int descriptor_ = -1;
+};
+
+// Holds the lock of the folder for as long as it lives.
 class RunFolder {
  public:
-  // Makes the folder. Throws Error where it cannot be made.
+  // Makes the folder. Throws Error where it cannot be made, holds a run already, or is in use.
   explicit RunFolder(std::filesystem::path folder);
+  // The folder of a run that goes on behind `last_step`: rows of later steps are taken out of
+  // metrics.jsonl, and new ones are written behind what is left. Throws Error where the folder is
+  // not that of a run, or is in use.
+  static RunFolder Reopen(std::filesystem::path folder, std::int64_t last_step);
 
   const std::filesystem::path& path() const { return path_; }
   void Write(const std::string& name, std::string_view content) const;
   void AppendMetrics(const MetricsRow& row);
 
  private:
+  RunFolder(std::filesystem::path folder, FolderLock lock);
+  void OpenMetrics();
+
   std::filesystem::path path_;
+  FolderLock lock_;
   std::ofstream metrics_;
 };
 

@@ -118,7 +118,16 @@ void WriteOpening(Page& page, const StatementFacts& facts) {
           fmt::format("The run was stopped after {} of {} steps; the numbers below are "
                       "those of the steps that were made.",
                       facts.steps, facts.planned_steps));
+      if (!facts.stopped_by.empty()) {
+        page.Paragraph(fmt::format("It was stopped by the ledger: {}.", facts.stopped_by));
+      }
       break;
+  }
+  if (facts.lost_steps > 0) {
+    page.Paragraph(fmt::format(
+        "A crash took the result of {} steps that had been charged. They were made again where the "
+        "budget allowed it, and count twice below.",
+        facts.lost_steps));
   }
 }
 
@@ -154,6 +163,22 @@ void WriteGuarantee(Page& page, const StatementFacts& facts) {
       "Epsilon is an upper bound that was computed with directed rounding; no accountant can prove "
       "less than {} for these steps.",
       DownTo(facts.epsilon.lower)));
+}
+
+void WriteLedger(Page& page, const StatementFacts& facts) {
+  if (facts.ledger.empty()) return;
+  page.Heading("All releases together");
+  page.Paragraph(fmt::format(
+      "The run is charged to the ledger '{}', whose budget for everything that is ever released "
+      "from the data is epsilon {:g} at delta {:g}. The ledger keeps to it whatever was chosen "
+      "after what was seen.",
+      facts.ledger, facts.budget.epsilon.value(), facts.budget.delta.value()));
+  if (facts.state == RunState::kPlanned) return;
+  page.Paragraph(
+      fmt::format("With this run, all that was charged composes to epsilon {} (exact if all of it "
+                  "had been fixed in advance). The last entry of the ledger was then:",
+                  UpTo(facts.ledger_epsilon.upper)));
+  page.Verbatim(facts.ledger_head);
 }
 
 void WriteMethod(Page& page, const StatementFacts& facts) {
@@ -206,11 +231,17 @@ void WriteAssumptions(Page& page, const StatementFacts& facts) {
 
 void WriteLimits(Page& page, const StatementFacts& facts) {
   page.Heading("What is not covered");
-  page.Point(fmt::format(
-      "Other runs on the same data. Each adds its own epsilon and delta to what the same {} has "
-      "lost, also a run whose model was thrown away, and also those of a search for good settings. "
-      "This page counts one run.",
-      Unit(facts)));
+  if (facts.ledger.empty()) {
+    page.Point(fmt::format(
+        "Other runs on the same data. Each adds its own epsilon and delta to what the same {} has "
+        "lost, also a run whose model was thrown away, and also those of a search for good "
+        "settings. This page counts one run; a ledger (--ledger) counts them all.",
+        Unit(facts)));
+  } else {
+    page.Point(fmt::format(
+        "Releases from the same data that were not charged to the ledger named above, also of a "
+        "run whose model was thrown away, and of a search for good settings."));
+  }
   page.Point(
       "What is true of the population. A model that learned that smoking causes cancer says so of "
       "every smoker, in the data or not.");
@@ -261,6 +292,7 @@ std::string Statement(const StatementFacts& facts) {
         "for this one.");
   }
   WriteGuarantee(page, facts);
+  WriteLedger(page, facts);
   WriteMethod(page, facts);
   WriteAssumptions(page, facts);
   WriteLimits(page, facts);

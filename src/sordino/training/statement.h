@@ -9,6 +9,7 @@
 #include <string>
 
 #include "sordino/base/quantity.h"
+#include "sordino/ledger/budget.h"
 
 namespace sordino {
 
@@ -43,6 +44,12 @@ struct StatementFacts {
   std::string normalisation;         // where its constants are from; empty: pixels / 255
   std::string pretrained;            // the file that the weights began with; empty: none
   bool has_test = false;             // a public test set was looked at
+  std::string stopped_by;            // why it was stopped, where it was not asked to: a clause
+  std::int64_t lost_steps = 0;       // charged, and lost in a crash
+  std::string ledger;                // its file; empty: the run has a ledger of its own
+  Budget budget;                     // the ledger's, of all runs together
+  Interval ledger_epsilon;           // composed, of everything that was charged to it
+  std::string ledger_head;           // hash of its last entry
 };
 
 // "NOT PRIVATE" and why; empty for a private run.

@@ -158,6 +158,8 @@ TrainConfig Completed(TrainConfig config, const DatasetDeclaration& declaration)
   CompletePrivacy(config, declaration);
   CompleteLength(config, declaration);
   CompleteOptimizer(config);
+  CheckRange("--checkpoint-every", static_cast<double>(config.run.checkpoint_every), 0, false,
+             kInfinity, true);
   if (config.run.evaluate_every == 0) {
     const double rate = config.privacy.rate.value_or(
         declaration.records > 0 ? *config.training.batch / static_cast<double>(declaration.records)

@@ -81,8 +81,10 @@ struct TrainingSettings {
 };
 
 struct RunSettings {
-  std::string out;                  // empty: runs/<date-time>-<data>-<model>
-  std::int64_t evaluate_every = 0;  // steps; 0: once an epoch
+  std::string out;                    // empty: runs/<date-time>-<data>-<model>
+  std::int64_t evaluate_every = 0;    // steps; 0: once an epoch
+  std::string ledger;                 // empty: one of the run's own, in its folder
+  std::int64_t checkpoint_every = 0;  // steps; 0: about once a minute
   bool non_private = false;
   std::optional<std::uint64_t> insecure_seed;
 };

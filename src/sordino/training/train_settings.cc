@@ -215,6 +215,12 @@ constexpr Setting kSettings[] = {
      true},
     {"run", "evaluate-every", "--evaluate-every", "N",
      "Steps between looks at the test set; 0 is once an epoch", SORDINO_FIELD(run.evaluate_every)},
+    {"run", "ledger", "--ledger", "FILE",
+     "The ledger of the data ('sordino ledger init'), which every step is charged to before its "
+     "noise is drawn; one in the run folder if left out",
+     SORDINO_FIELD(run.ledger)},
+    {"run", "checkpoint-every", "--checkpoint-every", "N",
+     "Steps between checkpoints; 0 is about once a minute", SORDINO_FIELD(run.checkpoint_every)},
     {"run", "non-private", "--non-private", "",
      "NOT PRIVATE: the same loop without clipping and noise, to compare with",
      SORDINO_FIELD(run.non_private)},

@@ -16,10 +16,16 @@
 #include "sordino/gradients/flat_clipping.h"
 #include "sordino/gradients/global_clipping.h"
 #include "sordino/gradients/layerwise_clipping.h"
+#include "sordino/training/checkpoint.h"
 #include "sordino/training/gradient_noise.h"
 
 namespace sordino {
 namespace {
+
+// Names in a saved state.
+constexpr const char* kParameter = "parameter.";
+constexpr const char* kUpdates = "updates";
+constexpr const char* kBounds = "clip.bounds";
 
 std::vector<NamedParameter> Trained(std::vector<NamedParameter> parameters) {
   std::erase_if(parameters, [](const NamedParameter& p) { return !p.value.requires_grad(); });
@@ -84,19 +90,44 @@ struct Trainer::State {
                                   .learning_rate = plan.options().clip_learning_rate});
     }
     loader = std::make_unique<BatchLoader>(data, options.loader);
-    // Dropout draws by place in the batch from libtorch's default generators, which start from a
-    // constant: like augmentation it has to be secret.
-    at::manual_seed(random.Stream({.step = 0, .rank = 0, .tensor = kModelStream})->Next64());
+    SeedModel(0);
+  }
+
+  // Dropout draws by place in the batch from libtorch's default generators, which start from a
+  // constant: like augmentation it has to be secret.
+  void SeedModel(std::int64_t step) { at::manual_seed(StreamOf(step, kModelStream)->Next64()); }
+
+  std::unique_ptr<Generator> StreamOf(std::int64_t step, std::uint32_t purpose) {
+    return random.Stream({.step = static_cast<std::uint64_t>(step), .rank = 0, .tensor = purpose});
   }
 
   void RequestNext() {
     if (requested == plan.steps()) return;
-    const auto stream = random.Stream(
-        {.step = static_cast<std::uint64_t>(requested), .rank = 0, .tensor = kSamplingStream});
+    const auto stream = StreamOf(requested, kSamplingStream);
     std::vector<std::uint64_t> indices = SampleBatch(requested, *stream);
     // Augmentation is part of what is released: nobody may be able to repeat it (augmentation.h).
     loader->Request(std::move(indices), stream->Next64());
     ++requested;
+  }
+
+  // The clipper cuts batches by what it measured on an earlier one, and how a batch is cut shows in
+  // the rounding of its sum. For the same bits it has to see again what it learned from: the first
+  // batch, and each that was larger than all before it.
+  void RepeatLearning(std::int64_t steps_done) {
+    std::size_t largest = 0;
+    for (std::int64_t step = 0; step < steps_done; ++step) {
+      const auto stream = StreamOf(step, kSamplingStream);
+      std::vector<std::uint64_t> indices = SampleBatch(step, *stream);
+      if (indices.size() > largest) {
+        largest = indices.size();
+        loader->Request(std::move(indices), stream->Next64());
+        SeedModel(step);
+        const std::unique_ptr<ClippingPolicy> policy = PolicyOf(step);
+        static_cast<void>(
+            clipper.ClippedSum(losses, loader->Take(), adaptive ? *adaptive : *policy));
+      }
+      if (plan.options().sampling != SamplingKind::kPoisson) return;  // all have one size
+    }
   }
 
   std::vector<std::uint64_t> SampleBatch(std::int64_t step, Generator& stream) const {
@@ -226,6 +257,7 @@ void Trainer::Step() {
         "takes a new one.");
   }
   s.is_broken = true;
+  if (s.options.insecure_seed) s.SeedModel(s.done);
   if (s.requested == s.done) s.RequestNext();
   const Batch batch = s.loader->Take();
   s.RequestNext();  // made ready while this step is computed
@@ -251,5 +283,73 @@ bool Trainer::is_private() const { return state_->is_noised && state_->random.Is
 const PrivacyPlan& Trainer::plan() const { return state_->plan; }
 
 Optimizer& Trainer::optimizer() { return state_->optimizer; }
+
+NamedTensors Trainer::SaveState() const {
+  const State& s = *state_;
+  if (s.is_broken) {
+    throw Error(
+        "this trainer was stopped by an exception, so its state is not that of a step; go on from "
+        "one that was saved before.");
+  }
+  NamedTensors state = s.optimizer.SaveState();
+  for (const NamedParameter& parameter : s.clipper.parameters()) {
+    state.emplace_back(kParameter + parameter.name, internal::CopyToCpu(parameter.value));
+  }
+  // A step without privacy whose batch is empty makes no update.
+  state.emplace_back(kUpdates, at::scalar_tensor(s.optimizer.steps_done(), at::kLong));
+  if (s.adaptive) {
+    state.emplace_back(kBounds, at::tensor(s.adaptive->Bounds(), at::kDouble));
+  }
+  static_cast<void>(internal::SavedTensors(state));  // names are needed to come back
+  return state;
+}
+
+void Trainer::RestoreState(const NamedTensors& state, std::int64_t steps_done) {
+  State& s = *state_;
+  if (s.requested != 0 || s.is_broken) {
+    throw Error(
+        "a saved state was given to a trainer that has begun; give it to a new one, before its "
+        "first step.");
+  }
+  if (steps_done < 0 || steps_done > s.plan.steps()) {
+    throw Error(
+        fmt::format("the saved state is that of step {} and the plan has {} steps; go on with the "
+                    "plan of the run that was saved.",
+                    steps_done, s.plan.steps()));
+  }
+  s.is_broken = true;
+  NamedTensors of_optimizer;
+  NamedTensors own;
+  for (const auto& entry : state) {
+    (entry.first.starts_with("optimizer.") || entry.first.starts_with("average.") ? of_optimizer
+                                                                                  : own)
+        .push_back(entry);
+  }
+  internal::SavedTensors saved(own);
+  std::vector<at::Tensor> values;
+  for (const NamedParameter& parameter : s.clipper.parameters()) {
+    values.push_back(saved.Take(kParameter + parameter.name, parameter.value.sizes(),
+                                parameter.value.scalar_type()));
+  }
+  const std::int64_t updates = saved.TakeNumber(kUpdates, s.is_noised ? steps_done : 0, steps_done);
+  std::vector<double> bounds;
+  if (s.adaptive) {
+    const auto groups = static_cast<std::int64_t>(s.adaptive->Bounds().size());
+    const at::Tensor tensor = saved.Take(kBounds, {groups}, at::kDouble).contiguous();
+    bounds.assign(tensor.const_data_ptr<double>(), tensor.const_data_ptr<double>() + groups);
+  }
+  saved.CheckAllTaken();
+  // With the parameters and bounds that a run begins with, as it was then.
+  if (s.is_noised && s.options.insecure_seed) s.RepeatLearning(steps_done);
+  s.optimizer.RestoreState(of_optimizer, updates);
+  if (s.adaptive) s.adaptive->Restore(bounds);
+  const at::NoGradGuard no_grad;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    s.clipper.parameters()[i].value.detach().copy_(values[i]);
+  }
+  s.requested = steps_done;
+  s.done = steps_done;
+  s.is_broken = false;
+}
 
 }  // namespace sordino

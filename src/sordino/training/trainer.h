@@ -19,6 +19,7 @@
 #include "sordino/data/dataset.h"
 #include "sordino/gradients/clipper.h"
 #include "sordino/gradients/loss_function.h"
+#include "sordino/training/named_tensors.h"
 #include "sordino/training/optimizer.h"
 #include "sordino/training/privacy_plan.h"
 
@@ -32,7 +33,8 @@ struct TrainerOptions {
   GradientOptions gradients = {};  // speed and memory
   LoaderOptions loader = {};       // device and augmentation
   ChargeFunction charge = {};
-  // Noise and batches from this seed instead of the operating system: not private, for tests.
+  // Noise, batches and libtorch's default generators at each step from this seed instead of the
+  // operating system: not private, for tests.
   std::optional<std::uint64_t> insecure_seed = {};
 };
 
@@ -64,6 +66,22 @@ class Trainer {
   bool is_private() const;  // false also for a seeded run
   const PrivacyPlan& plan() const;
   Optimizer& optimizer();  // for its averaged weights
+
+  // What later steps depend on, copied to the CPU: parameter.<name> of every parameter that is
+  // trained, the state of the optimizer with the number of its updates, and clip.bounds (float64)
+  // of adaptive clipping. All of it was noised. Throws Error after an exception, and while averaged
+  // weights are in use.
+  NamedTensors SaveState() const;
+  // Goes on behind `steps_done` steps of a run of the same plan and settings; before the first
+  // step, with the model in training mode. Values are copied and storages kept. Throws Error when
+  // the state does not fit; the trainer is used up then.
+  //
+  // Nothing random is saved or restored. A private run keeps the nonce that it got from the
+  // operating system when it was made: noise that came twice, with another batch under it, would
+  // cancel, and the difference of the two would show the data. Steps that are made again have to be
+  // charged again. A seeded run draws everything of a step from its seed and the number of the
+  // step, so it goes on bit for bit as if it had not been interrupted.
+  void RestoreState(const NamedTensors& state, std::int64_t steps_done);
 
  private:
   struct State;

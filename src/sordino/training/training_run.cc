@@ -13,11 +13,12 @@
 #include "sordino/base/error.h"
 #include "sordino/base/stop.h"
 #include "sordino/gradients/flat_clipping.h"
+#include "sordino/ledger/data_description.h"
 #include "sordino/report/run_picture.h"
 #include "sordino/training/classification.h"
 #include "sordino/training/run_folder.h"
 #include "sordino/training/train_settings.h"
-#include "sordino/training/trainer.h"
+#include "sordino/training/training_loop.h"
 
 namespace sordino {
 namespace {
@@ -54,9 +55,11 @@ void TryStep(const PreparedRun& run) {
                                        FlatClipping(ClipNorm(run.config.privacy.clip))));
 }
 
-PrivacyPlan MakePlan(const TrainConfig& config, const DatasetDeclaration& declaration) {
+PrivacyPlan MakePlan(const TrainConfig& config, const DatasetDeclaration& declaration,
+                     std::optional<double> noise) {
   const PlanOptions options = PlanOptionsOf(config, declaration);
   const Delta delta(*config.privacy.delta);
+  if (noise) return {options, NoiseMultiplier(*noise), delta};
   if (config.run.non_private) return {options, NoiseMultiplier(1), delta};
   if (config.privacy.noise) return {options, NoiseMultiplier(*config.privacy.noise), delta};
   std::optional<PrivacyPlan> plan =
@@ -101,6 +104,10 @@ StatementFacts PlannedFacts(const PreparedRun& run) {
     facts.plan = run.plan.Description();
     facts.event = run.plan.event().ToString();
   }
+  if (!config.run.ledger.empty()) {
+    facts.ledger = config.run.ledger;
+    facts.budget = Ledger::Open(config.run.ledger, {.read_only = true}).budget();
+  }
   facts.normalisation = run.declaration.normalisation.source;
   facts.pretrained = config.model.pretrained;
   const auto names = DatasetNames();
@@ -131,124 +138,6 @@ void CheckStop() {
   }
 }
 
-// The part of a run in which something is spent.
-class Loop {
- public:
-  Loop(PreparedRun& run, RunObserver& observer, Dataset train, std::optional<Dataset> test,
-       FeatureShape feature_shape)
-      : run_(run),
-        observer_(observer),
-        train_(std::move(train)),
-        test_(std::move(test)),
-        feature_shape_(std::move(feature_shape)),
-        trainer_(MakeTrainer()) {}
-
-  void Go(RunFolder& folder) {
-    folder_ = &folder;
-    start_ = Clock::now();
-    run_.model->Train(true);
-    trainer_.Run([this](std::int64_t steps) { return AfterStep(steps); });
-    // An end that was not asked to wait for a look at the test set.
-    if (points_.empty() || points_.back().step != trainer_.steps_done()) Look();
-  }
-
-  std::int64_t steps_done() const { return trainer_.steps_done(); }
-  const std::vector<RunPoint>& points() const { return points_; }
-  std::optional<double> accuracy() const { return accuracy_; }
-
-  void Save(const std::filesystem::path& file, const ModelRecord& record) {
-    const Optimizer::AveragedWeights averaged(trainer_.optimizer());
-    SaveModel(file, *run_.model, record);
-  }
-
- private:
-  Trainer MakeTrainer() {
-    TrainerOptions options;
-    options.gradients = GradientOptionsOf(run_.config);
-    options.loader.augmentation = AugmentationOptionsOf(run_.config);
-    options.loader.device = run_.device;
-    options.insecure_seed = run_.config.run.insecure_seed;
-    const auto make = [&](auto&& constructor) {
-      return constructor(run_.plan, ParametersOf(*run_.model),
-                         CrossEntropy(*run_.model, run_.config.training.copies, feature_shape_),
-                         train_, OptimizerOptionsOf(run_.config), std::move(options));
-    };
-    if (run_.privacy == RunPrivacy::kNonPrivate) return make(Trainer::NonPrivate);
-    return make([](auto&&... arguments) {
-      return Trainer(std::forward<decltype(arguments)>(arguments)...);
-    });
-  }
-
-  bool AfterStep(std::int64_t steps) {
-    const bool last = steps == run_.plan.steps();
-    const bool stop = StopGuard::Requested();
-    if (stop || last || steps % run_.config.run.evaluate_every == 0) Look();
-    Tell(steps);
-    return !stop;
-  }
-
-  void Look() {
-    MetricsRow row;
-    row.is_private = run_.privacy == RunPrivacy::kPrivate;
-    row.step = trainer_.steps_done();
-    if (run_.privacy != RunPrivacy::kNonPrivate) {
-      row.epsilon = EpsilonOf(run_.plan, run_.privacy, row.step);
-      epsilon_ = row.epsilon->upper;
-      epsilon_time_ = Clock::now();
-    }
-    if (test_) {
-      const Optimizer::AveragedWeights averaged(trainer_.optimizer());
-      run_.model->Train(false);
-      const TestMetrics metrics = Evaluate(*run_.model, *test_, run_.device, feature_shape_);
-      run_.model->Train(true);
-      row.test_accuracy = metrics.accuracy;
-      row.test_loss = metrics.loss;
-      accuracy_ = metrics.accuracy;
-    }
-    row.seconds = SecondsSince(start_);
-    folder_->AppendMetrics(row);
-    RunPoint point;
-    point.step = row.step;
-    if (row.epsilon) point.epsilon = row.epsilon->upper;
-    point.accuracy = row.test_accuracy;
-    points_.push_back(point);
-  }
-
-  void Tell(std::int64_t steps) {
-    // Accounting takes its time, more for schedules: at most a twentieth of the run, and at most
-    // every two seconds.
-    const Clock::time_point now = Clock::now();
-    if (run_.privacy != RunPrivacy::kNonPrivate && now - epsilon_time_ > epsilon_pause_) {
-      epsilon_ = EpsilonOf(run_.plan, run_.privacy, steps).upper;
-      epsilon_time_ = Clock::now();
-      epsilon_pause_ =
-          std::max<Clock::duration>(std::chrono::seconds(2), 20 * (epsilon_time_ - now));
-    }
-    StepReport report;
-    report.step = steps;
-    report.steps = run_.plan.steps();
-    report.epsilon = epsilon_;
-    report.test_accuracy = accuracy_;
-    report.examples_per_second =
-        run_.plan.options().batch * static_cast<double>(steps) / SecondsSince(start_);
-    observer_.OnStep(report);
-  }
-
-  PreparedRun& run_;
-  RunObserver& observer_;
-  Dataset train_;
-  std::optional<Dataset> test_;
-  FeatureShape feature_shape_;
-  Trainer trainer_;
-  RunFolder* folder_ = nullptr;
-  Clock::time_point start_;
-  Clock::time_point epsilon_time_;
-  Clock::duration epsilon_pause_ = std::chrono::seconds(2);
-  std::optional<double> epsilon_;
-  std::optional<double> accuracy_;
-  std::vector<RunPoint> points_;
-};
-
 RunPictureText PictureText(const PreparedRun& run, const StatementFacts& facts) {
   RunPictureText text;
   text.title = fmt::format("{} on {}", run.config.ModelName(), run.declaration.name);
@@ -260,31 +149,90 @@ RunPictureText PictureText(const PreparedRun& run, const StatementFacts& facts) 
   return text;
 }
 
-std::string EventFile(const PreparedRun& run, std::int64_t steps) {
+std::string EventFile(const PreparedRun& run, const Event& event) {
   if (run.privacy == RunPrivacy::kNonPrivate) return "NOT PRIVATE\n";
   return fmt::format("{}{}\n", run.privacy == RunPrivacy::kSeeded ? "NOT PRIVATE\n" : "",
-                     run.plan.EventOf(steps).ToString());
+                     event.ToString());
+}
+
+// The ledger that was asked for, or that the data's description names.
+std::string LedgerFile(const TrainConfig& config) {
+  std::vector<std::filesystem::path> files;
+  for (const DataFile& file : FilesOf(config.data)) {
+    if (!file.is_public) files.emplace_back(file.path);
+  }
+  const std::optional<std::filesystem::path> ledger = ChooseLedger(config.run.ledger, files);
+  if (!ledger) return "";
+  if (config.run.non_private) {
+    throw Error(fmt::format(
+        "a run without privacy cannot be charged to the ledger '{}'; leave out --non-private, or "
+        "use data that have no ledger.",
+        ledger->string()));
+  }
+  // A run that is gone on with may be so from another folder.
+  return std::filesystem::absolute(*ledger).lexically_normal().string();
+}
+
+std::unique_ptr<RunLedger> MakeRunLedger(const PreparedRun& run) {
+  if (run.privacy == RunPrivacy::kNonPrivate) return nullptr;
+  return std::make_unique<RunLedger>(
+      run.plan, fmt::format("train {} on {}", run.config.ModelName(), run.declaration.name),
+      run.privacy == RunPrivacy::kPrivate);
+}
+
+// Before the data are read: what a ledger refuses is refused first.
+void OpenLedger(RunLedger& ledger, const PreparedRun& run, RunObserver& observer) {
+  const std::string& named = run.config.run.ledger;
+  std::int64_t steps = run.plan.steps();
+  if (run.resume) {
+    const std::filesystem::path file =
+        named.empty() ? run.resume->folder.path() / kLedgerFile : std::filesystem::path(named);
+    ledger.Rejoin(file, named.empty(), run.resume->checkpoint.facts);
+    steps -= run.resume->checkpoint.facts.step;
+  } else if (!named.empty()) {
+    ledger.OpenNamed(named);
+  } else {
+    return;
+  }
+  const std::string sentence =
+      OutlookSentence(ledger.outlook(), steps, ledger.ledger().file().string());
+  if (!sentence.empty()) observer.OnNotice(sentence);
+}
+
+void WriteLedgerFacts(StatementFacts& facts, RunLedger& ledger, std::int64_t steps) {
+  facts.event = ledger.EventAfter(steps).ToString();
+  facts.lost_steps = ledger.lost_steps();
+  if (ledger.is_own()) return;
+  ledger.ledger().Refresh();
+  facts.ledger_epsilon = ledger.ledger().ComposedEpsilon();
+  facts.ledger_head = ledger.ledger().head().hash;
 }
 
 }  // namespace
 
 PreparedRun PrepareRun(const TrainConfig& config) {
+  return internal::PrepareWithNoise(config, std::nullopt);
+}
+
+PreparedRun internal::PrepareWithNoise(const TrainConfig& config, std::optional<double> noise) {
   // What needs no data comes first, so that a misspelt name is not hidden by a missing file.
   const c10::Device device = ParseDevice(config.training.device);
   if (config.training.threads > 0) at::set_num_threads(static_cast<int>(config.training.threads));
   if (config.data.source.empty()) Completed(config, {});  // says what is missing
   DatasetDeclaration declaration = Declare(config.data);
   TrainConfig completed = Completed(config, declaration);
+  completed.run.ledger = LedgerFile(completed);
   std::unique_ptr<Model> model = MakeConfiguredModel(completed, ModelShapeOf(declaration), device);
   OptimizerOptionsOf(completed);
-  PrivacyPlan plan = MakePlan(completed, declaration);
+  PrivacyPlan plan = MakePlan(completed, declaration, noise);
   PreparedRun run{.config = std::move(completed),
                   .declaration = std::move(declaration),
                   .device = device,
                   .model = std::move(model),
                   .plan = std::move(plan),
                   .privacy = PrivacyOf(config),
-                  .facts = {}};
+                  .facts = {},
+                  .resume = std::nullopt};
   CheckAugmentation(run);
   TryStep(run);
   run.facts = PlannedFacts(run);
@@ -303,10 +251,35 @@ RunResult PlannedResult(const PreparedRun& run) {
   return result;
 }
 
+std::optional<LedgerOutlook> LookAtLedger(const PreparedRun& run) {
+  const std::unique_ptr<RunLedger> ledger = MakeRunLedger(run);
+  if (ledger == nullptr || run.config.run.ledger.empty()) return std::nullopt;
+  ledger->OpenNamed(run.config.run.ledger);
+  return ledger->outlook();
+}
+
+std::string OutlookSentence(const LedgerOutlook& outlook, std::int64_t steps,
+                            const std::string& ledger) {
+  if (outlook.admitted_steps < steps) {
+    return fmt::format("the ledger '{}' admits {} of the {} steps, and the run ends there: {}.",
+                       ledger, outlook.admitted_steps, steps, outlook.reason);
+  }
+  if (outlook.counts_whole) {
+    return fmt::format(
+        "this run takes all that the ledger '{}' has: its plan counts whole, also where it is "
+        "stopped early.",
+        ledger);
+  }
+  return "";
+}
+
 RunResult RunTraining(PreparedRun& run, RunObserver& observer) {
   const Clock::time_point start = Clock::now();
   const StopGuard guard;
-  const std::filesystem::path place = ChooseRunFolder(run.config, std::time(nullptr));
+  const std::filesystem::path place =
+      run.resume ? run.resume->folder.path() : ChooseRunFolder(run.config, std::time(nullptr));
+  const std::unique_ptr<RunLedger> ledger = MakeRunLedger(run);
+  if (ledger) OpenLedger(*ledger, run, observer);
   DataSplits data = OpenData(run.config.data);
   CheckStop();
   run.facts.has_test = data.test.has_value();
@@ -326,13 +299,24 @@ RunResult RunTraining(PreparedRun& run, RunObserver& observer) {
           });
     }
   }
-  Loop loop(run, observer, std::move(data.train), std::move(data.test), std::move(feature_shape));
+  internal::TrainingLoop loop(run, observer, std::move(data.train), std::move(data.test),
+                              std::move(feature_shape), ledger.get());
+  if (run.resume) loop.GoOnFrom(run.resume->checkpoint, ReadMetrics(place));
   CheckStop();
 
-  RunFolder folder(place);
-  folder.Write("config.toml", WriteTrainConfig(run.config));
+  std::optional<RunFolder> made;
+  if (!run.resume) {
+    made.emplace(place);
+    made->Write("config.toml", WriteTrainConfig(run.config));
+    made->Write("event.txt", EventFile(run, run.plan.event()));
+    if (ledger && run.config.run.ledger.empty()) {
+      const std::optional<double>& target = run.config.privacy.epsilon;
+      ledger->CreateOwn(place / kLedgerFile,
+                        target ? std::optional<Epsilon>(*target) : std::nullopt);
+    }
+  }
+  RunFolder& folder = run.resume ? run.resume->folder : *made;
   folder.Write("statement.txt", Statement(run.facts));
-  folder.Write("event.txt", EventFile(run, run.plan.steps()));
   observer.OnStart();
   loop.Go(folder);
 
@@ -340,13 +324,15 @@ RunResult RunTraining(PreparedRun& run, RunObserver& observer) {
   result.folder = folder.path();
   result.steps = loop.steps_done();
   result.interrupted = result.steps < run.plan.steps();
-  result.epsilon = EpsilonOf(run.plan, run.privacy, result.steps);
+  result.stopped_by_ledger = !loop.refusal().empty();
+  result.epsilon = loop.Epsilon(result.steps);
   result.test_accuracy = loop.accuracy();
   StatementFacts& facts = result.facts;
   facts.state = result.interrupted ? RunState::kInterrupted : RunState::kFinished;
   facts.steps = result.steps;
   facts.epsilon = result.epsilon;
-  if (!facts.event.empty()) facts.event = run.plan.EventOf(result.steps).ToString();
+  facts.stopped_by = loop.refusal();
+  if (ledger && loop.failure() == nullptr) WriteLedgerFacts(facts, *ledger, result.steps);
   const std::string statement = Statement(facts);
   loop.Save(folder.path() / "model.safetensors", {.name = run.config.ModelName(),
                                                   .data = run.declaration,
@@ -355,10 +341,17 @@ RunResult RunTraining(PreparedRun& run, RunObserver& observer) {
                                                   .delta = result.delta,
                                                   .steps = result.steps,
                                                   .statement = statement});
-  folder.Write("event.txt", EventFile(run, result.steps));
+  folder.Write("event.txt",
+               EventFile(run, ledger ? ledger->EventAfter(result.steps) : run.plan.event()));
   folder.Write("accuracy-and-epsilon.svg", RunSvg(loop.points(), PictureText(run, facts)));
   folder.Write("statement.txt", statement);
+  if (!result.interrupted) RemoveCheckpoints(folder.path() / kCheckpointFolder);
   result.seconds = SecondsSince(start);
+  if (loop.failure() != nullptr) {
+    observer.OnNotice(fmt::format("the model of the {} steps that were made is in '{}'.",
+                                  result.steps, folder.path().string()));
+    std::rethrow_exception(loop.failure());
+  }
   return result;
 }
 

@@ -1,0 +1,68 @@
+// What `sordino ledger show` says of a ledger: the verdict, what all runs cost together, what is
+// left, and who spent what when.
+#ifndef SORDINO_CLI_LEDGER_REPORT_H_
+#define SORDINO_CLI_LEDGER_REPORT_H_
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sordino/accounting/event.h"
+#include "sordino/base/quantity.h"
+#include "sordino/ledger/ledger.h"
+
+namespace sordino {
+
+struct LedgerRun {
+  std::string id;
+  std::int64_t time = 0;  // milliseconds since 1970, UTC
+  RunDetail detail;
+  std::string plan;
+  Event charged = Event::None();  // and not returned
+  double failure = 0;
+  std::int64_t charges = 0;
+  std::uint64_t returned = 0;  // releases that were charged and handed back
+  Interval epsilon;            // of this run alone, at the budget's delta
+};
+
+struct LedgerReport {
+  std::string file;
+  std::string id;
+  Budget budget;
+  Interval composed;  // exact if all runs had been fixed in advance
+  // The rule of ledger/budget_filter.h that has used the least: "pure", "renyi", "gaussian",
+  // "whole"; empty where nothing was charged or nothing is limited.
+  std::string rule;
+  double order = 0;  // 0: none is fixed
+  double used = 0;
+  double left = 0;  // BudgetFilter::LeftEpsilon
+  std::string left_text;
+  std::string whole_run;
+  std::vector<LedgerRun> runs;
+  std::vector<Entry> entries;
+
+  std::size_t RunsThatAreNotPrivate() const;
+};
+
+LedgerReport MakeLedgerReport(Ledger& ledger);
+
+nlohmann::ordered_json BudgetReportJson(const Budget& budget);
+nlohmann::ordered_json LedgerReportJson(const LedgerReport& report);
+std::string LedgerReportText(const LedgerReport& report);
+// The used part charge by charge, as a picture.
+std::string LedgerReportSvg(const LedgerReport& report);
+
+// "epsilon 8 at delta 1e-05 for all releases together, adding or removing one record"
+std::string BudgetText(const Budget& budget);
+// "12.35%", rounded up.
+std::string UsedText(double share);
+// "one more Gaussian mechanism of epsilon 0.5 at delta 1e-05", "nothing", ...
+std::string LeftText(BudgetFilter& filter);
+// One line, whatever is in it: what others typed must not speak to a terminal.
+std::string OneLine(const std::string& text);
+
+}  // namespace sordino
+
+#endif  // SORDINO_CLI_LEDGER_REPORT_H_

@@ -1,0 +1,119 @@
+#include "sordino/training/run_ledger.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "sordino/accounting/failures.h"
+#include "sordino/base/error.h"
+
+namespace sordino {
+namespace {
+
+// Of a run that is only thought of.
+constexpr const char* kTrial = "trial";
+
+}  // namespace
+
+RunLedger::RunLedger(const PrivacyPlan& plan, std::string what, bool is_private)
+    : plan_(plan), what_(std::move(what)), is_private_(is_private) {}
+
+RunDeclaration RunLedger::Declaration() const {
+  return {.what = what_,
+          .plan = plan_.event(),
+          .failure = plan_.Failure(plan_.steps()),
+          .unit = plan_.options().rows_per_user > 0 ? ProtectedUnit::kUser : ProtectedUnit::kRecord,
+          .is_private = is_private_};
+}
+
+StepCosts RunLedger::Costs() const {
+  return {
+      .event = [this](std::int64_t first, std::int64_t last) { return plan_.EventOf(first, last); },
+      .failure = [this](std::int64_t steps) { return plan_.Failure(steps); }};
+}
+
+// How many steps from `first` on the ledger admits as things stand; Error where it is none.
+void RunLedger::Look(std::int64_t first) {
+  BudgetFilter trial = ledger_->filter();
+  std::string run = charger_ ? charger_->run() : "";
+  if (run.empty()) {
+    const RunDeclaration declaration = Declaration();
+    const RunTerms terms = trial.TermsFor(declaration.plan, declaration.failure);
+    trial.BeginRun(kTrial, declaration.plan, terms);
+    run = kTrial;
+  }
+  outlook_.counts_whole = trial.whole_run() == run;
+  const auto admits = [&](std::int64_t steps) {
+    const Verdict verdict =
+        trial.Admits(run, plan_.EventOf(first, first + steps), plan_.Failure(steps));
+    if (!verdict.admitted) outlook_.reason = verdict.reason;
+    return verdict.admitted;
+  };
+  std::int64_t fits = plan_.steps() - first;
+  if (!admits(fits)) {
+    std::int64_t too_many = fits;
+    fits = 0;
+    while (too_many - fits > 1) {
+      const std::int64_t middle = fits + (too_many - fits) / 2;
+      (admits(middle) ? fits : too_many) = middle;
+    }
+  }
+  outlook_.admitted_steps = fits;
+  if (fits > 0) return;
+  throw Error(
+      fmt::format("the ledger '{}' does not admit a single step of this run: {}; nothing was "
+                  "released. See 'sordino ledger show' for what is left.",
+                  ledger_->file().string(), outlook_.reason));
+}
+
+void RunLedger::OpenNamed(const std::filesystem::path& file) {
+  ledger_.emplace(Ledger::Open(file));
+  const Begun preview = ledger_->Preview(Declaration());  // adjacency and unit
+  static_cast<void>(preview);
+  Look(0);
+  charger_.emplace(*ledger_, Declaration(), Costs(), plan_.steps());
+}
+
+void RunLedger::CreateOwn(const std::filesystem::path& file, std::optional<Epsilon> target) {
+  is_own_ = true;
+  const RunDeclaration declaration = Declaration();
+  Budget budget;
+  budget.epsilon = target && is_private_ ? *target : Epsilon(kInfinity);
+  budget.delta = plan_.delta();
+  budget.adjacency = plan_.options().adjacency;
+  budget.unit = declaration.unit;
+  ledger_.emplace(Ledger::Create(file, budget, {.has_witness = false}));
+  Look(0);
+  charger_.emplace(*ledger_, declaration, Costs(), plan_.steps());
+}
+
+void RunLedger::Rejoin(const std::filesystem::path& file, bool is_own,
+                       const CheckpointFacts& facts) {
+  is_own_ = is_own;
+  ledger_.emplace(Ledger::Open(file, {.has_witness = !is_own}));
+  if (ledger_->id() != facts.ledger || !ledger_->Contains(facts.head)) {
+    throw Error(fmt::format(
+        "the ledger '{}' is not the one that the run was charged to, or an older copy of it; put "
+        "back the newest copy.",
+        file.string()));
+  }
+  ledger_->Rejoin(facts.run, plan_.event().ToString());
+  first_ = facts.step;
+  before_ = ledger_->filter().TotalOf(facts.run);
+  lost_steps_ = static_cast<std::int64_t>(before_->TotalCount()) -
+                static_cast<std::int64_t>(plan_.EventOf(facts.step).TotalCount());
+  charger_.emplace(*ledger_, facts.run, facts.step, Costs(), plan_.steps());
+  Look(facts.step);
+}
+
+Event RunLedger::EventAfter(std::int64_t steps) const {
+  if (!before_) return plan_.EventOf(steps);
+  return Event::Compose({*before_, plan_.EventOf(first_, steps)}, plan_.options().adjacency);
+}
+
+Interval RunLedger::EpsilonAfter(std::int64_t steps) const {
+  if (steps + lost_steps_ == 0) return {0, 0};
+  return SpentEpsilon(EventAfter(steps), plan_.delta(), plan_.Failure(steps + lost_steps_));
+}
+
+}  // namespace sordino

@@ -1,0 +1,195 @@
+#include "sordino/training/training_loop.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "sordino/base/stop.h"
+#include "sordino/training/train_settings.h"
+
+namespace sordino::internal {
+namespace {
+
+constexpr std::chrono::minutes kCheckpointPause(1);
+constexpr const char* kFrozen = "frozen.";
+
+}  // namespace
+
+TrainingLoop::TrainingLoop(PreparedRun& run, RunObserver& observer, Dataset train,
+                           std::optional<Dataset> test, FeatureShape feature_shape,
+                           RunLedger* ledger)
+    : run_(run),
+      observer_(observer),
+      train_(std::move(train)),
+      test_(std::move(test)),
+      feature_shape_(std::move(feature_shape)),
+      ledger_(ledger),
+      trainer_(MakeTrainer()) {}
+
+Trainer TrainingLoop::MakeTrainer() {
+  TrainerOptions options;
+  options.gradients = GradientOptionsOf(run_.config);
+  options.loader.augmentation = AugmentationOptionsOf(run_.config);
+  options.loader.device = run_.device;
+  options.insecure_seed = run_.config.run.insecure_seed;
+  if (ledger_ != nullptr) {
+    options.charge = [this](std::int64_t step, const Event&) { ledger_->charger().Use(step); };
+  }
+  const auto make = [&](auto&& constructor) {
+    return constructor(run_.plan, ParametersOf(*run_.model),
+                       CrossEntropy(*run_.model, run_.config.training.copies, feature_shape_),
+                       train_, OptimizerOptionsOf(run_.config), std::move(options));
+  };
+  if (run_.privacy == RunPrivacy::kNonPrivate) return make(Trainer::NonPrivate);
+  return make(
+      [](auto&&... arguments) { return Trainer(std::forward<decltype(arguments)>(arguments)...); });
+}
+
+void TrainingLoop::GoOnFrom(const Checkpoint& checkpoint, const std::vector<MetricsRow>& rows) {
+  NamedTensors state = checkpoint.tensors;
+  std::erase_if(state, [](const auto& entry) { return entry.first.starts_with(kFrozen); });
+  trainer_.RestoreState(state, checkpoint.facts.step);
+  first_step_ = checkpoint.facts.step;
+  earlier_seconds_ = checkpoint.facts.seconds;
+  checkpoint_step_ = checkpoint.facts.step;
+  for (const MetricsRow& row : rows) {
+    RunPoint point;
+    point.step = row.step;
+    if (row.epsilon) point.epsilon = row.epsilon->upper;
+    point.accuracy = row.test_accuracy;
+    points_.push_back(point);
+    accuracy_ = row.test_accuracy;
+  }
+}
+
+Interval TrainingLoop::Epsilon(std::int64_t steps) const {
+  if (ledger_ == nullptr) return {kInfinity, kInfinity};
+  return ledger_->EpsilonAfter(steps);
+}
+
+// Durably, when it says true.
+bool TrainingLoop::IsPaidFor(std::int64_t step) {
+  if (ledger_ == nullptr) return true;
+  try {
+    if (ledger_->charger().Reserve(step)) return true;
+    refusal_ = ledger_->charger().why();
+  } catch (const std::exception& error) {
+    // What was made so far was paid for: it is kept, and the run ends here.
+    failure_ = std::current_exception();
+    refusal_ = error.what();
+    while (!refusal_.empty() && refusal_.back() == '.') refusal_.pop_back();
+  }
+  return false;
+}
+
+void TrainingLoop::Go(RunFolder& folder) {
+  folder_ = &folder;
+  start_ = Clock::now();
+  checkpoint_time_ = start_;
+  run_.model->Train(true);
+  bool go_on = true;
+  while (go_on && trainer_.steps_done() < run_.plan.steps() && IsPaidFor(trainer_.steps_done())) {
+    // Whatever happens to the first steps, the folder says which run of the ledger it is.
+    if (checkpoint_step_ < 0) WriteState();
+    trainer_.Step();
+    go_on = AfterStep(trainer_.steps_done());
+  }
+  if (ledger_ != nullptr && failure_ == nullptr) ledger_->charger().HandBack();
+  if (trainer_.steps_done() < run_.plan.steps() && checkpoint_step_ != trainer_.steps_done()) {
+    WriteState();
+  }
+  // An end that was not asked to wait for a look at the test set.
+  if (points_.empty() || points_.back().step != trainer_.steps_done()) Look();
+}
+
+bool TrainingLoop::AfterStep(std::int64_t steps) {
+  const bool last = steps == run_.plan.steps();
+  const bool stop = StopGuard::Requested();
+  if (stop || last || steps % run_.config.run.evaluate_every == 0) Look();
+  const std::int64_t every = run_.config.run.checkpoint_every;
+  const bool is_time =
+      every > 0 ? steps % every == 0 : Clock::now() - checkpoint_time_ > kCheckpointPause;
+  if (is_time && !last) WriteState();
+  Tell(steps);
+  return !stop;
+}
+
+double TrainingLoop::Seconds() const {
+  return earlier_seconds_ + std::chrono::duration<double>(Clock::now() - start_).count();
+}
+
+void TrainingLoop::WriteState() {
+  Checkpoint checkpoint;
+  CheckpointFacts& facts = checkpoint.facts;
+  facts.step = trainer_.steps_done();
+  facts.seconds = Seconds();
+  if (ledger_ != nullptr) {
+    facts.noise = run_.plan.noise().value();
+    facts.plan = run_.plan.event().ToString();
+    facts.ledger = ledger_->ledger().id();
+    facts.run = ledger_->charger().run();
+    facts.head = ledger_->ledger().head().hash;
+  }
+  checkpoint.tensors = trainer_.SaveState();
+  for (const auto& [name, value] : run_.model->Parameters()) {
+    if (!value.requires_grad()) {
+      checkpoint.tensors.emplace_back(kFrozen + name, value.detach().cpu().contiguous());
+    }
+  }
+  WriteCheckpoint(folder_->path() / kCheckpointFolder, checkpoint);
+  checkpoint_step_ = facts.step;
+  checkpoint_time_ = Clock::now();
+}
+
+void TrainingLoop::Look() {
+  MetricsRow row;
+  row.is_private = run_.privacy == RunPrivacy::kPrivate;
+  row.step = trainer_.steps_done();
+  if (ledger_ != nullptr) {
+    row.epsilon = Epsilon(row.step);
+    epsilon_ = row.epsilon->upper;
+    epsilon_time_ = Clock::now();
+  }
+  if (test_) {
+    const Optimizer::AveragedWeights averaged(trainer_.optimizer());
+    run_.model->Train(false);
+    const TestMetrics metrics = Evaluate(*run_.model, *test_, run_.device, feature_shape_);
+    run_.model->Train(true);
+    row.test_accuracy = metrics.accuracy;
+    row.test_loss = metrics.loss;
+    accuracy_ = metrics.accuracy;
+  }
+  row.seconds = Seconds();
+  folder_->AppendMetrics(row);
+  RunPoint point;
+  point.step = row.step;
+  if (row.epsilon) point.epsilon = row.epsilon->upper;
+  point.accuracy = row.test_accuracy;
+  points_.push_back(point);
+}
+
+void TrainingLoop::Tell(std::int64_t steps) {
+  // Accounting takes its time, more for schedules: at most a twentieth of the run, and at most
+  // every two seconds.
+  const Clock::time_point now = Clock::now();
+  if (ledger_ != nullptr && now - epsilon_time_ > epsilon_pause_) {
+    epsilon_ = Epsilon(steps).upper;
+    epsilon_time_ = Clock::now();
+    epsilon_pause_ = std::max<Clock::duration>(std::chrono::seconds(2), 20 * (epsilon_time_ - now));
+  }
+  StepReport report;
+  report.step = steps;
+  report.steps = run_.plan.steps();
+  report.epsilon = epsilon_;
+  report.test_accuracy = accuracy_;
+  report.examples_per_second = run_.plan.options().batch *
+                               static_cast<double>(steps - first_step_) /
+                               (Seconds() - earlier_seconds_);
+  observer_.OnStep(report);
+}
+
+void TrainingLoop::Save(const std::filesystem::path& file, const ModelRecord& record) {
+  const Optimizer::AveragedWeights averaged(trainer_.optimizer());
+  SaveModel(file, *run_.model, record);
+}
+
+}  // namespace sordino::internal
