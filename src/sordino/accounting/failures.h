@@ -15,7 +15,7 @@
 namespace sordino {
 
 // The share of delta that pays for failures: the first of these that is enough.
-inline constexpr std::array<double, 3> kFailureShares = {0x1p-16, 0x1p-8, 0x1p-2};
+inline constexpr std::array<double, 4> kFailureShares = {0x1p-31, 0x1p-16, 0x1p-8, 0x1p-2};
 
 // Whether `paid`, a part of delta, pays for failures of total probability tau. Nothing fails: true.
 bool FailuresArePaid(double tau, Epsilon epsilon, double paid);

@@ -1,6 +1,10 @@
 #include "sordino/base/stop.h"
 
+#include <time.h>
+
+#include <atomic>
 #include <csignal>
+#include <cstdint>
 #include <cstdlib>
 #include <mutex>
 
@@ -8,14 +12,28 @@ namespace sordino {
 namespace {
 
 volatile std::sig_atomic_t g_stop_requested = 0;
+// Milliseconds at which it was. Lock-free, and so allowed in a handler.
+std::atomic<std::int64_t> g_stop_time = 0;
+static_assert(std::atomic<std::int64_t>::is_always_lock_free);
+constexpr std::int64_t kSameRequest = 500;
 std::mutex g_mutex;
 int g_guards = 0;
 struct sigaction g_old_int;
 struct sigaction g_old_term;
 
+std::int64_t Milliseconds() {
+  timespec now = {};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return std::int64_t{1000} * now.tv_sec + now.tv_nsec / 1'000'000;
+}
+
 extern "C" void HandleStop(int signal) {
-  if (g_stop_requested != 0) std::_Exit(128 + signal);
-  g_stop_requested = 1;
+  if (g_stop_requested == 0) {
+    g_stop_requested = 1;
+    g_stop_time = Milliseconds();
+  } else if (Milliseconds() - g_stop_time > kSameRequest) {
+    std::_Exit(128 + signal);
+  }
 }
 
 }  // namespace

@@ -1,8 +1,9 @@
 // A clean stop on Ctrl-C.
 //
 // While a StopGuard lives, the first SIGINT or SIGTERM only sets a flag that long work polls
-// between steps; a second one ends the process at once, for work that does not poll. The handlers
-// that were there before come back when the last guard is destroyed.
+// between steps; a second one ends the process at once, for work that does not poll, unless it
+// comes within half a second: timeout(1) and some shells send one request twice. The handlers that
+// were there before come back when the last guard is destroyed.
 #ifndef SORDINO_BASE_STOP_H_
 #define SORDINO_BASE_STOP_H_
 

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <csignal>
+#include <thread>
 
 namespace sordino {
 namespace {
@@ -30,9 +32,17 @@ TEST(StopGuardDeathTest, ASecondSignalEndsTheProcess) {
       {
         const StopGuard guard;
         std::raise(SIGINT);
+        std::this_thread::sleep_for(std::chrono::milliseconds(700));
         std::raise(SIGINT);
       },
       ::testing::ExitedWithCode(128 + SIGINT), "");
+}
+
+TEST(StopGuard, OneRequestThatIsSentTwiceIsOne) {
+  const StopGuard guard;
+  std::raise(SIGTERM);
+  std::raise(SIGTERM);
+  EXPECT_TRUE(StopGuard::Requested());
 }
 
 TEST(StopGuardDeathTest, GivesTheOldHandlerBack) {

@@ -150,7 +150,8 @@ TEST_F(LedgerCommand, ShowOfANewLedgerHasEverythingLeft) {
   EXPECT_EQ(json["epsilon"], Json::parse(R"({"lower": 0, "upper": 0})"));
   EXPECT_EQ(json["verdict"]["used"], 0);
   EXPECT_EQ(json["verdict"]["rule"], nullptr);
-  EXPECT_EQ(json["left"]["epsilon"], 8);
+  EXPECT_EQ(json["left"], Json::parse(R"({"gaussian": {"epsilon": 8, "delta": 1e-5},
+      "pure": {"epsilon": 8}})"));
   EXPECT_TRUE(json["private"].get<bool>());
   for (const char* list : {"runs", "charges", "returns", "notes"}) EXPECT_TRUE(json[list].empty());
   const std::string text = Text({"show", file_});
@@ -185,8 +186,8 @@ TEST_F(LedgerCommand, ShowGivesTheDocumentedJson) {
   EXPECT_GT(json["verdict"]["order"].get<double>(), 1);
   EXPECT_GT(json["verdict"]["used"].get<double>(), 0);
   EXPECT_LT(json["verdict"]["used"].get<double>(), 1);
-  EXPECT_GT(json["left"]["epsilon"].get<double>(), 0);
-  EXPECT_EQ(json["left"]["mechanism"], "gaussian");
+  EXPECT_GT(json["left"]["gaussian"]["epsilon"].get<double>(), 0);
+  EXPECT_LT(json["left"]["gaussian"]["epsilon"].get<double>(), 8);
   ASSERT_EQ(json["charges"].size(), 2U);
   const Json& charge = json["charges"][1];
   EXPECT_EQ(charge["number"], 4);
@@ -310,7 +311,7 @@ TEST_F(LedgerCommand, ShowOfALedgerWithoutLimitSaysSo) {
   EXPECT_EQ(json["budget"]["epsilon"], nullptr);
   EXPECT_TRUE(json["budget"].contains("reason"));
   EXPECT_EQ(json["verdict"]["rule"], nullptr);
-  EXPECT_EQ(json["left"]["epsilon"], nullptr);
+  EXPECT_EQ(json["left"]["gaussian"]["epsilon"], nullptr);
 }
 
 TEST_F(LedgerCommand, ShowDoesNotWrite) {

@@ -233,6 +233,7 @@ LedgerReport MakeLedgerReport(Ledger& ledger) {
   report.order = filter.order();
   report.used = filter.UsedShare();
   report.left = filter.LeftEpsilon();
+  report.left_pure = filter.LeftPureEpsilon();
   report.left_text = LeftText(filter);
   report.whole_run = filter.whole_run().value_or("");
   report.runs = RunsOf(ledger);
@@ -249,12 +250,18 @@ std::string LeftText(BudgetFilter& filter) {
   const Budget& budget = filter.budget();
   if (!IsLimited(budget)) return "everything: there is no limit";
   if (filter.whole_run()) return "nothing for another run";
-  const double left = filter.LeftEpsilon();
-  if (!(left > 0)) return "nothing";
-  return budget.delta.value() == 0
-             ? fmt::format("one more pure mechanism of epsilon {}", LowerText(left))
-             : fmt::format("one more Gaussian mechanism of epsilon {} at delta {:g}",
-                           LowerText(left), budget.delta.value());
+  const double gaussian = filter.LeftEpsilon();
+  const double pure = filter.LeftPureEpsilon();
+  std::string text;
+  if (gaussian > 0) {
+    text = fmt::format("one more Gaussian mechanism of epsilon {} at delta {:g}",
+                       LowerText(gaussian), budget.delta.value());
+  }
+  if (pure > 0) {
+    text += fmt::format("{}one more pure mechanism of epsilon {}", text.empty() ? "" : ", or ",
+                        LowerText(pure));
+  }
+  return text.empty() ? "nothing" : text;
 }
 
 std::string OneLine(const std::string& text) {
@@ -296,9 +303,9 @@ Json LedgerReportJson(const LedgerReport& report) {
       {"order", report.order > 0 ? Json(report.order) : Json(nullptr)},
       {"used", NumberJson(report.used)},
       {"whole_run", report.whole_run.empty() ? Json(nullptr) : Json(report.whole_run)}};
-  json["left"] = {{"epsilon", NumberJson(report.left)},
-                  {"delta", report.budget.delta.value()},
-                  {"mechanism", report.budget.delta.value() == 0 ? "pure" : "gaussian"}};
+  json["left"] = {
+      {"gaussian", {{"epsilon", NumberJson(report.left)}, {"delta", report.budget.delta.value()}}},
+      {"pure", {{"epsilon", NumberJson(report.left_pure)}}}};
   json["private"] = report.RunsThatAreNotPrivate() == 0;
   json["ledger"] = report.id;
   json["head"] = {{"number", report.entries.back().number}, {"hash", report.entries.back().hash}};

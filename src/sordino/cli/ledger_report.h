@@ -37,7 +37,8 @@ struct LedgerReport {
   std::string rule;
   double order = 0;  // 0: none is fixed
   double used = 0;
-  double left = 0;  // BudgetFilter::LeftEpsilon
+  double left = 0;       // BudgetFilter::LeftEpsilon
+  double left_pure = 0;  // BudgetFilter::LeftPureEpsilon
   std::string left_text;
   std::string whole_run;
   std::vector<LedgerRun> runs;

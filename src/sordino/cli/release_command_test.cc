@@ -1,6 +1,7 @@
 #include "sordino/cli/release_command.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmath>
@@ -10,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -27,9 +29,8 @@ class ReleaseCommand : public ::testing::Test {
  protected:
   // A file of n rows with ages 0 ... 80 and three cities in turn.
   std::string WriteVisits(int rows, const std::string& more = "") {
-    const std::string path = ::testing::TempDir() + "sordino_release_" +
-                             ::testing::UnitTest::GetInstance()->current_test_info()->name() +
-                             ".csv";
+    std::string path = ::testing::TempDir() + "sordino_release_" +
+                       ::testing::UnitTest::GetInstance()->current_test_info()->name() + ".csv";
     std::ofstream out(path);
     out << "id,age,city,user\n";
     const char* cities[] = {"rome", "oslo", "\"paris, fr\""};
@@ -324,12 +325,44 @@ TEST_F(ReleaseWithALedger, ChargesGaussianNoiseWithTheChanceThatItFails) {
   EXPECT_LT(charge.failure, 1e-18);
 }
 
+// Another run may spend the rest while the data is read.
+TEST_F(ReleaseWithALedger, IsRefusedWhereTheBudgetIsGoneByTheTimeOfTheNoise) {
+  Create(1, 0);
+  const std::string pipe = (folder_ / "pipe").string();
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  CommandOutcome outcome;
+  std::thread release([&] {
+    outcome = RunProgram({"release", pipe, "--count", "--epsilon", "0.6", "--ledger", ledger_});
+  });
+  {
+    std::ofstream data(
+        pipe);  // opens when the release does, which has looked at the ledger by then
+    data << "age\n1\n" << std::flush;
+    EXPECT_EQ(Charged(Mean("0.5")).error, "");
+    data << "2\n";
+  }
+  release.join();
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_TRUE(Contains(outcome.err, "nothing was released")) << outcome.err;
+  EXPECT_EQ(Entries().size(), 3U);
+}
+
 TEST_F(ReleaseWithALedger, SpendsDownToTheEndAndNoFurther) {
   Create(1, 0);
   int made = 0;
   while (made < 20 && Charged(Mean("0.1")).error.empty()) ++made;
   EXPECT_EQ(made, 10);
   EXPECT_NEAR(Ledger::Open(ledger_).filter().UsedShare(), 1, 1e-9);
+}
+
+// A release that asks for just what there is counts whole.
+TEST_F(ReleaseWithALedger, MayTakeTheWholeBudgetAtOnce) {
+  Create(1);
+  std::vector<std::string> words = Mean("1");
+  words.insert(words.end(), {"--delta", "1e-5"});
+  EXPECT_EQ(Charged(words).error, "");
+  EXPECT_TRUE(Contains(Charged(Mean("0.001")).error, "nothing for another run"));
 }
 
 TEST_F(ReleaseWithALedger, OfAnotherUnitOrAdjacencyIsRefused) {

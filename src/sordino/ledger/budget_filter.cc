@@ -266,16 +266,18 @@ double BudgetFilter::UsedShare() {
 }
 
 double BudgetFilter::LeftEpsilon() {
-  if (whole_) return 0;
-  if (total_.empty()) return budget_.epsilon.value();
-  if (std::isinf(budget_.epsilon.value())) return kInfinity;
-  const Costs spent = Spent();
-  if (budget_.delta.value() == 0) return std::max(0.0, budget_.epsilon.value() - spent.pure);
-  const double left = FilterBudget() - spent.filter;
+  if (whole_ || budget_.delta.value() == 0) return 0;
+  if (total_.empty() || std::isinf(budget_.epsilon.value())) return budget_.epsilon.value();
+  const double left = FilterBudget() - Spent().filter;
   if (!(left > 0)) return 0;
   // A Gaussian of mu has R(order) = order mu^2 / 2.
   const double mu = std::sqrt(budget_.filter == FilterKind::kGaussian ? left : 2 * left / order_);
   return GaussianEpsilon(mu, std::log(budget_.delta.value()));
+}
+
+double BudgetFilter::LeftPureEpsilon() {
+  if (whole_) return 0;
+  return std::max(0.0, budget_.epsilon.value() - Spent().pure);
 }
 
 }  // namespace sordino

@@ -84,9 +84,10 @@ class BudgetFilter {
   // The part of the budget that is used, by the rule that has used the least of it: in [0, 1], or
   // more for a ledger that was written by other rules. 1 once a run counts whole.
   double UsedShare();
-  // The epsilon, at the budget's delta, of one more Gaussian mechanism (for delta 0: of one more
-  // pure mechanism) that would still be admitted; 0 where none is.
+  // The epsilon, at the budget's delta, of one more Gaussian mechanism that would still be admitted,
+  // and that of one more pure mechanism; 0 where none is.
   double LeftEpsilon();
+  double LeftPureEpsilon();
   std::optional<std::string> whole_run() const { return whole_; }
   double order() const { return order_; }  // 0 while none is fixed
   const Budget& budget() const { return budget_; }

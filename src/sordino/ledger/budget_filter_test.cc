@@ -272,6 +272,18 @@ TEST(BudgetFilter, WhatIsLeftIsAdmittedAndNotMore) {
   }
 }
 
+TEST(BudgetFilter, WhatIsLeftForPureMechanismsIsTheDifference) {
+  for (const double delta : {0.0, 1e-5}) {
+    BudgetFilter filter(BudgetOf(1, delta));
+    EXPECT_EQ(filter.LeftPureEpsilon(), 1);
+    ASSERT_TRUE(ChargeRun(filter, "first", Pure(0.75)));
+    EXPECT_NEAR(filter.LeftPureEpsilon(), 0.25, 1e-12);
+    EXPECT_TRUE(filter.AdmitsPlan(Pure(filter.LeftPureEpsilon()), 0).admitted);
+    EXPECT_FALSE(filter.AdmitsPlan(Pure(1.001 * filter.LeftPureEpsilon()), 0).admitted);
+    if (delta == 0) EXPECT_EQ(filter.LeftEpsilon(), 0);
+  }
+}
+
 TEST(BudgetFilter, FailuresHaveALimitOfTheirOwn) {
   BudgetFilter filter(BudgetOf(1, 1e-5));
   const double limit = 1e-5 * kFailureReserve / (1 + std::exp(1));

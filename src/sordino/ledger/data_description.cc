@@ -35,9 +35,10 @@ struct NamedLedger {
 std::vector<fs::path> NamesOf(const fs::path& data) {
   std::error_code error;
   fs::path path = fs::absolute(data, error);
-  if (error)
+  if (error) {
     throw Error(
         fmt::format("the place of {} cannot be found: {}.", data.string(), error.message()));
+  }
   while (path.has_relative_path() && (path.filename().empty() || path.filename() == ".")) {
     path = path.parent_path();
   }

@@ -41,6 +41,7 @@ void Database::Fail(int code) const {
   const std::string name = Quoted(file_);
   switch (code & 0xff) {
     case SQLITE_CORRUPT:
+    case SQLITE_ERROR:  // the statements are ours, so it is the tables that are wrong
       throw Error(fmt::format(
           "{} is damaged ({}); put back the newest copy that 'sordino ledger verify' accepts, and "
           "count everything that was released since as spent.",
@@ -96,6 +97,8 @@ bool Database::HasMoved() {
   // A file system without an answer has no files that could move.
   return code == SQLITE_OK && moved != 0;
 }
+
+void Database::Forget() { sqlite3_db_release_memory(handle_); }
 
 Statement::Statement(Database& database, const char* sql) : database_(database) {
   const int code = sqlite3_prepare_v2(database.handle(), sql, -1, &statement_, nullptr);

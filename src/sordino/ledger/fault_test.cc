@@ -102,6 +102,7 @@ class FaultTest : public testing::Test {
       witness[file.path()] = {std::istreambuf_iterator<char>(in), {}};
     }
     std::vector<End> ends;
+    ends.reserve(seeds.size());
     for (const std::uint64_t seed : seeds) {
       ends.push_back({.seed = seed, .image = disk_.Survivors(seed), .witness = witness});
     }

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <limits>
 #include <stdexcept>
 #include <utility>
 
@@ -143,10 +144,11 @@ void Ledger::State::CheckPlace() {
   }
   if (database.HasMoved()) {
     throw Error(fmt::format(
-        "{} was moved, removed or replaced while it was in use; nothing more is released. Put it "
-        "back, and start again.",
+        "{} was moved, removed or replaced while it was in use, so nothing more is released; put "
+        "it back and start again.",
         Name()));
   }
+  database.Forget();
 }
 
 void Ledger::State::CheckWitness() {
@@ -159,7 +161,7 @@ void Ledger::State::CheckWitness() {
   if (place < entries.size() && entries[place].hash == last->hash) return;
   throw Error(fmt::format(
       "{} is an older copy, or was written anew: this machine has seen its entry {}, which is not "
-      "in it. Put back the newest copy; docs/ledger.md says what to do if it is lost.",
+      "in it; put back the newest copy (docs/ledger.md says what to do if it is lost).",
       Name(), last->number));
 }
 
@@ -211,15 +213,16 @@ void Ledger::State::LoadRows() {
     same.Bind(1, known);
     if (!same.Step() || same.Text(0) != entries.back().hash) {
       throw Error(fmt::format(
-          "{} was replaced by an older or another copy while it was in use: entry {} is gone; "
-          "nothing more is released. Put back the newest copy.",
+          "{} was replaced by an older or another copy while it was in use (entry {} is gone), so "
+          "nothing more is released; put back the newest copy.",
           Name(), known));
     }
   }
   Statement rows(database,
                  "SELECT number, kind, time, run, event, failure, detail, previous, hash FROM "
                  "entries WHERE number > ? ORDER BY number");
-  rows.Bind(1, known);
+  // All of them at first: a number below 0 would be somebody else's.
+  rows.Bind(1, known >= 0 ? known : std::numeric_limits<std::int64_t>::min());
   while (rows.Step()) {
     Entry entry;
     entry.number = rows.Integer(0);

@@ -91,6 +91,7 @@ class RaceTest : public testing::Test {
     shared_->admitted = 0;
     shared_->refused = 0;
     std::vector<pid_t> children;
+    children.reserve(kProcesses);
     for (int i = 0; i < kProcesses; ++i) children.push_back(Start(act));
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     while (shared_->ready < kProcesses && std::chrono::steady_clock::now() < deadline) {
@@ -225,8 +226,8 @@ TEST_F(RaceTest, LedgerThatIsWrittenCanBeOpenedAllTheTime) {
   EXPECT_EQ(CountOf(Ledger::Open(File(), Options()), EntryKind::kCharge), 1 + shared_->admitted);
 }
 
+// Of many processes most are killed while they wait, of few while they write.
 TEST_F(RaceTest, KilledProcessesNeverLeaveAReleaseUncharged) {
-  constexpr int kKills = 200;
   std::string run;
   {
     Ledger ledger =
@@ -243,32 +244,59 @@ TEST_F(RaceTest, KilledProcessesNeverLeaveAReleaseUncharged) {
       ledger.Return(run, {.event = Step()});
     }
   };
-  std::vector<pid_t>& children = living_;
-  for (int i = 0; i < kProcesses; ++i) children.push_back(Start(live));
+  int kills = 0;
   std::mt19937_64 random(1);
-  for (int i = 0; i < kKills; ++i) {
-    std::this_thread::sleep_for(std::chrono::microseconds(random() % 30'000));
-    pid_t& child = children[random() % children.size()];
-    ::kill(child, SIGKILL);
-    int status = 0;
-    ASSERT_EQ(::waitpid(child, &status, 0), child);
-    EXPECT_TRUE(WIFSIGNALED(status)) << shared_->words.data();
-    child = Start(live);
+  for (const auto& [processes, kills_of_them] : {std::pair(kProcesses, 100), std::pair(2, 120)}) {
+    for (int i = 0; i < processes; ++i) living_.push_back(Start(live));
+    for (int i = 0; i < kills_of_them; ++i) {
+      std::this_thread::sleep_for(std::chrono::microseconds(random() % 30'000));
+      pid_t& child = living_[random() % living_.size()];
+      ::kill(child, SIGKILL);
+      int status = 0;
+      ASSERT_EQ(::waitpid(child, &status, 0), child);
+      EXPECT_TRUE(WIFSIGNALED(status)) << shared_->words.data();
+      child = Start(live);
+    }
+    EndLiving();
+    kills += kills_of_them + processes;
   }
-  EndLiving();
   Ledger ledger = Ledger::Open(File(), Options());
   const std::int64_t charges = CountOf(ledger, EntryKind::kCharge) - 1;
   const std::int64_t returns = CountOf(ledger, EntryKind::kReturn);
   EXPECT_GE(charges, shared_->admitted);
-  EXPECT_LE(charges, shared_->admitted + kKills + kProcesses);
+  EXPECT_LE(charges, shared_->admitted + kills);
   EXPECT_LE(returns, shared_->returning);
   EXPECT_EQ(ledger.filter().Total().ToString(),
             Step(static_cast<std::uint64_t>(1 + 2 * charges - returns)).ToString());
   EXPECT_EQ(VerifyLedger(File(), Options()), std::ssize(ledger.entries()));
   EXPECT_GT(shared_->admitted, 10);
-  RecordProperty("kills", kKills + kProcesses);
-  std::cout << "[ COUNTED  ] kills: " << kKills + kProcesses << ", charges: " << charges
+  RecordProperty("kills", kills);
+  std::cout << "[ COUNTED  ] kills: " << kills << ", charges: " << charges
             << ", of them unknown to anybody: " << charges - shared_->admitted << "\n";
+}
+
+TEST_F(RaceTest, SpentBudgetAdmitsNothingHoweverSmall) {
+  Ledger ledger = Ledger::Create(File(), {.epsilon = Epsilon(1), .delta = Delta(0)}, Options());
+  const std::string run = ledger.BeginRun({.what = "run", .plan = Step(8)}, {.event = Step(8)}).id;
+  Ledger other = Ledger::Open(File(), Options());
+  for (const double epsilon : {1e-9, 1e-3, 1.0}) {
+    const LedgerCharge small{.event = Event::Pure(Epsilon(epsilon))};
+    EXPECT_FALSE(ledger.Charge(run, small).admitted) << epsilon;
+    EXPECT_FALSE(other.Charge(run, small).admitted) << epsilon;
+    EXPECT_FALSE(other.BeginRun({.what = "run", .plan = small.event}, small).verdict.admitted);
+  }
+  EXPECT_EQ(VerifyLedger(File(), Options()), 3);
+}
+
+TEST_F(RaceTest, ForkedChildThatChargesIsStopped) {
+  Ledger ledger = Ledger::Create(File(), {.epsilon = Epsilon(1), .delta = Delta(0)}, Options());
+  const std::string run = ledger.BeginRun({.what = "run", .plan = Step(8)}, {.event = Step()}).id;
+  const pid_t child = Start([&] { ledger.Charge(run, {.event = Step()}); });
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT) << status;
+  EXPECT_TRUE(ledger.Charge(run, {.event = Step()}).admitted);
+  EXPECT_EQ(VerifyLedger(File(), Options()), 4);
 }
 
 TEST_F(RaceTest, TwoHandlesOfOneProcessSeeEachOther) {

@@ -87,7 +87,10 @@ std::filesystem::path DefaultWitnessFolder() {
 
 // The identity comes out of the ledger's file, so it is looked at before it becomes a file's name.
 Witness::Witness(std::filesystem::path folder, const std::string& ledger) {
-  if (!folder.empty() && IsHex(ledger, 32)) file_ = std::move(folder) / "ledgers" / ledger;
+  if (folder.empty() || !IsHex(ledger, 32)) return;
+  file_ = std::move(folder);
+  file_ /= "ledgers";
+  file_ /= ledger;
 }
 
 std::optional<Sighting> Witness::Last() const {

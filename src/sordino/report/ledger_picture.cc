@@ -224,7 +224,8 @@ std::string Legend(const std::vector<std::string>& names) {
   std::string svg;
   for (std::size_t i = 0; i < std::min(names.size(), kColours); ++i) {
     const double x = i % 2 == 0 ? kLeft : (kLeft + kRight) / 2;
-    const double y = kLegendTop + kLegendLine * static_cast<double>(i / 2);
+    const std::size_t row = i / 2;
+    const double y = kLegendTop + kLegendLine * static_cast<double>(row);
     const bool shared = i + 1 == kColours && names.size() > kColours;
     svg += fmt::format(
         "<rect class=\"key run{}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"11\" height=\"11\" "

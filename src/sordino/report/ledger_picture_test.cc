@@ -97,6 +97,7 @@ TEST(LedgerPicture, RunsOfOneNameHaveOneColourAndALegend) {
 
 TEST(LedgerPicture, ManyRunsShareTheLastColour) {
   std::vector<LedgerPoint> points;
+  points.reserve(20);
   for (int i = 0; i < 20; ++i) points.push_back({0, "run " + std::to_string(i), 0.05 * i, 0.1 * i});
   const std::string svg = LedgerSvg(points, kText);
   EXPECT_THAT(svg, HasSubstr(">run 4</text>"));

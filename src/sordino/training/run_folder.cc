@@ -3,13 +3,11 @@
 #include <ATen/core/grad_mode.h>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <openssl/evp.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -20,8 +18,8 @@
 #include <utility>
 #include <vector>
 
-#include "sordino/base/check.h"
 #include "sordino/base/error.h"
+#include "sordino/base/sha256.h"
 #include "sordino/models/safetensors.h"
 #include "sordino/training/script_network.h"
 #include "sordino/training/train_settings.h"
@@ -185,16 +183,7 @@ void SyncFolder(const std::filesystem::path& folder) {
   if (!synced) FailToWrite(folder, error);
 }
 
-std::string Sha256(std::string_view text) {
-  std::array<unsigned char, 32> digest{};
-  unsigned int length = 0;
-  const int done =
-      EVP_Digest(text.data(), text.size(), digest.data(), &length, EVP_sha256(), nullptr);
-  SORDINO_CHECK(done == 1 && length == digest.size(), "SHA-256 failed");
-  std::string hex;
-  for (const unsigned char byte : digest) hex += fmt::format("{:02x}", byte);
-  return hex;
-}
+std::string Sha256(std::string_view text) { return Sha256Hex(text); }
 
 std::filesystem::path ChooseRunFolder(const TrainConfig& config, std::time_t now) {
   std::error_code ignored;

@@ -62,7 +62,7 @@ void RunLedger::Look(std::int64_t first) {
   if (fits > 0) return;
   throw Error(
       fmt::format("the ledger '{}' does not admit a single step of this run: {}; nothing was "
-                  "released. See 'sordino ledger show' for what is left.",
+                  "released ('sordino ledger show' says what is left).",
                   ledger_->file().string(), outlook_.reason));
 }
 

@@ -192,7 +192,8 @@ struct Trainer::State {
     const std::int64_t examples = Examples(batch);
     if (examples == 0) return;
     std::vector<at::Tensor> values;
-    for (const NamedParameter& parameter : parameters) values.push_back(parameter.value);
+    // A tied weight once, as the optimizer has it.
+    for (const NamedParameter& parameter : clipper.parameters()) values.push_back(parameter.value);
     const std::int64_t part =
         options.gradients.physical_batch > 0 ? options.gradients.physical_batch : examples;
     std::vector<at::Tensor> sum(values.size());

@@ -80,7 +80,7 @@ class Trainer {
   // operating system when it was made: noise that came twice, with another batch under it, would
   // cancel, and the difference of the two would show the data. Steps that are made again have to be
   // charged again. A seeded run draws everything of a step from its seed and the number of the
-  // step, so it goes on bit for bit as if it had not been interrupted.
+  // step, so on the same machine it goes on bit for bit as if it had not been interrupted.
   void RestoreState(const NamedTensors& state, std::int64_t steps_done);
 
  private:

@@ -460,11 +460,13 @@ class ResumedRun {
  public:
   static constexpr std::int64_t kSteps = 12;
   static constexpr std::int64_t kRecords = 200;
+  // So many that no mask of dropout comes twice in a row: then a gradient would look repeatable.
+  static constexpr std::int64_t kHidden = 40;
 
   explicit ResumedRun(const ResumeCase& resumed, std::optional<std::uint64_t> seed = 21)
-      : first_(at::linspace(-1, 1, 16 * 8).view({16, 8}).set_requires_grad(true)),
-        second_(at::linspace(1, -1, 8).set_requires_grad(true)),
-        frozen_(at::linspace(0, 1, 8)),
+      : first_(at::linspace(-1, 1, 16 * kHidden).view({16, kHidden}).set_requires_grad(true)),
+        second_(at::linspace(1, -1, kHidden).set_requires_grad(true)),
+        frozen_(at::linspace(0, 1, kHidden)),
         trainer_(Make(resumed, seed)) {}
 
   Trainer& trainer() { return trainer_; }

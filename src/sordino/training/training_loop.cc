@@ -47,6 +47,7 @@ Trainer TrainingLoop::MakeTrainer() {
 void TrainingLoop::GoOnFrom(const Checkpoint& checkpoint, const std::vector<MetricsRow>& rows) {
   NamedTensors state = checkpoint.tensors;
   std::erase_if(state, [](const auto& entry) { return entry.first.starts_with(kFrozen); });
+  run_.model->Train(true);
   trainer_.RestoreState(state, checkpoint.facts.step);
   first_step_ = checkpoint.facts.step;
   earlier_seconds_ = checkpoint.facts.seconds;

@@ -316,6 +316,13 @@ RunResult RunTraining(PreparedRun& run, RunObserver& observer) {
     }
   }
   RunFolder& folder = run.resume ? run.resume->folder : *made;
+  if (run.resume && ledger) {
+    // What a crash would leave to be read counts what earlier ones took.
+    run.facts.epsilon = ledger->EpsilonAfter(run.plan.steps());
+    run.facts.event = ledger->EventAfter(run.plan.steps()).ToString();
+    run.facts.lost_steps = ledger->lost_steps();
+    folder.Write("event.txt", EventFile(run, ledger->EventAfter(run.plan.steps())));
+  }
   folder.Write("statement.txt", Statement(run.facts));
   observer.OnStart();
   loop.Go(folder);
@@ -334,6 +341,11 @@ RunResult RunTraining(PreparedRun& run, RunObserver& observer) {
   facts.stopped_by = loop.refusal();
   if (ledger && loop.failure() == nullptr) WriteLedgerFacts(facts, *ledger, result.steps);
   const std::string statement = Statement(facts);
+  folder.Write("event.txt",
+               EventFile(run, ledger ? ledger->EventAfter(result.steps) : run.plan.event()));
+  folder.Write("accuracy-and-epsilon.svg", RunSvg(loop.points(), PictureText(run, facts)));
+  folder.Write("statement.txt", statement);
+  // Last: a model of all steps is what says that the run has ended.
   loop.Save(folder.path() / "model.safetensors", {.name = run.config.ModelName(),
                                                   .data = run.declaration,
                                                   .privacy = run.privacy,
@@ -341,10 +353,6 @@ RunResult RunTraining(PreparedRun& run, RunObserver& observer) {
                                                   .delta = result.delta,
                                                   .steps = result.steps,
                                                   .statement = statement});
-  folder.Write("event.txt",
-               EventFile(run, ledger ? ledger->EventAfter(result.steps) : run.plan.event()));
-  folder.Write("accuracy-and-epsilon.svg", RunSvg(loop.points(), PictureText(run, facts)));
-  folder.Write("statement.txt", statement);
   if (!result.interrupted) RemoveCheckpoints(folder.path() / kCheckpointFolder);
   result.seconds = SecondsSince(start);
   if (loop.failure() != nullptr) {

@@ -113,10 +113,10 @@ TEST_F(TrainingRun, LeavesEverythingInItsFolder) {
   ASSERT_TRUE(result.test_accuracy.has_value());
   EXPECT_GT(*result.test_accuracy, 0.75);  // 0.5 is chance
   for (const char* name : {"config.toml", "metrics.jsonl", "model.safetensors", "statement.txt",
-                           "event.txt", "accuracy-and-epsilon.svg"}) {
+                           "event.txt", "accuracy-and-epsilon.svg", "ledger.db"}) {
     EXPECT_TRUE(fs::exists(result.folder / name)) << name;
   }
-  EXPECT_EQ(std::distance(fs::directory_iterator(result.folder), {}), 6);
+  EXPECT_EQ(std::distance(fs::directory_iterator(result.folder), {}), 7);
   const auto metrics = Metrics(result.folder);
   ASSERT_EQ(metrics.size(), 3U);
   EXPECT_EQ(metrics[0]["step"], 10);
