@@ -100,7 +100,7 @@ class Aim:
     def __init__(self, rng, training, scale, together):
         left = training.steps - training.first
         self.life = 0.22 + 0.006 * left  # about, in seconds
-        self.how = rng.choices(['kill', 'term', 'none'], [20, 2, 2])[0]
+        self.how = rng.choices(['kill', 'term', 'none'], [18, 4, 2])[0]
         self.kind = rng.choices(['time', 'commit', 'checkpoint', 'end'], [12, 3, 3, 3])[0]
         self.skip = {'commit': rng.randrange(4), 'checkpoint': rng.randrange(left)}.get(self.kind, 0)
         mean = {'commit': 0.001, 'checkpoint': 0.001, 'end': 0.015}.get(self.kind, 1)

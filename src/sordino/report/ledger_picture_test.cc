@@ -5,7 +5,7 @@
 
 #include <cmath>
 #include <limits>
-#include <regex>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,28 +29,34 @@ std::vector<LedgerPoint> Points() {
 
 using Line = std::vector<std::pair<double, double>>;
 
+// The text between a mark and the quote behind it, from `from` on, which moves on; empty: no more.
+std::string Quoted(const std::string& svg, const std::string& mark, std::size_t& from) {
+  const std::size_t place = svg.find(mark, from);
+  if (place == std::string::npos) return "";
+  const std::size_t begin = place + mark.size();
+  from = svg.find('"', begin);
+  return svg.substr(begin, from - begin);
+}
+
 std::vector<Line> Lines(const std::string& svg, const std::string& kind) {
   std::vector<Line> lines;
-  const std::regex polyline("<polyline class=\"" + kind + "\" points=\"([^\"]*)\"");
-  const std::regex pair("([0-9.]+),([0-9.]+)");
-  for (auto it = std::sregex_iterator(svg.begin(), svg.end(), polyline);
-       it != std::sregex_iterator(); ++it) {
-    const std::string list = (*it)[1];
+  const std::string mark = "<polyline class=\"" + kind + "\" points=\"";
+  std::size_t from = 0;
+  for (std::string list = Quoted(svg, mark, from); !list.empty(); list = Quoted(svg, mark, from)) {
+    std::istringstream in(list);
     Line line;
-    for (auto point = std::sregex_iterator(list.begin(), list.end(), pair);
-         point != std::sregex_iterator(); ++point) {
-      line.emplace_back(std::stod((*point)[1]), std::stod((*point)[2]));
-    }
+    char comma = 0;
+    for (double x = 0, y = 0; in >> x >> comma >> y;) line.emplace_back(x, y);
+    EXPECT_TRUE(in.eof()) << list;
     lines.push_back(line);
   }
   return lines;
 }
 
 double BudgetHeight(const std::string& svg) {
-  std::smatch match;
-  const std::regex line("<line class=\"budget\"[^>]* y1=\"([0-9.]+)\"");
-  EXPECT_TRUE(std::regex_search(svg, match, line));
-  return std::stod(match[1]);
+  std::size_t from = svg.find("<line class=\"budget\"");
+  EXPECT_NE(from, std::string::npos);
+  return std::stod(Quoted(svg, " y1=\"", from));
 }
 
 TEST(LedgerPicture, IsAStaircaseBelowTheLineOfTheWholeBudget) {
