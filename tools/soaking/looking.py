@@ -9,6 +9,7 @@ import struct
 import xml.etree.ElementTree
 from contextlib import closing
 from dataclasses import dataclass, field
+from typing import Optional
 
 try:
     import tomllib
@@ -25,9 +26,10 @@ class Finding(Exception):
 def write_data(folder):
     """Two small arrays for trainings, which start faster from them than from anything else."""
     rng = random.Random(1)
-    for name, kind, shape, numbers in (
-            ('x', '<f4', '(256, 4)', struct.pack('<1024f', *(rng.gauss(0, 1) for _ in range(1024)))),
-            ('y', '<i8', '(256,)', struct.pack('<256q', *(rng.randrange(2) for _ in range(256))))):
+    inputs = struct.pack('<1024f', *(rng.gauss(0, 1) for _ in range(1024)))
+    labels = struct.pack('<256q', *(rng.randrange(2) for _ in range(256)))
+    for name, kind, shape, numbers in (('x', '<f4', '(256, 4)', inputs),
+                                       ('y', '<i8', '(256,)', labels)):
         header = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}"
         header += ' ' * (-(len(header) + 11) % 64) + '\n'
         (folder / f'{name}.npy').write_bytes(b'\x93NUMPY\x01\x00' + struct.pack('<H', len(header)) +
@@ -71,8 +73,8 @@ def check_chain(rows, known):
 
 @dataclass
 class Charged:
-    net: int = 0            # releases that were charged and not returned
-    first: int | None = None  # the first step of the first charge
+    net: int = 0  # releases that were charged and not returned
+    first: Optional[int] = None  # the first step of the first charge
 
 
 def charges(rows):
@@ -132,8 +134,8 @@ def drafts(folder):
 
 @dataclass
 class Look:
-    newest: int | None = None  # step of the newest checkpoint
-    run: str = ''              # in the ledger
+    newest: Optional[int] = None  # step of the newest checkpoint
+    run: str = ''  # in the ledger
     # What shows that a step was made, with the step. The same step made again is another thing.
     items: dict = field(default_factory=dict)
     litter: list = field(default_factory=list)

@@ -18,6 +18,9 @@ LIMIT = 120  # seconds after which a process counts as hung
 TRAIN = ['train', '--data', 'x.npy', '--labels', 'y.npy', '--shape', '4', '--classes', '2',
          '--records', '256', '--batch', '16', '--delta', '1e-5', '--threads', '1',
          '--checkpoint-every', '1', '--evaluate-every', '100000']
+# What the second of two that go on with the same folder may say.
+BESIDE = ('is in use by another run', 'was gone on with by another process', 'has ended',
+          'does not admit a single step')
 
 
 class Soak:
@@ -82,16 +85,20 @@ class Training:
         self.released = 0  # steps; one that was made twice counts twice
         self.ended = False
 
-    def begin(self, soak, log, entries):
+    def begin(self, soak, log, entries, has_rival):
+        """A rival is a second process that goes on with the same folder at the same time."""
         before = look_at_folder(self.folder)
         self.first, self.known, self.entries = before.newest or 0, before.items, entries
-        words = self.words if before.newest is None else ['train', '--resume', self.folder.name]
-        self.log = log
+        resume = ['train', '--resume', self.folder.name]
+        self.log, self.rival = log, None
         self.started = time.monotonic()
-        self.process = soak.spawn(words, self.folder.parent, log)
+        self.process = soak.spawn(self.words if before.newest is None else resume,
+                                  self.folder.parent, log)
+        if has_rival and before.newest is not None:
+            self.rival = soak.spawn(resume, self.folder.parent, f'{log}-rival')
 
-    def said(self, kind):
-        return Path(f'{self.log}.{kind}').read_text(errors='replace')
+    def said(self, where):
+        return Path(f"{self.log}{'-' if 'rival' in where else '.'}{where}").read_text()
 
 
 class Aim:
@@ -102,7 +109,8 @@ class Aim:
         self.life = 0.22 + 0.006 * left  # about, in seconds
         self.how = rng.choices(['kill', 'term', 'none'], [18, 4, 2])[0]
         self.kind = rng.choices(['time', 'commit', 'checkpoint', 'end'], [12, 3, 3, 3])[0]
-        self.skip = {'commit': rng.randrange(4), 'checkpoint': rng.randrange(left)}.get(self.kind, 0)
+        self.skip = {'commit': rng.randrange(4),
+                     'checkpoint': rng.randrange(left)}.get(self.kind, 0)
         mean = {'commit': 0.001, 'checkpoint': 0.001, 'end': 0.015}.get(self.kind, 1)
         self.delay = scale * rng.expovariate(1 / mean)
         if together is not None:
@@ -227,12 +235,17 @@ class World:
         try:
             for training in group:
                 self.sessions += 1
-                training.begin(self.soak, self.folder / f'session-{self.sessions}', len(self.rows))
+                training.begin(self.soak, self.folder / f'session-{self.sessions}', len(self.rows),
+                               rng.random() < 0.1)
                 aims[training] = Aim(rng, training, self.scale, together)
             self.wait(aims)
+            for training in group:
+                if training.rival is not None:
+                    self.end_rival(training)
         finally:
             for training in aims:
-                end(training.process)
+                for process in filter(None, (training.process, training.rival)):
+                    end(process)
         self.soak.count(sessions=len(group), hot=Path(f'{self.ledger}-journal').exists())
         self.check_ledger()
         admitted = [self.check_session(training, aims[training]) for training in group]
@@ -257,6 +270,18 @@ class World:
                         self.soak.count_kill(**{aim.kind: 1}, drafts=len(
                             drafts(training.folder / 'checkpoints') + drafts(training.folder)))
             time.sleep(0.0003)
+
+    def end_rival(self, training):
+        self.soak.count(rivals=1)
+        if self.rng.random() < 0.7:
+            time.sleep(self.rng.uniform(0, self.scale * 0.4))
+            if end(training.rival):
+                self.soak.count_kill(time=1)
+        code = training.rival.wait(LIMIT)
+        errors = training.said('rival.err')
+        if code not in (0, -9) and (code != 2 or not complaint(errors)
+                                    or not any(words in errors for words in BESIDE)):
+            raise Finding(f'the rival of {training.log.name} (exit {code}): {errors.strip()}')
 
     def check_ledger(self):
         for words in (['verify', 'L.db'], ['show', 'L.db', '--json']):
@@ -299,14 +324,15 @@ class World:
         over = complete(training.folder, training.steps)
         if code == 0:
             self.check_clean_end(training, after, where, charged - released)
-            if over and not aim.was_sent:
+            if over and not aim.was_sent and not training.rival:
                 self.scale += 0.1 * (training.seconds / aim.life - self.scale)
         elif code in (1, 2):
             refused = code == 2 and 'does not admit a single step' in errors
             stopped = code == 1 and aim.was_sent and 'stopped before the first step' in errors
-            if not (refused or stopped) or not complaint(errors):
+            beside = code == 2 and training.rival and any(words in errors for words in BESIDE)
+            if not (refused or stopped or beside) or not complaint(errors):
                 raise Finding(f'{where}: {errors.strip()}')
-            if released or charged or training.said('out'):
+            if (not training.rival and (released or charged)) or training.said('out'):
                 raise Finding(f'{where}: {released} released and {charged} charged nevertheless')
             if refused:
                 self.soak.count(refusals=1)
@@ -319,7 +345,7 @@ class World:
         return True
 
     def check_clean_end(self, training, after, where, unused):
-        if unused != 0:
+        if unused != 0 and not training.rival:
             raise Finding(f'{where}: {unused} steps were charged, not made and not handed back')
         if after.litter:
             self.soak.count(litter=len(after.litter))

@@ -277,7 +277,19 @@ double BudgetFilter::LeftEpsilon() {
 
 double BudgetFilter::LeftPureEpsilon() {
   if (whole_) return 0;
-  return std::max(0.0, budget_.epsilon.value() - Spent().pure);
+  const Costs spent = Spent();
+  const double by_sum = std::max(0.0, budget_.epsilon.value() - spent.pure);
+  const double left = FilterBudget() - spent.filter;
+  if (std::isinf(by_sum) || order_ == 0 || !(left > 0)) return by_sum;
+  // The largest epsilon whose divergence at the order is what the filter has left.
+  double low = 0;
+  double high = budget_.epsilon.value();
+  for (int i = 0; i < 60; ++i) {
+    const double middle = (low + high) / 2;
+    RenyiCurve curve(Event::Pure(Epsilon(middle), budget_.adjacency));
+    (curve(order_) <= left ? low : high) = middle;
+  }
+  return std::max(by_sum, low);
 }
 
 }  // namespace sordino

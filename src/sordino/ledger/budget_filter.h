@@ -6,7 +6,7 @@
 //
 //   pure      sum of pure epsilons <= epsilon. Basic composition holds for adaptively chosen
 //             epsilons (Rogers, Roth, Ullman and Vadhan 2016, arXiv 1605.08294, theorem 3.6). It
-//             uses no delta.
+//             uses no delta. Sums are compared as decimals of twelve digits: ten times 0.1 is 1.
 //   filter    Renyi: sum R(alpha) <= B at one order alpha that no data had a say in (Feldman and
 //             Zrnic 2021, arXiv 2008.11193, theorem 4.3; Lecuyer 2021, arXiv 2103.01379), or
 //             Gaussian: sum mu^2 <= mu^2 (Smith and Thakurta 2022, arXiv 2210.17520; Koskela et
@@ -84,8 +84,8 @@ class BudgetFilter {
   // The part of the budget that is used, by the rule that has used the least of it: in [0, 1], or
   // more for a ledger that was written by other rules. 1 once a run counts whole.
   double UsedShare();
-  // The epsilon, at the budget's delta, of one more Gaussian mechanism that would still be admitted,
-  // and that of one more pure mechanism; 0 where none is.
+  // The epsilon, at the budget's delta, of one more Gaussian mechanism that would still be
+  // admitted, and that of one more pure mechanism; 0 where none is.
   double LeftEpsilon();
   double LeftPureEpsilon();
   std::optional<std::string> whole_run() const { return whole_; }

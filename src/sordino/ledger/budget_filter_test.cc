@@ -284,6 +284,15 @@ TEST(BudgetFilter, WhatIsLeftForPureMechanismsIsTheDifference) {
   }
 }
 
+TEST(BudgetFilter, AfterGaussiansTheFilterSaysWhatIsLeftForPureMechanisms) {
+  BudgetFilter filter(BudgetOf(4, 1e-5));
+  ASSERT_TRUE(ChargeRun(filter, "first", Event::Repeat(Noise(20), 100)));
+  const double left = filter.LeftPureEpsilon();
+  EXPECT_GT(left, 0.5);
+  EXPECT_TRUE(filter.AdmitsPlan(Pure(0.999 * left), 0).admitted);
+  EXPECT_FALSE(filter.AdmitsPlan(Pure(1.001 * left), 0).admitted);
+}
+
 TEST(BudgetFilter, FailuresHaveALimitOfTheirOwn) {
   BudgetFilter filter(BudgetOf(1, 1e-5));
   const double limit = 1e-5 * kFailureReserve / (1 + std::exp(1));

@@ -34,8 +34,8 @@ class Database {
   std::string Text(const char* sql);
   // Whether the path leads to another file now, or to none.
   bool HasMoved();
-  // What was read before is read again: a file that was written over from outside may look unchanged
-  // to SQLite.
+  // What was read before is read again: a file that was written over from outside may look
+  // unchanged to SQLite.
   void Forget();
 
   const std::filesystem::path& file() const { return file_; }

@@ -2,11 +2,8 @@
 // disk fails, and what a call said before must be in the file afterwards.
 #include <gtest/gtest.h>
 #include <sqlite3.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -293,6 +290,17 @@ TEST_F(FaultTest, FailedSyncOfAChargeThrowsAndUsesTheLedgerUp) {
   }
 }
 
+TEST_F(FaultTest, FailedReadUsesTheLedgerUp) {
+  disk_.Restore({});
+  Ledger ledger = Ledger::Create(kStoryFile, {.epsilon = Epsilon(1), .delta = Delta(0)}, Options());
+  const Begun run = ledger.BeginRun({.what = "run", .plan = Step(8)}, {.event = Step()});
+  disk_.FailReadsFrom(disk_.reads(), true);
+  EXPECT_THROW(ledger.Refresh(), std::runtime_error);
+  ASSERT_TRUE(disk_.HasFailed());
+  disk_.Heal();
+  EXPECT_THROW(ledger.Charge(run.id, {.event = Step()}), std::runtime_error);
+}
+
 // Without this the disk might be one that nothing is ever lost on.
 TEST(FaultyDisk, LosesWhatADatabaseDoesNotSync) {
   const auto lost = [](const std::string& synchronous) {
@@ -338,58 +346,6 @@ TEST(FaultyDisk, LosesWhatADatabaseDoesNotSync) {
   EXPECT_EQ(lost("EXTRA"), 0);
   EXPECT_GT(lost("FULL"), 0) << "a journal whose deletion was lost is played back";
   EXPECT_GT(lost("OFF"), 0);
-}
-
-// A disk that is full for real: the system refuses to let a file grow past a limit.
-TEST_F(FaultTest, FileThatMayNotGrowEndsInASentenceAndKeepsWhatWasSaid) {
-  const fs::path file = witness_ / "real.db";
-  const LedgerOptions options{.vfs = {}, .witness_folder = witness_, .clock = {}};
-  Ledger::Create(file, {.epsilon = Epsilon(kInfinity), .delta = Delta(0)}, options);
-  int pipe[2];
-  ASSERT_EQ(::pipe(pipe), 0);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    std::signal(SIGXFSZ, SIG_IGN);
-    const rlimit limit{.rlim_cur = 48 << 10, .rlim_max = 48 << 10};
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-    int code = 1;  // the limit was never met
-    try {
-      Ledger ledger = Ledger::Open(file, options);
-      const Begun run = ledger.BeginRun({.what = "run", .plan = Step(10'000)}, {.event = Step()});
-      try {
-        for (int i = 0; i < 2'000; ++i) {
-          if (!ledger.Charge(run.id, {.event = Step()}).admitted) break;
-          if (::write(pipe[1], "+", 1) != 1) break;
-        }
-      } catch (const Error&) {
-        code = 2;
-      } catch (const std::runtime_error&) {
-        code = 3;  // as it should be, if it stays so
-        try {
-          ledger.Charge(run.id, {.event = Step()});
-        } catch (const std::runtime_error&) {
-          code = 0;
-        }
-      }
-    } catch (const std::exception&) {
-      code = 4;
-    }
-    ::_exit(code);
-  }
-  ::close(pipe[1]);
-  std::int64_t said = 0;
-  for (char plus = 0; ::read(pipe[0], &plus, 1) == 1;) ++said;
-  ::close(pipe[0]);
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  ASSERT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), 0);
-  EXPECT_GT(said, 10);
-  const Ledger ledger = Ledger::Open(file, options);
-  const std::int64_t charges = std::ssize(ledger.entries()) - 3;  // budget, run, first charge
-  EXPECT_GE(charges, said);
-  EXPECT_LE(charges, said + 1);
-  VerifyLedger(file, options);
 }
 
 }  // namespace

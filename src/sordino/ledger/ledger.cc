@@ -1,6 +1,5 @@
 #include "sordino/ledger/ledger.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <openssl/rand.h>
 #include <pwd.h>
@@ -8,13 +7,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstring>
 #include <stdexcept>
 #include <utility>
 
 #include "sordino/accounting/failures.h"
 #include "sordino/base/check.h"
+#include "sordino/base/durable_file.h"
 #include "sordino/base/error.h"
 #include "sordino/ledger/database.h"
 #include "sordino/ledger/ledger_state.h"
@@ -62,19 +60,6 @@ std::string UserName() {
   return user != nullptr ? user->pw_name : fmt::format("user {}", geteuid());
 }
 
-// SQLite syncs the folder of a new file and does not look whether that worked.
-void SyncFolder(const std::filesystem::path& file) {
-  const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
-  const int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  const bool synced = descriptor >= 0 && fsync(descriptor) == 0;
-  if (descriptor >= 0) close(descriptor);
-  if (!synced) {
-    throw std::runtime_error(
-        fmt::format("the folder '{}' cannot be synced ({}), so the ledger in it is not safe.",
-                    folder.string(), std::strerror(errno)));
-  }
-}
-
 }  // namespace
 
 Ledger::Ledger(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -102,7 +87,8 @@ Ledger Ledger::Create(const std::filesystem::path& file, const Budget& budget,
     state->Append(std::move(first));
     return true;
   });
-  if (state->options.vfs.empty()) SyncFolder(state->path);
+  // SQLite syncs the folder of a new file and does not look whether that worked.
+  if (state->options.vfs.empty()) SyncFolder(state->path.parent_path());
   state->CheckWitness();
   state->Remember();
   return Ledger(std::move(state));

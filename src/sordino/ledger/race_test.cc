@@ -1,6 +1,8 @@
-// Real processes on one file: racing for what is left of a budget, and killed while they do.
+// Real processes on one file: racing for what is left of a budget, killed while they do, and out of
+// space.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -297,6 +299,37 @@ TEST_F(RaceTest, ForkedChildThatChargesIsStopped) {
   EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT) << status;
   EXPECT_TRUE(ledger.Charge(run, {.event = Step()}).admitted);
   EXPECT_EQ(VerifyLedger(File(), Options()), 4);
+}
+
+// A disk that is full for real: the system refuses to let a file grow past a limit.
+TEST_F(RaceTest, FileThatMayNotGrowTakesNoChargeAndKeepsWhatWasSaid) {
+  Ledger::Create(File(), {.epsilon = Epsilon(kInfinity), .delta = Delta(0)}, Options());
+  ExpectEndsWell(Start([&] {
+    std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{.rlim_cur = 48 << 10, .rlim_max = 48 << 10};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    Ledger ledger = Ledger::Open(File(), Options());
+    const Begun run = ledger.BeginRun({.what = "run", .plan = Step(10'000)}, {.event = Step()});
+    for (int i = 0; i < 1'000 && shared_->refused < 3; ++i) {
+      try {
+        ledger.Charge(run.id, {.event = Step()});
+        ++shared_->admitted;
+      } catch (const Error&) {
+        throw;  // a disk that fails is no mistake
+      } catch (const std::runtime_error&) {
+        ++shared_->refused;
+        continue;
+      }
+      if (shared_->refused > 0) throw Error("a charge was admitted after one that failed");
+    }
+  }));
+  EXPECT_EQ(shared_->refused, 3);
+  EXPECT_GT(shared_->admitted, 10);
+  const Ledger ledger = Ledger::Open(File(), Options());
+  const std::int64_t charges = CountOf(ledger, EntryKind::kCharge) - 1;
+  EXPECT_GE(charges, shared_->admitted);
+  EXPECT_LE(charges, shared_->admitted + 1);
+  EXPECT_EQ(VerifyLedger(File(), Options()), std::ssize(ledger.entries()));
 }
 
 TEST_F(RaceTest, TwoHandlesOfOneProcessSeeEachOther) {

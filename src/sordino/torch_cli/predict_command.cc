@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "sordino/base/durable_file.h"
 #include "sordino/base/error.h"
 #include "sordino/base/progress.h"
 #include "sordino/cli/torch_program.h"

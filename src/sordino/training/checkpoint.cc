@@ -18,7 +18,9 @@
 #include <utility>
 #include <vector>
 
+#include "sordino/base/durable_file.h"
 #include "sordino/base/error.h"
+#include "sordino/base/sha256.h"
 #include "sordino/models/safetensors.h"
 #include "sordino/training/run_folder.h"
 
@@ -152,7 +154,7 @@ struct FileDigest {
 };
 
 FileDigest DigestOf(std::span<const char> bytes) {
-  return {bytes.size(), Sha256({bytes.data(), bytes.size()})};
+  return {bytes.size(), Sha256Hex({bytes.data(), bytes.size()})};
 }
 
 bool AreSane(const CheckpointFacts& facts) {
@@ -177,7 +179,7 @@ std::string TextOf(const CheckpointFacts& facts, const FileDigest& tensors) {
     json["format"] = kFormat;
     json["version"] = kVersion;
     json["facts"] = own;
-    json["facts_sha256"] = Sha256(own.dump());
+    json["facts_sha256"] = Sha256Hex(own.dump());
     json["state_bytes"] = tensors.bytes;
     json["state_sha256"] = tensors.sha256;
     return json.dump(1) + '\n';
@@ -208,7 +210,7 @@ ReadFacts FactsFromJson(const Json& json) {
     throw Error(fmt::format("{} was written by another version", kFactsFile));
   }
   const Json& own = json.at("facts");
-  if (json.at("facts_sha256") != Sha256(own.dump())) {
+  if (json.at("facts_sha256") != Sha256Hex(own.dump())) {
     throw Error(fmt::format("{} was changed", kFactsFile));
   }
   const auto whole = [](const Json& number) {

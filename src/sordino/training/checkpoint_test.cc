@@ -29,7 +29,9 @@
 #include <type_traits>
 #include <vector>
 
+#include "sordino/base/durable_file.h"
 #include "sordino/base/error.h"
+#include "sordino/base/sha256.h"
 #include "sordino/training/run_folder.h"
 
 // Calls of the operating system that fail when they are told to. The program's own definitions
@@ -316,7 +318,7 @@ TEST_F(CheckpointTest, NumbersThatMakeNoSenseArePassedOver) {
   const auto step_with = [&](const std::function<void(Json&)>& change) {
     Json json = Json::parse(whole);
     change(json);
-    if (json.contains("facts")) json["facts_sha256"] = Sha256(json["facts"].dump());
+    if (json.contains("facts")) json["facts_sha256"] = Sha256Hex(json["facts"].dump());
     Write(file, json.dump());
     const auto read = ReadNewestCheckpoint(folder_);
     return read ? read->facts.step : -1;

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "sordino/base/durable_file.h"
 #include "sordino/base/error.h"
 #include "sordino/base/sha256.h"
 #include "sordino/models/safetensors.h"
@@ -146,45 +147,6 @@ FolderLock LockOfNew(const std::filesystem::path& folder) {
 
 }  // namespace
 
-void WriteWholeFile(const std::filesystem::path& file, std::string_view content) {
-  std::filesystem::path draft = file;
-  draft += fmt::format(".{}.tmp", getpid());
-  const int descriptor = open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (descriptor < 0) FailToWrite(file, errno);
-  std::size_t written = 0;
-  while (written < content.size()) {
-    const ssize_t count = write(descriptor, content.data() + written, content.size() - written);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) {
-      const int error = errno;
-      close(descriptor);
-      unlink(draft.c_str());
-      FailToWrite(file, error);
-    }
-    written += static_cast<std::size_t>(count);
-  }
-  const bool synced = fsync(descriptor) == 0;
-  const bool closed = close(descriptor) == 0;
-  if (!synced || !closed || rename(draft.c_str(), file.c_str()) != 0) {
-    const int error = errno;
-    unlink(draft.c_str());
-    FailToWrite(file, error);
-  }
-  SyncFolder(file.parent_path());
-}
-
-void SyncFolder(const std::filesystem::path& folder) {
-  const char* const name = folder.empty() ? "." : folder.c_str();
-  const int descriptor = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  // EINVAL: a file system that has no such sync and does not need it.
-  const bool synced = descriptor >= 0 && (fsync(descriptor) == 0 || errno == EINVAL);
-  const int error = errno;
-  if (descriptor >= 0) close(descriptor);
-  if (!synced) FailToWrite(folder, error);
-}
-
-std::string Sha256(std::string_view text) { return Sha256Hex(text); }
-
 std::filesystem::path ChooseRunFolder(const TrainConfig& config, std::time_t now) {
   std::error_code ignored;
   if (!config.run.out.empty()) {
@@ -301,6 +263,10 @@ RunFolder RunFolder::Reopen(std::filesystem::path folder, std::int64_t last_step
   }
   FolderLock lock(folder);
   RunFolder run(std::move(folder), std::move(lock));
+  // Drafts of a process that was killed while it wrote; nobody else writes here now.
+  for (const auto& entry : std::filesystem::directory_iterator(run.path_)) {
+    if (entry.path().extension() == ".tmp") std::filesystem::remove(entry.path(), ignored);
+  }
   std::string kept;
   ForEachRow(run.path_ / kMetricsFile, [&](const MetricsRow& row, const std::string& line) {
     if (row.step <= last_step) kept += line + '\n';
@@ -339,7 +305,7 @@ std::map<std::string, std::string> ModelMetadata(const ModelRecord& record) {
       {"mean", Json(data.normalisation.mean).dump()},
       {"model", record.name},
       {"private", record.privacy == RunPrivacy::kPrivate ? "yes" : "no"},
-      {"statement_sha256", Sha256(record.statement)},
+      {"statement_sha256", Sha256Hex(record.statement)},
       {"steps", fmt::format("{}", record.steps)},
       {"vocabulary", fmt::format("{}", data.vocabulary)},
   };

@@ -6,6 +6,9 @@
 //   statement.txt              what was guaranteed, in words
 //   event.txt                  the same as data, for `sordino account --event`
 //   accuracy-and-epsilon.svg   a picture of metrics.jsonl
+//   ledger.db                  what was charged, unless a ledger was named
+//   checkpoints/               what is needed to go on, while the run has not ended
+//   .lock                      while a process writes here
 //
 // Files are written beside their place and moved there, so a crash leaves none of them half
 // written; metrics.jsonl grows by whole lines. Nothing here depends on the private records other
@@ -32,17 +35,6 @@
 #include "sordino/training/train_config.h"
 
 namespace sordino {
-
-// Writes beside the place and moves it there; on the disk when it returns. Throws
-// std::runtime_error where that fails.
-void WriteWholeFile(const std::filesystem::path& file, std::string_view content);
-
-// What was made, moved or removed in the folder is on the disk when it returns. Throws
-// std::runtime_error where that fails.
-void SyncFolder(const std::filesystem::path& folder);
-
-// In hex.
-std::string Sha256(std::string_view text);
 
 // Where the run goes: --out, or runs/<date-time>-<data>-<model> below the current folder, with a
 // number behind it where that is taken. Throws Error when --out holds anything already.

@@ -51,7 +51,11 @@ PreparedRun PrepareResume(const std::filesystem::path& folder) {
                     folder.string()));
   }
   const std::filesystem::path checkpoints = folder / kCheckpointFolder;
-  const std::optional<Checkpoint> seen = ReadNewestCheckpoint(checkpoints);
+  std::optional<Checkpoint> seen;
+  {
+    const FolderLock nobody_writes(folder);
+    seen = ReadNewestCheckpoint(checkpoints);
+  }
   if (!seen) {
     throw Error(fmt::format("the run in '{}' {}; start a new one with 'sordino train {}'.",
                             folder.string(),

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "sordino/base/error.h"
+#include "sordino/base/sha256.h"
 #include "sordino/models/safetensors.h"
 #include "sordino/training/classification.h"
 #include "sordino/training/run_folder.h"
@@ -127,7 +128,7 @@ TEST_F(TrainingRun, LeavesEverythingInItsFolder) {
   const std::string statement = Read(result.folder / "statement.txt");
   EXPECT_THAT(statement, StartsWith("Privacy statement"));
   EXPECT_EQ(ReadSafetensors(result.folder / "model.safetensors").metadata.at("statement_sha256"),
-            Sha256(statement));
+            Sha256Hex(statement));
   EXPECT_EQ(Event::Parse(Read(result.folder / "event.txt")
                              .substr(0, Read(result.folder / "event.txt").find('\n'))),
             PrepareRun(Config()).plan.event());

@@ -1,0 +1,20 @@
+// Files that are whole and on the disk, or not there.
+#ifndef SORDINO_BASE_DURABLE_FILE_H_
+#define SORDINO_BASE_DURABLE_FILE_H_
+
+#include <filesystem>
+#include <string_view>
+
+namespace sordino {
+
+// Writes beside the place, syncs, moves it there and syncs the folder. Throws std::runtime_error
+// where that fails.
+void WriteWholeFile(const std::filesystem::path& file, std::string_view content);
+
+// What was made, moved or removed in the folder is on the disk when it returns. Empty: the current
+// folder. Throws std::runtime_error where that fails.
+void SyncFolder(const std::filesystem::path& folder);
+
+}  // namespace sordino
+
+#endif  // SORDINO_BASE_DURABLE_FILE_H_

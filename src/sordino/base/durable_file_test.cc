@@ -1,0 +1,54 @@
+#include "sordino/base/durable_file.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+#include <string>
+
+namespace sordino {
+namespace {
+
+namespace fs = std::filesystem;
+
+class DurableFile : public ::testing::Test {
+ protected:
+  DurableFile() : root_(fs::path(::testing::TempDir()) / "sordino_durable_file") {
+    fs::remove_all(root_);
+    fs::create_directories(root_);
+  }
+  ~DurableFile() override { fs::remove_all(root_); }
+  static std::string Read(const fs::path& file) {
+    std::ifstream in(file, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  }
+  std::ptrdiff_t Files() const { return std::distance(fs::directory_iterator(root_), {}); }
+
+  fs::path root_;
+};
+
+TEST_F(DurableFile, ReplacesTheWholeContentAndLeavesNothingBeside) {
+  WriteWholeFile(root_ / "a", "first, and longer");
+  WriteWholeFile(root_ / "a", "second");
+  EXPECT_EQ(Read(root_ / "a"), "second");
+  EXPECT_EQ(Files(), 1);
+}
+
+TEST_F(DurableFile, AFailureLeavesWhatWasThere) {
+  WriteWholeFile(root_ / "a", "first");
+  EXPECT_THROW(WriteWholeFile(root_ / "absent" / "a", "x"), std::runtime_error);
+  fs::create_directories(root_ / "folder" / "inside");
+  EXPECT_THROW(WriteWholeFile(root_ / "folder", "x"), std::runtime_error);
+  EXPECT_EQ(Read(root_ / "a"), "first");
+  EXPECT_EQ(Files(), 2);
+}
+
+TEST_F(DurableFile, AFolderThatIsNotThereCannotBeSynced) {
+  EXPECT_NO_THROW(SyncFolder(root_));
+  EXPECT_NO_THROW(SyncFolder(""));
+  EXPECT_THROW(SyncFolder(root_ / "absent"), std::runtime_error);
+}
+
+}  // namespace
+}  // namespace sordino
