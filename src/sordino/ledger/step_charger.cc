@@ -60,19 +60,21 @@ std::int64_t StepCharger::NextBlock() const {
   return static_cast<std::int64_t>(std::clamp(wanted, 1.0, most));
 }
 
+LedgerCharge StepCharger::Block(std::int64_t last) const {
+  return {.event = costs_.event(reserved_, last),
+          .failure = costs_.failure(last - reserved_),
+          .words = StepWords(reserved_, last)};
+}
+
 bool StepCharger::ChargeBlock(std::int64_t last) {
-  LedgerCharge charge;
-  charge.event = costs_.event(reserved_, last);
-  charge.failure = costs_.failure(last - reserved_);
-  charge.words = StepWords(reserved_, last);
   Verdict verdict;
   if (run_id_.empty()) {
-    const Begun begun = ledger_.BeginRun(declaration_, charge);
+    const Begun begun = ledger_.BeginRun(declaration_, Block(last));
     verdict = begun.verdict;
     run_id_ = begun.id;
     terms_ = begun.terms;
   } else {
-    verdict = ledger_.Charge(run_id_, charge);
+    verdict = ledger_.Charge(run_id_, Block(last));
   }
   if (verdict.admitted) {
     reserved_ = last;
@@ -82,18 +84,55 @@ bool StepCharger::ChargeBlock(std::int64_t last) {
   return verdict.admitted;
 }
 
+void StepCharger::BeginBlock(std::int64_t step) {
+  block_first_ = step;
+  block_start_ = options_.now();
+}
+
+// A refusal is not told here: the block is tried again, and halved, when its steps are due.
+void StepCharger::Settle() {
+  if (!pending_) return;
+  Pending pending = *std::move(pending_);
+  pending_.reset();
+  try {
+    if (pending.verdict.get().admitted) reserved_ = pending.last;
+  } catch (...) {
+    failure_ = std::current_exception();
+  }
+}
+
+void StepCharger::ChargeAhead(std::int64_t step) {
+  const std::int64_t block = reserved_ - block_first_;
+  if (!options_.ahead || failure_ || pending_ || reserved_ == steps_ ||
+      2 * (step - block_first_) < block) {
+    return;
+  }
+  const std::int64_t last = reserved_ + NextBlock();
+  pending_.emplace(
+      Pending{.last = last, .verdict = std::async(std::launch::async, [this, charge = Block(last)] {
+                              return ledger_.Charge(run_id_, charge);
+                            })});
+}
+
 bool StepCharger::Reserve(std::int64_t step) {
   SORDINO_CHECK(step == used_ && step < steps_, "steps are charged in their order");
-  if (step < reserved_) return true;
-  const std::chrono::steady_clock::time_point start = options_.now();
-  for (std::int64_t block = NextBlock(); block > 0; block /= 2) {
-    if (!ChargeBlock(reserved_ + block)) continue;
-    block_first_ = step;
-    block_start_ = options_.now();
-    charge_seconds_ = std::chrono::duration<double>(block_start_ - start).count();
-    return true;
+  if (step == reserved_) {
+    const bool was_pending = pending_.has_value();
+    Settle();
+    if (was_pending && step < reserved_) BeginBlock(step);
+    if (failure_) std::rethrow_exception(failure_);
   }
-  return false;
+  if (step == reserved_) {
+    const std::chrono::steady_clock::time_point start = options_.now();
+    for (std::int64_t block = NextBlock(); block > 0 && step == reserved_; block /= 2) {
+      ChargeBlock(reserved_ + block);
+    }
+    if (step == reserved_) return false;
+    BeginBlock(step);
+    charge_seconds_ = std::chrono::duration<double>(block_start_ - start).count();
+  }
+  ChargeAhead(step);
+  return true;
 }
 
 void StepCharger::Use(std::int64_t step) {
@@ -103,7 +142,8 @@ void StepCharger::Use(std::int64_t step) {
 }
 
 void StepCharger::HandBack() {
-  if (used_ == reserved_) return;
+  Settle();
+  if (used_ == reserved_ || failure_) return;
   // Failures are not handed back: the probabilities of parts do not add up to that of the whole.
   ledger_.Return(run_id_, {.event = costs_.event(used_, reserved_),
                            .failure = 0,

@@ -4,15 +4,22 @@
 //   charger.HandBack();
 //
 // A block is charged and durable before the first of its steps is made. It covers about a second of
-// training (Options), so a crash costs what a second of training costs, and the ledger next to no
-// time. Near the end of a budget blocks are halved until one fits, so that the last step that can
-// be paid for is made.
+// training (Options), so a crash costs what a second or two of training cost, and the ledger next
+// to no time: once half of a block is used, the next one is charged by a thread beside the
+// training. Near the end of a budget blocks are halved until one fits, so that the last step that
+// can be paid for is made.
+//
+// While a charge is under way the ledger belongs to that thread: Settle() before using it
+// otherwise.
 #ifndef SORDINO_LEDGER_STEP_CHARGER_H_
 #define SORDINO_LEDGER_STEP_CHARGER_H_
 
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <functional>
+#include <future>
+#include <optional>
 #include <string>
 
 #include "sordino/ledger/ledger.h"
@@ -28,7 +35,8 @@ struct StepCosts {
 struct StepChargerOptions {
   std::int64_t first_block = 8;
   std::chrono::duration<double> block{1.0};  // of training
-  double longest_in_charges = 200;           // but at least so many times what a charge takes
+  double longest_in_charges = 20;            // but at least so many times what a charge takes
+  bool ahead = true;                         // by a thread, while the block before is used
   std::function<std::chrono::steady_clock::time_point()> now = {};  // empty: the steady clock
 };
 
@@ -42,6 +50,9 @@ class StepCharger {
   StepCharger(Ledger& ledger, std::string run, std::int64_t first, StepCosts costs,
               std::int64_t steps, StepChargerOptions options = {});
 
+  StepCharger(const StepCharger&) = delete;
+  StepCharger& operator=(const StepCharger&) = delete;
+
   // Makes sure that the step is charged. Steps come in their order. False: the ledger refuses, and
   // why() says it.
   bool Reserve(std::int64_t step);
@@ -50,14 +61,24 @@ class StepCharger {
   void Use(std::int64_t step);
   // What was reserved and not used. Not after an exception: then nobody knows.
   void HandBack();
+  // Waits for a charge that is under way. What went wrong in it is thrown when its steps are due.
+  void Settle();
 
   const std::string& why() const { return why_; }
   const std::string& run() const { return run_id_; }  // empty before the first block
   const RunTerms& terms() const { return terms_; }
 
  private:
+  // A charge that is under way: of the steps up to `last`.
+  struct Pending {
+    std::int64_t last;
+    std::future<Verdict> verdict;
+  };
   std::int64_t NextBlock() const;
+  LedgerCharge Block(std::int64_t last) const;
   bool ChargeBlock(std::int64_t last);
+  void BeginBlock(std::int64_t step);
+  void ChargeAhead(std::int64_t step);
 
   Ledger& ledger_;
   RunDeclaration declaration_;
@@ -72,6 +93,8 @@ class StepCharger {
   std::int64_t block_first_ = 0;
   double charge_seconds_ = 0;
   std::string why_;
+  std::exception_ptr failure_;      // of a charge ahead
+  std::optional<Pending> pending_;  // last: its thread ends before what it uses
 };
 
 }  // namespace sordino

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "sordino/base/error.h"
 #include "sordino/ledger/ledger_test_support.h"
 
 namespace sordino {
@@ -24,6 +25,7 @@ class StepChargerTest : public LedgerTest {
   }
   StepChargerOptions FakeTime() {
     StepChargerOptions options;
+    options.ahead = false;
     options.now = [this] { return now_; };
     return options;
   }
@@ -131,6 +133,75 @@ TEST_F(StepChargerTest, ARunThatGoesOnIsChargedAgainForWhatWasLost) {
   }
   EXPECT_EQ(Charged(ledger), 8U + 96U);
   EXPECT_EQ(Count(ledger, EntryKind::kRun), 1);
+}
+
+class ChargingAhead : public StepChargerTest {
+ protected:
+  StepChargerOptions Ahead() {
+    StepChargerOptions options = FakeTime();
+    options.ahead = true;
+    return options;
+  }
+};
+
+TEST_F(ChargingAhead, EveryStepIsChargedBeforeItIsUsed) {
+  Ledger ledger = Create(8, 1e-5);
+  StepCharger charger(ledger, {.what = "run"}, Costs(), 400, Ahead());
+  for (std::int64_t step = 0; step < 400; ++step) {
+    ASSERT_TRUE(charger.Reserve(step));
+    if (step % 20 == 0) {
+      Ledger other = Open();
+      EXPECT_GE(Charged(other), static_cast<std::uint64_t>(step + 1));
+    }
+    charger.Use(step);
+    now_ += std::chrono::milliseconds(40);
+  }
+  charger.HandBack();
+  EXPECT_EQ(Charged(ledger), 400U);
+}
+
+TEST_F(ChargingAhead, TheNextBlockIsChargedWhileHalfOfThisOneIsLeft) {
+  Ledger ledger = Create(8, 1e-5);
+  StepCharger charger(ledger, {.what = "run"}, Costs(), 400, Ahead());
+  for (std::int64_t step = 0; step < 5; ++step) {
+    ASSERT_TRUE(charger.Reserve(step));
+    charger.Use(step);
+    now_ += std::chrono::milliseconds(100);
+  }
+  charger.Settle();
+  EXPECT_EQ(Charged(ledger), 18U);  // 8, and ten of a tenth of a second
+  charger.HandBack();
+  EXPECT_EQ(Charged(ledger), 5U);
+}
+
+TEST_F(ChargingAhead, TheLastStepThatCanBePaidForIsMade) {
+  Ledger ledger = Create(2, 1e-5);
+  StepCharger charger(ledger, {.what = "run"}, Costs(), 100000, Ahead());
+  std::int64_t step = 0;
+  while (charger.Reserve(step)) {
+    charger.Use(step);
+    now_ += std::chrono::milliseconds(1);
+    ++step;
+  }
+  EXPECT_FALSE(charger.why().empty());
+  EXPECT_EQ(Charged(ledger), static_cast<std::uint64_t>(step));
+  EXPECT_FALSE(ledger.filter().Admits(charger.run(), Step(), 0).admitted);
+}
+
+TEST_F(ChargingAhead, WhatGoesWrongIsToldBeforeAStepThatIsNotPaidFor) {
+  Ledger ledger = Create(8, 1e-5);
+  StepCharger charger(ledger, {.what = "run"}, Costs(), 400, Ahead());
+  for (std::int64_t step = 0; step < 8; ++step) {
+    ASSERT_TRUE(charger.Reserve(step));
+    charger.Use(step);
+    if (step == 2) std::filesystem::rename(file_, folder_ / "moved.db");
+    now_ += std::chrono::milliseconds(100);
+  }
+  EXPECT_THROW(charger.Reserve(8), Error);
+  EXPECT_THROW(charger.Reserve(8), Error);
+  charger.HandBack();
+  Ledger moved = Ledger::Open(folder_ / "moved.db", Options());
+  EXPECT_EQ(Charged(moved), 8U);
 }
 
 using StepChargerDeathTest = StepChargerTest;

@@ -47,8 +47,12 @@ class TrainCommand : public ::testing::Test {
   TrainCommand()
       : train_(WriteTestFile("train.csv", Points(300))),
         test_(WriteTestFile("test.csv", Points(50))),
-        out_(train_ + ".run") {}
+        out_(train_ + ".run") {
+    setenv("SORDINO_STATE", (train_ + ".state").c_str(), 1);
+  }
   ~TrainCommand() override {
+    unsetenv("SORDINO_STATE");
+    fs::remove_all(train_ + ".state");
     fs::remove_all(out_);
     fs::remove(train_);
     fs::remove(test_);
@@ -191,6 +195,96 @@ TEST_F(TrainCommand, CtrlCEndsAfterTheStepInHandWithEverythingWritten) {
   EXPECT_TRUE(fs::exists(out_ + "/accuracy-and-epsilon.svg"));
   EXPECT_THAT(ReadTestFile(out_ + "/statement.txt"), HasSubstr("was stopped after"));
   fs::remove(stdout_file);
+}
+
+TEST_F(TrainCommand, ARunThatWasKilledGoesOnFromItsCheckpoint) {
+  std::vector<std::string> words =
+      Line("--epsilon 3 --delta 1e-5 --steps 4000 --insecure-seed 1 --checkpoint-every 20");
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    std::vector<char*> arguments = {const_cast<char*>(SORDINO_PROGRAM)};
+    for (std::string& word : words) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    if (std::freopen("/dev/null", "w", stdout) == nullptr) _exit(99);
+    if (std::freopen("/dev/null", "w", stderr) == nullptr) _exit(99);
+    execv(SORDINO_PROGRAM, arguments.data());
+    _exit(98);
+  }
+  for (int i = 0; i < 600 && !fs::exists(out_ + "/checkpoints/step-000000040"); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  kill(child, SIGKILL);
+  int status = 0;
+  waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFSIGNALED(status));
+
+  const CommandOutcome charged = RunProgram({"ledger", "show", out_ + "/ledger.db", "--json"});
+  ASSERT_EQ(charged.exit_code, 0) << charged.err;
+  const CommandOutcome resumed = RunProgram({"train", "--resume", out_, "--json"});
+  ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
+  EXPECT_THAT(resumed.err, HasSubstr("going on after "));
+  const Json json = Json::parse(resumed.out);
+  EXPECT_EQ(json["steps"], 4000);
+  const CommandOutcome shown = RunProgram({"ledger", "show", out_ + "/ledger.db", "--json"});
+  const Json ledger = Json::parse(shown.out);
+  // All of it is charged: the steps of the plan, and again those that the kill took.
+  const auto lost = json.value("lost_steps", std::int64_t{0});
+  EXPECT_EQ(ledger["runs"][0]["releases"], 4000 + lost);
+  EXPECT_EQ(ledger["runs"].size(), 1U);
+  EXPECT_EQ(RunProgram({"ledger", "verify", out_ + "/ledger.db"}).exit_code, 0);
+
+  const CommandOutcome ended = RunProgram({"train", "--resume", out_});
+  EXPECT_EQ(ended.exit_code, 2);
+  EXPECT_THAT(ended.err, HasSubstr("has ended"));
+}
+
+TEST_F(TrainCommand, RunsAreChargedToTheLedgerThatIsNamed) {
+  const std::string ledger = out_ + ".ledger.db";
+  fs::remove(ledger);
+  ASSERT_EQ(RunProgram({"ledger", "init", ledger, "--epsilon", "3", "--delta", "1e-5"}).exit_code,
+            0);
+  const std::string flags = "--delta 1e-5 --steps 20 --json --ledger " + ledger + " --epsilon ";
+  const CommandOutcome dry = RunProgram(Line(flags + "2 --dry-run"));
+  EXPECT_EQ(dry.exit_code, 0) << dry.err;
+  const CommandOutcome first = RunProgram(Line(flags + "2"));
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  const Json json = Json::parse(first.out);
+  EXPECT_EQ(json["ledger"]["budget"]["epsilon"], 3);
+  EXPECT_LE(json["ledger"]["epsilon"]["upper"], 2);
+  EXPECT_THAT(json["ledger"]["head"].get<std::string>(), MatchesRegex("[0-9a-f]{64}"));
+  EXPECT_FALSE(fs::exists(out_ + "/ledger.db"));
+  // A run that would pass the budget makes the steps that are left, and says so before.
+  fs::remove_all(out_);
+  const CommandOutcome second = RunProgram(Line(flags + "2.9"));
+  ASSERT_EQ(second.exit_code, 0) << second.err;
+  EXPECT_THAT(second.err, HasSubstr("of the 20 steps, and the run ends there"));
+  const Json stopped = Json::parse(second.out);
+  EXPECT_EQ(stopped["interrupted"], true);
+  EXPECT_THAT(stopped["stopped_by_ledger"].get<std::string>(), HasSubstr("of the budget"));
+  EXPECT_LT(stopped["steps"], 20);
+  EXPECT_LE(stopped["ledger"]["epsilon"]["upper"], 3);
+  // And one that not a step is left for makes nothing.
+  fs::remove_all(out_);
+  const CommandOutcome third = RunProgram(Line(flags + "2.9"));
+  EXPECT_EQ(third.exit_code, 2);
+  EXPECT_EQ(third.out, "");
+  EXPECT_FALSE(fs::exists(out_));
+  fs::remove(ledger);
+}
+
+TEST_F(TrainCommand, ResumeTakesNoOtherSettings) {
+  const CommandOutcome outcome = RunProgram({"train", "--resume", out_, "--steps", "5"});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("leave out all other settings"));
+  const CommandOutcome nowhere = RunProgram({"train", "--resume", out_});
+  EXPECT_EQ(nowhere.exit_code, 2);
+  EXPECT_THAT(nowhere.err, HasSubstr("is not the folder of a run"));
+  const CommandOutcome missing =
+      RunProgram(Line("--epsilon 3 --delta 1e-5 --steps 5 --ledger /no"));
+  EXPECT_EQ(missing.exit_code, 2);
+  EXPECT_THAT(missing.err, HasSubstr("does not exist"));
+  EXPECT_FALSE(fs::exists(out_));
 }
 
 TEST_F(TrainCommand, HelpHasEveryFlagAndExamples) {

@@ -106,6 +106,11 @@ void RunLedger::Rejoin(const std::filesystem::path& file, bool is_own,
   Look(facts.step);
 }
 
+Ledger& RunLedger::ledger() {
+  if (charger_) charger_->Settle();
+  return *ledger_;
+}
+
 Event RunLedger::EventAfter(std::int64_t steps) const {
   if (!before_) return plan_.EventOf(steps);
   return Event::Compose({*before_, plan_.EventOf(first_, steps)}, plan_.options().adjacency);

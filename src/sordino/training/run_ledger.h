@@ -43,7 +43,8 @@ class RunLedger {
 
   const LedgerOutlook& outlook() const { return outlook_; }
   StepCharger& charger() { return *charger_; }
-  Ledger& ledger() { return *ledger_; }
+  // Waits for a charge that is under way.
+  Ledger& ledger();
   bool is_own() const { return is_own_; }
 
   // What the run has cost when `steps` steps are made, those of earlier parts that were charged and

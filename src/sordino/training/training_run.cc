@@ -339,7 +339,14 @@ RunResult RunTraining(PreparedRun& run, RunObserver& observer) {
   facts.steps = result.steps;
   facts.epsilon = result.epsilon;
   facts.stopped_by = loop.refusal();
-  if (ledger && loop.failure() == nullptr) WriteLedgerFacts(facts, *ledger, result.steps);
+  if (ledger && loop.failure() == nullptr) {
+    try {
+      WriteLedgerFacts(facts, *ledger, result.steps);
+    } catch (const std::exception& error) {
+      // All steps were paid for. What the ledger holds beside them is not known now.
+      observer.OnNotice(error.what());
+    }
+  }
   const std::string statement = Statement(facts);
   folder.Write("event.txt",
                EventFile(run, ledger ? ledger->EventAfter(result.steps) : run.plan.event()));
