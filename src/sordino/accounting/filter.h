@@ -6,7 +6,7 @@
 //
 //   Renyi     Fix an order alpha beforehand. If the steps' R_t(alpha), each bounded given the
 //             past, sum to at most B on every path, the whole run has R(alpha) <= B (Feldman and
-//             Zrnic 2021, arXiv 2008.11193, theorem 4.2; Lecuyer 2021, arXiv 2103.01379). B is
+//             Zrnic 2021, arXiv 2008.11193; Lecuyer 2021, arXiv 2103.01379). B is
 //             what the tight conversion of (epsilon, delta) leaves at alpha. The order may not
 //             depend on the run, so it is taken from a typical step that is named in advance.
 //   zCDP      The same holds at every order at once for sum rho_t <= rho, with the largest rho

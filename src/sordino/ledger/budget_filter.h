@@ -5,12 +5,13 @@
 // holds for everything that was charged, on the path that was taken:
 //
 //   pure      sum of pure epsilons <= epsilon. Basic composition holds for adaptively chosen
-//             epsilons (Rogers, Roth, Ullman and Vadhan 2016, arXiv 1605.08294, theorem 3.6). It
-//             uses no delta. Sums are compared as decimals of twelve digits: ten times 0.1 is 1.
-//   filter    Renyi: sum R(alpha) <= B at one order alpha that no data had a say in (Feldman and
-//             Zrnic 2021, arXiv 2008.11193, theorem 4.3; Lecuyer 2021, arXiv 2103.01379), or
-//             Gaussian: sum mu^2 <= mu^2 (Smith and Thakurta 2022, arXiv 2210.17520; Koskela et
-//             al. 2022). It uses delta.
+//             epsilons (Rogers, Roth, Ullman and Vadhan 2016, arXiv 1605.08294: the filter of
+//             basic composition). It uses no delta. Sums are compared as decimals of twelve digits:
+//             ten times 0.1 is 1.
+//   filter    Renyi: sum R(alpha) <= B at one order alpha that no data had a say in (the adaptive
+//             composition theorem of Feldman and Zrnic 2021, arXiv 2008.11193, and their Renyi
+//             filter; Lecuyer 2021, arXiv 2103.01379), or Gaussian: sum mu^2 <= mu^2 (Smith and
+//             Thakurta 2022, arXiv 2210.17520; Koskela et al. 2022). It uses delta.
 //
 // Both together are sound. Let S be any set of outcomes, P the part of it on paths that the pure
 // rule admits, and F the rest of it, which the filter admits. Stopping a ledger where the pure rule
@@ -24,6 +25,10 @@
 //             drawn in advance, so exact composition holds however the run is interrupted and gone
 //             on with. There is nothing left for another run, also where this one stops early: what
 //             it stopped for may have been the data.
+//
+// Exact composition of what was charged so far, compared with the budget at each step, would not be
+// a filter: the choice of when to stop can be worth more than the composed curve says (arXiv
+// 2602.06756).
 //
 // alpha is that of the budget if it names one; else the one at which the most of the first run's
 // plan fits, unless that plan is pure (any order does for it, and a bad one would spoil the rest);
