@@ -316,7 +316,7 @@ class World:
         mine = charges(self.rows[training.entries:]).get(run)
         charged = mine.net if mine else 0
         total = charges(self.rows)[run].net if run else 0
-        if released > charged or training.released > total or (made and not mine):
+        if released > charged or training.released > total:
             raise Finding(f'{where}: {released} steps were released and {charged} charged; in all '
                           f'{training.released} and {total}')
         if mine and mine.first != training.first:
@@ -339,7 +339,9 @@ class World:
                 return False
         elif not aim.was_sent or code != {'kill': -9, 'term': -15}[aim.how]:
             raise Finding(f'{where}: {errors.strip()}')
-        if over or after.newest is None:
+        if code == 0 and run is None:
+            training.ended = True  # another one took the last step that it had been promised
+        elif over or after.newest is None:
             training.ended = True
             self.check_has_ended(training, over, where)
         return True

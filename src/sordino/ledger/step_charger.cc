@@ -11,7 +11,7 @@ namespace sordino {
 namespace {
 
 // A block is measured on the one before it, which may have been an unusual one.
-constexpr std::int64_t kMostGrowth = 16;
+constexpr std::int64_t kMostGrowth = 64;
 
 std::string StepWords(std::int64_t first, std::int64_t last) {
   return fmt::format("steps {} to {}", first, last - 1);

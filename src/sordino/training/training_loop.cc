@@ -94,7 +94,10 @@ void TrainingLoop::Go(RunFolder& folder) {
     trainer_.Step();
     go_on = AfterStep(trainer_.steps_done());
   }
-  if (ledger_ != nullptr && failure_ == nullptr) ledger_->charger().HandBack();
+  if (ledger_ != nullptr && failure_ == nullptr) {
+    if (ledger_->charger().run().empty()) return;  // not a step was admitted
+    ledger_->charger().HandBack();
+  }
   if (trainer_.steps_done() < run_.plan.steps() && checkpoint_step_ != trainer_.steps_done()) {
     WriteState();
   }

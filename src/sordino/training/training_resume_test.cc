@@ -304,6 +304,32 @@ TEST_F(TrainingResume, ALedgerThatRefusesEndsTheRunWithTheModelSoFar) {
   EXPECT_FALSE(fs::exists(root_ / "three"));
 }
 
+// Between the look at the ledger and the first charge.
+TEST_F(TrainingResume, ARunThatIsLateForTheLastStepLeavesNothing) {
+  const fs::path file = MakeLedger(4);
+  TrainConfig config = Config("run");
+  config.run.ledger = file.string();
+  PreparedRun run = PrepareRun(config);
+  class Late : public RunObserver {
+   public:
+    explicit Late(fs::path ledger) : ledger_(std::move(ledger)) {}
+    void OnStart() override {
+      Ledger other = Ledger::Open(ledger_);
+      const Event all = Event::Pure(Epsilon(4));
+      ASSERT_TRUE(
+          other.BeginRun({.what = "another", .plan = all}, {.event = all}).verdict.admitted);
+    }
+
+   private:
+    fs::path ledger_;
+  };
+  Late late(file);
+  EXPECT_THAT([&] { RunTraining(run, late); },
+              ThrowsMessage<Error>(HasSubstr("does not admit a single step")));
+  EXPECT_FALSE(fs::exists(root_ / "run"));
+  EXPECT_EQ(Charged(file), 1U);
+}
+
 TEST_F(TrainingResume, AFirstRunThatTakesEverythingLeavesNothingForAnother) {
   const fs::path file = MakeLedger(4);
   TrainConfig config = Config("one");

@@ -1,5 +1,6 @@
 #include "sordino/training/training_run.h"
 
+#include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
@@ -218,6 +219,8 @@ PreparedRun internal::PrepareWithNoise(const TrainConfig& config, std::optional<
   // What needs no data comes first, so that a misspelt name is not hidden by a missing file.
   const c10::Device device = ParseDevice(config.training.device);
   if (config.training.threads > 0) at::set_num_threads(static_cast<int>(config.training.threads));
+  // A seed is for the same bits again, and cuDNN's fastest convolutions do not give them.
+  if (config.run.insecure_seed) at::globalContext().setDeterministicCuDNN(true);
   if (config.data.source.empty()) Completed(config, {});  // says what is missing
   DatasetDeclaration declaration = Declare(config.data);
   TrainConfig completed = Completed(config, declaration);
@@ -326,6 +329,14 @@ RunResult RunTraining(PreparedRun& run, RunObserver& observer) {
   folder.Write("statement.txt", Statement(run.facts));
   observer.OnStart();
   loop.Go(folder);
+  if (ledger && ledger->charger().run().empty() && loop.failure() == nullptr) {
+    // Another run took what was left since it was looked at. Nothing was made, so nothing stays.
+    made.reset();
+    std::filesystem::remove_all(place);
+    throw Error(fmt::format(
+        "the ledger '{}' does not admit a single step of this run: {}; nothing was released.",
+        run.config.run.ledger, loop.refusal()));
+  }
 
   RunResult result = PlannedResult(run);
   result.folder = folder.path();
