@@ -192,7 +192,7 @@ void BudgetFilter::BeginRun(const std::string& run, const Event& plan, const Run
     throw Error(fmt::format("the run {} has another Renyi order than those before it", run));
   }
   if (terms.order != 0) order_ = terms.order;
-  Run begun{.plan = plan, .planned = {}, .charged = {}};
+  Run begun;
   if (terms.whole) {
     Add(begun.planned, plan);
     whole_ = run;

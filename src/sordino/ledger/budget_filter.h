@@ -100,7 +100,6 @@ class BudgetFilter {
  private:
   using Counts = std::map<std::string, std::uint64_t>;  // by the text of a release
   struct Run {
-    Event plan;
     Counts planned;  // of a run that counts whole
     Counts charged;
   };

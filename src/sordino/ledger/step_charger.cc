@@ -72,7 +72,6 @@ bool StepCharger::ChargeBlock(std::int64_t last) {
     const Begun begun = ledger_.BeginRun(declaration_, Block(last));
     verdict = begun.verdict;
     run_id_ = begun.id;
-    terms_ = begun.terms;
   } else {
     verdict = ledger_.Charge(run_id_, Block(last));
   }

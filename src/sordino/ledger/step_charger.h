@@ -66,7 +66,6 @@ class StepCharger {
 
   const std::string& why() const { return why_; }
   const std::string& run() const { return run_id_; }  // empty before the first block
-  const RunTerms& terms() const { return terms_; }
 
  private:
   // A charge that is under way: of the steps up to `last`.
@@ -83,7 +82,6 @@ class StepCharger {
   Ledger& ledger_;
   RunDeclaration declaration_;
   std::string run_id_;
-  RunTerms terms_;
   StepCosts costs_;
   std::int64_t steps_;
   std::int64_t used_;      // the next step to use

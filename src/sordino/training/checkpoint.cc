@@ -158,16 +158,14 @@ FileDigest DigestOf(std::span<const char> bytes) {
 }
 
 bool AreSane(const CheckpointFacts& facts) {
-  return facts.step >= 0 && facts.step <= kMostSteps && facts.charged_again >= 0 &&
-         facts.charged_again <= kMostSteps && std::isfinite(facts.noise) && facts.noise >= 0 &&
-         std::isfinite(facts.seconds) && facts.seconds >= 0;
+  return facts.step >= 0 && facts.step <= kMostSteps && std::isfinite(facts.noise) &&
+         facts.noise >= 0 && std::isfinite(facts.seconds) && facts.seconds >= 0;
 }
 
 Json FactsToJson(const CheckpointFacts& facts) {
-  return {{"step", facts.step},       {"noise", facts.noise},
-          {"plan", facts.plan},       {"ledger", facts.ledger},
-          {"run", facts.run},         {"head", facts.head},
-          {"seconds", facts.seconds}, {"charged_again", facts.charged_again}};
+  return {{"step", facts.step},      {"noise", facts.noise}, {"plan", facts.plan},
+          {"ledger", facts.ledger},  {"run", facts.run},     {"head", facts.head},
+          {"seconds", facts.seconds}};
 }
 
 // Numbers keep all their bits, and what is parsed prints as it was: the hash of the facts is that
@@ -219,7 +217,6 @@ ReadFacts FactsFromJson(const Json& json) {
   ReadFacts read;
   CheckpointFacts& facts = read.facts;
   facts.step = whole(own.at("step"));
-  facts.charged_again = whole(own.at("charged_again"));
   facts.noise = own.at("noise").get<double>();
   facts.seconds = own.at("seconds").get<double>();
   facts.plan = own.at("plan").get<std::string>();

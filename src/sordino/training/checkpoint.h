@@ -26,16 +26,17 @@ namespace sordino {
 
 // In the folder of a run.
 inline constexpr const char* kCheckpointFolder = "checkpoints";
+// Begins the names of parameters that are not trained; the others are the trainer's.
+inline constexpr const char* kFrozenPrefix = "frozen.";
 
 struct CheckpointFacts {
-  std::int64_t step = 0;           // steps that were made
-  double noise = 0;                // the plan's multiplier, to the last bit
-  std::string plan;                // text of the event of the whole plan; empty without privacy
-  std::string ledger;              // identity of the ledger; empty without privacy
-  std::string run;                 // the run's in the ledger
-  std::string head;                // hash of the ledger's last entry at that time
-  std::int64_t charged_again = 0;  // steps that were charged more than once so far
-  double seconds = 0;              // of training so far
+  std::int64_t step = 0;  // steps that were made
+  double noise = 0;       // the plan's multiplier, to the last bit
+  std::string plan;       // text of the event of the whole plan; empty without privacy
+  std::string ledger;     // identity of the ledger; empty without privacy
+  std::string run;        // the run's in the ledger
+  std::string head;       // hash of the ledger's last entry at that time
+  double seconds = 0;     // of training so far
 };
 
 struct Checkpoint {

@@ -142,7 +142,6 @@ Checkpoint At(std::int64_t step) {
   checkpoint.facts.ledger = "l\"1";
   checkpoint.facts.run = "r/2";
   checkpoint.facts.head = "00ff";
-  checkpoint.facts.charged_again = 64;
   checkpoint.facts.seconds = 0.1 * static_cast<double>(step);
   checkpoint.tensors = {{"parameter.w", ValuesAt(step)},
                         {"updates", at::scalar_tensor(step, at::kLong)}};
@@ -188,7 +187,6 @@ TEST_F(CheckpointTest, ComesBackToTheLastBit) {
     EXPECT_EQ(read->facts.ledger, written.facts.ledger);
     EXPECT_EQ(read->facts.run, written.facts.run);
     EXPECT_EQ(read->facts.head, written.facts.head);
-    EXPECT_EQ(read->facts.charged_again, written.facts.charged_again);
     ASSERT_EQ(read->tensors.size(), written.tensors.size());
     for (std::size_t i = 0; i < read->tensors.size(); ++i) {
       EXPECT_EQ(read->tensors[i].first, written.tensors[i].first);
@@ -325,8 +323,7 @@ TEST_F(CheckpointTest, NumbersThatMakeNoSenseArePassedOver) {
   };
   EXPECT_EQ(step_with([](Json&) {}), 10);
   EXPECT_EQ(step_with([](Json& json) { json["facts"]["noise"] = 2; }), 10);
-  for (const char* key :
-       {"step", "noise", "seconds", "charged_again", "plan", "ledger", "run", "head"}) {
+  for (const char* key : {"step", "noise", "seconds", "plan", "ledger", "run", "head"}) {
     EXPECT_EQ(step_with([&](Json& json) { json["facts"].erase(key); }), 5) << key;
     for (const Json& wrong :
          {Json(nullptr), Json(-1), Json(-1.5), Json(true), Json::array(), Json::object()}) {
@@ -343,7 +340,6 @@ TEST_F(CheckpointTest, NumbersThatMakeNoSenseArePassedOver) {
   }
   EXPECT_EQ(step_with([](Json& json) { json["facts"]["step"] = 11; }), 5);
   EXPECT_EQ(step_with([](Json& json) { json["facts"]["step"] = 10.0; }), 5);
-  EXPECT_EQ(step_with([](Json& json) { json["facts"]["charged_again"] = ~std::uint64_t{0}; }), 5);
   for (const char* text : {"", "null", "[]", "1e999", "\xff", "{\"facts\":NaN}"}) {
     Write(file, text);
     EXPECT_EQ(ReadNewestCheckpoint(folder_)->facts.step, 5) << text;

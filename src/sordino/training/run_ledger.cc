@@ -68,8 +68,7 @@ void RunLedger::Look(std::int64_t first) {
 
 void RunLedger::OpenNamed(const std::filesystem::path& file) {
   ledger_.emplace(Ledger::Open(file));
-  const Begun preview = ledger_->Preview(Declaration());  // adjacency and unit
-  static_cast<void>(preview);
+  ledger_->Preview(Declaration());  // throws for another adjacency or unit
   Look(0);
   charger_.emplace(*ledger_, Declaration(), Costs(), plan_.steps());
 }

@@ -10,7 +10,6 @@ namespace sordino::internal {
 namespace {
 
 constexpr std::chrono::minutes kCheckpointPause(1);
-constexpr const char* kFrozen = "frozen.";
 
 }  // namespace
 
@@ -46,7 +45,7 @@ Trainer TrainingLoop::MakeTrainer() {
 
 void TrainingLoop::GoOnFrom(const Checkpoint& checkpoint, const std::vector<MetricsRow>& rows) {
   NamedTensors state = checkpoint.tensors;
-  std::erase_if(state, [](const auto& entry) { return entry.first.starts_with(kFrozen); });
+  std::erase_if(state, [](const auto& entry) { return entry.first.starts_with(kFrozenPrefix); });
   run_.model->Train(true);
   trainer_.RestoreState(state, checkpoint.facts.step);
   first_step_ = checkpoint.facts.step;
@@ -136,7 +135,7 @@ void TrainingLoop::WriteState() {
   checkpoint.tensors = trainer_.SaveState();
   for (const auto& [name, value] : run_.model->Parameters()) {
     if (!value.requires_grad()) {
-      checkpoint.tensors.emplace_back(kFrozen + name, value.detach().cpu().contiguous());
+      checkpoint.tensors.emplace_back(kFrozenPrefix + name, value.detach().cpu().contiguous());
     }
   }
   WriteCheckpoint(folder_->path() / kCheckpointFolder, checkpoint);

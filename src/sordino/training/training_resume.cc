@@ -29,7 +29,7 @@ void RestoreFrozen(const Model& model, const NamedTensors& tensors,
     if (value.requires_grad()) continue;
     bool found = false;
     for (const auto& [saved, tensor] : tensors) {
-      if (saved != "frozen." + name || tensor.sizes() != value.sizes()) continue;
+      if (saved != kFrozenPrefix + name || tensor.sizes() != value.sizes()) continue;
       value.copy_(tensor);
       found = true;
     }
