@@ -340,8 +340,8 @@ class World:
         elif not aim.was_sent or code != {'kill': -9, 'term': -15}[aim.how]:
             raise Finding(f'{where}: {errors.strip()}')
         if code == 0 and run is None:
-            training.ended = True  # another one took the last step that it had been promised
-        elif over or after.newest is None:
+            raise Finding(f'{where}: it ended well and never began in the ledger')
+        if over or after.newest is None:
             training.ended = True
             self.check_has_ended(training, over, where)
         return True
