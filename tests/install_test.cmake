@@ -22,7 +22,7 @@ endif()
 run(${CMAKE_COMMAND} -S ${SOURCE_DIR}/tests/install -B ${work}/build -G Ninja
   -DCMAKE_PREFIX_PATH=${work}/prefix -DCMAKE_CXX_COMPILER=${COMPILER} -DCMAKE_CXX_FLAGS=${FLAGS})
 run(${CMAKE_COMMAND} --build ${work}/build)
-run(${work}/build/consumer)
+run(${work}/build/consumer ${work}/ledger.db)
 if(NOT output MATCHES "^[-+.e0-9]+ [0-9a-f]+\n$")
   message(FATAL_ERROR "The program against the installed package printed: ${output}")
 endif()

@@ -1,11 +1,22 @@
+#include <filesystem>
 #include <iostream>
 #include <vector>
 
+#include "sordino/ledger/ledger.h"
 #include "sordino/mechanisms/means.h"
 
-int main() {
+// consumer LEDGER
+int main(int count, char** words) {
+  if (count != 2) return 2;
   const std::vector<double> ages = {31, 47, 52};
+  const sordino::Epsilon epsilon(1);
+  std::filesystem::remove(words[1]);
+  auto ledger = sordino::Ledger::Create(words[1], {.epsilon = epsilon, .delta = sordino::Delta(0)},
+                                        {.has_witness = false});
+  const sordino::Event cost = sordino::Event::Pure(epsilon);
+  const auto begun = ledger.BeginRun({.what = "mean of ages", .plan = cost}, {.event = cost});
+  if (!begun.verdict.admitted) return 1;
   sordino::SecureGenerator generator;
-  const auto mean = sordino::PrivateBoundedMean(ages, {0, 120}, sordino::Epsilon(1), generator);
+  const auto mean = sordino::PrivateBoundedMean(ages, {0, 120}, epsilon, generator);
   std::cout << mean.value() << ' ' << mean.event.Hash() << '\n';
 }
