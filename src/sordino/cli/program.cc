@@ -114,8 +114,9 @@ int Report(int code, std::string_view sentence) {
 }
 
 int RunCommandLine(CLI::App& app, int argc, char** argv) {
-  // A closed pipe shows as a failed write instead of a signal.
+  // A closed pipe, and a file that may not grow, show as failed writes instead of signals.
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
   return FlushOutput(Run(app, argc, argv));
 }
 
