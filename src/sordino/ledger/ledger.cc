@@ -126,6 +126,15 @@ Ledger Ledger::Open(const std::filesystem::path& file, LedgerOptions options) {
 
 namespace {
 
+Entry EntryOf(EntryKind kind, const std::string& run, const LedgerCharge& charge) {
+  Entry entry{.kind = kind};
+  entry.run = run;
+  entry.event = charge.event.ToString();
+  entry.failure = charge.failure;
+  entry.detail = TextJson(charge.words);
+  return entry;
+}
+
 void CheckDeclaration(const RunDeclaration& run, const Budget& budget) {
   if (run.plan.adjacency() != budget.adjacency) {
     throw Error(fmt::format(
@@ -162,12 +171,7 @@ Begun Ledger::BeginRun(const RunDeclaration& run, const LedgerCharge& first) {
     start.detail = RunJson(
         {.what = run.what, .who = UserName(), .is_private = run.is_private, .terms = begun.terms});
     s.Append(std::move(start));
-    Entry charge{.kind = EntryKind::kCharge};
-    charge.run = id;
-    charge.event = first.event.ToString();
-    charge.failure = first.failure;
-    charge.detail = TextJson(first.words);
-    s.Append(std::move(charge));
+    s.Append(EntryOf(EntryKind::kCharge, id, first));
     return true;
   });
   return begun;
@@ -206,12 +210,7 @@ Verdict Ledger::Charge(const std::string& run, const LedgerCharge& charge) {
   s.Commit([&] {
     verdict = s.filter->Admits(run, charge.event, charge.failure);
     if (!verdict.admitted) return false;
-    Entry entry{.kind = EntryKind::kCharge};
-    entry.run = run;
-    entry.event = charge.event.ToString();
-    entry.failure = charge.failure;
-    entry.detail = TextJson(charge.words);
-    s.Append(std::move(entry));
+    s.Append(EntryOf(EntryKind::kCharge, run, charge));
     return true;
   });
   return verdict;
@@ -222,12 +221,7 @@ void Ledger::Return(const std::string& run, const LedgerCharge& unused) {
   s.Commit([&] {
     BudgetFilter trial = *s.filter;
     trial.Return(run, unused.event, unused.failure);
-    Entry entry{.kind = EntryKind::kReturn};
-    entry.run = run;
-    entry.event = unused.event.ToString();
-    entry.failure = unused.failure;
-    entry.detail = TextJson(unused.words);
-    s.Append(std::move(entry));
+    s.Append(EntryOf(EntryKind::kReturn, run, unused));
     return true;
   });
 }

@@ -240,21 +240,11 @@ std::string Legend(const std::vector<std::string>& names) {
 }  // namespace
 
 std::string LedgerSvg(std::span<const LedgerPoint> points, const LedgerPictureText& text) {
-  std::string svg = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" role=\"img\" "
-      "aria-label=\"used part of a privacy budget, charge by charge\">\n{2}"
-      "<rect class=\"back\" width=\"{0:.0f}\" height=\"{1:.0f}\"/>\n",
-      kSvgWidth, kSvgHeight, Style());
-  double line_y = 24;
-  if (!text.warning.empty()) {
-    svg += fmt::format("<text class=\"warning\" x=\"{:.0f}\" y=\"{:.0f}\">{}</text>\n", kLeft,
-                       line_y, SvgEscaped(text.warning));
-    line_y += 22;
-  }
-  svg += fmt::format(
-      "<text class=\"title\" x=\"{0:.0f}\" y=\"{1:.0f}\">{2}</text>\n"
-      "<text class=\"small\" x=\"{0:.0f}\" y=\"{3:.0f}\">{4}</text>\n",
-      kLeft, line_y, SvgEscaped(text.title), line_y + 18, SvgEscaped(text.caption));
+  std::string svg = SvgOpening({.label = "used part of a privacy budget, charge by charge",
+                                .warning = text.warning,
+                                .title = text.title,
+                                .caption = text.caption},
+                               Style(), kLeft);
   if (points.empty()) {
     return svg + fmt::format(
                      "<text x=\"{:.0f}\" y=\"{:.0f}\">Nothing was charged yet.</text>\n"

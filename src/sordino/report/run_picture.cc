@@ -131,21 +131,11 @@ std::string EpsilonAxis(const Scale& scale, bool draw_grid) {
 }  // namespace
 
 std::string RunSvg(std::span<const RunPoint> points, const RunPictureText& text) {
-  std::string svg = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" role=\"img\" "
-      "aria-label=\"test accuracy and epsilon against the number of steps\">\n{2}"
-      "<rect class=\"back\" width=\"{0:.0f}\" height=\"{1:.0f}\"/>\n",
-      kSvgWidth, kSvgHeight, SvgStyle(kLight, kDark));
-  double line_y = 24;
-  if (!text.warning.empty()) {
-    svg += fmt::format("<text class=\"warning\" x=\"{:.0f}\" y=\"{:.0f}\">{}</text>\n", kLeft,
-                       line_y, SvgEscaped(text.warning));
-    line_y += 22;
-  }
-  svg += fmt::format(
-      "<text class=\"title\" x=\"{0:.0f}\" y=\"{1:.0f}\">{2}</text>\n"
-      "<text class=\"small\" x=\"{0:.0f}\" y=\"{3:.0f}\">{4}</text>\n",
-      kLeft, line_y, SvgEscaped(text.title), line_y + 18, SvgEscaped(text.caption));
+  std::string svg = SvgOpening({.label = "test accuracy and epsilon against the number of steps",
+                                .warning = text.warning,
+                                .title = text.title,
+                                .caption = text.caption},
+                               SvgStyle(kLight, kDark), kLeft);
 
   std::vector<Mark> accuracies;
   std::vector<Mark> epsilons;

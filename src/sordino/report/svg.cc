@@ -18,6 +18,25 @@ std::string SvgStyle(std::string_view light, std::string_view dark) {
       light, dark);
 }
 
+std::string SvgOpening(const SvgHeading& heading, std::string_view style, double left) {
+  std::string svg = fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" role=\"img\" "
+      "aria-label=\"{2}\">\n{3}"
+      "<rect class=\"back\" width=\"{0:.0f}\" height=\"{1:.0f}\"/>\n",
+      kSvgWidth, kSvgHeight, heading.label, style);
+  double line_y = 24;
+  if (!heading.warning.empty()) {
+    svg += fmt::format("<text class=\"warning\" x=\"{:.0f}\" y=\"{:.0f}\">{}</text>\n", left,
+                       line_y, SvgEscaped(heading.warning));
+    line_y += 22;
+  }
+  return svg + fmt::format(
+                   "<text class=\"title\" x=\"{0:.0f}\" y=\"{1:.0f}\">{2}</text>\n"
+                   "<text class=\"small\" x=\"{0:.0f}\" y=\"{3:.0f}\">{4}</text>\n",
+                   left, line_y, SvgEscaped(heading.title), line_y + 18,
+                   SvgEscaped(heading.caption));
+}
+
 std::string SvgEscaped(std::string_view text) {
   std::string escaped;
   for (const char c : text) {

@@ -14,6 +14,16 @@ inline constexpr double kSvgHeight = 440;
 // or dark, with rules of a picture's own for either.
 std::string SvgStyle(std::string_view light, std::string_view dark);
 
+// What stands above the curves: a warning in red where there is one, a title, and a line below it.
+struct SvgHeading {
+  std::string_view label;  // for readers that do not see the picture
+  std::string_view warning;
+  std::string_view title;
+  std::string_view caption;
+};
+// The beginning of a picture, up to its heading at the left edge of its axes.
+std::string SvgOpening(const SvgHeading& heading, std::string_view style, double left);
+
 // Text as it stands between tags.
 std::string SvgEscaped(std::string_view text);
 
