@@ -17,38 +17,10 @@
 #include <vector>
 
 #include "sordino/base/error.h"
+#include "sordino/training/optimizer_test_support.h"
 
 namespace sordino {
 namespace {
-
-using Numbers = std::vector<double>;
-
-at::Tensor Parameter(const Numbers& values, at::ScalarType type = at::kDouble) {
-  return at::tensor(at::ArrayRef<double>(values)).to(type).set_requires_grad(true);
-}
-
-Numbers Values(const at::Tensor& tensor) {
-  const at::Tensor flat = tensor.detach().to(at::kDouble).contiguous().view(-1);
-  return {flat.const_data_ptr<double>(), flat.const_data_ptr<double>() + flat.numel()};
-}
-
-Numbers Normal(std::mt19937_64& random, std::size_t size) {
-  std::normal_distribution<double> normal;
-  Numbers numbers(size);
-  for (double& number : numbers) number = normal(random);
-  return numbers;
-}
-
-NoisedGradients Noised(const std::vector<at::Tensor>& gradients) {
-  return NoisedGradients(gradients, 0.1);
-}
-
-void ExpectNear(const Numbers& seen, const Numbers& wanted, double tolerance) {
-  ASSERT_EQ(seen.size(), wanted.size());
-  for (std::size_t i = 0; i < seen.size(); ++i) {
-    EXPECT_NEAR(seen[i], wanted[i], tolerance * std::max(1.0, std::abs(wanted[i])));
-  }
-}
 
 // Each algorithm as its paper states it, one number at a time.
 class Reference {
@@ -96,49 +68,7 @@ class Reference {
   Numbers p_, m_, v_;
 };
 
-struct Case {
-  const char* name;
-  OptimizerOptions options;
-};
-
-std::vector<Case> Cases() {
-  using enum OptimizerKind;
-  const Schedule warm = Schedule::Parse("warmup:10,cosine:0");
-  const Schedule steps = Schedule::Parse("step:15:0.5");
-  return {
-      {"Sgd", {.learning_rate = 0.3}},
-      {"SgdDecay", {.learning_rate = 0.3, .schedule = warm, .weight_decay = 0.1}},
-      {"Momentum", {.learning_rate = 0.1, .momentum = 0.9}},
-      {"MomentumDecay",
-       {.learning_rate = 0.1, .schedule = steps, .momentum = 0.9, .weight_decay = 0.05}},
-      {"Nesterov", {.learning_rate = 0.1, .schedule = warm, .momentum = 0.8, .nesterov = true}},
-      {"NesterovDecay",
-       {.learning_rate = 0.1, .momentum = 0.8, .nesterov = true, .weight_decay = 0.1}},
-      {"AdaGrad", {.kind = kAdaGrad, .learning_rate = 0.2, .stabiliser = 1e-3}},
-      {"AdaGradDecay",
-       {.kind = kAdaGrad, .learning_rate = 0.2, .schedule = warm, .weight_decay = 0.1}},
-      {"Adam", {.kind = kAdam, .learning_rate = 0.05}},
-      {"AdamDecay",
-       {.kind = kAdam,
-        .learning_rate = 0.05,
-        .schedule = warm,
-        .weight_decay = 0.2,
-        .beta1 = 0.7,
-        .beta2 = 0.9,
-        .stabiliser = 1e-2}},
-      {"AdamW", {.kind = kAdamW, .learning_rate = 0.05}},
-      {"AdamWDecay",
-       {.kind = kAdamW,
-        .learning_rate = 0.05,
-        .schedule = warm,
-        .weight_decay = 0.2,
-        .beta1 = 0.7,
-        .beta2 = 0.9,
-        .stabiliser = 1e-2}},
-  };
-}
-
-class OptimizerCases : public testing::TestWithParam<Case> {};
+class OptimizerCases : public testing::TestWithParam<OptimizerCase> {};
 
 TEST_P(OptimizerCases, MakesTheStepsOfItsAlgorithm) {
   constexpr std::int64_t kSteps = 50;
@@ -171,7 +101,7 @@ TEST_P(OptimizerCases, MakesTheStepsOfItsAlgorithm) {
   EXPECT_TRUE(a.is_leaf());
 }
 
-INSTANTIATE_TEST_SUITE_P(Optimizer, OptimizerCases, testing::ValuesIn(Cases()),
+INSTANTIATE_TEST_SUITE_P(Optimizer, OptimizerCases, testing::ValuesIn(OptimizerCasesOfAllKinds()),
                          [](const auto& tested) { return tested.param.name; });
 
 TEST(Optimizer, StepsWithoutPrivacyByTheSameAlgorithm) {
@@ -350,153 +280,6 @@ TEST(OptimizerAverage, IsRefusedWhileItIsInUse) {
   }
 }
 
-// Float32, and a gradient that lies in memory as its transpose: how a state is laid out may not
-// show.
-class SavedRun {
- public:
-  static constexpr std::int64_t kSteps = 40;
-
-  explicit SavedRun(const OptimizerOptions& options)
-      : a_(at::ones({5, 7}).set_requires_grad(true)),
-        b_(Parameter({1, -2, 3}, at::kFloat)),
-        optimizer_({{"a", a_}, {"layer.b", b_}}, options, kSteps) {}
-
-  void StepTo(std::int64_t last) {
-    while (optimizer_.steps_done() < last) {
-      std::mt19937_64 random(static_cast<std::uint64_t>(optimizer_.steps_done()));
-      const Numbers a = Normal(random, 35);
-      const Numbers b = Normal(random, 3);
-      const auto tensor = [](const Numbers& values) {
-        return at::tensor(at::ArrayRef<double>(values)).to(at::kFloat);
-      };
-      optimizer_.Step(Noised({tensor(a).view({7, 5}).t(), tensor(b)}));
-    }
-  }
-  NamedTensors Save() const { return optimizer_.SaveState(); }
-  void Restore(const SavedRun& other, const NamedTensors& state, std::int64_t steps) {
-    const at::NoGradGuard no_grad;
-    a_.copy_(other.a_);
-    b_.copy_(other.b_);
-    optimizer_.RestoreState(state, steps);
-  }
-  bool operator==(const SavedRun& other) const {
-    return a_.equal(other.a_) && b_.equal(other.b_) &&
-           optimizer_.steps_done() == other.optimizer_.steps_done();
-  }
-  Optimizer& optimizer() { return optimizer_; }
-
- private:
-  at::Tensor a_;
-  at::Tensor b_;
-  Optimizer optimizer_;
-};
-
-class OptimizerState : public testing::TestWithParam<Case> {};
-
-TEST_P(OptimizerState, GoesOnBitForBitWhereItWasSaved) {
-  for (const double radius : {0.0, 4.0}) {
-    for (const double decay : {0.0, 0.9}) {
-      OptimizerOptions options = GetParam().options;
-      options.projection_radius = radius;
-      options.average_decay = decay;
-      for (const std::int64_t saved_at : {0, 1, 17, 39, 40}) {
-        SavedRun whole(options);
-        whole.StepTo(saved_at);
-        const NamedTensors state = whole.Save();
-        SavedRun restored(options);
-        restored.Restore(whole, state, saved_at);
-        for (std::int64_t step = saved_at; step <= SavedRun::kSteps; ++step) {
-          whole.StepTo(step);
-          restored.StepTo(step);
-          ASSERT_TRUE(whole == restored) << "saved at " << saved_at << ", at step " << step;
-        }
-        const Optimizer::AveragedWeights of_whole(whole.optimizer());
-        const Optimizer::AveragedWeights of_restored(restored.optimizer());
-        EXPECT_TRUE(whole == restored) << "the averages";
-      }
-    }
-  }
-}
-
-TEST_P(OptimizerState, IsACopyThatLaterStepsDoNotChange) {
-  OptimizerOptions options = GetParam().options;
-  options.average_decay = 0.9;
-  SavedRun run(options);
-  run.StepTo(5);
-  const NamedTensors state = run.Save();
-  NamedTensors before;
-  for (const auto& [name, tensor] : state) before.emplace_back(name, tensor.clone());
-  EXPECT_GE(state.size(), 2U);
-  run.StepTo(9);
-  for (std::size_t i = 0; i < state.size(); ++i) {
-    EXPECT_TRUE(state[i].second.equal(before[i].second)) << state[i].first;
-  }
-  // And what was restored is not changed by the steps after it.
-  SavedRun restored(options);
-  restored.Restore(run, state, 5);
-  restored.StepTo(9);
-  for (std::size_t i = 0; i < state.size(); ++i) {
-    EXPECT_TRUE(state[i].second.equal(before[i].second)) << state[i].first;
-  }
-}
-
-TEST_P(OptimizerState, OfAnotherRunIsRefusedAndChangesNothing) {
-  OptimizerOptions options = GetParam().options;
-  options.average_decay = 0.9;
-  SavedRun saved(options);
-  saved.StepTo(5);
-  const NamedTensors state = saved.Save();
-  const auto refuses = [&](const NamedTensors& wrong, std::int64_t steps) {
-    SavedRun run(options);
-    const SavedRun fresh(options);
-    try {
-      run.optimizer().RestoreState(wrong, steps);
-      ADD_FAILURE() << "accepted";
-    } catch (const Error& error) {
-      const std::string sentence = error.what();
-      EXPECT_EQ(sentence.back(), '.') << sentence;
-      EXPECT_EQ(sentence.find(". "), std::string::npos) << sentence;
-    }
-    EXPECT_TRUE(run == fresh);
-    const NamedTensors now = run.Save();
-    const NamedTensors then = fresh.Save();
-    ASSERT_EQ(now.size(), then.size());
-    for (std::size_t i = 0; i < now.size(); ++i) {
-      EXPECT_TRUE(now[i].second.equal(then[i].second)) << now[i].first;
-    }
-  };
-  refuses(state, -1);
-  refuses(state, SavedRun::kSteps + 1);
-  for (std::size_t i = 0; i < state.size(); ++i) {
-    NamedTensors wrong = state;
-    wrong.erase(wrong.begin() + static_cast<std::ptrdiff_t>(i));
-    refuses(wrong, 5);
-    wrong = state;
-    wrong[i].second = at::ones({2, 2}, state[i].second.scalar_type());
-    refuses(wrong, 5);
-    wrong = state;
-    wrong[i].second = state[i].second.to(at::kDouble);
-    refuses(wrong, 5);
-    wrong = state;
-    wrong[i].second = at::Tensor();
-    refuses(wrong, 5);
-    wrong = state;
-    wrong[i].first += "x";
-    refuses(wrong, 5);
-    wrong = state;
-    wrong.push_back(state[i]);
-    refuses(wrong, 5);
-  }
-  if (options.kind != OptimizerKind::kSgd) refuses(state, 6);
-  saved.StepTo(6);
-  EXPECT_THROW(saved.optimizer().RestoreState(state, 5), Error) << "it has begun";
-  const Optimizer::AveragedWeights averaged(saved.optimizer());
-  EXPECT_THROW(saved.Save(), Error) << "the parameters are not its own now";
-}
-
-INSTANTIATE_TEST_SUITE_P(Optimizer, OptimizerState, testing::ValuesIn(Cases()),
-                         [](const auto& tested) { return tested.param.name; });
-
 TEST(OptimizerErrors, RefusesGradientsThatDoNotFit) {
   const at::Tensor a = Parameter({1, 2});
   const at::Tensor b = Parameter({3});
@@ -613,7 +396,7 @@ double ThreadSeconds() {
 // 1 us a tensor, with momentum 6, AdaGrad 8, Adam and AdamW 22; the limit is for sanitizers too.
 TEST(OptimizerSpeed, OfASmallModelIsMicrosecondsATensor) {
   constexpr int kSteps = 300;
-  for (const Case& tested : Cases()) {
+  for (const OptimizerCase& tested : OptimizerCasesOfAllKinds()) {
     std::vector<NamedParameter> parameters;
     std::vector<at::Tensor> gradients;
     for (int i = 0; i < 8; ++i) {

@@ -1,0 +1,91 @@
+// What tests of optimizers share: numbers as tensors and back, and every kind of optimizer.
+#ifndef SORDINO_TRAINING_OPTIMIZER_TEST_SUPPORT_H_
+#define SORDINO_TRAINING_OPTIMIZER_TEST_SUPPORT_H_
+
+#include <ATen/ops/tensor.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include "sordino/training/optimizer.h"
+
+namespace sordino {
+
+using Numbers = std::vector<double>;
+
+inline at::Tensor Parameter(const Numbers& values, at::ScalarType type = at::kDouble) {
+  return at::tensor(at::ArrayRef<double>(values)).to(type).set_requires_grad(true);
+}
+
+inline Numbers Values(const at::Tensor& tensor) {
+  const at::Tensor flat = tensor.detach().to(at::kDouble).contiguous().view(-1);
+  return {flat.const_data_ptr<double>(), flat.const_data_ptr<double>() + flat.numel()};
+}
+
+inline Numbers Normal(std::mt19937_64& random, std::size_t size) {
+  std::normal_distribution<double> normal;
+  Numbers numbers(size);
+  for (double& number : numbers) number = normal(random);
+  return numbers;
+}
+
+inline NoisedGradients Noised(const std::vector<at::Tensor>& gradients) {
+  return NoisedGradients(gradients, 0.1);
+}
+
+inline void ExpectNear(const Numbers& seen, const Numbers& wanted, double tolerance) {
+  ASSERT_EQ(seen.size(), wanted.size());
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    EXPECT_NEAR(seen[i], wanted[i], tolerance * std::max(1.0, std::abs(wanted[i])));
+  }
+}
+
+// An optimizer with options that it has, by name.
+struct OptimizerCase {
+  const char* name;
+  OptimizerOptions options;
+};
+
+inline std::vector<OptimizerCase> OptimizerCasesOfAllKinds() {
+  using enum OptimizerKind;
+  const Schedule warm = Schedule::Parse("warmup:10,cosine:0");
+  const Schedule steps = Schedule::Parse("step:15:0.5");
+  return {
+      {"Sgd", {.learning_rate = 0.3}},
+      {"SgdDecay", {.learning_rate = 0.3, .schedule = warm, .weight_decay = 0.1}},
+      {"Momentum", {.learning_rate = 0.1, .momentum = 0.9}},
+      {"MomentumDecay",
+       {.learning_rate = 0.1, .schedule = steps, .momentum = 0.9, .weight_decay = 0.05}},
+      {"Nesterov", {.learning_rate = 0.1, .schedule = warm, .momentum = 0.8, .nesterov = true}},
+      {"NesterovDecay",
+       {.learning_rate = 0.1, .momentum = 0.8, .nesterov = true, .weight_decay = 0.1}},
+      {"AdaGrad", {.kind = kAdaGrad, .learning_rate = 0.2, .stabiliser = 1e-3}},
+      {"AdaGradDecay",
+       {.kind = kAdaGrad, .learning_rate = 0.2, .schedule = warm, .weight_decay = 0.1}},
+      {"Adam", {.kind = kAdam, .learning_rate = 0.05}},
+      {"AdamDecay",
+       {.kind = kAdam,
+        .learning_rate = 0.05,
+        .schedule = warm,
+        .weight_decay = 0.2,
+        .beta1 = 0.7,
+        .beta2 = 0.9,
+        .stabiliser = 1e-2}},
+      {"AdamW", {.kind = kAdamW, .learning_rate = 0.05}},
+      {"AdamWDecay",
+       {.kind = kAdamW,
+        .learning_rate = 0.05,
+        .schedule = warm,
+        .weight_decay = 0.2,
+        .beta1 = 0.7,
+        .beta2 = 0.9,
+        .stabiliser = 1e-2}},
+  };
+}
+
+}  // namespace sordino
+
+#endif  // SORDINO_TRAINING_OPTIMIZER_TEST_SUPPORT_H_
