@@ -3,6 +3,8 @@
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 
+#include <cmath>
+#include <fstream>
 #include <random>
 
 namespace sordino {
@@ -60,6 +62,18 @@ double Weights::MeanSquaredError(const Dataset& data) const {
       .square()
       .mean()
       .item<double>();
+}
+
+void WritePoints(const std::filesystem::path& file, int count) {
+  std::ofstream out(file);
+  out << "x,y,above\n";
+  double x = 0.1;
+  double y = 0.7;
+  for (int i = 0; i < count; ++i) {
+    x = std::fmod(x + 0.6180339887, 1);
+    y = std::fmod(y + 0.7548776662, 1);
+    out << x << ',' << y << ',' << (y > x ? "yes" : "no") << '\n';
+  }
 }
 
 }  // namespace sordino

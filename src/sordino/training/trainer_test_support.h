@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <vector>
 
 #include "sordino/data/dataset.h"
@@ -31,6 +32,9 @@ struct Weights {
 
   at::Tensor value;
 };
+
+// A table x,y,above of points of the unit square; those above the diagonal are of class "yes".
+void WritePoints(const std::filesystem::path& file, int count);
 
 }  // namespace sordino
 

@@ -16,6 +16,7 @@
 #include "sordino/ledger/ledger.h"
 #include "sordino/models/safetensors.h"
 #include "sordino/training/train_settings.h"
+#include "sordino/training/trainer_test_support.h"
 #include "sordino/training/training_run.h"
 
 namespace sordino {
@@ -48,15 +49,7 @@ class TrainingResume : public ::testing::Test {
     fs::remove_all(root_);
     fs::create_directories(root_);
     setenv("SORDINO_STATE", (root_ / "state").c_str(), 1);
-    std::ofstream out(root_ / "train.csv");
-    out << "x,y,above\n";
-    double x = 0.1;
-    double y = 0.7;
-    for (int i = 0; i < 400; ++i) {
-      x = std::fmod(x + 0.6180339887, 1);
-      y = std::fmod(y + 0.7548776662, 1);
-      out << x << ',' << y << ',' << (y > x ? "yes" : "no") << '\n';
-    }
+    WritePoints(root_ / "train.csv", 400);
   }
   ~TrainingResume() override {
     unsetenv("SORDINO_STATE");

@@ -18,6 +18,7 @@
 #include "sordino/training/classification.h"
 #include "sordino/training/run_folder.h"
 #include "sordino/training/train_settings.h"
+#include "sordino/training/trainer_test_support.h"
 
 namespace sordino {
 namespace {
@@ -37,19 +38,6 @@ class TrainingRun : public ::testing::Test {
     WritePoints(root_ / "test.csv", 100);
   }
   ~TrainingRun() override { fs::remove_all(root_); }
-
-  // Points of the unit square; those above the diagonal are of class "yes".
-  static void WritePoints(const fs::path& file, int count) {
-    std::ofstream out(file);
-    out << "x,y,above\n";
-    double x = 0.1;
-    double y = 0.7;
-    for (int i = 0; i < count; ++i) {
-      x = std::fmod(x + 0.6180339887, 1);
-      y = std::fmod(y + 0.7548776662, 1);
-      out << x << ',' << y << ',' << (y > x ? "yes" : "no") << '\n';
-    }
-  }
 
   TrainConfig Config() const {
     TrainConfig config;
