@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "sordino/accounting/composition.h"
+#include "sordino/accounting/contradiction.h"
 #include "sordino/accounting/gdp.h"
 #include "sordino/accounting/moments.h"
 #include "sordino/accounting/renyi.h"
@@ -39,15 +40,17 @@ class ReportBuilder {
     }
   }
 
-  // The intersection of what the sound methods prove.
-  AccountReport Finish(double lower, double nothing) {
+  // The intersection of what the sound methods prove; `lower` comes from pld. A sound method whose
+  // bound is below it contradicts it, and nothing is reported.
+  AccountReport Finish(double lower, double nothing, const Event& event) {
     report_.value = {lower, nothing};
     for (const MethodReport& method : report_.methods) {
       if (!method.sound || !(method.value < report_.value.upper)) continue;
       report_.value.upper = method.value;
       report_.decided_by = method.name;
     }
-    report_.value.lower = std::min(report_.value.lower, report_.value.upper);
+    report_.value.lower = ConsistentLower(
+        report_.value, {"the lower end of pld", report_.decided_by}, event.ToString());
     return std::move(report_);
   }
 
@@ -99,7 +102,7 @@ AccountReport Account(const Event& event, Delta delta) {
   builder.AddOrSkip("optimal", optimal.epsilon, optimal.reason);
   const MethodResult basic = BasicComposition(event, log_delta);
   builder.AddOrSkip("basic", basic.epsilon, basic.reason);
-  AccountReport report = builder.Finish(pld.value.lower, kInfinity);
+  AccountReport report = builder.Finish(pld.value.lower, kInfinity, event);
   if (std::isinf(report.value.upper)) {
     report.reason = pld.reason.empty() ? "no method bounds the loss at this delta" : pld.reason;
   }
@@ -124,7 +127,7 @@ AccountReport AccountDelta(const Event& event, Epsilon epsilon) {
   for (const char* name : {"moments", "zcdp", "advanced", "optimal", "basic"}) {
     builder.Skip(name, "it is asked for epsilon at a delta, not the other way round");
   }
-  return builder.Finish(lower, 1);
+  return builder.Finish(lower, 1, event);
 }
 
 }  // namespace sordino

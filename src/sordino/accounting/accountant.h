@@ -7,7 +7,8 @@
 //
 // The interval is the intersection of what the sound methods prove. Its upper end is the least
 // sound upper bound; its lower end is attained by a pair of neighbouring datasets, so that no
-// accountant, however clever, can report less.
+// accountant, however clever, can report less. A sound method whose upper bound lies below that
+// lower end is a contradiction (contradiction.h): the question is not answered.
 #ifndef SORDINO_ACCOUNTING_ACCOUNTANT_H_
 #define SORDINO_ACCOUNTING_ACCOUNTANT_H_
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "sordino/accounting/accountant.h"
+#include "sordino/accounting/contradiction.h"
 #include "sordino/accounting/renyi.h"
 
 namespace sordino {
@@ -78,7 +79,8 @@ Interval SpentEpsilon(const Event& event, Delta delta) {
       spent.upper = std::min(spent.upper, curve.ToEpsilon(log_delta).epsilon);
     }
   }
-  spent.lower = std::min(spent.lower, spent.upper);
+  spent.lower = ConsistentLower(spent, {"the lower end of pld", "the upper end of pld or rdp"},
+                                event.ToString());
   return spent;
 }
 
@@ -124,9 +126,16 @@ std::optional<NoiseCalibration> CalibrateNoise(
       bracket.good_value = v;
     }
   }
-  const double noise = RoundToDigits(std::exp(Narrow(bracket, value)), true);
-  return NoiseCalibration{NoiseMultiplier(noise),
-                          SpentEpsilon(event_of(NoiseMultiplier(noise)), delta)};
+  double noise = RoundToDigits(std::exp(Narrow(bracket, value)), true);
+  Interval met = SpentEpsilon(event_of(NoiseMultiplier(noise)), delta);
+  // The upper end is not quite monotone where one engine hands over to another: the answer is the
+  // first from here on that was seen to meet the budget.
+  for (double wider = kCalibrationTolerance; met.upper > target; wider *= 2) {
+    if (noise > kMostNoise) return std::nullopt;
+    noise = RoundToDigits(noise * (1 + wider), true);
+    met = SpentEpsilon(event_of(NoiseMultiplier(noise)), delta);
+  }
+  return NoiseCalibration{NoiseMultiplier(noise), met};
 }
 
 std::optional<StepCalibration> CalibrateSteps(const Event& step, Epsilon epsilon, Delta delta) {
@@ -173,8 +182,14 @@ std::optional<RateCalibration> CalibrateRate(const std::function<Event(SamplingR
     bracket.bad_value = v;
     step *= 1.5;
   }
-  const double rate = RoundToDigits(std::exp(Narrow(bracket, value)), false);
-  return RateCalibration{SamplingRate(rate), SpentEpsilon(event_of(SamplingRate(rate)), delta)};
+  double rate = RoundToDigits(std::exp(Narrow(bracket, value)), false);
+  Interval met = SpentEpsilon(event_of(SamplingRate(rate)), delta);
+  for (double narrower = kCalibrationTolerance; met.upper > epsilon.value(); narrower *= 2) {
+    if (rate < kLeastRate) return std::nullopt;
+    rate = RoundToDigits(rate / (1 + narrower), false);
+    met = SpentEpsilon(event_of(SamplingRate(rate)), delta);
+  }
+  return RateCalibration{SamplingRate(rate), met};
 }
 
 }  // namespace sordino

@@ -99,6 +99,11 @@ double LeastLogDelta(const Event& event) {
 }
 
 double StepEpsilon(const Event& event, double log_delta) {
+  std::optional<RenyiCurve> curve;
+  return StepEpsilon(event, log_delta, curve);
+}
+
+double StepEpsilon(const Event& event, double log_delta, std::optional<RenyiCurve>& curve) {
   if (log_delta >= 0) return 0;
   const std::vector<double>& n = event.numbers();
   if (const std::optional<double> sigma = EquivalentGaussian(event)) {
@@ -131,10 +136,14 @@ double StepEpsilon(const Event& event, double log_delta) {
     case Kind::kPoisson:
       return sampled(n[0], event.adjacency() == Adjacency::kReplaceOne);
     case Kind::kFixed:
+      if (const Event reach = FixedReach(event.children()[0].first);
+          !(reach == event.children()[0].first)) {
+        return StepEpsilon(Event::Fixed(SamplingRate(n[0]), reach), log_delta);
+      }
       return sampled(n[0], false);
     case Kind::kTruncatedPoisson:
-      // Under add-remove a full batch lets a record push another one out.
-      return sampled(n[1], event.adjacency() != Adjacency::kZeroOut);
+      // In a full batch a record pushes another one out (dominating_pair.h).
+      return sampled(n[1], true);
     case Kind::kParallel: {
       double worst = 0;
       for (const auto& [part, count] : event.children()) {
@@ -153,9 +162,9 @@ double StepEpsilon(const Event& event, double log_delta) {
     default:
       break;
   }
-  RenyiCurve curve(event);
-  if (!curve.reason().empty()) return kInfinity;
-  return curve.ToEpsilon(log_delta).epsilon;
+  if (!curve) curve.emplace(event);
+  if (!curve->reason().empty()) return kInfinity;
+  return curve->ToEpsilon(log_delta).epsilon;
 }
 
 namespace {
@@ -172,7 +181,7 @@ class StepPlan {
     const bool many = event.children().size() > kManyDifferent;
     for (const auto& [part, count] :
          (many ? CoarsenNoise(event, kCoarsePoints) : event).Flatten()) {
-      Step step{part, count, LeastLogDelta(part), false, 0};
+      Step step{part, count, LeastLogDelta(part), false, 0, std::nullopt};
       step.fixed_epsilon = StepEpsilon(part, step.log_least);
       step.adjustable = std::isinf(step.fixed_epsilon);
       const double times = static_cast<double>(count);
@@ -204,7 +213,7 @@ class StepPlan {
       }
       const double log_delta =
           std::min(0.0, LogAdd(step.log_least, log_share - std::log(adjustable_) - kMargin));
-      guarantees.push_back({StepEpsilon(step.event, log_delta), log_delta, step.count});
+      guarantees.push_back({StepEpsilon(step.event, log_delta, step.curve), log_delta, step.count});
     }
     return guarantees;
   }
@@ -223,6 +232,7 @@ class StepPlan {
     double log_least;
     bool adjustable;
     double fixed_epsilon;
+    mutable std::optional<RenyiCurve> curve;  // made when the step needs one, and kept
   };
   double log_delta_;
   std::vector<Step> steps_;

@@ -89,18 +89,6 @@ class Composition {
     return sum;
   }
 
-  // log E[e^{cL}] over all pairs, rounded up; infinity when not certified.
-  double LogMomentBound(double c) {
-    std::vector<TiltedLoss> parts;
-    std::vector<double> unused;
-    if (!Tilt(c, 0, {}, parts, unused)) return kInfinity;
-    double sum = 0.5 * gaussian_mu2_ * c * (c + 1);
-    for (const TiltedLoss& part : parts) {
-      sum += part.count() * (part.log_moment() + part.log_moment_error());
-    }
-    return sum + 1e-12 * std::abs(sum);
-  }
-
   // All parts tilted by c, good for frequencies up to max_frequency; false when not certified.
   // For each of the larger tilts also log E[e^{cL}], rounded up.
   bool Tilt(double c, double max_frequency, std::span<const double> larger_tilts,
@@ -501,20 +489,6 @@ std::optional<Interval> ContourEpsilon(std::span<const CountedPair> pairs, doubl
   }
   if (std::isinf(result.upper)) return std::nullopt;
   return result;
-}
-
-double ChernoffEpsilon(std::span<const CountedPair> pairs, double log_delta) {
-  Composition composition;
-  if (!composition.Build(pairs, -kInfinity, 0) || !composition.HasDensity()) return kInfinity;
-  const double target = FiniteTarget(log_delta, composition);
-  if (!std::isfinite(target)) return kInfinity;
-  const auto converted = [&](double moment, double c) {
-    return (moment - target + LogChernoffConstant(c)) / c;
-  };
-  const double c = MinimiseOverTilt(
-      [&](double tilt) { return converted(composition.ApproximateLogMoment(tilt), tilt); },
-      GuessTilt(composition, log_delta));
-  return std::max(0.0, converted(composition.LogMomentBound(c), c)) * (1 + 1e-12);
 }
 
 std::optional<Interval> ContourLogDelta(std::span<const CountedPair> pairs, double epsilon) {

@@ -46,11 +46,6 @@ struct CountedPair {
 // The interval that contains the smallest epsilon >= 0 with delta(epsilon) <= e^log_delta.
 std::optional<Interval> ContourEpsilon(std::span<const CountedPair> pairs, double log_delta);
 
-// A quick upper bound on the same epsilon by Chernoff at one tilt; infinity where the pairs are not
-// of the kind that the contour takes. Good enough to see that one direction of an adjacency does
-// not matter.
-double ChernoffEpsilon(std::span<const CountedPair> pairs, double log_delta);
-
 // The interval that contains log delta(epsilon), for epsilon >= 0.
 std::optional<Interval> ContourLogDelta(std::span<const CountedPair> pairs, double epsilon);
 

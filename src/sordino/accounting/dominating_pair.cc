@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "sordino/accounting/renyi.h"
+#include "sordino/accounting/renyi_moments.h"
 #include "sordino/accounting/tree.h"
 
 namespace sordino {
@@ -53,30 +54,28 @@ std::shared_ptr<const LossDensity> AddDensity(double sigma, double q, double shi
 
 // ---- Finite lists of outcomes ------------------------------------------------------------------
 
-// An outcome with the logarithms of its probability with the record (p) and without it (q).
+// An outcome with the logarithms of its probability with the record (p) and without it (q), and
+// their difference, the loss, which is formed on its own: at a tiny rate it is far smaller than the
+// rounding of the logarithms.
 struct Outcome {
   double log_p;
   double log_q;
+  double loss;
 };
 using Outcomes = std::vector<Outcome>;
 
-double LogAdd(double a, double b) {
-  const double top = std::max(a, b);
-  return top == -kInfinity ? top : top + std::log1p(std::exp(std::min(a, b) - top));
-}
-
-// log((1-rate) e^a + rate e^b).
-double LogMix(double rate, double a, double b) {
-  return LogAdd(std::log1p(-rate) + a, std::log(rate) + b);
-}
+Outcome OutcomeOf(double log_q, double loss) { return {log_q + loss, log_q, loss}; }
 
 LossPair FromOutcomes(const Outcomes& outcomes) {
   LossPair pair;
   for (const Outcome& o : outcomes) {
     const double mass = std::exp(o.log_p);
-    if (!(mass > 0)) continue;
+    if (!(mass > 0)) {
+      if (o.log_p == -kInfinity) pair.absent_q += std::exp(o.log_q);
+      continue;
+    }
     if (o.log_q > -kInfinity) {
-      pair.atoms.push_back({o.log_p - o.log_q, mass});
+      pair.atoms.push_back({o.loss, mass});
     } else {
       pair.infinite_mass += mass;
     }
@@ -85,7 +84,10 @@ LossPair FromOutcomes(const Outcomes& outcomes) {
 }
 
 Outcomes Swapped(Outcomes outcomes) {
-  for (Outcome& o : outcomes) std::swap(o.log_p, o.log_q);
+  for (Outcome& o : outcomes) {
+    std::swap(o.log_p, o.log_q);
+    o.loss = -o.loss;
+  }
   return outcomes;
 }
 
@@ -94,34 +96,38 @@ Outcomes Swapped(Outcomes outcomes) {
 Outcomes ApproximateOutcomes(double epsilon, double delta) {
   const double log_high = std::log1p(-delta) - std::log1p(std::exp(-epsilon));
   const double log_low = log_high - epsilon;
-  return {{std::log(delta), -kInfinity},
-          {log_high, log_low},
-          {log_low, log_high},
-          {-kInfinity, std::log(delta)}};
+  Outcomes outcomes = {OutcomeOf(log_low, epsilon), OutcomeOf(log_high, -epsilon)};
+  if (delta > 0) {
+    outcomes.push_back({std::log(delta), -kInfinity, kInfinity});
+    outcomes.push_back({-kInfinity, std::log(delta), -kInfinity});
+  }
+  return outcomes;
 }
 
 Outcomes RandomizedResponseOutcomes(double p, double buckets, bool replace) {
   const double other = std::log(p / buckets);
-  const double truth = std::log(1 - p + p / buckets);
   if (replace) {
-    const double rest = other + std::log(buckets - 2);
-    return {{truth, other}, {other, truth}, {rest, rest}};
+    const double loss = std::log1p((1 - p) * buckets / p);
+    Outcomes outcomes = {OutcomeOf(other, loss), OutcomeOf(other + loss, -loss)};
+    if (buckets > 2) outcomes.push_back(OutcomeOf(other + std::log(buckets - 2), 0));
+    return outcomes;
   }
   // Against a report that is uniform.
-  return {{truth, -std::log(buckets)},
-          {other + std::log(buckets - 1), std::log((buckets - 1) / buckets)}};
+  return {OutcomeOf(-std::log(buckets), std::log1p((1 - p) * (buckets - 1))),
+          OutcomeOf(std::log1p(-1 / buckets), std::log(p))};
 }
 
-// Integer-valued noise; the record moves the answer by `shift`. The lists run over -reach..reach
-// with the tails as one outcome each where `tail` says that every ratio is constant there.
-// P = (1-q) f(x) + q f(x - shift) against Q = (1-r) f(x) + r f(x + shift).
-template <typename LogMass>
-Outcomes ShiftedOutcomes(LogMass log_mass, std::int64_t reach, std::int64_t shift, double q,
-                         double r) {
+// Integer-valued noise; the record moves the answer by `shift`.
+// P = (1-q) f(x) + q f(x - shift) against Q = (1-r) f(x) + r f(x + shift), for x in -reach..reach;
+// log_ratio(x, t) is log f(x - t) - log f(x).
+template <typename LogMass, typename LogRatio>
+Outcomes ShiftedOutcomes(LogMass log_mass, LogRatio log_ratio, std::int64_t reach,
+                         std::int64_t shift, double q, double r) {
   Outcomes outcomes;
   for (std::int64_t x = -reach; x <= reach; ++x) {
-    outcomes.push_back(
-        {LogMix(q, log_mass(x), log_mass(x - shift)), LogMix(r, log_mass(x), log_mass(x + shift))});
+    const double with = SampledLoss(q, log_ratio(x, shift));
+    const double without = SampledLoss(r, log_ratio(x, -shift));
+    outcomes.push_back({log_mass(x) + with, log_mass(x) + without, with - without});
   }
   return outcomes;
 }
@@ -139,8 +145,12 @@ std::optional<Outcomes> DiscreteGaussianOutcomes(double sigma, double sensitivit
   };
   for (std::int64_t x = reach; x >= 1; --x) total += 2 * std::exp(exponent(x));
   const double log_total = std::log1p(total);
-  return ShiftedOutcomes([&](std::int64_t x) { return exponent(x) - log_total; }, reach, shift, q,
-                         r);
+  const auto log_ratio = [&](std::int64_t x, std::int64_t t) {
+    const auto moved = static_cast<double>(t);
+    return moved * (2 * static_cast<double>(x) - moved) / (2 * sigma * sigma);
+  };
+  return ShiftedOutcomes([&](std::int64_t x) { return exponent(x) - log_total; }, log_ratio, reach,
+                         shift, q, r);
 }
 
 // f(x) ~ a^|x|: beyond the shifts every ratio is constant, so that the two tails are one outcome
@@ -154,19 +164,31 @@ std::optional<Outcomes> DiscreteLaplaceOutcomes(double scale, double sensitivity
   const auto log_mass = [&](std::int64_t x) {
     return log_norm - static_cast<double>(std::abs(x)) / scale;
   };
-  // log of the sum of f over x >= from, for from >= 0.
-  const auto tail = [&](std::int64_t from) {
-    return -static_cast<double>(from) / scale - log_one_plus;
+  const auto log_ratio = [&](std::int64_t x, std::int64_t t) {
+    return static_cast<double>(std::abs(x) - std::abs(x - t)) / scale;
   };
-  Outcomes outcomes = ShiftedOutcomes(log_mass, shift - 1, shift, q, r);
-  outcomes.push_back({LogMix(q, tail(shift), tail(2 * shift)), LogMix(r, tail(shift), tail(0))});
-  outcomes.push_back({LogMix(q, tail(shift), tail(0)), LogMix(r, tail(shift), tail(2 * shift))});
+  Outcomes outcomes = ShiftedOutcomes(log_mass, log_ratio, shift - 1, shift, q, r);
+  // x >= shift and x <= -shift: f sums to e^{-shift/scale} / (1 + e^{-1/scale}).
+  const double tail = -sensitivity / scale - log_one_plus;
+  const double up = sensitivity / scale;
+  for (const double side : {up, -up}) {
+    const double with = SampledLoss(q, side);
+    const double without = SampledLoss(r, -side);
+    outcomes.push_back({tail + with, tail + without, with - without});
+  }
   return outcomes;
 }
 
 // Poisson sampling of a pair of outcomes: ((1-q)B + qA, B).
 Outcomes SampleOutcomes(Outcomes outcomes, double q) {
-  for (Outcome& o : outcomes) o.log_p = LogMix(q, o.log_q, o.log_p);
+  for (Outcome& o : outcomes) {
+    if (o.log_q == -kInfinity) {
+      o.log_p += std::log(q);
+    } else {
+      o.loss = o.log_p == -kInfinity ? std::log1p(-q) : SampledLoss(q, o.loss);
+      o.log_p = o.log_q + o.loss;
+    }
+  }
   return outcomes;
 }
 
@@ -195,6 +217,8 @@ DominatingPairs DiscretePairs(const Event& event) {
   const std::optional<Outcomes> outcomes = OutcomesOf(event);
   if (!outcomes) return Missing("the noise has too many values for a table of them");
   std::vector<LossPair> pairs = {FromOutcomes(*outcomes)};
+  pairs[0].given_losses =
+      event.kind() == Event::Kind::kPure || event.kind() == Event::Kind::kApproximate;
   if (!IsSymmetric(event.kind()) && event.adjacency() != Adjacency::kReplaceOne) {
     pairs.push_back(FromOutcomes(Swapped(*outcomes)));
   }
@@ -261,7 +285,7 @@ std::optional<std::pair<LossPair, LossPair>> SampledDirections(const Event& chil
 LossPair LaplaceReplaceOne(double scale, double q) {
   using Direction = LaplaceDensity::Direction;
   const double k = q == 1 ? -1 / scale : std::log1p(q * std::expm1(-1 / scale));
-  const double top = (q == 1 ? 1 / scale : LogMix(q, 0, 1 / scale)) - k;
+  const double top = SampledLoss(q, 1 / scale) - k;
   const double end = std::exp(-1 / scale);
   LossPair pair;
   pair.atoms = {{top, 0.5 * ((1 - q) * end + q)}, {-top, 0.5 * ((1 - q) * end + q * end * end)}};
@@ -302,10 +326,11 @@ bool TooLittleNoise(const Event& child) {
 
 DominatingPairs SampledPairs(const Event& event) {
   const double q = event.numbers()[0];
-  const Event& child = event.children()[0].first;
+  const bool fixed = event.kind() == Event::Kind::kFixed;
+  const Event& sampled = event.children()[0].first;
+  const Event child = fixed ? FixedReach(sampled) : sampled;
   if (q == 0) return Same({LossPair{}});
   if (TooLittleNoise(child)) return Missing("the noise is too small to resolve the loss");
-  const bool fixed = event.kind() == Event::Kind::kFixed;
   const bool replace = event.adjacency() == Adjacency::kReplaceOne;
   if (!fixed && replace) return PoissonReplaceOne(child, q);
   if (q == 1 && !replace) {
@@ -315,11 +340,13 @@ DominatingPairs SampledPairs(const Event& event) {
   }
   const auto directions = SampledDirections(child, q);
   if (!directions) return Missing("no dominating pair is known for sampling this mechanism");
-  if (!fixed || !replace) return Same({directions->first, directions->second});
+  if (!fixed || event.adjacency() == Adjacency::kAddRemove) {
+    return Same({directions->first, directions->second});
+  }
   DominatingPairs pairs;
-  pairs.lower = {directions->first, directions->second};
+  if (child == sampled) pairs.lower = {directions->first, directions->second};
   pairs.upper = {Glue(directions->first, directions->second)};
-  if (const std::optional<double> sigma = EquivalentGaussian(child); sigma && q < 1) {
+  if (const std::optional<double> sigma = EquivalentGaussian(child); replace && sigma && q < 1) {
     // All other records contribute nothing, and the one moves from -1/2 to 1/2.
     pairs.lower.push_back(FromDensity(
         std::make_shared<Mixture>(*sigma, SampledParts(q, 0.5), SampledParts(q, -0.5))));
@@ -327,41 +354,86 @@ DominatingPairs SampledPairs(const Event& event) {
   return pairs;
 }
 
-DominatingPairs TruncatedPairs(const Event& event) {
-  const double n = event.numbers()[0];
-  const double q = event.numbers()[1];
-  const double cap = event.numbers()[2];
-  const std::optional<double> sigma = EquivalentGaussian(event.children()[0].first);
-  if (!sigma) return Missing("truncated Poisson batches are known for Gaussian noise only");
-  if (q == 0 || cap == 0) return Same({LossPair{}});
-  if (*sigma < kLeastSigma) return Missing("the noise is too small to resolve the loss");
-  if (event.adjacency() == Adjacency::kReplaceOne) {
-    return Missing("truncated Poisson batches are accounted under add-remove and zero-out only");
-  }
+// How often a truncated Poisson batch is not full without the record, how often it is, and how
+// often the record enters a batch that is full.
+struct FullBatch {
+  double open = 1;
+  double full = 0;
+  double enter = 0;
+};
+
+FullBatch FullBatchOf(double others, double q, double cap) {
   using boost::math::binomial_distribution;
   using boost::math::cdf;
   using boost::math::complement;
-  const double full =
-      n - 1 < cap ? 0.0 : cdf(complement(binomial_distribution<>(n - 1, q), cap - 1));
-  double enter = 0;
-  if (full > 0) {
-    const double over = n <= cap ? 0.0 : cdf(complement(binomial_distribution<>(n, q), cap));
-    enter = std::min(1.0, over * cap / (n * full));
-  }
-  // Nobody tells whether the batch was full, so the upper pairs need not be attained; all other
-  // records contributing nothing is a case with a shift of one.
-  const double entered = (1 - full) * q + full * enter;
+  FullBatch result;
+  if (others < cap) return result;
+  result.full = cdf(complement(binomial_distribution<>(others, q), cap - 1));
+  if (!(result.full > 0)) return result;
+  result.open = cdf(binomial_distribution<>(others, q), cap - 1);
+  const double n = others + 1;
+  const double over = cdf(complement(binomial_distribution<>(n, q), cap));
+  // Both tails come out of one incomplete beta function, good to about 1e-12.
+  result.enter = std::min({1.0, q, over * cap / (n * result.full) * (1 + 1e-9)});
+  return result;
+}
+
+// Both directions of one pair of neighbours whose other records number `others`.
+DominatingPairs TruncatedWith(double others, const Event& event, double sigma) {
+  const double q = event.numbers()[1];
+  const FullBatch batch = FullBatchOf(others, q, event.numbers()[2]);
+  const double entered = batch.open * q + batch.full * batch.enter;
+  const bool replace = event.adjacency() == Adjacency::kReplaceOne;
+  const bool known_place = event.adjacency() != Adjacency::kAddRemove;
   DominatingPairs pairs;
   for (const bool remove : {true, false}) {
-    const auto density = [&](double rate, double shift) {
-      return remove ? RemoveDensity(*sigma, rate, shift) : AddDensity(*sigma, rate, shift);
+    const auto density = [&](double rate, double shift) -> std::shared_ptr<const LossDensity> {
+      if (replace) {
+        return std::make_shared<Mixture>(sigma, SampledParts(rate, shift),
+                                         SampledParts(rate, -shift));
+      }
+      return remove ? RemoveDensity(sigma, rate, shift) : AddDensity(sigma, rate, shift);
     };
     LossPair pair;
-    pair.pieces.push_back({density(q, 1), 1 - full});
-    if (full > 0 && enter > 0) pair.pieces.push_back({density(enter, 2), full});
-    if (full > 0 && enter == 0) pair.atoms.push_back({0.0, full});
+    if (batch.open > 0) pair.pieces.push_back({density(q, 1), batch.open});
+    if (batch.full > 0 && batch.enter == 0) pair.atoms.push_back({0.0, batch.full});
+    if (batch.full > 0 && batch.enter > 0) {
+      if (known_place) {
+        const LossPair glued = Glue(FromDensity(RemoveDensity(sigma, batch.enter, 2)),
+                                    FromDensity(AddDensity(sigma, batch.enter, 2)));
+        for (LossAtom atom : glued.atoms) {
+          pair.atoms.push_back({atom.loss, atom.mass * batch.full});
+        }
+        for (DensityPiece piece : glued.pieces) {
+          piece.weight *= batch.full;
+          pair.pieces.push_back(std::move(piece));
+        }
+      } else {
+        pair.pieces.push_back({density(batch.enter, 2), batch.full});
+      }
+    }
     pairs.upper.push_back(std::move(pair));
-    pairs.lower.push_back(FromDensity(density(entered, 1)));
+    // Nobody tells whether the batch was full, so the upper pairs need not be attained; all other
+    // records contributing nothing is a case with a shift of one.
+    pairs.lower.push_back(FromDensity(density(entered * (1 - 1e-9), 1)));
+    if (replace) break;
+  }
+  return pairs;
+}
+
+DominatingPairs TruncatedPairs(const Event& event) {
+  const double n = event.numbers()[0];
+  const double q = event.numbers()[1];
+  const std::optional<double> sigma = EquivalentGaussian(event.children()[0].first);
+  if (!sigma) return Missing("truncated Poisson batches are known for Gaussian noise only");
+  if (q == 0) return Same({LossPair{}});
+  if (*sigma < kLeastSigma) return Missing("the noise is too small to resolve the loss");
+  DominatingPairs pairs = TruncatedWith(n - 1, event, *sigma);
+  if (event.adjacency() == Adjacency::kAddRemove) {
+    // One record more instead of one less.
+    const DominatingPairs more = TruncatedWith(n, event, *sigma);
+    pairs.upper.insert(pairs.upper.end(), more.upper.begin(), more.upper.end());
+    pairs.lower.insert(pairs.lower.end(), more.lower.begin(), more.lower.end());
   }
   return pairs;
 }
@@ -413,10 +485,13 @@ DominatingPairs DominatingPairsOf(const Event& event) {
       if (n[0] < kLeastSigma) return Missing("the noise is too small to resolve the loss");
       Mixture::Parts parts;
       Mixture::Parts mirrored;
+      bool moves = false;
       for (std::size_t i = 1; i + 1 < n.size(); i += 2) {
         parts.emplace_back(n[i], n[i + 1]);
         mirrored.emplace_back(-n[i], n[i + 1]);
+        moves = moves || (n[i] > 0 && n[i + 1] > 0);
       }
+      if (!moves) return Same({LossPair{}});
       return Same(
           {FromDensity(std::make_shared<Mixture>(n[0], parts, Mixture::Parts{{0.0, 1.0}})),
            FromDensity(std::make_shared<Mixture>(n[0], Mixture::Parts{{0.0, 1.0}}, mirrored))});

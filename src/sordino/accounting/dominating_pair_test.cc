@@ -166,8 +166,9 @@ TEST(DominatingPair, NothingIsReleasedAtRateZero) {
 }
 
 TEST(DominatingPair, TruncationThatNeverHappensIsPoisson) {
+  // Of five records, or six after one was added, no more than six are sampled.
   const Event truncated =
-      Event::TruncatedPoisson(5, SamplingRate(0.3), 5, Event::Gaussian(NoiseMultiplier(1)));
+      Event::TruncatedPoisson(5, SamplingRate(0.3), 6, Event::Gaussian(NoiseMultiplier(1)));
   for (const double epsilon : {0.0, 0.2, 1.0}) {
     EXPECT_NEAR(LogDelta(DominatingPairsOf(truncated).upper, epsilon),
                 LogDelta(DominatingPairsOf(Sampled(0.3, 1)).upper, epsilon), 1e-11);

@@ -71,8 +71,10 @@ void AddPiece(const DensityPiece& piece, double epsilon, LogSum& sum) {
     // the mass that is left is negligible.
     falling = largest < previous ? falling + 1 : 0;
     previous = largest;
+    const double left = d.MassAbove(b);
+    if (!(left > 0)) break;
     if (falling > 8 && largest < sum.top() - kNegligible &&
-        std::log(d.MassAbove(b)) < sum.top() - kNegligible) {
+        std::log(left) < sum.top() - kNegligible) {
       break;
     }
     a = b;
@@ -82,7 +84,12 @@ void AddPiece(const DensityPiece& piece, double epsilon, LogSum& sum) {
 }  // namespace
 
 double ExactLogDelta(const LossPair& pair, double epsilon) {
-  if (pair.gaussian_mu > 0) return GaussianLogDelta(pair.gaussian_mu, epsilon);
+  if (pair.gaussian_mu > 0) {
+    if (epsilon >= 0) return GaussianLogDelta(pair.gaussian_mu, epsilon);
+    // delta(-e) = 1 - e^-e + e^-e delta(e), because the pair is symmetric.
+    return std::log(-std::expm1(epsilon) +
+                    std::exp(epsilon + GaussianLogDelta(pair.gaussian_mu, -epsilon)));
+  }
   LogSum sum;
   if (pair.infinite_mass > 0) sum.Add(0, pair.infinite_mass);
   for (const LossAtom& atom : pair.atoms) {

@@ -202,6 +202,9 @@ class ComposedGrid {
     h = std::min(h, sd / 256);
     h = std::max({h, (above + below) / (0.9 * kMaxWindow), largest_range / kMaxCells});
     AlignSpacing(above + below, h);
+    // Losses that the tilt cannot resolve leave no window; nothing is certified then.
+    if (!(h > 0) || !((above + below) / h < 16 * kMaxWindow)) return false;
+    if (!(largest_range / h < 16 * kMaxCells)) return false;
     spacing_ = h;
     log_exceed_ = log_delta_ - kExceedMargin;
     spread_ = h * std::sqrt(-0.5 * log_exceed_ * steps) + 0.126 * steps * h * h;

@@ -174,6 +174,41 @@ double GaussianMixtureDensity::MassAbove(double x) const {
   return mass;
 }
 
+double GaussianMixtureDensity::HitProbability() const {
+  double largest = 0;
+  for (const Parts* parts : {&numerator_, &denominator_}) {
+    double hit = 0;
+    for (const auto& [shift, probability] : *parts) hit += shift != 0 ? probability : 0;
+    largest = std::max(largest, hit);
+  }
+  return largest;
+}
+
+double GaussianMixtureDensity::OtherMassBelow(double x) const {
+  double mass = 0;
+  for (const auto& [shift, probability] : denominator_) {
+    mass += probability * NormalUpperTail((shift - x) / sigma_);
+  }
+  return mass;
+}
+
+double GaussianMixtureDensity::OtherMassAbove(double x) const {
+  double mass = 0;
+  for (const auto& [shift, probability] : denominator_) {
+    mass += probability * NormalUpperTail((x - shift) / sigma_);
+  }
+  return mass;
+}
+
+void GaussianMixtureDensity::At(double x, double* log_density, double* loss) const {
+  constexpr double kLogSqrtTwoPi = 0.91893853320467274178;
+  const double numerator = LogRatio(numerator_, x);
+  if (log_density != nullptr) {
+    *log_density = numerator - x * x * half_precision_ - std::log(sigma_) - kLogSqrtTwoPi;
+  }
+  if (loss != nullptr) *loss = numerator - LogRatio(denominator_, x);
+}
+
 LaplaceDensity::LaplaceDensity(double scale, double rate, Direction direction)
     : scale_(scale), rate_(rate), direction_(direction) {}
 

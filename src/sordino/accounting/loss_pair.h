@@ -12,6 +12,7 @@
 #ifndef SORDINO_ACCOUNTING_LOSS_PAIR_H_
 #define SORDINO_ACCOUNTING_LOSS_PAIR_H_
 
+#include <cmath>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -33,6 +34,11 @@ class LossDensity {
   virtual double high() const = 0;
   virtual double LogDensity(double x) const = 0;
   virtual double Loss(double x) const = 0;
+  // Both at once; what is null is not wanted.
+  virtual void At(double x, double* log_density, double* loss) const {
+    if (log_density != nullptr) *log_density = LogDensity(x);
+    if (loss != nullptr) *loss = Loss(x);
+  }
   // The supremum of the loss; may be infinite.
   virtual double LargestLoss() const = 0;
   // A length on which the density and the loss change smoothly: the width of quadrature panels.
@@ -45,6 +51,9 @@ class LossDensity {
   // Bounds on the P-mass left of and right of x: what a truncation there leaves out.
   virtual double MassBelow(double x) const = 0;
   virtual double MassAbove(double x) const = 0;
+  // The same for Q, exact; zero where the coordinate ends.
+  virtual double OtherMassBelow(double /*x*/) const { return 0; }
+  virtual double OtherMassAbove(double /*x*/) const { return 0; }
 };
 
 // N(0, sigma^2) reweighted: P = num(x) N(0, sigma^2), Q = den(x) N(0, sigma^2), where
@@ -69,6 +78,9 @@ class GaussianMixtureDensity final : public LossDensity {
   double CoordinateOf(double loss) const override;
   double MassBelow(double x) const override;
   double MassAbove(double x) const override;
+  double OtherMassBelow(double x) const override;
+  double OtherMassAbove(double x) const override;
+  void At(double x, double* log_density, double* loss) const override;
 
   double sigma() const { return sigma_; }
   // log of one side of the ratio, and what its posterior says: the mean of the shift, which is
@@ -80,6 +92,8 @@ class GaussianMixtureDensity final : public LossDensity {
   };
   Side Numerator(double x) const { return Evaluate(numerator_, x); }
   Side Denominator(double x) const { return Evaluate(denominator_, x); }
+  // The probability that the shift of either side is not zero, the larger of both.
+  double HitProbability() const;
   double max_numerator_shift() const { return max_numerator_shift_; }
   double max_denominator_shift() const { return max_denominator_shift_; }  // absolute value
 
@@ -140,6 +154,12 @@ class ShiftedDensity final : public LossDensity {
   double CoordinateOf(double loss) const override { return base_->CoordinateOf(loss - shift_); }
   double MassBelow(double x) const override { return base_->MassBelow(x); }
   double MassAbove(double x) const override { return base_->MassAbove(x); }
+  double OtherMassBelow(double x) const override {
+    return base_->OtherMassBelow(x) * std::exp(-shift_);
+  }
+  double OtherMassAbove(double x) const override {
+    return base_->OtherMassAbove(x) * std::exp(-shift_);
+  }
 
  private:
   std::shared_ptr<const LossDensity> base_;
@@ -163,7 +183,10 @@ struct DensityPiece {
 struct LossPair {
   std::vector<LossAtom> atoms;
   std::vector<DensityPiece> pieces;
-  double infinite_mass = 0;  // P-mass where Q vanishes
+  double infinite_mass = 0;   // P-mass where Q vanishes
+  double absent_q = 0;        // Q-mass where P vanishes
+  double q_rounding = 0;      // how far Q-masses may be from a sum of one, beyond their rounding
+  bool given_losses = false;  // the losses are numbers of the event, not computed from them
   // A Gaussian mechanism with mean shift mu has the closed form E_P[e^{sL}] = e^{mu^2 s(s+1)/2};
   // such a pair has no atoms and no pieces.
   double gaussian_mu = 0;

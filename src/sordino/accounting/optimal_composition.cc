@@ -9,6 +9,7 @@
 #include "sordino/accounting/composition.h"
 #include "sordino/accounting/renyi_conversion.h"
 #include "sordino/accounting/renyi_moments.h"
+#include "sordino/accounting/smoothed_contour.h"
 #include "sordino/base/check.h"
 
 namespace sordino {
@@ -151,25 +152,38 @@ double GridEpsilon(std::span<const StepGuarantee> steps, double log_target, doub
       mass = std::move(next);
     }
   }
-  // From the top: H at loss value l is the sum of P - e^(l - loss) P above it; find where it
-  // passes the target.
+  // From the top: H at loss value l is p - q, where p sums the mass above l and q sums
+  // mass * e^(l - loss); find where it passes the target. q is kept relative to the loss at hand,
+  // because e^-loss alone underflows from a loss of 709 on.
   const double target = std::exp(log_target);
   const double size = static_cast<double>(mass.size()) - 1;
+  const double fall = std::exp(-2 * cell);
   double p = 0;
-  double q = 0;  // sum of P e^(-loss)
+  double q = 0;
   for (std::size_t m = mass.size(); m-- > 0;) {
     const double loss = (2 * static_cast<double>(m) - size) * cell;
     if (loss <= 0) break;
-    const double higher = p - std::exp(loss) * q;
-    if (higher > target) break;
     p += mass[m];
-    q += mass[m] * std::exp(-loss);
+    q += mass[m];
     const double below = std::max(0.0, loss - 2 * cell);
-    if (p - std::exp(below) * q > target) {
-      return std::clamp(std::log((p - target) / q), below, loss) * (1 + 1e-9) + 1e-12;
+    if (p - std::exp(below - loss) * q > target) {
+      return std::clamp(loss + std::log((p - target) / q), below, loss) * (1 + 1e-9) + 1e-12;
     }
+    q *= fall;
   }
-  return p <= target || q == 0 ? 0 : std::max(0.0, std::log((p - target) / q)) * (1 + 1e-9);
+  return 0;
+}
+
+// Beyond this many flips the sums of binomial tails, of 40 standard deviations, take too long.
+constexpr double kMostSummed = 3e8;
+
+// The same composition by the engine for any pair; an upper bound, 1e-3 from it at most.
+double ManyFlips(const StepGuarantee& steps, double log_target) {
+  LossPair flip;
+  const double keep = 1 / (1 + std::exp(-steps.epsilon));
+  flip.atoms = {{steps.epsilon, keep}, {-steps.epsilon, keep * std::exp(-steps.epsilon)}};
+  const CountedPair flips{std::move(flip), steps.count};
+  return SmoothedEpsilon(std::span(&flips, 1), log_target, {true, false}).upper;
 }
 
 }  // namespace
@@ -198,6 +212,7 @@ double OptimalEpsilon(const StepGuarantee& steps, double log_delta) {
   if (std::isinf(steps.epsilon)) return kInfinity;
   const double k = static_cast<double>(steps.count);
   const double basic = k * steps.epsilon;
+  if (k > kMostSummed) return std::min(basic * (1 + kMargin), ManyFlips(steps, log_target));
   const FlipCounts counts(steps.epsilon, k);
   if (LogHockeyStick(counts, steps.epsilon, k, 0) <= log_target) return 0;
   if (LogHockeyStick(counts, steps.epsilon, k, basic - 2 * steps.epsilon) > log_target &&

@@ -153,8 +153,9 @@ RenyiFunction MakePoisson(double q, const Event& child) {
   return Smaller(std::move(bound), both(PureAtoms(child.numbers()[0])));
 }
 
-RenyiFunction MakeFixed(double q, const Event& child) {
+RenyiFunction MakeFixed(double q, const Event& sampled) {
   if (q == 0) return Linear(0);
+  const Event child = FixedReach(sampled);
   if (q == 1) return MakeRenyi(child);
   if (const std::optional<double> sigma = EquivalentGaussian(child)) {
     return FromMoments<HalfProfileGaussian>(q, *sigma);
@@ -165,11 +166,10 @@ RenyiFunction MakeFixed(double q, const Event& child) {
   return FixedRenyiBound(q, MakeRenyi(child));
 }
 
-// Poisson batches cut to `cap` records. The other records B are drawn alike for both neighbours,
-// and the moment E_Q[(P/Q)^alpha] is jointly convex, so it is at most its mean over B. With fewer
-// than cap others the record moves the sum by one unit, as without the cap. Otherwise, under
-// add-remove, it may push another one out as well and move the sum by two units; under zero-out
-// and replace-one the place is taken on both sides and one unit stays one.
+// Poisson batches cut to `cap` records, as dominating_pair.h describes them. Whether the others
+// fill the batch is drawn alike for both neighbours, and the moment E_Q[(P/Q)^alpha] is jointly
+// convex, so it is at most its mean over both cases. A batch that is not full is one without a cap.
+// In a full one the record pushes another one out: two units, at a rate that is no larger than q.
 RenyiFunction MakeTruncatedPoisson(const Event& event) {
   const double dataset = event.numbers()[0];
   const double q = event.numbers()[1];
@@ -178,16 +178,21 @@ RenyiFunction MakeTruncatedPoisson(const Event& event) {
   if (q == 0) return Linear(0);
   const Event plain = Event::Gaussian(NoiseMultiplier(sigma), event.adjacency());
   RenyiFunction one = MakePoisson(q, plain);
-  if (event.adjacency() != Adjacency::kAddRemove) return one;
-  RenyiFunction two =
-      MakePoisson(q, Event::Gaussian(NoiseMultiplier(sigma / 2), event.adjacency()));
+  RenyiFunction two;
+  if (event.adjacency() == Adjacency::kAddRemove) {
+    two = MakePoisson(q, Event::Gaussian(NoiseMultiplier(sigma / 2), event.adjacency()));
+  } else if (q == 1 || sigma / 2 < kLeastSampledNoise) {
+    two = Linear(4 / (2 * sigma * sigma));
+  } else {
+    two = FromMoments<HalfProfileGaussian>(q, sigma / 2);
+  }
   const double full = cap > dataset ? 0 : boost::math::ibeta(cap, dataset - cap + 1, q);
   if (full == 0) return one;
   const double log_full = std::min(0.0, std::log(full) + 1e-9);
   return [one, two, log_full](double order) {
     const double a = order - 1;
     const double small = one(order);
-    const double large = two(order);
+    const double large = std::max(small, two(order));
     if (a == 0) return small + std::exp(log_full) * (large - small);
     // log((1 - f) e^(a small) + f e^(a large)) / a.
     const double gap = a * (large - small);
@@ -293,11 +298,29 @@ Event DoubledReach(const Event& event) {
   }
 }
 
-Event CoarsenNoise(const Event& event, double per_e) {
+Event FixedReach(const Event& event) {
+  if (event.kind() != Kind::kRandomizedResponse || event.adjacency() == Adjacency::kReplaceOne) {
+    return event;
+  }
+  const double p = event.numbers()[0];
+  const double loss = std::log1p((1 - p) * event.numbers()[1] / p);
+  return Event::Pure(Epsilon(loss * (1 + 0x1p-50)), event.adjacency());
+}
+
+Event CoarsenNoise(const Event& event, double per_e, Coarsening coarsening) {
   const Adjacency adjacency = event.adjacency();
-  const auto rounded = [per_e](double noise) {
-    return NoiseMultiplier(
-        std::min(noise, std::exp(std::floor(std::log(noise) * per_e) / per_e) * (1 - 1e-15)));
+  const bool less = coarsening == Coarsening::kLessPrivate;
+  const auto down = [per_e](double x) {
+    return std::min(x, std::exp(std::floor(std::log(x) * per_e) / per_e) * (1 - 1e-15));
+  };
+  const auto up = [per_e](double x) {
+    return std::max(x, std::exp(std::ceil(std::log(x) * per_e) / per_e) * (1 + 1e-15));
+  };
+  const auto rounded = [&](double noise) {
+    return NoiseMultiplier(less ? down(noise) : up(noise));
+  };
+  const auto sampled = [&](double rate) {
+    return SamplingRate(rate > 0 ? std::min(1.0, less ? up(rate) : down(rate)) : 0);
   };
   switch (event.kind()) {
     case Kind::kGaussian:
@@ -305,16 +328,16 @@ Event CoarsenNoise(const Event& event, double per_e) {
     case Kind::kLaplace:
       return Event::Laplace(rounded(event.numbers()[0]), adjacency);
     case Kind::kPoisson:
-      return Event::Poisson(SamplingRate(event.numbers()[0]),
-                            CoarsenNoise(event.children()[0].first, per_e));
+      return Event::Poisson(sampled(event.numbers()[0]),
+                            CoarsenNoise(event.children()[0].first, per_e, coarsening));
     case Kind::kFixed:
-      return Event::Fixed(SamplingRate(event.numbers()[0]),
-                          CoarsenNoise(event.children()[0].first, per_e));
+      return Event::Fixed(sampled(event.numbers()[0]),
+                          CoarsenNoise(event.children()[0].first, per_e, coarsening));
     case Kind::kCompose: {
       std::vector<std::pair<Event, std::uint64_t>> children;
       children.reserve(event.children().size());
       for (const auto& [child, count] : event.children()) {
-        children.emplace_back(CoarsenNoise(child, per_e), count);
+        children.emplace_back(CoarsenNoise(child, per_e, coarsening), count);
       }
       return Event::Compose(std::move(children), adjacency);
     }

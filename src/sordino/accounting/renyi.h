@@ -75,12 +75,20 @@ std::optional<double> EquivalentGaussian(const Event& event);
 // dropping a record and stay as they are, and so do samplers, which double what is inside.
 Event DoubledReach(const Event& event);
 
-// The event with every noise scale (of Gaussians and Laplace, sampled or not) rounded down to a
-// geometric grid with `per_e` points for each factor of e, and equal steps merged. It is never more
-// private than the event, so an upper bound for it is one for the event; schedules of thousands of
-// different steps become cheap. A curve over more than kManySteps steps uses it with
-// kFinePoints, which costs at most about 1 / kFinePoints relative in R.
-Event CoarsenNoise(const Event& event, double per_e);
+// What a batch of fixed size sees of an event: there the record takes the place of another one, so
+// randomised response under zero-out, whose own guarantee is against a uniform report, counts as
+// the pure guarantee of replacing one report by another.
+Event FixedReach(const Event& event);
+
+// The event with every noise scale (of Gaussians and Laplace, sampled or not) and every sampling
+// rate rounded to a geometric grid with `per_e` points for each factor of e, and equal steps
+// merged; schedules of thousands of different steps become cheap. kLessPrivate rounds noise down
+// and rates up: never more private than the event, so an upper bound for it is one for the event.
+// kMorePrivate is the opposite, for lower bounds. A curve over more than kManySteps steps uses the
+// former with kFinePoints, which costs at most about 1 / kFinePoints relative in R.
+enum class Coarsening : std::uint8_t { kLessPrivate, kMorePrivate };
+Event CoarsenNoise(const Event& event, double per_e,
+                   Coarsening coarsening = Coarsening::kLessPrivate);
 inline constexpr std::size_t kManySteps = 1024;
 inline constexpr double kFinePoints = 2048;
 

@@ -171,19 +171,21 @@ double BoundedRangeRenyi(double epsilon, double order) {
   if (epsilon == 0) return 0;
   if (std::isinf(epsilon)) return kInfinity;
   const double a = order - 1;
-  // The stationary point of the moment in t; log of a expm1(alpha e) / (alpha expm1(a e)).
-  const double t =
-      a == 0 ? LogExpm1(epsilon) - std::log(epsilon)
-             : std::log(a) - std::log(order) + LogExpm1(order * epsilon) - LogExpm1(a * epsilon);
-  const double upper = std::clamp(t, 0.0, epsilon);
-  // Mass x of the loss `upper` and 1 - x of the loss upper - epsilon under Q.
-  const double log_x =
-      upper >= epsilon ? -kInfinity : LogExpm1(epsilon - upper) - LogExpm1(epsilon);
+  // The stationary point t of the moment, log of a expm1(alpha e) / (alpha expm1(a e)), as the gap
+  // e - t: at large orders it is far smaller than the rounding of t.
+  const double gap =
+      a * epsilon > 40 ? -std::log1p(-1 / order)
+      : a == 0
+          ? epsilon - (LogExpm1(epsilon) - std::log(epsilon))
+          : epsilon - (std::log1p(-1 / order) + LogExpm1(order * epsilon) - LogExpm1(a * epsilon));
+  const double below = std::clamp(gap, 0.0, epsilon);
+  // Mass x of the loss epsilon - below and 1 - x of the loss -below under Q.
+  const double log_x = below <= 0 ? -kInfinity : LogExpm1(below) - LogExpm1(epsilon);
   const double log_rest =
-      upper <= 0 ? -kInfinity : epsilon - upper + LogExpm1(upper) - LogExpm1(epsilon);
+      below >= epsilon ? -kInfinity : below + LogExpm1(epsilon - below) - LogExpm1(epsilon);
   std::vector<LossNode> nodes;
-  if (log_x > -kInfinity) nodes.push_back(MakeLossNode(log_x, upper));
-  if (log_rest > -kInfinity) nodes.push_back(MakeLossNode(log_rest, upper - epsilon));
+  if (log_x > -kInfinity) nodes.push_back(MakeLossNode(log_x, epsilon - below));
+  if (log_rest > -kInfinity) nodes.push_back(MakeLossNode(log_rest, -below));
   return RenyiFromNodes(nodes, order);
 }
 

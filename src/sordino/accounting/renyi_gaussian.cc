@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <span>
 
 #include "sordino/base/quantity.h"
 
@@ -274,21 +275,14 @@ MixtureGaussianMoments::MixtureGaussianMoments(double sigma,
     : sigma_(sigma), parts_(std::move(parts)) {
   std::erase_if(parts_, [](const auto& part) { return part.second == 0; });
   for (const auto& [shift, probability] : parts_) largest_ = std::max(largest_, shift);
+  step_ = 0.1 * (largest_ > sigma_ ? sigma_ / largest_ : 1.0);
 }
 
-double MixtureGaussianMoments::Renyi(double order) {
-  if (largest_ == 0) return 0;
-  // Quasi-convexity: no further apart than the largest shift alone.
-  const double whole = order * largest_ * largest_ / (2 * sigma_ * sigma_);
-  const double step = 0.1 * std::min(1.0, sigma_ / largest_);
-  const double top = std::max(2.0, order) * largest_ / sigma_ + 12;
-  constexpr double kMostNodes = 400000;
-  if (!(2 * top / step < kMostNodes)) return whole;
-  const double log_unit = std::log(step) - 0.5 * std::log(2 * std::numbers::pi);
-  std::vector<LossNode> forward;
-  std::vector<LossNode> reverse;
-  for (double j = std::floor(-top / step); j * step <= top; ++j) {
-    const double u = j * step;
+void MixtureGaussianMoments::Extend(std::size_t count) {
+  const double log_unit = std::log(step_) - 0.5 * std::log(2 * std::numbers::pi);
+  for (std::size_t i = forward_.size(); i < count; ++i) {
+    const double side = i % 2 == 0 ? -0.5 : 0.5;
+    const double u = step_ * std::round(side * static_cast<double>(i + i % 2));
     double highest = -kInfinity;
     double excess = 0;
     for (const auto& [shift, probability] : parts_) {
@@ -305,10 +299,23 @@ double MixtureGaussianMoments::Renyi(double order) {
       y = highest + std::log(scaled);
     }
     const double log_weight = log_unit - 0.5 * u * u;
-    forward.push_back(MakeLossNode(log_weight, y));
-    reverse.push_back(MakeLossNode(log_weight + y, -y));
+    forward_.push_back(MakeLossNode(log_weight, y));
+    reverse_.push_back(MakeLossNode(log_weight + y, -y));
   }
-  return std::min(whole, std::max(RenyiFromNodes(forward, order), RenyiFromNodes(reverse, order)));
+}
+
+double MixtureGaussianMoments::Renyi(double order) {
+  if (largest_ == 0) return 0;
+  // Quasi-convexity: no further apart than the largest shift alone.
+  const double whole = order * largest_ * largest_ / (2 * sigma_ * sigma_);
+  const double top = std::max(2.0, order) * largest_ / sigma_ + 12;
+  constexpr double kMostNodes = 400000;
+  if (!(2 * top / step_ < kMostNodes)) return whole;
+  const std::size_t count = 2 * static_cast<std::size_t>(std::ceil(top / step_)) + 1;
+  Extend(count);
+  const double forward = RenyiFromNodes(std::span(forward_).first(count), order);
+  const double reverse = RenyiFromNodes(std::span(reverse_).first(count), order);
+  return std::min(whole, std::max(forward, reverse));
 }
 
 }  // namespace sordino

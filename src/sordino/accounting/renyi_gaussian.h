@@ -8,7 +8,6 @@
 #define SORDINO_ACCOUNTING_RENYI_GAUSSIAN_H_
 
 #include <cstddef>
-#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -92,9 +91,16 @@ class MixtureGaussianMoments {
   double Renyi(double order);
 
  private:
+  // Makes the nodes of the first `count` points, 0, 1, -1, 2, -2, ... times the step. They are
+  // kept, because a mixture has many parts and the nodes do not depend on the order.
+  void Extend(std::size_t count);
+
   double sigma_;
+  double step_;
   double largest_ = 0;
   std::vector<std::pair<double, double>> parts_;
+  std::vector<LossNode> forward_;
+  std::vector<LossNode> reverse_;
 };
 
 }  // namespace sordino

@@ -66,7 +66,7 @@ ZcdpResult ZcdpOf(const Event& event) {
       return ZcdpOf(event.children()[0].first);
     case Kind::kFixed:
       if (n[0] == 0) return {0, ""};
-      return ZcdpOf(event.children()[0].first);
+      return ZcdpOf(FixedReach(event.children()[0].first));
     case Kind::kTruncatedPoisson:
       if (n[1] == 0) return {0, ""};
       return event.adjacency() == Adjacency::kZeroOut
