@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "sordino/base/quantity.h"
@@ -95,7 +96,9 @@ void AddPiece(const DensityPiece& piece, std::size_t cells, ListBuilder& out) {
   }
   double low = clipped_low ? std::max(piece.clip_low, d.Loss(a)) : d.Loss(a);
   if (!clipped_low) out.AddLowTail(w * d.MassBelow(a), w * d.OtherMassBelow(a), low);
-  if (!clipped_high) out.AddHighTail(w * d.MassAbove(b), w * d.OtherMassAbove(b));
+  // A tail of an endless coordinate that underflows is not zero.
+  const double least = std::isfinite(d.high()) ? 0 : std::numeric_limits<double>::min();
+  if (!clipped_high) out.AddHighTail(w * std::max(d.MassAbove(b), least), w * d.OtherMassAbove(b));
   const double step = (b - a) / static_cast<double>(cells);
   double from = a;
   for (std::size_t i = 0; i < cells; ++i) {

@@ -196,8 +196,11 @@ Answer EpsilonOf(const std::vector<CountedPair>& pairs, double log_delta, double
   }
   Answer answer{{0, kInfinity}, "contour"};
   const auto wide = [&] {
-    if (!want_lower) return std::isinf(answer.value.upper);
-    if (!want_upper) return answer.value.lower == 0;
+    // The contour bounds both ends at once; the other engines tell nothing of the end that is not
+    // wanted.
+    const bool both = answer.engine == "contour";
+    if (!want_lower && !both) return std::isinf(answer.value.upper);
+    if (!want_upper && !both) return answer.value.lower == 0;
     return std::isinf(answer.value.upper) ||
            answer.value.upper - answer.value.lower > kNarrow * answer.value.upper;
   };

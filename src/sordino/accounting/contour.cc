@@ -51,7 +51,9 @@ class Composition {
         if (std::isfinite(log_lost_goal)) {
           table.log_lost = log_lost_goal - std::log(static_cast<double>(pairs.size()) * count);
           table.cut_width = cut_width * mixture->sigma();
-          lost_mass_ += count * std::exp(table.log_lost);
+          // A mass that underflows is not zero.
+          lost_mass_ +=
+              count * std::max(std::exp(table.log_lost), std::numeric_limits<double>::min());
         }
         tables_.push_back(std::move(table));
       } else if (!pair.atoms.empty()) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include "sordino/base/quantity.h"
 
@@ -279,7 +280,12 @@ GridMass Discretise(const LossPair& pair, const GridSpec& spec, Bound bound) {
       if (piece.clip_low < -1e300 && below > 0) {
         out.Add(FloorIndex(piece.density->Loss(piece.low_x), spec) + 1, std::log(below));
       }
-      if (piece.clip_high > 1e300) beyond += piece.weight * piece.density->MassAbove(piece.high_x);
+      // A tail that underflows is not zero.
+      if (piece.clip_high > 1e300 && std::isfinite(piece.density->high())) continue;
+      if (piece.clip_high > 1e300) {
+        beyond += piece.weight * std::max(piece.density->MassAbove(piece.high_x),
+                                          std::numeric_limits<double>::min());
+      }
     }
   }
   if (bound != Bound::kLower) {

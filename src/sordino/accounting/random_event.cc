@@ -122,7 +122,7 @@ Event RandomEvent(std::mt19937_64& random) {
   const Adjacency adjacency = kAdjacencies[Below(random, kAdjacencies.size())];
   // Most are one release or a few: deep trees take long and say little more.
   const std::size_t depth = Below(random, 10);
-  return Tree(random, adjacency, depth < 6 ? 0 : depth < 9 ? 1 : 2);
+  return Tree(random, adjacency, depth < 8 ? 0 : depth < 9 ? 1 : 2);
 }
 
 double RandomDelta(std::mt19937_64& random) {
