@@ -21,7 +21,8 @@ namespace {
 
 // A contour interval that is narrower than this (relative) is not tried again on the grid.
 constexpr double kNarrow = 1e-3;
-// The grid is slow for long questions and very exact for short ones.
+// The grid is very exact for short questions, and slow for long ones: there it is asked only about
+// what is left open, an epsilon far below the losses of a single step.
 constexpr std::size_t kMostGridPairs = 2;
 constexpr double kMostGridSteps = 64;
 constexpr double kShortNarrow = 1e-5;
@@ -219,7 +220,8 @@ Answer EpsilonOf(const std::vector<CountedPair>& pairs, double log_delta, double
   }
   if (wide()) use(SmoothedEpsilon(pairs, log_delta, {want_upper, want_lower}), "smoothed");
   const double gap = answer.value.upper - answer.value.lower;
-  if (IsShort(pairs) && (wide() || gap > kShortNarrow * answer.value.upper)) {
+  const bool open = want_upper && want_lower && pairs.size() <= kMostGridPairs && wide();
+  if (open || (IsShort(pairs) && (wide() || gap > kShortNarrow * answer.value.upper))) {
     if (want_upper) use({0, GridEpsilon(pairs, log_delta, Bound::kUpper)}, "grid");
     if (want_lower) use({GridEpsilon(pairs, log_delta, Bound::kLower), kInfinity}, "grid");
   }
