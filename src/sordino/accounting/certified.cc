@@ -60,11 +60,12 @@ std::vector<Releases> Alternatives(const Event& event, std::string& reason) {
   return alternatives;
 }
 
-std::vector<Direction> DirectionsOf(const Releases& releases, std::string& reason) {
+std::vector<Direction> DirectionsOf(const Releases& releases, double log_delta,
+                                    std::string& reason) {
   std::vector<DominatingPairs> all;
   std::size_t most = 1;
   for (const auto& [release, count] : releases) {
-    all.push_back(DominatingPairsOf(release));
+    all.push_back(DominatingPairsOf(release, {log_delta, count}));
     if (all.back().upper.empty()) reason = all.back().reason;
     most = std::max({most, all.back().upper.size(), all.back().lower.size()});
   }
@@ -229,13 +230,13 @@ Answer LogDeltaOf(const std::vector<CountedPair>& pairs, double epsilon, bool wa
 
 // The worst over alternatives and directions; `solve` is EpsilonOf or LogDeltaOf.
 template <typename Solve>
-Certified Worst(const Event& event, Interval nothing, double none, Solve solve) {
+Certified Worst(const Event& event, double log_delta, Interval nothing, double none, Solve solve) {
   Certified result{{none, none}, "", ""};
   const std::vector<Releases> alternatives = Alternatives(event, result.reason);
   if (alternatives.empty()) return {nothing, "none", result.reason};
   for (const Releases& releases : alternatives) {
     if (releases.empty()) continue;
-    for (const Direction& direction : DirectionsOf(releases, result.reason)) {
+    for (const Direction& direction : DirectionsOf(releases, log_delta, result.reason)) {
       Interval value = nothing;
       if (direction.has_upper) {
         const Answer answer = solve(direction.upper, result.value.lower, true, direction.same);
@@ -264,7 +265,7 @@ Certified Worst(const Event& event, Interval nothing, double none, Solve solve) 
 Certified CertifiedEpsilon(const Event& event, double log_delta) {
   if (log_delta >= 0) return {{0, 0}, "closed form", ""};
   Certified result =
-      Worst(event, {0, kInfinity}, 0,
+      Worst(event, log_delta, {0, kInfinity}, 0,
             [&](const std::vector<CountedPair>& pairs, double known, bool upper, bool lower) {
               return EpsilonOf(pairs, log_delta, known, upper, lower);
             });
@@ -280,9 +281,21 @@ Certified CertifiedEpsilon(const Event& event, double log_delta) {
 }
 
 Certified CertifiedLogDelta(const Event& event, double epsilon) {
-  Certified result = Worst(event, {-kInfinity, 0}, -kInfinity,
-                           [&](const std::vector<CountedPair>& pairs, double /*known*/, bool upper,
-                               bool lower) { return LogDeltaOf(pairs, epsilon, upper, lower); });
+  const auto at = [&](double guess) {
+    return Worst(event, guess, {-kInfinity, 0}, -kInfinity,
+                 [&](const std::vector<CountedPair>& pairs, double /*known*/, bool upper,
+                     bool lower) { return LogDeltaOf(pairs, epsilon, upper, lower); });
+  };
+  double guess = PairUse().log_delta;
+  Certified result = at(guess);
+  // Pairs that were made for the guess deserve wider ranges where the answer is much smaller.
+  for (int round = 0; round < 3 && DependsOnUse(event) && result.value.upper < guess + 1; ++round) {
+    guess = std::max(result.value.upper - 4, -650.0);
+    Certified next = at(guess);
+    next.value.upper = std::min(next.value.upper, result.value.upper);
+    next.value.lower = std::max(next.value.lower, result.value.lower);
+    result = next;
+  }
   result.value.upper = std::min(0.0, result.value.upper);
   return result;
 }

@@ -132,6 +132,8 @@ double StepEpsilon(const Event& event, double log_delta) {
       return sampled(n[0], event.adjacency() == Adjacency::kReplaceOne);
     case Kind::kFixed:
       return sampled(n[0], false);
+    case Kind::kAllocation:  // the record's place told, one step is left
+      return StepEpsilon(event.children()[0].first, log_delta);
     case Kind::kTruncatedPoisson:
       // Under add-remove a full batch lets a record push another one out.
       return sampled(n[1], event.adjacency() != Adjacency::kZeroOut);

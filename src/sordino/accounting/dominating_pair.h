@@ -9,7 +9,7 @@
 // Poisson batches (cap m, n records): with probability tau = Pr[Bin(n-1, q) >= m] the batch is full
 // without the record, which then enters with probability m Pr[Bin(n, q) > m] / (n tau) and pushes
 // another record out (sensitivity two); whether the batch is full does not depend on the record
-// and is treated as public (cf. arXiv 2508.15089).
+// and is treated as public (cf. arXiv 2508.15089). Random allocation: allocation.h.
 #ifndef SORDINO_ACCOUNTING_DOMINATING_PAIR_H_
 #define SORDINO_ACCOUNTING_DOMINATING_PAIR_H_
 
@@ -19,6 +19,13 @@
 #include "sordino/accounting/loss_pair.h"
 
 namespace sordino {
+
+// What the pairs are for. Pairs without a closed form choose their ranges by it; they are bounds
+// for every question.
+struct PairUse {
+  double log_delta = -20;
+  std::uint64_t count = 1;
+};
 
 struct DominatingPairs {
   // One list a direction of the adjacency; delta is the maximum over them. `upper` dominates every
@@ -31,7 +38,10 @@ struct DominatingPairs {
 };
 
 // The event must not be a composition or parallel.
-DominatingPairs DominatingPairsOf(const Event& event);
+DominatingPairs DominatingPairsOf(const Event& event, const PairUse& use = {});
+
+// Whether the pairs of some release in the event depend on what they are for.
+bool DependsOnUse(const Event& event);
 
 }  // namespace sordino
 
