@@ -49,6 +49,8 @@ namespace sordino {
 
 // Below this noise the ratio of a step spans too many orders of magnitude for a lattice.
 inline constexpr double kLeastAllocationNoise = 0.3;
+// Above this noise losses are as small as the rounding of the sums.
+inline constexpr double kMostAllocationNoise = 2000;
 // Beyond this many batches the rounding of the sums is larger than what they are to resolve.
 inline constexpr double kMostAllocationBatches = 1e7;
 
@@ -66,7 +68,8 @@ struct AllocationPairs {
   LossPair add_lower;
 };
 
-// batches from 2 to kMostAllocationBatches, sigma >= kLeastAllocationNoise.
+// batches from 2 to kMostAllocationBatches, sigma from kLeastAllocationNoise to
+// kMostAllocationNoise.
 AllocationPairs PairsOfAllocation(std::uint64_t batches, double sigma, const AllocationUse& use);
 
 }  // namespace sordino

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "sordino/base/check.h"
+
 namespace sordino {
 namespace {
 
@@ -136,6 +138,7 @@ AllocationBand::UpperLaw AllocationBand::Upper() const {
     certain += m.lower;
     if (certain > 0.5 && m.noise > kNoiseShare * m.lower) break;
   }
+  SORDINO_CHECK(!values.empty(), "the law of a sum has no values");
   const double rest = std::max(0.0, 1 - certain) + 1e-12;
   values.back().mass += QMass(values.back().value, rest);
   if (remove()) std::reverse(values.begin(), values.end());

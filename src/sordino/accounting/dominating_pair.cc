@@ -373,7 +373,8 @@ DominatingPairs AllocationPairsOf(const Event& event, const PairUse& use) {
   if (!sigma) return Missing("the noise is too small to resolve the loss");
   if (use.log_delta == -kInfinity) return Same({FromGaussian(1 / *sigma)});  // unbounded as well
   DominatingPairs pairs;
-  if (*sigma < kLeastAllocationNoise || batches > kMostAllocationBatches) {
+  if (*sigma < kLeastAllocationNoise || *sigma > kMostAllocationNoise ||
+      batches > kMostAllocationBatches) {
     // Telling the record's place leaves one Gaussian step; looking at one step only, a record that
     // is there with probability 1/t.
     pairs.upper = {FromGaussian(1 / *sigma)};

@@ -73,7 +73,7 @@ double LogNormalRatio::Value(double u) const { return std::exp(s_ * (u - 0.5 * s
 double LogNormalRatio::Coordinate(double x) const { return std::log(x) / s_ + 0.5 * s_; }
 
 LogNormalRatio::Moments LogNormalRatio::TiltedMoments(double theta) const {
-  const double top = std::max(0.0, theta * cap_);
+  const double top = theta * (theta > 0 ? cap_ : nodes_.front().value);
   double sum = 0;
   double first = 0;
   double second = 0;
