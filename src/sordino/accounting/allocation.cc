@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "sordino/accounting/allocation_band.h"
-#include "sordino/base/quantity.h"
+#include "sordino/accounting/allocation_knots.h"
 
 namespace sordino {
 namespace {
@@ -26,9 +26,6 @@ constexpr std::size_t kMaxBands = 7;
 // allocation, and where the errors of many add up.
 constexpr double kResolvedOnce = 0.1;
 constexpr double kResolvedOften = 0.02;
-// The lattice of losses relative to the deviation of the loss.
-constexpr double kKnotsPerDeviation = 256;
-constexpr double kMaxKnots = 1 << 15;
 // Mass at the small end of the losses that is moved to the first knot.
 constexpr double kEndMass = 1e-10;
 // Rounding of a value of S, relative, and so of a loss; means of runs included.
@@ -37,190 +34,6 @@ constexpr double kLossError = 1e-12;
 constexpr double kPotentialError = 1e-11;
 
 double UpperTail(double z) { return 0.5 * std::erfc(z / std::numbers::sqrt2); }
-
-// Losses log(S/t) on a lattice through zero, and the values of S there.
-struct Knots {
-  double batches;
-  double spacing;
-  double first;
-  std::vector<double> values;
-
-  Knots(double t, double low_loss, double high_loss, double deviation)
-      : batches(t), spacing(std::exp2(std::floor(std::log2(deviation / kKnotsPerDeviation)))) {
-    while ((high_loss - low_loss) / spacing > kMaxKnots) spacing *= 2;
-    first = std::floor(low_loss / spacing);
-    const double last = std::max(first + 2, std::ceil(high_loss / spacing));
-    for (double i = first; i <= last; ++i) values.push_back(t * std::exp(i * spacing));
-  }
-  std::size_t size() const { return values.size(); }
-  double LossAt(std::size_t i) const { return (first + static_cast<double>(i)) * spacing; }
-};
-
-// Q-masses at knots and between them, the P-mass beyond the last knot and the Q-mass below the
-// first one (at S = 0).
-struct KnotLaw {
-  std::vector<double> mass;
-  double beyond = 0;
-  double below = 0;
-};
-
-// Each value between its two neighbouring knots, mass and mean of S kept. Outside the knots a value
-// is moved to a larger loss.
-KnotLaw SplitBetween(const Knots& knots, const std::vector<ValueMass>& values,
-                     Direction direction) {
-  const bool remove = direction == Direction::kRemove;
-  const std::vector<double>& k = knots.values;
-  KnotLaw law;
-  law.mass.assign(k.size(), 0.0);
-  std::size_t i = 0;
-  for (const ValueMass& v : values) {
-    if (v.value < k.front()) {
-      if (remove) {
-        law.mass[0] += v.mass * (v.value / k.front());
-      } else {
-        law.below += v.mass;
-      }
-      continue;
-    }
-    while (i + 1 < k.size() && k[i + 1] <= v.value) ++i;
-    if (i + 1 == k.size()) {
-      if (remove && v.value > k.back()) {
-        law.beyond += v.mass * (v.value / knots.batches);
-      } else {
-        law.mass[i] += v.mass;
-      }
-      continue;
-    }
-    const double up = (v.value - k[i]) / (k[i + 1] - k[i]);
-    law.mass[i] += v.mass * (1 - up);
-    law.mass[i + 1] += v.mass * up;
-  }
-  return law;
-}
-
-// E[(S - k)_+] at the knots, from the top; `constant` is added.
-std::vector<double> CallPotential(const Knots& knots, const std::vector<double>& mass,
-                                  double constant) {
-  std::vector<double> potential(knots.size());
-  double above = 0;
-  double value = constant;
-  for (std::size_t j = knots.size(); j-- > 0;) {
-    if (j + 1 < knots.size()) {
-      above += mass[j + 1];
-      value += above * (knots.values[j + 1] - knots.values[j]);
-    }
-    potential[j] = value;
-  }
-  return potential;
-}
-
-// E[(k - S)_+] at the knots, from the bottom.
-std::vector<double> PutPotential(const Knots& knots, const KnotLaw& law) {
-  std::vector<double> potential(knots.size());
-  double below = law.below;
-  double value = law.below * knots.values[0];
-  for (std::size_t j = 0; j < knots.size(); ++j) {
-    if (j > 0) value += below * (knots.values[j] - knots.values[j - 1]);
-    potential[j] = value;
-    below += law.mass[j];
-  }
-  return potential;
-}
-
-struct Point {
-  double k;
-  double value;
-  std::size_t knot;
-};
-
-// The lower convex hull of points with increasing k.
-std::vector<Point> LowerHull(const std::vector<Point>& points) {
-  std::vector<Point> hull;
-  for (const Point& p : points) {
-    while (hull.size() > 1) {
-      const Point& a = hull[hull.size() - 2];
-      const Point& b = hull.back();
-      if ((b.value - a.value) * (p.k - a.k) <= (p.value - a.value) * (b.k - a.k)) break;
-      hull.pop_back();
-    }
-    hull.push_back(p);
-  }
-  return hull;
-}
-
-// A convex potential that is at most `values` at the knots is at most their lower convex hull,
-// whose kinks are masses. Slopes far from both ends are zero (right of a call, left of a put).
-std::vector<double> MassesOfHull(const Knots& knots, const std::vector<Point>& points,
-                                 double slope_after, double* slope_before) {
-  const std::vector<Point> hull = LowerHull(points);
-  std::vector<double> mass(knots.size(), 0.0);
-  std::vector<double> slopes;
-  for (std::size_t i = 0; i + 1 < hull.size(); ++i) {
-    slopes.push_back((hull[i + 1].value - hull[i].value) / (hull[i + 1].k - hull[i].k));
-  }
-  slopes.push_back(slope_after);
-  for (std::size_t i = 1; i < hull.size(); ++i) {
-    const double width = hull[i].k - hull[i - 1].k;
-    // Rounding of the two values that a slope is made of.
-    const double slack = 4e-16 * hull[i - 1].value / width + 4e-16 * hull[i].value / width;
-    mass[hull[i].knot] = std::max(0.0, slopes[i] - slopes[i - 1]) + slack;
-  }
-  *slope_before = slopes.front();
-  return mass;
-}
-
-LossPair PairOf(const Knots& knots, const std::vector<double>& mass, Direction direction,
-                double shift) {
-  LossPair pair;
-  for (std::size_t i = 0; i < mass.size(); ++i) {
-    if (!(mass[i] > 0)) continue;
-    const double loss = knots.LossAt(i);
-    if (direction == Direction::kRemove) {
-      pair.atoms.push_back({loss + shift, mass[i] * std::exp(loss)});
-    } else {
-      pair.atoms.push_back({-loss + shift, mass[i]});
-    }
-  }
-  return pair;
-}
-
-struct Spread {
-  double low_loss;
-  double high_loss;
-  double deviation;
-};
-
-// Of log(S/t) under the first law, ends without the given masses.
-Spread SpreadOf(const std::vector<ValueMass>& values, double t, Direction direction,
-                double low_mass, double high_mass) {
-  const auto weight = [&](const ValueMass& v) {
-    return direction == Direction::kRemove ? v.mass * (v.value / t) : v.mass;
-  };
-  double total = 0;
-  double mean = 0;
-  for (const ValueMass& v : values) {
-    if (!(v.value > 0)) continue;
-    total += weight(v);
-    mean += weight(v) * std::log(v.value / t);
-  }
-  mean /= total;
-  double variance = 0;
-  for (const ValueMass& v : values) {
-    if (v.value > 0) variance += weight(v) / total * std::pow(std::log(v.value / t) - mean, 2);
-  }
-  Spread spread{-kInfinity, -kInfinity, std::sqrt(std::max(variance, 1e-20))};
-  double mass = 0;
-  for (auto v = values.begin(); v != values.end() && mass <= low_mass; ++v) {
-    if (v->value > 0) spread.low_loss = std::log(v->value / t);
-    mass += weight(*v);
-  }
-  mass = 0;
-  for (auto v = values.rbegin(); v != values.rend() && mass <= high_mass; ++v) {
-    if (v->value > 0) spread.high_loss = std::log(v->value / t);
-    mass += weight(*v);
-  }
-  return spread;
-}
 
 class Allocation {
  public:
@@ -294,6 +107,7 @@ std::vector<AllocationBand> Allocation::RemoveBands() const {
     bands.push_back(std::move(band));
     if (!close && (bands.back().spacing() <= goal || bands.back().cap() < typical)) break;
     cap_u -= std::log(close ? kCloseRatio : kBandRatio) / s_;
+    if (cap_u < s_ + 1) break;  // what is left would not hold the record's own ratio
   }
   return bands;
 }
@@ -301,7 +115,7 @@ std::vector<AllocationBand> Allocation::RemoveBands() const {
 // U at a knot is the best of the bands; U(0) = t.
 LossPair Allocation::RemoveUpper(const Knots& knots, const std::vector<AllocationBand>& bands,
                                  const std::vector<AllocationBand::UpperLaw>& above) const {
-  std::vector<Point> points = {{0, t_, 0}};
+  std::vector<PotentialPoint> points = {{0, t_, 0}};
   for (std::size_t j = 0; j < knots.size(); ++j) points.push_back({knots.values[j], t_, j});
   for (std::size_t b = 0; b < bands.size(); ++b) {
     const KnotLaw law = SplitBetween(knots, above[b].values, Direction::kRemove);
@@ -397,7 +211,7 @@ void Allocation::Add(LossPair& upper, LossPair& lower) const {
                     spread.deviation);
   const KnotLaw law = SplitBetween(knots, above.values, Direction::kAdd);
   const std::vector<double> potential = PutPotential(knots, law);
-  std::vector<Point> points = {{0, 0, 0}};
+  std::vector<PotentialPoint> points = {{0, 0, 0}};
   for (std::size_t j = 0; j < knots.size(); ++j) {
     const double k = knots.values[j];
     const double value =

@@ -262,12 +262,14 @@ TEST(Allocation, ComposesWithOtherReleases) {
 
 TEST(Allocation, LittleNoiseAndManyBatchesHaveABound) {
   // Where the lattice does not reach, the interval is wide and still ordered.
-  for (const Event& event :
-       {Allocated(100, 0.05), Allocated(100, 0.2, 3), Allocated(2, 0.3, 4), Allocated(2, 1000),
-        Allocated(1000, 1e5, 7), Allocated(50, 1e9), Allocated(std::uint64_t{1} << 40, 1, 2)}) {
-    const Interval epsilon = EpsilonOf(event, 1e-6);
-    EXPECT_LE(epsilon.lower, epsilon.upper) << event.ToString();
-    EXPECT_TRUE(std::isfinite(epsilon.upper)) << event.ToString();
+  for (const Event& event : {Allocated(100, 0.05), Allocated(100, 0.2, 3), Allocated(2, 0.3, 4),
+                             Allocated(2, 1000), Allocated(1000, 1e5, 7), Allocated(50, 1e9),
+                             Allocated(44, 40, 5), Allocated(std::uint64_t{1} << 40, 1, 2)}) {
+    for (const double delta : {1e-15, 1e-6, 0.3}) {
+      const Interval epsilon = SpentEpsilon(event, Delta(delta));
+      EXPECT_LE(epsilon.lower, epsilon.upper) << event.ToString();
+      EXPECT_TRUE(std::isfinite(epsilon.upper)) << event.ToString();
+    }
   }
   EXPECT_TRUE(std::isinf(CertifiedEpsilon(Allocated(100, 1), -kInfinity).value.lower));
 }

@@ -289,7 +289,7 @@ Certified CertifiedLogDelta(const Event& event, double epsilon) {
   double guess = PairUse().log_delta;
   Certified result = at(guess);
   // Pairs that were made for the guess deserve wider ranges where the answer is much smaller.
-  for (int round = 0; round < 3 && DependsOnUse(event) && result.value.upper < guess + 1; ++round) {
+  for (int round = 0; round < 2 && DependsOnUse(event) && result.value.upper < guess + 1; ++round) {
     guess = std::max(result.value.upper - 4, -650.0);
     Certified next = at(guess);
     next.value.upper = std::min(next.value.upper, result.value.upper);

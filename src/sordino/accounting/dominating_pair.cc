@@ -378,7 +378,7 @@ DominatingPairs AllocationPairsOf(const Event& event, const PairUse& use) {
     // Telling the record's place leaves one Gaussian step; looking at one step only, a record that
     // is there with probability 1/t.
     pairs.upper = {FromGaussian(1 / *sigma)};
-    if (*sigma >= kLeastSigma) {
+    if (*sigma >= kLeastSigma && *sigma <= kMostAllocationNoise) {
       pairs.lower = {FromDensity(RemoveDensity(*sigma, 1 / batches, 1)),
                      FromDensity(AddDensity(*sigma, 1 / batches, 1))};
     }

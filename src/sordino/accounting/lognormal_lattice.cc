@@ -5,6 +5,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "sordino/base/check.h"
+
 namespace sordino {
 namespace {
 
@@ -64,6 +66,7 @@ void LogNormalRatio::Integrate(double from_u, double to_u, Visit visit) const {
 
 LogNormalRatio::LogNormalRatio(double s, double low_u, double cap_u, bool keep_top)
     : s_(s), low_u_(low_u), cap_u_(cap_u), cap_(Value(cap_u)) {
+  SORDINO_CHECK(low_u < cap_u, "a ratio has an empty range");
   top_mass_ = keep_top ? 0.5 * std::erfc(cap_u / std::numbers::sqrt2) : 0;
   Integrate(low_u, cap_u, [&](double x, double mass) { nodes_.push_back({x, mass}); });
   if (keep_top) nodes_.push_back({cap_, top_mass_});
