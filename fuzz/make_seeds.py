@@ -115,6 +115,7 @@ def seeds():
                   b'replace-one: compose(laplace(2), 3*approximate(0.5, 1e-07))',
                   b'zero-out: parallel(pure(1), zcdp(0.5), none)',
                   b'add-remove: truncated-poisson(1000, 0.1, 200, gaussian(1))',
+                  b'add-remove: 10*allocation(100, gaussian(2))',
                   b'add-remove: mixture-gaussian(1, 0, 0.5, 1, 0.5)',
                   b'replace-one: fixed(0.1, randomized-response(0.5, 4))',
                   b'add-remove: compose(tree(2, 16), discrete-gaussian(3, 1), exponential(1))'],

@@ -55,7 +55,7 @@ class ListBuilder {
   }
 
   AtomList Take(const LossPair& pair) {
-    list_.absent_p += pair.infinite_mass;
+    list_.absent_p += pair.infinite_mass + pair.missing_p;
     list_.infinite += pair.infinite_mass;
     list_.absent_q += pair.absent_q;
     list_.q_rounding = pair.q_rounding;

@@ -58,7 +58,7 @@ double AtomTransform::ExcessError(double c) const {
   }
   const double terms = static_cast<double>(list_.loss.size());
   return sum * (2 * kMassError + terms * kUnitRoundoff) + c * list_.q_rounding +
-         1e-12 * (list_.absent_p + c * std::abs(list_.absent_p - list_.absent_q));
+         1e-12 * (std::abs(list_.absent_p) + c * std::abs(list_.absent_p - list_.absent_q));
 }
 
 AtomTransform::Moments AtomTransform::Tilted(double c) const {
@@ -186,7 +186,7 @@ void AtomTransform::Line(double c, double step, std::vector<std::complex<double>
           (rest.weights + rest.mass + size * rest.absolute_other) *
               (kMassError + kUnitRoundoff * (8 + static_cast<double>(rest.loss.size()))) +
           kUnitRoundoff * (turns * rest.weights + 4 * size * rest.weighted_loss) +
-          size * list_.q_rounding + 1e-12 * (p + size * std::abs(gap));
+          size * list_.q_rounding + 1e-12 * (std::abs(p) + size * std::abs(gap));
     }
   }
 }

@@ -38,12 +38,13 @@ struct Direction {
 };
 
 // The pairs of a slot: those of its release, or the envelope of what it may hold.
-DominatingPairs PairsOf(const Slot& slot) {
-  if (slot.options.size() == 1) return DominatingPairsOf(slot.options.front());
+DominatingPairs PairsOf(const Slot& slot, double log_delta) {
+  const PairUse use{log_delta, slot.count};
+  if (slot.options.size() == 1) return DominatingPairsOf(slot.options.front(), use);
   std::vector<DominatingPairs> all;
   std::size_t most = 1;
   for (const Event& option : slot.options) {
-    all.push_back(DominatingPairsOf(option));
+    all.push_back(DominatingPairsOf(option, use));
     if (all.back().upper.empty()) return {{}, {}, all.back().reason, false};
     most = std::max(most, all.back().upper.size());
   }
@@ -56,11 +57,11 @@ DominatingPairs PairsOf(const Slot& slot) {
   return envelopes;
 }
 
-std::vector<Direction> DirectionsOf(const Slots& slots, std::string& reason) {
+std::vector<Direction> DirectionsOf(const Slots& slots, double log_delta, std::string& reason) {
   std::vector<DominatingPairs> all;
   std::size_t most = 1;
   for (const Slot& slot : slots) {
-    all.push_back(PairsOf(slot));
+    all.push_back(PairsOf(slot, log_delta));
     if (all.back().upper.empty()) reason = all.back().reason;
     most = std::max({most, all.back().upper.size(), all.back().lower.size()});
   }
@@ -116,6 +117,18 @@ bool IsShort(const std::vector<CountedPair>& pairs) {
   double steps = 0;
   for (const CountedPair& p : pairs) steps += static_cast<double>(p.count);
   return pairs.size() <= kMostGridPairs && steps <= kMostGridSteps;
+}
+
+bool HasLattice(const std::vector<CountedPair>& pairs) {
+  return std::any_of(pairs.begin(), pairs.end(),
+                     [](const CountedPair& p) { return p.pair.on_lattice; });
+}
+
+// Whether a lattice that the grid cannot keep would be rounded down often.
+bool HasLongLattice(const std::vector<CountedPair>& pairs) {
+  constexpr std::uint64_t kOften = 30;
+  return std::any_of(pairs.begin(), pairs.end(),
+                     [](const CountedPair& p) { return p.pair.on_lattice && p.count > kOften; });
 }
 
 // The expected number of steps that a record takes part in, where all are sampled densities;
@@ -218,12 +231,17 @@ Answer EpsilonOf(const std::vector<CountedPair>& pairs, double log_delta, double
   if (FitsContour(pairs)) {
     answer.value = ContourEpsilon(pairs, log_delta).value_or(Interval{0, kInfinity});
   }
+  const bool lattice = wide() && HasLattice(pairs);
   if (wide()) use(SmoothedEpsilon(pairs, log_delta, {want_upper, want_lower}), "smoothed");
   const double gap = answer.value.upper - answer.value.lower;
+  const bool loose = std::isinf(gap) || gap > kShortNarrow * answer.value.upper;
   const bool open = want_upper && want_lower && pairs.size() <= kMostGridPairs && wide();
-  if (open || (IsShort(pairs) && (wide() || gap > kShortNarrow * answer.value.upper))) {
+  if (lattice || open || (IsShort(pairs) && (wide() || loose))) {
     if (want_upper) use({0, GridEpsilon(pairs, log_delta, Bound::kUpper)}, "grid");
     if (want_lower) use({GridEpsilon(pairs, log_delta, Bound::kLower), kInfinity}, "grid");
+    if (want_lower && lattice && HasLongLattice(pairs)) {
+      use({GridEpsilon(pairs, log_delta, Bound::kSpread), kInfinity}, "grid");
+    }
   }
   // Some release alone loses no more than all of them.
   if (want_lower && answer.value.lower < 0.5 * answer.value.upper) {
@@ -280,10 +298,15 @@ Answer LogDeltaOf(const std::vector<CountedPair>& pairs, double epsilon, double 
   if (FitsContour(pairs)) {
     answer.value = ContourLogDelta(pairs, epsilon).value_or(Interval{-kInfinity, 0});
   }
+  const bool lattice = wide() && HasLattice(pairs);
   if (wide()) use(SmoothedLogDelta(pairs, epsilon, {want_upper, want_lower}), "smoothed");
-  if (IsShort(pairs) && (wide() || answer.value.upper - answer.value.lower > kShortNarrow)) {
+  const bool loose = answer.value.upper - answer.value.lower > kShortNarrow;
+  if (lattice || (IsShort(pairs) && (wide() || loose))) {
     if (want_upper) use({-kInfinity, GridLogDelta(pairs, epsilon, Bound::kUpper)}, "grid");
     if (want_lower) use({GridLogDelta(pairs, epsilon, Bound::kLower), 0}, "grid");
+    if (want_lower && lattice && HasLongLattice(pairs)) {
+      use({GridLogDelta(pairs, epsilon, Bound::kSpread), 0}, "grid");
+    }
   }
   return answer;
 }
@@ -291,7 +314,7 @@ Answer LogDeltaOf(const std::vector<CountedPair>& pairs, double epsilon, double 
 // The worst over alternatives and directions; `solve` is EpsilonOf or LogDeltaOf. Its answers are
 // checked one by one: a lower end above its upper end is a contradiction.
 template <typename Solve>
-Certified Worst(const Event& event, Interval nothing, double none, Solve solve) {
+Certified Worst(const Event& event, double log_delta, Interval nothing, double none, Solve solve) {
   Certified result{{none, none}, "", ""};
   const AlternativeSlots alternatives = AlternativesOf(event);
   bool single = true;  // the alternatives are the same for both ends
@@ -300,7 +323,7 @@ Certified Worst(const Event& event, Interval nothing, double none, Solve solve) 
   }
   for (const Slots& slots : alternatives.upper) {
     if (slots.empty()) continue;
-    for (const Direction& direction : DirectionsOf(slots, result.reason)) {
+    for (const Direction& direction : DirectionsOf(slots, log_delta, result.reason)) {
       Interval value = nothing;
       if (direction.has_upper) {
         const bool same = direction.same && single;
@@ -322,7 +345,7 @@ Certified Worst(const Event& event, Interval nothing, double none, Solve solve) 
     std::string unused;
     for (const Slots& slots : alternatives.lower) {
       if (slots.empty()) continue;
-      for (const Direction& direction : DirectionsOf(slots, unused)) {
+      for (const Direction& direction : DirectionsOf(slots, log_delta, unused)) {
         if (direction.lower.empty()) continue;
         const Answer answer = solve(direction.lower, result.value.lower, false, true);
         result.value.lower = std::max(result.value.lower, answer.value.lower);
@@ -372,7 +395,7 @@ Certified CertifiedEpsilon(const Event& event, double log_delta) {
     return upper;
   }
   Certified result =
-      Worst(event, {0, kInfinity}, 0,
+      Worst(event, log_delta, {0, kInfinity}, 0,
             [&](const std::vector<CountedPair>& pairs, double known, bool upper, bool lower) {
               return EpsilonOf(pairs, log_delta, known, upper, lower);
             });
@@ -395,11 +418,22 @@ Certified CertifiedLogDelta(const Event& event, double epsilon) {
     upper.value.lower = CertifiedLogDelta(coarse->more_private, epsilon).value.lower;
     return upper;
   }
-  Certified result =
-      Worst(event, {-kInfinity, 0}, -kInfinity,
-            [&](const std::vector<CountedPair>& pairs, double known, bool upper, bool lower) {
-              return LogDeltaOf(pairs, epsilon, known, upper, lower);
-            });
+  const auto at = [&](double guess) {
+    return Worst(event, guess, {-kInfinity, 0}, -kInfinity,
+                 [&](const std::vector<CountedPair>& pairs, double known, bool upper, bool lower) {
+                   return LogDeltaOf(pairs, epsilon, known, upper, lower);
+                 });
+  };
+  double guess = PairUse().log_delta;
+  Certified result = at(guess);
+  // Pairs that were made for the guess deserve wider ranges where the answer is much smaller.
+  for (int round = 0; round < 2 && DependsOnUse(event) && result.value.upper < guess + 1; ++round) {
+    guess = std::max(result.value.upper - 4, -650.0);
+    Certified next = at(guess);
+    next.value.upper = std::min(next.value.upper, result.value.upper);
+    next.value.lower = std::max(next.value.lower, result.value.lower);
+    result = next;
+  }
   result.value.upper = std::min(0.0, result.value.upper);
   result.value.lower = ConsistentLogLower(
       result.value, {"the lower end of pld", "the upper end of pld"}, event.ToString());

@@ -141,6 +141,8 @@ double StepEpsilon(const Event& event, double log_delta, std::optional<RenyiCurv
         return StepEpsilon(Event::Fixed(SamplingRate(n[0]), reach), log_delta);
       }
       return sampled(n[0], false);
+    case Kind::kAllocation:  // the record's place told, one step is left
+      return StepEpsilon(event.children()[0].first, log_delta);
     case Kind::kTruncatedPoisson:
       // In a full batch a record pushes another one out (dominating_pair.h).
       return sampled(n[1], true);

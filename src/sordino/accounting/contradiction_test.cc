@@ -33,10 +33,11 @@ TEST(Contradiction, AllowsOutwardRoundingOnly) {
   EXPECT_EQ(ConsistentLower({0, kInfinity}, {"a", "b"}, "e"), 0);
 }
 
-// 10^4 random events of every kind, in ten shards so that they can run side by side. Account and
-// AccountDelta throw ContradictionError where a sound upper bound lies below a sound lower bound.
+// 1,000 random events of every kind, in ten shards so that they can run side by side; the program
+// contradiction_hunt asks as many more as its time allows. Account and AccountDelta throw
+// ContradictionError where a sound upper bound lies below a sound lower bound.
 constexpr int kShards = 10;
-constexpr int kEventsPerShard = 1000;
+constexpr int kEventsPerShard = 100;
 
 class RandomEvents : public ::testing::TestWithParam<int> {};
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "sordino/accounting/allocation.h"
 #include "sordino/accounting/renyi.h"
 #include "sordino/accounting/renyi_moments.h"
 #include "sordino/accounting/tree.h"
@@ -438,9 +439,33 @@ DominatingPairs TruncatedPairs(const Event& event) {
   return pairs;
 }
 
+DominatingPairs AllocationPairsOf(const Event& event, const PairUse& use) {
+  const double batches = event.numbers()[0];
+  const std::optional<double> sigma = EquivalentGaussian(event.children()[0].first);
+  if (!sigma) return Missing("the noise is too small to resolve the loss");
+  if (use.log_delta == -kInfinity) return Same({FromGaussian(1 / *sigma)});  // unbounded as well
+  DominatingPairs pairs;
+  if (*sigma < kLeastAllocationNoise || *sigma > kMostAllocationNoise ||
+      batches > kMostAllocationBatches) {
+    // Telling the record's place leaves one Gaussian step; looking at one step only, a record that
+    // is there with probability 1/t.
+    pairs.upper = {FromGaussian(1 / *sigma)};
+    if (*sigma >= kLeastSigma && *sigma <= kMostAllocationNoise) {
+      pairs.lower = {FromDensity(RemoveDensity(*sigma, 1 / batches, 1)),
+                     FromDensity(AddDensity(*sigma, 1 / batches, 1))};
+    }
+    return pairs;
+  }
+  AllocationPairs found =
+      PairsOfAllocation(static_cast<std::uint64_t>(batches), *sigma, {use.log_delta, use.count});
+  pairs.upper = {std::move(found.remove_upper), std::move(found.add_upper)};
+  pairs.lower = {std::move(found.remove_lower), std::move(found.add_lower)};
+  return pairs;
+}
+
 }  // namespace
 
-DominatingPairs DominatingPairsOf(const Event& event) {
+DominatingPairs DominatingPairsOf(const Event& event, const PairUse& use) {
   const std::vector<double>& n = event.numbers();
   switch (event.kind()) {
     case Event::Kind::kNone:
@@ -501,11 +526,19 @@ DominatingPairs DominatingPairsOf(const Event& event) {
       return SampledPairs(event);
     case Event::Kind::kTruncatedPoisson:
       return TruncatedPairs(event);
+    case Event::Kind::kAllocation:
+      return AllocationPairsOf(event, use);
     case Event::Kind::kCompose:
     case Event::Kind::kParallel:
       break;
   }
   return Missing("a composition has no pair of its own");
+}
+
+bool DependsOnUse(const Event& event) {
+  return event.kind() == Event::Kind::kAllocation ||
+         std::any_of(event.children().begin(), event.children().end(),
+                     [](const auto& child) { return DependsOnUse(child.first); });
 }
 
 }  // namespace sordino

@@ -30,6 +30,8 @@
 //     centres are at distance at most two from each other. By advanced joint convexity (arXiv
 //     1807.01647, theorem 2) its profile at log(1 + r (e^eps - 1)) is at most r delta(eps) with
 //     delta that of a Gaussian of shift two: the glued pair, with shift two.
+//
+// Random allocation: allocation.h.
 #ifndef SORDINO_ACCOUNTING_DOMINATING_PAIR_H_
 #define SORDINO_ACCOUNTING_DOMINATING_PAIR_H_
 
@@ -39,6 +41,13 @@
 #include "sordino/accounting/loss_pair.h"
 
 namespace sordino {
+
+// What the pairs are for. Pairs without a closed form choose their ranges by it; they are bounds
+// for every question.
+struct PairUse {
+  double log_delta = -20;
+  std::uint64_t count = 1;
+};
 
 struct DominatingPairs {
   // One entry a direction of the adjacency (1, 2 or 4 of them; a release with fewer repeats its
@@ -52,7 +61,10 @@ struct DominatingPairs {
 };
 
 // The event must not be a composition or parallel.
-DominatingPairs DominatingPairsOf(const Event& event);
+DominatingPairs DominatingPairsOf(const Event& event, const PairUse& use = {});
+
+// Whether the pairs of some release in the event depend on what they are for.
+bool DependsOnUse(const Event& event);
 
 }  // namespace sordino
 

@@ -195,6 +195,23 @@ Event Event::TruncatedPoisson(std::uint64_t dataset, SamplingRate rate, std::uin
                  std::move(gaussian));
 }
 
+Event Event::Allocation(std::uint64_t batches, Event gaussian) {
+  const double number = CheckedInteger("the number of batches of a random allocation", batches);
+  if (gaussian.adjacency() == Adjacency::kReplaceOne) {
+    throw Error(
+        "random allocation was given replace-one adjacency; it must be add-remove or zero-out, "
+        "because no bound is proven for replacing a record.");
+  }
+  for (const auto& [part, count] : gaussian.Flatten()) {
+    if (part.kind() == Kind::kGaussian || part.kind() == Kind::kTree) continue;
+    throw Error(
+        fmt::format("random allocation was given the mechanism '{}'; it must be 'gaussian'.",
+                    EventKindName(part.kind())));
+  }
+  if (batches == 1) return gaussian;
+  return Sampled(Kind::kAllocation, {number}, std::move(gaussian));
+}
+
 std::vector<std::pair<Event, std::uint64_t>> Event::Merge(
     const std::vector<std::pair<Event, std::uint64_t>>& children) {
   std::vector<std::pair<Event, std::uint64_t>> merged;
@@ -363,6 +380,8 @@ std::string_view EventKindName(Event::Kind kind) {
       return "fixed";
     case Event::Kind::kTruncatedPoisson:
       return "truncated-poisson";
+    case Event::Kind::kAllocation:
+      return "allocation";
     case Event::Kind::kCompose:
       return "compose";
     case Event::Kind::kParallel:

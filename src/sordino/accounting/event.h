@@ -13,6 +13,8 @@
 //   fixed: the replace-one sensitivity of the unsampled query (2C for a sum of contributions
 //     bounded by C), under every adjacency: adding a record to a batch of fixed size pushes
 //     another one out.
+//   allocation: the bound C on one record's contribution, as below poisson. It is the whole of t
+//     steps; a run that stops inside one has done a whole one (allocation.h).
 //
 // Text form, printed with shortest round-trip numbers and parsed back to an equal event:
 //   add-remove: 10000*poisson(0.01, gaussian(4))
@@ -54,6 +56,7 @@ class Event {
     kPoisson,             // (rate, child)
     kFixed,               // (rate, child)           without replacement, rate = batch / dataset
     kTruncatedPoisson,    // (dataset, rate, cap, gaussian child)
+    kAllocation,          // (batches, gaussian child)  each record in one of the batches, uniformly
     kCompose,             // (count*child, ...)      sequential composition
     kParallel,            // (child, ...)            disjoint parts of the data: the worst counts
   };
@@ -86,6 +89,9 @@ class Event {
   static Event Fixed(SamplingRate rate, Event child);
   static Event TruncatedPoisson(std::uint64_t dataset, SamplingRate rate, std::uint64_t cap,
                                 Event gaussian);
+  // One pass of random allocation over `batches` steps, each the child, which must be Gaussian.
+  // Refused under replace-one, for which no bound is proven. One batch is the child itself.
+  static Event Allocation(std::uint64_t batches, Event gaussian);
   static Event Repeat(Event child, std::uint64_t count);
   // Nested compositions are flattened and equal children merged by hash, wherever they stand, so
   // a schedule that returns to an old value costs one group. Order of first appearance is kept.

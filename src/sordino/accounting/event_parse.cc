@@ -28,7 +28,7 @@ struct Shape {
   std::size_t terms;    // kMany: any number
 };
 
-constexpr std::array<Shape, 17> kShapes = {{{Event::Kind::kNone, 0, 0},
+constexpr std::array<Shape, 18> kShapes = {{{Event::Kind::kNone, 0, 0},
                                             {Event::Kind::kGaussian, 1, 0},
                                             {Event::Kind::kLaplace, 1, 0},
                                             {Event::Kind::kDiscreteGaussian, 2, 0},
@@ -43,6 +43,7 @@ constexpr std::array<Shape, 17> kShapes = {{{Event::Kind::kNone, 0, 0},
                                             {Event::Kind::kPoisson, 1, 1},
                                             {Event::Kind::kFixed, 1, 1},
                                             {Event::Kind::kTruncatedPoisson, 3, 1},
+                                            {Event::Kind::kAllocation, 1, 1},
                                             {Event::Kind::kCompose, 0, kMany},
                                             {Event::Kind::kParallel, 0, kMany}}};
 
@@ -234,6 +235,9 @@ class Parser {
         return Event::TruncatedPoisson(
             WholeNumber("the size of the dataset", numbers[0], kMost53), SamplingRate(numbers[1]),
             WholeNumber("the cap on the batch", numbers[2], kMost53), child());
+      case Event::Kind::kAllocation:
+        return Event::Allocation(WholeNumber("the number of batches", numbers[0], kMost53),
+                                 child());
       case Event::Kind::kCompose:
         return Event::Compose(std::move(terms), adjacency_);
       case Event::Kind::kParallel: {

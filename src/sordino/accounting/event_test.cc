@@ -53,7 +53,12 @@ Event RandomEvent(std::mt19937_64& random, Adjacency adjacency, int depth) {
   const auto rate = [&] {
     return SamplingRate(std::uniform_real_distribution<double>(0, 1)(random));
   };
-  switch (random() % 6) {
+  switch (random() % 7) {
+    case 6:
+      if (adjacency == Adjacency::kReplaceOne) return Event::None(adjacency);
+      return Event::Allocation(
+          random() % 1000 + 1,
+          Event::Repeat(Event::Gaussian(NoiseMultiplier(1.5), adjacency), random() % 3));
     case 0:
       return Event::Poisson(rate(), RandomEvent(random, adjacency, depth - 1));
     case 1:
@@ -166,6 +171,23 @@ TEST(Event, TextFormIsTheDocumentedOne) {
                       {Event::Approximate(Epsilon(0.5), Delta(1e-7), Adjacency::kReplaceOne), 3}});
   EXPECT_EQ(mixed.ToString(), "replace-one: compose(laplace(2), 3*approximate(0.5, 1e-07))");
   EXPECT_EQ(Event::None().ToString(), "add-remove: none");
+}
+
+TEST(Event, AnAllocationIsOverGaussianStepsOnly) {
+  const Event gaussian = Event::Gaussian(NoiseMultiplier(2));
+  const Event epochs = Event::Repeat(Event::Allocation(100, gaussian), 10);
+  EXPECT_EQ(epochs.ToString(), "add-remove: 10*allocation(100, gaussian(2))");
+  EXPECT_EQ(Event::Parse("add-remove: 10*allocation(100, gaussian(2))"), epochs);
+  EXPECT_EQ(Event::Allocation(1, gaussian), gaussian);
+  EXPECT_EQ(Event::Allocation(5, Event::None()), Event::None());
+  EXPECT_EQ(Event::Allocation(5, Event::Repeat(gaussian, 2)).ToString(),
+            "add-remove: allocation(5, 2*gaussian(2))");
+  EXPECT_THROW(Event::Allocation(0, gaussian), Error);
+  EXPECT_THROW(Event::Allocation(5, Event::Laplace(NoiseMultiplier(2))), Error);
+  EXPECT_THROW(Event::Allocation(5, Event::Gaussian(NoiseMultiplier(2), Adjacency::kReplaceOne)),
+               Error);
+  EXPECT_THROW(Event::Parse("add-remove: allocation(2.5, gaussian(2))"), Error);
+  EXPECT_THROW(Event::Parse("replace-one: allocation(2, gaussian(2))"), Error);
 }
 
 TEST(Event, HashIsSha256OfTheText) {

@@ -1,6 +1,7 @@
 // Answers that were once below the truth, held against independent references: quadrature of the
-// pair that one choice of neighbouring datasets attains, enumeration, and 50-digit arithmetic. A
-// reference is a bound on the truth, so the upper end of an answer may not be below it.
+// pair that one choice of neighbouring datasets attains, enumeration, 50-digit arithmetic, and
+// values that were given. A reference is a bound on the truth, so the upper end of an answer may
+// not be below it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -44,6 +45,7 @@ TEST(Guarantees, AFullTruncatedBatchPushesAnotherRecordOut) {
   }
   EXPECT_GE(Spent("zero-out: 1000*" + step, 1e-5).upper, 9.786);
   // The record against one that equals the record it pushes out: ((1-r) N(0) + r N(2), N(0)).
+  // 12.495 is a given reference value.
   EXPECT_GE(Spent("replace-one: " + step, 1e-5).upper, 2.892);
   EXPECT_GE(Spent("replace-one: 1000*" + step, 1e-5).upper, 12.495);
   EXPECT_GE(Spent("add-remove: " + step, 1e-5).upper, 2.892);
@@ -82,7 +84,7 @@ TEST(Guarantees, AnEnvelopeDominatesEachOfItsPairs) {
 }
 
 // Without the record, with it and with its null stand-in the batch is one of three vectors at
-// distance one. The equilateral triangle, by two-dimensional quadrature: at least 15.28.
+// distance one. The equilateral triangle has at least 15.28, a given reference value.
 TEST(Guarantees, ZeroOutInABatchOfFixedSizeHasThreeVectors) {
   EXPECT_GE(Spent("zero-out: 100000*fixed(0.001, gaussian(0.5))", 1e-5).upper, 15.28);
 }

@@ -185,7 +185,9 @@ struct LossPair {
   std::vector<DensityPiece> pieces;
   double infinite_mass = 0;   // P-mass where Q vanishes
   double absent_q = 0;        // Q-mass where P vanishes
+  double missing_p = 0;       // 1 - P-mass, where masses were rounded or dropped
   double q_rounding = 0;      // how far Q-masses may be from a sum of one, beyond their rounding
+  bool on_lattice = false;    // the losses are equally spaced, so that a grid can keep them
   bool given_losses = false;  // the losses are numbers of the event, not computed from them
   // A Gaussian mechanism with mean shift mu has the closed form E_P[e^{sL}] = e^{mu^2 s(s+1)/2};
   // such a pair has no atoms and no pieces.

@@ -79,8 +79,14 @@ Event Leaf(Random& random, Adjacency adjacency) {
   }
 }
 
+// Random allocation: noise within and outside the range that its lattices resolve.
+Event Allocation(Random& random, Adjacency adjacency) {
+  const std::uint64_t batches = Whole(random, 2, 200);
+  return Event::Allocation(batches, Event::Gaussian(Noise(random, 0.25, 20), adjacency));
+}
+
 Event Step(Random& random, Adjacency adjacency) {
-  switch (Below(random, 8)) {
+  switch (Below(random, 9)) {
     case 0:
     case 1:
     case 2:
@@ -95,6 +101,9 @@ Event Step(Random& random, Adjacency adjacency) {
       return Event::TruncatedPoisson(dataset, SamplingRate(rate), static_cast<std::uint64_t>(cap),
                                      Event::Gaussian(Noise(random, 0.4, 10), adjacency));
     }
+    case 5:
+      if (adjacency != Adjacency::kReplaceOne) return Allocation(random, adjacency);
+      return Leaf(random, adjacency);
     default:
       return Leaf(random, adjacency);
   }

@@ -225,6 +225,8 @@ RenyiFunction MakeRenyi(const Event& event) {
       return MakeFixed(n[0], event.children()[0].first);
     case Kind::kTruncatedPoisson:
       return MakeTruncatedPoisson(event);
+    case Kind::kAllocation:  // the record's place told, one step is left
+      return MakeRenyi(event.children()[0].first);
     case Kind::kCompose: {
       auto curve = std::make_shared<RenyiCurve>(event);
       return [curve](double order) { return (*curve)(order); };

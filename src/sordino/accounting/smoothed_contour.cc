@@ -277,7 +277,10 @@ std::size_t FirstCells(std::size_t pairs) {
 template <typename Objective>
 double ChooseTilt(const Composition& composition, double log_delta, Objective objective) {
   const double d = 1e-3;
-  const double sd = std::sqrt(std::max(2 * composition.RoughLogMoment(d) / (d * (1 + d)), 1e-300));
+  double variance = 2 * composition.RoughLogMoment(d) / (d * (1 + d));
+  // Where mass is missing the moment may be below one.
+  if (!(variance > 0)) variance = std::max(composition.Tilted(0).variance, 1e-300);
+  const double sd = std::sqrt(variance);
   double c = MinimiseOverTilt(objective, std::sqrt(std::max(1.0, -2 * log_delta)) / sd);
   const double least = 0.1 * std::sqrt(composition.Tilted(0).variance);
   while (c > 1e-9 && std::sqrt(composition.Tilted(c).variance) < least) c *= 0.7;

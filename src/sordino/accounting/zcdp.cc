@@ -67,6 +67,8 @@ ZcdpResult ZcdpOf(const Event& event) {
     case Kind::kFixed:
       if (n[0] == 0) return {0, ""};
       return ZcdpOf(FixedReach(event.children()[0].first));
+    case Kind::kAllocation:  // as above: the record's place told, one step is left
+      return ZcdpOf(event.children()[0].first);
     case Kind::kTruncatedPoisson:
       if (n[1] == 0) return {0, ""};
       return event.adjacency() == Adjacency::kZeroOut

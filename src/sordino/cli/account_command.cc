@@ -84,7 +84,7 @@ StepSequence MakeSequence(const AccountOptions& options) {
   const NoiseMultiplier noise(ParseReal("--noise", *flags.noise));
   const SamplingRate rate(flags.rate ? ParseReal("--rate", *flags.rate) : 1);
   const std::uint64_t steps = flags.steps ? ParseWhole("--steps", *flags.steps) : 1;
-  return {shape.adjacency, {{shape.Step(noise, rate), steps}}};
+  return {shape.adjacency, {{shape.Step(noise, rate), shape.CountOf(steps, rate)}}};
 }
 
 std::vector<double> ParseOrders(const std::string& text) {

@@ -48,6 +48,33 @@ TEST(AccountCommand, GivesTheDocumentedJsonWithKnownValues) {
   EXPECT_GT(json["methods"]["rdp"]["order"].get<double>(), 1);
 }
 
+TEST(AccountCommand, AnAllocationThatWasBegunCountsWhole) {
+  const std::string flags = "account --sampling allocation --rate 0.01 --noise 2 --delta 1e-6";
+  const Json whole = CallJson(flags + " --steps 1000");
+  EXPECT_EQ(whole["event"], "add-remove: 10*allocation(100, gaussian(2))");
+  EXPECT_GE(whole["epsilon"]["lower"].get<double>(), 0.69443);
+  EXPECT_LE(Upper(whole), 0.69736);
+  EXPECT_THAT(whole["unit"].get<std::string>(), HasSubstr("charged whole"));
+  EXPECT_EQ(CallJson(flags + " --steps 901"), whole);
+  EXPECT_EQ(CallJson(flags + " --steps 900")["event"],
+            "add-remove: 9*allocation(100, gaussian(2))");
+  EXPECT_EQ(CallJson(flags)["event"], "add-remove: allocation(100, gaussian(2))");
+  // One batch holds everybody.
+  EXPECT_EQ(CallJson("account --sampling allocation --rate 1 --noise 2 --delta 1e-6")["event"],
+            "add-remove: gaussian(2)");
+}
+
+TEST(AccountCommand, AllocationsThatAreNotCoveredAreRefused) {
+  const std::string flags = "account --sampling allocation --noise 2 --delta 1e-6 ";
+  EXPECT_THAT(Call(flags + "--rate 0.03").error, HasSubstr("not one over a whole number"));
+  EXPECT_THAT(Call(flags + "--rate 0").error, HasSubstr("not one over a whole number"));
+  EXPECT_THAT(Call(flags).error, HasSubstr("needs --rate"));
+  EXPECT_THAT(Call(flags + "--rate 0.01 --adjacency replace-one").error,
+              HasSubstr("no bound is proven for replacing"));
+  EXPECT_THAT(Call(flags + "--rate 0.01 --mechanism laplace").error,
+              HasSubstr("must be 'gaussian'"));
+}
+
 TEST(AccountCommand, IntervalLiesBelowEverySoundMethod) {
   for (const char* line :
        {kUsual, "account --noise 1 --delta 1e-6", "account --rate 0.1 --noise 0.7 --delta 1e-3",

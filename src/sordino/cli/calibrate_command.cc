@@ -53,7 +53,7 @@ struct Question {
   std::optional<std::uint64_t> steps;
 
   Event EventAt(NoiseMultiplier at_noise, SamplingRate at_rate, std::uint64_t at_steps) const {
-    return Event::Repeat(shape.Step(at_noise, at_rate), at_steps);
+    return Event::Repeat(shape.Step(at_noise, at_rate), shape.CountOf(at_steps, at_rate));
   }
   // Where nothing is sampled, every record enters every step.
   SamplingRate RateOrOne() const { return rate.value_or(SamplingRate(1)); }
@@ -96,6 +96,11 @@ Question MakeQuestion(const CalibrateOptions& options) {
   if (unknown == Unknown::kNoise && !flags.steps && flags.rate) {
     throw Error("--steps is missing; say how many sampled steps the noise must last for.");
   }
+  if (unknown == Unknown::kRate && flags.sampling == "allocation") {
+    throw Error(
+        "--rate is missing; random allocation is solved for the noise or for the steps, not for "
+        "the number of batches.");
+  }
   if (options.table && unknown != Unknown::kNoise) {
     throw Error("--table compares noise formulas; leave out --noise to solve for the noise.");
   }
@@ -132,9 +137,10 @@ std::optional<Answer> Solve(const Question& question) {
       if (const auto found =
               CalibrateSteps(question.EventAt(*question.noise, question.RateOrOne(), 1),
                              budget.epsilon, budget.delta)) {
-        return Answer{static_cast<double>(found->steps), found->steps >= kUnboundedSteps,
-                      found->epsilon,
-                      question.EventAt(*question.noise, question.RateOrOne(), found->steps)};
+        // Whole allocations, where records are allocated.
+        const std::uint64_t steps = found->steps * question.shape.StepsOfOne(question.RateOrOne());
+        return Answer{static_cast<double>(steps), found->steps >= kUnboundedSteps, found->epsilon,
+                      question.EventAt(*question.noise, question.RateOrOne(), steps)};
       }
       break;
     case Unknown::kRate:

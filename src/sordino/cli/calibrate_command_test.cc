@@ -36,6 +36,18 @@ double Spent(const std::string& flags) {
   return Json::parse(outcome.out)["epsilon"]["upper"].get<double>();
 }
 
+TEST(CalibrateCommand, AllocationsAreSolvedForNoiseAndWholeEpochs) {
+  const std::string flags = "calibrate --sampling allocation --epsilon 1 --delta 1e-5 ";
+  const Json noise = CallJson(flags + "--rate 0.02 --steps 250");
+  EXPECT_LE(noise["epsilon"]["upper"].get<double>(), 1);
+  EXPECT_GE(noise["epsilon"]["lower"].get<double>(), 0.999);
+  EXPECT_THAT(noise["event"].get<std::string>(), HasSubstr("5*allocation(50, gaussian("));
+  const Json steps = CallJson(flags + "--rate 0.02 --noise 3");
+  EXPECT_EQ(steps["steps"].get<int>() % 50, 0);
+  EXPECT_LE(steps["epsilon"]["upper"].get<double>(), 1);
+  EXPECT_THAT(Call(flags + "--noise 3 --steps 500").error, HasSubstr("--rate is missing"));
+}
+
 TEST(CalibrateCommand, NoiseIsTheLeastThatMeetsTheBudget) {
   const Json json = CallJson(kUsual);
   const double noise = json["noise_multiplier"].get<double>();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -15,7 +16,9 @@ namespace {
 
 constexpr double kMaxExactInteger = 9007199254740992.0;  // 2^53
 
-constexpr std::array<std::string_view, 3> kSamplings = {"poisson", "fixed", "none"};
+constexpr std::array<std::string_view, 4> kSamplings = {"poisson", "fixed", "allocation", "none"};
+// A typed rate may be this far from one over a whole number, relative.
+constexpr double kWholeBatches = 1e-6;
 constexpr std::array<std::string_view, 3> kAdjacencies = {"add-remove", "replace-one", "zero-out"};
 constexpr std::array<std::string_view, 4> kMechanisms = {"gaussian", "laplace", "discrete-gaussian",
                                                          "discrete-laplace"};
@@ -66,6 +69,25 @@ void FindUnits(const Event& event, bool below_poisson, Units* units) {
   for (const auto& [child, count] : event.children()) FindUnits(child, below_poisson, units);
 }
 
+bool HasAllocation(const Event& event) {
+  if (event.kind() == Event::Kind::kAllocation) return true;
+  return std::any_of(event.children().begin(), event.children().end(),
+                     [](const auto& child) { return HasAllocation(child.first); });
+}
+
+// t of random allocation, where a record is in one of t batches.
+std::uint64_t BatchesOf(SamplingRate rate) {
+  const double batches = rate.value() > 0 ? std::round(1 / rate.value()) : 0;
+  if (batches < 1 || batches > kMaxExactInteger ||
+      std::abs(batches * rate.value() - 1) > kWholeBatches) {
+    throw Error(fmt::format(
+        "the rate {:g} is not one over a whole number of batches; random allocation puts each "
+        "record into one of them, so give a rate such as 0.01, which is 100 batches.",
+        rate.value()));
+  }
+  return static_cast<std::uint64_t>(batches);
+}
+
 }  // namespace
 
 void AddEventFlags(CLI::App& command, EventOptions& options) {
@@ -78,7 +100,7 @@ void AddEventFlags(CLI::App& command, EventOptions& options) {
   command.add_option("--steps", options.steps, "How often the step is done")->type_name("NUMBER");
   command
       .add_option("--sampling", options.sampling,
-                  "poisson, fixed or none (poisson where there is a rate)")
+                  "poisson, fixed, allocation or none (poisson where there is a rate)")
       ->type_name("NAME");
   command
       .add_option("--adjacency", options.adjacency,
@@ -114,10 +136,21 @@ Event StepShape::Step(NoiseMultiplier noise, SamplingRate rate) const {
       return Event::Poisson(rate, leaf());
     case Sampling::kFixed:
       return Event::Fixed(rate, leaf());
+    case Sampling::kAllocation:
+      return Event::Allocation(BatchesOf(rate), leaf());
     case Sampling::kNone:
       break;
   }
   return leaf();
+}
+
+std::uint64_t StepShape::StepsOfOne(SamplingRate rate) const {
+  return sampling == Sampling::kAllocation ? BatchesOf(rate) : 1;
+}
+
+std::uint64_t StepShape::CountOf(std::uint64_t steps, SamplingRate rate) const {
+  const std::uint64_t one = StepsOfOne(rate);
+  return steps / one + (steps % one == 0 ? 0 : 1);
 }
 
 StepShape ShapeOf(const EventOptions& options, bool has_rate) {
@@ -180,6 +213,10 @@ std::uint64_t ParseWhole(std::string_view where, std::string_view text) {
 }
 
 std::string UnitNote(const Event& event) {
+  if (HasAllocation(event)) {
+    return "Random allocation is charged whole: an allocation over t batches stands for t steps, "
+           "also where a run stops inside it.";
+  }
   if (event.adjacency() != Adjacency::kReplaceOne) return "";
   Units units;
   FindUnits(event, false, &units);

@@ -33,7 +33,7 @@ struct EventOptions {
 
 void AddEventFlags(CLI::App& command, EventOptions& options);
 
-enum class Sampling : std::uint8_t { kPoisson, kFixed, kNone };
+enum class Sampling : std::uint8_t { kPoisson, kFixed, kAllocation, kNone };
 enum class Mechanism : std::uint8_t { kGaussian, kLaplace, kDiscreteGaussian, kDiscreteLaplace };
 
 // What stays the same while a schedule or a search changes noise, rate and steps.
@@ -43,8 +43,13 @@ struct StepShape {
   Adjacency adjacency = Adjacency::kAddRemove;
   std::uint64_t sensitivity = 1;  // of the discrete mechanisms
 
-  // The rate is not looked at where nothing is sampled.
+  // The release that is repeated: a step, or for random allocation a whole allocation of 1/rate
+  // steps. The rate is not looked at where nothing is sampled.
   Event Step(NoiseMultiplier noise, SamplingRate rate) const;
+  // The steps of one such release.
+  std::uint64_t StepsOfOne(SamplingRate rate) const;
+  // How many of them so many steps take; an allocation that was begun counts whole.
+  std::uint64_t CountOf(std::uint64_t steps, SamplingRate rate) const;
 };
 
 // Throws Error for names that are unknown and for flags that contradict each other. has_rate says
@@ -56,7 +61,8 @@ double ParseReal(std::string_view where, std::string_view text);
 // A whole number from 0 to 2^53, also written as 1e6.
 std::uint64_t ParseWhole(std::string_view where, std::string_view text);
 
-// How the noise of the event is to be read under replace-one; empty under other adjacencies.
+// How the event is to be read where that is easily mistaken: the noise under replace-one, and what
+// a random allocation stands for. Empty otherwise.
 std::string UnitNote(const Event& event);
 
 }  // namespace sordino

@@ -87,7 +87,7 @@ class ScheduleParser {
     if (clip_) (void)ClipNorm(real(clip_, "clip", 1));
     const std::uint64_t steps =
         steps_ ? ParseWhole("column steps", fields[*steps_]) : common_steps_;
-    sequence_.phases.emplace_back(shape_.Step(noise, rate), steps);
+    sequence_.phases.emplace_back(shape_.Step(noise, rate), shape_.CountOf(steps, rate));
   }
 
   StepSequence Finish() { return std::move(sequence_); }

@@ -103,4 +103,17 @@ std::vector<std::uint64_t> SampleFixedSize(Generator& generator, std::uint64_t b
   return FirstOfShuffle(generator, batch, records, SparseOrder(batch));
 }
 
+std::vector<std::vector<std::uint64_t>> SampleAllocation(Generator& generator,
+                                                         std::uint64_t batches,
+                                                         std::uint64_t records) {
+  if (batches == 0) {
+    throw Error("records were to be allocated to 0 batches; give at least one.");
+  }
+  std::vector<std::vector<std::uint64_t>> allocated(batches);
+  for (std::uint64_t i = 0; i < records; ++i) {
+    allocated[UniformBelow(generator, batches)].push_back(i);
+  }
+  return allocated;
+}
+
 }  // namespace sordino

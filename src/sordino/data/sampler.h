@@ -3,6 +3,8 @@
 //   Poisson     every record enters independently with the probability EffectiveRate(rate)
 //   fixed-size  a uniform subset of `batch` records without replacement, in uniform random order
 //   full batch  all records, in their order
+//   allocation  every record enters one of the next `batches` batches, chosen uniformly and
+//               independently of all others; then records are allocated anew
 //
 // The indices are private: they are drawn from a cryptographic generator, because amplification by
 // subsampling holds only against those who cannot tell who was sampled.
@@ -31,6 +33,15 @@ std::vector<std::uint64_t> SamplePoisson(Generator& generator, SamplingRate rate
 // likely, without rounding. Throws Error when batch > records.
 std::vector<std::uint64_t> SampleFixedSize(Generator& generator, std::uint64_t batch,
                                            std::uint64_t records);
+
+// One random allocation (accounting/allocation.h): `batches` lists of increasing indices below
+// `records`, in which every index stands once, at a uniform place without rounding. Lists may be
+// empty, and their sizes are as private as the indices. An allocation of which a batch was used
+// must not be used again after a crash: the charge is for one pass over it. Throws Error when
+// batches is 0.
+std::vector<std::vector<std::uint64_t>> SampleAllocation(Generator& generator,
+                                                         std::uint64_t batches,
+                                                         std::uint64_t records);
 
 }  // namespace sordino
 

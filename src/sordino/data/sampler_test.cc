@@ -11,6 +11,10 @@
 //   rate of a float grid, or rate times 0.99      Poisson.UsesTheRateThatIsAccounted
 //   a batch of rounded size instead of coins      Poisson.RecordsEnterIndependently
 //   the last record left out                      Poisson.RateOne..., FixedSize.CanBeAll...
+//   a place one too far, or never the last        Allocation.FollowsTheScript
+//   a place by remainder alone                    Allocation.DrawsAgainWordsThatWouldFavourSome
+//   shuffled into batches of one size             Allocation.PlacesAreUniformAndIndependent
+//   an allocation used twice                      Allocation.PassesAreIndependent
 #include "sordino/data/sampler.h"
 
 #include <gtest/gtest.h>
@@ -300,6 +304,82 @@ TEST(Samplers, RepeatWithASeedAndDifferFromStepToStep) {
   InsecureSeededGenerator third(11);
   EXPECT_NE(SamplePoisson(third, SamplingRate(0.01), 10'000),
             SamplePoisson(third, SamplingRate(0.01), 10'000));
+}
+
+using Batches = std::vector<Indices>;
+
+TEST(Allocation, FollowsTheScript) {
+  Script generator({3, 0, 7, 2, 4, 3});  // modulo 4
+  EXPECT_EQ(SampleAllocation(generator, 4, 6), (Batches{{1, 4}, {}, {3}, {0, 2, 5}}));
+  Script one(Indices(3, kAllOnes));
+  EXPECT_EQ(SampleAllocation(one, 1, 3), (Batches{{0, 1, 2}}));
+  EXPECT_EQ(SampleAllocation(one, 3, 0), Batches(3));
+  EXPECT_THROW(SampleAllocation(one, 0, 3), Error);
+}
+
+TEST(Allocation, DrawsAgainWordsThatWouldFavourSome) {
+  // 2^64 mod 3 is 1: the largest word is drawn again, the one before it is not.
+  Script generator({kAllOnes, 1, kAllOnes - 1, 0});
+  EXPECT_EQ(SampleAllocation(generator, 3, 3), (Batches{{2}, {0}, {1}}));
+}
+
+TEST(Allocation, EveryRecordIsInExactlyOneBatch) {
+  InsecureSeededGenerator generator(21);
+  for (const std::uint64_t batches : {1U, 2U, 7U, 100U, 5000U}) {
+    for (const std::uint64_t records : {0U, 1U, 2U, 99U, 3000U}) {
+      const Batches allocated = SampleAllocation(generator, batches, records);
+      ASSERT_EQ(allocated.size(), batches);
+      Indices seen;
+      for (const Indices& batch : allocated) {
+        EXPECT_TRUE(std::is_sorted(batch.begin(), batch.end()));
+        seen.insert(seen.end(), batch.begin(), batch.end());
+      }
+      std::sort(seen.begin(), seen.end());
+      Indices all(records);
+      std::iota(all.begin(), all.end(), std::uint64_t{0});
+      EXPECT_EQ(seen, all);
+    }
+  }
+}
+
+// All 4^3 ways to allocate three records are equally likely: places are uniform, and one record
+// says nothing about another. False alarm: below 1e-9.
+TEST(Allocation, PlacesAreUniformAndIndependent) {
+  InsecureSeededGenerator generator(22);
+  constexpr int kDraws = 64'000;
+  std::vector<double> counts(64, 0);
+  for (int i = 0; i < kDraws; ++i) {
+    const Batches allocated = SampleAllocation(generator, 4, 3);
+    std::size_t code = 0;
+    for (std::size_t place = 0; place < 4; ++place) {
+      for (const std::uint64_t record : allocated[place]) code += place << (2 * record);
+    }
+    ++counts[code];
+  }
+  double chi_square = 0;
+  for (const double count : counts) chi_square += (count - 1000) * (count - 1000) / 1000;
+  EXPECT_LT(chi_square, ChiSquareLimit(63));
+}
+
+// The places of one record in two passes, over all 5 x 5 pairs. False alarm: below 1e-9.
+TEST(Allocation, PassesAreIndependent) {
+  InsecureSeededGenerator generator(23);
+  constexpr int kRecords = 50'000;
+  const auto places = [&] {
+    std::vector<std::size_t> place(kRecords);
+    const Batches allocated = SampleAllocation(generator, 5, kRecords);
+    for (std::size_t i = 0; i < 5; ++i) {
+      for (const std::uint64_t record : allocated[i]) place[record] = i;
+    }
+    return place;
+  };
+  const std::vector<std::size_t> first = places();
+  const std::vector<std::size_t> second = places();
+  std::vector<double> counts(25, 0);
+  for (std::size_t i = 0; i < kRecords; ++i) ++counts[5 * first[i] + second[i]];
+  double chi_square = 0;
+  for (const double count : counts) chi_square += (count - 2000) * (count - 2000) / 2000;
+  EXPECT_LT(chi_square, ChiSquareLimit(24));
 }
 
 }  // namespace
