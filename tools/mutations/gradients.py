@@ -12,30 +12,28 @@ MUTATIONS = [
 """,
              "LinearRule.CountsTheBiasInTheNorm"),
     Mutation("skip a use", "gradients/tape.cc",
-             """      tape_.uses.push_back(std::move(use));
-      uses_a_parameter_.insert(node);
+             """    tape_.uses.push_back(std::move(use));
+    return true;
 """,
-             """      bool again = false;
-      for (const ParameterUse& other : tape_.uses) {
-        again = again || other.parameter == use.parameter;
-      }
-      if (again) return;
-      tape_.uses.push_back(std::move(use));
-      uses_a_parameter_.insert(node);
+             """    for (const ParameterUse& other : tape_.uses) {
+      if (other.root == use.root) return true;
+    }
+    tape_.uses.push_back(std::move(use));
+    return true;
 """,
              "SharedParameters.EveryUseOfAParameterIsCounted"),
     Mutation("forget a cross term", "gradients/parameter_plan.cc",
-             ("        if (!same && !turned) continue;\n",
-              "plan.entry_by_entry || Overlap(other, positions, parameter.numel());"),
-             ("        if (positions.defined()) break;\n", "plan.entry_by_entry;"),
+             ("      if (!same && !turned) continue;\n",
+              "result.written_out || Overlap(other, positions, c10::multiply_integers(sizes));"),
+             ("      if (positions.defined()) break;\n", "result.written_out;"),
              "SharedParameters.CrossTermsOfALayerThatIsUsedTwiceAreInTheNorm"),
     Mutation("clip at 1.01 C", "gradients/flat_clipping.cc",
              "below_({BelowBound(bound.value())})",
              "below_({BelowBound(1.01 * bound.value())})",
              "FlatClipping.FactorTimesNormNeverExceedsTheBound"),
     Mutation("forget that slices overlap", "gradients/parameter_plan.cc",
-             "plan.entry_by_entry || Overlap(other, positions, parameter.numel());",
-             "plan.entry_by_entry;",
+             "result.written_out || Overlap(other, positions, c10::multiply_integers(sizes));",
+             "result.written_out;",
              "ViewsOfParameters.SlicesThatOverlapAddUp"),
     Mutation("count padding rows", "gradients/row_kernels.cc",
              "        if (entry == lookup.padding_index) return;\n", "",
@@ -51,34 +49,18 @@ MUTATIONS = [
              "totals.gradients = pass.WeightedSums(factors,",
              "totals.gradients = pass.WeightedSums(factors * factors,",
              "LinearRule.*"),
-    Mutation("accept rows that mix examples", "gradients/ownership.cc",
-             "misfit > Tolerance(type) * factor * std::abs(x[at])", "misfit > 1e300",
-             "Mixing.*"),
-    Mutation("do not look at the inputs", "gradients/ownership.cc",
-             "    if (!owned) ThrowMixed(", "    if (!owned && owner.empty()) ThrowMixed(",
-             "Mixing.InFrontOfTheFirstParameterIsRefused"),
     Mutation("do not double for micro-batches", "gradients/sum_sensitivity.cc",
              " || micro_batch > 1;", ";",
              "NeighbouringBatches.OfMicroBatchesDifferByAtMostTheSensitivity"),
     Mutation("do not double for a replaced record", "gradients/sum_sensitivity.cc",
              "adjacency == Adjacency::kReplaceOne || micro_batch > 1;", "micro_batch > 1;",
              "NeighbouringBatches.DifferByAtMostTheSensitivityForEveryPolicy"),
-    Mutation("leave dimensions out of the structure", "gradients/tape.cc",
-             "if (const auto found = dims.find(type); found != dims.end()) "
-             "found->second(node, topology);",
-             "static_cast<void>(node), static_cast<void>(type), topology.resize(topology.size());",
-             "RememberedLayouts.AreNotTrustedAfterTheModelTransposesItsBatch"),
     Mutation("keep layouts that zeros left open", "gradients/ownership.cc",
              "    ownership.settled = ownership.settled && fit.unique;\n", "",
              "RememberedLayouts.OfAFirstStepWithoutGradientsAreNotKept"),
     Mutation("take any layout that zeros left open", "gradients/ownership.cc",
              "accepted = rule.Accepts(layout);", "accepted = rule.kind() == rule.kind();",
              "Layouts.ThatZerosLeaveOpenAreOnesThatTheRuleCanUse"),
-    Mutation("keep the layout of an index", "gradients/tape.cc",
-             "if (typeid(user) == typeid(generated::EmbeddingBackward0)) "
-             "tape_.moves_rows_by_value = true;",
-             "static_cast<void>(user);",
-             "PermutedExamples.ByAnIndexThatChangesAreProbedEveryTime"),
     Mutation("swap the sides of where", "gradients/use_rule.cc",
              "const bool chosen = place.slot == 0;", "const bool chosen = place.slot == 1;",
              "BroadcastRules.PositionEmbeddingsAndScalesEqualTheLoop"),
@@ -93,6 +75,30 @@ MUTATIONS = [
              "GraphOptimizerEnabledGuard plain_graph(false)",
              "GraphOptimizerEnabledGuard plain_graph(true)",
              "ScriptModels.FromAFileEqualTheLoopHoweverOftenTheyRan"),
+    Mutation("take the isolating layer out for one operation", "gradients/isolated_operations.cc",
+             "return Split(layer, at::linear(Merge(layer, input, 0), weight, bias), 0);",
+             "const Tensor merged = Merge(layer, input, 0);\n  return Split(layer, at::linear(merged + "
+             "1e-3 * merged.sum(0), weight, bias), 0);",
+             "Isolation.OtherExamplesKeepTheirNormsWhateverOneExampleHolds"),
+    Mutation("number every pass alike", "gradients/isolation.cc",
+             "  return ++level;\n", "  return level = 1;\n",
+             "KeptTensors.AreRefused"),
+    Mutation("let a script keep its buffers", "gradients/script_model.cc",
+             "      slot.tensor.detach().copy_(slot.copy);\n", "",
+             "HostileModels.AreIsolatedInEveryBatchSizeAndCut"),
+    Mutation("let a script keep a tensor of an example", "gradients/script_model.cc",
+             "      if (HoldsWrapped(value)) wrapped = slot.name;\n", "",
+             "HostileModels.AreRefusedForTheStateThatTheyKeep"),
+    Mutation("forget to rewind a generator", "gradients/operation_comparison.cc",
+             "  states.Rewind();\n  at::Tensor joint;", "  at::Tensor joint;",
+             "Comparison.OfARandomModelUsesTheSameNumbers"),
+    Mutation("take shared nodes for own ones", "gradients/graph.cc",
+             "    shared[node] = true;\n", "    shared[node] = graph.is_leaf[node];\n",
+             "ParametersWithoutData.AreRight"),
+    Mutation("do not reduce what was broadcast", "gradients/shared_gradients.cc",
+             "if (gradient.sizes() != at::IntArrayRef(sizes)) gradient = at::sum_to(gradient, sizes);",
+             "if (gradient.sizes() != at::IntArrayRef(sizes)) gradient = gradient.expand(sizes);",
+             "FusedLstm.TakesWeightsThatAreComputedFromParameters"),
     Mutation("lose the counts of a cut batch", "gradients/clipper.cc",
              "    add(counts, other.counts);\n", "",
              "CutBatches.GiveTheSumAndTheCountsOfTheWholeBatch"),

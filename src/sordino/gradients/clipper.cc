@@ -4,14 +4,11 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/full.h>
-#include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/minimum.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
-#include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
-#include <cmath>
 #include <exception>
 #include <limits>
 #include <optional>
@@ -21,8 +18,10 @@
 #include "sordino/base/check.h"
 #include "sordino/base/error.h"
 #include "sordino/gradients/example_loop.h"
+#include "sordino/gradients/gradient_check.h"
 #include "sordino/gradients/graph_reading.h"
-#include "sordino/gradients/ownership.h"
+#include "sordino/gradients/isolation.h"
+#include "sordino/gradients/operation_comparison.h"
 #include "sordino/gradients/per_example_pass.h"
 #include "sordino/gradients/physical_batch.h"
 #include "sordino/gradients/rounding.h"
@@ -62,42 +61,6 @@ at::Tensor BoundsOn(const at::Tensor& norms, const std::vector<double>& bounds) 
   return at::tensor(bounds, norms.options()).unsqueeze(1);
 }
 
-// Examples of the batch that are compared with the loop: the last, and others spread evenly.
-std::vector<std::int64_t> Sample(std::int64_t units, std::int64_t wanted) {
-  std::vector<std::int64_t> sample;
-  const std::int64_t count = std::min(units, wanted);
-  for (std::int64_t k = 0; k < count; ++k) {
-    sample.push_back(units - 1 - k * units / count);
-  }
-  return sample;
-}
-
-double Norm(const std::vector<at::Tensor>& tensors) {
-  double squared = 0;
-  for (const at::Tensor& tensor : tensors) {
-    if (!tensor.defined()) continue;
-    squared += at::linalg_vector_norm(tensor, 2, {}, false, at::kDouble).square().item<double>();
-  }
-  return std::sqrt(squared);
-}
-
-double Difference(const std::vector<at::Tensor>& first, const std::vector<at::Tensor>& second) {
-  std::vector<at::Tensor> differences;
-  for (std::size_t k = 0; k < first.size(); ++k) {
-    differences.push_back(first[k].defined() ? first[k].to(at::kDouble) - second[k]
-                                             : second[k].to(at::kDouble));
-  }
-  return Norm(differences);
-}
-
-// Relative difference between a batch and an example alone that other algorithms for other batch
-// sizes may cause.
-double CheckTolerance(const at::Tensor& parameter) {
-  if (parameter.scalar_type() == at::kDouble) return 1e-8;
-  if (parameter.scalar_type() != at::kFloat) return 1e-1;
-  return parameter.is_cpu() ? 2e-3 : 2e-2;  // TF32
-}
-
 }  // namespace
 
 // Batches of this size and more are cut by what was measured; below, only where memory ran out.
@@ -113,7 +76,6 @@ struct Clipper::State {
   SumOptions sum;
   GraphMemory memory;
   bool falls_back = false;
-  bool checked_one_unit = false;
   // Examples that fit into memory at once, as far as known.
   std::int64_t fitting = std::numeric_limits<std::int64_t>::max();
   int measured_passes = 0;
@@ -132,13 +94,14 @@ struct Clipper::State {
   Totals MeasuredPart(const LossFunction& loss, const Batch& batch, const ClippingPolicy& policy);
   Totals Part(const LossFunction& loss, const Batch& batch, const ClippingPolicy& policy);
   Totals FromLosses(const at::Tensor& losses, const ClippingPolicy& policy,
-                    const LossFunction* loss, const Batch* batch);
+                    const LossFunction& loss, const Batch& batch);
   Totals Whole(const LossFunction& loss, const Batch& batch, const ClippingPolicy& policy);
   Totals Loop(const LossFunction& loss, const Batch& batch, const ClippingPolicy& policy) const;
   SumPlan PlanOf(const PerExamplePass& pass, const Tape& tape, const ClippingPolicy& policy);
-  void CheckAgainstLoop(const PerExamplePass& pass, std::int64_t units, const LossFunction& loss,
-                        const Batch& batch) const;
-  void CheckInputsOf(const LossFunction& loss, const Batch& batch, std::int64_t units) const;
+  GraphReading Read(const at::Tensor& losses, std::int64_t units, const LossFunction& loss,
+                    const Batch& batch, bool* is_new);
+  std::vector<bool> SharedNodesOf(const Graph& graph, std::int64_t units, const LossFunction& loss,
+                                  const Batch& batch) const;
   BoundedSum Finish(Totals totals, const ClippingPolicy& policy) const;
   // The norms of an empty batch, [groups, 0].
   at::Tensor NoNorms(const ClippingPolicy& policy) const {
@@ -150,64 +113,47 @@ struct Clipper::State {
   }
 };
 
-void Clipper::State::CheckInputsOf(const LossFunction& loss, const Batch& batch,
-                                   std::int64_t units) const {
-  Batch inputs;
-  for (const at::Tensor& tensor : batch) {
-    inputs.push_back(tensor.is_floating_point() ? tensor.detach().requires_grad_(true) : tensor);
+// Which nodes of the graph are the same for all examples, from a second pass with another number of
+// them.
+std::vector<bool> Clipper::State::SharedNodesOf(const Graph& graph, std::int64_t units,
+                                                const LossFunction& loss,
+                                                const Batch& batch) const {
+  const std::int64_t width = Examples(batch) / units;
+  const GeneratorStates states(parameters.front().value.device());
+  // Two are cheap; but libtorch may take other ways for few examples, and then it is one more.
+  for (const std::int64_t others : {std::int64_t{2}, units + 1}) {
+    if (others == units) continue;
+    Batch other;
+    for (const at::Tensor& tensor : batch) {
+      other.push_back(others < units
+                          ? tensor.narrow(0, 0, others * width)
+                          : at::cat({tensor, tensor.narrow(0, 0, (others - units) * width)}));
+    }
+    const at::Tensor losses = WatchedLosses(loss, other, others);
+    states.Rewind();
+    if (auto shared = SharedNodes(graph, ReadGraph(losses, parameters))) return *std::move(shared);
   }
-  const at::Tensor losses = loss(inputs);
-  if (!losses.requires_grad()) return;
-  CheckInputs(losses, units, ReadTape(losses, parameters, {}), inputs);
+  throw NotPerExample(
+      "The model computes something else in each call (its graph changes from call to call), so "
+      "nothing that was found out about it holds for the next one; let it do the same for every "
+      "batch.");
 }
 
-void Clipper::State::CheckAgainstLoop(const PerExamplePass& pass, std::int64_t units,
-                                      const LossFunction& loss, const Batch& batch) const {
-  const std::int64_t width = sum.micro_batch;
-  for (const std::int64_t unit : Sample(units, options.checked_examples)) {
-    const Batch alone = Slice(batch, unit * width, std::min((unit + 1) * width, Examples(batch)));
-    // A unit is a sum divided by the full width, also where it has fewer examples.
-    const double share = static_cast<double>(Examples(alone)) / static_cast<double>(width);
-    const auto gradient = [&] {
-      auto mean = GradientOfExamples(loss, alone, parameters);
-      for (at::Tensor& tensor : mean) tensor = tensor * share;
-      return mean;
-    };
-    const auto expected = gradient();
-    const double size = Norm(expected);
-    // Values above the limits of rounding.h count as not finite and contribute nothing.
-    const double norm = pass.squared_norms().select(1, unit).sum().sqrt().item<double>();
-    if (!std::isfinite(size) || !std::isfinite(norm)) continue;
-    // A loss with randomness of its own (dropout) cannot be compared.
-    if (Difference(gradient(), expected) > 0) return;
-    at::Tensor choice = at::zeros_like(pass.squared_norms());
-    choice.select(1, unit).fill_(1);
-    const auto found = pass.WeightedSums(choice, /*all_finite=*/false, SumAccuracy{});
-    const double tolerance = CheckTolerance(parameters.front().value);
-    const double difference = Difference(found, expected);
-    if (difference <= tolerance * size + 1e-12 &&
-        std::abs(norm - size) <= tolerance * size + 1e-6) {
-      continue;
-    }
-    std::size_t worst = 0;
-    double worst_difference = -1;
-    for (std::size_t k = 0; k < found.size(); ++k) {
-      const double own = Difference({found[k]}, {expected[k]});
-      if (own > worst_difference) {
-        worst = k;
-        worst_difference = own;
-      }
-    }
-    throw NotPerExample(
-        "Example " + std::to_string(unit) +
-        " of the batch has another gradient than the same "
-        "example alone (they differ by " +
-        std::to_string(difference / size) + " of its norm, most in the parameter '" +
-        parameters[worst].name +
-        "'): the model lets "
-        "examples depend on each other, or keeps a state between calls; let every example go "
-        "through the model alone, or allow the fallback that runs example by example.");
+GraphReading Clipper::State::Read(const at::Tensor& losses, std::int64_t units,
+                                  const LossFunction& loss, const Batch& batch, bool* is_new) {
+  Graph graph = ReadGraph(losses, parameters);
+  std::optional<GraphReading> reading = memory.Recall(graph, losses.numel(), units, parameters);
+  *is_new = !reading.has_value();
+  if (reading) return *std::move(reading);
+  // Copies: a model may write into its inputs.
+  Batch copy;
+  for (const at::Tensor& tensor : batch) copy.push_back(tensor.clone());
+  std::vector<bool> shared = SharedNodesOf(graph, units, loss, copy);
+  if (options.compare) {
+    CompareWithJoint(loss, copy, units, GeneratorStates(parameters.front().value.device()));
   }
+  return memory.Learn(std::move(graph), std::move(shared), losses, units, parameters,
+                      options.probe);
 }
 
 SumPlan Clipper::State::PlanOf(const PerExamplePass& pass, const Tape& tape,
@@ -239,21 +185,23 @@ SumPlan Clipper::State::PlanOf(const PerExamplePass& pass, const Tape& tape,
 }
 
 Totals Clipper::State::FromLosses(const at::Tensor& losses, const ClippingPolicy& policy,
-                                  const LossFunction* loss, const Batch* batch) {
+                                  const LossFunction& loss, const Batch& batch) {
   const std::int64_t units = Units(losses.numel());
   const auto groups = policy.Groups(parameters);
   SORDINO_CHECK(groups.size() == parameters.size(), "a clipping group for each parameter");
-  std::optional<GraphReading> reading = memory.Recall(losses, units, parameters);
-  // One unit has no other to be mixed up with; it is compared with the loop once.
-  const bool is_new = !reading.has_value() && !(units == 1 && checked_one_unit);
-  if (!reading) {
-    if (units > 1 && options.probe && loss != nullptr) CheckInputsOf(*loss, *batch, units);
-    reading = memory.Learn(losses, units, parameters, options.probe);
+  bool is_new = false;
+  GraphReading reading = Read(losses, units, loss, batch, &is_new);
+  const double loss_weight = 1.0 / static_cast<double>(sum.micro_batch);
+  std::optional<GradientCheck> check;
+  if (is_new && options.checked_examples > 0 && policy.transform() == nullptr) {
+    check.emplace(losses, units, loss_weight, parameters, options.checked_examples);
   }
-  const PerExamplePass pass(losses, reading->tape, std::move(reading->rules), reading->layouts,
-                            reading->facts->plans, parameters, groups,
+  const bool write_out = policy.transform() != nullptr;
+  const PerExamplePass pass(losses, reading.tape, std::move(reading.rules), reading.layouts,
+                            write_out ? reading.facts->written_out : reading.facts->plan,
+                            parameters, groups,
                             {.norms = options.norms,
-                             .loss_weight = 1.0 / static_cast<double>(sum.micro_batch),
+                             .loss_weight = loss_weight,
                              .units = units,
                              .transform = policy.transform()});
   if (pass.mismatch()) {
@@ -264,11 +212,9 @@ Totals Clipper::State::FromLosses(const at::Tensor& losses, const ClippingPolicy
         "step again, which checks the order anew.");
   }
   const at::NoGradGuard no_grad;
-  if (is_new && loss != nullptr && policy.transform() == nullptr) {
-    CheckAgainstLoop(pass, units, *loss, *batch);
-    checked_one_unit = checked_one_unit || units == 1;
-  }
-  const SumPlan sum_plan = PlanOf(pass, reading->tape, policy);
+  // Gradients of zero show nothing; the graph is looked at again when it comes back.
+  if (check && !check->Compare(pass)) memory.Clear();
+  const SumPlan sum_plan = PlanOf(pass, reading.tape, policy);
   const std::vector<double> bounds = policy.Bounds();
   const bool on_cpu = losses.is_cpu();
   Roots roots;
@@ -315,16 +261,20 @@ Totals Clipper::State::Loop(const LossFunction& loss, const Batch& batch,
 
 Totals Clipper::State::Part(const LossFunction& loss, const Batch& batch,
                             const ClippingPolicy& policy) {
-  if (falls_back || options.norms == NormMethod::kLoop) return Loop(loss, batch, policy);
+  // Ordinary autograd serves one unit.
+  if (falls_back || options.norms == NormMethod::kLoop || Units(Examples(batch)) == 1) {
+    return Loop(loss, batch, policy);
+  }
   try {
-    const at::Tensor losses = loss(batch);
-    CheckLosses(losses, Examples(batch));
+    const at::Tensor losses = IsolatedLosses(loss, batch, Units(Examples(batch)));
     if (!losses.requires_grad()) {
       throw Error(
           "The losses do not depend on any parameter that requires a gradient; compute "
           "them from the parameters that are trained, with gradients enabled.");
     }
-    return FromLosses(losses, policy, &loss, &batch);
+    return FromLosses(losses, policy, loss, batch);
+  } catch (const NeedsLoop&) {
+    return Loop(loss, batch, policy);
   } catch (const NotPerExample&) {
     if (!options.fallback) throw;
     falls_back = true;
@@ -334,9 +284,9 @@ Totals Clipper::State::Part(const LossFunction& loss, const Batch& batch,
 
 void Clipper::State::CheckSize(std::int64_t examples) const {
   if (examples <= sum.largest_batch) return;
-  throw Error("A batch of " + std::to_string(examples) + " examples is larger than the " +
-              std::to_string(sum.largest_batch) +
-              " that the sensitivity covers; declare a larger largest_batch.");
+  // How many there are is private where batches are drawn at random.
+  throw Error("A batch is larger than the " + std::to_string(sum.largest_batch) +
+              " examples that the sensitivity covers; declare a larger largest_batch.");
 }
 
 Totals Clipper::State::Whole(const LossFunction& loss, const Batch& batch,
@@ -457,20 +407,6 @@ Clipper& Clipper::operator=(Clipper&&) noexcept = default;
 BoundedSum Clipper::ClippedSum(const LossFunction& loss, const Batch& batch,
                                const ClippingPolicy& policy) {
   return state_->Finish(state_->Whole(loss, batch, policy), policy);
-}
-
-BoundedSum Clipper::ClippedSum(const at::Tensor& losses, const ClippingPolicy& policy) {
-  CheckLosses(losses, losses.numel());
-  state_->CheckSize(losses.numel());
-  if (losses.numel() % state_->sum.micro_batch != 0) {
-    throw Error(std::to_string(losses.numel()) + " losses are not whole micro-batches of " +
-                std::to_string(state_->sum.micro_batch) +
-                "; give a multiple, or give the loss function and the batch.");
-  }
-  Totals totals;
-  totals.gradients.resize(state_->parameters.size());
-  if (losses.numel() > 0) totals = state_->FromLosses(losses, policy, nullptr, nullptr);
-  return state_->Finish(std::move(totals), policy);
 }
 
 at::Tensor Clipper::Norms(const LossFunction& loss, const Batch& batch,

@@ -1,4 +1,5 @@
-// Clipped sums of per-example gradients of any libtorch model, read off the autograd graph.
+// Clipped sums of per-example gradients of any libtorch model, read off the autograd graph of a
+// forward pass in which no example can see another (isolation.h).
 //
 //   Clipper clipper(NamedParameters(*model), {});
 //   BoundedSum sum = clipper.ClippedSum(
@@ -36,8 +37,11 @@ struct GradientOptions {
   // Find out whose row is whose when the graph is new. Off means rows are taken to lie example by
   // example along the first dimension: only for models that were checked before.
   bool probe = true;
-  // Examples of the first batch (and of each batch with a new graph) that are computed one by one
-  // as well and compared.
+  // Compare the losses with those of an ordinary forward pass when the graph is new, and refuse a
+  // model that means something else for examples in a batch (operation_comparison.h).
+  bool compare = true;
+  // Examples of the first batch (and of each batch with a new graph) whose gradients are compared
+  // with those of ordinary autograd; 0 for none.
   std::int64_t checked_examples = 2;
   // What cannot be done per example runs example by example instead of being an error.
   bool fallback = false;
@@ -66,10 +70,6 @@ class Clipper {
 
   // The clipped sum over the batch; zeros (with the same sensitivity) when it is empty.
   BoundedSum ClippedSum(const LossFunction& loss, const Batch& batch, const ClippingPolicy& policy);
-
-  // The same from the losses of a forward pass that was made already; the graph is used up.
-  // Cannot be cut, compared with the loop, or fall back to it.
-  BoundedSum ClippedSum(const at::Tensor& losses, const ClippingPolicy& policy);
 
   // Norms of the examples' gradients by clipping group, [groups, examples], float64: for tests
   // and for audits of public data. They are private values.

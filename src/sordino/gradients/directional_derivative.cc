@@ -15,7 +15,7 @@
 
 #include "sordino/base/check.h"
 #include "sordino/base/error.h"
-#include "sordino/gradients/example_loop.h"
+#include "sordino/gradients/isolation.h"
 
 namespace sordino {
 namespace {
@@ -113,8 +113,7 @@ at::Tensor RepeatedLoss::TryDerivatives(const std::vector<at::Tensor>& tangents)
     if (!tangents[p].defined()) continue;
     parameters_[p]._set_fw_grad(tangents[p], dual.level(), /*is_inplace_op=*/false);
   }
-  const at::Tensor losses = loss_(batch_);
-  CheckLosses(losses, Examples(batch_));
+  const at::Tensor losses = IsolatedLosses(loss_, batch_, Examples(batch_));
   const at::Tensor derivatives = losses._fw_grad(dual.level());
   return derivatives.defined() ? derivatives.to(at::kDouble)
                                : at::zeros({losses.size(0)}, losses.options().dtype(at::kDouble));
@@ -143,17 +142,13 @@ at::Tensor RepeatedLoss::Derivatives(const std::vector<at::Tensor>& tangents) {
 at::Tensor RepeatedLoss::Losses() {
   Rewind();
   const at::AutoGradMode grad_mode(true);
-  const at::Tensor losses = loss_(batch_);
-  CheckLosses(losses, Examples(batch_));
-  return losses;
+  return IsolatedLosses(loss_, batch_, Examples(batch_));
 }
 
 at::Tensor RepeatedLoss::LossesOf(const Batch& other) {
   Rewind();
   const at::NoGradGuard no_graph;
-  const at::Tensor losses = loss_(other);
-  CheckLosses(losses, Examples(other));
-  return losses;
+  return IsolatedLosses(loss_, other, Examples(other));
 }
 
 }  // namespace sordino

@@ -144,24 +144,13 @@ TEST(RepeatedLoss, LeavesNoTangentAndNoSettingBehind) {
   EXPECT_FALSE(loss(batch)._fw_grad(0).defined());
 }
 
-TEST(RepeatedLoss, NamesAnOperationWithoutForwardDerivative) {
-  torch::nn::EmbeddingBag module(10, 4);
-  const auto parameters = ParametersOf(*module);
-  const Batch batch{at::randint(0, 10, {3, 5}, at::kLong)};
-  const auto loss = [&](const Batch& part) { return module(part[0]).sum(1); };
-  EXPECT_THAT(
-      [&] { RepeatedLoss(loss, batch, parameters).Derivatives(RandomTangents(parameters)); },
-      ThrowsMessage<Error>(HasSubstr("_embedding_bag")));
-  EXPECT_FALSE(parameters[0].value._fw_grad(0).defined());
-}
-
 TEST(RepeatedLoss, PassesOnOtherErrorsOfTheModel) {
   torch::nn::Linear module(8, 4);
   const auto parameters = ParametersOf(*module);
   const Batch batch{at::randn({3, 7})};
   const auto loss = [&](const Batch& part) { return module(part[0]).sum(1); };
   EXPECT_THROW(RepeatedLoss(loss, batch, parameters).Derivatives(RandomTangents(parameters)),
-               c10::Error);
+               Error);
 }
 
 TEST(RepeatedLoss, DrawsTheSameMasksEachTime) {

@@ -15,6 +15,7 @@
 
 #include "sordino/base/check.h"
 #include "sordino/base/error.h"
+#include "sordino/gradients/isolation.h"
 
 namespace sordino {
 namespace {
@@ -89,8 +90,7 @@ std::vector<at::Tensor> GradientOfExamples(const LossFunction& loss, const Batch
   std::vector<at::Tensor> gradients(inputs.size());
   if (examples > 0) {
     const at::AutoGradMode grad_mode(true);
-    const at::Tensor losses = loss(slice);
-    CheckLosses(losses, examples);
+    const at::Tensor losses = IsolatedLosses(loss, slice, 1);
     // The weight 1 for each loss, and the division below, keep a half-precision backward pass from
     // starting at 1 / examples.
     if (losses.requires_grad() && !inputs.empty()) {

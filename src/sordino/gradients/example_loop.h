@@ -1,9 +1,9 @@
 // The reference: gradients by one forward and one backward pass for each example.
 //
 // Nothing is read off a graph and no formula of any layer is used: every example (or micro-batch)
-// goes through the loss function alone, ordinary autograd gives its gradient, and norms and sums
-// are taken of that gradient in float64. Slow, exact, and right for every model whose loss of one
-// example can be computed alone; what the tape computes is compared with it.
+// goes through the loss function alone (isolation.h), ordinary autograd gives its gradient, and
+// norms and sums are taken of that gradient in float64. Slow, exact, and right for every model
+// whose loss of one example can be computed alone; what the tape computes is compared with it.
 #ifndef SORDINO_GRADIENTS_EXAMPLE_LOOP_H_
 #define SORDINO_GRADIENTS_EXAMPLE_LOOP_H_
 

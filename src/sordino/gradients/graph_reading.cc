@@ -8,31 +8,26 @@ namespace sordino {
 namespace {
 
 // Models whose graph changes with the data (sequences of every length) would fill the memory.
-constexpr std::size_t kMostGraphs = 64;
+constexpr std::size_t kMaxGraphs = 64;
 
-std::vector<ParameterPlan> Plans(const GraphReading& reading,
-                                 const std::vector<NamedParameter>& parameters) {
+GraphFacts FactsOf(const GraphReading& reading, const std::vector<NamedParameter>& parameters) {
   std::vector<TermKind> kinds;
   for (const auto& rule : reading.rules) kinds.push_back(rule->kind());
-  return PlanParameters(reading.tape, kinds, parameters);
+  return {reading.layouts, PlanGradients(reading.tape, kinds, parameters, false),
+          PlanGradients(reading.tape, kinds, parameters, true)};
 }
 
 }  // namespace
 
 std::optional<GraphReading> GraphMemory::Recall(
-    const at::Tensor& losses, std::int64_t units,
+    Graph& graph, std::int64_t examples, std::int64_t units,
     const std::vector<NamedParameter>& parameters) const {
-  GraphReading reading;
-  const std::vector<bool>* read_with = nullptr;
   // The newest first: training repeats its last step.
   for (auto known = graphs_.rbegin(); known != graphs_.rend(); ++known) {
-    if (known->examples / known->units != losses.numel() / units) continue;
-    if (read_with == nullptr || *read_with != known->expansions_in_path) {
-      reading.tape = ReadTape(losses, parameters, known->expansions_in_path);
-      read_with = &known->expansions_in_path;
-    }
-    if (reading.tape.moves_rows_by_value) return std::nullopt;
-    if (!SameStructure(known->structure, known->examples, reading.tape, losses.numel())) continue;
+    if (known->examples / known->units != examples / units) continue;
+    if (!SameStructure(known->structure, known->examples, graph, examples)) continue;
+    GraphReading reading;
+    reading.tape = MakeTape(std::move(graph), known->shared, parameters);
     reading.rules = MakeRules(reading.tape, parameters);
     reading.facts = known->facts;
     reading.layouts = known->facts->layouts;
@@ -42,36 +37,31 @@ std::optional<GraphReading> GraphMemory::Recall(
   return std::nullopt;
 }
 
-GraphReading GraphMemory::Learn(const at::Tensor& losses, std::int64_t units,
-                                const std::vector<NamedParameter>& parameters, bool probe) {
+GraphReading GraphMemory::Learn(Graph graph, std::vector<bool> shared, const at::Tensor& losses,
+                                std::int64_t units, const std::vector<NamedParameter>& parameters,
+                                bool probe) {
+  Known known;
+  known.structure.topology = graph.topology;
+  known.structure.sizes = graph.sizes;
+  known.shared = shared;
+  known.examples = losses.numel();
+  known.units = units;
+
   GraphReading reading;
-  std::vector<bool> expansions_in_path;
-  Ownership ownership;
-  while (true) {
-    reading.tape = ReadTape(losses, parameters, expansions_in_path);
-    reading.rules = MakeRules(reading.tape, parameters);
-    if (!probe || units == 1) {
-      ownership.layouts.assign(reading.tape.uses.size(), {1, units, 0});
-      ownership.settled = !probe;
-      break;
-    }
-    ownership = FindOwnership(losses, units, reading.tape, reading.rules, parameters);
-    if (!ownership.expansion_over_no_examples) break;
-    expansions_in_path.resize(reading.tape.expansions, false);
-    expansions_in_path[*ownership.expansion_over_no_examples] = true;
+  reading.tape = MakeTape(std::move(graph), std::move(shared), parameters);
+  reading.rules = MakeRules(reading.tape, parameters);
+  bool settled = !probe;
+  if (!probe || units == 1) {
+    reading.layouts.assign(reading.tape.uses.size(), {1, units, 0});
+  } else {
+    Ownership ownership = FindOwnership(losses, units, reading.tape, reading.rules, parameters);
+    reading.layouts = std::move(ownership.layouts);
+    settled = ownership.settled;
   }
-  reading.layouts = ownership.layouts;
-  reading.facts =
-      std::make_shared<const GraphFacts>(GraphFacts{ownership.layouts, Plans(reading, parameters)});
-  if (ownership.settled && !reading.tape.moves_rows_by_value) {
-    Known known;
-    known.structure.topology = reading.tape.topology;
-    known.structure.sizes = reading.tape.sizes;
-    known.examples = losses.numel();
-    known.units = units;
-    known.expansions_in_path = expansions_in_path;
+  reading.facts = std::make_shared<const GraphFacts>(FactsOf(reading, parameters));
+  if (settled) {
     known.facts = reading.facts;
-    if (graphs_.size() >= kMostGraphs) graphs_.erase(graphs_.begin());
+    if (graphs_.size() >= kMaxGraphs) graphs_.erase(graphs_.begin());
     graphs_.push_back(std::move(known));
   }
   return reading;

@@ -1,9 +1,10 @@
 // A graph with all that was found out about it, and the memory of graphs that were seen before.
 //
-// Reading a graph is cheap, the ownership probe is not. A training step has the same graph as the
-// step before it up to the number of examples, so what the probe found is kept with the structure
-// of the graph and used again where the structure is the same. It is not kept when rows are moved
-// about by values (an index, a sort), or when zeros left the layout open.
+// Reading a graph is cheap; finding its shared nodes and the owners of its rows is not. A training
+// step has the same graph as the step before it up to the number of examples, so what was found is
+// kept with the structure of the graph and used again where the structure is the same. In an
+// isolated pass (isolation.h) no value can move rows between examples, so equal structure means
+// equal ownership. It is not kept when zeros left the layout open.
 #ifndef SORDINO_GRADIENTS_GRAPH_READING_H_
 #define SORDINO_GRADIENTS_GRAPH_READING_H_
 
@@ -25,7 +26,8 @@ namespace sordino {
 // What stays the same when a graph comes again.
 struct GraphFacts {
   std::vector<ExampleLayout> layouts;  // of each use, for `units`
-  std::vector<ParameterPlan> plans;    // of each parameter
+  GradientPlan plan;
+  GradientPlan written_out;  // with all parameters in families
 };
 
 struct GraphReading {
@@ -37,25 +39,25 @@ struct GraphReading {
 
 class GraphMemory {
  public:
-  // Reads the graph behind `losses`, whose examples form `units` units of equal size, if it was
-  // seen before.
-  std::optional<GraphReading> Recall(const at::Tensor& losses, std::int64_t units,
+  // Makes a reading of a graph whose examples form `units` units of equal size, if one of the same
+  // structure was seen before; the graph is moved from then.
+  std::optional<GraphReading> Recall(Graph& graph, std::int64_t examples, std::int64_t units,
                                      const std::vector<NamedParameter>& parameters) const;
 
-  // Reads a graph that is not remembered. With `probe` it is probed, else rows are taken to lie
-  // unit by unit. Throws NotPerExample.
-  GraphReading Learn(const at::Tensor& losses, std::int64_t units,
-                     const std::vector<NamedParameter>& parameters, bool probe);
+  // Makes a reading of a graph that is not remembered. With `probe` the owners of rows are found
+  // out, else rows are taken to lie unit by unit. Throws NotPerExample.
+  GraphReading Learn(Graph graph, std::vector<bool> shared, const at::Tensor& losses,
+                     std::int64_t units, const std::vector<NamedParameter>& parameters, bool probe);
 
   // Forgets everything: a layout turned out to be of another graph.
   void Clear() { graphs_.clear(); }
 
  private:
   struct Known {
-    Tape structure;  // topology and sizes only
+    Graph structure;  // topology and sizes only
+    std::vector<bool> shared;
     std::int64_t examples = 0;
     std::int64_t units = 0;
-    std::vector<bool> expansions_in_path;
     std::shared_ptr<const GraphFacts> facts;
   };
 

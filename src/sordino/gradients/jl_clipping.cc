@@ -6,8 +6,6 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/isfinite.h>
-#include <ATen/ops/randint.h>
-#include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 #include <c10/util/StringUtil.h>
@@ -22,6 +20,7 @@
 #include "sordino/base/check.h"
 #include "sordino/base/error.h"
 #include "sordino/gradients/directional_derivative.h"
+#include "sordino/gradients/operation_comparison.h"
 #include "sordino/gradients/sum_sensitivity.h"
 
 namespace sordino {
@@ -76,6 +75,7 @@ class JlSum {
         policy_(policy),
         directions_(directions),
         generator_(std::move(generator)),
+        start_(generator_.defined() ? generator_.get_state() : at::Tensor()),
         type_(CheckedType(parameters)),
         groups_(policy.Groups(parameters)) {
     CheckGenerator(generator_, parameters_);
@@ -126,7 +126,6 @@ class JlSum {
     const at::Tensor counts = policy_.Counts(norms);
     if (counts.defined()) counts_ = counts_.defined() ? counts_ + counts : counts;
   }
-  void CheckMixing(RepeatedLoss& loss, const Batch& batch);
   std::vector<at::Tensor> Gradients(const at::Tensor& losses, const at::Tensor& factors);
   void CheckAgreement(const Estimate& estimate, const at::Tensor& factors,
                       const std::vector<at::Tensor>& gradients) const;
@@ -136,6 +135,7 @@ class JlSum {
   const ClippingPolicy& policy_;
   std::int64_t directions_;
   at::Generator generator_;
+  at::Tensor start_;  // of the generator: all parts of a batch get the same directions
   at::ScalarType type_;
   std::vector<std::int64_t> groups_;
   std::int64_t group_count_ = 0;
@@ -146,6 +146,7 @@ class JlSum {
 
 Estimate JlSum::Norms(RepeatedLoss& loss, std::int64_t examples) {
   const CoordinateTransform* transform = policy_.transform();
+  generator_.set_state(start_);
   Estimate estimate;
   estimate.tangents.resize(parameters_.size());
   estimate.derivatives = at::zeros({group_count_, examples}, clipped_.options());
@@ -176,33 +177,6 @@ Estimate JlSum::Norms(RepeatedLoss& loss, std::int64_t examples) {
   }
   estimate.norms = (squared / static_cast<double>(directions_)).sqrt_();
   return estimate;
-}
-
-void JlSum::CheckMixing(RepeatedLoss& loss, const Batch& batch) {
-  const std::int64_t examples = Examples(batch);
-  if (examples < 2) return;
-  const auto options = at::dtype(at::kLong).device(generator_.device());
-  at::Tensor exchanged = at::randint(0, 2, {examples}, generator_, options).to(at::kBool);
-  exchanged[0] = false;
-  exchanged[1 + at::randint(0, examples - 1, {1}, generator_, options).item<std::int64_t>()] = true;
-  Batch other;
-  for (const at::Tensor& tensor : batch) {
-    std::vector<std::int64_t> shape(static_cast<std::size_t>(tensor.dim()), 1);
-    shape[0] = examples;
-    const at::Tensor mask = exchanged.to(tensor.device()).view(shape);
-    other.push_back(at::where(mask, tensor.narrow(0, 0, 1).expand_as(tensor), tensor));
-  }
-  const at::Tensor before = loss.LossesOf(batch).to(at::kDouble);
-  const at::Tensor after = loss.LossesOf(other).to(at::kDouble);
-  // Losses that are not finite compare as equal: such examples are dropped by their own estimates.
-  const at::Tensor moved = (after - before).abs() > 1e-3 * before.abs() + 1e-6;
-  if (moved.logical_and(exchanged.logical_not().to(moved.device())).any().item<bool>()) {
-    throw Error(
-        "The loss of an example changed when other examples of its batch did, or when it was "
-        "computed again, so there is no gradient of one example to clip; replace batch "
-        "normalisation by group or layer normalisation, use a loss of one example only, and draw "
-        "random numbers in the model from libtorch's default generator.");
-  }
 }
 
 std::vector<at::Tensor> JlSum::Gradients(const at::Tensor& losses, const at::Tensor& factors) {
@@ -276,7 +250,9 @@ void JlSum::Add(const Batch& batch, const JlOptions& options) {
     Add(rest, options);
     return;
   }
-  if (options.check_mixing) CheckMixing(repeated, batch);
+  if (options.compare) {
+    CompareWithJoint(loss_, batch, examples, GeneratorStates(parameters_[0].value.device()));
+  }
 
   const at::Tensor factors = policy_.Factors(estimate.norms).to(at::kDouble);
   const std::vector<at::Tensor> gradients = Gradients(repeated.Losses(), factors);

@@ -28,7 +28,9 @@
 // record is in the batch with the sampling rate q only, and q beta a step is enough. With several
 // clipping groups every group of the record has its own estimate, and under replace-one both
 // records do: beta is shared out evenly among them (union bound), so what a caller asks for is
-// what a step costs. The directions must be fresh at each step and must not be known to whoever
+// what a step costs. One set of directions serves all parts that a batch is
+// cut into: fresh ones for each part would depend on the cut, which one more record moves. The
+// directions must be fresh at each step and must not be known to whoever
 // chooses the data (a gradient orthogonal to all of them is not clipped): seed the generator from
 // the operating system's entropy, for each run anew.
 //
@@ -72,10 +74,9 @@ struct JlOptions {
   Adjacency adjacency = Adjacency::kAddRemove;
   // Examples in one pass; 0 takes the batch as it is.
   std::int64_t physical_batch = 0;
-  // Two more forward passes. In the second, a random half of the examples is exchanged for another
-  // one; losses of the other half that change mean that the model mixes examples, which is an
-  // Error. May be left out for a model that was checked before.
-  bool check_mixing = true;
+  // Compare the losses with those of an ordinary forward pass (operation_comparison.h). May be left
+  // out for a model that was checked before.
+  bool compare = true;
 };
 
 struct JlResult {

@@ -157,20 +157,6 @@ TEST(SharedParameters, UnderTwoNamesAreOneParameter) {
             1e-12);
 }
 
-TEST(LossesOfAForwardPass, GiveTheSumOfTheLossFunction) {
-  const TestModel model = MakeModel(ConvolutionalModel(), at::kDouble);
-  const Batch batch = model.batch(4);
-  const auto policy = HalfClippedLayers(model, batch);
-  Clipper clipper(model.parameters);
-  const BoundedSum expected = clipper.ClippedSum(model.loss, batch, *policy);
-  Clipper other(model.parameters);
-  for (int step = 0; step < 2; ++step) {
-    const BoundedSum sum = other.ClippedSum(model.loss(batch), *policy);
-    EXPECT_LT(RelativeError(sum.gradients, expected.gradients), 1e-13);
-    EXPECT_EQ(sum.sensitivity.value(), expected.sensitivity.value());
-  }
-}
-
 TEST(SharedParameters, AMatrixAndItsTransposeEqualTheLoop) {
   ExpectAgreesWithLoop("autoencoder", [](ModelMaker& m) {
     const at::Tensor w = m.Parameter("l.weight", {3, 4});

@@ -97,7 +97,7 @@ Captured CaptureAtUses(const at::Tensor& losses, const Code& code, const Tape& t
                        const std::vector<std::unique_ptr<UseRule>>& rules) {
   ag::edge_list outputs;
   for (const ParameterUse& use : tape.uses) {
-    const TapeNode& node = tape.nodes[use.node];
+    const TapeNode& node = tape.graph.nodes[use.node];
     for (std::uint32_t k = 0; k < node->num_inputs(); ++k) outputs.emplace_back(node, k);
   }
   Captured captured = Capture(losses, code, outputs);
@@ -106,7 +106,7 @@ Captured CaptureAtUses(const at::Tensor& losses, const Code& code, const Tape& t
     std::vector<at::Tensor> at_uses;
     auto first = gradients.begin();
     for (std::size_t k = 0; k < tape.uses.size(); ++k) {
-      const auto last = first + tape.nodes[tape.uses[k].node]->num_inputs();
+      const auto last = first + tape.graph.nodes[tape.uses[k].node]->num_inputs();
       at_uses.push_back(rules[k]->Arriving({first, last}));
       first = last;
     }
@@ -223,51 +223,6 @@ bool Any(const std::vector<std::int64_t>& owner, std::int64_t state) {
   return std::find(owner.begin(), owner.end(), state) != owner.end();
 }
 
-// The operation at which gradients of single examples become mixed: its own output gradient is
-// clean and the one that it hands on is not. `inputs` are mixed gradients behind all operations.
-std::string MixingOperation(const at::Tensor& losses, const Code& code, const Tape& tape,
-                            const ag::edge_list& inputs = {}) {
-  ag::edge_list outputs;
-  for (const TapeNode& node : tape.nodes) outputs.emplace_back(node, 0);
-  const Captured captured = Capture(losses, code, outputs);
-  std::vector<bool> mixed(tape.nodes.size(), false);
-  for (std::size_t k = 0; k < tape.nodes.size(); ++k) {
-    const auto elements = [](const at::Tensor& t) { return t.reshape({-1, 1}); };
-    if (!captured.plain[k].defined()) continue;
-    std::vector<at::Tensor> weighted;
-    for (const auto& pass : captured.weighted) weighted.push_back(elements(pass[k]));
-    mixed[k] = Any(Owners(code, elements(captured.plain[k]), weighted), kMixed);
-  }
-  for (std::size_t k = 0; k < tape.nodes.size(); ++k) {
-    if (!mixed[k]) continue;
-    for (const std::size_t consumer : tape.consumers[k]) {
-      if (!mixed[consumer]) return OperationName(*tape.nodes[consumer]);
-    }
-  }
-  for (const ag::Edge& input : inputs) {
-    for (std::size_t k = 0; k < tape.nodes.size(); ++k) {
-      const ag::edge_list& edges = tape.nodes[k]->next_edges();
-      const bool takes_input = std::any_of(edges.begin(), edges.end(), [&](const ag::Edge& edge) {
-        return edge.function == input.function;
-      });
-      if (takes_input && !mixed[k]) return OperationName(*tape.nodes[k]);
-    }
-  }
-  return "loss";
-}
-
-[[noreturn]] void ThrowMixed(const std::string& operation, const std::string& where) {
-  std::string way_out = "let every example go through the model alone";
-  if (operation.find("norm") != std::string::npos) {
-    way_out = "use group norm or layer norm, or put a batch norm into evaluation mode";
-  } else if (operation == "loss") {
-    way_out = "give one loss for each example, without means or sums over the batch";
-  }
-  throw NotPerExample("The operation '" + operation + "' mixes the examples of a batch (seen at " +
-                      where + "), so one record enters the gradients of others; " + way_out +
-                      ", or allow the fallback that runs example by example.");
-}
-
 }  // namespace
 
 Ownership FindOwnership(const at::Tensor& losses, std::int64_t units, const Tape& tape,
@@ -278,8 +233,8 @@ Ownership FindOwnership(const at::Tensor& losses, std::int64_t units, const Tape
 
   Ownership ownership;
   for (std::size_t k = 0; k < tape.uses.size(); ++k) {
-    const std::string& name = parameters[tape.uses[k].parameter].name;
-    if (!captured.plain[k].defined()) {
+    const std::string& name = RootName(tape, tape.uses[k].root, parameters);
+    if (!captured.plain[k].defined() || captured.plain[k].numel() == 0) {
       ownership.layouts.push_back({0, units, 0});
       ownership.settled = false;
       continue;
@@ -293,17 +248,11 @@ Ownership FindOwnership(const at::Tensor& losses, std::int64_t units, const Tape
     std::vector<at::Tensor> weighted;
     for (const auto& pass : captured.weighted) weighted.push_back(rules[k]->Rows(pass[k]));
     const auto owner = Owners(code, plain, weighted);
-    const bool mixed = Any(owner, kMixed);
-    const Fit fit = mixed ? Fit{} : FitLayout(owner, units, *rules[k]);
-    if (!fit.layout && tape.uses[k].expansion) {
-      ownership.expansion_over_no_examples = tape.uses[k].expansion;
-      return ownership;
-    }
-    if (mixed) ThrowMixed(MixingOperation(losses, code, tape), "the parameter '" + name + "'");
+    const Fit fit = Any(owner, kMixed) ? Fit{} : FitLayout(owner, units, *rules[k]);
     if (!fit.layout) {
       throw NotPerExample("The rows of the operation '" +
-                          OperationName(*tape.nodes[tape.uses[k].node]) + "' of the parameter '" +
-                          name +
+                          OperationName(*tape.graph.nodes[tape.uses[k].node]) +
+                          "' of the parameter '" + name +
                           "' are not as many, or not in the same order, for every example; "
                           "pad the examples to one size and keep their order, or allow the "
                           "fallback that runs example by example.");
@@ -312,31 +261,6 @@ Ownership FindOwnership(const at::Tensor& losses, std::int64_t units, const Tape
     ownership.settled = ownership.settled && fit.unique;
   }
   return ownership;
-}
-
-void CheckInputs(const at::Tensor& losses, std::int64_t units, const Tape& tape,
-                 const Batch& inputs) {
-  ag::edge_list outputs;
-  for (const at::Tensor& input : inputs) {
-    if (input.requires_grad()) outputs.push_back(ag::impl::gradient_edge(input));
-  }
-  if (outputs.empty() || units == 1) return;
-  const Code code(units, losses.scalar_type() == at::kHalf);
-  const Captured captured = Capture(losses, code, outputs);
-  for (std::size_t k = 0; k < outputs.size(); ++k) {
-    const at::Tensor& gradient = captured.plain[k];
-    if (!gradient.defined() || gradient.dim() == 0) continue;
-    const auto rows = [](const at::Tensor& t) { return t.reshape({t.size(0), -1}); };
-    std::vector<at::Tensor> weighted;
-    for (const auto& pass : captured.weighted) weighted.push_back(rows(pass[k]));
-    const auto owner = Owners(code, rows(gradient), weighted);
-    const std::int64_t width = losses.numel() / units;
-    bool owned = !Any(owner, kMixed);
-    for (std::size_t row = 0; row < owner.size() && owned; ++row) {
-      owned = owner[row] == kUnknown || owner[row] == static_cast<std::int64_t>(row) / width;
-    }
-    if (!owned) ThrowMixed(MixingOperation(losses, code, tape, {outputs[k]}), "the inputs");
-  }
 }
 
 }  // namespace sordino

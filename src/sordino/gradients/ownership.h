@@ -1,7 +1,8 @@
 // Whose row is it? The ownership probe.
 //
-// Behind views and transposes the rows of an operation lie in any order, and a layer may mix the
-// examples of a batch. Guessing wrong is a privacy bug that makes no noise, so it is found out.
+// The forward pass keeps the examples apart (isolation.h), but behind views and transposes the rows
+// of an operation lie in any order. Guessing wrong is a privacy bug that makes no noise, so it is
+// found out.
 // Backward passes are linear in the gradient of the losses. With the loss of example i weighted by
 // 2^k(i), every row that depends on example i alone comes out multiplied by exactly 2^k(i): scaling
 // by a power of two commutes with rounding, so there is no tolerance to speak of, in bfloat16
@@ -32,23 +33,15 @@ namespace sordino {
 struct Ownership {
   std::vector<ExampleLayout> layouts;  // of each use
   bool settled = true;                 // no other layout fits what was seen
-  // An expansion of a parameter that does not run over the examples: read the tape again with it
-  // in the path. The layouts are not complete then.
-  std::optional<std::size_t> expansion_over_no_examples;
 };
 
 // Runs backward passes over the graph behind `losses` and keeps it. `units` is the number of
 // examples that are told apart: losses.numel(), or a divisor of it when micro-batches of
-// consecutive examples are taken together. Throws NotPerExample naming the operation that mixes
-// examples.
+// consecutive examples are taken together. Throws NotPerExample when rows are not in the order of a
+// layout.
 Ownership FindOwnership(const at::Tensor& losses, std::int64_t units, const Tape& tape,
                         const std::vector<std::unique_ptr<UseRule>>& rules,
                         const std::vector<NamedParameter>& parameters);
-
-// Throws NotPerExample when the loss of one example depends on the input of another: row i of the
-// gradient of an input (a leaf that requires one) is owned by the unit of example i.
-void CheckInputs(const at::Tensor& losses, std::int64_t units, const Tape& tape,
-                 const Batch& inputs);
 
 }  // namespace sordino
 

@@ -118,8 +118,7 @@ TEST(Mixing, ByABatchNormIsRefusedWithItsName) {
 TEST(Mixing, InFrontOfTheFirstParameterIsRefused) {
   const TestModel model = BatchNormModel(false, true);
   EXPECT_THAT(Refusal(model, model.batch(4)),
-              AllOf(HasSubstr("batch norm"), HasSubstr("the inputs")));
-  EXPECT_THAT(Refusal(model, model.batch(4), {.checked_examples = 0}), HasSubstr("batch norm"));
+              AllOf(HasSubstr("batch_norm"), HasSubstr("use group norm or layer norm")));
 }
 
 ModelFunction HiddenModel(std::function<at::Tensor(const at::Tensor&)> loss_of_hidden) {
@@ -152,24 +151,29 @@ TEST(Mixing, ByALossOverTheBatchIsRefused) {
   }
 }
 
-TEST(Mixing, TooWeakForTheEyeIsRefused) {
+// What the comparison cannot see has no effect: every example is alone.
+TEST(Mixing, TooWeakForTheEyeDoesNotHappen) {
   for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
     const double strength = type == at::kDouble ? 1e-9 : 1e-5;
     const TestModel model = MakeModel(
         HiddenModel([=](const at::Tensor& h) { return LossOf(h + strength * h.sum(0)); }), type);
-    EXPECT_THAT(Refusal(model, model.batch(8), {.checked_examples = 0}), HasSubstr("mixes"));
+    Clipper clipper(model.parameters, {.compare = false});
+    Batch batch = model.batch(8);
+    const FlatClipping policy(ClipNorm(1));
+    const at::Tensor norms = clipper.Norms(model.loss, batch, policy);
+    batch[0] = batch[0].clone();
+    batch[0][0].fill_(1e3);
+    EXPECT_TRUE(clipper.Norms(model.loss, batch, policy).slice(1, 1).equal(norms.slice(1, 1)));
   }
 }
 
-TEST(Mixing, ThroughADetachedPathIsFoundByTheComparisonWithTheLoop) {
+TEST(Mixing, ThroughADetachedPathIsRefusedWithItsOperation) {
   const TestModel model = MakeModel(
       HiddenModel([](const at::Tensor& h) { return LossOf(h * h.detach().mean(0)); }), at::kDouble);
-  EXPECT_THAT(Refusal(model, model.batch(4)),
-              AllOf(HasSubstr("has another gradient than the same example alone"),
-                    HasSubstr("'l.weight'")));
+  EXPECT_THAT(Refusal(model, model.batch(4)), HasSubstr("'mean'"));
 }
 
-TEST(Mixing, ThroughIntegerInputsIsFoundByTheComparisonWithTheLoop) {
+TEST(Mixing, ThroughIntegerInputsIsRefusedWithItsOperation) {
   const TestModel model = MakeModel(
       [](ModelMaker& m) {
         const at::Tensor table = m.Parameter("e.weight", {5, 3});
@@ -179,9 +183,10 @@ TEST(Mixing, ThroughIntegerInputsIsFoundByTheComparisonWithTheLoop) {
         };
       },
       at::kDouble);
-  EXPECT_THAT(Refusal(model, model.batch(4)), HasSubstr("than the same example alone"));
+  EXPECT_THAT(Refusal(model, model.batch(4)), HasSubstr("'mean'"));
 }
 
+// Tensors of examples have their graph inside of a wrapper, where no hook can be put.
 TEST(Mixing, ByAHookThatLooksAtTheWholeGradientIsRefused) {
   const TestModel model =
       MakeModel(HiddenModel([](const at::Tensor& h) {
@@ -189,10 +194,10 @@ TEST(Mixing, ByAHookThatLooksAtTheWholeGradientIsRefused) {
                   return LossOf(h);
                 }),
                 at::kDouble);
-  EXPECT_THAT(Refusal(model, model.batch(4), {.checked_examples = 0}), HasSubstr("mixes"));
+  EXPECT_THAT(Refusal(model, model.batch(4)), HasSubstr("hook"));
 }
 
-TEST(ParametersWithoutData, AreRefusedAndRightOneExampleAtATime) {
+TEST(ParametersWithoutData, AreRight) {
   // Queries that are projected once for the whole batch, and a matrix that is squared.
   const std::vector<ModelFunction> functions = {
       [](ModelMaker& m) {
@@ -209,7 +214,7 @@ TEST(ParametersWithoutData, AreRefusedAndRightOneExampleAtATime) {
   for (const ModelFunction& function : functions) {
     const TestModel model = MakeModel(function, at::kDouble);
     Clipper together(model.parameters, {.checked_examples = 0});
-    EXPECT_EQ(Try(together, model.loss, model.batch(4)), Outcome::kRefused);
+    EXPECT_EQ(Try(together, model.loss, model.batch(4)), Outcome::kRight);
     Clipper apart(model.parameters, {.physical_batch = 1, .checked_examples = 0});
     EXPECT_EQ(Try(apart, model.loss, model.batch(4)), Outcome::kRight);
   }
@@ -227,7 +232,7 @@ TEST(PermutedExamples, AreRefused) {
   for (const auto& loss : losses) {
     const TestModel model = MakeModel(HiddenModel(loss), at::kDouble);
     EXPECT_THAT(Refusal(model, model.batch(4), {.checked_examples = 0}),
-                AnyOf(HasSubstr("not in the same order"), HasSubstr("mixes")));
+                AnyOf(HasSubstr("alone in its batch"), HasSubstr("mixes")));
   }
 }
 
@@ -237,18 +242,6 @@ TEST(PermutedExamples, ThatComeBackInOrderAreRight) {
                 at::kDouble);
   Clipper clipper(model.parameters, {.checked_examples = 0});
   EXPECT_EQ(Try(clipper, model.loss, model.batch(4)), Outcome::kRight);
-}
-
-TEST(PermutedExamples, ByAnIndexThatChangesAreProbedEveryTime) {
-  const auto order = std::make_shared<at::Tensor>(at::arange(4));
-  const TestModel model = MakeModel(HiddenModel([=](const at::Tensor& h) {
-                                      return LossOf(h.size(0) == 1 ? h : at::embedding(h, *order));
-                                    }),
-                                    at::kDouble);
-  Clipper clipper(model.parameters, {.checked_examples = 0});
-  EXPECT_EQ(Try(clipper, model.loss, model.batch(4)), Outcome::kRight);
-  *order = at::tensor({2, 0, 3, 1});
-  EXPECT_EQ(Try(clipper, model.loss, model.batch(4)), Outcome::kRefused);
 }
 
 TEST(RememberedLayouts, HoldForEveryOtherBatchSize) {
@@ -415,46 +408,15 @@ TEST(Randomness, OfDropoutIsNotTakenForMixing) {
   }
 }
 
-TEST(Fallback, RunsWhatIsRefusedExactlyAsTheLoop) {
-  const std::vector<TestModel> models = {
-      BatchNormModel(true, false), BatchNormModel(false, true),
-      MakeModel(HiddenModel([](const at::Tensor& h) { return LossOf(h - h.mean(0)) + h.sum(1); }),
-                at::kDouble),
-      MakeModel(
-          [](ModelMaker& m) {
-            const at::Tensor t = m.Parameter("temperature", {1});
-            m.Input({4});
-            return [=](const Batch& b) { return LossOf(b[0] * t.exp()); };
-          },
-          at::kDouble)};
-  for (const TestModel& model : models) {
-    const Batch batch = model.batch(4);
-    EXPECT_FALSE(Refusal(model, batch).empty());
-    Clipper clipper(model.parameters, {.fallback = true});
-    for (int step = 0; step < 2; ++step) {
-      EXPECT_EQ(Try(clipper, model.loss, batch), Outcome::kRight);
-    }
-  }
-}
-
-TEST(Refusals, NameTheOperationAndTheParameter) {
-  const TestModel model = MakeModel(
-      [](ModelMaker& m) {
-        const at::Tensor t = m.Parameter("temperature", {1});
-        m.Input({4});
-        return [=](const Batch& b) { return LossOf(b[0] * t.exp()); };
-      },
-      at::kDouble);
-  EXPECT_THAT(Refusal(model, model.batch(3)),
-              AllOf(HasSubstr("'temperature'"), HasSubstr("'exp'"), HasSubstr("no rule")));
+TEST(Refusals, NameWhatALossMustBe) {
   const TestModel summed =
       MakeModel(HiddenModel([](const at::Tensor& h) { return h.sum(); }), at::kDouble);
   EXPECT_THAT(Refusal(summed, summed.batch(3)), HasSubstr("one entry for each"));
 }
 
-TEST(WithoutTheProbe, RowsAreTakenExampleByExampleAndTheComparisonStillWatches) {
-  const auto model = [](bool time_major) {
-    return MakeModel(
+TEST(WithoutTheProbe, RowsOfAnIsolatedPassLieExampleByExample) {
+  for (const bool time_major : {false, true}) {
+    const TestModel model = MakeModel(
         [=](ModelMaker& m) {
           const at::Tensor w = m.Parameter("l.weight", {kSame, kSame});
           m.Input({kSame, kSame});
@@ -464,15 +426,43 @@ TEST(WithoutTheProbe, RowsAreTakenExampleByExampleAndTheComparisonStillWatches) 
           };
         },
         at::kDouble);
-  };
-  const TestModel straight = model(false);
-  Clipper clipper(straight.parameters, {.probe = false, .checked_examples = 0});
-  for (const std::int64_t examples : {4, 3, 1}) {
-    EXPECT_EQ(Try(clipper, straight.loss, straight.batch(examples)), Outcome::kRight);
+    Clipper clipper(model.parameters, {.probe = false});
+    for (const std::int64_t examples : {4, 3, 1}) {
+      EXPECT_EQ(Try(clipper, model.loss, model.batch(examples)), Outcome::kRight);
+    }
   }
-  const TestModel turned = model(true);
-  EXPECT_THAT(Refusal(turned, turned.batch(kSame), {.probe = false}),
-              HasSubstr("than the same example alone"));
+}
+
+// Mixing behind dropout shows, because both passes have the same masks.
+TEST(Comparison, OfARandomModelUsesTheSameNumbers) {
+  const TestModel model = MakeModel(HiddenModel([](const at::Tensor& h) {
+                                      const at::Tensor kept = at::dropout(h, 0.5, true);
+                                      return LossOf(kept - kept.detach().mean(0));
+                                    }),
+                                    at::kDouble);
+  EXPECT_THAT(Refusal(model, model.batch(5)), HasSubstr("'mean'"));
+}
+
+// A tensor that a model keeps from one call to the next is found in the first step.
+TEST(KeptTensors, AreRefused) {
+  at::Tensor kept;
+  const std::vector<std::function<at::Tensor(const at::Tensor&)>> uses = {
+      [&](const at::Tensor& h) { return h - kept; },
+      [&](const at::Tensor& h) { return h.clone().add_(kept); },
+      [&](const at::Tensor& h) {
+        return at::cat({h, kept}, 1);
+      },
+  };
+  for (const auto& use : uses) {
+    kept = at::zeros({1, 3}, at::kDouble);
+    const TestModel model = MakeModel(HiddenModel([&](const at::Tensor& h) {
+                                        const at::Tensor loss = LossOf(use(h));
+                                        kept = h.detach();
+                                        return loss;
+                                      }),
+                                      at::kDouble);
+    EXPECT_THAT(Refusal(model, model.batch(4)), HasSubstr("kept from an earlier call"));
+  }
 }
 
 }  // namespace

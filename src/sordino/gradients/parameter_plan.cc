@@ -6,7 +6,9 @@
 #include <torch/csrc/autograd/generated/Functions.h>
 
 #include <algorithm>
+#include <optional>
 #include <typeindex>
+#include <utility>
 
 #include "sordino/base/check.h"
 
@@ -107,8 +109,8 @@ bool Overlap(const at::Tensor& first, const at::Tensor& second, std::int64_t ent
 
 }  // namespace
 
-at::Tensor PathPositions(const ParameterUse& use, const at::Tensor& parameter) {
-  at::Tensor positions = at::arange(parameter.numel()).view(parameter.sizes());
+at::Tensor PathPositions(const ParameterUse& use, at::IntArrayRef sizes) {
+  at::Tensor positions = at::arange(c10::multiply_integers(sizes)).view(sizes);
   for (auto step = use.path.rbegin(); step != use.path.rend(); ++step) {
     positions = Forward(*step, positions);
   }
@@ -132,42 +134,99 @@ bool IsTransposition(const ParameterUse& use) {
          use.sizes.size() == 2;
 }
 
-std::vector<ParameterPlan> PlanParameters(const Tape& tape, const std::vector<TermKind>& kinds,
-                                          const std::vector<NamedParameter>& parameters) {
-  std::vector<std::vector<std::size_t>> uses(parameters.size());
-  for (std::size_t k = 0; k < tape.uses.size(); ++k) uses[tape.uses[k].parameter].push_back(k);
+namespace {
 
-  std::vector<ParameterPlan> plans(parameters.size());
-  for (std::size_t p = 0; p < parameters.size(); ++p) {
-    ParameterPlan& plan = plans[p];
-    const at::Tensor& parameter = parameters[p].value;
-    std::vector<at::Tensor> first;  // positions of the first use of each cluster
-    for (const std::size_t k : uses[p]) {
-      const ParameterUse& use = tape.uses[k];
-      plan.entry_by_entry = plan.entry_by_entry || RepeatsEntries(use);
-      const at::Tensor positions = PathPositions(use, parameter);
-      bool placed = false;
-      for (std::size_t c = 0; c < first.size() && !placed; ++c) {
-        const bool same = positions.sizes() == first[c].sizes() && positions.equal(first[c]);
-        const bool turned = !same && positions.dim() == 2 && first[c].dim() == 2 &&
-                            positions.t().sizes() == first[c].sizes() &&
-                            positions.t().equal(first[c]);
-        if (!same && !turned) continue;
-        plan.entry_by_entry = plan.entry_by_entry ||
-                              !Stackable(kinds[plan.clusters[c].uses.front()], kinds[k], turned);
-        plan.clusters[c].uses.push_back(k);
-        plan.clusters[c].transposed.push_back(turned);
-        placed = true;
-      }
-      if (placed) continue;
-      for (const at::Tensor& other : first) {
-        plan.entry_by_entry = plan.entry_by_entry || Overlap(other, positions, parameter.numel());
-      }
-      first.push_back(positions);
-      plan.clusters.push_back({{k}, {false}});
+// The clusters of the uses of a root, and whether it has to be written out.
+struct Clusters {
+  std::vector<UseCluster> clusters;
+  bool written_out = false;
+};
+
+Clusters ClustersOf(const Tape& tape, const std::vector<std::size_t>& uses,
+                    const std::vector<TermKind>& kinds, at::IntArrayRef sizes) {
+  Clusters result;
+  std::vector<at::Tensor> first;  // positions of the first use of each cluster
+  for (const std::size_t k : uses) {
+    const ParameterUse& use = tape.uses[k];
+    result.written_out = result.written_out || RepeatsEntries(use);
+    const at::Tensor positions = PathPositions(use, sizes);
+    bool placed = false;
+    for (std::size_t c = 0; c < first.size() && !placed; ++c) {
+      const bool same = positions.sizes() == first[c].sizes() && positions.equal(first[c]);
+      const bool turned = !same && positions.dim() == 2 && first[c].dim() == 2 &&
+                          positions.t().sizes() == first[c].sizes() &&
+                          positions.t().equal(first[c]);
+      if (!same && !turned) continue;
+      result.written_out = result.written_out ||
+                           !Stackable(kinds[result.clusters[c].uses.front()], kinds[k], turned);
+      result.clusters[c].uses.push_back(k);
+      result.clusters[c].transposed.push_back(turned);
+      placed = true;
+    }
+    if (placed) continue;
+    for (const at::Tensor& other : first) {
+      result.written_out =
+          result.written_out || Overlap(other, positions, c10::multiply_integers(sizes));
+    }
+    first.push_back(positions);
+    result.clusters.push_back({{k}, {false}});
+  }
+  return result;
+}
+
+// Joins the families of the parameters of every derived tensor.
+void FindFamilies(const Tape& tape, const std::vector<bool>& written_out, GradientPlan& plan) {
+  std::vector<std::size_t> leader(tape.parameters);
+  for (std::size_t p = 0; p < leader.size(); ++p) leader[p] = p;
+  const auto find = [&](std::size_t p) {
+    while (leader[p] != p) p = leader[p];
+    return p;
+  };
+  std::vector<bool> in_family = written_out;
+  for (const DerivedTensor& derived : tape.derived) {
+    for (const std::size_t p : derived.parameters) {
+      in_family[p] = true;
+      leader[find(p)] = find(derived.parameters.front());
     }
   }
-  return plans;
+  std::vector<std::optional<std::size_t>> family_of(tape.parameters);
+  for (std::size_t p = 0; p < tape.parameters; ++p) {
+    if (!in_family[p]) continue;
+    std::optional<std::size_t>& family = family_of[find(p)];
+    if (!family) {
+      family = plan.families.size();
+      plan.families.emplace_back();
+    }
+    plan.families[*family].parameters.push_back(p);
+    plan.roots[p].family = family;
+  }
+  for (std::size_t d = 0; d < tape.derived.size(); ++d) {
+    const auto family = plan.roots[tape.derived[d].parameters.front()].family;
+    plan.families[*family].derived.push_back(d);
+    plan.roots[tape.parameters + d].family = family;
+  }
+}
+
+}  // namespace
+
+GradientPlan PlanGradients(const Tape& tape, const std::vector<TermKind>& kinds,
+                           const std::vector<NamedParameter>& parameters, bool all_families) {
+  std::vector<std::vector<std::size_t>> uses(tape.roots());
+  for (std::size_t k = 0; k < tape.uses.size(); ++k) uses[tape.uses[k].root].push_back(k);
+  GradientPlan plan;
+  plan.roots.resize(tape.roots());
+  std::vector<bool> written_out(tape.parameters, all_families);
+  for (std::size_t root = 0; root < tape.roots(); ++root) {
+    const bool is_parameter = root < tape.parameters;
+    const at::IntArrayRef sizes = is_parameter
+                                      ? parameters[root].value.sizes()
+                                      : at::IntArrayRef(tape.derived[root - tape.parameters].sizes);
+    Clusters clusters = ClustersOf(tape, uses[root], kinds, sizes);
+    plan.roots[root].clusters = std::move(clusters.clusters);
+    if (is_parameter && clusters.written_out) written_out[root] = true;
+  }
+  FindFamilies(tape, written_out, plan);
+  return plan;
 }
 
 }  // namespace sordino

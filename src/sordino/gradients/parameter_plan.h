@@ -12,6 +12,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "sordino/gradients/tape.h"
@@ -24,20 +25,32 @@ struct UseCluster {
   std::vector<bool> transposed;   // this use sees the matrix of the first use transposed
 };
 
-struct ParameterPlan {
+struct RootPlan {
   std::vector<UseCluster> clusters;
-  // Clusters overlap, one mixes kinds of terms, or a use sees an entry more than once: gradients
-  // are added up entry by entry.
-  bool entry_by_entry = false;
+  // The family that the root is written out with.
+  std::optional<std::size_t> family;
 };
 
-// One plan for each parameter; without uses it has no clusters. kinds: of the term of each use.
-std::vector<ParameterPlan> PlanParameters(const Tape& tape, const std::vector<TermKind>& kinds,
-                                          const std::vector<NamedParameter>& parameters);
+// Parameters whose gradients are written out, example by example: clusters overlap, one mixes kinds
+// of terms, a use sees an entry more than once, or tensors are derived from them. Parameters that a
+// derived tensor is computed from are in one family with it.
+struct Family {
+  std::vector<std::size_t> parameters;
+  std::vector<std::size_t> derived;  // indices into Tape::derived
+};
 
-// For each entry of the tensor that enters a use, the entry of the parameter that it is; int64, in
-// the sizes of that tensor, on the CPU.
-at::Tensor PathPositions(const ParameterUse& use, const at::Tensor& parameter);
+struct GradientPlan {
+  std::vector<RootPlan> roots;  // without uses a root has no clusters
+  std::vector<Family> families;
+};
+
+// kinds: of the term of each use. With `all_families` every parameter is in one.
+GradientPlan PlanGradients(const Tape& tape, const std::vector<TermKind>& kinds,
+                           const std::vector<NamedParameter>& parameters, bool all_families);
+
+// For each entry of the tensor that enters a use, the entry of the root that it is; int64, in the
+// sizes of that tensor, on the CPU. `sizes`: of the root.
+at::Tensor PathPositions(const ParameterUse& use, at::IntArrayRef sizes);
 
 // The gradient of the parameter from that of the tensor that enters the use; casts are left out,
 // so that a float32 sum stays one.

@@ -20,6 +20,7 @@
 #include "sordino/gradients/norm_cost.h"
 #include "sordino/gradients/rounding.h"
 #include "sordino/gradients/row_kernels.h"
+#include "sordino/gradients/shared_gradients.h"
 
 namespace sordino {
 namespace {
@@ -29,7 +30,7 @@ namespace ag = torch::autograd;
 // Stand-ins for nodes of a graph, in their places until the end of the scope.
 class StandIns {
  public:
-  explicit StandIns(const Tape& tape) : tape_(tape), of_(tape.nodes.size()) {}
+  explicit StandIns(const Tape& tape) : tape_(tape), of_(tape.graph.nodes.size()) {}
   ~StandIns() {
     for (const auto& [edge, node] : changed_) edge->function = node;
   }
@@ -39,7 +40,7 @@ class StandIns {
   void Add(std::size_t node, TapeNode stand_in) { of_[node] = std::move(stand_in); }
 
   const TapeNode& Of(std::size_t node) const {
-    return of_[node] != nullptr ? of_[node] : tape_.nodes[node];
+    return of_[node] != nullptr ? of_[node] : tape_.graph.nodes[node];
   }
 
   // Leads the edges to the nodes over to their stand-ins.
@@ -48,9 +49,9 @@ class StandIns {
       if (of_[node] == nullptr) continue;
       for (const std::size_t consumer : tape_.consumers[node]) {
         for (ag::Edge& edge : Of(consumer)->next_edges()) {
-          if (edge.function != tape_.nodes[node]) continue;
+          if (edge.function != tape_.graph.nodes[node]) continue;
           edge.function = of_[node];
-          changed_.emplace_back(&edge, tape_.nodes[node]);
+          changed_.emplace_back(&edge, tape_.graph.nodes[node]);
         }
       }
     }
@@ -72,8 +73,11 @@ class PerExamplePass::Listener : public ag::FunctionPreHook {
       : pass_(std::move(pass)), node_(node), last_(last) {}
 
   ag::variable_list operator()(const ag::variable_list& gradients) override {
-    if (*pass_ == nullptr) return gradients;
+    // A rule may run the node by itself.
+    if (*pass_ == nullptr || (*pass_)->is_busy_) return gradients;
+    (*pass_)->is_busy_ = true;
     (*pass_)->Arrived(node_, gradients);
+    (*pass_)->is_busy_ = false;
     // Nobody behind the last use wants the gradient: let it go instead of having it captured.
     return last_ ? ag::variable_list(gradients.size()) : gradients;
   }
@@ -86,20 +90,20 @@ class PerExamplePass::Listener : public ag::FunctionPreHook {
 
 PerExamplePass::PerExamplePass(const at::Tensor& losses, const Tape& tape,
                                std::vector<std::unique_ptr<UseRule>> rules,
-                               const std::vector<ExampleLayout>& layouts,
-                               const std::vector<ParameterPlan>& plans,
+                               const std::vector<ExampleLayout>& layouts, const GradientPlan& plan,
                                const std::vector<NamedParameter>& parameters,
                                const std::vector<std::int64_t>& groups, const PassOptions& options)
     : tape_(tape),
       rules_(std::move(rules)),
       layouts_(layouts),
-      plans_(plans),
+      plan_(plan),
       parameters_(parameters),
       groups_(groups),
       options_(options),
-      uses_of_node_(tape.nodes.size()),
+      uses_of_node_(tape.graph.nodes.size()),
       terms_(tape.uses.size()),
-      states_(parameters.size()) {
+      states_(tape.roots()),
+      missing_roots_(plan.families.size()) {
   const std::int64_t group_count =
       groups.empty() ? 1 : *std::max_element(groups.begin(), groups.end()) + 1;
   squared_ = at::zeros({group_count, options.units}, losses.options().dtype(at::kDouble));
@@ -112,13 +116,18 @@ PerExamplePass::PerExamplePass(const at::Tensor& losses, const Tape& tape,
   joined_.resize(squared_of_.size());
   for (std::size_t k = 0; k < tape.uses.size(); ++k) {
     uses_of_node_[tape.uses[k].node].push_back(k);
-    ++states_[tape.uses[k].parameter].missing;
+    ++states_[tape.uses[k].root].missing;
+  }
+  for (std::size_t root = 0; root < states_.size(); ++root) {
+    if (states_[root].missing > 0 && plan.roots[root].family) {
+      ++missing_roots_[*plan.roots[root].family];
+    }
   }
 
   const auto ear = std::make_shared<PerExamplePass*>(this);
   ag::edge_list outputs;
   StandIns stand_ins(tape);
-  for (std::size_t node = 0; node < tape.nodes.size(); ++node) {
+  for (std::size_t node = 0; node < tape.graph.nodes.size(); ++node) {
     if (uses_of_node_[node].empty()) continue;
     const bool last = !tape.leads_to_use[node];
     stand_ins.Add(node, rules_[uses_of_node_[node].front()]->Replacement(options.keep_graph));
@@ -134,10 +143,12 @@ PerExamplePass::PerExamplePass(const at::Tensor& losses, const Tape& tape,
   }
   *ear = nullptr;
   const at::NoGradGuard no_grad;
-  for (std::size_t p = 0; p < states_.size(); ++p) {
+  for (std::size_t root = 0; root < states_.size(); ++root) {
     // Uses that no gradient reached.
-    if (states_[p].missing > 0 && !mismatch_) Finish(p);
-    if (options_.transform != nullptr) AddDenseNorms(p);
+    if (states_[root].missing > 0 && !mismatch_) Finish(root);
+  }
+  for (const Family& family : plan_.families) {
+    if (Waits(family) && !mismatch_) AddDenseNorms(family);
   }
   if (waits_ && !mismatch_) {
     Join();
@@ -150,9 +161,9 @@ PerExamplePass::~PerExamplePass() = default;
 void PerExamplePass::Arrived(std::size_t node, const std::vector<at::Tensor>& gradients) {
   const at::NoGradGuard no_grad;
   for (const std::size_t use : uses_of_node_[node]) {
-    ParameterState& state = states_[tape_.uses[use].parameter];
+    RootState& state = states_[tape_.uses[use].root];
     const at::Tensor gradient = rules_[use]->Arriving(gradients);
-    if (gradient.defined() && !mismatch_) {
+    if (gradient.defined() && gradient.numel() > 0 && !mismatch_) {
       const std::int64_t rows = rules_[use]->RowCount(gradient);
       ExampleLayout layout = layouts_[use];
       if (layout.inner == 0) layout = {1, options_.units, rows / options_.units};
@@ -163,24 +174,27 @@ void PerExamplePass::Arrived(std::size_t node, const std::vector<at::Tensor>& gr
       terms_[use] = rules_[use]->MakeTerm(gradient, layout);
     }
     rules_[use].reset();
-    if (--state.missing == 0 && !mismatch_) Finish(tape_.uses[use].parameter);
+    if (--state.missing == 0 && !mismatch_) Finish(tape_.uses[use].root);
   }
 }
 
-void PerExamplePass::Finish(std::size_t parameter) {
-  const ParameterPlan& plan = plans_[parameter];
-  ParameterState& state = states_[parameter];
+void PerExamplePass::Finish(std::size_t root) {
+  const RootPlan& plan = plan_.roots[root];
+  RootState& state = states_[root];
   state.missing = 0;
-  if (plan.entry_by_entry || options_.transform != nullptr) {
-    for (const UseCluster& cluster : plan.clusters) {
-      for (const std::size_t use : cluster.uses) {
-        if (terms_[use].b.defined()) state.parts.push_back({std::move(terms_[use]), use, false});
-      }
-    }
-    if (options_.transform == nullptr) AddDenseNorms(parameter);
+  if (!plan.family) {
+    for (const UseCluster& cluster : plan.clusters) FinishCluster(root, cluster);
     return;
   }
-  for (const UseCluster& cluster : plan.clusters) FinishCluster(parameter, cluster);
+  for (const UseCluster& cluster : plan.clusters) {
+    for (const std::size_t use : cluster.uses) {
+      if (terms_[use].b.defined()) state.parts.push_back({std::move(terms_[use]), use, false});
+    }
+  }
+  const bool complete = --missing_roots_[*plan.family] == 0;
+  if (complete && !Waits(plan_.families[*plan.family])) {
+    AddDenseNorms(plan_.families[*plan.family]);
+  }
 }
 
 void PerExamplePass::FinishCluster(std::size_t parameter, const UseCluster& cluster) {
@@ -332,68 +346,108 @@ NormForm PerExamplePass::Choose(const Term& term) const {
   return CheapestForm(term);
 }
 
-// Gradients of the parameter for units [begin, end), [end - begin, entries], from all its parts.
-at::Tensor PerExamplePass::Gradients(std::size_t parameter, std::int64_t begin,
-                                     std::int64_t end) const {
+at::IntArrayRef PerExamplePass::RootSizes(std::size_t root) const {
+  if (root < tape_.parameters) return parameters_[root].value.sizes();
+  return tape_.derived[root - tape_.parameters].sizes;
+}
+
+// Gradients of the root for units [begin, end), [end - begin, entries], from all its parts;
+// undefined without any.
+at::Tensor PerExamplePass::Gradients(std::size_t root, std::int64_t begin, std::int64_t end) const {
   at::Tensor gradients;
-  const at::Tensor& value = parameters_[parameter].value;
-  for (const Part& part : states_[parameter].parts) {
+  const at::IntArrayRef sizes = RootSizes(root);
+  for (const Part& part : states_[root].parts) {
     const at::Tensor own = Materialise(part.term, begin, end);
     if (!gradients.defined()) {
-      gradients = at::zeros({end - begin, value.numel()}, own.options());
+      gradients = at::zeros({end - begin, c10::multiply_integers(sizes)}, own.options());
     }
     const at::Tensor positions =
-        PathPositions(tape_.uses[part.use], value).reshape({-1}).to(own.device());
+        PathPositions(tape_.uses[part.use], sizes).reshape({-1}).to(own.device());
     gradients.index_add_(1, positions, own.reshape({end - begin, -1}));
   }
   return gradients;
 }
 
-// Visits the gradients of the parameter, transformed where there is a transform, a few units at a
-// time and always the same ones together: what the norms are taken of is bit for bit what the sums
-// are of, so that nothing of the rounding in between has to be accounted for.
+// The same for each parameter of a family, with what its derived tensors add.
+std::vector<at::Tensor> PerExamplePass::FamilyGradients(const Family& family, std::int64_t begin,
+                                                        std::int64_t end) const {
+  std::vector<at::Tensor> shared(tape_.parameters);
+  if (!family.derived.empty()) {
+    std::vector<at::Tensor> of_derived(tape_.derived.size());
+    for (const std::size_t d : family.derived) {
+      const std::size_t root = tape_.parameters + d;
+      at::Tensor gradients = Gradients(root, begin, end);
+      if (!gradients.defined()) continue;
+      std::vector<std::int64_t> sizes = RootSizes(root).vec();
+      sizes.insert(sizes.begin(), end - begin);
+      of_derived[d] = gradients.view(sizes);
+    }
+    shared = SharedGradients(tape_, of_derived);
+  }
+  std::vector<at::Tensor> result;
+  for (const std::size_t p : family.parameters) {
+    at::Tensor own = Gradients(p, begin, end);
+    if (shared[p].defined()) own = own.defined() ? own + shared[p] : shared[p];
+    result.push_back(std::move(own));
+  }
+  return result;
+}
+
+// Visits the gradients of the parameters of a family, transformed where there is a transform, a few
+// units at a time and always the same ones together: what the norms are taken of is bit for bit
+// what the sums are of, so that nothing of the rounding in between has to be accounted for.
 template <typename Visit>
-void PerExamplePass::ForEachDense(std::size_t parameter, const Visit& visit) const {
+void PerExamplePass::ForEachDense(const Family& family, const Visit& visit) const {
   constexpr std::int64_t kChunkElements = 1 << 22;
-  const at::Tensor& value = parameters_[parameter].value;
-  const std::int64_t chunk =
-      std::max<std::int64_t>(1, kChunkElements / std::max<std::int64_t>(1, value.numel()));
+  std::int64_t entries = 1;
+  for (const std::size_t p : family.parameters) entries += parameters_[p].value.numel();
+  for (const std::size_t d : family.derived) {
+    entries += c10::multiply_integers(tape_.derived[d].sizes);
+  }
+  const std::int64_t chunk = std::max<std::int64_t>(1, kChunkElements / entries);
   for (std::int64_t begin = 0; begin < options_.units; begin += chunk) {
     const std::int64_t end = std::min(begin + chunk, options_.units);
-    at::Tensor gradients = Gradients(parameter, begin, end);
-    if (options_.transform != nullptr) {
-      const at::Tensor centre = options_.transform->centre[parameter].reshape({1, -1});
-      const at::Tensor scale = options_.transform->scale[parameter].reshape({1, -1});
-      gradients = gradients.defined() ? (gradients - centre) / scale
-                                      : (-centre / scale).expand({end - begin, -1});
+    std::vector<at::Tensor> all = FamilyGradients(family, begin, end);
+    for (std::size_t k = 0; k < all.size(); ++k) {
+      const std::size_t parameter = family.parameters[k];
+      at::Tensor& gradients = all[k];
+      if (options_.transform != nullptr) {
+        const at::Tensor centre = options_.transform->centre[parameter].reshape({1, -1});
+        const at::Tensor scale = options_.transform->scale[parameter].reshape({1, -1});
+        gradients = gradients.defined() ? (gradients - centre) / scale
+                                        : (-centre / scale).expand({end - begin, -1});
+      }
+      if (gradients.defined()) visit(parameter, begin, end, gradients);
     }
-    if (!gradients.defined()) return;
-    visit(begin, end, gradients);
   }
 }
 
-void PerExamplePass::AddDenseNorms(std::size_t parameter) {
-  const at::Tensor& squared = squared_of_[static_cast<std::size_t>(groups_[parameter])];
-  ForEachDense(parameter, [&](std::int64_t begin, std::int64_t end, const at::Tensor& gradients) {
+void PerExamplePass::AddDenseNorms(const Family& family) {
+  ForEachDense(family, [&](std::size_t parameter, std::int64_t begin, std::int64_t end,
+                           const at::Tensor& gradients) {
+    const at::Tensor& squared = squared_of_[static_cast<std::size_t>(groups_[parameter])];
     squared.slice(0, begin, end).add_(RowSquaredNorms(gradients));
   });
 }
 
-at::Tensor PerExamplePass::DenseSum(std::size_t parameter, const at::Tensor& factors,
-                                    bool all_finite, const SumAccuracy& accuracy) const {
-  at::Tensor total;
-  at::ScalarType type = at::kFloat;
-  ForEachDense(parameter, [&](std::int64_t begin, std::int64_t end, const at::Tensor& gradients) {
+void PerExamplePass::AddDenseSums(const Family& family, const std::vector<ExampleFactors>& factors,
+                                  bool all_finite, const SumAccuracy& accuracy,
+                                  std::vector<at::Tensor>& sums) const {
+  ForEachDense(family, [&](std::size_t parameter, std::int64_t begin, std::int64_t end,
+                           const at::Tensor& gradients) {
     const Term term{.kind = TermKind::kDirect,
                     .b = gradients,
                     .layout = {1, end - begin, 1},
                     .sizes = parameters_[parameter].value.sizes().vec()};
-    const ExampleFactors own(factors.slice(0, begin, end), all_finite);
+    const ExampleFactors& group = factors[static_cast<std::size_t>(groups_[parameter])];
+    const ExampleFactors own(group.float64.slice(0, begin, end), all_finite);
     const at::Tensor sum = WeightedSum(term, own, accuracy).to(at::kDouble);
-    total = total.defined() ? total + sum : sum;
-    type = gradients.scalar_type();
+    sums[parameter] = sums[parameter].defined() ? sums[parameter] + sum : sum;
   });
-  return total.defined() ? total.to(type) : total;
+  for (const std::size_t p : family.parameters) {
+    const bool wide = parameters_[p].value.scalar_type() == at::kDouble;
+    if (sums[p].defined()) sums[p] = sums[p].to(wide ? at::kDouble : at::kFloat);
+  }
 }
 
 std::vector<at::Tensor> PerExamplePass::WeightedSums(const at::Tensor& factors, bool all_finite,
@@ -419,10 +473,7 @@ std::vector<at::Tensor> PerExamplePass::WeightedSums(const at::Tensor& factors, 
   }
   for (std::size_t p = 0; p < parameters_.size(); ++p) {
     const ExampleFactors& own = by_group[static_cast<std::size_t>(groups_[p])];
-    if (plans_[p].entry_by_entry || options_.transform != nullptr) {
-      sums[p] = DenseSum(p, own.float64, all_finite, accuracy);
-      continue;
-    }
+    if (plan_.roots[p].family) continue;
     for (const Part& part : states_[p].parts) {
       const ParameterUse& use = tape_.uses[part.use];
       at::Tensor sum;
@@ -433,6 +484,9 @@ std::vector<at::Tensor> PerExamplePass::WeightedSums(const at::Tensor& factors, 
       }
       sums[p] = sums[p].defined() ? sums[p] + sum : sum;
     }
+  }
+  for (const Family& family : plan_.families) {
+    AddDenseSums(family, by_group, all_finite, accuracy, sums);
   }
   return sums;
 }

@@ -42,7 +42,7 @@ class PerExamplePass {
   // inner 0 takes the rows to lie unit by unit.
   PerExamplePass(const at::Tensor& losses, const Tape& tape,
                  std::vector<std::unique_ptr<UseRule>> rules,
-                 const std::vector<ExampleLayout>& layouts, const std::vector<ParameterPlan>& plans,
+                 const std::vector<ExampleLayout>& layouts, const GradientPlan& plan,
                  const std::vector<NamedParameter>& parameters,
                  const std::vector<std::int64_t>& groups, const PassOptions& options);
   ~PerExamplePass();
@@ -82,36 +82,46 @@ class PerExamplePass {
     at::Tensor gradients;
     std::vector<std::pair<std::size_t, std::int64_t>> parameters;  // and where they begin
   };
-  struct ParameterState {
-    std::size_t missing = 0;
+  struct RootState {
+    std::size_t missing = 0;  // uses whose gradients have not arrived
     std::vector<Part> parts;
   };
 
   void Arrived(std::size_t node, const std::vector<at::Tensor>& gradients);
-  void Finish(std::size_t parameter);
+  void Finish(std::size_t root);
   void FinishCluster(std::size_t parameter, const UseCluster& cluster);
   NormForm Choose(const Term& term) const;
   void Weigh(const Term& term, std::int64_t group);
   void FinishOnDevice(std::size_t parameter, Part part, NormForm form);
   void Join();
   void AddOneRowNorms();
-  at::Tensor Gradients(std::size_t parameter, std::int64_t begin, std::int64_t end) const;
+  at::Tensor Gradients(std::size_t root, std::int64_t begin, std::int64_t end) const;
+  std::vector<at::Tensor> FamilyGradients(const Family& family, std::int64_t begin,
+                                          std::int64_t end) const;
   template <typename Visit>
-  void ForEachDense(std::size_t parameter, const Visit& visit) const;
-  void AddDenseNorms(std::size_t parameter);
-  at::Tensor DenseSum(std::size_t parameter, const at::Tensor& factors, bool all_finite,
-                      const SumAccuracy& accuracy) const;
+  void ForEachDense(const Family& family, const Visit& visit) const;
+  // For the end of the pass: a transform is of all parameters, and backward functions of shared
+  // nodes compute nothing inside of a pass that did not ask for them.
+  bool Waits(const Family& family) const {
+    return options_.transform != nullptr || !family.derived.empty();
+  }
+  void AddDenseNorms(const Family& family);
+  void AddDenseSums(const Family& family, const std::vector<ExampleFactors>& factors,
+                    bool all_finite, const SumAccuracy& accuracy,
+                    std::vector<at::Tensor>& sums) const;
+  at::IntArrayRef RootSizes(std::size_t root) const;
 
   const Tape& tape_;
   std::vector<std::unique_ptr<UseRule>> rules_;
   const std::vector<ExampleLayout>& layouts_;
-  const std::vector<ParameterPlan>& plans_;
+  const GradientPlan& plan_;
   const std::vector<NamedParameter>& parameters_;
   const std::vector<std::int64_t>& groups_;
   const PassOptions options_;
   std::vector<std::vector<std::size_t>> uses_of_node_;
-  std::vector<Term> terms_;  // of each use, until its parameter is finished
-  std::vector<ParameterState> states_;
+  std::vector<Term> terms_;  // of each use, until its root is finished
+  std::vector<RootState> states_;
+  std::vector<std::size_t> missing_roots_;  // of each family
   at::Tensor squared_;
   at::Tensor squared_mass_;
   std::vector<at::Tensor> squared_of_;  // rows of squared_
@@ -119,6 +129,7 @@ class PerExamplePass {
   std::int64_t recomputed_rows_ = 0;
   std::int64_t one_row_features_ = 0;
   bool mismatch_ = false;
+  bool is_busy_ = false;
   // Only on devices where launches cost: what waits for the end of the pass.
   bool waits_ = false;
   std::vector<std::vector<std::pair<std::size_t, at::Tensor>>> waiting_;  // by group

@@ -226,15 +226,6 @@ TEST(FusedLstm, AgreesWithTheLoopInsideAResidual) {
   });
 }
 
-// A hook stays on the graph's own node, which then runs itself.
-TEST(FusedLstm, HearsHooksOfItsOutput) {
-  ExpectLikeLoop("hook", Options(1, false, false), [](nn::LSTM& lstm, const at::Tensor& x) {
-    const at::Tensor y = Output(lstm, x.transpose(0, 1));
-    y.register_hook([](const at::Tensor& gradient) { return 3 * gradient; });
-    return y.transpose(0, 1);
-  });
-}
-
 struct TokenModel : nn::Module {
   nn::Embedding embedding{nn::EmbeddingOptions(9, 6)};
   nn::LSTM lstm{nn::LSTMOptions(6, 4)};
@@ -280,30 +271,7 @@ TEST(FusedLstm, TrainsWithFrozenWeights) {
   EXPECT_LT(RelativeError(sum.gradients, loop.sum), 1e-5);
 }
 
-// The graph is left as it was found: a second pass over a kept graph, and libtorch's own.
-TEST(FusedLstm, LeavesTheEdgesOfTheGraph) {
-  torch::manual_seed(5);
-  TokenModel model;
-  Clipper clipper(model.Parameters(), {.checked_examples = 0}, {});
-  const at::Tensor losses =
-      LossOf(std::get<0>(model.lstm(model.embedding(torch::randint(9, {4, 5})))), 1);
-  std::vector<const torch::autograd::Node*> before;
-  const std::function<void(const torch::autograd::Node&,
-                           std::vector<const torch::autograd::Node*>&)>
-      walk = [&](const torch::autograd::Node& node, auto& seen) {
-        for (const auto& edge : node.next_edges()) {
-          seen.push_back(edge.function.get());
-          if (edge.is_valid()) walk(*edge.function, seen);
-        }
-      };
-  walk(*losses.grad_fn(), before);
-  clipper.ClippedSum(losses, FlatClipping(ClipNorm(1)));
-  std::vector<const torch::autograd::Node*> after;
-  walk(*losses.grad_fn(), after);
-  EXPECT_EQ(before, after);
-}
-
-TEST(FusedLstm, RefusesWeightsThatAreComputed) {
+TEST(FusedLstm, TakesWeightsThatAreComputedFromParameters) {
   torch::manual_seed(6);
   TokenModel model;
   const at::Tensor scale = torch::ones({16, 1}).requires_grad_();
@@ -318,12 +286,12 @@ TEST(FusedLstm, RefusesWeightsThatAreComputed) {
                                           true, 1, 0.0, true, false, false)),
                   1);
   };
-  // Also when nobody looks for the owners of rows.
-  for (const bool probe : {true, false}) {
-    Clipper clipper(parameters, {.probe = probe, .checked_examples = 0}, {});
-    EXPECT_THROW(clipper.ClippedSum(loss, {torch::randint(9, {5, 4})}, FlatClipping(ClipNorm(1))),
-                 NotPerExample);
-  }
+  Clipper clipper(parameters);
+  const Batch batch = {torch::randint(9, {5, 4})};
+  const FlatClipping policy(ClipNorm(0.5));
+  const BoundedSum sum = clipper.ClippedSum(loss, batch, policy);
+  const LoopResult loop = LoopClippedSum(loss, batch, clipper.parameters(), policy);
+  EXPECT_LT(RelativeError(sum.gradients, loop.sum), 1e-5);
 }
 
 class FusedCells : public testing::TestWithParam<std::string> {};
@@ -393,7 +361,8 @@ TEST(CudnnLstm, IsRefusedWithTheWayOut) {
                        {torch::randn({5, 7, 6}, torch::kCUDA)}, FlatClipping(ClipNorm(1)));
     FAIL() << "not refused";
   } catch (const NotPerExample& error) {
-    EXPECT_NE(std::string(error.what()).find("setUserEnabledCuDNN(false)"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("setUserEnabledCuDNN(false)"), std::string::npos)
+        << error.what();
   }
 }
 

@@ -230,16 +230,14 @@ std::unique_ptr<UseRule> MakeLstmLayerRule(const Tape& tape, const TapeNode& nod
                         "example; call at::globalContext().setUserEnabledMkldnn(false) before the "
                         "forward pass, or use LSTM cells.");
   }
-  for (std::size_t weight = kInputWeight; weight <= kHiddenBias; ++weight) {
-    const TapeNode& behind = node->next_edge(weight).function;
-    if (behind != nullptr &&
-        std::find(tape.nodes.begin(), tape.nodes.end(), behind) != tape.nodes.end()) {
-      throw NotPerExample(what +
-                          " stands beside a weight that is computed by other operations, "
-                          "which a fused layer has no gradients per example for; call "
-                          "at::globalContext().setUserEnabledMkldnn(false) before the forward "
-                          "pass.");
-    }
+  const std::size_t index = static_cast<std::size_t>(
+      std::find(tape.graph.nodes.begin(), tape.graph.nodes.end(), node) - tape.graph.nodes.begin());
+  for (const GraphEdge& edge : tape.graph.edges[index]) {
+    const bool is_weight = edge.slot >= kInputWeight && edge.slot <= kHiddenBias;
+    if (!is_weight || tape.shared[edge.child]) continue;
+    throw NotPerExample(what +
+                        " stands beside a weight that depends on the examples, which a fused layer "
+                        "has no gradients per example for; use LSTM cells.");
   }
   std::shared_ptr<LstmLayerPass>& pass = layers[node.get()];
   if (pass == nullptr) pass = std::make_shared<LstmLayerPass>(node);

@@ -7,7 +7,12 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/bmm.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/isfinite.h>
+#include <ATen/ops/view_as_real.h>
+#include <torch/csrc/autograd/engine.h>
 
 #include <cstdint>
 #include <functional>
@@ -339,6 +344,52 @@ class BagLookup : public UseRule {
   at::Tensor bag_sizes_;
   at::Tensor weights_;
   std::int64_t padding_;
+  Sizes sizes_;
+};
+
+// Any operation with one output: its own backward function, once for each example with the
+// gradients of all others set to zero. Slow, and right for whatever is linear in its gradient, as
+// backward functions are, as long as everything is finite: 0 times infinity of one example would
+// reach another, and then the batch goes through the loop.
+class AnyOperation : public UseRule {
+ public:
+  AnyOperation(TapeNode node, std::size_t slot, Sizes sizes)
+      : node_(std::move(node)), slot_(slot), sizes_(std::move(sizes)) {}
+
+  TermKind kind() const override { return TermKind::kDirect; }
+
+  at::Tensor Rows(const at::Tensor& gradient) const override {
+    const at::Tensor real = gradient.is_complex() ? at::view_as_real(gradient) : gradient;
+    return real.reshape({gradient.numel(), gradient.is_complex() ? 2 : 1});
+  }
+
+  std::int64_t RowCount(const at::Tensor& gradient) const override { return gradient.numel(); }
+
+  Term MakeTerm(const at::Tensor& gradient, const ExampleLayout& layout) const override {
+    const at::Tensor owner = at::arange(gradient.numel(), gradient.options().dtype(at::kLong))
+                                 .div(layout.inner, "floor")
+                                 .remainder(layout.examples)
+                                 .view(gradient.sizes());
+    std::vector<at::Tensor> gradients;
+    for (std::int64_t example = 0; example < layout.examples; ++example) {
+      const at::Tensor own = gradient.masked_fill(owner.ne(example), 0);
+      // A pass of its own: inside of another one a node computes what that one asked for.
+      const at::Tensor found = torch::autograd::Engine::get_default_engine().execute(
+          {{node_, 0}}, {own}, /*keep_graph=*/true, /*create_graph=*/false,
+          /*accumulate_grad=*/false, {node_->next_edge(slot_)})[0];
+      gradients.push_back(Wide(found.is_sparse() ? found.to_dense() : found).reshape({1, -1}));
+    }
+    at::Tensor all = at::cat(gradients);
+    if (!at::isfinite(all).all().item<bool>()) throw NeedsLoop();
+    return {.kind = TermKind::kDirect,
+            .b = std::move(all),
+            .layout = {1, layout.examples, 1},
+            .sizes = sizes_};
+  }
+
+ private:
+  TapeNode node_;
+  std::size_t slot_;
   Sizes sizes_;
 };
 

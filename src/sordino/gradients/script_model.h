@@ -3,7 +3,8 @@
 // libtorch's script executor watches the first runs of a module and then fuses operations that
 // need gradients into one node of the autograd graph, whose inside the tape cannot read. A
 // ScriptModel runs its module without these optimizations, so that its graph is the one that the
-// same operations make in C++.
+// same operations make in C++. What it prints is dropped. What an isolated pass (isolation.h)
+// does to its attributes is undone, and an attribute that holds a value of an example is an error.
 #ifndef SORDINO_GRADIENTS_SCRIPT_MODEL_H_
 #define SORDINO_GRADIENTS_SCRIPT_MODEL_H_
 
@@ -26,6 +27,7 @@ namespace sordino {
 // Copies share the module.
 class ScriptModel {
  public:
+  // Changes the code of the module where it could not run isolated (script_rewriting.h).
   explicit ScriptModel(const torch::jit::Module& module);
 
   // Names as in the module: "encoder.0.weight". Frozen parameters are listed too.
@@ -38,7 +40,9 @@ class ScriptModel {
   void Train(bool on) const;
 
  private:
+  class Attributes;
   std::shared_ptr<torch::jit::Module> module_;
+  std::shared_ptr<Attributes> attributes_;
 };
 
 // Throws Error when the file is missing or holds no TorchScript module.

@@ -1,33 +1,24 @@
-// The autograd graph of a vector of losses, read for the places where parameters enter it.
+// The places where parameters meet the data of the examples.
 //
-// libtorch records a node for every operation of a forward pass. An edge of such a node leads to
-// the node behind one of its inputs; the edge of a parameter leads to an AccumulateGrad leaf,
-// perhaps through views, transposes, slices and casts of the parameter (its path). The first node
-// on the way that also depends on data is a use of the parameter: a linear layer, a convolution,
-// a lookup, a broadcasting addition.
-//
-// A parameter that is expanded or repeated over the batch before it meets data (a class token, the
-// scale of an instance norm) is used by the expansion itself, whose output has one part for each
-// example. Whether an expansion runs over the batch is not visible in the graph; the ownership
-// probe finds out, and the reader is told (expansions_in_path).
+// A use is an edge of the graph from an own node to a shared one (graph.h): a linear layer, a
+// convolution, a lookup, a broadcasting addition, and what enters it. What enters is a parameter,
+// perhaps through views, transposes, slices and casts (its path), or a derived tensor: the result
+// of other functions of parameters and constants (weight norm, a product of low-rank factors,
+// learned positions). Gradients per example are found for parameters and derived tensors alike, the
+// roots; those of derived tensors then go back through the shared part of the graph, all examples
+// at once (shared_gradients.h).
 #ifndef SORDINO_GRADIENTS_TAPE_H_
 #define SORDINO_GRADIENTS_TAPE_H_
 
-#include <ATen/core/Tensor.h>
-#include <torch/csrc/autograd/function.h>
-
 #include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "sordino/gradients/graph.h"
 #include "sordino/gradients/loss_function.h"
 
 namespace sordino {
-
-using TapeNode = std::shared_ptr<torch::autograd::Node>;
 
 // A view, slice or cast between a use and the parameter, with the output of it that is used.
 struct PathStep {
@@ -36,43 +27,37 @@ struct PathStep {
 };
 
 struct ParameterUse {
-  std::size_t parameter = 0;   // index into the parameters
-  std::size_t node = 0;        // index into Tape::nodes
-  std::size_t slot = 0;        // which input of the operation the parameter is
-  std::vector<PathStep> path;  // nearest the use first; empty when the parameter enters as it is
-  std::vector<std::int64_t> sizes;       // of the tensor that enters the operation
-  std::optional<std::size_t> expansion;  // the use is this expansion of the parameter
+  std::size_t root = 0;             // index of a parameter, or behind them of a derived tensor
+  std::size_t node = 0;             // index into Graph::nodes
+  std::size_t slot = 0;             // which input of the operation the root is
+  std::vector<PathStep> path;       // nearest the use first; empty when the root enters as it is
+  std::vector<std::int64_t> sizes;  // of the tensor that enters the operation
+};
+
+struct DerivedTensor {
+  std::size_t node = 0;  // index into Graph::nodes
+  std::uint32_t output = 0;
+  std::vector<std::int64_t> sizes;
+  std::vector<std::size_t> parameters;  // that it is computed from
 };
 
 struct Tape {
-  std::vector<TapeNode> nodes;                      // operations on data, in the order of a walk
-  std::vector<std::vector<std::size_t>> consumers;  // of each node's output
-  std::vector<bool> leads_to_use;                   // a node behind this one uses a parameter
+  Graph graph;
+  std::vector<bool> shared;                         // of each node
+  std::vector<std::vector<std::size_t>> consumers;  // own nodes that take each node's output
+  std::vector<bool> leads_to_use;                   // an own node behind this one has a use
   std::vector<ParameterUse> uses;
-  std::size_t expansions = 0;  // expansions of parameters that were met
+  std::vector<DerivedTensor> derived;
+  std::size_t parameters = 0;
 
-  // The structure: equal for two forward passes of one model on batches of one shape.
-  std::vector<std::int64_t> topology;
-  std::vector<std::int64_t> sizes;
-  // An operation moves rows about by the values of an index, so that equal structure does not
-  // mean equal ownership.
-  bool moves_rows_by_value = false;
+  std::size_t roots() const { return parameters + derived.size(); }
 };
 
-// Reads the graph behind `losses` (shape [examples]). expansions_in_path[k] puts the k-th expansion
-// of a parameter into its path; others are uses.
-Tape ReadTape(const at::Tensor& losses, const std::vector<NamedParameter>& parameters,
-              const std::vector<bool>& expansions_in_path);
+Tape MakeTape(Graph graph, std::vector<bool> shared, const std::vector<NamedParameter>& parameters);
 
-// Equal structure, where a size may differ that is a multiple of the number of examples.
-bool SameStructure(const Tape& known, std::int64_t known_examples, const Tape& tape,
-                   std::int64_t examples);
-
-// "convolution", "native batch norm": the operation in words.
-std::string OperationName(const torch::autograd::Node& node);
-
-// Sizes of the gradient that arrives at output `output` of a node.
-std::vector<std::int64_t> OutputSizes(const torch::autograd::Node& node, std::size_t output);
+// The parameter, or one that the derived tensor is computed from.
+const std::string& RootName(const Tape& tape, std::size_t root,
+                            const std::vector<NamedParameter>& parameters);
 
 }  // namespace sordino
 

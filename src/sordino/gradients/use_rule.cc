@@ -97,8 +97,10 @@ std::unique_ptr<UseRule> Bmm(const Place& place) {
                                           place.sizes);
 }
 
+// A convolution that was called with all its arguments has a node of another type.
+template <typename Node>
 std::unique_ptr<UseRule> ConvolutionUse(const Place& place) {
-  auto& node = As<generated::ConvolutionBackward0>(place);
+  auto& node = As<Node>(place);
   if (place.slot == 2) return std::make_unique<ChannelSum>(nullptr, place.sizes);
   if (place.slot != 1) return nullptr;
   return std::make_unique<ConvolutionWeight>(
@@ -117,6 +119,21 @@ std::unique_ptr<UseRule> EmbeddingUse(const Place& place) {
   std::int64_t padding = node.padding_idx.expect_int();
   if (padding < 0) padding = -1;
   return std::make_unique<Lookup>(node.indices_.unpack(), padding, place.sizes);
+}
+
+// table[indices], where the indices are one tensor.
+std::unique_ptr<UseRule> IndexUse(const Place& place) {
+  auto& node = As<generated::IndexBackward0>(place);
+  if (node.indices_.size() != 1 || place.sizes.size() != 2) return nullptr;
+  const at::Tensor indices = node.indices_.front().unpack();
+  if (!indices.defined() || indices.scalar_type() != at::kLong) return nullptr;
+  return std::make_unique<Lookup>(indices.remainder(place.sizes[0]), -1, place.sizes);
+}
+
+std::unique_ptr<UseRule> IndexSelectUse(const Place& place) {
+  auto& node = As<generated::IndexSelectBackward0>(place);
+  if (node.dim != 0 || place.sizes.size() != 2) return nullptr;
+  return std::make_unique<Lookup>(node.index_.unpack().to(at::kLong), -1, place.sizes);
 }
 
 std::unique_ptr<UseRule> EmbeddingBagUse(const Place& place) {
@@ -219,6 +236,15 @@ std::unique_ptr<UseRule> Mul(const Place& place) {
   return Elementwise(place, [=](const at::Tensor& g) { return Wide(g) * Wide(other); });
 }
 
+std::unique_ptr<UseRule> Addcmul(const Place& place) {
+  auto& node = As<generated::AddcmulBackward0>(place);
+  if (place.slot == 0) return Elementwise(place, nullptr);
+  const at::Tensor other = place.slot == 1 ? node.tensor2_.unpack() : node.tensor1_.unpack();
+  return Elementwise(place, [other, value = node.value](const at::Tensor& g) {
+    return Scaled(Wide(g) * Wide(other), value);
+  });
+}
+
 std::unique_ptr<UseRule> Div(const Place& place) {
   auto& node = As<generated::DivBackward0>(place);
   const at::Tensor other = node.other_.unpack();
@@ -281,9 +307,12 @@ const std::unordered_map<std::type_index, Maker>& Makers() {
       {typeid(generated::MvBackward0), Mv},
       {typeid(generated::AddmvBackward0), Addmv},
       {typeid(generated::BmmBackward0), Bmm},
-      {typeid(generated::ConvolutionBackward0), ConvolutionUse},
+      {typeid(generated::ConvolutionBackward0), ConvolutionUse<generated::ConvolutionBackward0>},
+      {typeid(generated::ConvolutionBackward1), ConvolutionUse<generated::ConvolutionBackward1>},
       {typeid(generated::EmbeddingBackward0), EmbeddingUse},
       {typeid(generated::EmbeddingBagBackward0), EmbeddingBagUse},
+      {typeid(generated::IndexBackward0), IndexUse},
+      {typeid(generated::IndexSelectBackward0), IndexSelectUse},
       {typeid(generated::NativeLayerNormBackward0), LayerNormUse},
       {typeid(generated::FusedRmsNormBackward0), RmsNormUse},
       {typeid(generated::NativeGroupNormBackward0), GroupNormUse},
@@ -291,6 +320,7 @@ const std::unordered_map<std::type_index, Maker>& Makers() {
       {typeid(generated::AddBackward0), Add},
       {typeid(generated::SubBackward0), Sub},
       {typeid(generated::MulBackward0), Mul},
+      {typeid(generated::AddcmulBackward0), Addcmul},
       {typeid(generated::DivBackward0), Div},
       {typeid(generated::PreluKernelBackward0), Prelu},
       {typeid(generated::WhereBackward0), Where},
@@ -306,12 +336,17 @@ const std::unordered_map<std::type_index, Maker>& Makers() {
 
 std::unique_ptr<UseRule> MakeRule(const Tape& tape, const ParameterUse& use,
                                   const std::string& parameter, LstmLayers& layers) {
-  const TapeNode& node = tape.nodes[use.node];
+  const TapeNode& node = tape.graph.nodes[use.node];
   const Place place{node, use.slot, use.sizes, OutputSizes(*node, 0), parameter, &tape, &layers};
   const auto& type = *node;
   std::unique_ptr<UseRule> rule;
-  if (const auto maker = Makers().find(typeid(type)); maker != Makers().end()) {
+  // The rules below are for real numbers.
+  const bool complex = at::isComplexType(node->input_metadata(0).options().dtype().toScalarType());
+  if (const auto maker = Makers().find(typeid(type)); maker != Makers().end() && !complex) {
     rule = maker->second(place);
+  }
+  if (rule == nullptr && node->num_inputs() == 1) {
+    rule = std::make_unique<AnyOperation>(node, place.slot, place.sizes);
   }
   if (rule == nullptr) {
     throw NotPerExample(place.What() +
@@ -330,7 +365,7 @@ std::vector<std::unique_ptr<UseRule>> MakeRules(const Tape& tape,
   rules.reserve(tape.uses.size());
   LstmLayers layers;
   for (const ParameterUse& use : tape.uses) {
-    rules.push_back(MakeRule(tape, use, parameters[use.parameter].name, layers));
+    rules.push_back(MakeRule(tape, use, RootName(tape, use.root, parameters), layers));
   }
   return rules;
 }

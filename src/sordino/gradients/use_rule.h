@@ -10,18 +10,18 @@
 #include <string>
 #include <vector>
 
-#include "sordino/base/error.h"
 #include "sordino/gradients/example_layout.h"
+#include "sordino/gradients/isolation.h"
 #include "sordino/gradients/tape.h"
 #include "sordino/gradients/term.h"
 
 namespace sordino {
 
-// Gradients per example cannot be read off this graph: an operation without a rule, or one that
-// mixes examples. The fallback to the loop catches it.
-class NotPerExample : public Error {
+// Some value is not finite where a rule needs finite ones; the batch can go through the loop.
+class NeedsLoop : public NotPerExample {
  public:
-  using Error::Error;
+  NeedsLoop()
+      : NotPerExample("An operation without a rule of its own met a value that is not finite.") {}
 };
 
 class UseRule {
