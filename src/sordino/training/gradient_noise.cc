@@ -120,7 +120,7 @@ NoisedGradients AddNoise(const BoundedSum& sum, const StepNoise& noise, RandomSo
   std::int64_t begin = 0;
   for (const at::Tensor& gradient : sum.gradients) {
     const std::int64_t count = gradient.numel();
-    at::Tensor value = gradient.to(at::kDouble).mul_(1 / grid.granularity);
+    at::Tensor value = gradient.to(at::kDouble).mul(1 / grid.granularity);
     value = value.nan_to_num_(0, kSaturation, -kSaturation).round_();
     value.clamp_(-kSaturation, kSaturation);
     value.add_(steps.narrow(0, begin, count).view(gradient.sizes()));

@@ -224,9 +224,16 @@ void WriteAssumptions(Page& page, const StatementFacts& facts) {
     page.Point("The test set is public, and no private record is in it.");
   }
   page.Point(
-      "Noise lies on a fixed grid and rounding is part of the sensitivity, so the low bits of "
-      "floating-point numbers reveal nothing more. How long a step took may depend on the size of "
-      "its batch: whoever could time the steps is not covered.");
+      "In every step each record went through the model as if it were alone: no record can reach "
+      "the "
+      "gradient of another one, whatever the model computes (ensured by construction, see "
+      "docs/gradients.md).");
+  page.Point(
+      "Noise lies on a fixed grid, and the rounding of clipping and summing is part of the "
+      "sensitivity, so the low bits of floating-point numbers reveal nothing more there. The "
+      "rounding inside of the model may depend on the size of a batch and is not bounded. How long "
+      "a step took may depend on the size of its batch too: whoever could time the steps is not "
+      "covered.");
 }
 
 void WriteLimits(Page& page, const StatementFacts& facts) {

@@ -18,6 +18,7 @@
 #include "sordino/gradients/layerwise_clipping.h"
 #include "sordino/training/checkpoint.h"
 #include "sordino/training/gradient_noise.h"
+#include "sordino/training/libtorch_seed.h"
 
 namespace sordino {
 namespace {
@@ -95,7 +96,7 @@ struct Trainer::State {
 
   // Dropout draws by place in the batch from libtorch's default generators, which start from a
   // constant: like augmentation it has to be secret.
-  void SeedModel(std::int64_t step) { at::manual_seed(StreamOf(step, kModelStream)->Next64()); }
+  void SeedModel(std::int64_t step) { SeedLibtorch(*StreamOf(step, kModelStream)); }
 
   std::unique_ptr<Generator> StreamOf(std::int64_t step, std::uint32_t purpose) {
     return random.Stream({.step = static_cast<std::uint64_t>(step), .rank = 0, .tensor = purpose});
@@ -151,7 +152,8 @@ struct Trainer::State {
       case ClippingKind::kFlat:
         return std::make_unique<FlatClipping>(clip);
       case ClippingKind::kLayerwise:
-        return std::make_unique<LayerwiseClipping>(LayerwiseClipping::Equal(parameters, clip));
+        return std::make_unique<LayerwiseClipping>(
+            LayerwiseClipping::Equal(clipper.parameters(), clip));
       case ClippingKind::kGlobal: {
         const double scheduled = clip.value() / plan.options().clip.value();
         return std::make_unique<GlobalClipping>(

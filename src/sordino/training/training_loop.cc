@@ -1,6 +1,7 @@
 #include "sordino/training/training_loop.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "sordino/base/stop.h"
@@ -124,7 +125,7 @@ void TrainingLoop::WriteState() {
   Checkpoint checkpoint;
   CheckpointFacts& facts = checkpoint.facts;
   facts.step = trainer_.steps_done();
-  facts.seconds = Seconds();
+  facts.seconds = std::floor(Seconds());
   if (ledger_ != nullptr) {
     facts.noise = run_.plan.noise().value();
     facts.plan = run_.plan.event().ToString();
@@ -161,7 +162,8 @@ void TrainingLoop::Look() {
     row.test_loss = metrics.loss;
     accuracy_ = metrics.accuracy;
   }
-  row.seconds = Seconds();
+  // Whole seconds: finer ones would tell the sizes of batches.
+  row.seconds = std::floor(Seconds());
   folder_->AppendMetrics(row);
   RunPoint point;
   point.step = row.step;
