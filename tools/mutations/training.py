@@ -71,7 +71,7 @@ MUTATIONS = [
              "static_cast<std::uint64_t>(requested));\n    ++requested;",
              "Trainer.AugmentationAndDropoutAreDrawnAnewInEveryRun"),
     Mutation("dropout can be computed by anybody", "training/trainer.cc",
-             "at::manual_seed(StreamOf(step, kModelStream)->Next64());",
+             "SeedLibtorch(*StreamOf(step, kModelStream));",
              "at::manual_seed(static_cast<std::uint64_t>(step));",
              "Trainer.AugmentationAndDropoutAreDrawnAnewInEveryRun"),
     Mutation("a lost batch is followed by a later one", "training/trainer.cc",
