@@ -91,7 +91,7 @@ MUTATIONS = [
              "HostileModels.AreRefusedForTheStateThatTheyKeep"),
     Mutation("forget to rewind a generator", "gradients/operation_comparison.cc",
              "  states.Rewind();\n  at::Tensor joint;", "  at::Tensor joint;",
-             "Comparison.OfARandomModelUsesTheSameNumbers"),
+             "Randomness.OfDropoutIsNotTakenForMixing"),
     Mutation("take shared nodes for own ones", "gradients/graph.cc",
              "    shared[node] = true;\n", "    shared[node] = graph.is_leaf[node];\n",
              "ParametersWithoutData.AreRight"),
