@@ -1,6 +1,7 @@
 #include "sordino/gradients/clipper.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/full.h>
@@ -55,6 +56,17 @@ struct Totals {
   }
 };
 
+// The batch, and copies of its first example behind it.
+Batch Padded(const Batch& batch, std::int64_t examples) {
+  Batch padded;
+  for (const at::Tensor& tensor : batch) {
+    std::vector<std::int64_t> sizes = tensor.sizes().vec();
+    sizes.front() = examples - tensor.size(0);
+    padded.push_back(at::cat({tensor, tensor.narrow(0, 0, 1).expand(sizes)}));
+  }
+  return padded;
+}
+
 // The bounds as [groups, 1] beside the norms; one group needs no copy to a device.
 at::Tensor BoundsOn(const at::Tensor& norms, const std::vector<double>& bounds) {
   if (bounds.size() == 1) return at::full({1, 1}, bounds.front(), norms.options());
@@ -91,9 +103,11 @@ struct Clipper::State {
     return measured_passes + 1 < kMeasuredPasses ? kFewExamples : 2 * kFewExamples;
   }
   std::int64_t PartFrom(std::int64_t begin, std::int64_t examples) const;
+  std::int64_t PaddedSize(std::int64_t part, std::int64_t full) const;
   Totals MeasuredPart(const LossFunction& loss, const Batch& batch, const ClippingPolicy& policy);
-  Totals Part(const LossFunction& loss, const Batch& batch, const ClippingPolicy& policy);
-  Totals FromLosses(const at::Tensor& losses, const ClippingPolicy& policy,
+  Totals Part(const LossFunction& loss, const Batch& batch, const ClippingPolicy& policy,
+              std::int64_t padded_examples = 0);
+  Totals FromLosses(const at::Tensor& losses, std::int64_t real_units, const ClippingPolicy& policy,
                     const LossFunction& loss, const Batch& batch);
   Totals Whole(const LossFunction& loss, const Batch& batch, const ClippingPolicy& policy);
   Totals Loop(const LossFunction& loss, const Batch& batch, const ClippingPolicy& policy) const;
@@ -184,8 +198,10 @@ SumPlan Clipper::State::PlanOf(const PerExamplePass& pass, const Tape& tape,
   return *plan;
 }
 
-Totals Clipper::State::FromLosses(const at::Tensor& losses, const ClippingPolicy& policy,
-                                  const LossFunction& loss, const Batch& batch) {
+// Units from real_units on are padding: they are left out of everything.
+Totals Clipper::State::FromLosses(const at::Tensor& losses, std::int64_t real_units,
+                                  const ClippingPolicy& policy, const LossFunction& loss,
+                                  const Batch& batch) {
   const std::int64_t units = Units(losses.numel());
   const auto groups = policy.Groups(parameters);
   SORDINO_CHECK(groups.size() == parameters.size(), "a clipping group for each parameter");
@@ -214,6 +230,7 @@ Totals Clipper::State::FromLosses(const at::Tensor& losses, const ClippingPolicy
   const at::NoGradGuard no_grad;
   // Gradients of zero show nothing; the graph is looked at again when it comes back.
   if (check && !check->Compare(pass)) memory.Clear();
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
   const SumPlan sum_plan = PlanOf(pass, reading.tape, policy);
   const std::vector<double> bounds = policy.Bounds();
   const bool on_cpu = losses.is_cpu();
@@ -223,7 +240,7 @@ Totals Clipper::State::FromLosses(const at::Tensor& losses, const ClippingPolicy
   } else {
     roots = {pass.squared_norms().sqrt(), false};
   }
-  const at::Tensor& norms = roots.roots;
+  at::Tensor norms = roots.roots;
   at::Tensor factors = policy.Factors(norms);
   bool all_usable = roots.within;
   at::Tensor mass;
@@ -237,6 +254,11 @@ Totals Clipper::State::FromLosses(const at::Tensor& losses, const ClippingPolicy
     at::Tensor usable = norms <= kLargestNorm;
     if (mass.defined()) usable = usable.logical_and(mass <= kLargestNorm);
     factors = factors.masked_fill(usable.all(0, /*keepdim=*/true).logical_not(), 0);
+  }
+  if (real_units < units) {
+    all_usable = false;
+    factors.slice(1, real_units).zero_();
+    norms = norms.slice(1, 0, real_units).contiguous();
   }
 
   Totals totals;
@@ -259,20 +281,23 @@ Totals Clipper::State::Loop(const LossFunction& loss, const Batch& batch,
   return totals;
 }
 
+// With `padded_examples`, the model sees as many.
 Totals Clipper::State::Part(const LossFunction& loss, const Batch& batch,
-                            const ClippingPolicy& policy) {
+                            const ClippingPolicy& policy, std::int64_t padded_examples) {
   // Ordinary autograd serves one unit.
-  if (falls_back || options.norms == NormMethod::kLoop || Units(Examples(batch)) == 1) {
+  const std::int64_t seen = std::max(Examples(batch), padded_examples);
+  if (falls_back || options.norms == NormMethod::kLoop || Units(seen) == 1) {
     return Loop(loss, batch, policy);
   }
   try {
-    const at::Tensor losses = IsolatedLosses(loss, batch, Units(Examples(batch)));
+    const Batch padded = padded_examples == 0 ? batch : Padded(batch, padded_examples);
+    const at::Tensor losses = IsolatedLosses(loss, padded, Units(Examples(padded)));
     if (!losses.requires_grad()) {
       throw Error(
           "The losses do not depend on any parameter that requires a gradient; compute "
           "them from the parameters that are trained, with gradients enabled.");
     }
-    return FromLosses(losses, policy, loss, batch);
+    return FromLosses(losses, Units(Examples(batch)), policy, loss, padded);
   } catch (const NeedsLoop&) {
     return Loop(loss, batch, policy);
   } catch (const NotPerExample&) {
@@ -296,6 +321,8 @@ Totals Clipper::State::Whole(const LossFunction& loss, const Batch& batch,
   Totals totals;
   totals.gradients.resize(parameters.size());
   std::int64_t begin = 0;
+  // Parts of a declared size all have it: the sizes that operations see do not depend on the batch.
+  const std::int64_t padded = options.physical_batch > 0 ? PartFrom(0, examples) : 0;
   while (begin < examples) {
     const bool measure = options.physical_batch == 0 && measured_passes < kMeasuredPasses &&
                          examples >= kMeasureFrom && examples - begin >= MeasuredExamples() &&
@@ -305,7 +332,7 @@ Totals Clipper::State::Whole(const LossFunction& loss, const Batch& batch,
     try {
       const Batch examples_of_part = all ? batch : Slice(batch, begin, end);
       Totals part = measure ? MeasuredPart(loss, examples_of_part, policy)
-                            : Part(loss, examples_of_part, policy);
+                            : Part(loss, examples_of_part, policy, PaddedSize(end - begin, padded));
       if (all) return part;
       totals.Add(std::move(part));
       begin = end;
@@ -315,6 +342,11 @@ Totals Clipper::State::Whole(const LossFunction& loss, const Batch& batch,
     }
   }
   return totals;
+}
+
+// What a part of whole units is padded to; 0 for the part as it is.
+std::int64_t Clipper::State::PaddedSize(std::int64_t part, std::int64_t full) const {
+  return part < full && part % sum.micro_batch == 0 ? full : 0;
 }
 
 // Examples of the part that begins at `begin`: whole micro-batches, and what is left at the end by
@@ -357,9 +389,12 @@ BoundedSum Clipper::State::Finish(Totals totals, const ClippingPolicy& policy) c
     const at::Tensor& value = parameters[k].value;
     const at::ScalarType type = value.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
     at::Tensor& gradient = totals.gradients[k];
-    result.gradients.push_back(
-        gradient.defined() ? gradient.to(type).reshape(value.sizes())
-                           : at::zeros(value.sizes(), value.options().dtype(type)).detach());
+    if (!gradient.defined()) {
+      gradient = at::zeros(value.sizes(), value.options().dtype(type)).detach();
+    }
+    if (gradient.scalar_type() != type) gradient = gradient.to(type);
+    if (gradient.sizes() != value.sizes()) gradient = gradient.reshape(value.sizes());
+    result.gradients.push_back(std::move(gradient));
   }
   if (totals.norms.empty()) {
     const at::Tensor norms = NoNorms(policy);

@@ -32,7 +32,8 @@ enum class NormMethod : std::uint8_t {
 // rounding, nor its sensitivity.
 struct GradientOptions {
   NormMethod norms = NormMethod::kAutomatic;
-  // Examples in one forward pass; 0 cuts the batch when it does not fit into memory.
+  // Examples in each forward pass of a batch that is larger, where the last one is padded; 0 cuts
+  // the batch when it does not fit into memory.
   std::int64_t physical_batch = 0;
   // Find out whose row is whose when the graph is new. Off means rows are taken to lie example by
   // example along the first dimension: only for models that were checked before.

@@ -12,6 +12,7 @@
 
 #include "sordino/base/check.h"
 #include "sordino/base/error.h"
+#include "sordino/gradients/row_kernels.h"
 
 namespace sordino {
 namespace {
@@ -107,7 +108,9 @@ const at::Tensor& GroupColumn::Beside(const at::Tensor& norms) const {
 }
 
 at::Tensor FactorsToBound(const GroupColumn& below, const at::Tensor& norms) {
-  at::Tensor factors = at::div(below.Beside(norms), norms).clamp_max_(1.0);
+  const at::Tensor& bounds = below.Beside(norms);
+  if (norms.is_cpu()) return FactorsWithin(norms, bounds);
+  at::Tensor factors = at::div(bounds, norms).clamp_max_(1.0);
   return at::threshold_(factors, std::numeric_limits<double>::min(), 0.0);
 }
 

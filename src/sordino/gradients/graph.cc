@@ -1,9 +1,11 @@
 #include "sordino/gradients/graph.h"
 
+#include <c10/util/flat_hash_map.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 #include <torch/csrc/autograd/generated/Functions.h>
 
 #include <cctype>
+#include <cstdint>
 #include <typeindex>
 #include <unordered_map>
 #include <utility>
@@ -50,7 +52,7 @@ std::unordered_map<std::type_index, AppendNodeDims> DimsOf() {
 
 // The dimensions that an operation works along: where two sizes are equal, sizes do not show them,
 // and a model that transposes its batch from one step to the next would pass for the same.
-void AppendArguments(const ag::Node& node, const std::type_index& type,
+void AppendArguments(const ag::Node& node, const std::type_info& type,
                      std::vector<std::int64_t>& topology) {
   static const auto dims = DimsOf<
       generated::TransposeBackward0, generated::PermuteBackward0, generated::MeanBackward1,
@@ -68,12 +70,19 @@ void AppendArguments(const ag::Node& node, const std::type_index& type,
       generated::ProdBackward1, generated::UnfoldBackward0, generated::DiagonalBackward0,
       generated::TopkBackward0, generated::SortBackward0, generated::GatherBackward0,
       generated::IndexSelectBackward0, generated::GluBackward0>();
-  if (const auto found = dims.find(type); found != dims.end()) found->second(node, topology);
+  if (const auto found = dims.find(std::type_index(type)); found != dims.end())
+    found->second(node, topology);
 }
 
 class Reader {
  public:
   explicit Reader(const std::vector<NamedParameter>& parameters) {
+    parameter_of_.reserve(parameters.size());
+    index_.reserve(kUsualNodes);
+    graph_.nodes.reserve(kUsualNodes);
+    graph_.edges.reserve(kUsualNodes);
+    graph_.topology.reserve(8 * kUsualNodes);
+    graph_.sizes.reserve(4 * kUsualNodes);
     for (std::size_t k = 0; k < parameters.size(); ++k) {
       parameter_of_[parameters[k].value.unsafeGetTensorImpl()] = k;
     }
@@ -97,9 +106,11 @@ class Reader {
   }
 
  private:
+  static constexpr std::size_t kUsualNodes = 32;
+
   void Enter(const TapeNode& node) {
-    const std::type_index type(typeid(*node));
-    const bool leaf = type == std::type_index(typeid(ag::AccumulateGrad));
+    const std::type_info& type = typeid(*node);
+    const bool leaf = type == typeid(ag::AccumulateGrad);
     index_[node.get()] = graph_.nodes.size();
     if (leaf) {
       graph_.finished.push_back(graph_.nodes.size());
@@ -110,7 +121,7 @@ class Reader {
     graph_.edges.emplace_back();
     graph_.is_leaf.push_back(leaf);
     graph_.parameter.emplace_back();
-    graph_.topology.push_back(static_cast<std::int64_t>(type.hash_code()));
+    graph_.topology.push_back(reinterpret_cast<std::intptr_t>(&type));
     if (leaf) {
       const auto& variable = static_cast<const ag::AccumulateGrad&>(*node).variable;
       const auto found = parameter_of_.find(variable.unsafeGetTensorImpl());
@@ -140,8 +151,8 @@ class Reader {
     if (known == index_.end()) Enter(edge.function);
   }
 
-  std::unordered_map<const void*, std::size_t> parameter_of_;
-  std::unordered_map<const ag::Node*, std::size_t> index_;
+  ska::flat_hash_map<const void*, std::size_t> parameter_of_;
+  ska::flat_hash_map<const ag::Node*, std::size_t> index_;
   std::vector<std::pair<std::size_t, std::size_t>> stack_;
   Graph graph_;
 };

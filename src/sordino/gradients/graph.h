@@ -13,6 +13,7 @@
 #define SORDINO_GRADIENTS_GRAPH_H_
 
 #include <ATen/core/Tensor.h>
+#include <c10/util/SmallVector.h>
 #include <torch/csrc/autograd/function.h>
 
 #include <cstddef>
@@ -36,7 +37,7 @@ struct GraphEdge {
 
 struct Graph {
   std::vector<TapeNode> nodes;  // the first one makes the losses
-  std::vector<std::vector<GraphEdge>> edges;
+  std::vector<c10::SmallVector<GraphEdge, 3>> edges;
   // Of a leaf: the index of its parameter.
   std::vector<std::optional<std::size_t>> parameter;
   std::vector<bool> is_leaf;

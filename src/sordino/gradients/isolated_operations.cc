@@ -72,7 +72,7 @@ Tensor Merge(const Layer& layer, const Tensor& tensor, std::int64_t dim) {
   }
   Tensor value = wrapped->value();
   if (wrapped->bdim() != dim) value = value.movedim(wrapped->bdim(), dim);
-  return value.flatten(dim, dim + 1);
+  return value.size(dim + 1) == 1 ? value.squeeze(dim + 1) : value.flatten(dim, dim + 1);
 }
 
 // Back from a plain tensor whose dimension `dim` holds the units.

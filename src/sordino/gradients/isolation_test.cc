@@ -1,11 +1,13 @@
 // No example has an effect on the gradient of another, whatever its values, and the distance of
 // the sums of neighbouring batches is at most their sensitivity.
 #include <ATen/ATen.h>
+#include <ATen/functorch/BatchedTensorImpl.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -392,6 +394,23 @@ TEST(CutBatches, GiveTheSumAndTheCountsOfTheWholeBatch) {
       }
     }
   }
+}
+
+TEST(CutBatches, OfADeclaredSizeHaveThatSizeInEveryPass) {
+  const TestModel model = MakeModel(NeighbourModel(), at::kDouble);
+  std::set<std::int64_t> sizes;
+  const LossFunction watched = [&](const Batch& batch) {
+    sizes.insert(at::functorch::maybeGetBatchedImpl(batch.front())->value().size(0));
+    return model.loss(batch);
+  };
+  const FlatClipping policy(ClipNorm(0.4));
+  Clipper clipper(model.parameters, {.physical_batch = 4});
+  clipper.ClippedSum(watched, model.batch(8), policy);  // looks at the model, with other sizes too
+  sizes.clear();
+  for (const std::int64_t examples : {5, 6, 7, 8, 9, 11}) {
+    clipper.ClippedSum(watched, model.batch(examples), policy);
+  }
+  EXPECT_EQ(sizes, std::set<std::int64_t>{4});
 }
 
 TEST(EmptyBatches, HaveZeroSumsZeroCountsAndTheSameSensitivity) {

@@ -1,6 +1,7 @@
 #include "sordino/gradients/per_example_pass.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/full_like.h>
@@ -104,11 +105,17 @@ PerExamplePass::PerExamplePass(const at::Tensor& losses, const Tape& tape,
       terms_(tape.uses.size()),
       states_(tape.roots()),
       missing_roots_(plan.families.size()) {
+  const at::NoGradGuard no_grad;
   const std::int64_t group_count =
       groups.empty() ? 1 : *std::max_element(groups.begin(), groups.end()) + 1;
-  squared_ = at::zeros({group_count, options.units}, losses.options().dtype(at::kDouble));
-  for (std::int64_t group = 0; group < group_count; ++group) {
-    squared_of_.push_back(squared_.select(0, group));
+  at::Tensor loss_gradients;
+  {
+    const at::AutoDispatchBelowADInplaceOrView below_autograd;
+    squared_ = at::zeros({group_count, options.units}, losses.options().dtype(at::kDouble));
+    for (std::int64_t group = 0; group < group_count; ++group) {
+      squared_of_.push_back(squared_.select(0, group));
+    }
+    loss_gradients = at::full_like(losses, options.loss_weight);
   }
   waits_ = !losses.is_cpu() && options.transform == nullptr;
   waiting_.resize(squared_of_.size());
@@ -136,13 +143,11 @@ PerExamplePass::PerExamplePass(const at::Tensor& losses, const Tape& tape,
   }
   stand_ins.TakeOver();
   if (!outputs.empty()) {
-    const at::NoGradGuard no_grad;
-    ag::Engine::get_default_engine().execute(
-        {ag::impl::gradient_edge(losses)}, {at::full_like(losses, options.loss_weight)},
-        options.keep_graph, /*create_graph=*/false, /*accumulate_grad=*/false, outputs);
+    ag::Engine::get_default_engine().execute({ag::impl::gradient_edge(losses)}, {loss_gradients},
+                                             options.keep_graph, /*create_graph=*/false,
+                                             /*accumulate_grad=*/false, outputs);
   }
   *ear = nullptr;
-  const at::NoGradGuard no_grad;
   for (std::size_t root = 0; root < states_.size(); ++root) {
     // Uses that no gradient reached.
     if (states_[root].missing > 0 && !mismatch_) Finish(root);
@@ -198,6 +203,7 @@ void PerExamplePass::Finish(std::size_t root) {
 }
 
 void PerExamplePass::FinishCluster(std::size_t parameter, const UseCluster& cluster) {
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
   std::vector<Term> terms;
   std::size_t use = cluster.uses.front();
   for (std::size_t k = 0; k < cluster.uses.size(); ++k) {
@@ -452,7 +458,7 @@ void PerExamplePass::AddDenseSums(const Family& family, const std::vector<Exampl
 
 std::vector<at::Tensor> PerExamplePass::WeightedSums(const at::Tensor& factors, bool all_finite,
                                                      const SumAccuracy& accuracy) const {
-  const at::NoGradGuard no_grad;
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
   std::vector<ExampleFactors> by_group;
   for (std::int64_t group = 0; group < factors.size(0); ++group) {
     by_group.emplace_back(factors.select(0, group), all_finite);

@@ -3,6 +3,7 @@
 #include <ATen/Dispatch.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/maximum.h>
 #include <ATen/ops/zeros.h>
@@ -11,6 +12,7 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <vector>
 
 #include "sordino/base/check.h"
@@ -221,6 +223,22 @@ Roots RootsWithin(const at::Tensor& squared, double limit) {
     result.within = result.within && root[k] <= limit;
   }
   return result;
+}
+
+at::Tensor FactorsWithin(const at::Tensor& norms, const at::Tensor& bounds) {
+  const at::Tensor packed = norms.contiguous();
+  at::Tensor factors = at::empty_like(packed);
+  const auto* norm = packed.const_data_ptr<double>();
+  const auto* bound = bounds.const_data_ptr<double>();
+  auto* factor = factors.mutable_data_ptr<double>();
+  for (std::int64_t row = 0; row < norms.size(0); ++row) {
+    for (std::int64_t k = row * norms.size(1); k < (row + 1) * norms.size(1); ++k) {
+      const double whole = bound[row] / norm[k];
+      const double clipped = whole > 1 ? 1 : whole;
+      factor[k] = clipped <= std::numeric_limits<double>::min() ? 0 : clipped;
+    }
+  }
+  return factors;
 }
 
 at::Tensor CountAbove(const at::Tensor& values, const std::vector<double>& limits) {

@@ -41,6 +41,10 @@ struct Roots {
 };
 Roots RootsWithin(const at::Tensor& squared, double limit);
 
+// min(1, bounds[row] / norms[row][k]), and 0 in the place of a number that is not normal; NaN for
+// NaN. norms [rows, n], bounds [rows, 1]; CPU, float64.
+at::Tensor FactorsWithin(const at::Tensor& norms, const at::Tensor& bounds);
+
 // How many entries of each row of [rows, n] (CPU, float64) are above the limit of the row or NaN;
 // int64 [rows].
 at::Tensor CountAbove(const at::Tensor& values, const std::vector<double>& limits);

@@ -43,9 +43,10 @@ struct DerivedTensor {
 
 struct Tape {
   Graph graph;
-  std::vector<bool> shared;                         // of each node
-  std::vector<std::vector<std::size_t>> consumers;  // own nodes that take each node's output
-  std::vector<bool> leads_to_use;                   // an own node behind this one has a use
+  std::vector<bool> shared;  // of each node
+  std::vector<c10::SmallVector<std::size_t, 2>>
+      consumers;                   // own nodes that take each node's output
+  std::vector<bool> leads_to_use;  // an own node behind this one has a use
   std::vector<ParameterUse> uses;
   std::vector<DerivedTensor> derived;
   std::size_t parameters = 0;

@@ -59,8 +59,7 @@ at::Tensor OfBlocks(const at::Tensor& by_example, const ExampleLayout& layout) {
 at::Tensor ScaleRows(const at::Tensor& rows, const ExampleLayout& layout,
                      const ExampleFactors& factors) {
   const at::Tensor wide = Wide(rows);
-  const at::Tensor& factor = wide.scalar_type() == at::kDouble ? factors.float64 : factors.float32;
-  at::Tensor scaled = Blocks(wide, layout) * OfBlocks(factor, layout);
+  at::Tensor scaled = Blocks(wide, layout) * OfBlocks(factors.Beside(wide), layout);
   if (!factors.all_finite) scaled.masked_fill_(OfBlocks(factors.none, layout), 0);
   return scaled.reshape(wide.sizes());
 }
@@ -334,8 +333,13 @@ at::Tensor AddSquaredNorms(const Term& term, NormForm form, const at::Tensor& sq
 
 ExampleFactors::ExampleFactors(const at::Tensor& factors, bool is_all_finite)
     : float64(factors.contiguous()), all_finite(is_all_finite) {
-  float32 = float64.to(at::kFloat);
   if (!all_finite) none = float64 == 0;
+}
+
+const at::Tensor& ExampleFactors::Beside(const at::Tensor& values) const {
+  if (values.scalar_type() == at::kDouble) return float64;
+  if (!float32_.defined()) float32_ = float64.to(at::kFloat);
+  return float32_;
 }
 
 at::Tensor GradientsToKeep(const Term& term, NormForm form) {
@@ -381,9 +385,7 @@ at::Tensor WeightedSum(const Term& term, const ExampleFactors& factors,
         return WeightedRowSum(gradients, factors.float64).reshape(term.sizes);
       }
       const at::Tensor rows = MaskRows(gradients, {1, term.layout.examples, 1}, factors);
-      const at::Tensor& factor =
-          rows.scalar_type() == at::kDouble ? factors.float64 : factors.float32;
-      return ProductOverRows(factor.unsqueeze(1), rows, accuracy).reshape(term.sizes);
+      return ProductOverRows(factors.Beside(rows).unsqueeze(1), rows, accuracy).reshape(term.sizes);
     }
     case TermKind::kLookup: {
       const LookupRows lookup = AsLookup(term);

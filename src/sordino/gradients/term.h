@@ -60,14 +60,20 @@ enum class NormForm : std::uint8_t {
 Term Stack(const std::vector<Term>& terms);
 
 // Factors of examples in the types that sums want them in.
-struct ExampleFactors {
+class ExampleFactors {
+ public:
   ExampleFactors(const at::Tensor& factors, bool all_finite);
 
+  // In the type of `values`.
+  const at::Tensor& Beside(const at::Tensor& values) const;
+
   at::Tensor float64;  // [examples]
-  at::Tensor float32;
-  at::Tensor none;  // [examples]: the factor is 0
+  at::Tensor none;     // [examples]: the factor is 0
   // No example needs the care that a factor of 0 wins over infinities and NaN.
   bool all_finite = false;
+
+ private:
+  mutable at::Tensor float32_;  // made when it is asked for
 };
 
 // The gradients of examples [begin, end), [end - begin, w.numel()].
