@@ -10,6 +10,9 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -208,6 +211,35 @@ TEST(HostileModels, AreIsolatedInEveryBatchSizeAndCut) {
     }
   }
 }
+
+// The large sweep, in slices that can run at the same time: SORDINO_HOSTILE_SEEDS=20 for 20 seeds.
+class HostileSweep : public testing::TestWithParam<std::size_t> {};
+constexpr std::size_t kSlices = 16;
+
+TEST_P(HostileSweep, FindsNoModelThatMixesItsExamples) {
+  const char* seeds = std::getenv("SORDINO_HOSTILE_SEEDS");
+  if (seeds == nullptr) GTEST_SKIP() << "SORDINO_HOSTILE_SEEDS is not set";
+  const std::vector<std::pair<std::int64_t, std::int64_t>> sizes = {
+      {1, 0}, {2, 0}, {7, 3}, {33, 0}, {64, 17}, {400, 0}, {400, 64}};
+  const std::vector<Json>& models = Models();
+  for (std::size_t k = GetParam(); k < models.size(); k += kSlices) {
+    for (std::uint64_t seed = 1; seed <= std::stoull(seeds); ++seed) {
+      for (const auto& [examples, part] : sizes) {
+        Conditions conditions = Of(models[k]);
+        conditions.warm_up = 0;
+        conditions.examples = examples;
+        conditions.physical_batch = part;
+        conditions.seed = seed;
+        conditions.compare = false;
+        conditions.outlier = seed % 3 == 0 ? std::numeric_limits<double>::quiet_NaN() : 6;
+        ExpectIsolated(models[k], conditions, Live(models[k], conditions, false),
+                       Live(models[k], conditions, true));
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Slices, HostileSweep, testing::Range(std::size_t{0}, kSlices));
 
 TEST(HostileModels, AreRefusedForTheStateThatTheyKeep) {
   const Json assigned = Json::parse(R"({

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "sordino/gradients/isolation.h"
+#include "sordino/gradients/units_product.h"
 
 namespace sordino {
 namespace {
@@ -83,12 +84,27 @@ Tensor Split(const Layer& layer, const Tensor& merged, std::int64_t dim) {
   return functorch::makeBatched(value, dim, layer.level);
 }
 
+// Of a wrapped tensor with the units in front, and plain ones.
+bool HasProduct(const Tensor& input, const Tensor& matrix, const Tensor& bias) {
+  const auto* wrapped = functorch::maybeGetBatchedImpl(input);
+  return wrapped->bdim() == 0 && HasUnitsProduct(wrapped->value(), matrix, bias);
+}
+
+Tensor Product(const Layer& layer, const Tensor& input, const Tensor& matrix, const Tensor& bias,
+               bool is_turned) {
+  const Tensor& value = functorch::maybeGetBatchedImpl(input)->value();
+  return functorch::makeBatched(UnitsProduct(value, matrix, bias, is_turned), 0, layer.level);
+}
+
 Tensor Linear(const Tensor& input, const Tensor& weight, const OptionalTensor& bias) {
   const Layer layer = CurrentLayer();
   if (!IsOf(layer, input) || !IsPlain(weight) || !IsPlain(bias) || input.dim() < 2) {
     return at::native::linear(input, weight, bias);
   }
   const PlainTensors plain;
+  if (HasProduct(input, weight, bias.value_or(Tensor()))) {
+    return Product(layer, input, weight, bias.value_or(Tensor()), /*is_turned=*/true);
+  }
   return Split(layer, at::linear(Merge(layer, input, 0), weight, bias), 0);
 }
 
@@ -100,6 +116,9 @@ Tensor Addmm(const Tensor& bias, const Tensor& input, const Tensor& matrix, cons
     return bias.mul(beta).add(input.mm(matrix), alpha);
   }
   const PlainTensors plain;
+  if (input.dim() == 2 && beta.equal(1) && alpha.equal(1) && HasProduct(input, matrix, bias)) {
+    return Product(layer, input, matrix, bias, /*is_turned=*/false);
+  }
   return Split(layer, at::addmm(bias, Merge(layer, input, 0), matrix, beta, alpha), 0);
 }
 

@@ -70,6 +70,32 @@ class MatrixProduct : public UseRule {
   Sizes sizes_;
 };
 
+// y = x w, or x w^T when w is turned: rows of x and of dy.
+class UnitsMatrix : public UseRule {
+ public:
+  UnitsMatrix(const at::Tensor& x, bool is_turned, Sizes sizes)
+      : x_(LeadingRows(x, x.size(-1))), is_turned_(is_turned), sizes_(std::move(sizes)) {}
+
+  TermKind kind() const override { return TermKind::kOuter; }
+
+  at::Tensor Rows(const at::Tensor& gradient) const override {
+    return LeadingRows(gradient, gradient.size(-1));
+  }
+  std::int64_t RowCount(const at::Tensor& /*gradient*/) const override { return x_.size(0); }
+
+  Term MakeTerm(const at::Tensor& gradient, const ExampleLayout& layout) const override {
+    Term term{.kind = TermKind::kOuter, .a = x_, .b = Rows(gradient), .layout = layout};
+    if (is_turned_) std::swap(term.a, term.b);
+    term.sizes = sizes_;
+    return term;
+  }
+
+ private:
+  at::Tensor x_;
+  bool is_turned_;
+  Sizes sizes_;
+};
+
 // y = alpha * x v for a vector v: dy [rows], and the gradient of v is sum_r dy_r x_r.
 class VectorProduct : public UseRule {
  public:

@@ -14,6 +14,7 @@
 
 #include "sordino/gradients/recurrent_rule.h"
 #include "sordino/gradients/rule_forms.h"
+#include "sordino/gradients/units_product.h"
 
 namespace sordino {
 namespace {
@@ -66,6 +67,13 @@ std::unique_ptr<UseRule> Addmm(const Place& place) {
   const bool left = place.slot == 1;
   return std::make_unique<MatrixProduct>(left ? node.mat2_.unpack() : node.mat1_.unpack(), left,
                                          node.alpha, place.sizes);
+}
+
+std::unique_ptr<UseRule> UnitsProductUse(const Place& place) {
+  auto& node = As<UnitsProductBackward>(place);
+  if (place.slot == 2) return std::make_unique<RowBias>(1, place.sizes);
+  if (place.slot != 1) return nullptr;
+  return std::make_unique<UnitsMatrix>(node.input_.unpack(), node.is_turned_, place.sizes);
 }
 
 std::unique_ptr<UseRule> Mm(const Place& place) {
@@ -303,6 +311,7 @@ std::unique_ptr<UseRule> CudnnLayers(const Place& place) { RefuseCudnnLayers(pla
 const std::unordered_map<std::type_index, Maker>& Makers() {
   static const std::unordered_map<std::type_index, Maker> makers = {
       {typeid(generated::AddmmBackward0), Addmm},
+      {typeid(UnitsProductBackward), UnitsProductUse},
       {typeid(generated::MmBackward0), Mm},
       {typeid(generated::MvBackward0), Mv},
       {typeid(generated::AddmvBackward0), Addmv},
