@@ -63,6 +63,14 @@ bool IsOf(const Layer& layer, const Tensor& tensor) {
   return wrapped != nullptr && wrapped->level() == layer.level;
 }
 
+// The last result of Split for units of one row, and what it is a view of: merging it again needs
+// no view of a view. A pass ends with a loss that was just split.
+struct LastSplit {
+  Tensor value;
+  Tensor merged;
+};
+thread_local LastSplit last_split;
+
 // The plain tensor with the units merged into dimension `dim` of a unit.
 Tensor Merge(const Layer& layer, const Tensor& tensor, std::int64_t dim) {
   const auto* wrapped = functorch::maybeGetBatchedImpl(tensor);
@@ -72,6 +80,7 @@ Tensor Merge(const Layer& layer, const Tensor& tensor, std::int64_t dim) {
     return tensor.unsqueeze(dim).expand(sizes).flatten(dim, dim + 1);
   }
   Tensor value = wrapped->value();
+  if (dim == 0 && value.is_same(last_split.value)) return last_split.merged;
   if (wrapped->bdim() != dim) value = value.movedim(wrapped->bdim(), dim);
   return value.size(dim + 1) == 1 ? value.squeeze(dim + 1) : value.flatten(dim, dim + 1);
 }
@@ -81,6 +90,7 @@ Tensor Split(const Layer& layer, const Tensor& merged, std::int64_t dim) {
   const std::int64_t each = merged.size(dim) / layer.units;
   const Tensor value =
       each == 1 ? merged.unsqueeze(dim + 1) : merged.unflatten(dim, {layer.units, each});
+  if (each == 1 && dim == 0) last_split = {value, merged};
   return functorch::makeBatched(value, dim, layer.level);
 }
 
@@ -453,6 +463,12 @@ class NoWarnings {
 };
 
 }  // namespace
+
+at::Tensor MergeUnits(const at::Tensor& value) {
+  return value.is_same(last_split.value) ? last_split.merged : value.flatten(0, 1);
+}
+
+void ForgetSplits() { last_split = {}; }
 
 void RegisterIsolatedOperations() {
   static const torch::Library library = [] {

@@ -214,6 +214,7 @@ IsolationLayer::IsolationLayer(std::int64_t units) : units_(units), level_(NextL
 
 IsolationLayer::~IsolationLayer() {
   guards_.reset();
+  ForgetSplits();
   functorch::setDynamicLayerStack({});
 }
 
@@ -251,7 +252,7 @@ at::Tensor IsolatedLosses(const LossFunction& loss, const Batch& batch, std::int
     for (at::Tensor& tensor : alone) tensor = layer.Wrap(tensor);
     const at::Tensor losses = loss(alone);
     CheckLosses(losses, width);
-    return layer.Unwrap(losses).reshape({examples});
+    return MergeUnits(layer.Unwrap(losses));
   });
 }
 
