@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cmath>
 #include <numeric>
 #include <unordered_map>
 #include <utility>
@@ -14,7 +15,12 @@
 namespace sordino {
 namespace {
 
-constexpr std::array<std::string_view, 3> kNames = {"poisson", "fixed", "full"};  // by kind
+constexpr std::array<std::string_view, 4> kNames = {"poisson", "fixed", "full",
+                                                    "allocation"};  // by kind
+
+// How far one over a rate may be from a whole number of batches, relatively: rates such as 1 / 3
+// are written with a few digits.
+constexpr double kWholeBatches = 1e-9;
 
 // Uniform on 0 ... bound - 1, exactly: the 2^64 mod bound largest words are drawn again, and each
 // remainder has as many words as the others. Taking the remainder alone would favour small ones.
@@ -101,6 +107,17 @@ std::vector<std::uint64_t> SampleFixedSize(Generator& generator, std::uint64_t b
   // An entry of the sparse order takes some 40 bytes.
   if (batch > records / 8) return FirstOfShuffle(generator, batch, records, DenseOrder(records));
   return FirstOfShuffle(generator, batch, records, SparseOrder(batch));
+}
+
+std::int64_t AllocationBatches(SamplingRate rate) {
+  const double batches = rate.value() > 0 ? std::round(1 / rate.value()) : 0;
+  if (batches < 1 || batches > 0x1p53 || std::abs(batches * rate.value() - 1) > kWholeBatches) {
+    throw Error(fmt::format(
+        "the sampling rate {:g} is not one over a whole number of batches; random allocation puts "
+        "each record into one of them, so give a rate such as 0.01, which is 100 batches.",
+        rate.value()));
+  }
+  return static_cast<std::int64_t>(batches);
 }
 
 std::vector<std::vector<std::uint64_t>> SampleAllocation(Generator& generator,

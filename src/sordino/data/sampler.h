@@ -20,9 +20,9 @@
 
 namespace sordino {
 
-enum class SamplingKind : std::uint8_t { kPoisson, kFixedSize, kFullBatch };
+enum class SamplingKind : std::uint8_t { kPoisson, kFixedSize, kFullBatch, kAllocation };
 
-std::string_view SamplingName(SamplingKind kind);   // "poisson", "fixed", "full"
+std::string_view SamplingName(SamplingKind kind);   // "poisson", "fixed", "full", "allocation"
 SamplingKind ParseSampling(std::string_view name);  // the inverse; throws Error
 
 // Increasing indices below `records`; may be empty.
@@ -33,6 +33,10 @@ std::vector<std::uint64_t> SamplePoisson(Generator& generator, SamplingRate rate
 // likely, without rounding. Throws Error when batch > records.
 std::vector<std::uint64_t> SampleFixedSize(Generator& generator, std::uint64_t batch,
                                            std::uint64_t records);
+
+// The t of allocations whose batches hold a record with probability 1 / t. Throws Error when the
+// rate is not one over a whole number.
+std::int64_t AllocationBatches(SamplingRate rate);
 
 // One random allocation (accounting/allocation.h): `batches` lists of increasing indices below
 // `records`, in which every index stands once, at a uniform place without rounding. Lists may be

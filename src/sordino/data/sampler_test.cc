@@ -68,13 +68,14 @@ double ChiSquareLimit(double degrees) {
 }
 
 TEST(Sampling, NamesComeBack) {
-  for (const SamplingKind kind :
-       {SamplingKind::kPoisson, SamplingKind::kFixedSize, SamplingKind::kFullBatch}) {
+  for (const SamplingKind kind : {SamplingKind::kPoisson, SamplingKind::kFixedSize,
+                                  SamplingKind::kFullBatch, SamplingKind::kAllocation}) {
     EXPECT_EQ(ParseSampling(SamplingName(kind)), kind);
   }
   EXPECT_EQ(SamplingName(SamplingKind::kPoisson), "poisson");
   EXPECT_EQ(SamplingName(SamplingKind::kFixedSize), "fixed");
   EXPECT_EQ(SamplingName(SamplingKind::kFullBatch), "full");
+  EXPECT_EQ(SamplingName(SamplingKind::kAllocation), "allocation");
   for (const char* name : {"", "Poisson", "shuffle", "fixed ", "poisson\n"}) {
     EXPECT_THROW(ParseSampling(name), Error) << name;
   }
@@ -380,6 +381,15 @@ TEST(Allocation, PassesAreIndependent) {
   double chi_square = 0;
   for (const double count : counts) chi_square += (count - 2000) * (count - 2000) / 2000;
   EXPECT_LT(chi_square, ChiSquareLimit(24));
+}
+
+TEST(Samplers, ARateOfAnAllocationIsOneOverAWholeNumber) {
+  for (const std::int64_t batches : {1, 2, 3, 7, 234, 1'000'003}) {
+    EXPECT_EQ(AllocationBatches(SamplingRate(1.0 / static_cast<double>(batches))), batches);
+  }
+  for (const double rate : {0.0, 0.7, 0.3, 0.00426, 0.999999}) {
+    EXPECT_THROW(AllocationBatches(SamplingRate(rate)), Error) << rate;
+  }
 }
 
 }  // namespace

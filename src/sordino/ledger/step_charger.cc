@@ -13,8 +13,8 @@ namespace {
 // A block is measured on the one before it, which may have been an unusual one.
 constexpr std::int64_t kMostGrowth = 64;
 
-std::string StepWords(std::int64_t first, std::int64_t last) {
-  return fmt::format("steps {} to {}", first, last - 1);
+std::string StepWords(const StepCosts& costs, std::int64_t first, std::int64_t last) {
+  return fmt::format("{} {} to {}", costs.unit, first, last - 1);
 }
 
 }  // namespace
@@ -63,7 +63,7 @@ std::int64_t StepCharger::NextBlock() const {
 LedgerCharge StepCharger::Block(std::int64_t last) const {
   return {.event = costs_.event(reserved_, last),
           .failure = costs_.failure(last - reserved_),
-          .words = StepWords(reserved_, last)};
+          .words = StepWords(costs_, reserved_, last)};
 }
 
 bool StepCharger::ChargeBlock(std::int64_t last) {
@@ -146,7 +146,7 @@ void StepCharger::HandBack() {
   // Failures are not handed back: the probabilities of parts do not add up to that of the whole.
   ledger_.Return(run_id_, {.event = costs_.event(used_, reserved_),
                            .failure = 0,
-                           .words = StepWords(used_, reserved_) + " were not made"});
+                           .words = StepWords(costs_, used_, reserved_) + " were not made"});
   reserved_ = used_;
 }
 

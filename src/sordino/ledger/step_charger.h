@@ -30,6 +30,7 @@ namespace sordino {
 struct StepCosts {
   std::function<Event(std::int64_t first, std::int64_t last)> event;
   std::function<double(std::int64_t steps)> failure;
+  std::string unit = "steps";  // what they are called in the ledger
 };
 
 struct StepChargerOptions {
@@ -59,7 +60,7 @@ class StepCharger {
   // Right before the noise of the step is drawn. Stops the program unless the step was reserved and
   // is the next one.
   void Use(std::int64_t step);
-  // What was reserved and not used. Not after an exception: then nobody knows.
+  // What was reserved and not used. Nothing after an exception of the ledger: then nobody knows.
   void HandBack();
   // Waits for a charge that is under way. What went wrong in it is thrown when its steps are due.
   void Settle();

@@ -145,6 +145,35 @@ TEST_F(TrainCommand, ADryRunShowsThePlanAndTrainsNothing) {
   EXPECT_THAT(json["event"].get<std::string>(), StartsWith("add-remove: "));
 }
 
+// From the flag to the ledger: the plan, the run and 'sordino account' speak of the same event.
+TEST_F(TrainCommand, AllocationIsPlannedChargedAndAccountedAlike) {
+  const std::string flags = "--sampling allocation --epsilon 5 --epochs 3 --json";
+  const Json planned = Json::parse(RunProgram(Line(flags + " --dry-run")).out);
+  EXPECT_EQ(planned["steps"], 30);
+  EXPECT_EQ(planned["sampling_rate"], 0.1);
+  EXPECT_THAT(planned["statement"].get<std::string>(), HasSubstr("one of 10 batches an epoch"));
+  EXPECT_FALSE(fs::exists(out_));
+  const CommandOutcome outcome = RunProgram(Line(flags));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const Json trained = Json::parse(outcome.out);
+  EXPECT_LE(trained["epsilon"]["upper"], 5);
+  const Json accounted = Json::parse(
+      RunProgram(Words("account --sampling allocation --rate 0.1 --steps 30 --delta 1e-5 --json "
+                       "--noise " +
+                       planned["noise_multiplier"].dump()))
+          .out);
+  EXPECT_EQ(accounted["event"], planned["event"]);
+  EXPECT_EQ(ReadTestFile(out_ + "/event.txt"), accounted["event"].get<std::string>() + "\n");
+  // Failures are paid out of delta, and cost next to nothing.
+  const double alone = accounted["epsilon"]["upper"];
+  EXPECT_NEAR(trained["epsilon"]["upper"].get<double>(), alone, 1e-3 * alone);
+  const CommandOutcome ledger = RunProgram({"ledger", "show", out_ + "/ledger.db", "--json"});
+  EXPECT_THAT(ledger.out, HasSubstr("3*allocation(10, gaussian("));
+  // Its own configuration makes the same plan.
+  const CommandOutcome again = RunProgram({"train", out_ + "/config.toml", "--dry-run", "--json"});
+  EXPECT_EQ(Json::parse(again.out)["event"], planned["event"]);
+}
+
 TEST_F(TrainCommand, WithoutPrivacyItSaysSoOnEveryChannel) {
   const CommandOutcome outcome = RunProgram(Line("--non-private --steps 20"));
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
@@ -324,6 +353,13 @@ TEST_F(TrainCommand, MistakesAreToldInOneSentenceAndMakeNoFolder) {
       {"--epsilon 5 --pretrained /nonexistent.safetensors", "/nonexistent.safetensors"},
       {"--epsilon 5 --freeze nothing", "nothing"},
       {"--epsilon 5 --sampling fixed --adjacency add-remove", "add-remove"},
+      {"--epsilon 5 --sampling allocation --adjacency replace-one", "add-remove and zero-out only"},
+      {"--epsilon 5 --sampling allocation --noise-kind laplace", "Gaussian noise only"},
+      {"--epsilon 5 --sampling allocation --noise-schedule linear:0.5", "steps of equal noise"},
+      {"--epsilon 5 --sampling allocation --rate-schedule linear:0.5", "needs Poisson sampling"},
+      {"--epsilon 5 --sampling allocation --micro-batch 2", "no bounded sensitivity"},
+      {"--epsilon 5 --sampling allocation --rate 0.3", "one over a whole number of batches"},
+      {"--epsilon 5 --sampling full --rate 0.3", "Poisson sampling and random allocation"},
       {"--epsilon 5 --test-labels x", "labels"},
   };
   for (const auto& [more, part] : mistakes) {

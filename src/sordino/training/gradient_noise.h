@@ -55,6 +55,7 @@ class RandomSource {
 inline constexpr std::uint32_t kSamplingStream = std::uint32_t{1} << 31;
 inline constexpr std::uint32_t kCountStream = kSamplingStream + 1;
 inline constexpr std::uint32_t kModelStream = kSamplingStream + 2;
+inline constexpr std::uint32_t kAllocationStream = kSamplingStream + 3;  // its step is an epoch
 // Noise: the number of the block of kNoiseBlock coordinates, counted over all parameters.
 inline constexpr std::int64_t kNoiseBlock = std::int64_t{1} << 16;
 

@@ -15,6 +15,7 @@
 #include "sordino/base/known_name.h"
 #include "sordino/gradients/adaptive_clipping.h"
 #include "sordino/random/bernoulli.h"
+#include "sordino/training/plan_checks.h"
 
 namespace sordino {
 namespace {
@@ -25,129 +26,6 @@ constexpr std::array<std::string_view, 2> kNoiseNames = {"gaussian", "laplace"};
 
 constexpr double kOverflowProbability = 0x1p-80;  // of one Poisson batch
 constexpr double kMostParameters = 0x1p36;
-constexpr std::int64_t kMostRecords = std::int64_t{1} << 40;
-constexpr std::int64_t kMostRowsPerUser = 1000;
-
-void Require(bool condition, const std::string& sentence) {
-  if (!condition) throw Error(sentence);
-}
-
-// A schedule of a privacy quantity must stay positive: the factor of every step is looked at once.
-void CheckSchedule(const Schedule& schedule, std::string_view what, std::int64_t steps) {
-  if (schedule.IsConstant()) return;
-  for (std::int64_t step = 0; step < steps; ++step) {
-    Require(schedule.Factor(step, steps) > 0,
-            fmt::format("the schedule '{}' of the {} reaches 0 at step {}; it must stay positive, "
-                        "for example linear:0.1.",
-                        schedule.ToString(), what, step));
-  }
-}
-
-void CheckNumbers(const PlanOptions& o) {
-  Require(
-      o.steps >= 1 && o.steps <= kMostPlanSteps,
-      fmt::format("the number of steps is {}; it must be from 1 to {}.", o.steps, kMostPlanSteps));
-  Require(o.records >= 0 && o.records <= kMostRecords,
-          fmt::format("the number of records is {}; it must be from 1 to 2^40.", o.records));
-  Require(std::isfinite(o.batch) && o.batch > 0,
-          fmt::format("the batch size is {}; it must be positive: give a batch, or a rate and the "
-                      "number of records.",
-                      o.batch));
-  Require(o.rows_per_user >= 0 && o.rows_per_user <= kMostRowsPerUser,
-          fmt::format("rows per user is {}; it must be from 1 to {}.", o.rows_per_user,
-                      kMostRowsPerUser));
-  Require(o.micro_batch >= 1,
-          fmt::format("the micro-batch is {}; it must be at least 1.", o.micro_batch));
-}
-
-void CheckSampling(const PlanOptions& o) {
-  switch (o.sampling) {
-    case SamplingKind::kPoisson:
-      Require(o.rate.has_value(),
-              "Poisson sampling needs its rate: declare the number of records (which makes it "
-              "public), or give the rate.");
-      Require(o.rate->value() > 0, "the sampling rate is 0; it must be positive.");
-      Require(o.micro_batch == 1,
-              fmt::format("micro-batches of {} with Poisson sampling have no bounded sensitivity "
-                          "(a record that is not drawn moves all later ones); use fixed-size or "
-                          "full batches.",
-                          o.micro_batch));
-      return;
-    case SamplingKind::kFixedSize:
-      Require(o.records > 0, "fixed-size batches need the number of records; declare it.");
-      Require(o.adjacency == Adjacency::kReplaceOne,
-              fmt::format("fixed-size batches are accounted under replace-one only, and the "
-                          "adjacency is {}; use replace-one, or Poisson sampling.",
-                          AdjacencyName(o.adjacency)));
-      Require(o.batch == std::floor(o.batch) && o.batch <= static_cast<double>(o.records),
-              fmt::format("the batch is {}; with fixed-size batches it must be a whole number of "
-                          "the {} records.",
-                          o.batch, o.records));
-      break;
-    case SamplingKind::kFullBatch:
-      Require(o.records > 0, "full batches need the number of records; declare it.");
-      break;
-  }
-  Require(o.rate_schedule.IsConstant(),
-          fmt::format("a schedule of the sampling rate needs Poisson sampling, and the sampling is "
-                      "{}.",
-                      SamplingName(o.sampling)));
-}
-
-void CheckCombinations(const PlanOptions& o) {
-  if (o.rows_per_user > 1) {
-    Require(o.sampling != SamplingKind::kFixedSize && o.adjacency != Adjacency::kReplaceOne &&
-                o.noise == NoiseKind::kGaussian && o.micro_batch == 1,
-            "a guarantee for users with several rows needs Gaussian noise, Poisson or full batches "
-            "without micro-batches, and the adjacency add-remove or zero-out; use these, or one "
-            "row per user.");
-  }
-  if (o.clipping == ClippingKind::kGlobal) {
-    Require(o.clip_threshold >= o.clip.value() && std::isfinite(o.clip_threshold),
-            fmt::format("global clipping needs a threshold of at least the clipping norm {}, and "
-                        "it is {}.",
-                        o.clip.value(), o.clip_threshold));
-  } else {
-    Require(o.clip_threshold == 0, "a clipping threshold is for global clipping only.");
-  }
-  if (o.clipping == ClippingKind::kAdaptive) {
-    Require(o.clip_schedule.IsConstant(),
-            "adaptive clipping chooses its own norm; leave out the schedule of the clipping norm.");
-    Require(o.noise == NoiseKind::kGaussian,
-            "adaptive clipping shares its noise between gradients and counts, which needs Gaussian "
-            "noise.");
-    Require(o.rows_per_user <= 1 && o.micro_batch == 1,
-            "adaptive clipping counts records; use it without rows per user and micro-batches.");
-  }
-}
-
-PlanOptions Checked(PlanOptions options) {
-  if (options.sampling == SamplingKind::kFullBatch && options.batch == 0) {
-    options.batch = static_cast<double>(options.records);
-  }
-  if (options.sampling == SamplingKind::kPoisson && options.records > 0) {
-    const auto records = static_cast<double>(options.records);
-    if (options.rate.has_value() && options.batch == 0) {
-      options.batch = options.rate->value() * records;
-    } else if (!options.rate.has_value() && options.batch > 0) {
-      Require(options.batch <= records,
-              fmt::format("the batch of {} is larger than the {} records; give at most that many, "
-                          "or use full batches.",
-                          options.batch, options.records));
-      options.rate = SamplingRate(options.batch / records);
-    }
-  }
-  CheckNumbers(options);
-  CheckSampling(options);
-  CheckCombinations(options);
-  CheckSchedule(options.noise_schedule, "noise", options.steps);
-  CheckSchedule(options.clip_schedule, "clipping norm", options.steps);
-  CheckSchedule(options.rate_schedule, "sampling rate", options.steps);
-  if (options.clipping == ClippingKind::kAdaptive && options.count_noise == 0) {
-    options.count_noise = options.batch / 20;
-  }
-  return options;
-}
 
 // The least m with P[Binomial(n, q) > m] <= 2^-80 for every n q = mean, by Chernoff's bound
 // exp(-mean h(m / mean - 1)), h(u) = (1 + u) log(1 + u) - u.
@@ -192,8 +70,9 @@ Event UserEvent(const PlanOptions& options, NoiseMultiplier noise, SamplingRate 
 // Everything that is not the event itself, over all steps.
 double FailureProbability(const PlanOptions& options, double steps) {
   if (steps == 0) return 0;
-  const double overflow =
-      options.sampling == SamplingKind::kPoisson ? steps * kOverflowProbability : 0;
+  const bool size_is_random =
+      options.sampling == SamplingKind::kPoisson || options.sampling == SamplingKind::kAllocation;
+  const double overflow = size_is_random ? steps * kOverflowProbability : 0;
   // Discrete Laplace noise is exact.
   if (options.noise == NoiseKind::kLaplace) return overflow;
   return overflow + NoiseDistance(steps * kMostParameters);
@@ -216,7 +95,7 @@ NoiseKind ParseNoise(std::string_view name) {
 }
 
 PrivacyPlan::PrivacyPlan(const PlanOptions& options, NoiseMultiplier noise, Delta delta)
-    : options_(Checked(options)), noise_(noise), delta_(delta) {
+    : options_(internal::Checked(options)), noise_(noise), delta_(delta) {
   if (options_.clipping == ClippingKind::kAdaptive) {
     // Refused here rather than at the first step, when records were touched.
     for (const std::int64_t step : {std::int64_t{0}, options_.steps - 1}) {
@@ -227,7 +106,7 @@ PrivacyPlan::PrivacyPlan(const PlanOptions& options, NoiseMultiplier noise, Delt
 
 std::optional<PrivacyPlan> PrivacyPlan::ForBudget(const PlanOptions& options,
                                                   sordino::Epsilon epsilon, Delta delta) {
-  const PlanOptions checked = Checked(options);
+  const PlanOptions checked = internal::Checked(options);
   PlanOptions without_counts = checked;
   without_counts.clipping = ClippingKind::kFlat;
   without_counts.clip_threshold = 0;
@@ -235,7 +114,8 @@ std::optional<PrivacyPlan> PrivacyPlan::ForBudget(const PlanOptions& options,
     return PrivacyPlan(without_counts, noise, delta).event();
   };
   for (const double share : kFailureShares) {
-    const double failure = FailureProbability(checked, static_cast<double>(checked.steps));
+    const double failure =
+        PrivacyPlan(without_counts, NoiseMultiplier(1), delta).Failure(checked.steps);
     if (!FailuresArePaid(failure, epsilon, delta.value() * share)) continue;
     const std::optional<NoiseCalibration> found =
         CalibrateNoise(event_of, epsilon, DeltaForEvents(delta, share));
@@ -261,6 +141,8 @@ Event PrivacyPlan::StepEvent(std::int64_t step) const {
       return Event::Poisson(StepRate(step), release);
     case SamplingKind::kFixedSize:
       return Event::Fixed(StepRate(step), release);
+    case SamplingKind::kAllocation:
+      return Event::Allocation(static_cast<std::uint64_t>(StepsPerEvent()), release);
     case SamplingKind::kFullBatch:
       break;
   }
@@ -273,6 +155,10 @@ Event PrivacyPlan::EventOf(std::int64_t first, std::int64_t last) const {
   SORDINO_CHECK(0 <= first && first <= last && last <= options_.steps,
                 "more steps than the plan has");
   if (first == last) return Event::None(options_.adjacency);
+  if (options_.sampling == SamplingKind::kAllocation) {
+    const std::int64_t epochs = (last - 1) / StepsPerEvent() - first / StepsPerEvent() + 1;
+    return Event::Repeat(StepEvent(0), static_cast<std::uint64_t>(epochs));
+  }
   if (options_.noise_schedule.IsConstant() && options_.rate_schedule.IsConstant()) {
     return Event::Repeat(StepEvent(0), static_cast<std::uint64_t>(last - first));
   }
@@ -289,8 +175,13 @@ Event PrivacyPlan::EventOf(std::int64_t first, std::int64_t last) const {
   return Event::Compose(std::move(events), options_.adjacency);
 }
 
+std::int64_t PrivacyPlan::StepsPerEvent() const {
+  return options_.sampling == SamplingKind::kAllocation ? AllocationBatches(*options_.rate) : 1;
+}
+
 double PrivacyPlan::Failure(std::int64_t steps) const {
-  return FailureProbability(options_, static_cast<double>(steps));
+  const std::int64_t whole = (steps + StepsPerEvent() - 1) / StepsPerEvent() * StepsPerEvent();
+  return FailureProbability(options_, static_cast<double>(whole));
 }
 
 Interval PrivacyPlan::Epsilon(std::int64_t steps) const {
@@ -327,13 +218,18 @@ SamplingRate PrivacyPlan::StepRate(std::int64_t step) const {
     case SamplingKind::kPoisson: {
       const double factor = options_.rate_schedule.Factor(step, options_.steps);
       const double rate = options_.rate->value() * factor;
-      Require(rate <= 1, fmt::format("the sampling rate {} times its schedule is {} at step {}; it "
-                                     "must be at most 1.",
-                                     options_.rate->value(), rate, step));
+      if (rate > 1) {
+        throw Error(
+            fmt::format("the sampling rate {} times its schedule is {} at step {}; it must be at "
+                        "most 1.",
+                        options_.rate->value(), rate, step));
+      }
       return EffectiveRate(SamplingRate(rate));
     }
     case SamplingKind::kFixedSize:
       return SamplingRate(options_.batch / static_cast<double>(options_.records));
+    case SamplingKind::kAllocation:
+      return *options_.rate;
     case SamplingKind::kFullBatch:
       break;
   }
@@ -350,6 +246,7 @@ double PrivacyPlan::Divisor(std::int64_t step) const {
 
 std::int64_t PrivacyPlan::LargestBatch() const {
   switch (options_.sampling) {
+    case SamplingKind::kAllocation:  // of one batch: as Poisson sampling at a rate of 1 / t
     case SamplingKind::kPoisson: {
       double factor = 1;
       if (!options_.rate_schedule.IsConstant()) {
@@ -395,6 +292,11 @@ std::string PrivacyPlan::Description() const {
     case SamplingKind::kFixedSize:
       text = fmt::format("batches of {:.0f} of {} records without replacement", options_.batch,
                          options_.records);
+      break;
+    case SamplingKind::kAllocation:
+      text = fmt::format(
+          "random allocation of each record to one of {} batches an epoch (expected batch {:.6g})",
+          StepsPerEvent(), options_.batch);
       break;
     case SamplingKind::kFullBatch:
       text = fmt::format("full batches of {} records", options_.records);

@@ -15,6 +15,7 @@
 //   Poisson, full batch   add-remove, zero-out: C. Poisson replace-one: C. Full batch replace-one:
 //                         2C.
 //   fixed-size            2C (replace-one is the only adjacency)
+//   allocation            C (add-remove, zero-out)
 // times 1 + the rounding that the clipper declares and that of the noise's grid.
 //
 // Laplace noise of scale z_t U_t on every coordinate, where U_t bounds the L1 distance of
@@ -26,8 +27,14 @@
 // batch holds i with binomial probability, so the event is a mixture of Gaussians with shifts i
 // (Ganesh, arXiv 2401.10294); in a full batch the shift is k. Refused where neither applies.
 //
-// Failures that have a probability. A Poisson batch larger than LargestBatch() stops the run
-// (probability below 2^-80 a step), and noise is not quite the Gaussian that is accounted
+// Random allocation (accounting/allocation.h): in each epoch of t steps every record is in one
+// batch and t = 1 / rate. Its event is that of the whole epoch, so an epoch is charged when its
+// first step is made, and a plan that ends inside an epoch has the event of all epochs that it
+// touches. Refused where the analysis does not hold: replace-one, Laplace noise, noise that varies,
+// several rows a user, micro-batches.
+//
+// Failures that have a probability. A Poisson or allocated batch larger than LargestBatch() stops
+// the run (probability below 2^-80 a step), and noise is not quite the Gaussian that is accounted
 // (gradient_noise.h, for up to 2^36 parameters). A mechanism within tau in total variation of one
 // that is (epsilon, delta)-DP is (epsilon, delta + (1 + e^epsilon) tau)-DP: Epsilon() pays out of
 // delta.
@@ -67,12 +74,13 @@ inline constexpr std::int64_t kMostPlanSteps = 1'000'000'000;
 
 struct PlanOptions {
   SamplingKind sampling = SamplingKind::kPoisson;
-  // Expected (Poisson) or exact (fixed-size) number of records in a batch, and the divisor of the
-  // sum; for a full batch it is the number of records. A public constant.
+  // Expected (Poisson, allocation) or exact (fixed-size) number of records in a batch, and the
+  // divisor of the sum; for a full batch it is the number of records. A public constant.
   double batch = 0;
-  // Poisson: q. Left out, it is batch / records.
+  // Poisson: q. Left out, it is batch / records. Allocation: 1 / t; left out, t is the whole number
+  // nearest to records / batch, and the batch becomes records / t.
   std::optional<SamplingRate> rate;
-  // Number of records as a public constant; 0: not declared (Poisson with a rate only).
+  // Number of records as a public constant; 0: not declared (Poisson and allocation with a rate).
   std::int64_t records = 0;
   std::int64_t steps = 0;
   Adjacency adjacency = Adjacency::kAddRemove;
@@ -104,12 +112,16 @@ class PrivacyPlan {
   Delta delta() const { return delta_; }
   std::int64_t steps() const { return options_.steps; }
 
-  // What step t releases, and what the first `steps` steps release together.
+  // How many steps an event is of: the t of random allocation, else 1.
+  std::int64_t StepsPerEvent() const;
+  // What step t releases (of an allocation: all steps of its epoch), and what the first `steps`
+  // steps release together.
   Event StepEvent(std::int64_t step) const;
   Event EventOf(std::int64_t steps) const;
   Event EventOf(std::int64_t first, std::int64_t last) const;  // steps [first, last)
   Event event() const { return EventOf(options_.steps); }
-  // Probability of what is not in the event, over so many steps (accounting/failures.h).
+  // Probability of what is not in the event, over so many steps (accounting/failures.h), rounded up
+  // to whole epochs of an allocation.
   double Failure(std::int64_t steps) const;
   // Certified epsilon of the first `steps` steps at delta().
   Interval Epsilon(std::int64_t steps) const;

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "sordino/accounting/failures.h"
+#include "sordino/base/check.h"
 #include "sordino/base/error.h"
 
 namespace sordino {
@@ -26,10 +28,40 @@ RunDeclaration RunLedger::Declaration() const {
           .is_private = is_private_};
 }
 
+// The charger counts events: steps, or epochs of an allocation.
 StepCosts RunLedger::Costs() const {
-  return {
-      .event = [this](std::int64_t first, std::int64_t last) { return plan_.EventOf(first, last); },
-      .failure = [this](std::int64_t steps) { return plan_.Failure(steps); }};
+  const std::int64_t steps = plan_.StepsPerEvent();
+  return {.event =
+              [this, steps](std::int64_t first, std::int64_t last) {
+                return plan_.EventOf(first * steps, std::min(last * steps, plan_.steps()));
+              },
+          .failure = [this, steps](std::int64_t events) { return plan_.Failure(events * steps); },
+          .unit = steps == 1 ? "steps" : "epochs"};
+}
+
+StepChargerOptions RunLedger::ChargerOptions() const {
+  StepChargerOptions options;
+  options.first_block = std::max<std::int64_t>(1, options.first_block / plan_.StepsPerEvent());
+  return options;
+}
+
+std::int64_t RunLedger::Events() const { return (plan_.steps() - 1) / plan_.StepsPerEvent() + 1; }
+
+bool RunLedger::BeginsEvent(std::int64_t step) const {
+  return step == first_ || step % plan_.StepsPerEvent() == 0;
+}
+
+bool RunLedger::Reserve(std::int64_t step) {
+  return !BeginsEvent(step) || charger_->Reserve(step / plan_.StepsPerEvent());
+}
+
+void RunLedger::Use(std::int64_t step) {
+  const std::int64_t event = step / plan_.StepsPerEvent();
+  if (BeginsEvent(step)) {
+    charger_->Use(event);
+    used_event_ = event;
+  }
+  SORDINO_CHECK(event == used_event_, "noise is drawn for a step of an epoch that is not paid for");
 }
 
 // How many steps from `first` on the ledger admits as things stand; Error where it is none.
@@ -70,7 +102,7 @@ void RunLedger::OpenNamed(const std::filesystem::path& file) {
   ledger_.emplace(Ledger::Open(file));
   ledger_->Preview(Declaration());  // throws for another adjacency or unit
   Look(0);
-  charger_.emplace(*ledger_, Declaration(), Costs(), plan_.steps());
+  charger_.emplace(*ledger_, Declaration(), Costs(), Events(), ChargerOptions());
 }
 
 void RunLedger::CreateOwn(const std::filesystem::path& file, std::optional<Epsilon> target) {
@@ -83,7 +115,7 @@ void RunLedger::CreateOwn(const std::filesystem::path& file, std::optional<Epsil
   budget.unit = declaration.unit;
   ledger_.emplace(Ledger::Create(file, budget, {.has_witness = false}));
   Look(0);
-  charger_.emplace(*ledger_, declaration, Costs(), plan_.steps());
+  charger_.emplace(*ledger_, declaration, Costs(), Events(), ChargerOptions());
 }
 
 void RunLedger::Rejoin(const std::filesystem::path& file, bool is_own,
@@ -99,9 +131,10 @@ void RunLedger::Rejoin(const std::filesystem::path& file, bool is_own,
   ledger_->Rejoin(facts.run, plan_.event().ToString());
   first_ = facts.step;
   before_ = ledger_->filter().TotalOf(facts.run);
-  lost_steps_ = static_cast<std::int64_t>(before_->TotalCount()) -
-                static_cast<std::int64_t>(plan_.EventOf(facts.step).TotalCount());
-  charger_.emplace(*ledger_, facts.run, facts.step, Costs(), plan_.steps());
+  lost_steps_ =
+      static_cast<std::int64_t>(before_->TotalCount()) * plan_.StepsPerEvent() - facts.step;
+  charger_.emplace(*ledger_, facts.run, facts.step / plan_.StepsPerEvent(), Costs(), Events(),
+                   ChargerOptions());
   Look(facts.step);
 }
 

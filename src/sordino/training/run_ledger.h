@@ -42,7 +42,15 @@ class RunLedger {
   void Rejoin(const std::filesystem::path& file, bool is_own, const CheckpointFacts& facts);
 
   const LedgerOutlook& outlook() const { return outlook_; }
-  StepCharger& charger() { return *charger_; }
+
+  // As those of StepCharger. What is charged at once is whole events of the plan: with random
+  // allocation all steps of an epoch, before its first one, and again before the first one of a run
+  // that goes on inside an epoch.
+  bool Reserve(std::int64_t step);
+  void Use(std::int64_t step);
+  void HandBack() { charger_->HandBack(); }
+  const std::string& why() const { return charger_->why(); }
+  const std::string& run() const { return charger_->run(); }  // empty before the first charge
   // Waits for a charge that is under way.
   Ledger& ledger();
   bool is_own() const { return is_own_; }
@@ -51,12 +59,16 @@ class RunLedger {
   // lost included.
   Event EventAfter(std::int64_t steps) const;
   Interval EpsilonAfter(std::int64_t steps) const;
-  // Steps that were charged and whose result a crash took.
+  // Steps that were charged and are not part of the run: a crash took their result, or they are the
+  // rest of an epoch that was begun again.
   std::int64_t lost_steps() const { return lost_steps_; }
 
  private:
   RunDeclaration Declaration() const;
   StepCosts Costs() const;
+  StepChargerOptions ChargerOptions() const;
+  std::int64_t Events() const;  // of the whole plan
+  bool BeginsEvent(std::int64_t step) const;
   void Look(std::int64_t first);
 
   const PrivacyPlan& plan_;
@@ -67,7 +79,8 @@ class RunLedger {
   std::optional<StepCharger> charger_;
   LedgerOutlook outlook_;
   std::int64_t first_ = 0;
-  std::optional<Event> before_;  // charged by earlier parts of the run
+  std::int64_t used_event_ = -1;  // the last one that noise was drawn for
+  std::optional<Event> before_;   // charged by earlier parts of the run
   std::int64_t lost_steps_ = 0;
 };
 

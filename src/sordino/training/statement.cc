@@ -123,7 +123,13 @@ void WriteOpening(Page& page, const StatementFacts& facts) {
       }
       break;
   }
-  if (facts.lost_steps > 0) {
+  if (facts.lost_steps > 0 && facts.sampling == "allocation") {
+    page.Paragraph(fmt::format(
+        "{} steps that had been charged are not part of the run: a crash took their result, or "
+        "they are the rest of an epoch that was begun again with a new allocation after an "
+        "interruption. They count below.",
+        facts.lost_steps));
+  } else if (facts.lost_steps > 0) {
     page.Paragraph(fmt::format(
         "A crash took the result of {} steps that had been charged. They were made again where the "
         "budget allowed it, and count twice below.",
@@ -184,6 +190,12 @@ void WriteLedger(Page& page, const StatementFacts& facts) {
 void WriteMethod(Page& page, const StatementFacts& facts) {
   page.Heading("How it was done");
   page.Paragraph(Sentence(facts.plan));
+  if (facts.sampling == "allocation") {
+    page.Paragraph(
+        "In every epoch each record was in exactly one batch, chosen uniformly and independently "
+        "of all other records; the batches were drawn anew for each epoch. An epoch counts whole, "
+        "also where the run stopped inside it.");
+  }
   if (!facts.event.empty()) {
     page.Paragraph("As data, for 'sordino account --event':");
     page.Verbatim(facts.event);

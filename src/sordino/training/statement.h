@@ -38,14 +38,14 @@ struct StatementFacts {
   double delta = 0;
   std::int64_t steps = 0;  // made, or planned
   std::int64_t planned_steps = 0;
-  std::string sampling = "poisson";  // or "fixed", "full"
+  std::string sampling = "poisson";  // or "fixed", "full", "allocation"
   std::string plan;                  // a sentence: privacy_plan.h
   std::string event;                 // accounting/event.h
   std::string normalisation;         // where its constants are from; empty: pixels / 255
   std::string pretrained;            // the file that the weights began with; empty: none
   bool has_test = false;             // a public test set was looked at
   std::string stopped_by;            // why it was stopped, where it was not asked to: a clause
-  std::int64_t lost_steps = 0;       // charged, and lost in a crash
+  std::int64_t lost_steps = 0;       // charged, and not part of the run (run_ledger.h)
   std::string ledger;                // its file; empty: the run has a ledger of its own
   Budget budget;                     // the ledger's, of all runs together
   Interval ledger_epsilon;           // composed, of everything that was charged to it

@@ -119,6 +119,12 @@ TEST(Statement, OnlyWhatAppliesIsSaid) {
   EXPECT_THAT(Flat(facts), Not(HasSubstr("weights that training began with")));
   facts.pretrained = "mobilenet.safetensors";
   EXPECT_THAT(Flat(facts), HasSubstr("weights that training began with (mobilenet.safetensors)"));
+  EXPECT_THAT(Flat(facts), Not(HasSubstr("in exactly one batch")));
+  facts.sampling = "allocation";
+  facts.lost_steps = 3;
+  EXPECT_THAT(Flat(facts), HasSubstr("In every epoch each record was in exactly one batch"));
+  EXPECT_THAT(Flat(facts), HasSubstr("3 steps that had been charged are not part of the run"));
+  EXPECT_THAT(Flat(facts), HasSubstr("in which batch"));
   facts.sampling = "full";
   EXPECT_THAT(Flat(facts), Not(HasSubstr("in which batch")));
   facts.has_test = false;

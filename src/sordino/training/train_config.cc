@@ -80,11 +80,13 @@ void CompletePrivacy(TrainConfig& config, const DatasetDeclaration& data) {
   if (privacy.adjacency.empty()) {
     privacy.adjacency = privacy.sampling == "fixed" ? "replace-one" : "add-remove";
   }
-  if (privacy.sampling != "poisson" && privacy.rate) {
-    throw Error(fmt::format("--rate is for Poisson sampling; leave it out with --sampling {}.",
-                            privacy.sampling));
+  const bool has_rate = privacy.sampling == "poisson" || privacy.sampling == "allocation";
+  if (!has_rate && privacy.rate) {
+    throw Error(fmt::format(
+        "--rate is for Poisson sampling and random allocation; leave it out with --sampling {}.",
+        privacy.sampling));
   }
-  if (data.records == 0 && (privacy.sampling != "poisson" || !privacy.rate)) {
+  if (data.records == 0 && !(has_rate && privacy.rate)) {
     throw Error(
         "the number of records is not declared; give --records when it may be known to everybody, "
         "or --rate with --batch and --steps, so that it stays private.");
@@ -115,6 +117,12 @@ void CompleteLength(TrainConfig& config, const DatasetDeclaration& data) {
   if (data.records > 0 && *training.batch > records) {
     throw Error(fmt::format("--batch is {:g} and the data have {} records; give at most that many.",
                             *training.batch, data.records));
+  }
+  if (config.privacy.sampling == "allocation" && !config.privacy.rate) {
+    // A whole number of batches, so that an epoch is a whole number of steps.
+    const double batches = std::round(records / *training.batch);
+    config.privacy.rate = 1 / batches;
+    training.batch = records / batches;
   }
   if (training.epochs && training.steps) {
     throw Error("--epochs and --steps are both given; give one of them.");

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::array<std::string_view, 7> kFormats = {"idx", "cifar",  "csv", "tsv",
                                                       "npy", "images", "text"};
-constexpr std::array<std::string_view, 3> kSamplings = {"poisson", "fixed", "full"};
+constexpr std::array<std::string_view, 4> kSamplings = {"poisson", "fixed", "full", "allocation"};
 constexpr std::array<std::string_view, 3> kAdjacencies = {"add-remove", "replace-one", "zero-out"};
 constexpr std::array<std::string_view, 5> kClippings = {"flat", "layerwise", "global", "automatic",
                                                         "adaptive"};
@@ -109,9 +109,12 @@ constexpr Setting kSettings[] = {
      false,
      false,
      "epsilon"},
-    {"privacy", "rate", "--rate", "Q", "Poisson sampling rate; batch / records if left out",
+    {"privacy", "rate", "--rate", "Q",
+     "Poisson sampling rate, or one over the batches of an allocation; batch / records if left "
+     "out",
      SORDINO_FIELD(privacy.rate)},
-    {"privacy", "sampling", "--sampling", "NAME", "poisson, fixed or full",
+    {"privacy", "sampling", "--sampling", "NAME",
+     "poisson, fixed, full or allocation: each record in one batch of every epoch",
      SORDINO_FIELD(privacy.sampling), kSamplings},
     {"privacy", "adjacency", "--adjacency", "NAME",
      "add-remove, replace-one or zero-out; replace-one for fixed batches, else add-remove",
@@ -142,7 +145,7 @@ constexpr Setting kSettings[] = {
      SORDINO_FIELD(privacy.count_noise)},
 
     {"training", "batch", "--batch", "N",
-     "Records in a batch, in expectation if it is Poisson; 512 if left out",
+     "Records in a batch, in expectation if it is Poisson or allocated; 512 if left out",
      SORDINO_FIELD(training.batch)},
     {"training",
      "epochs",

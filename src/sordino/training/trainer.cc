@@ -19,6 +19,7 @@
 #include "sordino/training/checkpoint.h"
 #include "sordino/training/gradient_noise.h"
 #include "sordino/training/libtorch_seed.h"
+#include "sordino/training/step_sampler.h"
 
 namespace sordino {
 namespace {
@@ -77,8 +78,8 @@ struct Trainer::State {
         losses(std::move(loss_function)),
         options(std::move(the_options)),
         is_noised(clip_and_noise),
-        records(static_cast<std::uint64_t>(data.size())),
         random(options.insecure_seed ? RandomSource(*options.insecure_seed) : RandomSource()),
+        sampler(plan, static_cast<std::uint64_t>(data.size()), random),
         optimizer(parameters, optimizer_options, plan.steps()),
         clipper(parameters, options.gradients, plan.Sum()) {
     if (is_noised) CheckData(plan, data);
@@ -105,7 +106,7 @@ struct Trainer::State {
   void RequestNext() {
     if (requested == plan.steps()) return;
     const auto stream = StreamOf(requested, kSamplingStream);
-    std::vector<std::uint64_t> indices = SampleBatch(requested, *stream);
+    std::vector<std::uint64_t> indices = sampler.Batch(requested, *stream);
     // Augmentation is part of what is released: nobody may be able to repeat it (augmentation.h).
     loader->Request(std::move(indices), stream->Next64());
     ++requested;
@@ -118,7 +119,7 @@ struct Trainer::State {
     std::size_t largest = 0;
     for (std::int64_t step = 0; step < steps_done; ++step) {
       const auto stream = StreamOf(step, kSamplingStream);
-      std::vector<std::uint64_t> indices = SampleBatch(step, *stream);
+      std::vector<std::uint64_t> indices = sampler.Batch(step, *stream);
       if (indices.size() > largest) {
         largest = indices.size();
         loader->Request(std::move(indices), stream->Next64());
@@ -127,22 +128,9 @@ struct Trainer::State {
         static_cast<void>(
             clipper.ClippedSum(losses, loader->Take(), adaptive ? *adaptive : *policy));
       }
-      if (plan.options().sampling != SamplingKind::kPoisson) return;  // all have one size
+      const SamplingKind sampling = plan.options().sampling;
+      if (sampling == SamplingKind::kFixedSize || sampling == SamplingKind::kFullBatch) return;
     }
-  }
-
-  std::vector<std::uint64_t> SampleBatch(std::int64_t step, Generator& stream) const {
-    switch (plan.options().sampling) {
-      case SamplingKind::kPoisson:
-        return SamplePoisson(stream, plan.StepRate(step), records);
-      case SamplingKind::kFixedSize:
-        return SampleFixedSize(stream, static_cast<std::uint64_t>(plan.options().batch), records);
-      case SamplingKind::kFullBatch:
-        break;
-    }
-    std::vector<std::uint64_t> all(records);
-    for (std::uint64_t i = 0; i < records; ++i) all[i] = i;
-    return all;
   }
 
   // A fixed policy is made anew for the clipping norm of its step.
@@ -167,6 +155,13 @@ struct Trainer::State {
     return nullptr;
   }
 
+  // The first step of an epoch pays for all of it, and so does the first one after a state was
+  // restored, whose batches are of a new allocation.
+  Event ChargeOf(std::int64_t step) const {
+    const bool begins = step == first || step % plan.StepsPerEvent() == 0;
+    return begins ? plan.StepEvent(step) : Event::None(plan.options().adjacency);
+  }
+
   void PrivateStep(const Batch& batch) {
     const std::unique_ptr<ClippingPolicy> policy = PolicyOf(done);
     const BoundedSum sum = clipper.ClippedSum(losses, batch, adaptive ? *adaptive : *policy);
@@ -175,7 +170,7 @@ struct Trainer::State {
     // Charged, and counted as done, before any noise is drawn: what is released was paid for,
     // whatever happens next.
     const std::int64_t step = done;
-    if (options.charge) options.charge(step, plan.StepEvent(step));
+    if (options.charge) options.charge(step, ChargeOf(step));
     ++done;
     const StepNoise noise = {.kind = plan.options().noise,
                              .multiplier = plan.GradientNoise(step, 1),
@@ -220,12 +215,13 @@ struct Trainer::State {
   LossFunction losses;
   TrainerOptions options;
   bool is_noised;
-  std::uint64_t records;
   RandomSource random;
+  internal::StepSampler sampler;
   Optimizer optimizer;
   Clipper clipper;
   std::unique_ptr<AdaptiveClipping> adaptive;
   std::unique_ptr<BatchLoader> loader;
+  std::int64_t first = 0;  // the step that this trainer began with
   std::int64_t requested = 0;
   std::int64_t done = 0;
   bool is_broken = false;
@@ -350,6 +346,7 @@ void Trainer::RestoreState(const NamedTensors& state, std::int64_t steps_done) {
   for (std::size_t i = 0; i < values.size(); ++i) {
     s.clipper.parameters()[i].value.detach().copy_(values[i]);
   }
+  s.first = steps_done;
   s.requested = steps_done;
   s.done = steps_done;
   s.is_broken = false;

@@ -26,7 +26,8 @@
 namespace sordino {
 
 // Who is told what a step releases, before its noise is drawn. A throw stops the run before the
-// release.
+// release. Random allocation: the first step of an epoch, or of what is left of one, is told the
+// event of the whole epoch, and the others none.
 using ChargeFunction = std::function<void(std::int64_t step, const Event& event)>;
 
 struct TrainerOptions {

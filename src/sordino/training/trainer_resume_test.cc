@@ -144,6 +144,9 @@ std::vector<ResumeCase> ResumeCases() {
     options.sampling = SamplingKind::kFixedSize;
     options.adjacency = Adjacency::kReplaceOne;
   };
+  const auto allocation = [](PlanOptions& options) {  // 4 steps an epoch
+    options.sampling = SamplingKind::kAllocation;
+  };
   const auto full = [](PlanOptions& options) {
     options.sampling = SamplingKind::kFullBatch;
     options.batch = ResumedRun::kRecords;
@@ -156,6 +159,7 @@ std::vector<ResumeCase> ResumeCases() {
       {.name = "Adam", .optimizer = {.kind = kAdam, .learning_rate = 0.05, .schedule = cosine}},
       {.name = "AdamW", .optimizer = {.kind = kAdamW, .weight_decay = 0.1, .average_decay = 0.9}},
       {.name = "FixedSize", .plan = fixed, .optimizer = {.momentum = 0.5}},
+      {.name = "Allocation", .plan = allocation, .optimizer = {.momentum = 0.5}},
       {.name = "FullBatch", .plan = full, .optimizer = {.momentum = 0.5}},
       {.name = "AdaptiveClipping",
        .plan = [](PlanOptions& options) { options.clipping = ClippingKind::kAdaptive; }},

@@ -116,6 +116,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(UnitCase{SamplingKind::kPoisson, Adjacency::kAddRemove, 1, 1},
                     UnitCase{SamplingKind::kPoisson, Adjacency::kZeroOut, 1, 1},
                     UnitCase{SamplingKind::kPoisson, Adjacency::kReplaceOne, 1, 1},
+                    UnitCase{SamplingKind::kAllocation, Adjacency::kAddRemove, 1, 1},
+                    UnitCase{SamplingKind::kAllocation, Adjacency::kZeroOut, 1, 1},
                     UnitCase{SamplingKind::kFixedSize, Adjacency::kReplaceOne, 1, 2},
                     UnitCase{SamplingKind::kFixedSize, Adjacency::kReplaceOne, 3, 2},
                     UnitCase{SamplingKind::kFullBatch, Adjacency::kAddRemove, 1, 1},

@@ -32,7 +32,7 @@ Trainer TrainingLoop::MakeTrainer() {
   options.loader.device = run_.device;
   options.insecure_seed = run_.config.run.insecure_seed;
   if (ledger_ != nullptr) {
-    options.charge = [this](std::int64_t step, const Event&) { ledger_->charger().Use(step); };
+    options.charge = [this](std::int64_t step, const Event&) { ledger_->Use(step); };
   }
   const auto make = [&](auto&& constructor) {
     return constructor(run_.plan, ParametersOf(*run_.model),
@@ -71,8 +71,8 @@ Interval TrainingLoop::Epsilon(std::int64_t steps) const {
 bool TrainingLoop::IsPaidFor(std::int64_t step) {
   if (ledger_ == nullptr) return true;
   try {
-    if (ledger_->charger().Reserve(step)) return true;
-    refusal_ = ledger_->charger().why();
+    if (ledger_->Reserve(step)) return true;
+    refusal_ = ledger_->why();
   } catch (const std::exception& error) {
     // What was made so far was paid for: it is kept, and the run ends here.
     failure_ = std::current_exception();
@@ -80,6 +80,22 @@ bool TrainingLoop::IsPaidFor(std::int64_t step) {
     while (!refusal_.empty() && refusal_.back() == '.') refusal_.pop_back();
   }
   return false;
+}
+
+// A model that is refused in the middle of a run leaves steps that were charged and for which no
+// noise was drawn.
+void TrainingLoop::MakeStep() {
+  try {
+    trainer_.Step();
+  } catch (...) {
+    const std::exception_ptr why = std::current_exception();
+    try {
+      if (ledger_ != nullptr) ledger_->HandBack();
+    } catch (const std::exception&) {
+      // They stay charged; what stopped the step is what people have to know.
+    }
+    std::rethrow_exception(why);
+  }
 }
 
 void TrainingLoop::Go(RunFolder& folder) {
@@ -91,12 +107,12 @@ void TrainingLoop::Go(RunFolder& folder) {
   while (go_on && trainer_.steps_done() < run_.plan.steps() && IsPaidFor(trainer_.steps_done())) {
     // Whatever happens to the first steps, the folder says which run of the ledger it is.
     if (checkpoint_step_ < 0) WriteState();
-    trainer_.Step();
+    MakeStep();
     go_on = AfterStep(trainer_.steps_done());
   }
   if (ledger_ != nullptr && failure_ == nullptr) {
-    if (ledger_->charger().run().empty()) return;  // not a step was admitted
-    ledger_->charger().HandBack();
+    if (ledger_->run().empty()) return;  // not a step was admitted
+    ledger_->HandBack();
   }
   if (trainer_.steps_done() < run_.plan.steps() && checkpoint_step_ != trainer_.steps_done()) {
     WriteState();
@@ -130,7 +146,7 @@ void TrainingLoop::WriteState() {
     facts.noise = run_.plan.noise().value();
     facts.plan = run_.plan.event().ToString();
     facts.ledger = ledger_->ledger().id();
-    facts.run = ledger_->charger().run();
+    facts.run = ledger_->run();
     facts.head = ledger_->ledger().head().hash;
   }
   checkpoint.tensors = trainer_.SaveState();

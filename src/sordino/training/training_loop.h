@@ -48,6 +48,7 @@ class TrainingLoop {
 
   Trainer MakeTrainer();
   bool IsPaidFor(std::int64_t step);
+  void MakeStep();
   bool AfterStep(std::int64_t steps);
   void Look();
   void Tell(std::int64_t steps);

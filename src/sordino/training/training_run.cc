@@ -329,7 +329,7 @@ RunResult RunTraining(PreparedRun& run, RunObserver& observer) {
   folder.Write("statement.txt", Statement(run.facts));
   observer.OnStart();
   loop.Go(folder);
-  if (ledger && ledger->charger().run().empty() && loop.failure() == nullptr) {
+  if (ledger && ledger->run().empty() && loop.failure() == nullptr) {
     // Another run took what was left since it was looked at. Nothing was made, so nothing stays.
     made.reset();
     std::filesystem::remove_all(place);
