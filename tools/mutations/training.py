@@ -168,4 +168,13 @@ MUTATIONS = [
              "      if (ledger_ != nullptr) ledger_->HandBack();\n",
              "",
              "TrainingRun.WhatARefusedModelDidNotUseIsHandedBack"),
+    Mutation("the model of a private step sees other records", "gradients/isolated_operations.cc",
+             "return Split(layer, at::linear(Merge(layer, input, 0), weight, bias), 0);",
+             "const Tensor merged = Merge(layer, input, 0);\n  return Split(layer, at::linear(merged + "
+             "merged.sum(0), weight, bias), 0);",
+             "HostileTraining.IsWithinTheSensitivityInEveryBatchSizeAndCut"),
+    Mutation("training writes the buffers of a script", "gradients/script_model.cc",
+             "      slot.tensor.detach().copy_(slot.copy);\n",
+             "",
+             "HostileTraining.IsRefusedOrWithinTheSensitivity"),
 ]

@@ -13,7 +13,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -24,6 +23,7 @@
 #include "sordino/base/error.h"
 #include "sordino/gradients/clipper.h"
 #include "sordino/gradients/flat_clipping.h"
+#include "sordino/gradients/hostile_models_test_support.h"
 #include "sordino/gradients/isolation.h"
 #include "sordino/gradients/script_model.h"
 
@@ -31,59 +31,6 @@ namespace sordino {
 namespace {
 
 using Json = nlohmann::json;
-
-const std::vector<Json>& Models() {
-  static const auto models =
-      Json::parse(std::ifstream(SORDINO_TESTDATA "/hostile_models.json")).get<std::vector<Json>>();
-  return models;
-}
-
-at::Tensor Filled(const Json& sizes, const Json& value) {
-  const auto shape = sizes.get<std::vector<std::int64_t>>();
-  if (value.is_string()) return at::randn(shape) * 0.5;
-  return at::full(shape, value.get<double>());
-}
-
-void AddAttribute(torch::jit::Module& module, const std::string& name, const Json& attribute) {
-  const std::string type = attribute[0].get<std::string>();
-  const auto add = [&](const c10::TypePtr& of, c10::IValue value) {
-    module.register_attribute(name, of, std::move(value));
-  };
-  if (type == "int") add(c10::IntType::get(), std::int64_t{0});
-  if (type == "float") add(c10::FloatType::get(), 0.0);
-  if (type == "bool") add(c10::BoolType::get(), attribute[1].get<bool>());
-  if (type == "List[float]") add(c10::ListType::ofFloats(), c10::List<double>());
-  if (type == "List[Tensor]") add(c10::ListType::ofTensors(), c10::List<at::Tensor>());
-  if (type == "Optional[Tensor]") add(c10::OptionalType::ofTensor(), c10::IValue());
-  if (type == "Dict[str,Tensor]") {
-    add(c10::DictType::create(c10::StringType::get(), c10::TensorType::get()),
-        c10::Dict<std::string, at::Tensor>());
-  }
-}
-
-torch::jit::Module MakeScript(const Json& model) {
-  at::manual_seed(11);
-  torch::jit::Module module("Script");
-  const Json init = model.value("parameter_init", Json::object());
-  for (const auto& [name, sizes] : model["parameters"].items()) {
-    const at::Tensor value = Filled(sizes, init.contains(name) ? init[name] : Json("randn"));
-    module.register_parameter(name, value.clone().set_requires_grad(true), false);
-  }
-  if (model.contains("buffers")) {
-    for (const auto& [name, buffer] : model["buffers"].items()) {
-      const at::Tensor value = Filled(buffer[0], buffer[1]);
-      module.register_buffer(name, buffer.size() > 2 ? value.to(at::kLong) : value.clone());
-    }
-  }
-  if (model.contains("attributes")) {
-    for (const auto& [name, attribute] : model["attributes"].items()) {
-      AddAttribute(module, name, attribute);
-    }
-  }
-  module.define(model["source"].get<std::string>());
-  module.train();
-  return module;
-}
 
 struct Conditions {
   std::int64_t examples = 7;
@@ -137,7 +84,7 @@ World LiveWith(const torch::jit::Module& module, const Json& json, const Conditi
 
 World Live(const Json& json, const Conditions& conditions, bool with_outlier) {
   try {
-    return LiveWith(MakeScript(json), json, conditions, with_outlier);
+    return LiveWith(MakeHostileScript(json), json, conditions, with_outlier);
   } catch (const Error& error) {
     return {{}, {}, error.what()};
   }
@@ -180,7 +127,7 @@ void ExpectIsolated(const Json& model, const Conditions& conditions, const World
 
 TEST(HostileModels, AreRefusedOrIsolated) {
   std::int64_t refused = 0;
-  for (const Json& model : Models()) {
+  for (const Json& model : HostileModels()) {
     for (const bool compare : {true, false}) {
       Conditions conditions = Of(model);
       conditions.compare = compare;
@@ -197,7 +144,7 @@ TEST(HostileModels, AreIsolatedInEveryBatchSizeAndCut) {
   const std::vector<std::pair<std::int64_t, std::int64_t>> sizes = {
       {1, 0}, {2, 0}, {13, 5}, {40, 0}};
   std::uint64_t seed = 20;
-  for (const Json& model : Models()) {
+  for (const Json& model : HostileModels()) {
     for (const auto& [examples, part] : sizes) {
       Conditions conditions = Of(model);
       conditions.warm_up = 0;
@@ -221,7 +168,7 @@ TEST_P(HostileSweep, FindsNoModelThatMixesItsExamples) {
   if (seeds == nullptr) GTEST_SKIP() << "SORDINO_HOSTILE_SEEDS is not set";
   const std::vector<std::pair<std::int64_t, std::int64_t>> sizes = {
       {1, 0}, {2, 0}, {7, 3}, {33, 0}, {64, 17}, {400, 0}, {400, 64}};
-  const std::vector<Json>& models = Models();
+  const std::vector<Json>& models = HostileModels();
   for (std::size_t k = GetParam(); k < models.size(); k += kSlices) {
     for (std::uint64_t seed = 1; seed <= std::stoull(seeds); ++seed) {
       for (const auto& [examples, part] : sizes) {
@@ -255,7 +202,7 @@ TEST(HostileModels, AreRefusedForTheStateThatTheyKeep) {
 
 // The refusal may become known, so it says nothing of the records.
 TEST(HostileModels, AreRefusedWithoutNumbers) {
-  for (const Json& model : Models()) {
+  for (const Json& model : HostileModels()) {
     const std::string refusal = Live(model, Of(model), true).refusal;
     const bool has_number = std::any_of(refusal.begin(), refusal.end(),
                                         [](unsigned char c) { return std::isdigit(c) != 0; });
@@ -269,7 +216,7 @@ TEST(HostileModels, AreRefusedWithoutNumbers) {
 TEST(HonestModels, AreAccepted) {
   // Its tensors have sizes that depend on values.
   const std::set<std::string> refused = {"ok_expert_rows"};
-  for (const Json& model : Models()) {
+  for (const Json& model : HostileModels()) {
     if (model["hostile"].get<bool>()) continue;
     const std::string refusal = Live(model, Of(model), false).refusal;
     const std::string name = model["name"].get<std::string>();

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <csignal>
 #include <filesystem>
@@ -14,6 +15,7 @@
 
 #include "sordino/base/error.h"
 #include "sordino/base/sha256.h"
+#include "sordino/gradients/hostile_models_test_support.h"
 #include "sordino/models/safetensors.h"
 #include "sordino/training/classification.h"
 #include "sordino/training/run_folder.h"
@@ -282,6 +284,40 @@ TEST(Classification, CopiesOfAnExampleHaveTheMeanOfTheirLosses) {
     const at::Tensor alone = CrossEntropy(*model, 1, {})({inputs, copies[1][example].expand({5})});
     EXPECT_NEAR(losses[example].item<double>(), alone.mean().item<double>(), 1e-5);
   }
+}
+
+// Its first update opens the gate, and in the second step the comparison finds that it mixes.
+TEST_F(TrainingRun, WhatARefusedModelDidNotUseIsHandedBack) {
+  const nlohmann::json script = {{"parameters", {{"w", {2, 2}}, {"gate", {1}}}},
+                                 {"parameter_init", {{"gate", 0.0}}},
+                                 {"source",
+                                  "def forward(self, x: Tensor) -> Tensor:\n"
+                                  "    h = x @ self.w\n"
+                                  "    if bool(self.gate.abs().sum() > 0.0):\n"
+                                  "        h = h - h.mean(0)\n"
+                                  "    return h\n"}};
+  MakeHostileScript(script).save((root_ / "gated.pt").string());
+  TrainConfig config = Config();
+  config.model.name.clear();
+  config.model.script = (root_ / "gated.pt").string();
+  config.data.test.clear();
+  PreparedRun run = PrepareRun(config);
+  RunObserver silent;
+  std::string refusal;
+  try {
+    RunTraining(run, silent);
+  } catch (const Error& error) {
+    refusal = error.what();
+  }
+  EXPECT_THAT(refusal, HasSubstr("mean"));
+  EXPECT_FALSE(HasNumber(refusal)) << refusal;
+  Ledger ledger =
+      Ledger::Open(root_ / "run" / kLedgerFile, {.has_witness = false, .read_only = true});
+  // Eight were charged before the first.
+  EXPECT_EQ(ledger.filter().Total(), run.plan.EventOf(1));
+  EXPECT_EQ(std::count_if(ledger.entries().begin(), ledger.entries().end(),
+                          [](const Entry& entry) { return entry.kind == EntryKind::kReturn; }),
+            1);
 }
 
 }  // namespace

@@ -1,0 +1,26 @@
+// The scripts of testdata/hostile_models.json, for all who train them: the tests of the clipper, of
+// the trainer and of the command. Whoever uses it defines SORDINO_TESTDATA, the folder of the file.
+#ifndef SORDINO_GRADIENTS_HOSTILE_MODELS_TEST_SUPPORT_H_
+#define SORDINO_GRADIENTS_HOSTILE_MODELS_TEST_SUPPORT_H_
+
+#include <torch/csrc/jit/api/module.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace sordino {
+
+// Six numbers in, logits of three classes out. Keys: name, category, hostile, parameters (sizes),
+// parameter_init, buffers, attributes, source, and trigger (what makes it do what it does).
+const std::vector<nlohmann::json>& HostileModels();
+
+// In training mode, with the same weights each time.
+torch::jit::Module MakeHostileScript(const nlohmann::json& model);
+
+// Whether a refusal holds a digit outside of the quotes around names.
+bool HasNumber(const std::string& refusal);
+
+}  // namespace sordino
+
+#endif  // SORDINO_GRADIENTS_HOSTILE_MODELS_TEST_SUPPORT_H_
