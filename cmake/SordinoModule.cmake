@@ -1,15 +1,26 @@
-# sordino_module(NAME SOURCES ... [DEPS ...] [PRIVATE_DEPS ...] [TESTS ...] [TEST_DEPS ...]
-#                [BENCHMARKS ...] [BENCHMARK_DEPS ...])
+# sordino_module(NAME SOURCES ... [PRIVATE_DEPS ...] [TESTS ...] [TEST_DEPS ...] [BENCHMARKS ...]
+#                [BENCHMARK_DEPS ...])
 #
-# One module is one folder and one target sordino::NAME. Source lists are explicit. DEPS are
-# modules of the project, seen by whoever uses this one; PRIVATE_DEPS are outside libraries that
-# appear in its .cc files only. The tests of a module form one program NAME_test; each benchmark
+# One module is one folder and one target sordino::NAME. Source lists are explicit. The modules that
+# it links, and whether it links libtorch, come from the map in ARCHITECTURE.md (SordinoMap.cmake);
+# PRIVATE_DEPS are outside libraries that appear in its .cc files only. The tests of a module form one program NAME_test; each benchmark
 # file X_benchmark.cc is a program of its own and lands in bin/ beside sordino; the target
 # `benchmarks` builds them all.
 add_custom_target(benchmarks)
+
+# sordino_module_links(NAME OUTPUT): the targets of everything that a module may include.
+function(sordino_module_links NAME OUTPUT)
+  list(TRANSFORM map_deps_${NAME} PREPEND "sordino::" OUTPUT_VARIABLE links)
+  if(NAME IN_LIST map_torch_modules)
+    # libtorch's headers are part of the module's interface.
+    list(APPEND links $<BUILD_INTERFACE:sordino_libtorch>)
+  endif()
+  set(${OUTPUT} ${links} PARENT_SCOPE)
+endfunction()
+
 function(sordino_module NAME)
   cmake_parse_arguments(ARG "" ""
-    "SOURCES;DEPS;PRIVATE_DEPS;TESTS;TEST_DEPS;BENCHMARKS;BENCHMARK_DEPS" ${ARGN})
+    "SOURCES;PRIVATE_DEPS;TESTS;TEST_DEPS;BENCHMARKS;BENCHMARK_DEPS" ${ARGN})
   if(ARG_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "sordino_module(${NAME}) does not know: ${ARG_UNPARSED_ARGUMENTS}")
   endif()
@@ -21,7 +32,7 @@ function(sordino_module NAME)
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_compile_features(${target} PUBLIC cxx_std_20)
-  list(TRANSFORM ARG_DEPS PREPEND "sordino::" OUTPUT_VARIABLE module_deps)
+  sordino_module_links(${NAME} module_deps)
   # Header-only libraries are compiled in: an installed Sordino does not ask for them again.
   set(private_deps ${ARG_PRIVATE_DEPS})
   list(TRANSFORM private_deps REPLACE "^(sordino_.*)$" "$<BUILD_INTERFACE:\\1>")

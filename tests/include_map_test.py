@@ -1,83 +1,145 @@
-"""Holds the #include lines of src/sordino against the map of ARCHITECTURE.md.
+"""Checks the #include lines of src/sordino against the map of ARCHITECTURE.md.
 
-    include_map_test.py SOURCE_DIR   checks every module, then the checker itself
+    include_map_test.py PROJECT_DIR CMAKE   checks the checker itself, then every module
 
-A module may include its own headers and those of the modules named behind it. The tier without
+The table of ARCHITECTURE.md is the map; cmake/SordinoMap.cmake reads it too, and must read the same.
+A module may include its own headers and those of the modules named in its row. The tier without
 torch includes no header of libtorch, except in benchmarks, which stand beside torch's own speed.
 """
 import pathlib
 import re
+import subprocess
 import sys
 import tempfile
+from typing import NamedTuple
 
-NO_TORCH = {
-    'base': set(),
-    'random': {'base'},
-    'accounting': {'base'},
-    'mechanisms': {'base', 'random', 'accounting'},
-    'theory': {'base', 'accounting'},
-    'ledger': {'base', 'accounting'},
-    'report': {'base', 'accounting'},
-}
-TORCH = {
-    'data': {'base', 'random', 'accounting'},
-    'gradients': {'base'},
-    'models': {'base'},
-    'distributed': {'base'},
-}
-TORCH['training'] = {*NO_TORCH, *TORCH}
-TORCH['convex'] = TORCH['training'] - {'distributed'}
-TORCH['audit'] = {*TORCH['training'], 'training', 'convex'}
-LEAVES = {'cli': {*NO_TORCH, *TORCH}, 'torch_cli': {*NO_TORCH, *TORCH, 'cli'},
-          'python': {*NO_TORCH, *TORCH}}
-MAP = {**NO_TORCH, **TORCH, **LEAVES}
 
+class Row(NamedTuple):
+    torch: bool
+    has_code: bool
+    may_include: tuple
+
+
+ROW = re.compile(r'^\| (no torch|torch) \| ([^|]*)`([a-z_]+)`[^|]* \| [^|]* \| ([^|]*) \|$',
+                 re.MULTILINE)
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 TORCH_HEADER = re.compile(r'(torch|ATen|c10)/')
 SUFFIXES = {'.h', '.cc', '.cu', '.cuh'}
 
 
-def violations(root):
+def read_map(text):
+    """The rows of the table, by module."""
+    return {module: Row(tier == 'torch', not mark.startswith('*'),
+                        tuple(re.findall('[a-z_]+', deps)))
+            for tier, mark, module, deps in ROW.findall(text)}
+
+
+def map_violations(rows, sources):
+    """One sentence for each row or folder that the other one lacks, and for each unknown name."""
+    found = []
+    folders = {path.name for path in sources.iterdir() if path.is_dir()}
+    for module in sorted(folders - set(rows)):
+        found.append(f'the module {module} is not on the map')
+    above = []
+    for module, row in rows.items():
+        if row.has_code and not (sources / module / 'CMakeLists.txt').exists():
+            found.append(f'the map has a row for {module}, but there is no such module')
+        if not row.has_code and module in folders:
+            found.append(f'{module} has code but stands in italics on the map')
+        for other in row.may_include:
+            if other not in above:
+                found.append(f'{module} may include {other}, which has no row above it')
+            elif rows[other].torch and not row.torch:
+                found.append(f'{module} needs no libtorch but may include {other}')
+        above.append(module)
+    return found
+
+
+def include_violations(rows, root):
     """One sentence for each include line under root/sordino that the map does not allow."""
     found = []
     for path in sorted((root / 'sordino').rglob('*')):
-        if path.suffix not in SUFFIXES:
-            continue
         place = path.relative_to(root)
-        module = place.parts[1]
-        if module not in MAP:
-            found.append(f'{place}: the module {module} is not on the map')
+        if path.suffix not in SUFFIXES or place.parts[1] not in rows:
             continue
         for quote, header in INCLUDE.findall(path.read_text(encoding='utf-8')):
-            parts = header.split('/')
-            if parts[0] == 'sordino':
-                other = parts[1]
-                if other not in MAP:
-                    found.append(f'{place} includes {header}: {other} is not on the map')
-                elif other != module and other not in MAP[module]:
-                    found.append(f'{place} includes {header}: {module} may not include {other}')
-                elif quote == '<':
-                    found.append(f'{place} includes <{header}>: headers of ours stand in quotes')
-                elif not (root / header).exists():
-                    found.append(f'{place} includes {header}: there is no such header')
-            elif quote == '"':
-                found.append(f'{place} includes "{header}": headers of ours start with sordino/')
-            elif TORCH_HEADER.match(header) and module in {*NO_TORCH, 'cli'}:
-                if not path.stem.endswith('_benchmark'):
-                    found.append(f'{place} includes {header}: {module} builds without libtorch')
+            if wrong := wrong_include(rows, root, place, quote, header):
+                found.append(f'{place} includes {header}: {wrong}')
     return found
+
+
+def wrong_include(rows, root, place, quote, header):
+    """What is wrong with one include line of the file at `place`, or nothing."""
+    module = place.parts[1]
+    parts = header.split('/')
+    if parts[0] != 'sordino':
+        if quote == '"':
+            return 'headers of ours start with sordino/'
+        if TORCH_HEADER.match(header) and not rows[module].torch and \
+                not place.stem.endswith('_benchmark'):
+            return f'{module} builds without libtorch'
+        return None
+    other = parts[1]
+    if other not in rows:
+        return f'{other} is not on the map'
+    if other != module and other not in rows[module].may_include:
+        return f'{module} may not include {other}'
+    if quote == '<':
+        return 'headers of ours stand in quotes'
+    if not (root / header).exists():
+        return 'there is no such header'
+    return None
+
+
+def cmake_violations(rows, project, cmake):
+    """One sentence for each row that CMake reads otherwise."""
+    built = {module for module, row in rows.items() if row.has_code}
+    expected = [('torch' if rows[module].torch else 'no torch') + f'|{module}|' +
+                ' '.join(other for other in rows[module].may_include if other in built)
+                for module in rows if module in built]
+    output = subprocess.run(
+        [cmake, f'-DMAP={project}/ARCHITECTURE.md', '-P', f'{project}/cmake/SordinoMap.cmake'],
+        capture_output=True, text=True, check=True).stdout
+    read = [line.removeprefix('-- ') for line in output.splitlines()]
+    return [f'only one of CMake and this test reads the row {row}'
+            for row in sorted({*expected} ^ {*read})]
+
+
+SAMPLE_MAP = '''
+| tier | module | what lives there | may include |
+|---|---|---|---|
+| no torch | [`base`](docs/base.md) | types | – |
+| no torch | `random` | streams, [noise](docs/noise.md) | base |
+| no torch | *`theory`* | bounds | base random |
+| torch | `data` | readers | base random theory |
+
+| torch of another table | `extra` |
+'''
+SAMPLE_FILES = {
+    'sordino/base/CMakeLists.txt': '', 'sordino/base/a.h': '',
+    'sordino/random/CMakeLists.txt': '', 'sordino/random/r.h': '',
+    'sordino/data/CMakeLists.txt': '', 'sordino/data/d.h': '#include <torch/torch.h>',
+}
+
+
+def sample(files, table=SAMPLE_MAP):
+    """The violations of a small project; a file whose text is None is left out."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        for name, text in {**SAMPLE_FILES, **files}.items():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            if text is not None:
+                (root / name).write_text(text, encoding='utf-8')
+        rows = read_map(table)
+        return map_violations(rows, root / 'sordino') + include_violations(rows, root)
 
 
 def check_the_checker():
     """Every kind of violation is found in a sample that has just that one, and no other."""
-    def sample(files):
-        with tempfile.TemporaryDirectory() as folder:
-            root = pathlib.Path(folder)
-            for name, text in {'sordino/base/a.h': '', 'sordino/random/r.h': '', **files}.items():
-                (root / name).parent.mkdir(parents=True, exist_ok=True)
-                (root / name).write_text(text, encoding='utf-8')
-            return violations(root)
-
+    rows = read_map(SAMPLE_MAP)
+    assert rows == {'base': Row(False, True, ()), 'random': Row(False, True, ('base',)),
+                    'theory': Row(False, False, ('base', 'random')),
+                    'data': Row(True, True, ('base', 'random', 'theory'))}, rows
     allowed = sample({'sordino/random/x.cc':
                       '#include <vector>\n#include "sordino/base/a.h"\n#include "sordino/random/r.h"',
                       'sordino/random/x_benchmark.cc': '#include <torch/torch.h>'})
@@ -91,18 +153,31 @@ def check_the_checker():
             ('sordino/random/x.cc', '#include "sordino/base/gone.h"', 'no such header'),
             ('sordino/random/x.cc', '#include "sordino/extra/x.h"', 'not on the map'),
             ('sordino/random/x.cc', '#include <torch/torch.h>', 'without libtorch'),
-            ('sordino/extra/x.cc', '', 'the module extra is not on the map')]:
-        found = sample({name: line + '\n'})
+            ('sordino/extra/x.cc', '', 'the module extra is not on the map'),
+            ('sordino/theory/x.cc', '', 'theory has code but stands in italics'),
+            ('sordino/data/CMakeLists.txt', None, 'a row for data, but there is no such module')]:
+        found = sample({name: line})
         assert len(found) == 1 and word in found[0], (name, line, found)
+    uses = {'sordino/data/x.cc': '#include "sordino/random/r.h"'}
+    for old, new, word in [
+            ('| no torch | `random` | streams, [noise](docs/noise.md) | base |\n', '',
+             'random is not on the map'),
+            ('| base random theory |', '| base theory |', 'data may not include random'),
+            ('| base random |', '| base data |', 'theory may include data, which has no row above'),
+            ('| torch | `data` |', '| no torch | `data` |', 'data builds without libtorch'),
+            ('| – |', '| extra |', 'base may include extra, which has no row above')]:
+        assert SAMPLE_MAP.count(old) == 1, old
+        found = sample(uses, SAMPLE_MAP.replace(old, new))
+        assert any(word in sentence for sentence in found), (old, new, found)
 
 
 def main():
-    root = pathlib.Path(sys.argv[1])
-    if not (root / 'sordino/base').is_dir():
-        sys.exit(f'{root} has no folder sordino/base')
+    project, cmake = pathlib.Path(sys.argv[1]), sys.argv[2]
     check_the_checker()
-    found = violations(root)
-    print('\n'.join(found) or 'every include line is on the map')
+    rows = read_map((project / 'ARCHITECTURE.md').read_text(encoding='utf-8'))
+    found = (map_violations(rows, project / 'src/sordino') +
+             include_violations(rows, project / 'src') + cmake_violations(rows, project, cmake))
+    print('\n'.join(found) or f'{len(rows)} rows, and every include line is on the map')
     sys.exit(1 if found else 0)
 
 
