@@ -13,7 +13,8 @@ function(sordino_module_links NAME OUTPUT)
   list(TRANSFORM map_deps_${NAME} PREPEND "sordino::" OUTPUT_VARIABLE links)
   if(NAME IN_LIST map_torch_modules)
     # libtorch's headers are part of the module's interface.
-    list(APPEND links $<BUILD_INTERFACE:sordino_libtorch>)
+    list(APPEND links
+      $<BUILD_INTERFACE:sordino_libtorch> $<INSTALL_INTERFACE:sordino::libtorch>)
   endif()
   set(${OUTPUT} ${links} PARENT_SCOPE)
 endfunction()

@@ -5,6 +5,12 @@
 The table of ARCHITECTURE.md is the map; cmake/SordinoMap.cmake reads it too, and must read the same.
 A module may include its own headers and those of the modules named in its row. The tier without
 torch includes no header of libtorch, except in benchmarks, which stand beside torch's own speed.
+
+Where a header lies says who may include it, and only public headers are installed:
+
+    module/x.h            everybody; another module, an example or a page of docs/ names it
+    module/internal/x.h   the module itself, but not its public headers
+    module/testing/x.h    tests and benchmarks
 """
 import pathlib
 import re
@@ -25,6 +31,10 @@ ROW = re.compile(r'^\| (no torch|torch) \| ([^|]*)`([a-z_]+)`[^|]* \| [^|]* \| (
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 TORCH_HEADER = re.compile(r'(torch|ATen|c10)/')
 SUFFIXES = {'.h', '.cc', '.cu', '.cuh'}
+# Programs, which install no header.
+PROGRAMS = {'cli', 'torch_cli', 'python'}
+# Modules whose headers still have to be sorted into internal/ and testing/.
+UNSORTED = {'accounting', 'gradients', 'training'}
 
 
 def read_map(text):
@@ -88,7 +98,60 @@ def wrong_include(rows, root, place, quote, header):
         return 'headers of ours stand in quotes'
     if not (root / header).exists():
         return 'there is no such header'
+    if 'internal' in parts[2:-1]:
+        if other != module:
+            return f'it is internal to {other}'
+        if is_public(place):
+            return 'a public header may not include an internal one'
+    if 'testing' in parts[2:-1] and not is_for_tests(place):
+        return 'only tests and benchmarks may include what lies in testing/'
     return None
+
+
+def is_public(place):
+    return place.suffix in {'.h', '.cuh'} and len(place.parts) == 3 and \
+        place.parts[1] not in PROGRAMS
+
+
+def is_for_tests(place):
+    """Tests, benchmarks, what they share, and programs that are built with the tests."""
+    return 'testing' in place.parts or place.stem.endswith(
+        ('_test', '_benchmark', 'test_support', '_hunt', '_sweep'))
+
+
+def placement_violations(project):
+    """One sentence for each header that lies among the public ones and is not one."""
+    sources = project / 'src'
+    includes = {}  # by file, relative to src or to the project
+    for top in ['src', 'examples', 'tests', 'fuzz']:
+        for path in sorted((project / top).rglob('*')):
+            if path.suffix in SUFFIXES:
+                place = path.relative_to(sources if top == 'src' else project)
+                includes[place] = {pathlib.Path(header) for _, header in
+                                   INCLUDE.findall(path.read_text(encoding='utf-8'))}
+    pages = ' '.join(page.read_text(encoding='utf-8') for page in
+                     [*sorted((project / 'docs').glob('*.md')), project / 'README.md'])
+    public = {place for place in includes if place.parts[0] == 'sordino' and is_public(place)}
+    used = {header for header in public if re.search(rf'\b{header.name}\b', pages)}
+    for place, headers in includes.items():
+        if not is_for_tests(place):
+            used |= {header for header in headers & public
+                     if place.parts[:2] != header.parts[:2]}
+    unseen = sorted(used)
+    while unseen:  # what a public header includes is public too
+        more = (includes[unseen.pop()] & public) - used
+        used |= more
+        unseen.extend(more)
+    found = []
+    for header in sorted(public):
+        if header.parts[1] in UNSORTED:
+            continue
+        if is_for_tests(header) or pathlib.Path('gtest/gtest.h') in includes[header]:
+            found.append(f'{header} is for tests: it belongs in testing/')
+        elif header not in used:
+            found.append(f'{header}: no other module, example or page of docs/ names it, so it '
+                         'belongs in internal/')
+    return found
 
 
 def cmake_violations(rows, project, cmake):
@@ -125,13 +188,16 @@ SAMPLE_FILES = {
 def sample(files, table=SAMPLE_MAP):
     """The violations of a small project; a file whose text is None is left out."""
     with tempfile.TemporaryDirectory() as folder:
-        root = pathlib.Path(folder)
+        project = pathlib.Path(folder)
+        root = project / 'src'
+        (project / 'README.md').write_text('Read `a.h`, `r.h` and `d.h`.', encoding='utf-8')
         for name, text in {**SAMPLE_FILES, **files}.items():
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             if text is not None:
                 (root / name).write_text(text, encoding='utf-8')
         rows = read_map(table)
-        return map_violations(rows, root / 'sordino') + include_violations(rows, root)
+        return (map_violations(rows, root / 'sordino') + include_violations(rows, root) +
+                placement_violations(project))
 
 
 def check_the_checker():
@@ -142,11 +208,18 @@ def check_the_checker():
                     'data': Row(True, True, ('base', 'random', 'theory'))}, rows
     allowed = sample({'sordino/random/x.cc':
                       '#include <vector>\n#include "sordino/base/a.h"\n#include "sordino/random/r.h"',
-                      'sordino/random/x_benchmark.cc': '#include <torch/torch.h>'})
+                      'sordino/random/x_benchmark.cc': '#include <torch/torch.h>',
+                      'sordino/random/internal/i.h': '', 'sordino/random/testing/t.h': '',
+                      'sordino/random/internal/i.cc': '#include "sordino/random/internal/i.h"',
+                      'sordino/random/y.cc': '#include "sordino/random/internal/i.h"',
+                      'sordino/data/x_test.cc': '#include "sordino/random/testing/t.h"',
+                      'sordino/data/x.cc': '#include "sordino/random/used.h"',
+                      'sordino/random/used.h': '#include "sordino/random/below.h"',
+                      'sordino/random/below.h': ''})
     assert allowed == [], allowed
     for name, line, word in [
             ('sordino/base/x.cc', '#include "sordino/random/r.h"', 'base may not include random'),
-            ('sordino/base/x.h', '  #  include "sordino/random/r.h"', 'may not include'),
+            ('sordino/base/a.h', '  #  include "sordino/random/r.h"', 'may not include'),
             ('sordino/base/x_test.cc', '#include "sordino/random/r.h"', 'may not include'),
             ('sordino/random/x.cc', '#include <sordino/base/a.h>', 'in quotes'),
             ('sordino/random/x.cc', '#include "../base/a.h"', 'start with sordino/'),
@@ -155,8 +228,15 @@ def check_the_checker():
             ('sordino/random/x.cc', '#include <torch/torch.h>', 'without libtorch'),
             ('sordino/extra/x.cc', '', 'the module extra is not on the map'),
             ('sordino/theory/x.cc', '', 'theory has code but stands in italics'),
-            ('sordino/data/CMakeLists.txt', None, 'a row for data, but there is no such module')]:
-        found = sample({name: line})
+            ('sordino/data/CMakeLists.txt', None, 'a row for data, but there is no such module'),
+            ('sordino/random/x.cc', '#include "sordino/base/internal/i.h"', 'internal to base'),
+            ('sordino/random/x_test.cc', '#include "sordino/base/internal/i.h"', 'internal to base'),
+            ('sordino/base/a.h', '#include "sordino/base/internal/i.h"', 'a public header may not'),
+            ('sordino/base/x.cc', '#include "sordino/base/testing/t.h"', 'only tests'),
+            ('sordino/base/a.h', '#include <gtest/gtest.h>', 'a.h is for tests'),
+            ('sordino/base/x_test_support.h', '', 'x_test_support.h is for tests'),
+            ('sordino/base/x.h', '', 'belongs in internal/')]:
+        found = sample({name: line, 'sordino/base/internal/i.h': '', 'sordino/base/testing/t.h': ''})
         assert len(found) == 1 and word in found[0], (name, line, found)
     uses = {'sordino/data/x.cc': '#include "sordino/random/r.h"'}
     for old, new, word in [
@@ -176,7 +256,8 @@ def main():
     check_the_checker()
     rows = read_map((project / 'ARCHITECTURE.md').read_text(encoding='utf-8'))
     found = (map_violations(rows, project / 'src/sordino') +
-             include_violations(rows, project / 'src') + cmake_violations(rows, project, cmake))
+             include_violations(rows, project / 'src') + placement_violations(project) +
+             cmake_violations(rows, project, cmake))
     print('\n'.join(found) or f'{len(rows)} rows, and every include line is on the map')
     sys.exit(1 if found else 0)
 

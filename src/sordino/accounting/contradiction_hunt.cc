@@ -16,7 +16,7 @@
 #include <string>
 
 #include "sordino/accounting/accountant.h"
-#include "sordino/accounting/random_event.h"
+#include "sordino/accounting/testing/random_event.h"
 
 namespace sordino {
 namespace {

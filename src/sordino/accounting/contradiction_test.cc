@@ -7,7 +7,7 @@
 #include <random>
 
 #include "sordino/accounting/accountant.h"
-#include "sordino/accounting/random_event.h"
+#include "sordino/accounting/testing/random_event.h"
 
 namespace sordino {
 namespace {

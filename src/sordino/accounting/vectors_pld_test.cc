@@ -16,7 +16,7 @@
 #include "sordino/accounting/dominating_pair.h"
 #include "sordino/accounting/event.h"
 #include "sordino/accounting/exact_release.h"
-#include "sordino/accounting/vector_rows.h"
+#include "sordino/accounting/testing/vector_rows.h"
 
 namespace sordino {
 namespace {

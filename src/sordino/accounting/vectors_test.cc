@@ -18,9 +18,9 @@
 #include "sordino/accounting/moments.h"
 #include "sordino/accounting/renyi.h"
 #include "sordino/accounting/renyi_bounds.h"
+#include "sordino/accounting/testing/vector_rows.h"
 #include "sordino/accounting/tradeoff.h"
 #include "sordino/accounting/tree.h"
-#include "sordino/accounting/vector_rows.h"
 #include "sordino/accounting/zcdp.h"
 
 namespace sordino {

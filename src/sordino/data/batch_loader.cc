@@ -17,7 +17,7 @@
 #include <utility>
 
 #include "sordino/base/error.h"
-#include "sordino/data/normalised_records.h"
+#include "sordino/data/internal/normalised_records.h"
 
 namespace sordino {
 namespace {

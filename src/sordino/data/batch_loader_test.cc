@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "sordino/base/error.h"
-#include "sordino/data/normalised_records.h"
+#include "sordino/data/internal/normalised_records.h"
 
 namespace sordino {
 namespace {

@@ -10,10 +10,10 @@
 
 #include "sordino/base/error.h"
 #include "sordino/data/cifar_reader.h"
-#include "sordino/data/data_source.h"
 #include "sordino/data/digits.h"
 #include "sordino/data/idx_reader.h"
 #include "sordino/data/image_folder.h"
+#include "sordino/data/internal/data_source.h"
 #include "sordino/data/npy_reader.h"
 #include "sordino/data/table_reader.h"
 #include "sordino/data/text_reader.h"

@@ -7,9 +7,9 @@
 #include <cstring>
 
 #include "sordino/base/error.h"
-#include "sordino/data/array_bytes.h"
 #include "sordino/data/compressed_file.h"
-#include "sordino/data/parallel_items.h"
+#include "sordino/data/internal/array_bytes.h"
+#include "sordino/data/internal/parallel_items.h"
 
 namespace sordino {
 namespace {

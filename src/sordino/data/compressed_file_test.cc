@@ -9,7 +9,7 @@
 #include <random>
 
 #include "sordino/base/error.h"
-#include "sordino/data/reader_test_support.h"
+#include "sordino/data/testing/reader_test_support.h"
 
 namespace sordino {
 namespace {

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "sordino/base/check.h"
-#include "sordino/data/digit_renderer.h"
+#include "sordino/data/internal/digit_renderer.h"
 
 namespace sordino {
 namespace {

@@ -7,8 +7,8 @@
 #include <set>
 #include <string>
 
-#include "sordino/data/digit_glyphs.h"
-#include "sordino/data/digit_renderer.h"
+#include "sordino/data/internal/digit_glyphs.h"
+#include "sordino/data/internal/digit_renderer.h"
 
 namespace sordino {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <numeric>
 
-#include "sordino/data/reader_test_support.h"
+#include "sordino/data/testing/reader_test_support.h"
 
 namespace sordino {
 namespace {

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 #include <zlib.h>
 
-#include "sordino/data/image_test_support.h"
+#include "sordino/data/testing/image_test_support.h"
 
 namespace sordino {
 namespace {

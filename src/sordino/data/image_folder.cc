@@ -14,10 +14,10 @@
 
 #include "sordino/base/error.h"
 #include "sordino/base/progress.h"
-#include "sordino/data/array_bytes.h"
 #include "sordino/data/compressed_file.h"
 #include "sordino/data/image_codec.h"
-#include "sordino/data/parallel_items.h"
+#include "sordino/data/internal/array_bytes.h"
+#include "sordino/data/internal/parallel_items.h"
 
 namespace sordino {
 namespace {

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "sordino/data/image_test_support.h"
+#include "sordino/data/testing/image_test_support.h"
 
 namespace sordino {
 namespace {

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "sordino/base/error.h"
-#include "sordino/data/array_bytes.h"
 #include "sordino/data/compressed_file.h"
 #include "sordino/data/idx_reader.h"
+#include "sordino/data/internal/array_bytes.h"
 
 namespace sordino {
 namespace {

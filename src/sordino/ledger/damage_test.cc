@@ -20,11 +20,11 @@
 
 #include "sordino/accounting/event.h"
 #include "sordino/base/error.h"
-#include "sordino/ledger/damaged_ledger.h"
-#include "sordino/ledger/faulty_disk.h"
 #include "sordino/ledger/ledger.h"
-#include "sordino/ledger/ledger_edits.h"
-#include "sordino/ledger/ledger_story.h"
+#include "sordino/ledger/testing/damaged_ledger.h"
+#include "sordino/ledger/testing/faulty_disk.h"
+#include "sordino/ledger/testing/ledger_edits.h"
+#include "sordino/ledger/testing/ledger_story.h"
 
 namespace sordino {
 namespace {

@@ -3,7 +3,7 @@
 // Entries are numbered from 0 without gaps. The first is the budget. Each holds the hash of the one
 // before it, and its own hash is SHA-256 of all its fields, so a change, a gap or another order
 // shows. The chain has no key: it finds accidents, damage and careless edits, not somebody who
-// writes a whole new chain (witness.h finds that too, where it has seen the old one).
+// writes a whole new chain (internal/witness.h finds that too, where it has seen the old one).
 #ifndef SORDINO_LEDGER_ENTRY_H_
 #define SORDINO_LEDGER_ENTRY_H_
 

@@ -14,8 +14,8 @@
 #include "sordino/base/check.h"
 #include "sordino/base/durable_file.h"
 #include "sordino/base/error.h"
-#include "sordino/ledger/database.h"
-#include "sordino/ledger/ledger_state.h"
+#include "sordino/ledger/internal/database.h"
+#include "sordino/ledger/internal/ledger_state.h"
 
 namespace sordino {
 namespace {

@@ -15,8 +15,8 @@
 // it may be copied and backed up while nobody writes. Writers exclude each other, and each looks at
 // what the others wrote before it decides. Entries are never changed or removed (entry.h).
 //
-// An old copy that was put back is found by the witness (witness.h), by an open ledger that has
-// seen more, and by whoever kept a hash (Contains).
+// An old copy that was put back is found by the witness (internal/witness.h), by an open ledger
+// that has seen more, and by whoever kept a hash (Contains).
 //
 // A mistake or a damaged file throws Error; a disk that fails, is full or stays locked throws
 // std::runtime_error. After the latter the ledger is used up: every further charge throws too.

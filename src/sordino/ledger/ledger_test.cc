@@ -5,7 +5,7 @@
 
 #include "sordino/accounting/accountant.h"
 #include "sordino/base/error.h"
-#include "sordino/ledger/ledger_test_support.h"
+#include "sordino/ledger/testing/ledger_test_support.h"
 
 namespace sordino {
 namespace {

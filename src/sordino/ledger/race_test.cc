@@ -24,8 +24,8 @@
 
 #include "sordino/accounting/event.h"
 #include "sordino/base/error.h"
-#include "sordino/ledger/faulty_disk.h"
 #include "sordino/ledger/ledger.h"
+#include "sordino/ledger/testing/faulty_disk.h"
 
 namespace sordino {
 namespace {

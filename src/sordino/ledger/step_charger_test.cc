@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "sordino/base/error.h"
-#include "sordino/ledger/ledger_test_support.h"
+#include "sordino/ledger/testing/ledger_test_support.h"
 
 namespace sordino {
 namespace {

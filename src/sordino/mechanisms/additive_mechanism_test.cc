@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "sordino/base/error.h"
-#include "sordino/mechanisms/test_support.h"
+#include "sordino/mechanisms/testing/test_support.h"
 
 namespace sordino {
 namespace {

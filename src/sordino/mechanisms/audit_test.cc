@@ -13,7 +13,7 @@
 #include "sordino/mechanisms/additive_mechanism.h"
 #include "sordino/mechanisms/quantile.h"
 #include "sordino/mechanisms/streamed_statistic.h"
-#include "sordino/mechanisms/test_support.h"
+#include "sordino/mechanisms/testing/test_support.h"
 
 namespace sordino {
 namespace {

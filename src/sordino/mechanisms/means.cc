@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "sordino/base/error.h"
-#include "sordino/mechanisms/additive_statistic.h"
 #include "sordino/mechanisms/calibration.h"
 #include "sordino/mechanisms/integer_noise.h"
+#include "sordino/mechanisms/internal/additive_statistic.h"
 #include "sordino/mechanisms/streamed_statistic.h"
 
 namespace sordino {

@@ -8,7 +8,7 @@
 
 #include "sordino/base/check.h"
 #include "sordino/base/error.h"
-#include "sordino/mechanisms/additive_statistic.h"
+#include "sordino/mechanisms/internal/additive_statistic.h"
 
 namespace sordino {
 namespace {

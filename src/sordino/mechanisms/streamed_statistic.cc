@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "sordino/base/error.h"
-#include "sordino/mechanisms/additive_statistic.h"
+#include "sordino/mechanisms/internal/additive_statistic.h"
 
 namespace sordino {
 namespace {

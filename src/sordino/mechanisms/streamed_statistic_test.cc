@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "sordino/base/error.h"
-#include "sordino/mechanisms/additive_statistic.h"
-#include "sordino/mechanisms/test_support.h"
+#include "sordino/mechanisms/internal/additive_statistic.h"
+#include "sordino/mechanisms/testing/test_support.h"
 
 namespace sordino {
 namespace {

@@ -3,7 +3,7 @@
 #include <array>
 #include <cmath>
 
-#include "sordino/mechanisms/additive_statistic.h"
+#include "sordino/mechanisms/internal/additive_statistic.h"
 
 namespace sordino {
 namespace {

@@ -12,12 +12,12 @@
 
 #include "sordino/base/error.h"
 #include "sordino/base/known_name.h"
-#include "sordino/models/image_networks.h"
-#include "sordino/models/mobilenet.h"
-#include "sordino/models/network.h"
+#include "sordino/models/internal/image_networks.h"
+#include "sordino/models/internal/mobilenet.h"
+#include "sordino/models/internal/network.h"
+#include "sordino/models/internal/scattering.h"
+#include "sordino/models/internal/token_networks.h"
 #include "sordino/models/safetensors.h"
-#include "sordino/models/scattering.h"
-#include "sordino/models/token_networks.h"
 
 namespace sordino {
 namespace {

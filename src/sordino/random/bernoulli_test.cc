@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "sordino/random/test_support.h"
+#include "sordino/random/testing/test_support.h"
 
 namespace sordino {
 namespace {

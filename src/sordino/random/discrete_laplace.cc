@@ -1,7 +1,7 @@
 #include "sordino/random/discrete_laplace.h"
 
 #include "sordino/base/quantity.h"
-#include "sordino/random/envelope.h"
+#include "sordino/random/internal/envelope.h"
 
 namespace sordino {
 namespace {

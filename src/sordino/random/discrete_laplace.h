@@ -8,8 +8,8 @@
 //
 // Draws are exact, the tail included, so TotalVariationBound() is zero and a pure guarantee stays
 // pure. The magnitude is U + T V with T at least 26 scales: U in [0, T) comes from an envelope
-// (envelope.h) and V, the number of whole periods, from independent exact coins of probability
-// exp(-T / scale); the product exp(-U / scale) exp(-T / scale)^V is exp(-|x| / scale).
+// (internal/envelope.h) and V, the number of whole periods, from independent exact coins of
+// probability exp(-T / scale); the product exp(-U / scale) exp(-T / scale)^V is exp(-|x| / scale).
 //
 // Timing: as discrete_gaussian.h says, with 5 to 10% of the candidates needing an exponential. A
 // magnitude above T (probability at most exp(-26) < 2^-37) takes visibly longer.

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "sordino/base/check.h"
-#include "sordino/random/fork_guard.h"
+#include "sordino/random/internal/fork_guard.h"
 
 namespace sordino {
 namespace {

@@ -13,7 +13,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "sordino/random/test_support.h"
+#include "sordino/random/testing/test_support.h"
 
 namespace sordino {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "sordino/base/error.h"
-#include "sordino/random/test_support.h"
+#include "sordino/random/testing/test_support.h"
 
 namespace sordino {
 namespace {

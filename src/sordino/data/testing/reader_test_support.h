@@ -1,0 +1,111 @@
+// What the tests of the readers share: bytes, files of their own, and the sentences of errors.
+#ifndef SORDINO_DATA_TESTING_READER_TEST_SUPPORT_H_
+#define SORDINO_DATA_TESTING_READER_TEST_SUPPORT_H_
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <initializer_list>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sordino/base/error.h"
+
+namespace sordino {
+
+using Bytes = std::vector<std::byte>;
+
+inline Bytes ToBytes(std::string_view text) {
+  Bytes bytes(text.size());
+  if (!text.empty()) std::memcpy(bytes.data(), text.data(), text.size());
+  return bytes;
+}
+
+inline Bytes ToBytes(std::initializer_list<int> values) {
+  Bytes bytes;
+  for (const int value : values) bytes.push_back(static_cast<std::byte>(value));
+  return bytes;
+}
+
+inline Bytes Joined(Bytes first, const Bytes& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
+// A folder of the test's own that is removed with it.
+class TestFolder {
+ public:
+  TestFolder() {
+    const auto* const info = testing::UnitTest::GetInstance()->current_test_info();
+    path_ = std::filesystem::path(testing::TempDir()) /
+            (std::string("sordino-") + info->test_suite_name() + "-" + info->name() + "-" +
+             std::to_string(::getpid()));
+    std::filesystem::remove_all(path_);
+    std::filesystem::create_directories(path_);
+  }
+  ~TestFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TestFolder(const TestFolder&) = delete;
+  TestFolder& operator=(const TestFolder&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+
+  std::filesystem::path Write(const std::filesystem::path& name,
+                              std::span<const std::byte> bytes) const {
+    const std::filesystem::path file = path_ / name;
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream out(file, std::ios::binary);
+    out.write(reinterpret_cast<const char*>(bytes.data()),
+              static_cast<std::streamsize>(bytes.size()));
+    return file;
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+// The sentence of the Error that `action` throws; "no error" when it throws none. Any other
+// exception fails the test by itself.
+template <typename Action>
+std::string SentenceOf(const Action& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+// Runs `parse` on copies of every proper prefix from `shortest` bytes on. A copy of its own lets
+// the address sanitizer see a read past the end.
+template <typename Parse>
+void ExpectEveryPrefixIsRefused(const Bytes& whole, std::size_t shortest, const Parse& parse) {
+  ASSERT_NO_THROW(parse(whole));
+  for (std::size_t size = shortest; size < whole.size(); ++size) {
+    const Bytes prefix(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size));
+    EXPECT_THROW(parse(prefix), Error) << "the first " << size << " of " << whole.size();
+  }
+}
+
+// The folder of the real datasets, where there is one.
+inline std::optional<std::filesystem::path> RealData(const char* name) {
+  const char* const folder = std::getenv("SORDINO_DATA");
+  if (folder == nullptr || *folder == '\0') return std::nullopt;
+  std::filesystem::path path = std::filesystem::path(folder) / name;
+  if (!std::filesystem::is_directory(path)) return std::nullopt;
+  return path;
+}
+
+}  // namespace sordino
+
+#endif  // SORDINO_DATA_TESTING_READER_TEST_SUPPORT_H_
