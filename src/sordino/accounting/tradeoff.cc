@@ -6,6 +6,9 @@
 #include <cmath>
 #include <numbers>
 
+#include "sordino/accounting/accountant.h"
+#include "sordino/accounting/calibration.h"
+#include "sordino/base/check.h"
 #include "sordino/base/quantity.h"
 
 namespace sordino {
@@ -61,6 +64,34 @@ double ProfileTradeoff(const std::function<double(double)>& delta_of, double typ
   const auto refined = boost::math::tools::brent_find_minima(
       [&](double t) { return -at(std::exp(t)); }, best_log - 0.14, best_log + 0.14, 24, most);
   return std::max(best, -refined.second);
+}
+
+std::vector<PrivacyLine> PrivacyProfile(const Event& event, int count,
+                                        const std::function<void(int)>& after_each) {
+  SORDINO_CHECK(count >= 2, "a profile needs two epsilons");
+  constexpr double kSmallDelta = 1e-6;
+  const double pure = CertifiedEpsilon(event, -kInfinity).value.upper;
+  double last = SpentEpsilon(event, Delta(kSmallDelta)).upper;
+  if (!std::isfinite(last)) last = std::isfinite(pure) ? pure : 0;
+  std::vector<PrivacyLine> profile;
+  if (std::isfinite(pure)) profile.push_back({pure, 0});
+  for (int i = 0; i < count; ++i) {
+    const double epsilon = last * i / (count - 1);
+    // 1 is true of everything, and says nothing.
+    const double delta = std::exp(CertifiedLogDelta(event, epsilon).value.upper) * (1 + 1e-12);
+    if (delta < 1) profile.push_back({epsilon, delta});
+    if (after_each) after_each(i + 1);
+  }
+  return profile;
+}
+
+double ProfileTradeoff(std::span<const PrivacyLine> profile, double type_one) {
+  CheckTypeOne(type_one);
+  double best = 0;
+  for (const PrivacyLine& line : profile) {
+    best = std::max(best, ApproximateTradeoff(line.epsilon, line.delta, type_one));
+  }
+  return best;
 }
 
 std::vector<TradeoffPoint> TradeoffCurve(const std::function<double(double)>& tradeoff,

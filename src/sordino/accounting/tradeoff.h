@@ -14,6 +14,8 @@
 #include <span>
 #include <vector>
 
+#include "sordino/accounting/event.h"
+
 namespace sordino {
 
 double GaussianTradeoff(double mu, double type_one);
@@ -25,6 +27,22 @@ double ApproximateTradeoff(double epsilon, double delta, double type_one);
 // `delta_of` is an upper bound on delta at epsilon >= 0, for both directions; every epsilon tried
 // gives a valid lower bound on f, and about 200 are tried, the best refined.
 double ProfileTradeoff(const std::function<double(double)>& delta_of, double type_one);
+
+// The event is (epsilon, delta)-DP.
+struct PrivacyLine {
+  double epsilon;
+  double delta;
+};
+
+// Certified lines of an event at `count` >= 2 epsilons, evenly spaced from 0 to the epsilon at
+// delta 1e-6, and at its pure epsilon where it has one. An epsilon without a certified delta is
+// left out. `after_each` is told how many of the epsilons are done.
+std::vector<PrivacyLine> PrivacyProfile(const Event& event, int count,
+                                        const std::function<void(int)>& after_each = {});
+
+// The largest of the curves of these lines; 0 without a line. A lower bound on f, as each of them
+// is.
+double ProfileTradeoff(std::span<const PrivacyLine> profile, double type_one);
 
 struct TradeoffPoint {
   double type_one;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <cmath>
 #include <iostream>
 #include <memory>
@@ -14,13 +15,16 @@
 
 #include "sordino/accounting/accountant.h"
 #include "sordino/accounting/renyi.h"
+#include "sordino/accounting/tradeoff.h"
 #include "sordino/base/error.h"
+#include "sordino/base/progress.h"
 #include "sordino/cli/curve_picture.h"
 #include "sordino/cli/epsilon_curve.h"
 #include "sordino/cli/event_options.h"
 #include "sordino/cli/interval_text.h"
 #include "sordino/cli/report_json.h"
 #include "sordino/cli/schedule_file.h"
+#include "sordino/report/tradeoff_picture.h"
 
 namespace sordino {
 namespace {
@@ -35,6 +39,7 @@ struct AccountOptions {
   std::optional<std::string> schedule;
   std::optional<std::string> orders;
   std::optional<std::string> picture;
+  std::optional<std::string> tradeoff;
   bool curve = false;
   bool json = false;
 };
@@ -235,12 +240,39 @@ void PrintText(const Answer& answer) {
   std::cout << text;
 }
 
+std::string TradeoffPicture(const Answer& answer) {
+  constexpr int kLines = 40;
+  constexpr int kPoints = 200;
+  // A bar where it takes long enough for one.
+  std::optional<Progress> progress;
+  const auto start = std::chrono::steady_clock::now();
+  std::vector<PrivacyLine> profile = PrivacyProfile(answer.event, kLines, [&](int done) {
+    if (!progress && std::chrono::steady_clock::now() - start > std::chrono::seconds(1)) {
+      progress.emplace("trade-off", kLines);
+    }
+    if (progress) progress->Update(static_cast<std::uint64_t>(done));
+  });
+  if (progress) progress->Finish();
+  const double answered = answer.report.value.upper;
+  const PrivacyLine claim =
+      answer.asks_delta ? PrivacyLine{answer.given, answered} : PrivacyLine{answered, answer.given};
+  profile.push_back(claim);
+  std::vector<double> type_one;  // most of them near 0, where the curve falls
+  for (int i = 0; i <= kPoints; ++i) {
+    const double share = static_cast<double>(i) / kPoints;
+    type_one.push_back(share * share * share);
+  }
+  const auto curve = TradeoffCurve([&](double x) { return ProfileTradeoff(profile, x); }, type_one);
+  return TradeoffSvg(curve, claim, ShortEvent(answer.event));
+}
+
 void Run(const AccountOptions& options) {
   const Answer answer = Solve(options);
   // Before anything is printed: a picture that cannot be written leaves standard output empty.
   if (options.picture) {
     WritePicture(*options.picture, CurveSvg(answer.curve, ShortEvent(answer.event), answer.given));
   }
+  if (options.tradeoff) WritePicture(*options.tradeoff, TradeoffPicture(answer));
   if (options.json) {
     PrintJson(answer);
   } else {
@@ -271,6 +303,10 @@ void AddAccountCommand(CLI::App& app) {
       ->type_name("LIST");
   command->add_flag("--curve", o.curve, "Epsilon against the number of steps");
   command->add_option("--picture", o.picture, "Write the curve to this SVG file")
+      ->type_name("FILE");
+  command
+      ->add_option("--tradeoff", o.tradeoff,
+                   "Write the trade-off curve, and the claimed line below it, to this SVG file")
       ->type_name("FILE");
   command->add_flag("--json", o.json, "One JSON object on standard output");
   command->footer("Example:\n  sordino account --rate 0.01 --noise 4 --steps 10000 --delta 1e-5");

@@ -210,6 +210,30 @@ TEST(AccountCommand, WritesAPictureAndAPlot) {
   EXPECT_EQ(refused.out, "");
 }
 
+// The corner of the claimed line lies on the curve, and everything drawn lies in the square.
+TEST(AccountCommand, WritesTheTradeoffCurveWithItsClaim) {
+  for (const char* line :
+       {"account --rate 0.01 --noise 1 --steps 1000 --delta 1e-5",
+        "account --noise 2 --epsilon 0.5", "account --noise 2 --mechanism laplace --delta 0",
+        "account --noise 1 --steps 0 --delta 0"}) {
+    const std::string path = WriteTestFile("tradeoff.svg", "");
+    const CommandOutcome outcome = Call(std::string(line) + " --tradeoff " + path);
+    EXPECT_EQ(outcome.error, "") << line;
+    const std::string svg = ReadTestFile(path);
+    EXPECT_THAT(svg, ::testing::StartsWith("<svg xmlns=")) << line;
+    EXPECT_THAT(svg, HasSubstr("curve line\" points=\"76.00,68.00 ")) << line;
+    EXPECT_THAT(svg, HasSubstr("what is claimed: epsilon")) << line;
+    EXPECT_THAT(svg, ::testing::Not(HasSubstr("nan"))) << line;
+  }
+  const std::string path = WriteTestFile("tradeoff.svg", "");
+  EXPECT_EQ(Call("account --noise 2 --delta 0 --tradeoff " + path).error, "");
+  EXPECT_THAT(ReadTestFile(path), ::testing::Not(HasSubstr("claimed")));
+  const CommandOutcome refused =
+      Call("account --noise 2 --delta 1e-5 --tradeoff /no/such/folder/curve.svg");
+  EXPECT_THAT(refused.error, HasSubstr("cannot be written"));
+  EXPECT_EQ(refused.out, "");
+}
+
 TEST(AccountCommand, PureDpIsExactAtDeltaZeroAndGaussianNoiseHasNone) {
   const Json laplace = CallJson("account --noise 2 --mechanism laplace --steps 3 --delta 0");
   EXPECT_NEAR(Upper(laplace), 1.5, 1e-9);
