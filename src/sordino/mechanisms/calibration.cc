@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <cmath>
 
 #include "sordino/accounting/gaussian.h"
@@ -10,8 +9,6 @@
 
 namespace sordino {
 namespace {
-
-constexpr std::array<std::string_view, 2> kNoiseNames = {"laplace", "gaussian"};
 
 void CheckGaussianDelta(Delta delta) {
   if (delta.value() > 0 && delta.value() < 1) return;
@@ -24,17 +21,6 @@ void CheckGaussianDelta(Delta delta) {
 double RoundUp(double value) { return std::nextafter(value, kInfinity); }
 
 }  // namespace
-
-std::string_view NoiseKindName(NoiseKind kind) {
-  return kNoiseNames[static_cast<std::size_t>(kind)];
-}
-
-NoiseKind ParseNoiseKind(std::string_view name) {
-  for (std::size_t i = 0; i < kNoiseNames.size(); ++i) {
-    if (name == kNoiseNames[i]) return static_cast<NoiseKind>(i);
-  }
-  throw Error(fmt::format("'{}' is not a noise; use laplace or gaussian.", name));
-}
 
 NoiseMultiplier LaplaceNoise(Epsilon epsilon) {
   if (!(epsilon.value() > 0 && epsilon.value() < kInfinity)) {

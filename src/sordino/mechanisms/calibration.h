@@ -11,15 +11,10 @@
 #define SORDINO_MECHANISMS_CALIBRATION_H_
 
 #include <cstdint>
-#include <string_view>
 
 #include "sordino/base/quantity.h"
 
 namespace sordino {
-
-enum class NoiseKind : std::uint8_t { kLaplace, kGaussian };
-std::string_view NoiseKindName(NoiseKind kind);   // "laplace", "gaussian"
-NoiseKind ParseNoiseKind(std::string_view name);  // the inverse; throws Error
 
 enum class GaussianCalibration : std::uint8_t { kAnalytic, kClassic };
 

@@ -74,11 +74,5 @@ TEST(LaplaceNoise, IsNeverBelowOneOverEpsilon) {
   EXPECT_THROW(LaplaceNoise(Epsilon(kInfinity)), Error);
 }
 
-TEST(NoiseKind, ParsesItsOwnNames) {
-  EXPECT_EQ(ParseNoiseKind("gaussian"), NoiseKind::kGaussian);
-  EXPECT_EQ(ParseNoiseKind(NoiseKindName(NoiseKind::kLaplace)), NoiseKind::kLaplace);
-  EXPECT_THROW(ParseNoiseKind("normal"), Error);
-}
-
 }  // namespace
 }  // namespace sordino

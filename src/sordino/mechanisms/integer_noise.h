@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "sordino/base/noise_kind.h"
 #include "sordino/base/quantity.h"
 #include "sordino/mechanisms/calibration.h"
 #include "sordino/random/discrete_gaussian.h"

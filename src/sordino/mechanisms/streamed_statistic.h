@@ -33,6 +33,7 @@
 #include <vector>
 
 #include "sordino/accounting/event.h"
+#include "sordino/base/noise_kind.h"
 #include "sordino/base/quantity.h"
 #include "sordino/mechanisms/calibration.h"
 #include "sordino/mechanisms/release.h"

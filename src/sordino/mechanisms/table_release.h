@@ -25,6 +25,7 @@
 
 #include "sordino/accounting/event.h"
 #include "sordino/base/csv_reader.h"
+#include "sordino/base/noise_kind.h"
 #include "sordino/base/quantity.h"
 #include "sordino/base/rows_per_user.h"
 #include "sordino/mechanisms/calibration.h"

@@ -29,14 +29,13 @@
 #include <variant>
 #include <vector>
 
+#include "sordino/base/noise_kind.h"
 #include "sordino/base/quantity.h"
 #include "sordino/gradients/bounded_sum.h"
 #include "sordino/gradients/noised_value.h"
 #include "sordino/random/generator.h"
 
 namespace sordino {
-
-enum class NoiseKind : std::uint8_t { kGaussian, kLaplace };
 
 // Where noise and batches come from: one stream for each purpose of each step.
 class RandomSource {

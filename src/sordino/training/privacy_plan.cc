@@ -22,7 +22,6 @@ namespace {
 
 constexpr std::array<std::string_view, 5> kClippingNames = {"flat", "layerwise", "global",
                                                             "automatic", "adaptive"};
-constexpr std::array<std::string_view, 2> kNoiseNames = {"gaussian", "laplace"};
 
 constexpr double kOverflowProbability = 0x1p-80;  // of one Poisson batch
 constexpr double kMostParameters = 0x1p36;
@@ -86,12 +85,6 @@ std::string_view ClippingName(ClippingKind kind) {
 
 ClippingKind ParseClipping(std::string_view name) {
   return static_cast<ClippingKind>(IndexOfName("the clipping", name, kClippingNames));
-}
-
-std::string_view NoiseName(NoiseKind kind) { return kNoiseNames[static_cast<std::size_t>(kind)]; }
-
-NoiseKind ParseNoise(std::string_view name) {
-  return static_cast<NoiseKind>(IndexOfName("the kind of noise", name, kNoiseNames));
 }
 
 PrivacyPlan::PrivacyPlan(const PlanOptions& options, NoiseMultiplier noise, Delta delta)
@@ -304,7 +297,8 @@ std::string PrivacyPlan::Description() const {
   }
   text += fmt::format(", {} clipping at {:.6g}", ClippingName(options_.clipping),
                       options_.clip.value());
-  text += fmt::format(", {} noise of multiplier {:.6g}", NoiseName(options_.noise), noise_.value());
+  text +=
+      fmt::format(", {} noise of multiplier {:.6g}", NoiseKindName(options_.noise), noise_.value());
   text += fmt::format(", {} step{}", options_.steps, options_.steps == 1 ? "" : "s");
   const auto scheduled = [&](std::string_view what, const Schedule& schedule) {
     if (!schedule.IsConstant()) text += fmt::format(", {} by {}", what, schedule.ToString());

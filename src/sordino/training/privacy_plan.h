@@ -67,8 +67,6 @@ enum class ClippingKind : std::uint8_t {
 
 std::string_view ClippingName(ClippingKind kind);   // "flat", "layerwise", "global", ...
 ClippingKind ParseClipping(std::string_view name);  // the inverse; throws Error
-std::string_view NoiseName(NoiseKind kind);         // "gaussian", "laplace"
-NoiseKind ParseNoise(std::string_view name);        // the inverse; throws Error
 
 inline constexpr std::int64_t kMostPlanSteps = 1'000'000'000;
 

@@ -189,7 +189,7 @@ PlanOptions PlanOptionsOf(const TrainConfig& config, const DatasetDeclaration& d
   options.adjacency = ParseAdjacency(privacy.adjacency);
   options.clipping = ParseClipping(privacy.clipping);
   options.clip = ClipNorm(privacy.clip);
-  options.noise = ParseNoise(privacy.noise_kind);
+  options.noise = ParseNoiseKind(privacy.noise_kind);
   options.noise_schedule = Schedule::Parse(privacy.noise_schedule);
   options.clip_schedule = Schedule::Parse(privacy.clip_schedule);
   options.rate_schedule = Schedule::Parse(privacy.rate_schedule);

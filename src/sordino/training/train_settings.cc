@@ -4,6 +4,8 @@
 
 #include <array>
 
+#include "sordino/base/noise_kind.h"
+
 namespace sordino {
 namespace {
 
@@ -13,7 +15,6 @@ constexpr std::array<std::string_view, 4> kSamplings = {"poisson", "fixed", "ful
 constexpr std::array<std::string_view, 3> kAdjacencies = {"add-remove", "replace-one", "zero-out"};
 constexpr std::array<std::string_view, 5> kClippings = {"flat", "layerwise", "global", "automatic",
                                                         "adaptive"};
-constexpr std::array<std::string_view, 2> kNoises = {"gaussian", "laplace"};
 constexpr std::array<std::string_view, 4> kOptimizers = {"sgd", "adagrad", "adam", "adamw"};
 constexpr std::array<std::string_view, 4> kNorms = {"automatic", "materialise", "ghost", "loop"};
 
@@ -126,7 +127,7 @@ constexpr Setting kSettings[] = {
     {"privacy", "clip-threshold", "--clip-threshold", "X",
      "Global clipping: larger gradients are dropped", SORDINO_FIELD(privacy.clip_threshold)},
     {"privacy", "noise-kind", "--noise-kind", "NAME", "gaussian or laplace",
-     SORDINO_FIELD(privacy.noise_kind), kNoises},
+     SORDINO_FIELD(privacy.noise_kind), kNoiseKindNames},
     {"privacy", "noise-schedule", "--noise-schedule", "S", "Factor of the noise over the steps",
      SORDINO_FIELD(privacy.noise_schedule)},
     {"privacy", "clip-schedule", "--clip-schedule", "S", "Factor of the clipping norm",
