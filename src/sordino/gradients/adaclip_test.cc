@@ -14,6 +14,7 @@
 #include "sordino/base/error.h"
 #include "sordino/gradients/clipping_test_support.h"
 #include "sordino/gradients/private_value.h"
+#include "sordino/gradients/testing/forged_values.h"
 
 namespace sordino {
 namespace {
@@ -32,7 +33,8 @@ at::Tensor Normals(at::IntArrayRef sizes, std::mt19937_64& random, double deviat
 }
 
 NoisedGradients Mean(std::mt19937_64& random, double deviation) {
-  return {{Normals({3, 2}, random, deviation), Normals({2}, random, deviation)}, 0.1};
+  return ForgedGradients({Normals({3, 2}, random, deviation), Normals({2}, random, deviation)},
+                         0.1);
 }
 
 TEST(AdaClip, FactorTimesNormNeverExceedsTheBound) {
@@ -52,7 +54,7 @@ TEST(AdaClip, TheTransformIsUndoneByToGradients) {
   for (std::size_t i = 0; i < 2; ++i) {
     transformed.push_back((gradients[i] - transform.centre[i]) / transform.scale[i]);
   }
-  const std::vector<at::Tensor> back = policy.ToGradients({transformed, 0.1});
+  const std::vector<at::Tensor> back = policy.ToGradients(ForgedGradients(transformed, 0.1));
   for (std::size_t i = 0; i < 2; ++i) {
     EXPECT_TRUE(back[i].allclose(gradients[i], 1e-5, 1e-5));
   }
@@ -97,7 +99,7 @@ TEST(AdaClip, TracksTheMeanAndTheVarianceOfNoisedGradients) {
       const double scale = policy.transform()->scale[0][j].item<double>();
       y[j] = (gradient - centre) / scale + 0.05 * normal(random);
     }
-    policy.Update(NoisedGradients({y}, 0.05));
+    policy.Update(ForgedGradients({y}, 0.05));
   }
   const at::Tensor centre = policy.transform()->centre[0];
   const at::Tensor scale = policy.transform()->scale[0];
@@ -140,9 +142,9 @@ TEST(AdaClip, KeepsTheVarianceWithinItsRange) {
   AdaClip policy({Parameter("w", {1})},
                  {.variance_decay = 0, .smallest_variance = 0.01, .largest_variance = 4});
   // One coordinate: b = s.
-  policy.Update(NoisedGradients({at::full({1}, 1e10)}, 0.1));
+  policy.Update(ForgedGradients({at::full({1}, 1e10)}, 0.1));
   EXPECT_NEAR(policy.transform()->scale[0].item<double>(), 2, 1e-5);
-  policy.Update(NoisedGradients({at::full({1}, 0.0)}, 0.1));
+  policy.Update(ForgedGradients({at::full({1}, 0.0)}, 0.1));
   EXPECT_NEAR(policy.transform()->scale[0].item<double>(), 0.1, 1e-6);
 }
 
@@ -154,7 +156,7 @@ TEST(AdaClip, TheFirstStepIsTheFormulaOfThePaper) {
                                          .variance_factor = 2});
   // s^2 = sqrt(0.01 * 4) = 0.2 = b^2; y = 1.5 with noise 0.5.
   const double b = std::sqrt(0.2);
-  const NoisedGradients mean({at::full({1}, 1.5)}, 0.5);
+  const NoisedGradients mean = ForgedGradients({at::full({1}, 1.5)}, 0.5);
   EXPECT_NEAR(policy.ToGradients(mean)[0].item<double>(), 1.5 * b, 1e-6);
   policy.Update(mean);
   EXPECT_NEAR(policy.transform()->centre[0].item<double>(), 0.1 * 1.5 * b, 1e-6);
@@ -166,7 +168,7 @@ TEST(AdaClip, CannotBeUpdatedFromPrivateSums) {
   static_assert(
       !std::is_constructible_v<NoisedGradients, PrivateValue<std::vector<at::Tensor>>, double>);
   static_assert(!std::is_convertible_v<std::vector<at::Tensor>, NoisedGradients>);
-  EXPECT_THROW(NoisedGradients({}, 0), Error);
+  EXPECT_THROW(ForgedGradients({}, 0), Error);
 }
 
 TEST(AdaClip, RefusesWhatItWasNotMadeFor) {
@@ -183,7 +185,7 @@ TEST(AdaClip, RefusesWhatItWasNotMadeFor) {
   partly_frozen.push_back(Parameter("frozen.weight", {9}));
   partly_frozen.back().value.set_requires_grad(false);
   EXPECT_NO_THROW(AdaClip(partly_frozen).Groups(Model()));
-  EXPECT_DEATH(policy.Update(NoisedGradients({at::zeros({1})}, 1)), "one tensor");
+  EXPECT_DEATH(policy.Update(ForgedGradients({at::zeros({1})}, 1)), "one tensor");
 }
 
 }  // namespace

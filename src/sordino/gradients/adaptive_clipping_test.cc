@@ -17,6 +17,7 @@
 #include "sordino/gradients/bounded_sum.h"
 #include "sordino/gradients/clipping_test_support.h"
 #include "sordino/gradients/sum_sensitivity.h"
+#include "sordino/gradients/testing/forged_values.h"
 
 namespace sordino {
 namespace {
@@ -35,7 +36,7 @@ std::vector<NamedParameter> TwoLayers() {
 TEST(AdaptiveClipping, FactorTimesNormNeverExceedsTheBoundAlsoAfterAnUpdate) {
   AdaptiveClipping policy(ClipNorm(1), Options());
   EXPECT_EQ(Violations(policy, AdversarialNorms(1)), 0);
-  policy.Update(NoisedCounts({37.25}, 10));
+  policy.Update(ForgedCounts({37.25}, 10));
   const double moved = policy.Bounds()[0];
   EXPECT_NE(moved, 1);
   EXPECT_EQ(Violations(policy, AdversarialNorms(moved)), 0);
@@ -115,7 +116,7 @@ TEST(AdaptiveClipping, UpdateIsTheGeometricStepOfThePaper) {
   options.target_quantile = 0.7;
   options.learning_rate = 0.3;
   AdaptiveClipping policy(ClipNorm(2), options);
-  policy.Update(NoisedCounts({-30}, 10));
+  policy.Update(ForgedCounts({-30}, 10));
   EXPECT_NEAR(policy.Bounds()[0], 2 * std::exp(-0.3 * (-30.0 / 200 + 0.5 - 0.7)), 1e-14);
 }
 
@@ -124,9 +125,9 @@ TEST(AdaptiveClipping, KeepsTheBoundWithinItsRange) {
   options.smallest = ClipNorm(0.5);
   options.largest = ClipNorm(4);
   AdaptiveClipping policy(ClipNorm(2), options);
-  policy.Update(NoisedCounts({1e9}, 10));
+  policy.Update(ForgedCounts({1e9}, 10));
   EXPECT_EQ(policy.Bounds()[0], 0.5);
-  policy.Update(NoisedCounts({-1e9}, 10));
+  policy.Update(ForgedCounts({-1e9}, 10));
   EXPECT_EQ(policy.Bounds()[0], 4);
 }
 
@@ -150,7 +151,7 @@ TEST(AdaptiveClipping, TracksTheQuantileFromNoisedCounts) {
     std::generate(a.begin(), a.end(), [&] { return first(random); });
     std::generate(b.begin(), b.end(), [&] { return second(random); });
     const at::Tensor counts = policy.Counts(at::cat({Row(a), Row(b)}));
-    policy.Update(NoisedCounts(
+    policy.Update(ForgedCounts(
         {counts[0].item<double>() + noise(random), counts[1].item<double>() + noise(random)}, 10));
     for (std::size_t group = 0; group < 2 && step >= kSteps - kLast; ++group) {
       average[group] += std::log(policy.Bounds()[group]) / kLast;
@@ -171,20 +172,20 @@ TEST(AdaptiveClipping, CannotBeUpdatedFromPrivateCounts) {
   static_assert(!std::is_constructible_v<NoisedCounts, at::Tensor, double>);
   static_assert(!std::is_convertible_v<std::vector<double>, NoisedCounts>);
   static_assert(!std::is_constructible_v<NoisedCounts, std::vector<double>>);
-  EXPECT_THROW(NoisedCounts({1}, 0), Error);
-  EXPECT_THROW(NoisedCounts({1}, std::nan("")), Error);
+  EXPECT_THROW(ForgedCounts({1}, 0), Error);
+  EXPECT_THROW(ForgedCounts({1}, std::nan("")), Error);
 }
 
 TEST(AdaptiveClipping, StopsOnCountsWithLessNoiseThanWasCharged) {
   AdaptiveClipping policy(ClipNorm(1), Options());
-  EXPECT_DEATH(policy.Update(NoisedCounts({1}, 9.99)), "less noise than was charged");
-  EXPECT_DEATH(policy.Update(NoisedCounts({1, 2}, 10)), "one count for each");
-  EXPECT_DEATH(policy.Update(NoisedCounts({std::nan("")}, 10)), "finite");
+  EXPECT_DEATH(policy.Update(ForgedCounts({1}, 9.99)), "less noise than was charged");
+  EXPECT_DEATH(policy.Update(ForgedCounts({1, 2}, 10)), "one count for each");
+  EXPECT_DEATH(policy.Update(ForgedCounts({std::nan("")}, 10)), "finite");
 }
 
 TEST(AdaptiveClipping, GoesOnFromRestoredBoundsToTheLastBit) {
   AdaptiveClipping first(TwoLayers(), {ClipNorm(1), ClipNorm(5)}, Options());
-  first.Update(NoisedCounts({37.25, -11.5}, 10));
+  first.Update(ForgedCounts({37.25, -11.5}, 10));
   AdaptiveClipping second(TwoLayers(), {ClipNorm(1), ClipNorm(5)}, Options());
   second.Restore(first.Bounds());
   const at::Tensor norms = at::cat({Row({0.1, 1, 3}), Row({4, 5, 600})});
@@ -192,8 +193,8 @@ TEST(AdaptiveClipping, GoesOnFromRestoredBoundsToTheLastBit) {
     EXPECT_EQ(second.Bounds(), first.Bounds());
     EXPECT_TRUE(second.Factors(norms).equal(first.Factors(norms)));
     EXPECT_TRUE(second.Counts(norms).equal(first.Counts(norms)));
-    first.Update(NoisedCounts({3.5, 8}, 10));
-    second.Update(NoisedCounts({3.5, 8}, 10));
+    first.Update(ForgedCounts({3.5, 8}, 10));
+    second.Update(ForgedCounts({3.5, 8}, 10));
   }
   EXPECT_EQ(Violations(second, AdversarialNorms(second.Bounds()[0])), 0);
 }

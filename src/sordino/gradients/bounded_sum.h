@@ -1,34 +1,70 @@
 // The sum of clipped gradients together with the bound on what one record can change in it.
 //
-// The noise step of training takes a BoundedSum and nothing else, and only a ClippingPolicy and
-// the Clipper make one: a sum cannot be noised for a sensitivity that is not its own.
+// The noise step of training takes a BoundedSum and nothing else. Its constructor is private, and
+// those that clip are its only friends; no field can be changed afterwards. So a sum cannot be
+// noised for a sensitivity that is not its own (tests/compile_fail/forged_bounded_sum.cc,
+// changed_sensitivity.cc).
 #ifndef SORDINO_GRADIENTS_BOUNDED_SUM_H_
 #define SORDINO_GRADIENTS_BOUNDED_SUM_H_
 
+#include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
 
+#include <utility>
 #include <vector>
 
 #include "sordino/base/quantity.h"
+#include "sordino/gradients/loss_function.h"
 #include "sordino/gradients/private_value.h"
 
 namespace sordino {
 
-struct BoundedSum {
-  // One tensor for each parameter, in the order and shape of the parameters; float32 at least.
+class ClippingPolicy;
+struct JlOptions;
+struct JlResult;
+
+// The fields of a BoundedSum while they are computed.
+struct SumParts {
   std::vector<at::Tensor> gradients;
-  // L2 distance between the sums of two neighbouring batches over all gradients, rounding
-  // included.
   L2Sensitivity sensitivity{0};
   Adjacency adjacency = Adjacency::kAddRemove;
+  PrivateValue<at::Tensor> clipped{};
+  PrivateValue<at::Tensor> counts{};
+  L2Sensitivity count_sensitivity{0};
+};
+
+class BoundedSum {
+ public:
+  // One tensor for each parameter, in the order and shape of the parameters; float32 at least.
+  const std::vector<at::Tensor> gradients;
+  // L2 distance between the sums of two neighbouring batches over all gradients, rounding
+  // included.
+  const L2Sensitivity sensitivity;
+  const Adjacency adjacency;
   // How many examples of the batch had a norm above the bound of the clipping group, or none that
   // is finite; [groups], never printed.
-  PrivateValue<at::Tensor> clipped;
+  const PrivateValue<at::Tensor> clipped;
   // ClippingPolicy::Counts of the batch, for the noise step of an adaptive policy; an undefined
   // tensor and 0 for every other policy. The counts and the gradients are released together and
   // share one noise multiplier (adaptive_clipping.h, GradientNoiseMultiplier).
-  PrivateValue<at::Tensor> counts;
-  L2Sensitivity count_sensitivity{0};
+  const PrivateValue<at::Tensor> counts;
+  const L2Sensitivity count_sensitivity;
+
+ private:
+  friend class Clipper;
+  friend JlResult JlClippedSum(const LossFunction& loss, const Batch& batch,
+                               const std::vector<NamedParameter>& parameters,
+                               const ClippingPolicy& policy, const JlOptions& options,
+                               at::Generator generator);
+  friend class TestForgery;  // testing/forged_values.h, which is not installed
+
+  explicit BoundedSum(SumParts parts)
+      : gradients(std::move(parts.gradients)),
+        sensitivity(parts.sensitivity),
+        adjacency(parts.adjacency),
+        clipped(std::move(parts.clipped)),
+        counts(std::move(parts.counts)),
+        count_sensitivity(parts.count_sensitivity) {}
 };
 
 }  // namespace sordino

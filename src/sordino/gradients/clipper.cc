@@ -381,7 +381,7 @@ Totals Clipper::State::MeasuredPart(const LossFunction& loss, const Batch& batch
 }
 
 BoundedSum Clipper::State::Finish(Totals totals, const ClippingPolicy& policy) const {
-  BoundedSum result;
+  SumParts result;
   const std::vector<double> bounds = policy.Bounds();
   result.sensitivity = SumSensitivity(bounds, sum.adjacency, sum.micro_batch, sum.rounding);
   result.adjacency = sum.adjacency;
@@ -407,7 +407,7 @@ BoundedSum Clipper::State::Finish(Totals totals, const ClippingPolicy& policy) c
     const std::vector<double> bound = {policy.CountBound()};
     result.count_sensitivity = SumSensitivity(bound, sum.adjacency, sum.micro_batch, 0);
   }
-  return result;
+  return BoundedSum(std::move(result));
 }
 
 Clipper::Clipper(std::vector<NamedParameter> parameters, GradientOptions options, SumOptions sum)

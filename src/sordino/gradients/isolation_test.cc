@@ -19,6 +19,7 @@
 #include "sordino/gradients/global_clipping.h"
 #include "sordino/gradients/gradients_test_support.h"
 #include "sordino/gradients/layerwise_clipping.h"
+#include "sordino/gradients/testing/forged_values.h"
 
 namespace sordino {
 namespace {
@@ -247,7 +248,7 @@ std::vector<NamedPolicy> Policies(const std::vector<NamedParameter>& parameters)
   for (const NamedParameter& p : parameters) {
     mean.push_back(at::randn(p.value.sizes(), p.value.options()).detach());
   }
-  adaclip->Update(NoisedGradients(mean, 0.1));
+  adaclip->Update(ForgedGradients(mean, 0.1));
   policies.push_back({"AdaCliP", std::move(adaclip)});
   return policies;
 }

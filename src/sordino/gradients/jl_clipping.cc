@@ -108,7 +108,7 @@ class JlSum {
                                  *std::min_element(bounds.begin(), bounds.end()),
                                  largest.max().item<double>());
   }
-  BoundedSum Take();
+  SumParts Take();
 
  private:
   // Drawn in float64: the uniforms behind float32 normals have 24 bits, too coarse for the lower
@@ -283,8 +283,8 @@ void JlSum::Add(const Batch& batch, const JlOptions& options) {
   AddCounts(estimate.norms);
 }
 
-BoundedSum JlSum::Take() {
-  BoundedSum result;
+SumParts JlSum::Take() {
+  SumParts result;
   for (std::size_t p = 0; p < parameters_.size(); ++p) {
     result.gradients.push_back(sums_[p].to(parameters_[p].value.scalar_type()));
   }
@@ -337,16 +337,16 @@ JlResult JlClippedSum(const LossFunction& loss, const Batch& batch,
                          " times too small, too close to its rounding; use more directions."));
   }
   sum.Add(batch, options);
-  JlResult result{sum.Take(), beta};
+  SumParts result = sum.Take();
   const double rounding = 1 + rho * sum.Cancellation(bounds);
-  result.sum.sensitivity =
+  result.sensitivity =
       SumSensitivity(bounds, options.adjacency, 1, phi / (1 - rho * phi) * rounding * rounding - 1);
   if (policy.CountBound() > 0) {
-    result.sum.count_sensitivity =
+    result.count_sensitivity =
         SumSensitivity(std::vector<double>{policy.CountBound()}, options.adjacency, 1, 0);
   }
-  result.sum.adjacency = options.adjacency;
-  return result;
+  result.adjacency = options.adjacency;
+  return {BoundedSum(std::move(result)), beta};
 }
 
 at::Tensor JlNorms(const LossFunction& loss, const Batch& batch,

@@ -2,7 +2,9 @@
 //
 // What the policy learns decides how the next batch is clipped, so it must be post-processing of
 // a release that was charged. The private counts and sums are PrivateValues, of another type: an
-// update from un-noised data does not compile. The value carries the standard deviation of its
+// update from un-noised data does not compile. The constructor is private, and the two functions of
+// the noise step (training/gradient_noise.h) are its only friends
+// (tests/compile_fail/forged_noised_value.cc). The value carries the standard deviation of its
 // noise, and the policy stops the program when it is smaller than what was declared for the
 // accounting.
 #ifndef SORDINO_GRADIENTS_NOISED_VALUE_H_
@@ -10,6 +12,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -17,20 +20,31 @@
 
 namespace sordino {
 
+class BoundedSum;
+class RandomSource;
+struct StepNoise;
+
 template <typename T>
 class NoisedValue {
  public:
-  // standard_deviation: of the noise on each entry, in the unit of the value; positive.
+  const T& value() const { return value_; }
+  // Of the noise on each entry, in the unit of the value; positive.
+  double standard_deviation() const { return standard_deviation_; }
+
+ private:
+  friend NoisedValue<std::vector<at::Tensor>> AddNoise(const BoundedSum& sum,
+                                                       const StepNoise& noise,
+                                                       RandomSource& source);
+  friend NoisedValue<std::vector<double>> AddCountNoise(const BoundedSum& sum, double count_noise,
+                                                        std::int64_t step, RandomSource& source);
+  friend class TestForgery;  // testing/forged_values.h, which is not installed
+
   NoisedValue(T value, double standard_deviation)
       : value_(std::move(value)), standard_deviation_(standard_deviation) {
     CheckRange("the standard deviation of the noise on a noised value", standard_deviation, 0, true,
                kInfinity, true);
   }
 
-  const T& value() const { return value_; }
-  double standard_deviation() const { return standard_deviation_; }
-
- private:
   T value_;
   double standard_deviation_;
 };

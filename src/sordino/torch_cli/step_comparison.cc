@@ -52,8 +52,8 @@ class StepPair {
 
   void Private() {
     if (!clipper_) clipper_.emplace(Parameters(model_), options_, sum_options_);
-    sum_ = BoundedSum();
-    sum_ = clipper_->ClippedSum(model_.losses, batch_, policy_);
+    sum_.reset();
+    sum_.emplace(clipper_->ClippedSum(model_.losses, batch_, policy_));
   }
 
   void ResetGradients() {
@@ -81,7 +81,7 @@ class StepPair {
   GradientOptions options_;
   SumOptions sum_options_;
   std::optional<Clipper> clipper_;
-  BoundedSum sum_;
+  std::optional<BoundedSum> sum_;
 };
 
 // The second step of each kind is measured: the first one builds what is kept from then on, and

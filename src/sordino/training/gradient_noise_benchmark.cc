@@ -2,16 +2,15 @@
 #include <ATen/Functions.h>
 #include <benchmark/benchmark.h>
 
+#include "sordino/gradients/testing/forged_values.h"
 #include "sordino/training/gradient_noise.h"
 
 namespace sordino {
 namespace {
 
 BoundedSum SumOf(std::int64_t coordinates) {
-  BoundedSum sum;
-  sum.gradients = {at::zeros({coordinates}, at::kFloat)};
-  sum.sensitivity = L2Sensitivity(1);
-  return sum;
+  return ForgedSum(
+      {.gradients = {at::zeros({coordinates}, at::kFloat)}, .sensitivity = L2Sensitivity(1)});
 }
 
 void GridNoise(benchmark::State& state) {

@@ -11,15 +11,13 @@
 #include <random>
 
 #include "sordino/base/error.h"
+#include "sordino/gradients/testing/forged_values.h"
 
 namespace sordino {
 namespace {
 
 BoundedSum SumOf(std::vector<at::Tensor> gradients, double sensitivity) {
-  BoundedSum sum;
-  sum.gradients = std::move(gradients);
-  sum.sensitivity = L2Sensitivity(sensitivity);
-  return sum;
+  return ForgedSum({.gradients = std::move(gradients), .sensitivity = L2Sensitivity(sensitivity)});
 }
 
 BoundedSum Zeros(std::int64_t coordinates, double sensitivity) {
@@ -198,8 +196,10 @@ TEST(GradientNoise, RefusesAMultiplierThatRoundingWouldTakeOver) {
 
 TEST(GradientNoise, CountsGetTheDeclaredDeviation) {
   RandomSource source(12);
-  BoundedSum sum = Zeros(1, 1);
-  sum.counts = PrivateValue<at::Tensor>(at::full({2}, 20.5, at::kDouble));
+  const BoundedSum sum =
+      ForgedSum({.gradients = {at::zeros({1}, at::kDouble)},
+                 .sensitivity = L2Sensitivity(1),
+                 .counts = PrivateValue<at::Tensor>(at::full({2}, 20.5, at::kDouble))});
   double squares = 0;
   constexpr int kRounds = 20'000;
   for (int round = 0; round < kRounds; ++round) {

@@ -10,6 +10,7 @@
 #include <random>
 #include <vector>
 
+#include "sordino/gradients/testing/forged_values.h"
 #include "sordino/training/optimizer.h"
 
 namespace sordino {
@@ -33,7 +34,7 @@ inline Numbers Normal(std::mt19937_64& random, std::size_t size) {
 }
 
 inline NoisedGradients Noised(const std::vector<at::Tensor>& gradients) {
-  return NoisedGradients(gradients, 0.1);
+  return ForgedGradients(gradients, 0.1);
 }
 
 inline void ExpectNear(const Numbers& seen, const Numbers& wanted, double tolerance) {

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "sordino/base/error.h"
+#include "sordino/gradients/testing/forged_values.h"
 #include "sordino/training/trainer_test_support.h"
 
 namespace sordino {
@@ -56,9 +57,8 @@ TEST(Trainer, StepIsClippedSumPlusReplayedNoiseOverTheDeclaredBatch) {
     sum += gradient * std::min(1.0, 1 / gradient.norm().item<double>());
   }
   RandomSource replay(5);
-  BoundedSum bounded;
-  bounded.gradients = {at::zeros({3}, at::kDouble)};
-  bounded.sensitivity = L2Sensitivity(1.01);
+  const BoundedSum bounded =
+      ForgedSum({.gradients = {at::zeros({3}, at::kDouble)}, .sensitivity = L2Sensitivity(1.01)});
   const NoisedGradients noise =
       AddNoise(bounded, {.multiplier = NoiseMultiplier(0.7), .divisor = 25, .step = 0}, replay);
   const at::Tensor wanted = before - 2 * (sum / 25 + noise.value()[0]);
