@@ -2,12 +2,12 @@
 import json
 import os
 import pathlib
+import resource
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 
 SOURCE = pathlib.Path(sys.argv.pop(3)).resolve()
@@ -153,13 +153,18 @@ class CommandLineTest(unittest.TestCase):
         self.assertNotRegex(libraries.stdout, 'libtorch|libc10')
 
     def test_starts_fast(self):
+        def spent():
+            usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+            return 1000 * (usage.ru_utime + usage.ru_stime)
         times = []
         for _ in range(20):
-            start = time.perf_counter()
+            start = spent()
             self.run_sordino('--version')
-            times.append(1000 * (time.perf_counter() - start))
-        print(f'start: {statistics.median(times):.1f} ms, the best {min(times):.1f} ms')
-        # The best of 20 is what the program takes where nothing else runs.
+            times.append(spent() - start)
+        print(f'start: {statistics.median(times):.1f} ms of the processor, '
+              f'the best {min(times):.1f} ms')
+        # Processor time, which other programs do not add to; the best of 20, because they do
+        # empty the caches.
         self.assertLess(min(times), START_LIMIT_MS)
 
 

@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <random>
 
 #include "sordino/base/error.h"
+#include "sordino/base/testing/test_folder.h"
 
 namespace sordino {
 namespace {
@@ -160,12 +160,13 @@ TEST(CsvReader, NeverCrashesOnGarbage) {
 
 TEST(OpenFile, NamesTheFileThatCannotBeRead) {
   EXPECT_THROW(OpenFile("/no/such/file.csv"), Error);
-  EXPECT_THROW(OpenFile(::testing::TempDir()), Error);
+  const TestFolder folder;
+  EXPECT_THROW(OpenFile(folder.path().string()), Error);
 }
 
 TEST(OpenFile, ReadsWhatWasWritten) {
-  const std::string path = ::testing::TempDir() + "sordino_csv_reader_test.csv";
-  std::ofstream(path) << "a\n1\n";
+  const TestFolder folder;
+  const std::string path = folder.Write("table.csv", "a\n1\n").string();
   CsvReader reader(OpenFile(path));
   EXPECT_EQ(ReadAll(reader), (Rows{{"a"}, {"1"}}));
   EXPECT_EQ(FileSize(path), 4U);

@@ -7,6 +7,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "sordino/base/testing/test_folder.h"
+
 namespace sordino {
 namespace {
 
@@ -14,18 +16,13 @@ namespace fs = std::filesystem;
 
 class DurableFile : public ::testing::Test {
  protected:
-  DurableFile() : root_(fs::path(::testing::TempDir()) / "sordino_durable_file") {
-    fs::remove_all(root_);
-    fs::create_directories(root_);
-  }
-  ~DurableFile() override { fs::remove_all(root_); }
   static std::string Read(const fs::path& file) {
     std::ifstream in(file, std::ios::binary);
     return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
   }
   std::ptrdiff_t Files() const { return std::distance(fs::directory_iterator(root_), {}); }
 
-  fs::path root_;
+  const TestFolder root_;
 };
 
 TEST_F(DurableFile, ReplacesTheWholeContentAndLeavesNothingBeside) {

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -12,13 +11,10 @@
 #include <iostream>
 #include <sstream>
 
+#include "sordino/base/testing/test_folder.h"
+
 namespace sordino {
 namespace {
-
-// Tests run side by side in processes of their own.
-std::string TestPath(const std::string& name) {
-  return ::testing::TempDir() + "sordino_" + std::to_string(getpid()) + "_" + name;
-}
 
 std::string Quoted(const std::string& word) {
   std::string quoted = "'";
@@ -60,8 +56,9 @@ void ExpectMistake(const Mistake& mistake) {
 }
 
 CommandOutcome RunProgram(const std::vector<std::string>& arguments) {
-  const std::string out = TestPath("stdout");
-  const std::string err = TestPath("stderr");
+  const TestFolder folder;
+  const std::string out = (folder / "stdout").string();
+  const std::string err = (folder / "stderr").string();
   std::string line = Quoted(SORDINO_PROGRAM);
   for (const std::string& word : arguments) line += " " + Quoted(word);
   line += " >" + Quoted(out) + " 2>" + Quoted(err) + " </dev/null";
@@ -70,15 +67,12 @@ CommandOutcome RunProgram(const std::vector<std::string>& arguments) {
   outcome.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   outcome.out = ReadTestFile(out);
   outcome.err = ReadTestFile(err);
-  unlink(out.c_str());
-  unlink(err.c_str());
   return outcome;
 }
 
 std::string WriteTestFile(const std::string& name, const std::string& content) {
-  std::string path = TestPath(name);
-  std::ofstream(path, std::ios::binary) << content;
-  return path;
+  static const TestFolder folder;  // removed when the process of the tests ends
+  return folder.Write(name, content).string();
 }
 
 std::string ReadTestFile(const std::string& path) {

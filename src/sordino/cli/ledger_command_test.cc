@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -14,6 +13,7 @@
 
 #include "sordino/accounting/calibration.h"
 #include "sordino/accounting/failures.h"
+#include "sordino/base/testing/test_folder.h"
 #include "sordino/cli/command_test_support.h"
 #include "sordino/ledger/ledger.h"
 
@@ -31,16 +31,10 @@ using Json = nlohmann::json;
 class LedgerCommand : public ::testing::Test {
  protected:
   void SetUp() override {
-    folder_ = fs::path(::testing::TempDir()) / ("sordino_ledger_" + std::to_string(getpid()));
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
     Remember("state");
     file_ = At("visits.db");
   }
-  void TearDown() override {
-    unsetenv("SORDINO_STATE");
-    fs::remove_all(folder_);
-  }
+  void TearDown() override { unsetenv("SORDINO_STATE"); }
 
   // From now on the machine knows what is remembered in this folder.
   void Remember(const std::string& folder) const { setenv("SORDINO_STATE", At(folder).c_str(), 1); }
@@ -72,7 +66,7 @@ class LedgerCommand : public ::testing::Test {
     return begun.id;
   }
 
-  fs::path folder_;
+  const TestFolder folder_;
   std::string file_;
 };
 

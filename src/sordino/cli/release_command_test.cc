@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <cstdlib>
@@ -16,6 +15,7 @@
 #include <vector>
 
 #include "sordino/base/error.h"
+#include "sordino/base/testing/test_folder.h"
 #include "sordino/cli/command_test_support.h"
 #include "sordino/cli/release_options.h"
 #include "sordino/ledger/ledger.h"
@@ -29,8 +29,7 @@ class ReleaseCommand : public ::testing::Test {
  protected:
   // A file of n rows with ages 0 ... 80 and three cities in turn.
   std::string WriteVisits(int rows, const std::string& more = "") {
-    std::string path = ::testing::TempDir() + "sordino_release_" +
-                       ::testing::UnitTest::GetInstance()->current_test_info()->name() + ".csv";
+    std::string path = (folder_ / "written.csv").string();
     std::ofstream out(path);
     out << "id,age,city,user\n";
     const char* cities[] = {"rome", "oslo", "\"paris, fr\""};
@@ -49,6 +48,8 @@ class ReleaseCommand : public ::testing::Test {
   static bool Contains(const std::string& text, const std::string& part) {
     return text.find(part) != std::string::npos;
   }
+
+  const TestFolder folder_;
 };
 
 TEST_F(ReleaseCommand, PrintsExactlyTheDocumentedJson) {
@@ -230,18 +231,12 @@ TEST_F(ReleaseCommand, DoesNotPrintTheNumberOfRows) {
 class ReleaseWithALedger : public ReleaseCommand {
  protected:
   void SetUp() override {
-    folder_ = fs::path(::testing::TempDir()) / ("sordino_charged_" + std::to_string(getpid()));
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
     setenv("SORDINO_STATE", (folder_ / "state").c_str(), 1);
     ledger_ = (folder_ / "visits.db").string();
     file_ = (folder_ / "visits.csv").string();
     fs::rename(WriteVisits(1000), file_);
   }
-  void TearDown() override {
-    unsetenv("SORDINO_STATE");
-    fs::remove_all(folder_);
-  }
+  void TearDown() override { unsetenv("SORDINO_STATE"); }
 
   void Create(double epsilon, double delta = 1e-5, ProtectedUnit unit = ProtectedUnit::kRecord,
               Adjacency adjacency = Adjacency::kAddRemove) const {
@@ -258,7 +253,6 @@ class ReleaseWithALedger : public ReleaseCommand {
     return Call(std::move(words));
   }
 
-  fs::path folder_;
   std::string ledger_;
   std::string file_;
 };

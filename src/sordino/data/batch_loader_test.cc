@@ -10,7 +10,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 #include <random>
 #include <string>
@@ -18,6 +17,7 @@
 #include <vector>
 
 #include "sordino/base/error.h"
+#include "sordino/base/testing/processor_time.h"
 #include "sordino/data/internal/normalised_records.h"
 
 namespace sordino {
@@ -359,25 +359,24 @@ TEST(BatchLoaderCuda, GivesTheSameBatchesOnTheDevice) {
 }
 
 // The loader shares the machine with the step. 0.2 ms or less is what a core of today takes; the
-// limit leaves room for machines under load and for sanitizers.
-TEST(BatchLoaderSpeed, OfABatchOf256SmallImagesIsAFewMillisecondsAtMost) {
+// limit leaves room for slower machines and for sanitizers.
+TEST(BatchLoaderSpeed, ABatchOf256SmallImagesTakesAFewMillisecondsOfTheProcessorAtMost) {
   const Dataset data = Images(60'000, {1, 28, 28});
   BatchLoader loader(data, {});
   std::mt19937_64 random(4);
-  std::vector<double> milliseconds;
-  for (int i = 0; i < 200; ++i) {
+  constexpr int kBatches = 200;
+  double seconds = 0;
+  for (int i = 0; i < kBatches; ++i) {
     Indices indices = RandomIndices(random, 256, 60'000);
     std::sort(indices.begin(), indices.end());
-    const auto start = std::chrono::steady_clock::now();
+    const double start = ProcessorSeconds();
     loader.Request(std::move(indices));
     loader.Take();
-    milliseconds.push_back(
-        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
-            .count());
+    seconds += ProcessorSeconds() - start;
   }
-  std::nth_element(milliseconds.begin(), milliseconds.begin() + 100, milliseconds.end());
-  RecordProperty("median_ms", std::to_string(milliseconds[100]));
-  EXPECT_LT(milliseconds[100], 5);
+  const double milliseconds = 1e3 * seconds / kBatches;
+  RecordProperty("mean_ms", std::to_string(milliseconds));
+  EXPECT_LT(milliseconds, 5);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "sordino/base/error.h"
+#include "sordino/base/testing/test_folder.h"
 #include "sordino/data/digits.h"
 
 namespace sordino {
@@ -66,14 +67,6 @@ class DataFolder {
 
 class CatalogFiles : public ::testing::Test {
  protected:
-  void SetUp() override {
-    const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = fs::path(::testing::TempDir()) / (std::string("catalog_test_") + test->name());
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   std::string Write(const std::string& name, const std::string& content) const {
     std::ofstream(folder_ / name, std::ios::binary) << content;
     return (folder_ / name).string();
@@ -97,7 +90,7 @@ class CatalogFiles : public ::testing::Test {
     return request;
   }
 
-  fs::path folder_;
+  const TestFolder folder_;
 };
 
 TEST(Catalog, DigitsNeedNoFiles) {
@@ -131,7 +124,8 @@ TEST(Catalog, MissingFilesSayWhatToSet) {
     EXPECT_THAT(Complaint(Named("mnist")),
                 AllOf(HasSubstr("SORDINO_DATA"), HasSubstr("not set"), HasSubstr("digits")));
   }
-  const DataFolder empty(::testing::TempDir().c_str());
+  const TestFolder folder;
+  const DataFolder empty(folder.path().c_str());
   EXPECT_THAT(Complaint(Named("sst2")),
               AllOf(HasSubstr("sst2/train.tsv' is missing"), HasSubstr("SORDINO_DATA")));
 }
@@ -230,7 +224,7 @@ TEST_F(CatalogFiles, ReadsAFolderOfCifarBatches) {
   Write("data_batch_1.bin", '\1' + row + '\2' + row);
   Write("data_batch_2.bin", '\3' + row);
   Write("test_batch.bin", '\4' + row);
-  DataRequest request = Named(folder_.string());
+  DataRequest request = Named(folder_.path().string());
   request.classes = 10;
   const DataSplits splits = OpenData(request);
   EXPECT_TRUE(at::equal(splits.train.labels, at::tensor({1, 2, 3}, at::kLong)));

@@ -199,7 +199,7 @@ TEST(CompressedFile, SaysWhatCannotBeOpened) {
 
 TEST(CompressedFile, DoesNotTakeMemoryForASparseFileAboveTheLimit) {
   const TestFolder folder;
-  const auto path = folder.Write("sparse", {});
+  const auto path = folder.Write("sparse", "");
   std::filesystem::resize_file(path, std::uintmax_t{1} << 40);
   EXPECT_THAT(SentenceOf([&] { ReadWholeFile(path); }), HasSubstr("limit"));
 }

@@ -5,12 +5,11 @@
 #include <gtest/gtest.h>
 #include <zlib.h>
 
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
 #include "sordino/base/error.h"
+#include "sordino/base/testing/test_folder.h"
 
 namespace sordino {
 namespace {
@@ -142,8 +141,8 @@ TEST(TableReader, ColumnsThatTheFileDoesNotHaveAreNamed) {
 }
 
 TEST(TableReader, ReadsCompressedFiles) {
-  const std::string path =
-      (std::filesystem::path(::testing::TempDir()) / "table_reader_test.csv.gz").string();
+  const TestFolder folder;
+  const std::string path = (folder / "table.csv.gz").string();
   gzFile file = gzopen(path.c_str(), "wb");
   ASSERT_GT(gzputs(file, "age,city,sick\n60,Bern,yes\n"), 0);
   gzclose(file);
@@ -152,7 +151,6 @@ TEST(TableReader, ReadsCompressedFiles) {
   DatasetDeclaration declaration;
   DeclareColumns(options.columns, declaration);
   EXPECT_THAT(Row(ReadTable(path, declaration, options), 0), ElementsAre(0.5F, 1, 0));
-  std::filesystem::remove(path);
 }
 
 TEST(ParseColumns, MistakesGetOneSentence) {

@@ -5,12 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
 #include "sordino/base/error.h"
+#include "sordino/base/testing/test_folder.h"
 
 namespace sordino {
 namespace {
@@ -54,12 +53,6 @@ std::vector<std::int64_t> Values(const at::Tensor& tensor) {
   const at::Tensor values = tensor.contiguous();
   return {values.const_data_ptr<std::int64_t>(),
           values.const_data_ptr<std::int64_t>() + values.numel()};
-}
-
-std::string TestFile(const std::string& name, const std::string& content) {
-  const std::string path = (std::filesystem::path(::testing::TempDir()) / name).string();
-  std::ofstream(path, std::ios::binary) << content;
-  return path;
 }
 
 TEST(TextReader, TokensAreLowerCaseWordsBetweenBlanks) {
@@ -107,20 +100,19 @@ TEST(TextReader, MalformedLinesGetOneSentenceWithTheirNumber) {
 }
 
 TEST(Vocabulary, GivesIdsInTheOrderOfTheFile) {
-  const std::string path = TestFile("text_reader_test_words.txt", "good\nbad\n\nfilm\n");
-  const Vocabulary words = ReadVocabulary(path);
+  const TestFolder folder;
+  const Vocabulary words = ReadVocabulary(folder.Write("words.txt", "good\nbad\n\nfilm\n"));
   EXPECT_EQ(words.size(), 5);
   EXPECT_EQ(words.Id("good"), 2);
   EXPECT_EQ(words.Id("film"), 4);
   EXPECT_EQ(words.Id("Good"), kUnknownToken);
-  std::filesystem::remove(path);
 }
 
 TEST(Vocabulary, RefusesWhatIsNoListOfWords) {
   const auto complaint = [](const std::string& content) -> std::string {
-    const std::string path = TestFile("text_reader_test_bad.txt", content);
+    const TestFolder folder;
     try {
-      ReadVocabulary(path);
+      ReadVocabulary(folder.Write("bad.txt", content));
     } catch (const Error& error) {
       EXPECT_THAT(error.what(), EndsWith("."));
       return error.what();
@@ -134,15 +126,14 @@ TEST(Vocabulary, RefusesWhatIsNoListOfWords) {
 }
 
 TEST(Vocabulary, OfPublicTextHasTheMostFrequentWordsFirst) {
-  const std::string path =
-      TestFile("text_reader_test_public.tsv", "label\tsentence\n1\tb a B\n0\tc a b\n");
-  const Vocabulary words = VocabularyOf({path});
+  const TestFolder folder;
+  const Vocabulary words =
+      VocabularyOf({folder.Write("public.tsv", "label\tsentence\n1\tb a B\n0\tc a b\n")});
   EXPECT_EQ(words.size(), 5);
   EXPECT_EQ(words.Id("b"), 2);
   EXPECT_EQ(words.Id("a"), 3);
   EXPECT_EQ(words.Id("c"), 4);
   EXPECT_EQ(words.Id("sentence"), kUnknownToken);
-  std::filesystem::remove(path);
 }
 
 }  // namespace

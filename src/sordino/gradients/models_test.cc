@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sordino/base/error.h"
+#include "sordino/base/testing/test_folder.h"
 #include "sordino/gradients/flat_clipping.h"
 #include "sordino/gradients/gradients_test_support.h"
 #include "sordino/gradients/script_model.h"
@@ -322,11 +323,11 @@ TEST(ScriptModels, FromAFileEqualTheLoopHoweverOftenTheyRan) {
   module.register_parameter("b", at::randn({5}, options).requires_grad_(true), false);
   module.register_parameter("n", at::randn({5}, options).requires_grad_(true), false);
   module.define(kScript);
-  const auto file = std::filesystem::temp_directory_path() / "sordino_script_model_test.pt";
+  const TestFolder folder;
+  const std::filesystem::path file = folder / "model.pt";
   module.save(file.string());
 
   const ScriptModel model = LoadScriptModel(file, at::kCPU);
-  std::filesystem::remove(file);
   ASSERT_EQ(model.Parameters().size(), 3U);
   const LossFunction loss = [=](const Batch& b) { return LossOf(model.Forward(b)); };
   Clipper clipper(model.Parameters());

@@ -8,7 +8,6 @@
 #include <c10/util/Exception.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
-#include <unistd.h>
 
 #include <cstdint>
 #include <filesystem>
@@ -20,6 +19,8 @@
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "sordino/base/testing/test_folder.h"
 
 namespace sordino {
 namespace {
@@ -182,17 +183,11 @@ TEST(PartSize, CutsIntoEqualPartsThatFit) {
 // A file system of a machine that does not exist.
 class MemoryOfMachine : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = (std::filesystem::temp_directory_path() / "memoryXXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    root_ = name;
-  }
-  void TearDown() override { std::filesystem::remove_all(root_); }
   void Write(const std::filesystem::path& path, const std::string& text) {
     std::filesystem::create_directories((root_ / path).parent_path());
     std::ofstream(root_ / path) << text;
   }
-  std::filesystem::path root_;
+  const TestFolder root_;
 };
 
 TEST_F(MemoryOfMachine, IsUnlimitedWhereNothingIsKnown) {

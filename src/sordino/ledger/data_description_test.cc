@@ -2,13 +2,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <fstream>
 #include <string>
 #include <vector>
 
 #include "sordino/base/error.h"
+#include "sordino/base/testing/test_folder.h"
 
 namespace sordino {
 namespace {
@@ -20,14 +20,9 @@ using ::testing::HasSubstr;
 class DataDescription : public ::testing::Test {
  protected:
   void SetUp() override {
-    folder_ = fs::path(::testing::TempDir()) /
-              ("sordino_description_" + std::to_string(getpid()) + "_" +
-               ::testing::UnitTest::GetInstance()->current_test_info()->name());
-    fs::remove_all(folder_);
     fs::create_directories(folder_ / "clinic");
     Write("clinic/visits.csv", "age\n1\n");
   }
-  void TearDown() override { fs::remove_all(folder_); }
 
   fs::path At(const std::string& name) const { return folder_ / name; }
   void Write(const std::string& name, const std::string& text) const {
@@ -47,7 +42,7 @@ class DataDescription : public ::testing::Test {
     return path ? fs::weakly_canonical(*path) : fs::path("none");
   }
 
-  fs::path folder_;
+  const TestFolder folder_;
 };
 
 TEST_F(DataDescription, DataWithoutOneHaveNoLedger) {

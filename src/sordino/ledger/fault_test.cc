@@ -2,7 +2,6 @@
 // disk fails, and what a call said before must be in the file afterwards.
 #include <gtest/gtest.h>
 #include <sqlite3.h>
-#include <unistd.h>
 
 #include <cstdint>
 #include <filesystem>
@@ -18,6 +17,7 @@
 
 #include "sordino/accounting/event.h"
 #include "sordino/base/error.h"
+#include "sordino/base/testing/test_folder.h"
 #include "sordino/ledger/ledger.h"
 #include "sordino/ledger/testing/faulty_disk.h"
 #include "sordino/ledger/testing/ledger_story.h"
@@ -34,11 +34,7 @@ std::uint64_t Seed(std::int64_t operation, std::uint64_t way) {
 
 class FaultTest : public testing::Test {
  protected:
-  FaultTest() : disk_("faulty") {
-    fs::remove_all(witness_);
-    fs::create_directories(witness_);
-  }
-  ~FaultTest() override { fs::remove_all(witness_); }
+  FaultTest() : disk_("faulty") { fs::create_directories(witness_); }
 
   LedgerOptions Options() const {
     return {.vfs = disk_.name(), .witness_folder = witness_, .clock = {}};
@@ -130,9 +126,9 @@ class FaultTest : public testing::Test {
   }
 
   FaultyDisk disk_;
-  // In memory where there is a folder for that: it is made anew thousands of times.
-  fs::path witness_ = fs::path(::access("/dev/shm", W_OK) == 0 ? "/dev/shm" : testing::TempDir()) /
-                      ("sordino-fault-" + std::to_string(::getpid()));
+  // In memory: what is in it is made anew thousands of times.
+  const TestFolder folder_ = TestFolder::InMemory();
+  const fs::path witness_ = folder_ / "witness";
 };
 
 TEST_F(FaultTest, PowerLossAtAnyOperationLosesNothingThatWasSaid) {

@@ -24,6 +24,7 @@
 
 #include "sordino/accounting/event.h"
 #include "sordino/base/error.h"
+#include "sordino/base/testing/test_folder.h"
 #include "sordino/ledger/ledger.h"
 #include "sordino/ledger/testing/faulty_disk.h"
 
@@ -50,8 +51,6 @@ struct Shared {
 class RaceTest : public testing::Test {
  protected:
   RaceTest() {
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
     void* const page =
         ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     shared_ = new (page) Shared;
@@ -59,7 +58,6 @@ class RaceTest : public testing::Test {
   ~RaceTest() override {
     EndLiving();
     ::munmap(shared_, sizeof(Shared));
-    fs::remove_all(folder_);
   }
 
   LedgerOptions Options() const { return {.witness_folder = folder_ / "state"}; }
@@ -114,7 +112,7 @@ class RaceTest : public testing::Test {
     ++(verdict.admitted ? shared_->admitted : shared_->refused);
   }
 
-  fs::path folder_ = fs::path(testing::TempDir()) / ("race-" + std::to_string(::getpid()));
+  const TestFolder folder_;
   Shared* shared_ = nullptr;
   std::vector<pid_t> living_;  // that do not end by themselves
 };

@@ -9,12 +9,10 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <random>
 #include <string>
@@ -22,6 +20,7 @@
 #include <vector>
 
 #include "sordino/base/csv_reader.h"
+#include "sordino/base/testing/test_folder.h"
 #include "sordino/mechanisms/table_release.h"
 #include "sordino/random/generator.h"
 
@@ -55,21 +54,16 @@ class TemporaryFile {
   TemporaryFile() {
     const char* given = std::getenv("SORDINO_BENCHMARK_MIB");
     const std::uint64_t size = (given != nullptr ? std::stoull(given) : 1024) << 20;
-    path_ = (std::filesystem::temp_directory_path() /
-             fmt::format("sordino_release_benchmark_{}.csv", ::getpid()))
-                .string();
     std::ofstream out(path_, std::ios::binary);
     const std::string_view rows = std::string_view(Table()).substr(Table().find('\n') + 1);
     out << std::string_view(Table()).substr(0, Table().find('\n') + 1);
     for (std::uint64_t written = 0; written < size; written += rows.size()) out << rows;
   }
-  ~TemporaryFile() { std::filesystem::remove(path_); }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
   const std::string& path() const { return path_; }
 
  private:
-  std::string path_;
+  const TestFolder folder_;
+  const std::string path_ = (folder_ / "table.csv").string();
 };
 
 const std::string& FilePath() {

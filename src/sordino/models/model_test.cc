@@ -1,15 +1,14 @@
 #include "sordino/models/model.h"
 
 #include <ATen/Functions.h>
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <map>
 
 #include "sordino/base/error.h"
+#include "sordino/base/testing/test_folder.h"
 #include "sordino/models/safetensors.h"
 
 namespace sordino {
@@ -57,15 +56,10 @@ bool SameParameters(const Model& a, const Model& b) {
 
 class Pretrained : public ::testing::Test {
  protected:
-  Pretrained()
-      : file_(fs::temp_directory_path() /
-              fmt::format("sordino_model_{}_{}.safetensors", ::getpid(),
-                          ::testing::UnitTest::GetInstance()->current_test_info()->name())) {}
-  ~Pretrained() override { fs::remove(file_); }
-
   ModelOptions FromFile() const { return {.pretrained = file_.string(), .seed = 99}; }
 
-  fs::path file_;
+  const TestFolder folder_;
+  const fs::path file_ = folder_ / "model.safetensors";
 };
 
 TEST(Models, HaveTheNumbersOfParametersOfThePapers) {

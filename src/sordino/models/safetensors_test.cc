@@ -12,6 +12,7 @@
 #include <fstream>
 
 #include "sordino/base/error.h"
+#include "sordino/base/testing/test_folder.h"
 
 namespace sordino {
 namespace {
@@ -45,20 +46,12 @@ std::string RefusalOfHeader(const std::string& header, std::size_t data_bytes) {
 
 class SafetensorsFolder : public ::testing::Test {
  protected:
-  SafetensorsFolder()
-      : folder_(fs::temp_directory_path() /
-                fmt::format("sordino_safetensors_{}_{}", ::getpid(),
-                            ::testing::UnitTest::GetInstance()->current_test_info()->name())) {
-    fs::create_directories(folder_);
-  }
-  ~SafetensorsFolder() override { fs::remove_all(folder_); }
-
   std::string Bytes(const fs::path& file) const {
     std::ifstream stream(file, std::ios::binary);
     return {std::istreambuf_iterator<char>(stream), {}};
   }
 
-  fs::path folder_;
+  const TestFolder folder_;
 };
 
 constexpr const char* kTwo = R"({"b":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"

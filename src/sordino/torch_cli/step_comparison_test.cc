@@ -29,7 +29,8 @@ BenchmarkModel SlowModel(std::chrono::milliseconds wait, std::int64_t features) 
 
 TEST(CompareSteps, MakesFivePairsAndTimesTheWholeStep) {
   const BenchmarkModel model = SlowModel(std::chrono::milliseconds(5), 4);
-  const StepComparison result = CompareSteps(model, 3, at::kCPU, {.seconds = 0.01});
+  // Five pairs take 50 ms at least; three would have to take half a second to be enough.
+  const StepComparison result = CompareSteps(model, 3, at::kCPU, {.seconds = 0.05});
   EXPECT_EQ(result.pairs, 5);
   EXPECT_GE(result.ordinary_step.milliseconds, 5);
   EXPECT_GE(result.private_step.milliseconds, 5);

@@ -240,7 +240,7 @@ TEST_F(TrainCommand, ARunThatWasKilledGoesOnFromItsCheckpoint) {
     execv(SORDINO_PROGRAM, arguments.data());
     _exit(98);
   }
-  for (int i = 0; i < 600 && !fs::exists(out_ + "/checkpoints/step-000000040"); ++i) {
+  for (int i = 0; i < 3000 && !fs::exists(out_ + "/checkpoints/step-000000040"); ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   kill(child, SIGKILL);

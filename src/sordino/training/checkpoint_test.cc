@@ -32,6 +32,7 @@
 #include "sordino/base/durable_file.h"
 #include "sordino/base/error.h"
 #include "sordino/base/sha256.h"
+#include "sordino/base/testing/test_folder.h"
 #include "sordino/training/run_folder.h"
 
 // Calls of the operating system that fail when they are told to. The program's own definitions
@@ -102,14 +103,6 @@ using ::testing::StartsWith;
 
 class CheckpointTest : public ::testing::Test {
  protected:
-  CheckpointTest()
-      : root_(fs::path(::testing::TempDir()) / fmt::format("sordino_checkpoint_{}", getpid())),
-        folder_(root_ / "checkpoints") {
-    fs::remove_all(root_);
-    fs::create_directories(root_);
-  }
-  ~CheckpointTest() override { fs::remove_all(root_); }
-
   std::set<std::string> Names() const {
     std::set<std::string> names;
     for (const auto& entry : fs::directory_iterator(folder_)) {
@@ -128,8 +121,8 @@ class CheckpointTest : public ::testing::Test {
     std::ofstream(file, std::ios::binary | std::ios::trunc) << content;
   }
 
-  fs::path root_;
-  fs::path folder_;
+  const TestFolder root_;
+  const fs::path folder_ = root_ / "checkpoints";
 };
 
 at::Tensor ValuesAt(std::int64_t step) { return at::full({300}, static_cast<double>(step)); }

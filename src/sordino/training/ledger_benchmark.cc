@@ -6,7 +6,6 @@
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
 #include <benchmark/benchmark.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -20,6 +19,7 @@
 #include <vector>
 
 #include "sordino/base/check.h"
+#include "sordino/base/testing/test_folder.h"
 #include "sordino/ledger/ledger.h"
 #include "sordino/ledger/step_charger.h"
 #include "sordino/models/model.h"
@@ -51,20 +51,11 @@ Seconds Now() {
 // A folder that is gone at the end.
 class Folder {
  public:
-  Folder() { std::filesystem::create_directories(path_); }
-  ~Folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-
   std::filesystem::path ledger() const { return path_ / "ledger.db"; }
   LedgerOptions options() const { return {.witness_folder = path_ / "state"}; }
 
  private:
-  std::filesystem::path path_ =
-      std::filesystem::temp_directory_path() / ("ledger-benchmark-" + std::to_string(::getpid()));
+  const TestFolder path_;
 };
 
 Budget Unlimited() { return {.epsilon = Epsilon(kInfinity), .delta = Delta(1e-5)}; }

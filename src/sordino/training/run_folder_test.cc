@@ -19,6 +19,7 @@
 #include "sordino/base/durable_file.h"
 #include "sordino/base/error.h"
 #include "sordino/base/sha256.h"
+#include "sordino/base/testing/test_folder.h"
 #include "sordino/models/safetensors.h"
 #include "sordino/training/train_settings.h"
 
@@ -31,13 +32,6 @@ using ::testing::StartsWith;
 
 class RunFolderTest : public ::testing::Test {
  protected:
-  RunFolderTest()
-      : root_(fs::path(::testing::TempDir()) / ("sordino_run_" + std::to_string(getpid()))) {
-    fs::remove_all(root_);
-    fs::create_directories(root_);
-  }
-  ~RunFolderTest() override { fs::remove_all(root_); }
-
   static std::string Read(const fs::path& file) {
     std::ifstream in(file, std::ios::binary);
     std::ostringstream content;
@@ -45,7 +39,7 @@ class RunFolderTest : public ::testing::Test {
     return content.str();
   }
 
-  fs::path root_;
+  const TestFolder root_;
 };
 
 TrainConfig Config() {
@@ -192,7 +186,7 @@ TEST_F(RunFolderTest, TheLockIsNotInherited) {
     }
     // Wait until the program has begun: its command line is no longer that of this one.
     const fs::path command = fs::path("/proc") / std::to_string(child) / "cmdline";
-    for (int i = 0; i < 2000 && Read(command).find("sleep") != 0; ++i) usleep(1000);
+    for (int i = 0; i < 60'000 && Read(command).find("sleep") != 0; ++i) usleep(1000);
     ASSERT_EQ(Read(command).find("sleep"), 0U);
   }
   EXPECT_NO_THROW(RunFolder::Reopen(root_ / "run", 0));

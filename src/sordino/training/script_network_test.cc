@@ -1,15 +1,14 @@
 #include "sordino/training/script_network.h"
 
 #include <ATen/ATen.h>
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/jit/api/module.h>
-#include <unistd.h>
 
 #include <fstream>
 
 #include "sordino/base/error.h"
+#include "sordino/base/testing/test_folder.h"
 #include "sordino/gradients/clipper.h"
 #include "sordino/gradients/example_loop.h"
 #include "sordino/gradients/flat_clipping.h"
@@ -26,14 +25,6 @@ const ModelShape kShape{.input = {1, 2, 3}, .classes = 4};
 
 class ScriptNetworks : public ::testing::Test {
  protected:
-  ScriptNetworks()
-      : folder_(fs::temp_directory_path() /
-                fmt::format("sordino_script_{}_{}", ::getpid(),
-                            ::testing::UnitTest::GetInstance()->current_test_info()->name())) {
-    fs::create_directories(folder_);
-  }
-  ~ScriptNetworks() override { fs::remove_all(folder_); }
-
   fs::path Script(const std::string& body) const {
     torch::jit::Module module("scripted");
     at::manual_seed(6);
@@ -57,7 +48,7 @@ class ScriptNetworks : public ::testing::Test {
     return "(opened)";
   }
 
-  fs::path folder_;
+  const TestFolder folder_;
 };
 
 TEST_F(ScriptNetworks, ComputeWhatTheirScriptSays) {

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "sordino/base/error.h"
+#include "sordino/base/testing/test_folder.h"
 
 namespace sordino {
 namespace {
@@ -186,12 +187,12 @@ TEST(TrainSettings, MistakesInAFlagNameIt) {
 
 TEST(TrainSettings, AFileThatIsNotThereOrTooLargeIsAMistake) {
   EXPECT_THROW(ReadTrainConfig("/nonexistent/config.toml"), Error);
-  const std::string path = ::testing::TempDir() + "sordino_large_config.toml";
+  const TestFolder folder;
+  const std::string path = (folder / "config.toml").string();
   std::ofstream(path) << std::string((1 << 20) + 1, '#');
   EXPECT_THROW(ReadTrainConfig(path), Error);
   std::ofstream(path) << "[privacy]\nepsilon = 2\n";
   EXPECT_EQ(ReadTrainConfig(path).privacy.epsilon, 2);
-  std::filesystem::remove(path);
 }
 
 TEST(TrainSettings, EveryExampleIsReadAndNamesItsDataAndModel) {

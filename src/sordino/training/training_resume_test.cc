@@ -1,6 +1,5 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <csignal>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "sordino/base/error.h"
+#include "sordino/base/testing/test_folder.h"
 #include "sordino/ledger/ledger.h"
 #include "sordino/models/safetensors.h"
 #include "sordino/training/train_settings.h"
@@ -44,17 +44,11 @@ class AfterStep : public RunObserver {
 
 class TrainingResume : public ::testing::Test {
  protected:
-  TrainingResume()
-      : root_(fs::path(::testing::TempDir()) / ("sordino_resume_" + std::to_string(getpid()))) {
-    fs::remove_all(root_);
-    fs::create_directories(root_);
+  TrainingResume() {
     setenv("SORDINO_STATE", (root_ / "state").c_str(), 1);
     WritePoints(root_ / "train.csv", 400);
   }
-  ~TrainingResume() override {
-    unsetenv("SORDINO_STATE");
-    fs::remove_all(root_);
-  }
+  ~TrainingResume() override { unsetenv("SORDINO_STATE"); }
 
   TrainConfig Config(const std::string& name) const {
     TrainConfig config;
@@ -123,7 +117,7 @@ class TrainingResume : public ::testing::Test {
     return text.str();
   }
 
-  fs::path root_;
+  const TestFolder root_;
 };
 
 TEST_F(TrainingResume, AnInterruptedSeededRunEqualsTheUninterruptedOneBitForBit) {

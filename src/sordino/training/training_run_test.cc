@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -15,6 +14,7 @@
 
 #include "sordino/base/error.h"
 #include "sordino/base/sha256.h"
+#include "sordino/base/testing/test_folder.h"
 #include "sordino/gradients/hostile_models_test_support.h"
 #include "sordino/models/safetensors.h"
 #include "sordino/training/classification.h"
@@ -32,14 +32,10 @@ using ::testing::StartsWith;
 
 class TrainingRun : public ::testing::Test {
  protected:
-  TrainingRun()
-      : root_(fs::path(::testing::TempDir()) / ("sordino_train_" + std::to_string(getpid()))) {
-    fs::remove_all(root_);
-    fs::create_directories(root_);
+  TrainingRun() {
     WritePoints(root_ / "train.csv", 400);
     WritePoints(root_ / "test.csv", 100);
   }
-  ~TrainingRun() override { fs::remove_all(root_); }
 
   TrainConfig Config() const {
     TrainConfig config;
@@ -73,7 +69,7 @@ class TrainingRun : public ::testing::Test {
     return lines;
   }
 
-  fs::path root_;
+  const TestFolder root_;
 };
 
 RunResult Train(const TrainConfig& config) {

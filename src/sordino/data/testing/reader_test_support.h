@@ -3,13 +3,11 @@
 #define SORDINO_DATA_TESTING_READER_TEST_SUPPORT_H_
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <initializer_list>
 #include <optional>
 #include <span>
@@ -18,6 +16,7 @@
 #include <vector>
 
 #include "sordino/base/error.h"
+#include "sordino/base/testing/test_folder.h"
 
 namespace sordino {
 
@@ -39,40 +38,6 @@ inline Bytes Joined(Bytes first, const Bytes& second) {
   first.insert(first.end(), second.begin(), second.end());
   return first;
 }
-
-// A folder of the test's own that is removed with it.
-class TestFolder {
- public:
-  TestFolder() {
-    const auto* const info = testing::UnitTest::GetInstance()->current_test_info();
-    path_ = std::filesystem::path(testing::TempDir()) /
-            (std::string("sordino-") + info->test_suite_name() + "-" + info->name() + "-" +
-             std::to_string(::getpid()));
-    std::filesystem::remove_all(path_);
-    std::filesystem::create_directories(path_);
-  }
-  ~TestFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TestFolder(const TestFolder&) = delete;
-  TestFolder& operator=(const TestFolder&) = delete;
-
-  const std::filesystem::path& path() const { return path_; }
-
-  std::filesystem::path Write(const std::filesystem::path& name,
-                              std::span<const std::byte> bytes) const {
-    const std::filesystem::path file = path_ / name;
-    std::filesystem::create_directories(file.parent_path());
-    std::ofstream out(file, std::ios::binary);
-    out.write(reinterpret_cast<const char*>(bytes.data()),
-              static_cast<std::streamsize>(bytes.size()));
-    return file;
-  }
-
- private:
-  std::filesystem::path path_;
-};
 
 // The sentence of the Error that `action` throws; "no error" when it throws none. Any other
 // exception fails the test by itself.

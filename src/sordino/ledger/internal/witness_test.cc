@@ -10,6 +10,8 @@
 #include <fstream>
 #include <string>
 
+#include "sordino/base/testing/test_folder.h"
+
 namespace sordino {
 namespace {
 
@@ -21,19 +23,13 @@ const std::string kOtherHash(64, '2');
 
 class WitnessTest : public testing::Test {
  protected:
-  WitnessTest() {
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-  }
-  ~WitnessTest() override { fs::remove_all(folder_); }
-
   void Write(const std::string& text) const {
     fs::create_directories(File().parent_path());
     std::ofstream(File(), std::ios::binary) << text;
   }
   fs::path File() const { return folder_ / "ledgers" / kLedger; }
 
-  fs::path folder_ = fs::path(testing::TempDir()) / ("witness-" + std::to_string(::getpid()));
+  const TestFolder folder_;
 };
 
 // Of the environment, put back afterwards.

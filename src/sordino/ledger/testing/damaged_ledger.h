@@ -5,7 +5,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sqlite3.h>
-#include <unistd.h>
 
 #include <cstdint>
 #include <filesystem>
@@ -19,6 +18,7 @@
 
 #include "sordino/accounting/event.h"
 #include "sordino/base/error.h"
+#include "sordino/base/testing/test_folder.h"
 #include "sordino/ledger/ledger.h"
 #include "sordino/ledger/testing/faulty_disk.h"
 #include "sordino/ledger/testing/ledger_story.h"
@@ -55,12 +55,6 @@ inline std::vector<std::string> Hashes(const Ledger& ledger) {
 
 class DamageTest : public testing::Test {
  protected:
-  DamageTest() {
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
-  }
-  ~DamageTest() override { std::filesystem::remove_all(folder_); }
-
   std::filesystem::path File() const { return folder_ / "ledger.db"; }
   // Remembers nothing, so that copies may be played with.
   static LedgerOptions NoWitness() { return {.has_witness = false}; }
@@ -134,8 +128,7 @@ class DamageTest : public testing::Test {
                     previous + "');");
   }
 
-  std::filesystem::path folder_ =
-      std::filesystem::path(testing::TempDir()) / ("damage-" + std::to_string(::getpid()));
+  const TestFolder folder_;
   std::string run_;
   std::vector<std::string> hashes_;
 };

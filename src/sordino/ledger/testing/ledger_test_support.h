@@ -9,6 +9,7 @@
 #include <iterator>
 #include <string>
 
+#include "sordino/base/testing/test_folder.h"
 #include "sordino/ledger/ledger.h"
 
 namespace sordino {
@@ -16,19 +17,6 @@ namespace sordino {
 // A fresh folder for each test, with a witness folder in it.
 class LedgerTest : public ::testing::Test {
  protected:
-  LedgerTest() {
-    const ::testing::TestInfo* const test = ::testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = std::filesystem::path(::testing::TempDir()) /
-              (std::string("ledger-") + test->test_suite_name() + "-" + test->name());
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
-    file_ = folder_ / "ledger.db";
-  }
-  ~LedgerTest() override {
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
-  }
-
   LedgerOptions Options() const {
     LedgerOptions options;
     options.witness_folder = folder_ / "witness";
@@ -43,8 +31,8 @@ class LedgerTest : public ::testing::Test {
     return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
   }
 
-  std::filesystem::path folder_;
-  std::filesystem::path file_;
+  const TestFolder folder_;
+  const std::filesystem::path file_ = folder_ / "ledger.db";
 };
 
 }  // namespace sordino

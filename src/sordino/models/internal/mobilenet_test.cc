@@ -3,12 +3,12 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
 
 #include "sordino/base/error.h"
+#include "sordino/base/testing/test_folder.h"
 #include "sordino/models/safetensors.h"
 
 namespace sordino::internal {
@@ -112,12 +112,11 @@ TEST(MobileNet, BorderOfEvenSidesIsOnTheRightAndAtTheBottom) {
 }
 
 TEST(MobileNet, OwnFilesAreReadBack) {
-  const fs::path file =
-      fs::temp_directory_path() / ("sordino_mobilenet_" + std::to_string(::getpid()));
+  const TestFolder folder;
+  const fs::path file = folder / "mobilenet";
   const auto model = MakeModel("mobilenet", kCifar, {.seed = 3}, c10::kCPU);
   WriteSafetensors(file, model->Parameters());
   const auto again = MakeModel("mobilenet-linear", kCifar, {.pretrained = file}, c10::kCPU);
-  fs::remove(file);
   EXPECT_TRUE(again->HasFeatures());
   for (std::size_t i = 0; i < again->Parameters().size(); ++i) {
     EXPECT_TRUE(again->Parameters()[i].second.equal(model->Parameters()[i].second));
