@@ -16,7 +16,8 @@
 namespace sordino {
 namespace {
 
-// The sum of up to 2^30 charges may be off by this much; budgets shrink by it.
+// Budgets shrink by this much for the rounding of costs and of the conversion, and for that of sums
+// that others form of costs (the ledger adds up to 2^29 of them).
 constexpr double kRounding = 1e-7;
 // The rungs of an odometer start here and grow by this factor.
 constexpr double kFirstRung = 1e-8;
@@ -37,6 +38,24 @@ double RenyiBudget(double epsilon, double log_delta, double order) {
 double CostAtOrder(const Event& step, double order) {
   RenyiCurve curve(step);
   return curve(order);
+}
+
+// spent + cost, never below it.
+double AddUp(double spent, double cost) {
+  return cost == 0 ? spent : std::nextafter(spent + cost, kInfinity);
+}
+
+// A step that releases nothing is of any adjacency.
+void CheckAdjacency(const std::optional<Adjacency>& first, const Event& step) {
+  if (!first || *first == step.adjacency() || step.kind() == Event::Kind::kNone) return;
+  throw Error(fmt::format(
+      "a step under {} was given to a filter or odometer that was charged under {}; the two do not "
+      "add up, so use one filter for each adjacency.",
+      AdjacencyName(step.adjacency()), AdjacencyName(*first)));
+}
+
+void KeepAdjacency(std::optional<Adjacency>& first, const Event& step) {
+  if (!first && step.kind() != Event::Kind::kNone) first = step.adjacency();
 }
 
 }  // namespace
@@ -123,12 +142,17 @@ double PrivacyFilter::CostOf(const Event& step) {
   return cost;
 }
 
-bool PrivacyFilter::Admits(const Event& step) { return spent_ + CostOf(step) <= budget_; }
+bool PrivacyFilter::Admits(const Event& step) {
+  CheckAdjacency(adjacency_, step);
+  return AddUp(spent_, CostOf(step)) <= budget_;
+}
 
 bool PrivacyFilter::Charge(const Event& step) {
-  const double after = spent_ + CostOf(step);
+  CheckAdjacency(adjacency_, step);
+  const double after = AddUp(spent_, CostOf(step));
   if (!(after <= budget_)) return false;
   spent_ = after;
+  KeepAdjacency(adjacency_, step);
   SORDINO_CHECK(spent_ <= budget_, "a filter passed its budget");
   return true;
 }
@@ -156,21 +180,24 @@ PrivacyOdometer::PrivacyOdometer(Delta delta, RenyiOrder order)
 }
 
 void PrivacyOdometer::Charge(const Event& step) {
+  CheckAdjacency(adjacency_, step);
+  double cost = kInfinity;
+  std::string reason;
   if (order_ == 0) {
     const ZcdpResult result = ZcdpOf(step);
-    if (!result.reason.empty()) {
-      throw Error(
-          fmt::format("the odometer cannot measure '{}': {}.", step.ToString(), result.reason));
-    }
-    spent_ += result.rho * (1 + 1e-15);
-    return;
+    cost = result.rho;
+    reason = result.reason;
+  } else {
+    RenyiCurve curve(step);
+    reason = curve.reason();
+    if (reason.empty()) cost = curve(order_);
   }
-  RenyiCurve curve(step);
-  if (!curve.reason().empty()) {
-    throw Error(
-        fmt::format("the odometer cannot measure '{}': {}.", step.ToString(), curve.reason()));
+  if (reason.empty() && !(cost < kInfinity)) reason = "its cost is not finite";
+  if (!reason.empty()) {
+    throw Error(fmt::format("the odometer cannot measure '{}': {}.", step.ToString(), reason));
   }
-  spent_ += curve(order_) * (1 + 1e-15);
+  spent_ = AddUp(spent_, cost);
+  KeepAdjacency(adjacency_, step);
 }
 
 double PrivacyOdometer::Epsilon() const {

@@ -14,11 +14,15 @@
 //   Gaussian  sum mu_t^2 <= mu^2 keeps a run of Gaussians mu-GDP with no loss (Smith and Thakurta
 //             2022, arXiv 2210.17520; Koskela et al. 2022), with the exact curve for mu.
 //
-// A step that is refused is not charged, and smaller ones may still be admitted.
+// A step that is refused is not charged, and smaller ones may still be admitted. Charges are added
+// up rounding away from zero, so that a step too small for the last digit of the sum counts too.
+// All steps of a filter or odometer are of one adjacency: guarantees under different ones do not
+// add up, and a step under another one than the first throws Error.
 #ifndef SORDINO_ACCOUNTING_FILTER_H_
 #define SORDINO_ACCOUNTING_FILTER_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <unordered_map>
 
@@ -63,14 +67,19 @@ class PrivacyFilter {
   double order_;
   double budget_;
   double spent_ = 0;
+  std::optional<Adjacency> adjacency_;             // of the first step that was charged
   std::unordered_map<std::string, double> costs_;  // by the step's text
 };
 
 // Reports how much was spent, at any time and as often as wanted, in a run that may look at the
-// reports. It is a ladder of filters with budgets growing by a fixed factor: rung j carries
-// delta 6 / (pi^2 (j + 1)^2) of the whole, so all rungs hold together by a union bound, and the
-// report is the rung that the spend has reached (Rogers et al. 2016; Feldman and Zrnic 2021,
-// section 4.2). The unit is zCDP's rho, or R at a fixed order.
+// reports and stop when it likes (Rogers et al. 2016; Feldman and Zrnic 2021, section 4.2). With E
+// the report at the end of the run, for neighbours with output laws P and Q and every set S
+//   P[S] <= E_Q[e^E 1_S] + delta,
+// which is (epsilon, delta)-DP where E never exceeds epsilon. It is a ladder of filters, with
+// budgets growing by a fixed factor, each with its share of delta: rung j has 6 / (pi^2 (j + 1)^2)
+// of it, and the report is the epsilon of the rung that the spend has reached. Runs that end on
+// rung j are not changed by the filter of that rung, so P[S, rung j] <= e^{E_j} Q[S, rung j] +
+// delta_j; add over j. The unit is zCDP's rho, or R at a fixed order.
 class PrivacyOdometer {
  public:
   // In zCDP. delta in (0, 1).
@@ -88,6 +97,7 @@ class PrivacyOdometer {
   double log_delta_;
   double order_;  // 0 for zCDP
   double spent_ = 0;
+  std::optional<Adjacency> adjacency_;  // of the first step
 };
 
 }  // namespace sordino

@@ -80,6 +80,58 @@ TEST(PrivacyFilter, EqualStepsComeCloseToTheBudget) {
   EXPECT_GE(GaussianEpsilon(std::sqrt(static_cast<double>(count + 1)) / 50, std::log(1e-5)), 1);
 }
 
+// From 40-digit arithmetic: the tight conversion solved for R, the least over all orders of the
+// converted rho, and the exact curve of the Gaussian solved for mu^2.
+TEST(PrivacyFilter, BudgetsAreThoseOfIndependentArithmetic) {
+  struct Row {
+    double epsilon, delta, renyi8, renyi40, rho, mu2;
+  };
+  for (const Row& row : {Row{0.5, 1e-6, 0, 0.26566060019325557, 0.0066415243566605020,
+                             0.015402336227187658},
+                         Row{4, 1e-9, 1.4701279218721547, 3.5885386699629444, 0.20631290922949073,
+                             0.45176100881088999},
+                         Row{20, 1e-3, 19.443772287295622, 19.942782530423567, 7.2587770597008760,
+                             16.428010036474333}}) {
+    const Epsilon epsilon(row.epsilon);
+    const Delta delta(row.delta);
+    const auto expect = [](double budget, double exact) {
+      EXPECT_LE(budget, exact);
+      EXPECT_GE(budget, exact * (1 - 1e-6));
+    };
+    expect(PrivacyFilter::Renyi(epsilon, delta, RenyiOrder(8)).Budget(), row.renyi8);
+    expect(PrivacyFilter::Renyi(epsilon, delta, RenyiOrder(40)).Budget(), row.renyi40);
+    expect(PrivacyFilter::Zcdp(epsilon, delta).Budget(), row.rho);
+    expect(PrivacyFilter::Gaussian(epsilon, delta).Budget(), row.mu2);
+  }
+}
+
+TEST(PrivacyFilter, CountsStepsBelowTheLastDigitOfTheSum) {
+  PrivacyFilter filter = PrivacyFilter::Gaussian(Epsilon(1), Delta(1e-5));
+  ASSERT_TRUE(filter.Charge(Event::Gaussian(NoiseMultiplier(5))));
+  const double before = filter.Spent();
+  ASSERT_TRUE(filter.Charge(Event::Gaussian(NoiseMultiplier(1e12))));
+  EXPECT_GT(filter.Spent(), before);
+  PrivacyOdometer odometer(Delta(1e-5));
+  odometer.Charge(Event::Gaussian(NoiseMultiplier(5)));
+  const double spent = odometer.Spent();
+  odometer.Charge(Event::Gaussian(NoiseMultiplier(1e12)));
+  EXPECT_GT(odometer.Spent(), spent);
+}
+
+TEST(PrivacyFilter, RefusesStepsOfAnotherAdjacency) {
+  const Event replace = Event::Gaussian(NoiseMultiplier(100), Adjacency::kReplaceOne);
+  PrivacyFilter filter = PrivacyFilter::Zcdp(Epsilon(1), Delta(1e-5));
+  EXPECT_TRUE(filter.Charge(Event::Gaussian(NoiseMultiplier(100))));
+  const double spent = filter.Spent();
+  EXPECT_THROW(filter.Charge(replace), Error);
+  EXPECT_THROW(filter.Admits(replace), Error);
+  EXPECT_EQ(filter.Spent(), spent);
+  EXPECT_TRUE(filter.Charge(Event::None(Adjacency::kReplaceOne)));
+  PrivacyOdometer odometer(Delta(1e-5));
+  odometer.Charge(replace);
+  EXPECT_THROW(odometer.Charge(Event::Gaussian(NoiseMultiplier(100))), Error);
+}
+
 TEST(PrivacyFilter, RefusesWhatItCannotMeasure) {
   const Event approximate = Event::Approximate(Epsilon(0.01), Delta(1e-9));
   PrivacyFilter renyi = PrivacyFilter::Renyi(Epsilon(1), Delta(1e-5), RenyiOrder(20));
@@ -101,6 +153,26 @@ TEST(PrivacyFilter, TooSmallABudgetAdmitsNothing) {
   EXPECT_EQ(filter.Budget(), 0);
   EXPECT_FALSE(filter.Charge(Event::Gaussian(NoiseMultiplier(1000))));
   EXPECT_TRUE(filter.Charge(Event::None()));
+}
+
+// From 40-digit arithmetic: the rung above the spend, its share of delta, the least over all orders
+// of its conversion, or the conversion at order 16.
+TEST(PrivacyOdometer, ReportsWhatIndependentArithmeticDoes) {
+  struct Row {
+    std::uint64_t steps;
+    double noise, delta, zcdp, order16;
+  };
+  for (const Row& row : {Row{1, 30, 1e-6, 0.20210744385016799, 1.3775323825096414},
+                         Row{100, 30, 1e-6, 2.1970156103448876, 2.3817317190558823},
+                         Row{1000, 2, 1e-9, 251.29386999426926, 2197.7291846066197}}) {
+    const Event run = Event::Repeat(Event::Gaussian(NoiseMultiplier(row.noise)), row.steps);
+    PrivacyOdometer zcdp{Delta(row.delta)};
+    zcdp.Charge(run);
+    EXPECT_NEAR(zcdp.Epsilon(), row.zcdp, 1e-9 * row.zcdp);
+    PrivacyOdometer renyi(Delta(row.delta), RenyiOrder(16));
+    renyi.Charge(run);
+    EXPECT_NEAR(renyi.Epsilon(), row.order16, 1e-9 * row.order16);
+  }
 }
 
 TEST(PrivacyOdometer, ReportsAtLeastTheFixedAnswerAndRises) {

@@ -104,6 +104,7 @@ std::uint64_t TreeSensitivitySquared(std::uint64_t max_participation, std::uint6
   }
   const std::uint64_t separation = std::min(min_separation, steps);
   const std::uint64_t most = std::min(max_participation, (steps - 1) / (separation + 1) + 1);
+  if (most == 1) return static_cast<std::uint64_t>(TreeHeight(steps));
   const double edge = static_cast<double>(separation) + 1;
   const double work = 0.5 * static_cast<double>(most) * static_cast<double>(most) * edge * edge *
                       edge * 2 * TreeHeight(steps);

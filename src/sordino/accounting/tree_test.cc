@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <functional>
 #include <vector>
 
 #include "sordino/base/error.h"
@@ -47,12 +49,58 @@ TEST(TreeSensitivity, MatchesAllPatternsOfShortRuns) {
   }
 }
 
+// Nodes of the forest over `steps` leaves that lie above both leaves: a block of 2^h leaves that
+// ends within the steps.
+std::uint64_t Common(std::uint64_t a, std::uint64_t b, std::uint64_t steps) {
+  std::uint64_t common = 0;
+  for (unsigned h = 0; h < 63; ++h) {
+    if (a >> h == b >> h && ((a >> h) + 1) << h <= steps) ++common;
+  }
+  return common;
+}
+
+// The sum of squares is the sum over all ordered pairs of participations of their common nodes.
+// Longer runs than patterns can be enumerated for, with up to four participations.
+TEST(TreeSensitivity, MatchesSumsOverPairsInLongerRuns) {
+  for (const std::uint64_t steps : {31ULL, 32ULL, 45ULL, 70ULL}) {
+    for (const std::uint64_t separation : {0ULL, 3ULL, 7ULL, 20ULL}) {
+      std::uint64_t best[5] = {0, 0, 0, 0, 0};  // by the number of participations
+      const std::function<void(std::vector<std::uint64_t>&, std::uint64_t, std::uint64_t)> extend =
+          [&](std::vector<std::uint64_t>& places, std::uint64_t from, std::uint64_t sum) {
+            best[places.size()] = std::max(best[places.size()], sum);
+            if (places.size() == 4) return;
+            for (std::uint64_t next = from; next < steps; ++next) {
+              std::uint64_t more = Common(next, next, steps);
+              for (const std::uint64_t place : places) more += 2 * Common(place, next, steps);
+              places.push_back(next);
+              extend(places, next + separation + 1, sum + more);
+              places.pop_back();
+            }
+          };
+      std::vector<std::uint64_t> places;
+      extend(places, 0, 0);
+      std::uint64_t largest = 0;
+      for (std::uint64_t most = 1; most <= 4; ++most) {
+        largest = std::max(largest, best[most]);
+        ASSERT_EQ(TreeSensitivitySquared(most, separation, steps), largest)
+            << steps << " " << separation << " " << most;
+      }
+    }
+  }
+}
+
 TEST(TreeSensitivity, OneParticipationIsTheHeight) {
   EXPECT_EQ(TreeHeight(1), 1);
   EXPECT_EQ(TreeHeight(1600), 11);
   EXPECT_EQ(TreeHeight(2048), 12);
   for (const std::uint64_t steps : {1ULL, 5ULL, 1600ULL, 1000000ULL}) {
-    EXPECT_EQ(TreeSensitivitySquared(1, 3, steps), static_cast<std::uint64_t>(TreeHeight(steps)));
+    for (const std::uint64_t separation : {0ULL, 3ULL, 1000ULL, 1000000000000ULL}) {
+      EXPECT_EQ(TreeSensitivitySquared(1, separation, steps),
+                static_cast<std::uint64_t>(TreeHeight(steps)));
+    }
+    // A separation that leaves room for one participation.
+    EXPECT_EQ(TreeSensitivitySquared(5, steps, steps),
+              static_cast<std::uint64_t>(TreeHeight(steps)));
   }
 }
 
