@@ -4,9 +4,13 @@
 
 #include <cmath>
 #include <random>
+#include <set>
 #include <vector>
 
+#include "sordino/accounting/atom_transform.h"
+#include "sordino/accounting/dominating_pair.h"
 #include "sordino/accounting/gaussian.h"
+#include "sordino/accounting/random_event.h"
 #include "sordino/accounting/renyi.h"
 #include "sordino/base/error.h"
 
@@ -63,6 +67,49 @@ TEST(PrivacyFilter, AdaptiveRunsNeverPassTheBudget) {
       ASSERT_LE(whole.ToEpsilon(log_delta).epsilon, epsilon.value() * (1 + 1e-9));
     }
   }
+}
+
+// log E_P[(dP/dQ)^(order - 1)] / (order - 1) of a pair of neighbours that exists, from below: the
+// losses are merged into atoms, which is post-processing.
+double AttainedDivergence(const LossPair& pair, double order) {
+  if (pair.gaussian_mu > 0) return 0.5 * order * pair.gaussian_mu * pair.gaussian_mu;
+  if (pair.atoms.empty() && pair.pieces.empty()) return 0;
+  const AtomTransform list(ListAtoms(pair, -60, 300, Bound::kLower), 1);
+  const double moment = list.Excess(order - 1) - list.ExcessError(order - 1);
+  return moment > -1 ? std::log1p(moment) / (order - 1) : 0;
+}
+
+// Steps of every kind: what each filter charges is at least the divergence of neighbours that exist,
+// at every order that its theorem speaks of.
+TEST(PrivacyFilter, ChargesAreNeverBelowAnAttainedDivergence) {
+  std::set<Event::Kind> seen;
+  for (std::uint64_t seed = 0; seed < 160; ++seed) {
+    std::mt19937_64 random(seed);
+    const Event event = testing::RandomEvent(random);
+    for (const auto& [step, count] : event.Flatten()) {
+      if (step.kind() == Event::Kind::kParallel) continue;
+      const Epsilon epsilon(1e6);
+      PrivacyFilter zcdp = PrivacyFilter::Zcdp(epsilon, Delta(0.5));
+      PrivacyFilter gaussian = PrivacyFilter::Gaussian(epsilon, Delta(0.5));
+      const bool has_rho = zcdp.Charge(step);
+      const bool has_mu = gaussian.Charge(step);
+      const DominatingPairs pairs = DominatingPairsOf(step);
+      for (const double order : {1.2, 3.0, 17.5}) {
+        PrivacyFilter renyi = PrivacyFilter::Renyi(epsilon, Delta(0.5), RenyiOrder(order));
+        const bool has_curve = renyi.Charge(step);
+        for (const LossPair& pair : pairs.lower) {
+          const double least = AttainedDivergence(pair, order) * (1 - 1e-10);
+          if (!std::isfinite(least)) continue;  // beyond the range of doubles
+          const double none = kInfinity;
+          EXPECT_GE(has_curve ? renyi.Spent() : none, least) << order << " " << step.ToString();
+          EXPECT_GE(has_rho ? zcdp.Spent() * order : none, least) << step.ToString();
+          EXPECT_GE(has_mu ? 0.5 * gaussian.Spent() * order : none, least) << step.ToString();
+          if (has_curve && least > 0) seen.insert(step.kind());
+        }
+      }
+    }
+  }
+  EXPECT_GE(seen.size(), 14U) << "kinds of steps";
 }
 
 TEST(PrivacyFilter, EqualStepsComeCloseToTheBudget) {
