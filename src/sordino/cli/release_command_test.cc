@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "sordino/accounting/calibration.h"
+#include "sordino/accounting/failures.h"
 #include "sordino/base/error.h"
 #include "sordino/base/testing/test_folder.h"
 #include "sordino/cli/command_test_support.h"
@@ -315,8 +317,23 @@ TEST_F(ReleaseWithALedger, ChargesGaussianNoiseWithTheChanceThatItFails) {
   ASSERT_EQ(Charged(words).error, "");
   const Entry charge = Entries().back();
   EXPECT_TRUE(Contains(charge.event, "add-remove: gaussian("));
-  EXPECT_GT(charge.failure, 0);
-  EXPECT_LT(charge.failure, 1e-18);
+  EXPECT_EQ(charge.failure, 2 * 0x1p-70);  // a mean noises two totals
+}
+
+// What the grid of the noise adds is in the ledger's total, beside the events.
+TEST_F(ReleaseWithALedger, CountsWhatTheGridsOfAllReleasesAdd) {
+  Create(8);
+  std::vector<std::string> words = Mean("1");
+  words.insert(words.end(), {"--delta", "1e-6"});
+  ASSERT_EQ(Charged(words).error, "");
+  ASSERT_EQ(Charged(words).error, "");
+  Ledger ledger = Ledger::Open(ledger_);
+  const Event total = ledger.filter().Total();
+  EXPECT_EQ(total.TotalCount(), 2U);
+  EXPECT_EQ(ledger.filter().failure(), 4 * 0x1p-70);
+  const double upper = ledger.ComposedEpsilon().upper;
+  EXPECT_EQ(upper, SpentEpsilon(total, ledger.budget().delta, 4 * 0x1p-70).upper);
+  EXPECT_GT(upper, SpentEpsilon(total, ledger.budget().delta).upper);
 }
 
 // Another run may spend the rest while the data is read.

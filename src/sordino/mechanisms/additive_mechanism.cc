@@ -106,6 +106,7 @@ Release GaussianMechanism::operator()(std::span<const double> values, Generator&
   release.epsilon = epsilon_;
   release.delta = delta_;
   release.event = event_;
+  release.failure = NoiseFailure(NoiseKind::kGaussian, values.size());
   return release;
 }
 

@@ -7,6 +7,7 @@
 #include <set>
 #include <vector>
 
+#include "sordino/accounting/failures.h"
 #include "sordino/base/error.h"
 #include "sordino/mechanisms/testing/test_support.h"
 
@@ -100,6 +101,11 @@ TEST(AdditiveMechanisms, SayWhatTheyCost) {
   EXPECT_EQ(gaussian.event.kind(), Event::Kind::kGaussian);
   EXPECT_EQ(gaussian.event.adjacency(), Adjacency::kReplaceOne);
   EXPECT_NEAR(gaussian.event.numbers().front(), gaussian.noise_scale / 4, 1e-9);
+  EXPECT_EQ(laplace.failure, 0);
+  EXPECT_EQ(gaussian.failure, static_cast<double>(gaussian.values.size()) * 0x1p-70);
+  // The promise covers the event together with what the grid adds to it.
+  EXPECT_LE(SpentEpsilon(gaussian.event, gaussian.delta, gaussian.failure).upper,
+            gaussian.epsilon.value());
   SecureGenerator secure;
   EXPECT_TRUE(LaplaceMechanism(L1Sensitivity(1), Epsilon(1))(0.0, secure).is_private);
 }

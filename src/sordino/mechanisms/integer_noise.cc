@@ -20,6 +20,11 @@ namespace {
 // in epsilon, which the charge covers up to the number of coordinates that is allowed.
 constexpr double kGridCharge = 0x1p-40;
 constexpr std::size_t kMostCoordinates = std::size_t{1} << 20;
+// An integer plus a rounded continuous Gaussian is post-processing of the continuous mechanism. In
+// total variation the discrete Gaussian is half the mean of |z^2 - 1| / (24 sigma^2) from the
+// rounded one, below 2^-71 by the same expansion; its missing tail adds TotalVariationBound().
+constexpr double kDrawFailure = 0x1p-70;
+static_assert(0x1p-71 + DiscreteGaussian::TotalVariationBound() < kDrawFailure);
 constexpr double kSupportSigmas = 13;  // discrete_gaussian.h: nothing is drawn beyond
 constexpr int kNoiseBits = 37;
 constexpr int kRecordBits = 50;
@@ -60,6 +65,10 @@ double GridNoiseMultiplier(NoiseKind kind, Epsilon epsilon, Delta delta, std::si
         delta.value(), dimension));
   }
   return std::max(multiplier, (1 + 0x1p-50) / std::min(charged, support));
+}
+
+double NoiseFailure(NoiseKind kind, std::size_t draws) {
+  return kind == NoiseKind::kGaussian ? static_cast<double>(draws) * kDrawFailure : 0;
 }
 
 int GridExponent(double noise_scale, double magnitude) {

@@ -12,6 +12,8 @@
 //             solved for epsilon - 2^-40 and delta (1 - 2^-30), and mu is kept so small that the
 //             values which one neighbour can produce and the other cannot have a probability
 //             below 2^-31 delta.
+// The event of a Gaussian release is the continuous mechanism; NoiseFailure is what the discrete
+// one differs from it, so that a ledger that composes many releases counts that too.
 #ifndef SORDINO_MECHANISMS_INTEGER_NOISE_H_
 #define SORDINO_MECHANISMS_INTEGER_NOISE_H_
 
@@ -39,6 +41,10 @@ struct IntegerSensitivity {
 // `dimension` coordinates are released together. delta is ignored by Laplace.
 double GridNoiseMultiplier(NoiseKind kind, Epsilon epsilon, Delta delta, std::size_t dimension,
                            GaussianCalibration calibration = GaussianCalibration::kAnalytic);
+
+// The distance in total variation of that many draws from the noise that the event names: 0 for
+// Laplace, whose events are exact.
+double NoiseFailure(NoiseKind kind, std::size_t draws);
 
 // A grid 2^exponent for noise of that scale (in the units of the query) and records of magnitude
 // `magnitude` at most: the noise spans about 2^37 steps, or fewer where a record would overflow.

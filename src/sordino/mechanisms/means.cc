@@ -130,6 +130,7 @@ Release PrivateVectorMean(std::span<const double> data, std::size_t dimension, C
   release.epsilon = epsilon;
   release.delta = delta;
   release.event = Event::Gaussian(NoiseMultiplier(multiplier), Adjacency::kReplaceOne);
+  release.failure = NoiseFailure(NoiseKind::kGaussian, dimension);
   release.is_private = generator.IsPrivate();
   return release;
 }

@@ -27,6 +27,10 @@ struct Release {
   Epsilon epsilon{0};
   Delta delta{0};
   Event event = Event::None();
+  // How far in total variation the noise that was drawn is at most from that of the event; a ledger
+  // is charged both, and pays for this out of delta (accounting/failures.h). 0 for noise that is
+  // exactly that of the event.
+  double failure = 0;
   // False when the generator was seeded: then nothing here is private.
   bool is_private = true;
 

@@ -71,6 +71,8 @@ class StreamedStatistic {
 
   // What one Finish costs, all groups together.
   virtual Event event() const = 0;
+  // How far its noise is from that of the event, all groups together (release.h).
+  virtual double failure() const { return 0; }
 
  protected:
   StreamedStatistic() = default;

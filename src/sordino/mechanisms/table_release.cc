@@ -24,18 +24,6 @@ constexpr std::array<std::string_view, 5> kNumberErrors = {
     "", "is empty", "is not a number", "is not finite", "is too large or too small for a double"};
 constexpr std::size_t kMostGroups = 4096;
 constexpr std::size_t kMostBins = std::size_t{1} << 16;
-// A variance noises three totals, everything else but a histogram fewer.
-constexpr std::size_t kMostTotals = 3;
-
-// The event of a Gaussian release is the continuous mechanism, and a total of integers plus a
-// rounded continuous Gaussian is post-processing of that. What is drawn is the discrete Gaussian
-// of a sigma of at least 2^33 steps (integer_noise.cc), at z standard deviations within a factor
-// 1 - (z^2 - 1) / (24 sigma^2) and terms of sigma^-4 of the rounded one: half the mean of
-// |z^2 - 1| / (24 sigma^2) is below 2^-71 in total variation. Its missing tail adds
-// DiscreteGaussian::TotalVariationBound().
-constexpr double kGaussianDrawFailure = 0x1p-70;
-static_assert(0x1p-71 + DiscreteGaussian::TotalVariationBound() < kGaussianDrawFailure);
-
 bool UsesGaussian(const TableRequest& request, const StatisticRequest& statistic) {
   return request.noise == NoiseKind::kGaussian && statistic.kind != TableStatistic::kQuantile;
 }
@@ -360,18 +348,9 @@ Event TableRelease::event() const {
 }
 
 double TableRelease::failure() const {
-  const std::size_t groups = std::max<std::size_t>(request_.groups.size(), 1);
-  double draws = 0;
-  for (std::size_t i = 0; i < parts_.size(); ++i) {
-    // Laplace noise and the choice of a quantile are drawn exactly.
-    if (!UsesGaussian(request_, request_.statistics[i])) continue;
-    std::size_t totals = kMostTotals;
-    if (const HistogramBins* bins = parts_[i].bins; bins != nullptr) {
-      totals = std::max({totals, bins->categories.size(), bins->edges.size()});
-    }
-    draws += static_cast<double>(groups * totals);
-  }
-  return draws * kGaussianDrawFailure;
+  double failure = 0;
+  for (const Part& part : parts_) failure += part.statistic->failure();
+  return failure;
 }
 
 TableResult TableRelease::Finish(Generator& generator) {

@@ -71,6 +71,7 @@ Release AdditiveStatistic::Blank(const Generator& generator) const {
   release.delta = budget_.delta;
   release.is_private = generator.IsPrivate();
   release.event = GroupEvent();
+  release.failure = NoiseFailure(budget_.noise, coordinates_);
   return release;
 }
 

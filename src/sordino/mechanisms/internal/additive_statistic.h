@@ -29,6 +29,7 @@ int FractionBits(double noise_in_rows);
 class AdditiveStatistic : public StreamedStatistic {
  public:
   Event event() const override;
+  double failure() const override { return NoiseFailure(budget_.noise, totals_.size()); }
 
  protected:
   AdditiveStatistic(const PrivacyUnit& unit, const NoiseBudget& budget, std::size_t coordinates,
