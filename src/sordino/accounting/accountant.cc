@@ -62,10 +62,10 @@ class ReportBuilder {
 
 }  // namespace
 
-AccountReport Account(const Event& event, Delta delta) {
+AccountReport Account(const Event& event, Delta delta, Effort effort) {
   const double log_delta = std::log(delta.value());
   ReportBuilder builder;
-  const Certified pld = CertifiedEpsilon(event, log_delta);
+  const Certified pld = CertifiedEpsilon(event, log_delta, effort);
   if (std::isfinite(pld.value.upper) || pld.reason.empty()) {
     builder.Add({"pld", pld.value.upper, pld.value.lower, std::nullopt, true, pld.engine});
   } else {
@@ -109,9 +109,9 @@ AccountReport Account(const Event& event, Delta delta) {
   return report;
 }
 
-AccountReport AccountDelta(const Event& event, Epsilon epsilon) {
+AccountReport AccountDelta(const Event& event, Epsilon epsilon, Effort effort) {
   ReportBuilder builder;
-  const Certified pld = CertifiedLogDelta(event, epsilon.value());
+  const Certified pld = CertifiedLogDelta(event, epsilon.value(), effort);
   const double lower = ExpDown(pld.value.lower);
   if (pld.value.upper < 0 || pld.reason.empty()) {
     builder.Add({"pld", ExpUp(pld.value.upper), lower, std::nullopt, true, pld.engine});

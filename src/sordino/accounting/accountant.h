@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "sordino/accounting/effort.h"
 #include "sordino/accounting/event.h"
 #include "sordino/base/quantity.h"
 
@@ -31,9 +32,9 @@ struct Certified {
 
 // The smallest epsilon >= 0 for which the event is (epsilon, e^log_delta)-DP. log_delta may be
 // -infinity (pure DP).
-Certified CertifiedEpsilon(const Event& event, double log_delta);
+Certified CertifiedEpsilon(const Event& event, double log_delta, Effort effort = Effort::kFull);
 // log delta(epsilon).
-Certified CertifiedLogDelta(const Event& event, double epsilon);
+Certified CertifiedLogDelta(const Event& event, double epsilon, Effort effort = Effort::kFull);
 
 struct MethodReport {
   std::string name;             // "pld", "rdp", "moments", "zcdp", "gdp", "advanced", ...
@@ -52,8 +53,8 @@ struct AccountReport {
   std::string reason;                                        // why the upper end is infinite
 };
 
-AccountReport Account(const Event& event, Delta delta);
-AccountReport AccountDelta(const Event& event, Epsilon epsilon);
+AccountReport Account(const Event& event, Delta delta, Effort effort = Effort::kFull);
+AccountReport AccountDelta(const Event& event, Epsilon epsilon, Effort effort = Effort::kFull);
 
 }  // namespace sordino
 

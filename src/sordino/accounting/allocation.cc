@@ -22,6 +22,10 @@ constexpr double kCloseRatio = 2;
 constexpr std::size_t kCloseBands = 3;
 constexpr double kLogTinyDelta = -18;
 constexpr std::size_t kMaxBands = 7;
+constexpr std::size_t kMaxBandsQuick = 3;
+// Points of a band's lattice.
+constexpr std::size_t kSize = std::size_t{1} << 16;
+constexpr std::size_t kQuickSize = std::size_t{1} << 11;
 // A band whose spacing is this share of the deviation of a ratio resolves the bulk: for one
 // allocation, and where the errors of many add up.
 constexpr double kResolvedOnce = 0.1;
@@ -52,7 +56,8 @@ class Allocation {
   AllocationBand Band(Direction direction, double cap_u) const {
     const double exponent =
         std::clamp(-0.3 * use_.log_delta / std::sqrt(static_cast<double>(use_.count)), 2.0, 60.0);
-    return AllocationBand({t_, s_, direction, low_u_, cap_u, exponent});
+    const std::size_t size = use_.effort == Effort::kQuick ? kQuickSize : kSize;
+    return AllocationBand({t_, s_, direction, low_u_, cap_u, exponent, size});
   }
   LossPair RemoveUpper(const Knots& knots, const std::vector<AllocationBand>& bands,
                        const std::vector<AllocationBand::UpperLaw>& above) const;
@@ -100,7 +105,8 @@ std::vector<AllocationBand> Allocation::RemoveBands() const {
       std::max(std::min(t_, 12 * std::sqrt(t_) * deviation), std::exp(s_ * (0.5 * s_ - 2)));
   std::vector<AllocationBand> bands;
   double cap_u = RemoveCap();
-  while (bands.size() < kMaxBands) {
+  const std::size_t most = use_.effort == Effort::kQuick ? kMaxBandsQuick : kMaxBands;
+  while (bands.size() < most) {
     AllocationBand band = Band(Direction::kRemove, cap_u);
     const bool close = use_.log_delta < kLogTinyDelta && bands.size() + 1 < kCloseBands;
     if (!bands.empty() && band.spacing() > 0.9 * bands.back().spacing()) break;
@@ -190,7 +196,7 @@ void Allocation::Remove(LossPair& upper, LossPair& lower) const {
   const double lost = 0.1 * std::exp(log_lost_);
   const Spread bulk = SpreadOf(above.back().values, t_, Direction::kRemove, kEndMass, 0);
   const Spread tail = SpreadOf(above.front().values, t_, Direction::kRemove, 0, lost);
-  const Knots knots(t_, bulk.low_loss, tail.high_loss, bulk.deviation);
+  const Knots knots(t_, bulk.low_loss, tail.high_loss, bulk.deviation, use_.effort);
   upper = RemoveUpper(knots, bands, above);
   lower = RemoveLower(knots, bands);
 }
@@ -208,7 +214,7 @@ void Allocation::Add(LossPair& upper, LossPair& lower) const {
   const double coarse = std::log(band.spacing() / t_);
   spread.low_loss = spread.low_loss <= coarse ? reach : std::max(reach, spread.low_loss);
   const Knots knots(t_, spread.low_loss, std::max(spread.high_loss, spread.low_loss),
-                    spread.deviation);
+                    spread.deviation, use_.effort);
   const KnotLaw law = SplitBetween(knots, above.values, Direction::kAdd);
   const std::vector<double> potential = PutPotential(knots, law);
   std::vector<PotentialPoint> points = {{0, 0, 0}};

@@ -43,6 +43,7 @@
 
 #include <cstdint>
 
+#include "sordino/accounting/effort.h"
 #include "sordino/accounting/loss_pair.h"
 
 namespace sordino {
@@ -59,6 +60,7 @@ inline constexpr double kMostAllocationBatches = 1e7;
 struct AllocationUse {
   double log_delta = -20;
   std::uint64_t count = 1;
+  Effort effort = Effort::kFull;
 };
 
 struct AllocationPairs {

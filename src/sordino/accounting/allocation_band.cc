@@ -9,7 +9,6 @@
 namespace sordino {
 namespace {
 
-constexpr std::size_t kSize = std::size_t{1} << 16;
 // Tilted mass outside the window of the sum: e^-kWindowMargin.
 constexpr double kWindowMargin = 40;
 // Steeper tilts than this over the cap are not resolved by the nodes of the moments; of the law
@@ -80,8 +79,8 @@ AllocationBand::End AllocationBand::WindowEnd(int side) const {
 void AllocationBand::ChooseWindow() {
   const End high = WindowEnd(1);
   const End low = WindowEnd(-1);
-  window_ = {std::max(0.0, low.value), kSize, high.exponent, low.exponent};
-  spacing_ = (high.value - window_.start) / static_cast<double>(kSize - 8);
+  window_ = {std::max(0.0, low.value), options_.size, high.exponent, low.exponent};
+  spacing_ = (high.value - window_.start) / static_cast<double>(options_.size - 8);
   if (!remove() && ratio_.cap() > high.value) {
     // A ratio that alone is beyond the window may be anything there.
     options_.cap_u = ratio_.Coordinate(high.value);

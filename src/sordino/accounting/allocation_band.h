@@ -24,6 +24,7 @@ struct BandOptions {
   double cap_u = 8;
   // Digits are spent on the tail: about log E[e^{tilt (S - t)}] of the tilted law.
   double tilt_exponent = 4;
+  std::size_t size = std::size_t{1} << 16;  // points of the lattice of the sum
 };
 
 class AllocationBand {

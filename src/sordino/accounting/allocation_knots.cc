@@ -13,6 +13,7 @@ using Direction = AllocationDirection;
 // The lattice of losses relative to the deviation of the loss.
 constexpr double kKnotsPerDeviation = 256;
 constexpr double kMaxKnots = 1 << 15;
+constexpr double kMaxKnotsQuick = 1 << 9;
 
 // The lower convex hull of points with increasing k.
 std::vector<PotentialPoint> LowerHull(const std::vector<PotentialPoint>& points) {
@@ -31,9 +32,10 @@ std::vector<PotentialPoint> LowerHull(const std::vector<PotentialPoint>& points)
 
 }  // namespace
 
-Knots::Knots(double t, double low_loss, double high_loss, double deviation)
+Knots::Knots(double t, double low_loss, double high_loss, double deviation, Effort effort)
     : batches(t), spacing(std::exp2(std::floor(std::log2(deviation / kKnotsPerDeviation)))) {
-  while ((high_loss - low_loss) / spacing > kMaxKnots) spacing *= 2;
+  const double most = effort == Effort::kQuick ? kMaxKnotsQuick : kMaxKnots;
+  while ((high_loss - low_loss) / spacing > most) spacing *= 2;
   first = std::floor(low_loss / spacing);
   const double last = std::max(first + 2, std::ceil(high_loss / spacing));
   for (double i = first; i <= last; ++i) values.push_back(t * std::exp(i * spacing));

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "sordino/accounting/allocation_band.h"
+#include "sordino/accounting/effort.h"
 #include "sordino/accounting/loss_pair.h"
 
 namespace sordino {
@@ -23,7 +24,7 @@ struct Knots {
   std::vector<double> values;
 
   // Spaced for a loss of this standard deviation.
-  Knots(double t, double low_loss, double high_loss, double deviation);
+  Knots(double t, double low_loss, double high_loss, double deviation, Effort effort);
   std::size_t size() const { return values.size(); }
   double LossAt(std::size_t i) const { return (first + static_cast<double>(i)) * spacing; }
 };

@@ -112,8 +112,9 @@ double StepEpsilon(const Event& event, double log_delta, std::optional<RenyiCurv
   const auto sampled = [&](double q, bool doubled) {
     if (q == 0) return 0.0;
     const Event& child = event.children()[0].first;
+    // A sampler has no use for a curve of its own: what is kept is that of the event below it.
     const double inner =
-        StepEpsilon(doubled ? DoubledReach(child) : child, log_delta - std::log(q));
+        StepEpsilon(doubled ? DoubledReach(child) : child, log_delta - std::log(q), curve);
     return SampledEpsilon(inner, q);
   };
   switch (event.kind()) {

@@ -59,7 +59,8 @@ double OptimalLogDelta(const StepGuarantee& steps, double epsilon);
 // mechanism where that is in closed form (Gaussian, Laplace), amplified by sampling, and by the
 // Renyi curve otherwise.
 double StepEpsilon(const Event& event, double log_delta);
-// The same; a Renyi curve that is needed is made once and left in `curve`, for the same event.
+// The same; a Renyi curve that is needed is made once and left in `curve`, for the next call with
+// the same event.
 double StepEpsilon(const Event& event, double log_delta, std::optional<RenyiCurve>& curve);
 // The smallest log delta at which StepEpsilon can be finite.
 double LeastLogDelta(const Event& event);

@@ -16,6 +16,7 @@
 #include <string>
 
 #include "sordino/accounting/accountant.h"
+#include "sordino/accounting/contradiction.h"
 #include "sordino/accounting/testing/random_event.h"
 
 namespace sordino {
@@ -38,9 +39,11 @@ int Hunt(double seconds, std::uint64_t seed) {
     const double delta = testing::RandomDelta(random);
     const Clock::time_point began = Clock::now();
     try {
-      const AccountReport report = Account(event, Delta(delta));
-      const double upper = report.value.upper;
-      if (std::isfinite(upper)) AccountDelta(event, Epsilon(upper * 0.7));
+      const Interval full = Account(event, Delta(delta)).value;
+      const Interval quick = Account(event, Delta(delta), Effort::kQuick).value;
+      ConsistentLower({full.lower, quick.upper}, {"full", "quick"}, event.ToString());
+      ConsistentLower({quick.lower, full.upper}, {"quick", "full"}, event.ToString());
+      if (std::isfinite(full.upper)) AccountDelta(event, Epsilon(full.upper * 0.7));
     } catch (const std::exception& error) {
       ++found;
       std::printf("seed %llu, delta %g: %s\n", static_cast<unsigned long long>(seed + asked), delta,

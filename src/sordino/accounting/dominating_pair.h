@@ -37,6 +37,7 @@
 
 #include <string>
 
+#include "sordino/accounting/effort.h"
 #include "sordino/accounting/event.h"
 #include "sordino/accounting/loss_pair.h"
 
@@ -47,6 +48,7 @@ namespace sordino {
 struct PairUse {
   double log_delta = -20;
   std::uint64_t count = 1;
+  Effort effort = Effort::kFull;
 };
 
 struct DominatingPairs {

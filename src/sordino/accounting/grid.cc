@@ -19,10 +19,15 @@ constexpr double kUnitRoundoff = 0x1p-53;
 constexpr double kRangeMargin = 26;
 // Tilted mass left out of the window: e^-kWindowMargin.
 constexpr double kWindowMargin = 28;
-// Relative error of epsilon that the spacing aims at.
-constexpr double kTolerance = 3e-7;
-constexpr double kMaxWindow = 1 << 17;
-constexpr double kMaxCells = 4e5;
+struct Resolution {
+  double tolerance;  // relative error of epsilon that the spacing aims at
+  double cells_per_deviation;
+  double max_window;
+  double max_cells;
+};
+constexpr Resolution kFull = {3e-7, 256, 1 << 17, 4e5};
+constexpr Resolution kQuick = {1e-3, 24, 1 << 11, 4e3};
+
 constexpr std::size_t kMaxPairs = 256;
 // The tilt may shrink the standard deviation of the loss to this share of what it was.
 constexpr double kLeastDeviation = 0.1;
@@ -55,7 +60,8 @@ std::size_t TransformSize(double wanted) {
 // The composed loss on a window of the grid, tilted.
 class ComposedGrid {
  public:
-  ComposedGrid(std::span<const CountedPair> pairs, Bound bound) : bound_(bound) {
+  ComposedGrid(std::span<const CountedPair> pairs, Bound bound, Effort effort)
+      : bound_(bound), resolution_(effort == Effort::kQuick ? kQuick : kFull) {
     double mu2 = 0;
     for (const CountedPair& counted : pairs) {
       const auto count = static_cast<double>(counted.count);
@@ -198,13 +204,14 @@ class ComposedGrid {
     const double above = WindowReach(moment, base, mean, sd, 1);
     const double below = WindowReach(moment, base, mean, sd, -1);
     // Spacing: the two-sided error of epsilon is about c T h^2 / 12.
-    double h = std::sqrt(12 * kTolerance * std::max(std::abs(mean), 0.1 * sd) / (tilt_ * steps));
-    h = std::min(h, sd / 256);
-    h = std::max({h, (above + below) / (0.9 * kMaxWindow), largest_range / kMaxCells});
+    double h = std::sqrt(12 * resolution_.tolerance * std::max(std::abs(mean), 0.1 * sd) / (tilt_ * steps));
+    h = std::min(h, sd / resolution_.cells_per_deviation);
+    h = std::max({h, (above + below) / (0.9 * resolution_.max_window),
+                  largest_range / resolution_.max_cells});
     AlignSpacing(above + below, h);
     // Losses that the tilt cannot resolve leave no window; nothing is certified then.
-    if (!(h > 0) || !((above + below) / h < 16 * kMaxWindow)) return false;
-    if (!(largest_range / h < 16 * kMaxCells)) return false;
+    if (!(h > 0) || !((above + below) / h < 16 * resolution_.max_window)) return false;
+    if (!(largest_range / h < 16 * resolution_.max_cells)) return false;
     spacing_ = h;
     log_exceed_ = log_delta_ - kExceedMargin;
     spread_ = h * std::sqrt(-0.5 * log_exceed_ * steps) + 0.126 * steps * h * h;
@@ -291,7 +298,7 @@ class ComposedGrid {
       if (gap >= h) {
         h = gap / std::ceil(gap / h);
         aligned = true;
-      } else if (gap > h / 8 && window / gap < kMaxWindow) {
+      } else if (gap > h / 8 && window / gap < resolution_.max_window) {
         h = gap;
         aligned = true;
       }
@@ -406,6 +413,7 @@ class ComposedGrid {
   }
 
   Bound bound_;
+  Resolution resolution_;
   std::vector<Group> groups_;
   std::vector<GridMass> grids_;
   double tilt_ = 0;
@@ -425,9 +433,10 @@ class ComposedGrid {
 
 }  // namespace
 
-double GridEpsilon(std::span<const CountedPair> pairs, double log_delta, Bound bound) {
+double GridEpsilon(std::span<const CountedPair> pairs, double log_delta, Bound bound,
+                   Effort effort) {
   const double nothing = bound == Bound::kUpper ? kInfinity : 0;
-  ComposedGrid grid(pairs, bound);
+  ComposedGrid grid(pairs, bound, effort);
   if (grid.TooMany()) return nothing;
   if (grid.empty()) {
     return std::log(-std::expm1(grid.log_survival())) <= log_delta ? 0 : kInfinity;
@@ -475,12 +484,13 @@ double GridEpsilon(std::span<const CountedPair> pairs, double log_delta, Bound b
   return bound == Bound::kUpper ? high : low;
 }
 
-double GridLogDelta(std::span<const CountedPair> pairs, double epsilon, Bound bound) {
+double GridLogDelta(std::span<const CountedPair> pairs, double epsilon, Bound bound,
+                    Effort effort) {
   const double nothing = bound == Bound::kUpper ? 0 : -kInfinity;
   double guess = -20;
   double result = nothing;
   for (int round = 0; round < 4; ++round) {
-    ComposedGrid grid(pairs, bound);
+    ComposedGrid grid(pairs, bound, effort);
     if (grid.TooMany()) return nothing;
     if (grid.empty()) return std::log(-std::expm1(grid.log_survival()));
     const bool composed = grid.Compose(guess, [&](double moment, double c) {

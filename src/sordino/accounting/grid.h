@@ -16,15 +16,18 @@
 
 #include "sordino/accounting/contour.h"
 #include "sordino/accounting/discretise.h"
+#include "sordino/accounting/effort.h"
 
 namespace sordino {
 
 // A bound on the smallest epsilon >= 0 with delta(epsilon) <= e^log_delta; infinity when none is
 // found (kUpper), 0 (kLower, kSpread).
-double GridEpsilon(std::span<const CountedPair> pairs, double log_delta, Bound bound);
+double GridEpsilon(std::span<const CountedPair> pairs, double log_delta, Bound bound,
+                   Effort effort = Effort::kFull);
 
 // A bound on log delta(epsilon).
-double GridLogDelta(std::span<const CountedPair> pairs, double epsilon, Bound bound);
+double GridLogDelta(std::span<const CountedPair> pairs, double epsilon, Bound bound,
+                    Effort effort = Effort::kFull);
 
 }  // namespace sordino
 

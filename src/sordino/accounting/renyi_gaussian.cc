@@ -309,7 +309,7 @@ double MixtureGaussianMoments::Renyi(double order) {
   // Quasi-convexity: no further apart than the largest shift alone.
   const double whole = order * largest_ * largest_ / (2 * sigma_ * sigma_);
   const double top = std::max(2.0, order) * largest_ / sigma_ + 12;
-  constexpr double kMostNodes = 400000;
+  constexpr double kMostNodes = 40000;
   if (!(2 * top / step_ < kMostNodes)) return whole;
   const std::size_t count = 2 * static_cast<std::size_t>(std::ceil(top / step_)) + 1;
   Extend(count);

@@ -19,16 +19,24 @@ namespace {
 constexpr double kUnitRoundoff = 0x1p-53;
 // Tails, aliases and the cut of the integral are each pushed below e^-kMargin of delta.
 constexpr double kMargin = 13;
-// Relative width (of epsilon) or width (of log delta) at which refining ends, and what it aims at
-// while that is cheap.
-constexpr double kNarrow = 4e-4;
-constexpr double kGoal = 1e-5;
-constexpr int kAttempts = 7;
-// Multiplications of one inversion: some tenths of a second, and some milliseconds.
-constexpr double kMostWork = 3e8;
+struct Resolution {
+  // Relative width (of epsilon) or width (of log delta) at which refining ends, and what it aims at
+  // while that is cheap.
+  double narrow;
+  double goal;
+  int attempts;
+  double most_work;    // multiplications of one inversion
+  double first_atoms;  // of all pairs together, in the first attempt
+  double first_cells;  // of a pair, at most
+};
+constexpr Resolution kFull = {4e-4, 1e-5, 7, 3e8, 4e4, 400};
+constexpr Resolution kQuick = {0.02, 0.02, 1, 2e6, 3e3, 64};
+
+const Resolution& ResolutionOf(Effort effort) { return effort == Effort::kQuick ? kQuick : kFull; }
+
+// Multiplications that take some milliseconds.
 constexpr double kCheapWork = 3e6;
 constexpr double kMostNodes = 1 << 18;
-constexpr double kMostAtoms = 4e4;  // of all pairs together, in the first attempt
 constexpr double kLargestSmoothing = 0.5;
 
 // A composition of atom lists, all from above or all from below.
@@ -123,7 +131,8 @@ double FiniteTarget(double log_delta, double infinite) {
 class Inversion {
  public:
   // For a delta of about e^log_delta at about epsilon. False where the work would be too much.
-  bool Make(const Composition& composition, double c, double h, double log_delta, double epsilon) {
+  bool Make(const Composition& composition, double c, double h, double log_delta, double epsilon,
+            double most_work) {
     c_ = c;
     h_ = h;
     lower_ = composition.bound() == Bound::kLower;
@@ -136,7 +145,7 @@ class Inversion {
     const double above = std::max(0.0, log_moment_ - c * epsilon - log_delta);
     const double last = std::sqrt(2 * (kMargin + above)) / h;
     const double nodes = std::ceil(last / step_) + 1;
-    if (!(nodes < kMostNodes) || !(nodes * composition.atoms() < kMostWork)) return false;
+    if (!(nodes < kMostNodes) || !(nodes * composition.atoms() < most_work)) return false;
     Evaluate(composition, static_cast<std::size_t>(nodes));
     return true;
   }
@@ -267,9 +276,9 @@ double TotalCount(std::span<const CountedPair> pairs) {
   return total;
 }
 
-std::size_t FirstCells(std::size_t pairs) {
-  return static_cast<std::size_t>(
-      std::clamp(kMostAtoms / static_cast<double>(std::max<std::size_t>(pairs, 1)), 40.0, 400.0));
+std::size_t FirstCells(std::size_t pairs, const Resolution& resolution) {
+  const double each = resolution.first_atoms / static_cast<double>(std::max<std::size_t>(pairs, 1));
+  return static_cast<std::size_t>(std::clamp(each, 40.0, resolution.first_cells));
 }
 
 // The tilt that minimises the objective; where the loss is bounded the best one is infinite, so it
@@ -289,6 +298,7 @@ double ChooseTilt(const Composition& composition, double log_delta, Objective ob
 
 // How fine an attempt is: cells of a pair, and the smoothing h.
 struct Refinement {
+  const Resolution& resolution;
   std::size_t cells = 0;
   double smoothing = 0;
   double last_width = kInfinity;
@@ -296,13 +306,14 @@ struct Refinement {
   // Finer ones after an interval of this width; false where that is narrow enough or no use.
   bool Next(double width, double work) {
     // Both errors fall with the square, so the next work is known.
-    const double finer = std::clamp(std::sqrt(kGoal / width), 0.1, 0.5);
+    const double finer = std::clamp(std::sqrt(resolution.goal / width), 0.1, 0.5);
     const double next = work / (finer * finer);
-    const bool enough = width <= kGoal || (width <= kNarrow && next > kCheapWork);
+    const bool enough =
+        width <= resolution.goal || (width <= resolution.narrow && next > kCheapWork);
     if (enough || width > 0.8 * last_width) return false;
     last_width = width;
     cells = static_cast<std::size_t>(static_cast<double>(cells) / std::max(finer, 0.4));
-    smoothing *= width > 8 * kNarrow ? 0.2 : std::max(finer, 0.25);
+    smoothing *= width > 8 * resolution.narrow ? 0.2 : std::max(finer, 0.25);
     return true;
   }
 };
@@ -361,13 +372,15 @@ double LowerEpsilon(const Inversion& inversion, double target, double upper) {
 
 }  // namespace
 
-Interval SmoothedEpsilon(std::span<const CountedPair> pairs, double log_delta, WantedEnds wanted) {
+Interval SmoothedEpsilon(std::span<const CountedPair> pairs, double log_delta, WantedEnds wanted,
+                         Effort effort) {
+  const Resolution& resolution = ResolutionOf(effort);
   Interval result{0, kInfinity};
   const double log_lost = log_delta - kMargin - std::log(TotalCount(pairs));
-  Refinement fine{FirstCells(pairs.size())};
+  Refinement fine{resolution, FirstCells(pairs.size(), resolution)};
   double c = 0;
   double guess = 0;
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+  for (int attempt = 0; attempt < resolution.attempts; ++attempt) {
     const Composition above(pairs, log_lost, fine.cells, Bound::kUpper);
     const double target = FiniteTarget(log_delta, above.Infinite());
     if (target == -kInfinity) return result;
@@ -379,10 +392,10 @@ Interval SmoothedEpsilon(std::span<const CountedPair> pairs, double log_delta, W
       guess = objective(c);
       if (!std::isfinite(guess) || !(c > 0)) return result;
       guess = std::max(guess, 1e-12 / c);
-      fine.smoothing = std::min(kLargestSmoothing, std::sqrt(0.5 * kNarrow * guess / (c + 1)));
+      fine.smoothing = std::min(kLargestSmoothing, std::sqrt(0.5 * resolution.narrow * guess / (c + 1)));
     }
     Inversion inversion;
-    while (!inversion.Make(above, c, fine.smoothing, target, guess)) {
+    while (!inversion.Make(above, c, fine.smoothing, target, guess, resolution.most_work)) {
       // Too much work: a coarser answer first, where there is none yet.
       fine.smoothing *= 4;
       if (attempt > 0 || fine.smoothing > std::min(kLargestSmoothing, 0.3 * guess)) return result;
@@ -403,7 +416,7 @@ Interval SmoothedEpsilon(std::span<const CountedPair> pairs, double log_delta, W
     const Composition below(pairs, log_lost, fine.cells, Bound::kLower);
     const double lower_target = FiniteTarget(log_delta, below.Infinite());
     Inversion from_below;
-    if (!from_below.Make(below, c, fine.smoothing, target, guess)) return result;
+    if (!from_below.Make(below, c, fine.smoothing, target, guess, resolution.most_work)) return result;
     const double top = std::isfinite(result.upper) ? result.upper : guess;
     result.lower = std::max(result.lower, LowerEpsilon(from_below, lower_target, top));
     const double width = (top - result.lower) / top;
@@ -438,12 +451,14 @@ double ChernoffLogDelta(std::span<const CountedPair> pairs, double epsilon) {
   return std::min(0.0, std::log(std::exp(finite) + above.Infinite() * (1 + 1e-12)) + 1e-12);
 }
 
-Interval SmoothedLogDelta(std::span<const CountedPair> pairs, double epsilon, WantedEnds wanted) {
+Interval SmoothedLogDelta(std::span<const CountedPair> pairs, double epsilon, WantedEnds wanted,
+                          Effort effort) {
+  const Resolution& resolution = ResolutionOf(effort);
   Interval result{-kInfinity, 0};
   double guess = -10;
-  Refinement fine{FirstCells(pairs.size())};
+  Refinement fine{resolution, FirstCells(pairs.size(), resolution)};
   double c = 0;
-  for (int attempt = 0; attempt < kAttempts + 2; ++attempt) {
+  for (int attempt = 0; attempt < resolution.attempts + 2; ++attempt) {
     const double log_lost = guess - kMargin - std::log(TotalCount(pairs));
     const Composition above(pairs, log_lost, fine.cells, Bound::kUpper);
     const auto objective = [&](double tilt) {
@@ -461,10 +476,10 @@ Interval SmoothedLogDelta(std::span<const CountedPair> pairs, double epsilon, Wa
         continue;
       }
       guess = std::min(guess, chernoff);
-      fine.smoothing = std::min(kLargestSmoothing, std::sqrt(0.5 * kNarrow / (c * (c + 1))));
+      fine.smoothing = std::min(kLargestSmoothing, std::sqrt(0.5 * resolution.narrow / (c * (c + 1))));
     }
     Inversion inversion;
-    while (!inversion.Make(above, c, fine.smoothing, guess, epsilon)) {
+    while (!inversion.Make(above, c, fine.smoothing, guess, epsilon, resolution.most_work)) {
       fine.smoothing *= 4;
       if (!choose || fine.smoothing > kLargestSmoothing) return result;
     }
@@ -482,7 +497,7 @@ Interval SmoothedLogDelta(std::span<const CountedPair> pairs, double epsilon, Wa
     }
     const Composition below(pairs, log_lost, fine.cells, Bound::kLower);
     Inversion from_below;
-    if (!from_below.Make(below, c, fine.smoothing, guess, epsilon)) return result;
+    if (!from_below.Make(below, c, fine.smoothing, guess, epsilon, resolution.most_work)) return result;
     const double finite = from_below.LogDelta(epsilon);
     const double infinite = below.Infinite() * (1 - 1e-12);
     const double sum = infinite > 0 ? std::log(std::exp(finite) + infinite) : finite;

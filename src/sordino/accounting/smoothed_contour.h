@@ -28,6 +28,7 @@
 #include <span>
 
 #include "sordino/accounting/contour.h"
+#include "sordino/accounting/effort.h"
 #include "sordino/base/quantity.h"
 
 namespace sordino {
@@ -40,7 +41,8 @@ struct WantedEnds {
 
 // The interval that contains the smallest epsilon >= 0 with delta(epsilon) <= e^log_delta;
 // [0, infinity] where the work would be too much.
-Interval SmoothedEpsilon(std::span<const CountedPair> pairs, double log_delta, WantedEnds wanted);
+Interval SmoothedEpsilon(std::span<const CountedPair> pairs, double log_delta, WantedEnds wanted,
+                         Effort effort = Effort::kFull);
 
 // A quick upper bound on the same epsilon by Chernoff at one tilt; good enough to see that one
 // direction of an adjacency, or one of several alternatives, does not matter.
@@ -49,7 +51,8 @@ double ChernoffEpsilon(std::span<const CountedPair> pairs, double log_delta);
 double ChernoffLogDelta(std::span<const CountedPair> pairs, double epsilon);
 
 // The interval that contains log delta(epsilon), epsilon >= 0; [-infinity, 0] at worst.
-Interval SmoothedLogDelta(std::span<const CountedPair> pairs, double epsilon, WantedEnds wanted);
+Interval SmoothedLogDelta(std::span<const CountedPair> pairs, double epsilon, WantedEnds wanted,
+                          Effort effort = Effort::kFull);
 
 }  // namespace sordino
 

@@ -15,7 +15,7 @@ namespace {
 constexpr double kUnitRoundoff = 0x1p-53;
 // Range of x in standard deviations: what lies outside is below 1e-21 of the tilted mass.
 constexpr double kTailDeviations = 9.5;
-constexpr std::size_t kMaxTable = 1000000;
+constexpr std::size_t kMaxTable = 40000;
 // Nodes whose weight is below e^-kDrop of the largest are left out; their total is charged.
 constexpr double kDrop = 60;
 // Relative error that the quadrature aims at, before it is raised to the number of steps.
