@@ -67,6 +67,15 @@ double Excess(double spent, double target) {
   return target > 0 ? std::log(spent / target) : kInfinity;
 }
 
+// The upper end of SpentEpsilon, or any bound that is on the same side of the target: a quick one
+// decides most steps of a search.
+double SpentAgainst(double target, const Event& event, Delta delta) {
+  const Interval quick = CertifiedEpsilon(event, std::log(delta.value()), Effort::kQuick).value;
+  if (quick.upper <= target) return quick.upper;
+  if (quick.lower > target) return quick.lower;
+  return SpentEpsilon(event, delta).upper;
+}
+
 }  // namespace
 
 Interval SpentEpsilon(const Event& event, Delta delta) {
@@ -90,7 +99,10 @@ std::optional<NoiseCalibration> CalibrateNoise(
   const auto spent = [&](double log_noise) {
     return SpentEpsilon(event_of(NoiseMultiplier(std::exp(log_noise))), delta);
   };
-  const auto value = [&](double log_noise) { return Excess(spent(log_noise).upper, target); };
+  const auto value = [&](double log_noise) {
+    const Event event = event_of(NoiseMultiplier(std::exp(log_noise)));
+    return Excess(SpentAgainst(target, event, delta), target);
+  };
   Bracket bracket{0, value(0), 0, 0};
   double step = 1;
   if (bracket.bad_value > 0) {
@@ -142,18 +154,21 @@ std::optional<StepCalibration> CalibrateSteps(const Event& step, Epsilon epsilon
   const auto spent = [&](std::uint64_t steps) {
     return SpentEpsilon(Event::Repeat(step, steps), delta);
   };
-  if (spent(1).upper > epsilon.value()) return std::nullopt;
+  const auto meets = [&](std::uint64_t steps) {
+    return SpentAgainst(epsilon.value(), Event::Repeat(step, steps), delta) <= epsilon.value();
+  };
+  if (!meets(1)) return std::nullopt;
   // A long composition is answered faster than a short one, so the doubling starts high.
   std::uint64_t good = 1;
   std::uint64_t bad = 32;
-  while (bad <= kMostSteps && spent(bad).upper <= epsilon.value()) {
+  while (bad <= kMostSteps && meets(bad)) {
     good = bad;
     bad *= 2;
   }
   if (bad > kMostSteps) return StepCalibration{good, spent(good)};
   while (bad - good > 1) {
     const std::uint64_t middle = good + (bad - good) / 2;
-    (spent(middle).upper <= epsilon.value() ? good : bad) = middle;
+    (meets(middle) ? good : bad) = middle;
   }
   return StepCalibration{good, spent(good)};
 }
@@ -164,7 +179,8 @@ std::optional<RateCalibration> CalibrateRate(const std::function<Event(SamplingR
     return SpentEpsilon(event_of(SamplingRate(std::min(1.0, std::exp(log_rate)))), delta);
   };
   const auto value = [&](double log_rate) {
-    return Excess(spent(log_rate).upper, epsilon.value());
+    const Event event = event_of(SamplingRate(std::min(1.0, std::exp(log_rate))));
+    return Excess(SpentAgainst(epsilon.value(), event, delta), epsilon.value());
   };
   Bracket bracket{0, value(0), 0, 0};
   if (bracket.bad_value <= 0) return RateCalibration{SamplingRate(1), spent(0)};

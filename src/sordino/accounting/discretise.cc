@@ -240,7 +240,16 @@ void ChooseRange(LossPair& pair, double log_lost) {
       while (std::log(d.MassAbove(piece.high_x)) + log_weight > log_lost) piece.high_x *= 1.05;
     }
     if (!std::isfinite(d.low())) {
-      while (std::log(d.MassBelow(piece.low_x)) + log_weight > log_lost) piece.low_x *= 1.05;
+      const auto lost = [&](double x) {
+        return std::log(d.MassBelow(x)) + log_weight <= log_lost;
+      };
+      while (!lost(piece.low_x)) piece.low_x *= 1.05;
+      // A mass far from zero leaves a long empty stretch, which would cost as much as the mass.
+      double kept = piece.high_x;
+      for (int i = 0; i < 12 && lost(piece.low_x + 0.25 * (kept - piece.low_x)); ++i) {
+        const double middle = 0.5 * (piece.low_x + kept);
+        (lost(middle) ? piece.low_x : kept) = middle;
+      }
     }
     if (piece.clip_low > -1e300) {
       piece.low_x = std::max(piece.low_x, d.CoordinateOf(piece.clip_low));
