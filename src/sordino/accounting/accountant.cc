@@ -127,7 +127,11 @@ AccountReport AccountDelta(const Event& event, Epsilon epsilon, Effort effort) {
   for (const char* name : {"moments", "zcdp", "advanced", "optimal", "basic"}) {
     builder.Skip(name, "it is asked for epsilon at a delta, not the other way round");
   }
-  return builder.Finish(lower, 1, event);
+  AccountReport report = builder.Finish(lower, 1, event);
+  if (report.value.upper == 1 && report.value.lower < 0.5) {
+    report.reason = pld.reason.empty() ? "no method bounds delta at this epsilon" : pld.reason;
+  }
+  return report;
 }
 
 }  // namespace sordino

@@ -50,7 +50,7 @@ struct AccountReport {
   std::string decided_by;
   std::vector<MethodReport> methods;
   std::vector<std::pair<std::string, std::string>> skipped;  // method, why
-  std::string reason;                                        // why the upper end is infinite
+  std::string reason;  // why the upper end says nothing: an infinite epsilon, or a delta of 1
 };
 
 AccountReport Account(const Event& event, Delta delta, Effort effort = Effort::kFull);

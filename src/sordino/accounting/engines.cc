@@ -176,8 +176,12 @@ Answer ComposedEpsilon(const std::vector<CountedPair>& pairs, double log_delta,
       use({GridEpsilon(pairs, log_delta, Bound::kSpread, question.effort), kInfinity}, "grid");
     }
   }
-  // Some release alone loses no more than all of them.
+  // Some releases alone lose no more than all of them.
   if (want_lower && answer.value.lower < 0.5 * answer.value.upper) {
+    if (shape.mu2 > 0) {
+      const double gaussian = GaussianEpsilon(std::sqrt(shape.mu2), log_delta);
+      answer.value.lower = std::max(answer.value.lower, gaussian * (1 - kClosedFormError));
+    }
     for (std::size_t i = 0; i < std::min<std::size_t>(pairs.size(), 8); ++i) {
       answer.value.lower =
           std::max(answer.value.lower,
@@ -240,6 +244,20 @@ Answer ComposedLogDelta(const std::vector<CountedPair>& pairs, double epsilon,
     if (want_lower) use({GridLogDelta(pairs, epsilon, Bound::kLower, question.effort), 0}, "grid");
     if (want_lower && lattice && HasLongLattice(pairs)) {
       use({GridLogDelta(pairs, epsilon, Bound::kSpread, question.effort), 0}, "grid");
+    }
+  }
+  if (want_lower && !(answer.value.upper - answer.value.lower < 0.5)) {
+    const auto at_least = [&](double log_delta) {
+      answer.value.lower = std::max(answer.value.lower, log_delta);
+    };
+    if (shape.mu2 > 0) {
+      const double mu = std::sqrt(shape.mu2);
+      at_least(GaussianLogDelta(mu, epsilon) - GaussianLogDeltaError(mu, epsilon) -
+               kClosedFormError);
+    }
+    for (std::size_t i = 0; i < std::min<std::size_t>(pairs.size(), 8); ++i) {
+      if (pairs[i].pair.gaussian_mu > 0) continue;
+      at_least(ExactLogDelta(pairs[i].pair, epsilon) - kExactReleaseError);
     }
   }
   return answer;

@@ -146,6 +146,27 @@ TEST(AccountCommand, ReplaceOneSaysWhatTheNoiseIsRelativeTo) {
   EXPECT_THAT(Call(kUsual).out, Not(HasSubstr("relative")));
 }
 
+TEST(AccountCommand, FixedSizeBatchesSayWhatTheNoiseIsRelativeToUnderEveryAdjacency) {
+  for (const char* adjacency : {"add-remove", "replace-one", "zero-out"}) {
+    EXPECT_THAT(Call(std::string("account --noise 2 --rate 0.1 --sampling fixed --delta 1e-5 "
+                                 "--steps 10 --adjacency ") +
+                     adjacency)
+                    .out,
+                HasSubstr("With batches of fixed size the noise is relative to the replace-one"));
+  }
+}
+
+// The loss of the Gaussians alone is far above epsilon: delta is as good as 1, and that is said.
+TEST(AccountCommand, DeltaOfAnEventThatHidesNothingIsCloseToOneAndNotUnknown) {
+  const CommandOutcome outcome = CallCommand(
+      AddAccountCommand, {"account", "--event",
+                          "add-remove: compose(1000000*gaussian(0.03), pure(1))", "--epsilon", "80",
+                          "--json"});
+  const Json delta = Json::parse(outcome.out)["delta"];
+  EXPECT_GT(delta["lower"], 0.999999);
+  EXPECT_EQ(delta["upper"], 1);
+}
+
 TEST(AccountCommand, EventTextStandsForTheFlags) {
   const CommandOutcome outcome = CallCommand(
       AddAccountCommand, {"account", "--event", "add-remove: poisson(0.01, gaussian(4))", "--steps",

@@ -39,14 +39,15 @@ std::size_t Choose(std::string_view flag, std::string_view given,
       list));
 }
 
-// Whether noise whose unit is a contribution's bound C is sampled by Poisson, or noise whose unit
-// is the replace-one sensitivity stands anywhere.
+// Where the event has noise, and so what its unit is: below Poisson sampling, in batches of fixed
+// size, or without sampling.
 struct Units {
-  bool contribution = false;
-  bool replacement = false;
+  bool poisson = false;
+  bool fixed = false;
+  bool unsampled = false;
 };
 
-void FindUnits(const Event& event, bool below_poisson, Units* units) {
+void FindUnits(const Event& event, bool Units::*place, Units* units) {
   switch (event.kind()) {
     case Event::Kind::kGaussian:
     case Event::Kind::kLaplace:
@@ -54,19 +55,19 @@ void FindUnits(const Event& event, bool below_poisson, Units* units) {
     case Event::Kind::kDiscreteLaplace:
     case Event::Kind::kTree:
     case Event::Kind::kMixtureGaussian:
-      (below_poisson ? units->contribution : units->replacement) = true;
+      units->*place = true;
       return;
     case Event::Kind::kPoisson:
     case Event::Kind::kTruncatedPoisson:
-      below_poisson = true;
+      place = &Units::poisson;
       break;
     case Event::Kind::kFixed:
-      below_poisson = false;
+      place = &Units::fixed;
       break;
     default:
       break;
   }
-  for (const auto& [child, count] : event.children()) FindUnits(child, below_poisson, units);
+  for (const auto& [child, count] : event.children()) FindUnits(child, place, units);
 }
 
 bool HasAllocation(const Event& event) {
@@ -213,24 +214,30 @@ std::uint64_t ParseWhole(std::string_view where, std::string_view text) {
 }
 
 std::string UnitNote(const Event& event) {
-  if (HasAllocation(event)) {
-    return "Random allocation is charged whole: an allocation over t batches stands for t steps, "
-           "also where a run stops inside it.";
-  }
-  if (event.adjacency() != Adjacency::kReplaceOne) return "";
   Units units;
-  FindUnits(event, false, &units);
+  FindUnits(event, &Units::unsampled, &units);
+  const bool replace = event.adjacency() == Adjacency::kReplaceOne;
   std::string note;
-  if (units.contribution) {
-    note =
-        "Under Poisson sampling the noise is relative to the bound C on one record's contribution; "
-        "replacing a record moves the sum by up to 2C, and that is charged.";
-  }
-  if (units.replacement) {
+  const auto add = [&note](std::string_view sentence) {
     if (!note.empty()) note += ' ';
-    note +=
-        "Without sampling and with batches of fixed size the noise is relative to the replace-one "
-        "sensitivity, which is 2C for a sum of contributions bounded by C.";
+    note += sentence;
+  };
+  if (HasAllocation(event)) {
+    add("Random allocation is charged whole: an allocation over t batches stands for t steps, also "
+        "where a run stops inside it.");
+  }
+  if (replace && units.poisson) {
+    add("Under Poisson sampling the noise is relative to the bound C on one record's contribution; "
+        "replacing a record moves the sum by up to 2C, and that is charged.");
+  }
+  if (replace && units.unsampled) {
+    add("Without sampling the noise is relative to the replace-one sensitivity, which is 2C for a "
+        "sum of contributions bounded by C.");
+  }
+  if (units.fixed) {
+    add("With batches of fixed size the noise is relative to the replace-one sensitivity under "
+        "every adjacency, because a record takes the place of another one; it is 2C for a sum of "
+        "contributions bounded by C.");
   }
   return note;
 }

@@ -61,8 +61,9 @@ double ParseReal(std::string_view where, std::string_view text);
 // A whole number from 0 to 2^53, also written as 1e6.
 std::uint64_t ParseWhole(std::string_view where, std::string_view text);
 
-// How the event is to be read where that is easily mistaken: the noise under replace-one, and what
-// a random allocation stands for. Empty otherwise.
+// How the event is to be read where that is easily mistaken: the unit of the noise under
+// replace-one and in batches of fixed size, and what a random allocation stands for. Empty
+// otherwise.
 std::string UnitNote(const Event& event);
 
 }  // namespace sordino

@@ -11,7 +11,7 @@ Json NumberJson(double value) { return std::isfinite(value) ? Json(value) : Json
 
 Json IntervalJson(const Interval& interval, const std::string& reason) {
   Json json = {{"lower", NumberJson(interval.lower)}, {"upper", NumberJson(interval.upper)}};
-  if (std::isinf(interval.upper)) {
+  if (std::isinf(interval.upper) || !reason.empty()) {
     json["reason"] = reason.empty() ? "no finite bound is known" : reason;
   }
   return json;
