@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "sordino/accounting/contradiction.h"
 #include "sordino/accounting/exact_release.h"
 #include "sordino/accounting/gaussian.h"
 #include "sordino/accounting/grid.h"
+#include "sordino/accounting/tail_split.h"
 
 namespace sordino {
 namespace {
@@ -19,6 +21,10 @@ constexpr double kNarrow = 1e-3;
 constexpr std::size_t kMostGridPairs = 2;
 constexpr double kMostGridSteps = 64;
 constexpr double kShortNarrow = 1e-5;
+// How often the split of rare large losses is moved.
+constexpr int kMostSplits = 4;
+// Releases that are looked at alone.
+constexpr std::size_t kMostParts = 8;
 // Closed forms are exact to about 1e-13.
 constexpr double kClosedFormError = 1e-12;
 
@@ -110,11 +116,123 @@ bool NothingToTell(const std::vector<CountedPair>& pairs, double log_delta) {
   return true;
 }
 
+// The engines asked one after the other for an epsilon, until the interval is narrow.
+class EpsilonSearch {
+ public:
+  EpsilonSearch(const std::vector<CountedPair>& pairs, double log_delta, const Question& question)
+      : pairs_(pairs), log_delta_(log_delta), question_(question) {}
+
+  Answer Run() {
+    if (FitsContour(pairs_)) {
+      answer_.value = ContourEpsilon(pairs_, log_delta_).value_or(Interval{0, kInfinity});
+    }
+    const bool lattice = Wide() && HasLattice(pairs_);
+    // The grid does short questions best, and wants to know where.
+    const bool is_short = IsShort(pairs_) && !lattice;
+    if (Wide()) AskSmoothed(is_short ? Effort::kQuick : effort());
+    if (lattice) {
+      AskGrid();
+      if (wanted().lower && HasLongLattice(pairs_)) UseGrid(Bound::kSpread);
+    } else if (Wide() || (is_short && Loose())) {
+      if (NothingToTellAtZero()) return {{0, 0}, "smoothed"};
+      const bool open = wanted().upper && wanted().lower && Few();
+      if (!AskSplits() && (open || is_short)) AskGrid();
+      if (is_short && Wide()) AskSmoothed(effort());
+    }
+    return answer_;
+  }
+
+ private:
+  const WantedEnds& wanted() const { return question_.wanted; }
+  Effort effort() const { return question_.effort; }
+  bool Few() const { return pairs_.size() <= kMostGridPairs; }
+
+  bool Wide() const {
+    const Interval& value = answer_.value;
+    // The contour bounds both ends at once; the other engines tell nothing of the end that is not
+    // wanted.
+    const bool both = answer_.engine == "contour";
+    if (!wanted().lower && !both) return std::isinf(value.upper);
+    if (!wanted().upper && !both) return value.lower == 0;
+    return std::isinf(value.upper) || value.upper - value.lower > kNarrow * value.upper;
+  }
+  bool Loose() const {
+    const Interval& value = answer_.value;
+    return std::isinf(value.upper) || value.upper - value.lower > kShortNarrow * value.upper;
+  }
+
+  // Two engines bound the same number.
+  void Use(Interval found, const char* engine) {
+    Interval& value = answer_.value;
+    ConsistentLower({found.lower, value.upper}, {engine, answer_.engine}, "a composition");
+    ConsistentLower({value.lower, found.upper}, {answer_.engine, engine}, "a composition");
+    if (found.upper < value.upper || found.lower > value.lower) answer_.engine = engine;
+    value = {std::max(value.lower, found.lower), std::min(value.upper, found.upper)};
+  }
+
+  void AskSmoothed(Effort effort) {
+    Use(SmoothedEpsilon(pairs_, log_delta_, wanted(), effort), "smoothed");
+  }
+  void UseGrid(Bound bound) {
+    const double found = GridEpsilon(pairs_, log_delta_, bound, effort());
+    Use(bound == Bound::kUpper ? Interval{0, found} : Interval{found, kInfinity}, "grid");
+  }
+  void AskGrid() {
+    if (wanted().upper) UseGrid(Bound::kUpper);
+    if (wanted().lower) UseGrid(Bound::kLower);
+  }
+
+  // Where nothing is known from below, delta(0) may already be within delta.
+  bool NothingToTellAtZero() const {
+    if (answer_.value.lower > 0 || !wanted().upper) return false;
+    return SmoothedLogDelta(pairs_, 0, {true, false}, effort()).upper <= log_delta_;
+  }
+
+  // Rare large losses set apart, around what is known of epsilon; a narrower interval lets the split
+  // be lower, and the lists and grids finer. False where the losses cannot be split.
+  bool AskSplits() {
+    for (int round = 0; round < kMostSplits; ++round) {
+      const double before = answer_.value.upper - answer_.value.lower;
+      if (!std::isfinite(before)) return round > 0;
+      const std::optional<TailSplit> split = TailSplit::At(pairs_, 2 * answer_.value.upper);
+      if (!split) return round > 0;
+      if (!IsShort(pairs_)) {
+        Use(SmoothedEpsilon(*split, log_delta_, wanted(), effort()), "split");
+        if (!Wide()) return true;
+      }
+      if (Few() && wanted().upper) {
+        Use({0, GridEpsilon(*split, log_delta_, Bound::kUpper, effort())}, "split");
+      }
+      if (Few() && wanted().lower) {
+        Use({GridEpsilon(*split, log_delta_, Bound::kLower, effort()), kInfinity}, "split");
+      }
+      const double after = answer_.value.upper - answer_.value.lower;
+      if (after > 0.5 * before || !(Wide() || (IsShort(pairs_) && Loose()))) return true;
+    }
+    return true;
+  }
+
+  const std::vector<CountedPair>& pairs_;
+  double log_delta_;
+  const Question& question_;
+  Answer answer_{{0, kInfinity}, "contour"};
+};
+
+// Some releases alone lose no more than all of them.
+double LowerFromParts(const std::vector<CountedPair>& pairs, double mu2, double log_delta) {
+  double lower =
+      mu2 > 0 ? GaussianEpsilon(std::sqrt(mu2), log_delta) * (1 - kClosedFormError) : 0;
+  for (std::size_t i = 0; i < std::min(pairs.size(), kMostParts); ++i) {
+    const double one = ExactEpsilon(pairs[i].pair, log_delta + kExactReleaseError);
+    lower = std::max(lower, Outward(one).lower);
+  }
+  return lower;
+}
+
 }  // namespace
 
 Answer ComposedEpsilon(const std::vector<CountedPair>& pairs, double log_delta,
                        const Question& question) {
-  const auto [want_upper, want_lower] = question.wanted;
   const Shape shape = ShapeOf(pairs);
   if (log_delta == -kInfinity) {
     // A pure guarantee is the number that was given; any other loss was computed.
@@ -141,52 +259,10 @@ Answer ComposedEpsilon(const std::vector<CountedPair>& pairs, double log_delta,
         std::min(shape.largest_loss * (1 + kClosedFormError), ChernoffEpsilon(pairs, log_delta));
     if (quick <= question.known_lower) return {{0, quick}, "quick"};
   }
-  Answer answer{{0, kInfinity}, "contour"};
-  const auto wide = [&] {
-    // The contour bounds both ends at once; the other engines tell nothing of the end that is not
-    // wanted.
-    const bool both = answer.engine == "contour";
-    if (!want_lower && !both) return std::isinf(answer.value.upper);
-    if (!want_upper && !both) return answer.value.lower == 0;
-    return std::isinf(answer.value.upper) ||
-           answer.value.upper - answer.value.lower > kNarrow * answer.value.upper;
-  };
-  const auto use = [&](Interval found, const char* engine) {
-    // Two engines bound the same number.
-    ConsistentLower({found.lower, answer.value.upper}, {engine, answer.engine}, "a composition");
-    ConsistentLower({answer.value.lower, found.upper}, {answer.engine, engine}, "a composition");
-    if (found.upper < answer.value.upper || found.lower > answer.value.lower) {
-      answer.engine = engine;
-    }
-    answer.value.upper = std::min(answer.value.upper, found.upper);
-    answer.value.lower = std::max(answer.value.lower, found.lower);
-  };
-  if (FitsContour(pairs)) {
-    answer.value = ContourEpsilon(pairs, log_delta).value_or(Interval{0, kInfinity});
-  }
-  const bool lattice = wide() && HasLattice(pairs);
-  if (wide()) use(SmoothedEpsilon(pairs, log_delta, question.wanted, question.effort), "smoothed");
-  const double gap = answer.value.upper - answer.value.lower;
-  const bool loose = std::isinf(gap) || gap > kShortNarrow * answer.value.upper;
-  const bool open = want_upper && want_lower && pairs.size() <= kMostGridPairs && wide();
-  if (lattice || open || (IsShort(pairs) && (wide() || loose))) {
-    if (want_upper) use({0, GridEpsilon(pairs, log_delta, Bound::kUpper, question.effort)}, "grid");
-    if (want_lower) use({GridEpsilon(pairs, log_delta, Bound::kLower, question.effort), kInfinity}, "grid");
-    if (want_lower && lattice && HasLongLattice(pairs)) {
-      use({GridEpsilon(pairs, log_delta, Bound::kSpread, question.effort), kInfinity}, "grid");
-    }
-  }
-  // Some releases alone lose no more than all of them.
-  if (want_lower && answer.value.lower < 0.5 * answer.value.upper) {
-    if (shape.mu2 > 0) {
-      const double gaussian = GaussianEpsilon(std::sqrt(shape.mu2), log_delta);
-      answer.value.lower = std::max(answer.value.lower, gaussian * (1 - kClosedFormError));
-    }
-    for (std::size_t i = 0; i < std::min<std::size_t>(pairs.size(), 8); ++i) {
-      answer.value.lower =
-          std::max(answer.value.lower,
-                   Outward(ExactEpsilon(pairs[i].pair, log_delta + kExactReleaseError)).lower);
-    }
+  Answer answer = EpsilonSearch(pairs, log_delta, question).Run();
+  if (question.wanted.lower && answer.value.lower < 0.5 * answer.value.upper) {
+    answer.value.lower =
+        std::max(answer.value.lower, LowerFromParts(pairs, shape.mu2, log_delta));
   }
   // Rounding of the largest loss itself is covered by the factor.
   answer.value.upper = std::min(answer.value.upper, shape.largest_loss * (1 + kClosedFormError));
@@ -255,7 +331,7 @@ Answer ComposedLogDelta(const std::vector<CountedPair>& pairs, double epsilon,
       at_least(GaussianLogDelta(mu, epsilon) - GaussianLogDeltaError(mu, epsilon) -
                kClosedFormError);
     }
-    for (std::size_t i = 0; i < std::min<std::size_t>(pairs.size(), 8); ++i) {
+    for (std::size_t i = 0; i < std::min(pairs.size(), kMostParts); ++i) {
       if (pairs[i].pair.gaussian_mu > 0) continue;
       at_least(ExactLogDelta(pairs[i].pair, epsilon) - kExactReleaseError);
     }

@@ -433,6 +433,44 @@ class ComposedGrid {
 
 }  // namespace
 
+namespace {
+
+// The bound on epsilon that a composed grid gives: exceeds(x) says that delta(x) is above its target
+// as far as the bound can tell, and no x above `most` is asked.
+template <typename Exceeds>
+double SolveOnGrid(const ComposedGrid& grid, Bound bound, double most, Exceeds exceeds) {
+  const double nothing = bound == Bound::kUpper ? kInfinity : 0;
+  double low = 0;
+  double high = std::min(most, std::max(grid.last_loss(), grid.spacing()));
+  if (bound == Bound::kUpper) {
+    if (!exceeds(0.0)) return 0;
+    if (exceeds(high)) return nothing;
+  } else {
+    // Far below the tilted mean nothing can be certified, so a first point is searched from above.
+    double stride = std::min(grid.window(), high) / 256;
+    low = high - stride;
+    while (low > 0 && !exceeds(low)) {
+      high = low;
+      stride *= 1.02;
+      low -= stride;
+    }
+    // Between the last point and zero the search goes on by halves.
+    if (low <= 0) {
+      low = 0.5 * high;
+      while (low > 1e-12 * high && !exceeds(low)) low *= 0.5;
+      if (!exceeds(low)) return nothing;
+    }
+  }
+  // Bisection far below a cell, then the side that is safe.
+  for (int i = 0; i < 100 && high - low > 1e-6 * grid.spacing() + 1e-15 * high; ++i) {
+    const double middle = 0.5 * (low + high);
+    (exceeds(middle) ? low : high) = middle;
+  }
+  return bound == Bound::kUpper ? high : low;
+}
+
+}  // namespace
+
 double GridEpsilon(std::span<const CountedPair> pairs, double log_delta, Bound bound,
                    Effort effort) {
   const double nothing = bound == Bound::kUpper ? kInfinity : 0;
@@ -455,33 +493,23 @@ double GridEpsilon(std::span<const CountedPair> pairs, double log_delta, Bound b
     return (moment - target + LogChernoffConstant(c)) / c;
   });
   if (!composed) return nothing;
-  double low = 0;
-  double high = std::max(grid.last_loss(), grid.spacing());
-  if (bound == Bound::kUpper) {
-    if (grid.LogDelta(0) <= log_delta) return 0;
-    if (grid.LogDelta(high) > log_delta) return nothing;
-  } else {
-    // Far below the tilted mean nothing can be certified, so a first point is searched from above.
-    double stride = grid.window() / 256;
-    low = high - stride;
-    while (low > 0 && grid.LogDelta(low) <= log_delta) {
-      high = low;
-      stride *= 1.02;
-      low -= stride;
-    }
-    // Between the last point and zero the search goes on by halves.
-    if (low <= 0) {
-      low = 0.5 * high;
-      while (low > 1e-12 * high && grid.LogDelta(low) <= log_delta) low *= 0.5;
-      if (grid.LogDelta(low) <= log_delta) return nothing;
-    }
-  }
-  // Bisection far below a cell, then the side that is safe.
-  for (int i = 0; i < 100 && high - low > 1e-6 * grid.spacing() + 1e-15 * high; ++i) {
-    const double middle = 0.5 * (low + high);
-    (grid.LogDelta(middle) > log_delta ? low : high) = middle;
-  }
-  return bound == Bound::kUpper ? high : low;
+  return SolveOnGrid(grid, bound, kInfinity,
+                     [&](double epsilon) { return grid.LogDelta(epsilon) > log_delta; });
+}
+
+double GridEpsilon(const TailSplit& split, double log_delta, Bound bound, Effort effort) {
+  ComposedGrid grid(split.body(), bound, effort);
+  const bool composed = grid.Compose(log_delta, [&](double moment, double c) {
+    return (moment - log_delta + LogChernoffConstant(c)) / c;
+  });
+  if (!composed) return bound == Bound::kUpper ? kInfinity : 0;
+  return SolveOnGrid(grid, bound, split.reach(), [&](double epsilon) {
+    const Interval tails = split.Added(epsilon);
+    const double share =
+        (bound == Bound::kUpper ? tails.upper : tails.lower) * std::exp(-log_delta);
+    // What the tails leave of delta; they alone may exceed it.
+    return share >= 1 || grid.LogDelta(epsilon) > log_delta + std::log1p(-share);
+  });
 }
 
 double GridLogDelta(std::span<const CountedPair> pairs, double epsilon, Bound bound,

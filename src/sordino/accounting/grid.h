@@ -17,6 +17,7 @@
 #include "sordino/accounting/contour.h"
 #include "sordino/accounting/discretise.h"
 #include "sordino/accounting/effort.h"
+#include "sordino/accounting/tail_split.h"
 
 namespace sordino {
 
@@ -24,6 +25,8 @@ namespace sordino {
 // found (kUpper), 0 (kLower, kSpread).
 double GridEpsilon(std::span<const CountedPair> pairs, double log_delta, Bound bound,
                    Effort effort = Effort::kFull);
+// The same where rare large losses are set apart; epsilon up to the reach of the split.
+double GridEpsilon(const TailSplit& split, double log_delta, Bound bound, Effort effort);
 
 // A bound on log delta(epsilon).
 double GridLogDelta(std::span<const CountedPair> pairs, double epsilon, Bound bound,

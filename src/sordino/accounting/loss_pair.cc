@@ -166,6 +166,15 @@ double GaussianMixtureDensity::MassBelow(double x) const {
   return mass;
 }
 
+double GaussianMixtureDensity::ExcessAbove(double x) const {
+  double excess = 0;
+  for (const auto& [shift, probability] : numerator_) {
+    if (shift == 0) continue;
+    excess += probability * (NormalUpperTail((x - shift) / sigma_) - NormalUpperTail(x / sigma_));
+  }
+  return excess;
+}
+
 double GaussianMixtureDensity::MassAbove(double x) const {
   double mass = 0;
   for (const auto& [shift, probability] : numerator_) {

@@ -127,6 +127,23 @@ double FiniteTarget(double log_delta, double infinite) {
   return share < 1 ? log_delta + std::log1p(-share) : -kInfinity;
 }
 
+// What is left of delta for the finite part of the loss, at each epsilon: tails that were set apart
+// take a share that depends on it.
+struct Target {
+  double log_delta;
+  double infinite;
+  const TailSplit* split;  // nullptr: nothing was set apart
+  Bound bound;
+
+  double reach() const { return split == nullptr ? kInfinity : split->reach(); }
+  double operator()(double epsilon) const {
+    if (split == nullptr) return FiniteTarget(log_delta, infinite);
+    const Interval tails = split->Added(epsilon);
+    return FiniteTarget(log_delta,
+                        infinite + (bound == Bound::kUpper ? tails.upper : tails.lower));
+  }
+};
+
 // The inversion of one composition at one tilt and smoothing.
 class Inversion {
  public:
@@ -319,15 +336,16 @@ struct Refinement {
 };
 
 // The smallest epsilon whose bound from above is within the target.
-double UpperEpsilon(const Inversion& inversion, double target, double guess) {
-  if (inversion.LogDelta(0) <= target) return 0;
-  double high = guess;
-  for (int i = 0; inversion.LogDelta(high) > target; ++i) {
-    if (i == 40) return kInfinity;
-    high *= i < 8 ? 1.02 : 1.3;
+double UpperEpsilon(const Inversion& inversion, const Target& target, double guess) {
+  const auto excess = [&](double epsilon) { return inversion.LogDelta(epsilon) - target(epsilon); };
+  if (excess(0) <= 0) return 0;
+  double high = std::min(guess, target.reach());
+  for (int i = 0; !(excess(high) <= 0); ++i) {
+    if (i == 40 || high == target.reach()) return kInfinity;
+    high = std::min(target.reach(), high * (i < 8 ? 1.02 : 1.3));
   }
   double low = 0;
-  double f_high = inversion.LogDelta(high) - target;
+  double f_high = excess(high);
   double f_low = kInfinity;
   for (int i = 0; i < 60 && high - low > 2e-6 * high; ++i) {
     double middle = 0.5 * (low + high);
@@ -338,8 +356,8 @@ double UpperEpsilon(const Inversion& inversion, double target, double guess) {
     } else if (i == 0) {
       middle = 0.9 * high;
     }
-    const double f = inversion.LogDelta(middle) - target;
-    if (f > 0) {
+    const double f = excess(middle);
+    if (!(f <= 0)) {
       low = middle;
       f_low = f;
     } else {
@@ -351,12 +369,13 @@ double UpperEpsilon(const Inversion& inversion, double target, double guess) {
 }
 
 // The largest epsilon below `upper` whose bound from below is above the target.
-double LowerEpsilon(const Inversion& inversion, double target, double upper) {
+double LowerEpsilon(const Inversion& inversion, const Target& target, double upper) {
+  const auto exceeds = [&](double epsilon) { return inversion.LogDelta(epsilon) >= target(epsilon); };
   double bad = upper;
   double good = -1;
   for (double share = 2e-5; share < 1; share *= 2) {
     const double epsilon = upper * (1 - share);
-    if (inversion.LogDelta(epsilon) >= target) {
+    if (exceeds(epsilon)) {
       good = epsilon;
       break;
     }
@@ -365,15 +384,18 @@ double LowerEpsilon(const Inversion& inversion, double target, double upper) {
   if (good < 0) return 0;
   for (int i = 0; i < 6 && bad - good > 2e-6 * upper; ++i) {
     const double middle = 0.5 * (good + bad);
-    (inversion.LogDelta(middle) >= target ? good : bad) = middle;
+    (exceeds(middle) ? good : bad) = middle;
   }
   return std::max(0.0, good * (1 - 4 * kUnitRoundoff));
 }
 
 }  // namespace
 
-Interval SmoothedEpsilon(std::span<const CountedPair> pairs, double log_delta, WantedEnds wanted,
-                         Effort effort) {
+namespace {
+
+// `split`, where there is one, is what the pairs are the bodies of.
+Interval SolveEpsilon(std::span<const CountedPair> pairs, const TailSplit* split, double log_delta,
+                      WantedEnds wanted, Effort effort) {
   const Resolution& resolution = ResolutionOf(effort);
   Interval result{0, kInfinity};
   const double log_lost = log_delta - kMargin - std::log(TotalCount(pairs));
@@ -401,7 +423,8 @@ Interval SmoothedEpsilon(std::span<const CountedPair> pairs, double log_delta, W
       if (attempt > 0 || fine.smoothing > std::min(kLargestSmoothing, 0.3 * guess)) return result;
     }
     if (wanted.upper) {
-      result.upper = std::min(result.upper, UpperEpsilon(inversion, target, guess));
+      const Target at{log_delta, above.Infinite(), split, Bound::kUpper};
+      result.upper = std::min(result.upper, UpperEpsilon(inversion, at, guess));
       if (result.upper == 0) return {0, 0};
       if (!std::isfinite(result.upper)) return result;
       guess = result.upper;
@@ -414,15 +437,28 @@ Interval SmoothedEpsilon(std::span<const CountedPair> pairs, double log_delta, W
       continue;
     }
     const Composition below(pairs, log_lost, fine.cells, Bound::kLower);
-    const double lower_target = FiniteTarget(log_delta, below.Infinite());
+    const Target lower_target{log_delta, below.Infinite(), split, Bound::kLower};
     Inversion from_below;
     if (!from_below.Make(below, c, fine.smoothing, target, guess, resolution.most_work)) return result;
-    const double top = std::isfinite(result.upper) ? result.upper : guess;
+    const double top =
+        std::min(std::isfinite(result.upper) ? result.upper : guess, lower_target.reach());
     result.lower = std::max(result.lower, LowerEpsilon(from_below, lower_target, top));
     const double width = (top - result.lower) / top;
     if (!fine.Next(width, inversion.Work(above))) return result;
   }
   return result;
+}
+
+}  // namespace
+
+Interval SmoothedEpsilon(std::span<const CountedPair> pairs, double log_delta, WantedEnds wanted,
+                         Effort effort) {
+  return SolveEpsilon(pairs, nullptr, log_delta, wanted, effort);
+}
+
+Interval SmoothedEpsilon(const TailSplit& split, double log_delta, WantedEnds wanted,
+                         Effort effort) {
+  return SolveEpsilon(split.body(), &split, log_delta, wanted, effort);
 }
 
 double ChernoffEpsilon(std::span<const CountedPair> pairs, double log_delta) {

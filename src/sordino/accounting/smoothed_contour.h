@@ -29,6 +29,7 @@
 
 #include "sordino/accounting/contour.h"
 #include "sordino/accounting/effort.h"
+#include "sordino/accounting/tail_split.h"
 #include "sordino/base/quantity.h"
 
 namespace sordino {
@@ -43,6 +44,10 @@ struct WantedEnds {
 // [0, infinity] where the work would be too much.
 Interval SmoothedEpsilon(std::span<const CountedPair> pairs, double log_delta, WantedEnds wanted,
                          Effort effort = Effort::kFull);
+
+// The same where rare large losses are set apart; epsilon up to the reach of the split.
+Interval SmoothedEpsilon(const TailSplit& split, double log_delta, WantedEnds wanted,
+                         Effort effort);
 
 // A quick upper bound on the same epsilon by Chernoff at one tilt; good enough to see that one
 // direction of an adjacency, or one of several alternatives, does not matter.
