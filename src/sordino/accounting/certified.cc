@@ -128,7 +128,8 @@ Certified Worst(const Event& event, double log_delta, Effort effort, Interval no
         }
       }
       if (single && (!direction.same || !direction.has_upper) && !direction.lower.empty()) {
-        value.lower = solve(direction.lower, {result.value.lower, {false, true}, effort}).value.lower;
+        value.lower =
+            solve(direction.lower, {result.value.lower, {false, true}, effort}).value.lower;
       }
       result.value.lower = std::max(result.value.lower, value.lower);
       result.value.upper = std::max(result.value.upper, value.upper);
@@ -187,11 +188,10 @@ Certified CertifiedEpsilon(const Event& event, double log_delta, Effort effort) 
     upper.value.lower = CertifiedEpsilon(coarse->more_private, log_delta, effort).value.lower;
     return upper;
   }
-  Certified result =
-      Worst(event, log_delta, effort, {0, kInfinity}, 0,
-            [&](const std::vector<CountedPair>& pairs, const Question& question) {
-              return ComposedEpsilon(pairs, log_delta, question);
-            });
+  Certified result = Worst(event, log_delta, effort, {0, kInfinity}, 0,
+                           [&](const std::vector<CountedPair>& pairs, const Question& question) {
+                             return ComposedEpsilon(pairs, log_delta, question);
+                           });
   result.value.lower = std::max(0.0, result.value.lower);
   result.value.upper = std::max(0.0, result.value.upper);
   result.value.lower = ConsistentLower(

@@ -35,8 +35,8 @@ TEST(Contradiction, AllowsOutwardRoundingOnly) {
 
 // 10,000 random events of every kind, in shards so that they can run side by side; the program
 // contradiction_hunt asks as many more as its time allows. Account and AccountDelta throw
-// ContradictionError where a sound upper bound lies below a sound lower bound. Quick answers use the
-// same theorems and code as full ones on coarser lists and grids; one event in 200 is also
+// ContradictionError where a sound upper bound lies below a sound lower bound. Quick answers use
+// the same theorems and code as full ones on coarser lists and grids; one event in 200 is also
 // asked at full effort, and the two answers must overlap.
 constexpr int kShards = 25;
 constexpr int kEventsPerShard = 400;

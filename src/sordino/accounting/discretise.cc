@@ -240,9 +240,7 @@ void ChooseRange(LossPair& pair, double log_lost) {
       while (std::log(d.MassAbove(piece.high_x)) + log_weight > log_lost) piece.high_x *= 1.05;
     }
     if (!std::isfinite(d.low())) {
-      const auto lost = [&](double x) {
-        return std::log(d.MassBelow(x)) + log_weight <= log_lost;
-      };
+      const auto lost = [&](double x) { return std::log(d.MassBelow(x)) + log_weight <= log_lost; };
       while (!lost(piece.low_x)) piece.low_x *= 1.05;
       // A mass far from zero leaves a long empty stretch, which would cost as much as the mass.
       double kept = piece.high_x;

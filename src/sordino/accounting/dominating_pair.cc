@@ -456,9 +456,8 @@ DominatingPairs AllocationPairsOf(const Event& event, const PairUse& use) {
     }
     return pairs;
   }
-  AllocationPairs found =
-      PairsOfAllocation(static_cast<std::uint64_t>(batches), *sigma,
-                        {use.log_delta, use.count, use.effort});
+  AllocationPairs found = PairsOfAllocation(static_cast<std::uint64_t>(batches), *sigma,
+                                            {use.log_delta, use.count, use.effort});
   pairs.upper = {std::move(found.remove_upper), std::move(found.add_upper)};
   pairs.lower = {std::move(found.remove_lower), std::move(found.add_lower)};
   return pairs;

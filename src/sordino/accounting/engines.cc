@@ -188,8 +188,8 @@ class EpsilonSearch {
     return SmoothedLogDelta(pairs_, 0, {true, false}, effort()).upper <= log_delta_;
   }
 
-  // Rare large losses set apart, around what is known of epsilon; a narrower interval lets the split
-  // be lower, and the lists and grids finer. False where the losses cannot be split.
+  // Rare large losses set apart, around what is known of epsilon; a narrower interval lets the
+  // split be lower, and the lists and grids finer. False where the losses cannot be split.
   bool AskSplits() {
     for (int round = 0; round < kMostSplits; ++round) {
       const double before = answer_.value.upper - answer_.value.lower;
@@ -220,8 +220,7 @@ class EpsilonSearch {
 
 // Some releases alone lose no more than all of them.
 double LowerFromParts(const std::vector<CountedPair>& pairs, double mu2, double log_delta) {
-  double lower =
-      mu2 > 0 ? GaussianEpsilon(std::sqrt(mu2), log_delta) * (1 - kClosedFormError) : 0;
+  double lower = mu2 > 0 ? GaussianEpsilon(std::sqrt(mu2), log_delta) * (1 - kClosedFormError) : 0;
   for (std::size_t i = 0; i < std::min(pairs.size(), kMostParts); ++i) {
     const double one = ExactEpsilon(pairs[i].pair, log_delta + kExactReleaseError);
     lower = std::max(lower, Outward(one).lower);
@@ -261,8 +260,7 @@ Answer ComposedEpsilon(const std::vector<CountedPair>& pairs, double log_delta,
   }
   Answer answer = EpsilonSearch(pairs, log_delta, question).Run();
   if (question.wanted.lower && answer.value.lower < 0.5 * answer.value.upper) {
-    answer.value.lower =
-        std::max(answer.value.lower, LowerFromParts(pairs, shape.mu2, log_delta));
+    answer.value.lower = std::max(answer.value.lower, LowerFromParts(pairs, shape.mu2, log_delta));
   }
   // Rounding of the largest loss itself is covered by the factor.
   answer.value.upper = std::min(answer.value.upper, shape.largest_loss * (1 + kClosedFormError));
@@ -316,7 +314,8 @@ Answer ComposedLogDelta(const std::vector<CountedPair>& pairs, double epsilon,
   if (wide()) use(SmoothedLogDelta(pairs, epsilon, question.wanted, question.effort), "smoothed");
   const bool loose = answer.value.upper - answer.value.lower > kShortNarrow;
   if (lattice || (IsShort(pairs) && (wide() || loose))) {
-    if (want_upper) use({-kInfinity, GridLogDelta(pairs, epsilon, Bound::kUpper, question.effort)}, "grid");
+    if (want_upper)
+      use({-kInfinity, GridLogDelta(pairs, epsilon, Bound::kUpper, question.effort)}, "grid");
     if (want_lower) use({GridLogDelta(pairs, epsilon, Bound::kLower, question.effort), 0}, "grid");
     if (want_lower && lattice && HasLongLattice(pairs)) {
       use({GridLogDelta(pairs, epsilon, Bound::kSpread, question.effort), 0}, "grid");

@@ -1,6 +1,6 @@
-// A composition of pairs, answered by the engine that fits it: closed form, exact, contour, smoothed
-// or grid (docs/accounting.md says which one serves what). Where two engines answer, their intervals
-// are intersected, and a contradiction between them throws (contradiction.h).
+// A composition of pairs, answered by the engine that fits it: closed form, exact, contour,
+// smoothed or grid (docs/accounting.md says which one serves what). Where two engines answer, their
+// intervals are intersected, and a contradiction between them throws (contradiction.h).
 #ifndef SORDINO_ACCOUNTING_ENGINES_H_
 #define SORDINO_ACCOUNTING_ENGINES_H_
 

@@ -184,7 +184,9 @@ TEST(FilterAdversary, BeatsARuleThatComparesExactCompositions) {
   const auto within = [&](int n, int m) {
     return ExactDelta(small, n, large, m, epsilon) <= delta;
   };
-  const double gain = Adversary(small, large).Gain(within, [&](int, int) { return epsilon; }, 60);
+  const double gain = Adversary(small, large)
+                          .Gain(
+                              within, [&](int, int) { return epsilon; }, 60);
   EXPECT_GT(gain, 1.02 * delta);
 }
 

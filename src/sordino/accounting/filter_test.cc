@@ -10,8 +10,8 @@
 #include "sordino/accounting/atom_transform.h"
 #include "sordino/accounting/dominating_pair.h"
 #include "sordino/accounting/gaussian.h"
-#include "sordino/accounting/random_event.h"
 #include "sordino/accounting/renyi.h"
+#include "sordino/accounting/testing/random_event.h"
 #include "sordino/base/error.h"
 
 namespace sordino {
@@ -79,8 +79,8 @@ double AttainedDivergence(const LossPair& pair, double order) {
   return moment > -1 ? std::log1p(moment) / (order - 1) : 0;
 }
 
-// Steps of every kind: what each filter charges is at least the divergence of neighbours that exist,
-// at every order that its theorem speaks of.
+// Steps of every kind: what each filter charges is at least the divergence of neighbours that
+// exist, at every order that its theorem speaks of.
 TEST(PrivacyFilter, ChargesAreNeverBelowAnAttainedDivergence) {
   std::set<Event::Kind> seen;
   for (std::uint64_t seed = 0; seed < 160; ++seed) {
@@ -133,12 +133,12 @@ TEST(PrivacyFilter, BudgetsAreThoseOfIndependentArithmetic) {
   struct Row {
     double epsilon, delta, renyi8, renyi40, rho, mu2;
   };
-  for (const Row& row : {Row{0.5, 1e-6, 0, 0.26566060019325557, 0.0066415243566605020,
-                             0.015402336227187658},
-                         Row{4, 1e-9, 1.4701279218721547, 3.5885386699629444, 0.20631290922949073,
-                             0.45176100881088999},
-                         Row{20, 1e-3, 19.443772287295622, 19.942782530423567, 7.2587770597008760,
-                             16.428010036474333}}) {
+  for (const Row& row :
+       {Row{0.5, 1e-6, 0, 0.26566060019325557, 0.0066415243566605020, 0.015402336227187658},
+        Row{4, 1e-9, 1.4701279218721547, 3.5885386699629444, 0.20631290922949073,
+            0.45176100881088999},
+        Row{20, 1e-3, 19.443772287295622, 19.942782530423567, 7.2587770597008760,
+            16.428010036474333}}) {
     const Epsilon epsilon(row.epsilon);
     const Delta delta(row.delta);
     const auto expect = [](double budget, double exact) {

@@ -204,7 +204,8 @@ class ComposedGrid {
     const double above = WindowReach(moment, base, mean, sd, 1);
     const double below = WindowReach(moment, base, mean, sd, -1);
     // Spacing: the two-sided error of epsilon is about c T h^2 / 12.
-    double h = std::sqrt(12 * resolution_.tolerance * std::max(std::abs(mean), 0.1 * sd) / (tilt_ * steps));
+    double h = std::sqrt(12 * resolution_.tolerance * std::max(std::abs(mean), 0.1 * sd) /
+                         (tilt_ * steps));
     h = std::min(h, sd / resolution_.cells_per_deviation);
     h = std::max({h, (above + below) / (0.9 * resolution_.max_window),
                   largest_range / resolution_.max_cells});
@@ -435,8 +436,8 @@ class ComposedGrid {
 
 namespace {
 
-// The bound on epsilon that a composed grid gives: exceeds(x) says that delta(x) is above its target
-// as far as the bound can tell, and no x above `most` is asked.
+// The bound on epsilon that a composed grid gives: exceeds(x) says that delta(x) is above its
+// target as far as the bound can tell, and no x above `most` is asked.
 template <typename Exceeds>
 double SolveOnGrid(const ComposedGrid& grid, Bound bound, double most, Exceeds exceeds) {
   const double nothing = bound == Bound::kUpper ? kInfinity : 0;

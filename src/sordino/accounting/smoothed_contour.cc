@@ -139,8 +139,7 @@ struct Target {
   double operator()(double epsilon) const {
     if (split == nullptr) return FiniteTarget(log_delta, infinite);
     const Interval tails = split->Added(epsilon);
-    return FiniteTarget(log_delta,
-                        infinite + (bound == Bound::kUpper ? tails.upper : tails.lower));
+    return FiniteTarget(log_delta, infinite + (bound == Bound::kUpper ? tails.upper : tails.lower));
   }
 };
 
@@ -370,7 +369,9 @@ double UpperEpsilon(const Inversion& inversion, const Target& target, double gue
 
 // The largest epsilon below `upper` whose bound from below is above the target.
 double LowerEpsilon(const Inversion& inversion, const Target& target, double upper) {
-  const auto exceeds = [&](double epsilon) { return inversion.LogDelta(epsilon) >= target(epsilon); };
+  const auto exceeds = [&](double epsilon) {
+    return inversion.LogDelta(epsilon) >= target(epsilon);
+  };
   double bad = upper;
   double good = -1;
   for (double share = 2e-5; share < 1; share *= 2) {
@@ -414,7 +415,8 @@ Interval SolveEpsilon(std::span<const CountedPair> pairs, const TailSplit* split
       guess = objective(c);
       if (!std::isfinite(guess) || !(c > 0)) return result;
       guess = std::max(guess, 1e-12 / c);
-      fine.smoothing = std::min(kLargestSmoothing, std::sqrt(0.5 * resolution.narrow * guess / (c + 1)));
+      fine.smoothing =
+          std::min(kLargestSmoothing, std::sqrt(0.5 * resolution.narrow * guess / (c + 1)));
     }
     Inversion inversion;
     while (!inversion.Make(above, c, fine.smoothing, target, guess, resolution.most_work)) {
@@ -439,7 +441,8 @@ Interval SolveEpsilon(std::span<const CountedPair> pairs, const TailSplit* split
     const Composition below(pairs, log_lost, fine.cells, Bound::kLower);
     const Target lower_target{log_delta, below.Infinite(), split, Bound::kLower};
     Inversion from_below;
-    if (!from_below.Make(below, c, fine.smoothing, target, guess, resolution.most_work)) return result;
+    if (!from_below.Make(below, c, fine.smoothing, target, guess, resolution.most_work))
+      return result;
     const double top =
         std::min(std::isfinite(result.upper) ? result.upper : guess, lower_target.reach());
     result.lower = std::max(result.lower, LowerEpsilon(from_below, lower_target, top));
@@ -512,7 +515,8 @@ Interval SmoothedLogDelta(std::span<const CountedPair> pairs, double epsilon, Wa
         continue;
       }
       guess = std::min(guess, chernoff);
-      fine.smoothing = std::min(kLargestSmoothing, std::sqrt(0.5 * resolution.narrow / (c * (c + 1))));
+      fine.smoothing =
+          std::min(kLargestSmoothing, std::sqrt(0.5 * resolution.narrow / (c * (c + 1))));
     }
     Inversion inversion;
     while (!inversion.Make(above, c, fine.smoothing, guess, epsilon, resolution.most_work)) {
@@ -533,7 +537,8 @@ Interval SmoothedLogDelta(std::span<const CountedPair> pairs, double epsilon, Wa
     }
     const Composition below(pairs, log_lost, fine.cells, Bound::kLower);
     Inversion from_below;
-    if (!from_below.Make(below, c, fine.smoothing, guess, epsilon, resolution.most_work)) return result;
+    if (!from_below.Make(below, c, fine.smoothing, guess, epsilon, resolution.most_work))
+      return result;
     const double finite = from_below.LogDelta(epsilon);
     const double infinite = below.Infinite() * (1 - 1e-12);
     const double sum = infinite > 0 ? std::log(std::exp(finite) + infinite) : finite;

@@ -3,10 +3,11 @@
 // Sparse sampling with little noise spreads the loss of a step over many orders of magnitude, and
 // the epsilon that is asked for is far below the largest of them. A grid fine enough for the one is
 // too short for the other. But a loss that is large enough needs no resolution at all. Split the
-// outcomes of every step at a loss m into a body (L <= m) and a tail (L > m). Where all losses are at
-// least b and m + (T - 1) b >= epsilon, a composition of T steps with a step in its tail has a loss of
-// at least epsilon whatever the other steps do, and there (1 - e^{epsilon - L})_+ is the mass under P
-// less e^epsilon times that under Q. With p and p' the masses of the tail under P and Q,
+// outcomes of every step at a loss m into a body (L <= m) and a tail (L > m). Where all losses are
+// at least b and m + (T - 1) b >= epsilon, a composition of T steps with a step in its tail has a
+// loss of at least epsilon whatever the other steps do, and there (1 - e^{epsilon - L})_+ is the
+// mass under P less e^epsilon times that under Q. With p and p' the masses of the tail under P and
+// Q,
 //   delta(epsilon) = E_P[(1 - e^{epsilon - L})_+; all steps in their bodies]
 //                    + (1 - (1 - p)^T) - e^epsilon (1 - (1 - p')^T),
 // and the same with products for different steps. The first term is a composition of bounded losses

@@ -193,7 +193,8 @@ std::string CertifiedSentence(const Answer& answer) {
   return fmt::format(
       "At {} {:g}, {} is certified to lie between {} and {}; the upper end is what is spent.{}",
       answer.held(), answer.given, answer.asked(), LowerText(value.lower), UpperText(value.upper),
-      answer.report.reason.empty() ? "" : fmt::format(" It says nothing: {}.", answer.report.reason));
+      answer.report.reason.empty() ? ""
+                                   : fmt::format(" It says nothing: {}.", answer.report.reason));
 }
 
 std::string MethodNote(const MethodReport& method, const std::string& decided_by) {

@@ -158,10 +158,10 @@ TEST(AccountCommand, FixedSizeBatchesSayWhatTheNoiseIsRelativeToUnderEveryAdjace
 
 // The loss of the Gaussians alone is far above epsilon: delta is as good as 1, and that is said.
 TEST(AccountCommand, DeltaOfAnEventThatHidesNothingIsCloseToOneAndNotUnknown) {
-  const CommandOutcome outcome = CallCommand(
-      AddAccountCommand, {"account", "--event",
-                          "add-remove: compose(1000000*gaussian(0.03), pure(1))", "--epsilon", "80",
-                          "--json"});
+  const CommandOutcome outcome =
+      CallCommand(AddAccountCommand,
+                  {"account", "--event", "add-remove: compose(1000000*gaussian(0.03), pure(1))",
+                   "--epsilon", "80", "--json"});
   const Json delta = Json::parse(outcome.out)["delta"];
   EXPECT_GT(delta["lower"], 0.999999);
   EXPECT_EQ(delta["upper"], 1);
