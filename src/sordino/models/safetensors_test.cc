@@ -228,7 +228,7 @@ TEST_F(SafetensorsFolder, AFailedWriteLeavesTheOldFileAndNothingElse) {
 }
 
 TEST_F(SafetensorsFolder, AMissingFileOrAFolderIsToldByName) {
-  for (const fs::path& path : {folder_ / "none", folder_}) {
+  for (const fs::path& path : {folder_ / "none", folder_.path()}) {
     try {
       ReadSafetensors(path);
       ADD_FAILURE() << path;
