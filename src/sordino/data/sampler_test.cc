@@ -85,7 +85,7 @@ TEST(Sampling, NamesComeBack) {
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(),
                  "the sampling is 'poison', which is not known; did you mean 'poisson'? it can be "
-                 "poisson, fixed or full.");
+                 "poisson, fixed, full or allocation.");
   }
 }
 
