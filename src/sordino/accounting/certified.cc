@@ -105,50 +105,107 @@ std::vector<Direction> DirectionsOf(const Slots& slots, PairsOfSlots& pairs_of,
 // The worst over alternatives and directions; `solve` is ComposedEpsilon or ComposedLogDelta. Its
 // answers are checked one by one: a lower end above its upper end is a contradiction.
 template <typename Solve>
-Certified Worst(const Event& event, double log_delta, Effort effort, Interval nothing, double none,
-                Solve solve) {
-  Certified result{{none, none}, "", ""};
-  const AlternativeSlots alternatives = AlternativesOf(event);
-  PairsOfSlots pairs_of(log_delta, effort, alternatives.upper.size() > 1);
-  bool single = true;  // the alternatives are the same for both ends
-  for (const Slots& slots : alternatives.upper) {
-    for (const Slot& slot : slots) single = single && slot.options.size() == 1;
+class WorstCase {
+ public:
+  WorstCase(const Event& event, double log_delta, Effort effort, Interval nothing, double none,
+            Solve solve)
+      : alternatives_(AlternativesOf(event)),
+        effort_(effort),
+        nothing_(nothing),
+        solve_(std::move(solve)),
+        pairs_of_(log_delta, effort, alternatives_.upper.size() > 1),
+        result_{{none, none}, "", ""} {
+    for (const Slots& slots : alternatives_.upper) {
+      for (const Slot& slot : slots) single_ = single_ && slot.options.size() == 1;
+    }
   }
-  for (const Slots& slots : alternatives.upper) {
-    if (slots.empty()) continue;
-    for (const Direction& direction : DirectionsOf(slots, pairs_of, result.reason)) {
-      Interval value = nothing;
+
+  Certified Find() {
+    // Quick answers say which of many alternatives matter.
+    const bool many = effort_ == Effort::kFull && alternatives_.upper.size() > 1;
+    std::vector<double> quick;
+    if (many) {
+      for (const Slots& slots : alternatives_.upper) quick.push_back(Add(slots, Effort::kQuick));
+      const double lower = result_.value.lower;
+      result_ = {{lower, nothing_.lower}, "", ""};
+    }
+    for (std::size_t i = 0; i < alternatives_.upper.size(); ++i) {
+      if (many && quick[i] <= result_.value.lower) {
+        Raise(quick[i], "quick");
+      } else {
+        Add(alternatives_.upper[i], effort_);
+      }
+    }
+    if (!single_) RaiseLower();
+    if (result_.engine.empty()) result_.engine = "closed form";
+    return result_;
+  }
+
+ private:
+  void Raise(double upper, const std::string& engine) {
+    if (result_.engine.empty() || upper > result_.value.upper) result_.engine = engine;
+    result_.value.upper = std::max(result_.value.upper, upper);
+  }
+
+  // Counts one alternative in; its upper end.
+  double Add(const Slots& slots, Effort effort) {
+    double worst = nothing_.lower;
+    if (slots.empty()) return worst;
+    for (const Direction& direction : DirectionsOf(slots, pairs_of_, result_.reason)) {
+      const bool same = direction.same && single_;
+      Answer answer{nothing_, ""};
       if (direction.has_upper) {
-        const bool same = direction.same && single;
-        const Answer answer = solve(direction.upper, {result.value.lower, {true, same}, effort});
-        value.upper = answer.value.upper;
-        if (same) value.lower = answer.value.lower;
-        if (result.engine.empty() || answer.value.upper > result.value.upper) {
-          result.engine = answer.engine;
-        }
+        answer = solve_(direction.upper, {result_.value.lower, {true, same}, effort});
+        if (!same) answer.value.lower = nothing_.lower;
       }
-      if (single && (!direction.same || !direction.has_upper) && !direction.lower.empty()) {
-        value.lower =
-            solve(direction.lower, {result.value.lower, {false, true}, effort}).value.lower;
+      if (single_ && (!direction.same || !direction.has_upper) && !direction.lower.empty()) {
+        const Question question{result_.value.lower, {false, true}, effort};
+        answer.value.lower = solve_(direction.lower, question).value.lower;
       }
-      result.value.lower = std::max(result.value.lower, value.lower);
-      result.value.upper = std::max(result.value.upper, value.upper);
+      result_.value.lower = std::max(result_.value.lower, answer.value.lower);
+      worst = std::max(worst, answer.value.upper);
+      if (direction.has_upper) {
+        Raise(answer.value.upper, answer.engine);
+      } else {
+        result_.value.upper = std::max(result_.value.upper, answer.value.upper);
+      }
     }
+    return worst;
   }
-  if (!single) {
+
+  // Of what can happen the worst, as far as quick answers tell, is looked at closely.
+  void RaiseLower() {
     std::string unused;
-    for (const Slots& slots : alternatives.lower) {
-      if (slots.empty()) continue;
-      for (const Direction& direction : DirectionsOf(slots, pairs_of, unused)) {
+    const auto lower_of = [&](const Slots& slots, Effort effort) {
+      double lower = nothing_.lower;
+      if (slots.empty()) return lower;
+      for (const Direction& direction : DirectionsOf(slots, pairs_of_, unused)) {
         if (direction.lower.empty()) continue;
-        const Answer answer = solve(direction.lower, {result.value.lower, {false, true}, effort});
-        result.value.lower = std::max(result.value.lower, answer.value.lower);
+        const Question question{result_.value.lower, {false, true}, effort};
+        lower = std::max(lower, solve_(direction.lower, question).value.lower);
       }
+      result_.value.lower = std::max(result_.value.lower, lower);
+      return lower;
+    };
+    const Slots* worst = nullptr;
+    double most = -kInfinity;
+    for (const Slots& slots : alternatives_.lower) {
+      const double lower = lower_of(slots, Effort::kQuick);
+      if (worst != nullptr && lower <= most) continue;
+      worst = &slots;
+      most = lower;
     }
+    if (worst != nullptr && effort_ == Effort::kFull) lower_of(*worst, effort_);
   }
-  if (result.engine.empty()) result.engine = "closed form";
-  return result;
-}
+
+  AlternativeSlots alternatives_;
+  Effort effort_;
+  Interval nothing_;
+  Solve solve_;
+  PairsOfSlots pairs_of_;
+  bool single_ = true;  // the alternatives are the same for both ends
+  Certified result_;
+};
 
 // A long schedule of sparsely sampled Gaussians, rounded to fewer different steps from both sides.
 struct CoarseSchedule {
@@ -162,10 +219,13 @@ struct CoarseSchedule {
     if (event.children().size() <= kMostLines) return std::nullopt;
     double hits = 0;
     for (const auto& [step, count] : event.children()) {
-      const bool sampled = step.kind() == Event::Kind::kPoisson &&
-                           step.children()[0].first.kind() == Event::Kind::kGaussian;
+      const bool sampled =
+          step.kind() == Event::Kind::kPoisson || step.kind() == Event::Kind::kFixed;
       if (!sampled) return std::nullopt;
-      hits += static_cast<double>(count) * step.numbers()[0];
+      const Event::Kind noise = step.children()[0].first.kind();
+      if (noise != Event::Kind::kGaussian && noise != Event::Kind::kLaplace) return std::nullopt;
+      // Laplace noise has no contour, however dense.
+      if (noise == Event::Kind::kGaussian) hits += static_cast<double>(count) * step.numbers()[0];
     }
     if (hits >= kFewHits) return std::nullopt;
     double per_e = 4096;
@@ -188,10 +248,10 @@ Certified CertifiedEpsilon(const Event& event, double log_delta, Effort effort) 
     upper.value.lower = CertifiedEpsilon(coarse->more_private, log_delta, effort).value.lower;
     return upper;
   }
-  Certified result = Worst(event, log_delta, effort, {0, kInfinity}, 0,
-                           [&](const std::vector<CountedPair>& pairs, const Question& question) {
-                             return ComposedEpsilon(pairs, log_delta, question);
-                           });
+  const auto solve = [&](const std::vector<CountedPair>& pairs, const Question& question) {
+    return ComposedEpsilon(pairs, log_delta, question);
+  };
+  Certified result = WorstCase(event, log_delta, effort, {0, kInfinity}, 0, solve).Find();
   result.value.lower = std::max(0.0, result.value.lower);
   result.value.upper = std::max(0.0, result.value.upper);
   result.value.lower = ConsistentLower(
@@ -212,10 +272,10 @@ Certified CertifiedLogDelta(const Event& event, double epsilon, Effort effort) {
     return upper;
   }
   const auto at = [&](double guess) {
-    return Worst(event, guess, effort, {-kInfinity, 0}, -kInfinity,
-                 [&](const std::vector<CountedPair>& pairs, const Question& question) {
-                   return ComposedLogDelta(pairs, epsilon, question);
-                 });
+    const auto solve = [&](const std::vector<CountedPair>& pairs, const Question& question) {
+      return ComposedLogDelta(pairs, epsilon, question);
+    };
+    return WorstCase(event, guess, effort, {-kInfinity, 0}, -kInfinity, solve).Find();
   };
   double guess = PairUse().log_delta;
   Certified result = at(guess);

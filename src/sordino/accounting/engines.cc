@@ -62,7 +62,15 @@ bool IsShort(const std::vector<CountedPair>& pairs) {
   return pairs.size() <= kMostGridPairs && steps <= kMostGridSteps;
 }
 
+bool HasDensity(const std::vector<CountedPair>& pairs) {
+  return std::any_of(pairs.begin(), pairs.end(),
+                     [](const CountedPair& p) { return !p.pair.pieces.empty(); });
+}
+
+// Lattices that the grid keeps without rounding; among many other pairs that is of no use.
 bool HasLattice(const std::vector<CountedPair>& pairs) {
+  constexpr std::size_t kMostBeside = 4;
+  if (pairs.size() > kMostBeside) return false;
   return std::any_of(pairs.begin(), pairs.end(),
                      [](const CountedPair& p) { return p.pair.on_lattice; });
 }
@@ -127,9 +135,10 @@ class EpsilonSearch {
       answer_.value = ContourEpsilon(pairs_, log_delta_).value_or(Interval{0, kInfinity});
     }
     const bool lattice = Wide() && HasLattice(pairs_);
-    // The grid does short questions best, and wants to know where.
-    const bool is_short = IsShort(pairs_) && !lattice;
-    if (Wide()) AskSmoothed(is_short ? Effort::kQuick : effort());
+    // The grid does short questions best, and splits do sparse ones; both want to know where.
+    const bool is_short = IsShort(pairs_) && !lattice && HasDensity(pairs_);
+    const bool first_guess = Few() && (is_short || TailSplit::At(pairs_, 1));
+    if (Wide()) AskSmoothed(first_guess ? Effort::kQuick : effort());
     if (lattice) {
       AskGrid();
       if (wanted().lower && HasLongLattice(pairs_)) UseGrid(Bound::kSpread);
@@ -137,7 +146,7 @@ class EpsilonSearch {
       if (NothingToTellAtZero()) return {{0, 0}, "smoothed"};
       const bool open = wanted().upper && wanted().lower && Few();
       if (!AskSplits() && (open || is_short)) AskGrid();
-      if (is_short && Wide()) AskSmoothed(effort());
+      if (first_guess && Wide()) AskSmoothed(effort());
     }
     return answer_;
   }
@@ -191,6 +200,7 @@ class EpsilonSearch {
   // Rare large losses set apart, around what is known of epsilon; a narrower interval lets the
   // split be lower, and the lists and grids finer. False where the losses cannot be split.
   bool AskSplits() {
+    if (!Few()) return false;
     for (int round = 0; round < kMostSplits; ++round) {
       const double before = answer_.value.upper - answer_.value.lower;
       if (!std::isfinite(before)) return round > 0;
@@ -200,10 +210,10 @@ class EpsilonSearch {
         Use(SmoothedEpsilon(*split, log_delta_, wanted(), effort()), "split");
         if (!Wide()) return true;
       }
-      if (Few() && wanted().upper) {
+      if (wanted().upper) {
         Use({0, GridEpsilon(*split, log_delta_, Bound::kUpper, effort())}, "split");
       }
-      if (Few() && wanted().lower) {
+      if (wanted().lower) {
         Use({GridEpsilon(*split, log_delta_, Bound::kLower, effort()), kInfinity}, "split");
       }
       const double after = answer_.value.upper - answer_.value.lower;
