@@ -26,7 +26,7 @@ namespace sordino {
 // A certified answer of the privacy-loss engines.
 struct Certified {
   Interval value;      // epsilon, or log delta
-  std::string engine;  // "closed form", "exact", "contour", "grid", "none"
+  std::string engine;  // "closed form", "exact", "contour", "smoothed", "split", "grid", "quick"
   std::string reason;  // why the upper end says nothing; empty otherwise
 };
 
