@@ -23,6 +23,7 @@ constexpr double kMostGridSteps = 64;
 constexpr double kShortNarrow = 1e-5;
 // How often the split of rare large losses is moved.
 constexpr int kMostSplits = 4;
+constexpr double kLogTinyDelta = -45;
 // Releases that are looked at alone.
 constexpr std::size_t kMostParts = 8;
 // Closed forms are exact to about 1e-13.
@@ -137,7 +138,7 @@ class EpsilonSearch {
     const bool lattice = Wide() && HasLattice(pairs_);
     // The grid does short questions best, and splits do sparse ones; both want to know where.
     const bool is_short = IsShort(pairs_) && !lattice && HasDensity(pairs_);
-    const bool first_guess = Few() && (is_short || TailSplit::At(pairs_, 1));
+    const bool first_guess = is_short || (CanSplit() && TailSplit::At(pairs_, 1));
     if (Wide()) AskSmoothed(first_guess ? Effort::kQuick : effort());
     if (lattice) {
       AskGrid();
@@ -155,6 +156,9 @@ class EpsilonSearch {
   const WantedEnds& wanted() const { return question_.wanted; }
   Effort effort() const { return question_.effort; }
   bool Few() const { return pairs_.size() <= kMostGridPairs; }
+
+  // At tiny deltas moderate losses that add up decide, and a split is of no use.
+  bool CanSplit() const { return Few() && log_delta_ > kLogTinyDelta; }
 
   bool Wide() const {
     const Interval& value = answer_.value;
@@ -200,7 +204,7 @@ class EpsilonSearch {
   // Rare large losses set apart, around what is known of epsilon; a narrower interval lets the
   // split be lower, and the lists and grids finer. False where the losses cannot be split.
   bool AskSplits() {
-    if (!Few()) return false;
+    if (!CanSplit()) return false;
     for (int round = 0; round < kMostSplits; ++round) {
       const double before = answer_.value.upper - answer_.value.lower;
       if (!std::isfinite(before)) return round > 0;
