@@ -257,7 +257,8 @@ Totals Clipper::State::FromLosses(const at::Tensor& losses, std::int64_t real_un
   }
   if (real_units < units) {
     all_usable = false;
-    factors.slice(1, real_units).zero_();
+    const at::Tensor none = at::zeros({factors.size(0), units - real_units}, factors.options());
+    factors = at::cat({factors.narrow(1, 0, real_units), none}, 1);
     norms = norms.slice(1, 0, real_units).contiguous();
   }
 
