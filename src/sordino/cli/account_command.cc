@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cmath>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -17,11 +18,13 @@
 #include "sordino/accounting/renyi.h"
 #include "sordino/accounting/tradeoff.h"
 #include "sordino/base/error.h"
+#include "sordino/base/output_file.h"
 #include "sordino/base/progress.h"
 #include "sordino/cli/curve_picture.h"
 #include "sordino/cli/epsilon_curve.h"
 #include "sordino/cli/event_options.h"
 #include "sordino/cli/interval_text.h"
+#include "sordino/cli/program.h"
 #include "sordino/cli/report_json.h"
 #include "sordino/cli/schedule_file.h"
 #include "sordino/report/tradeoff_picture.h"
@@ -41,6 +44,7 @@ struct AccountOptions {
   std::optional<std::string> picture;
   std::optional<std::string> tradeoff;
   bool curve = false;
+  bool force = false;
   bool json = false;
 };
 
@@ -269,12 +273,23 @@ std::string TradeoffPicture(const Answer& answer) {
 }
 
 void Run(const AccountOptions& options) {
+  std::vector<std::filesystem::path> taken;
+  std::optional<OutputFile> picture;
+  std::optional<OutputFile> tradeoff;
+  if (options.schedule) taken.emplace_back(*options.schedule);
+  if (options.picture) {
+    picture.emplace(OutputRequest{"--picture", *options.picture, kSvgPicture, options.force},
+                    taken);
+    taken.emplace_back(*options.picture);
+  }
+  if (options.tradeoff) {
+    tradeoff.emplace(OutputRequest{"--tradeoff", *options.tradeoff, kSvgPicture, options.force},
+                     taken);
+  }
   const Answer answer = Solve(options);
   // Before anything is printed: a picture that cannot be written leaves standard output empty.
-  if (options.picture) {
-    WritePicture(*options.picture, CurveSvg(answer.curve, ShortEvent(answer.event), answer.given));
-  }
-  if (options.tradeoff) WritePicture(*options.tradeoff, TradeoffPicture(answer));
+  if (picture) picture->Write(CurveSvg(answer.curve, ShortEvent(answer.event), answer.given));
+  if (tradeoff) tradeoff->Write(TradeoffPicture(answer));
   if (options.json) {
     PrintJson(answer);
   } else {
@@ -310,6 +325,7 @@ void AddAccountCommand(CLI::App& app) {
       ->add_option("--tradeoff", o.tradeoff,
                    "Write the trade-off curve, and the claimed line below it, to this SVG file")
       ->type_name("FILE");
+  AddForceFlag(*command, o.force);
   command->add_flag("--json", o.json, "One JSON object on standard output");
   command->footer("Example:\n  sordino account --rate 0.01 --noise 4 --steps 10000 --delta 1e-5");
   command->callback([options] { Run(*options); });

@@ -255,6 +255,27 @@ TEST(AccountCommand, WritesTheTradeoffCurveWithItsClaim) {
   EXPECT_EQ(refused.out, "");
 }
 
+TEST(AccountCommand, PicturesNeverOverwriteTheScheduleOrEachOther) {
+  const std::string line = "account --delta 1e-5 --schedule ";
+  const std::string plan = "noise,steps\n10,2\n";
+  const std::string schedule = WriteTestFile("schedule.svg", plan);
+  for (const char* flag : {" --picture ", " --tradeoff "}) {
+    for (const char* force : {"", " --force"}) {
+      EXPECT_THAT(Call(line + schedule + flag + schedule + force).error, HasSubstr("also reads"));
+    }
+    const std::string diary = WriteTestFile("diary.svg", "x");
+    EXPECT_THAT(Call(line + schedule + flag + diary).error, HasSubstr("--force"));
+    EXPECT_EQ(ReadTestFile(diary), "x");
+    EXPECT_EQ(Call(line + schedule + flag + diary + " --force").error, "");
+    EXPECT_THAT(Call(line + schedule + flag + "a.png").error, HasSubstr("ends in .svg"));
+  }
+  EXPECT_EQ(ReadTestFile(schedule), plan);
+  const std::string both = WriteTestFile("both.svg", "");
+  EXPECT_THAT(Call(line + schedule + " --picture " + both + " --tradeoff " + both).error,
+              HasSubstr("also reads or writes"));
+  EXPECT_EQ(ReadTestFile(both), "");
+}
+
 TEST(AccountCommand, PureDpIsExactAtDeltaZeroAndGaussianNoiseHasNone) {
   const Json laplace = CallJson("account --noise 2 --mechanism laplace --steps 3 --delta 0");
   EXPECT_NEAR(Upper(laplace), 1.5, 1e-9);

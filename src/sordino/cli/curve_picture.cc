@@ -3,13 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <cstring>
-#include <fstream>
 #include <vector>
 
-#include "sordino/base/error.h"
 #include "sordino/cli/interval_text.h"
 #include "sordino/report/svg.h"
 
@@ -196,17 +192,6 @@ std::string CurveSvg(std::span<const CurvePoint> curve, const std::string& capti
       line, band, frame.X(last.log_steps), frame.Y(last.upper), frame.Y(last.upper) - 10,
       UpperText(last.upper), (kLeft + kRight) / 2, kBottom + 46, (kTop + kBottom) / 2);
   return svg;
-}
-
-void WritePicture(const std::string& path, const std::string& svg) {
-  errno = 0;
-  std::ofstream out(path, std::ios::binary);
-  out << svg;
-  out.close();
-  if (!out) {
-    throw Error(fmt::format("the picture '{}' cannot be written: {}.", path,
-                            errno != 0 ? std::strerror(errno) : "the write failed"));
-  }
 }
 
 }  // namespace sordino

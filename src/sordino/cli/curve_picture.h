@@ -18,9 +18,6 @@ std::string CurveText(std::span<const CurvePoint> curve);
 // text.
 std::string CurveSvg(std::span<const CurvePoint> curve, const std::string& caption, double delta);
 
-// Writes the SVG; throws Error where that is not possible.
-void WritePicture(const std::string& path, const std::string& svg);
-
 }  // namespace sordino
 
 #endif  // SORDINO_CLI_CURVE_PICTURE_H_

@@ -4,6 +4,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -11,9 +13,10 @@
 #include <string>
 
 #include "sordino/base/error.h"
-#include "sordino/cli/curve_picture.h"
+#include "sordino/base/output_file.h"
 #include "sordino/cli/event_options.h"
 #include "sordino/cli/ledger_report.h"
+#include "sordino/cli/program.h"
 #include "sordino/ledger/ledger.h"
 
 namespace sordino {
@@ -32,6 +35,7 @@ struct LedgerFlags {
   std::optional<std::string> picture;
   std::string expect;
   std::string text;
+  bool force = false;
   bool json = false;
 };
 
@@ -68,10 +72,15 @@ void Init(const LedgerFlags& flags) {
 }
 
 void Show(const LedgerFlags& flags) {
+  std::optional<OutputFile> picture;
+  if (flags.picture) {
+    const std::array<std::filesystem::path, 1> inputs = {flags.file};
+    picture.emplace(OutputRequest{"--picture", *flags.picture, kSvgPicture, flags.force}, inputs);
+  }
   Ledger ledger = Ledger::Open(flags.file, {.read_only = true});
   const LedgerReport report = MakeLedgerReport(ledger);
   // Before anything is printed: a picture that cannot be written leaves standard output empty.
-  if (flags.picture) WritePicture(*flags.picture, LedgerReportSvg(report));
+  if (picture) picture->Write(LedgerReportSvg(report));
   if (flags.json) {
     PrintJson(LedgerReportJson(report));
   } else {
@@ -180,6 +189,7 @@ void AddLedgerCommand(CLI::App& app) {
                              *flags, "show visits-ledger.db --picture visits-ledger.svg");
   show->add_option("--picture", flags->picture, "Write the used part to this SVG file")
       ->type_name("FILE");
+  AddForceFlag(*show, flags->force);
   show->callback([flags] { Show(*flags); });
 
   flags = std::make_shared<LedgerFlags>();

@@ -296,6 +296,31 @@ TEST_F(LedgerCommand, ShowDrawsEveryChargeAndFailsWithoutOutputWhereItCannot) {
   EXPECT_EQ(outcome.out, "");
 }
 
+TEST_F(LedgerCommand, ShowNeverDrawsOverALedger) {
+  Init();
+  Charge(Gaussian(30), "release count");
+  // Named like pictures, which alone is no reason to overwrite them.
+  const std::string ledger = At("ledger.svg");
+  const std::string other = At("other.svg");
+  const std::string link = At("link.svg");
+  std::filesystem::copy(file_, ledger);
+  std::filesystem::copy(file_, other);
+  std::filesystem::create_symlink(file_, link);
+  const std::string content = ReadTestFile(file_);
+  for (const std::string& picture : {file_, ledger, other, link}) {
+    for (const bool force : {false, true}) {
+      std::vector<std::string> line = {"show", ledger, "--picture", picture};
+      if (force) line.emplace_back("--force");
+      const CommandOutcome outcome = Call(line);
+      EXPECT_THAT(outcome.error,
+                  HasSubstr(picture == file_ ? "ends in .svg" : "name another file"));
+      EXPECT_EQ(outcome.out, "");
+    }
+    EXPECT_EQ(ReadTestFile(picture), content) << picture;
+  }
+  EXPECT_EQ(VerifyLedger(file_), 3);
+}
+
 TEST_F(LedgerCommand, ShowOfALedgerWithoutLimitSaysSo) {
   Ledger::Create(file_, {.epsilon = Epsilon(kInfinity), .delta = Delta(1e-5)});
   Charge(Gaussian(0.5), "train mlp");

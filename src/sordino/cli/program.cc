@@ -107,6 +107,11 @@ int Run(CLI::App& app, int argc, char** argv) {
 
 }  // namespace
 
+void AddForceFlag(CLI::App& command, bool& force) {
+  command.add_flag("--force", force,
+                   "Overwrite a file of another kind; never an input, a ledger or a run's file");
+}
+
 int Report(int code, std::string_view sentence) {
   std::cout.flush();
   std::cerr << "sordino: " << sentence << '\n';

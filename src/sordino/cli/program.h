@@ -20,6 +20,9 @@ inline constexpr int kOk = 0;
 inline constexpr int kFailure = 1;
 inline constexpr int kMistake = 2;
 
+// --force of a command that writes a file (base/output_file.h).
+void AddForceFlag(CLI::App& command, bool& force);
+
 // Writes "sordino: <sentence>" to standard error; returns the code.
 int Report(int code, std::string_view sentence);
 

@@ -13,6 +13,7 @@
 
 #include "sordino/base/error.h"
 #include "sordino/base/known_name.h"
+#include "sordino/base/output_file.h"
 
 namespace sordino {
 namespace {
@@ -119,18 +120,6 @@ std::optional<fs::path> LedgerIn(const fs::path& file) {
   std::error_code error;
   const fs::path real = fs::canonical(file, error);
   return (error ? file : real).parent_path() / *name;
-}
-
-bool SameFile(const fs::path& a, const fs::path& b) {
-  std::error_code error;
-  if (fs::exists(a, error) && fs::exists(b, error)) {
-    const bool same = fs::equivalent(a, b, error);
-    if (!error) return same;
-  }
-  const fs::path one = fs::weakly_canonical(a, error);
-  if (error) return false;
-  const fs::path other = fs::weakly_canonical(b, error);
-  return !error && one == other;
 }
 
 std::optional<NamedLedger> Find(const fs::path& data) {

@@ -5,7 +5,6 @@
 #include <png.h>
 
 #include <algorithm>
-#include <fstream>
 #include <string_view>
 
 #include "sordino/base/error.h"
@@ -111,27 +110,13 @@ std::vector<std::uint8_t> EncodePng(const at::Tensor& sheet) {
   return bytes;
 }
 
-void WriteContactSheet(const std::string& path, const Dataset& images, const std::string& caption) {
-  const bool svg = path.ends_with(".svg");
-  if (!svg && !path.ends_with(".png")) {
-    throw Error(fmt::format("--picture is '{}'; give a file that ends in .png or .svg.", path));
-  }
-  const at::Tensor sheet = ContactSheet(images);
-  std::ofstream file(path, std::ios::binary);
-  if (svg) {
-    file << SheetSvg(sheet, caption);
-  } else {
-    const std::vector<std::uint8_t> bytes = EncodePng(sheet);
-    file.write(reinterpret_cast<const char*>(bytes.data()),
-               static_cast<std::streamsize>(bytes.size()));
-  }
-  file.close();
-  if (!file) {
-    throw Error(
-        fmt::format("The picture '{}' could not be written; name a file in a folder that "
-                    "exists.",
-                    path));
-  }
+std::string ContactSheetSvg(const Dataset& images, const std::string& caption) {
+  return SheetSvg(ContactSheet(images), caption);
+}
+
+std::string ContactSheetPng(const Dataset& images) {
+  const std::vector<std::uint8_t> bytes = EncodePng(ContactSheet(images));
+  return {bytes.begin(), bytes.end()};
 }
 
 }  // namespace sordino

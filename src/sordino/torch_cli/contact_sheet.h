@@ -19,8 +19,10 @@ at::Tensor ContactSheet(const Dataset& images);
 // A PNG file in memory of what ContactSheet() returns.
 std::vector<std::uint8_t> EncodePng(const at::Tensor& sheet);
 
-// Writes the sheet to FILE.png, or with a caption to FILE.svg; throws Error where that fails.
-void WriteContactSheet(const std::string& path, const Dataset& images, const std::string& caption);
+// The sheet as the content of an SVG file, with a caption.
+std::string ContactSheetSvg(const Dataset& images, const std::string& caption);
+// And of a PNG file.
+std::string ContactSheetPng(const Dataset& images);
 
 }  // namespace sordino
 

@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -15,7 +16,9 @@
 #include <vector>
 
 #include "sordino/base/error.h"
+#include "sordino/base/output_file.h"
 #include "sordino/cli/interval_text.h"
+#include "sordino/cli/program.h"
 #include "sordino/cli/torch_program.h"
 #include "sordino/data/catalog.h"
 #include "sordino/torch_cli/contact_sheet.h"
@@ -30,6 +33,7 @@ struct CommandOptions {
   DataOptions data;
   std::optional<std::string> picture;
   bool declaration_only = false;
+  bool force = false;
   bool json = false;
 };
 
@@ -61,6 +65,26 @@ std::vector<std::int64_t> ClassCounts(const Dataset& test) {
   return {values, values + counts.numel()};
 }
 
+// By the ending of its name.
+OutputKind PictureKind(const std::string& path) {
+  for (const OutputKind& kind : {kPngPicture, kSvgPicture}) {
+    if (path.ends_with(kind.ending)) return kind;
+  }
+  throw Error(fmt::format("--picture is '{}'; give a file that ends in .png or .svg.", path));
+}
+
+OutputFile PictureFile(const CommandOptions& options, const std::vector<DataFile>& files) {
+  std::vector<std::filesystem::path> inputs;
+  for (const DataFile& file : files) inputs.emplace_back(file.path);
+  return {{"--picture", *options.picture, PictureKind(*options.picture), options.force}, inputs};
+}
+
+std::string Picture(const CommandOptions& options, const Dataset& test) {
+  if (options.picture->ends_with(kPngPicture.ending)) return ContactSheetPng(test);
+  return ContactSheetSvg(
+      test, fmt::format("First images of the public test set of {}", test.declaration.name));
+}
+
 DataAnswer Solve(const CommandOptions& options) {
   const DataRequest request = ToRequest(options.data);
   DataAnswer answer;
@@ -76,17 +100,17 @@ DataAnswer Solve(const CommandOptions& options) {
     }
     return answer;
   }
+  std::optional<OutputFile> picture;
+  if (options.picture) picture.emplace(PictureFile(options, answer.files));
   answer.test = OpenData(request).test;
   answer.read = true;
-  if (!options.picture) return answer;
+  if (!picture) return answer;
   if (!answer.test) {
     throw Error(
         "--picture draws images of the public test set, and there is none; name one with "
         "--test.");
   }
-  WriteContactSheet(
-      *options.picture, *answer.test,
-      fmt::format("First images of the public test set of {}", answer.declaration.name));
+  picture->Write(Picture(options, *answer.test));
   return answer;
 }
 
@@ -218,6 +242,7 @@ void AddDataCommand(CLI::App& app) {
   command
       ->add_option("--picture", o.picture, "Draw the first public test images to this PNG or SVG")
       ->type_name("FILE");
+  AddForceFlag(*command, o.force);
   command->add_flag("--json", o.json, "One JSON object on standard output");
   command->footer(
       "Examples:\n"

@@ -11,7 +11,9 @@
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
+#include <vector>
 
+#include "sordino/base/testing/test_folder.h"
 #include "sordino/cli/command_test_support.h"
 #include "sordino/data/digits.h"
 #include "sordino/data/image_codec.h"
@@ -104,6 +106,27 @@ TEST(DataCommand, PictureShowsTheFirstTestImages) {
                                        HasSubstr("public test set of digits")));
 }
 
+TEST(DataCommand, PictureNeverOverwritesAnImageOfTheDataOrAFileOfAnotherKind) {
+  const TestFolder folder;
+  const std::string png = "\x89PNG\r\n\x1a\nan image";
+  for (const char* name : {"images/no/a.png", "images/yes/b.png"}) folder.Write(name, png);
+  const std::string images = (folder / "images").string();
+  const std::string image = (folder / "images/yes/b.png").string();
+  std::vector<std::string> line = {"data",          images,   "--test",    images,
+                                   "--format",      "images", "--shape",   "1,28,28",
+                                   "--class-names", "no,yes", "--picture", image};
+  for (const bool force : {false, true}) {
+    if (force) line.emplace_back("--force");
+    EXPECT_THAT(Call(line).error, HasSubstr("also reads")) << force;
+    EXPECT_EQ(ReadTestFile(image), png);
+  }
+  const std::string text = folder.Write("notes.png", "diary").string();
+  EXPECT_THAT(Call({"data", "digits", "--picture", text}).error, HasSubstr("--force"));
+  EXPECT_EQ(ReadTestFile(text), "diary");
+  EXPECT_EQ(Call({"data", "digits", "--picture", text, "--force"}).error, "");
+  EXPECT_THAT(ReadTestFile(text), StartsWith("\x89PNG"));
+}
+
 TEST(ContactSheet, KeepsColoursAndFillsTheLastRow) {
   Dataset images;
   images.declaration.shape = {3, 2, 2};
@@ -129,7 +152,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Mistake{"data digits --shape 1,28,x", "--shape"},
                       Mistake{"data digits --mean 0.1,0.2 --deviation 1,1", "1 in all"},
                       Mistake{"data digits --picture digits.gif", ".png or .svg"},
-                      Mistake{"data digits --picture /nowhere/at/all.png", "could not be written"},
+                      Mistake{"data digits --picture /nowhere/at/all.png", "cannot be written"},
                       Mistake{"data digits --declaration --picture a.png", "--declaration"},
                       Mistake{"data digits --labels x", "--labels was given"}));
 

@@ -7,16 +7,19 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "sordino/base/durable_file.h"
 #include "sordino/base/error.h"
+#include "sordino/base/output_file.h"
 #include "sordino/base/progress.h"
+#include "sordino/cli/program.h"
 #include "sordino/cli/torch_program.h"
 #include "sordino/data/batch_loader.h"
 #include "sordino/torch_cli/train_options.h"
@@ -28,12 +31,16 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::int64_t kChunk = 500;  // records in one pass
+constexpr std::string_view kHeader = "class,probability\n";
+constexpr OutputKind kPredictions = {
+    .name = "a file of predictions", .ending = "", .beginning = kHeader, .may_lie_in_run = true};
 
 struct PredictOptions {
   std::string run;
   std::string out;
   std::string device = "cpu";
   bool public_labels = false;
+  bool force = false;
   bool json = false;
   TrainFlags data;
 };
@@ -120,7 +127,7 @@ std::string CsvField(const std::string& text) {
 }
 
 std::string Csv(const Dataset& data, const std::vector<Prediction>& predictions) {
-  std::string csv = "class,probability\n";
+  std::string csv(kHeader);
   for (const Prediction& prediction : predictions) {
     csv += fmt::format("{},{:.6g}\n", CsvField(ClassName(data.declaration, prediction.label)),
                        prediction.probability);
@@ -165,24 +172,37 @@ void PrintJson(const PredictOptions& options, const TrainedRun& run, const Datas
   std::cout << json.dump(-1, ' ', false, Json::error_handler_t::replace) << '\n';
 }
 
+OutputFile FileOfPredictions(const PredictOptions& options, const TrainedRun& run,
+                             const DataRequest& request) {
+  const std::filesystem::path folder = options.run;
+  std::vector<std::filesystem::path> inputs = {folder / "config.toml", folder / "model.safetensors",
+                                               run.config.model.script,
+                                               run.config.model.pretrained};
+  for (const DataFile& file : FilesOf(request)) inputs.emplace_back(file.path);
+  return {{"--out", options.out, kPredictions, options.force}, inputs};
+}
+
 void Run(const PredictOptions& options) {
   if (options.run.empty()) {
     throw Error("there is no model; give --run with the folder of a run of 'sordino train'.");
   }
   const c10::Device device = ParseDevice(options.device);
   const TrainedRun run = OpenRun(options.run, device);
-  const Dataset data = OpenForPrediction(RequestFor(run, options.data.Given()));
+  const DataRequest request = RequestFor(run, options.data.Given());
+  std::optional<OutputFile> out;
+  if (!options.out.empty()) out.emplace(FileOfPredictions(options, run, request));
+  const Dataset data = OpenForPrediction(request);
   CheckFit(run, data);
   if (!run.is_private)
     std::cerr << "sordino: NOT PRIVATE: the model was trained without privacy.\n";
   const std::vector<Prediction> predictions = Predict(run, data, device);
   const std::optional<double> accuracy = Accuracy(options, data, predictions);
-  if (!options.out.empty()) WriteWholeFile(options.out, Csv(data, predictions));
+  if (out) out->Write(Csv(data, predictions));
   if (options.json) {
     PrintJson(options, run, data, predictions, accuracy);
     return;
   }
-  if (options.out.empty()) std::cout << Csv(data, predictions);
+  if (!out) std::cout << Csv(data, predictions);
   if (accuracy) std::cerr << fmt::format("sordino: accuracy {:.2f}%\n", 100 * *accuracy);
 }
 
@@ -200,6 +220,7 @@ void AddPredictCommand(CLI::App& app) {
   command->add_option("--device", o.device, "cpu, cuda or cuda:N")
       ->type_name("NAME")
       ->capture_default_str();
+  AddForceFlag(*command, o.force);
   command->add_flag("--json", o.json, "One JSON object on standard output");
   o.data.AddTo(*command, [](const Setting& setting) {
     return setting.section == "data" && setting.key.rfind("test", 0) != 0;

@@ -107,6 +107,38 @@ TEST_F(PredictCommand, WritesAFileAndOneJsonObject) {
   fs::remove(out);
 }
 
+TEST_F(PredictCommand, NeverOverwritesItsInputsOrTheRun) {
+  const std::string rows = Points(20, false);
+  const std::string data = WriteTestFile("mine.csv", rows);
+  const std::string link = data + ".link";
+  fs::create_hard_link(data, link);
+  const std::string model = *run_ + "/model.safetensors";
+  const std::string weights = ReadTestFile(model);
+  for (const std::string& out : {data, link, model, *run_ + "/statement.txt"}) {
+    for (const bool force : {false, true}) {
+      std::vector<std::string> line = {"predict", "--run", *run_, "--data", data, "--out", out};
+      if (force) line.emplace_back("--force");
+      const CommandOutcome outcome = RunProgram(line);
+      EXPECT_EQ(outcome.exit_code, 2) << out;
+      EXPECT_EQ(outcome.out, "");
+      EXPECT_THAT(outcome.err, HasSubstr("name another file")) << out;
+    }
+  }
+  EXPECT_EQ(ReadTestFile(data), rows);
+  EXPECT_EQ(ReadTestFile(model), weights);
+  EXPECT_THAT(ReadTestFile(*run_ + "/statement.txt"), HasSubstr("NOT PRIVATE"));
+  // Predictions that are made anew, also beside the run's own files.
+  const std::string out = *run_ + "/predictions.csv";
+  for (int i = 0; i < 2; ++i) {
+    const CommandOutcome outcome =
+        RunProgram({"predict", "--run", *run_, "--data", data, "--out", out});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  }
+  fs::remove(out);
+  fs::remove(link);
+  fs::remove(data);
+}
+
 TEST_F(PredictCommand, TellsTheAccuracyOnlyOfLabelsThatAreDeclaredPublic) {
   const std::string data = WriteTestFile("labelled.csv", Points(100, true));
   const std::vector<std::string> line = {"predict", "--run", *run_, "--data", data, "--json"};
