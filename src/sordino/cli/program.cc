@@ -1,5 +1,6 @@
 #include "sordino/cli/program.h"
 
+#include <fmt/format.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include <exception>
 #include <iostream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sordino/base/error.h"
@@ -72,6 +74,37 @@ std::string Explain(const CLI::App& app, const CLI::ParseError& error) {
   return sentence + "." + help;
 }
 
+[[noreturn]] void RefuseEmpty(const std::string& name) {
+  throw Error(fmt::format(
+      "the value of '{}' is empty; give one, or leave it out (is a shell variable unset?).", name));
+}
+
+// An empty value would mean the same as a flag that was left out: a release that nobody charges, a
+// ledger that nobody finds again. So none is taken, whatever the flag.
+void RefuseEmptyValues(CLI::App& app) {
+  for (CLI::Option* option : app.get_options([](const CLI::Option*) { return true; })) {
+    if (option->get_expected_max() == 0) continue;  // a switch
+    option->check([name = option->get_name()](const std::string& value) {
+      if (value.empty()) RefuseEmpty(name);
+      return std::string();
+    });
+  }
+  for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    RefuseEmptyValues(*command);
+  }
+}
+
+// CLI11 reads the word behind `--flag=` as its value.
+void RefuseEmptyAfterEquals(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    if (word == "--") return;
+    if (word.starts_with("--") && word.find('=') == word.size() - 1) {
+      RefuseEmpty(std::string(word.substr(0, word.size() - 1)));
+    }
+  }
+}
+
 bool ReaderIsGone() {
   struct pollfd output = {STDOUT_FILENO, POLLOUT, 0};
   return poll(&output, 1, 0) == 1 && (output.revents & POLLERR) != 0;
@@ -92,6 +125,8 @@ int Run(CLI::App& app, int argc, char** argv) {
       std::cerr << app.help();
       return kMistake;
     }
+    RefuseEmptyAfterEquals(argc, argv);
+    RefuseEmptyValues(app);
     app.parse(argc, argv);
     return kOk;
   } catch (const CLI::Success& asked) {

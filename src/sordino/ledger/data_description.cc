@@ -94,8 +94,9 @@ std::string ReadDescription(const fs::path& file) {
   return std::move(text).str();
 }
 
-// The ledger that a description names; none where it names none.
-std::optional<fs::path> LedgerIn(const fs::path& file) {
+// The ledger that a description names. One that names none is a mistake: somebody meant to protect
+// the data.
+fs::path LedgerIn(const fs::path& file) {
   const std::string text = ReadDescription(file);
   toml::table table;
   try {
@@ -110,7 +111,11 @@ std::optional<fs::path> LedgerIn(const fs::path& file) {
     IndexOfName(fmt::format("a key of the data's description {}", file.string()), key.str(), kKeys);
   }
   const toml::node* const node = table.get("ledger");
-  if (node == nullptr) return std::nullopt;
+  if (node == nullptr) {
+    throw Error(fmt::format(
+        "{} describes the data and names no ledger; write ledger = \"FILE\" into it, or remove it.",
+        file.string()));
+  }
   const auto name = node->value_exact<std::string>();
   if (!name || name->empty()) {
     throw Error(fmt::format("{}, line {}: 'ledger' must be the name of a file in quotes.",
@@ -130,15 +135,14 @@ std::optional<NamedLedger> Find(const fs::path& data) {
     const fs::file_type type = fs::symlink_status(place, error).type();
     if (type == fs::file_type::not_found) continue;
     if (type == fs::file_type::none && error == std::errc::filename_too_long) continue;
-    const std::optional<fs::path> ledger = LedgerIn(place);
-    if (!ledger) continue;
-    if (found && !SameFile(found->ledger, *ledger)) {
+    const fs::path ledger = LedgerIn(place);
+    if (found && !SameFile(found->ledger, ledger)) {
       throw Error(fmt::format(
           "{} and {} name different ledgers for {}, {} and {}; correct the one that is wrong.",
           found->description.string(), place.string(), data.string(), found->ledger.string(),
-          ledger->string()));
+          ledger.string()));
     }
-    if (!found) found = NamedLedger{place, *ledger};
+    if (!found) found = NamedLedger{place, ledger};
   }
   return found;
 }

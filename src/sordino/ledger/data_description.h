@@ -20,7 +20,8 @@
 namespace sordino {
 
 // Looks beside the path as it was given and where links lead to. Throws Error for a description
-// that cannot be read, for an unknown key, and where two descriptions name different ledgers.
+// that cannot be read or names no ledger, for an unknown key, and where two descriptions name
+// different ledgers.
 std::optional<std::filesystem::path> LedgerOfData(const std::filesystem::path& data);
 
 // Which ledger a release from these private files is charged to: the one that was asked for, the

@@ -127,11 +127,11 @@ TEST_F(DataDescription, WhatCannotBeReadStopsTheReleaseWithOneSentence) {
   EXPECT_THAT(error(std::string(2 << 20, '#')), HasSubstr("too large"));
 }
 
-TEST_F(DataDescription, AnEmptyOneNamesNoLedger) {
-  Write("clinic/sordino.toml", "");
-  EXPECT_EQ(LedgerOfData(At("clinic/visits.csv")), std::nullopt);
-  Write("clinic/sordino.toml", "# to be written\n");
-  EXPECT_EQ(LedgerOfData(At("clinic/visits.csv")), std::nullopt);
+TEST_F(DataDescription, OneThatNamesNoLedgerIsAMistake) {
+  for (const char* text : {"", "# to be written\n"}) {
+    Write("clinic/sordino.toml", text);
+    EXPECT_THAT(ErrorOf(At("clinic/visits.csv")), HasSubstr("names no ledger")) << text;
+  }
 }
 
 TEST_F(DataDescription, OneThatIsLostOrAFolderIsNotNone) {

@@ -55,6 +55,13 @@ TEST_F(LedgerTest, EpsilonOfAllRunsIsComposedAndNotASum) {
   EXPECT_LE(composed.lower, composed.upper);
 }
 
+TEST_F(LedgerTest, AnEmptyNameIsNoLedger) {
+  // SQLite would make a database that is forgotten when it is closed.
+  const Budget budget{.epsilon = Epsilon(8), .delta = Delta(1e-5)};
+  EXPECT_THAT([&] { Ledger::Create("", budget, Options()); },
+              ThrowsMessage<Error>(HasSubstr("is empty")));
+}
+
 TEST_F(LedgerTest, ARefusedChargeChangesNoByte) {
   Ledger ledger = Create(1, 1e-5);
   const Begun begun = ledger.BeginRun(Declared(Noise(10)), {.event = Noise(10)});

@@ -165,6 +165,8 @@ TEST_F(PredictCommand, MistakesAreToldInOneSentence) {
   mistake({"predict", "--run", *run_}, "give --data");
   mistake({"predict", "--run", *run_, "--data", "absent.csv"}, "absent.csv");
   mistake({"predict", "--run", *run_, "--data", "digits"}, "digits");
+  mistake({"predict", "--run", *run_, "--data", "x.csv", "--out", ""}, "'--out' is empty");
+  mistake({"predict", "--run", "", "--data", "x.csv"}, "'--run' is empty");
   mistake({"predict", "--rn", *run_}, "did you mean '--run'?");
   const std::string broken = *run_ + ".broken";
   fs::copy(*run_, broken);

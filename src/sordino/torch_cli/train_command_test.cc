@@ -387,6 +387,8 @@ INSTANTIATE_TEST_SUITE_P(
     CommandLines, TrainMistakes,
     ::testing::Values(
         Mistake{"train", "give --data"}, Mistake{"train --data digits", "give --model"},
+        Mistake{"train --data digits --model mlp --epsilon 1 --ledger= --dry-run",
+                "'--ledger' is empty"},
         Mistake{"train --data digts --model mlp --epsilon 1", "did you mean 'digits'?"},
         Mistake{"train --data digits --model cnn-mnits --epsilon 1", "did you mean 'cnn-mnist'?"},
         Mistake{"train --data digits --model lstm --epsilon 1", "lstm"},

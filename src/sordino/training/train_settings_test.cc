@@ -165,6 +165,8 @@ TEST(TrainSettings, MistakesInAFileNameTheLineAndTheNearestKey) {
               HasSubstr("line 2: 'epsilon' in [privacy] must be a number."));
   EXPECT_THAT(MistakeIn("[training]\nsteps = 1.5\n"), HasSubstr("must be a whole number"));
   EXPECT_THAT(MistakeIn("[training]\nsteps = -1\n"), HasSubstr("must be a whole number"));
+  EXPECT_EQ(MistakeIn("[run]\nledger = \"\"\n"),
+            "c.toml, line 2: 'ledger' in [run] is empty; give a value, or leave the key out.");
   EXPECT_THAT(MistakeIn("[training]\nflip = 1\n"), HasSubstr("must be true or false"));
   EXPECT_THAT(MistakeIn("[data]\nshape = 28\n"), HasSubstr("must be a list"));
   EXPECT_THAT(MistakeIn("[data]\nshape = [1, \"2\"]\n"), HasSubstr("must be a list"));

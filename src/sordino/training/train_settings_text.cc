@@ -184,13 +184,13 @@ class FileReader {
       const std::optional<Value> value = FromNode<Value>(node);
       if (!value) wrong(TypeName<Value>());
       if constexpr (std::is_same_v<Value, std::string>) {
-        // An empty text is a setting left out.
-        if (!value->empty()) {
-          CheckChoice(
-              setting,
-              fmt::format("{}, line {}: '{}'", name_, node.source().begin.line, setting.key),
-              *value);
+        if (value->empty()) {
+          Fail(node, fmt::format("'{}' in [{}] is empty; give a value, or leave the key out",
+                                 setting.key, setting.section));
         }
+        CheckChoice(setting,
+                    fmt::format("{}, line {}: '{}'", name_, node.source().begin.line, setting.key),
+                    *value);
       }
       field = *value;
     }

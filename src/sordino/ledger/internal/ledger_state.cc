@@ -27,12 +27,18 @@ std::int64_t SystemTime() {
       .count();
 }
 
+// SQLite takes an empty name for a database that is forgotten when it is closed.
+const std::filesystem::path& NotEmpty(const std::filesystem::path& file) {
+  if (file.empty()) throw Error("the name of the ledger is empty; give the path of its file.");
+  return file;
+}
+
 }  // namespace
 
 Ledger::State::State(const std::filesystem::path& file, Database::Mode mode,
                      LedgerOptions the_options)
     : options(std::move(the_options)),
-      path(file),
+      path(NotEmpty(file)),
       database(file, mode, options.vfs, options.patience_ms) {
   if (!options.clock) options.clock = SystemTime;
 }
