@@ -75,5 +75,38 @@ TEST_F(EmptyValue, OfADescriptionOfTheDataReleasesNothing) {
   }
 }
 
+// The environment as a service or a container may have it.
+TEST_F(EmptyValue, OfHomeChargesNothingAndSaysWhatToSet) {
+  const char* const home = std::getenv("HOME");
+  const std::string old_home = home == nullptr ? "" : home;
+  const char* const state = std::getenv("XDG_STATE_HOME");
+  const std::string old_state = state == nullptr ? "" : state;
+  const std::string before = ReadTestFile(ledger_);
+  unsetenv("SORDINO_STATE");
+  unsetenv("XDG_STATE_HOME");
+  const std::string file = folder_.Write("file", "").string();
+  for (const char* value : {"", "relative", file.c_str()}) {
+    setenv("HOME", value, 1);
+    for (const std::vector<std::string>& line : std::vector<std::vector<std::string>>{
+             {"release", data_, "--count", "--epsilon", "0.1", "--ledger", ledger_},
+             {"ledger", "note", ledger_, "words"},
+             {"ledger", "init", file + ".db", "--epsilon", "1", "--delta", "0"}}) {
+      const CommandOutcome outcome = RunProgram(line);
+      EXPECT_EQ(outcome.exit_code, 2) << line[0] << value;
+      EXPECT_EQ(outcome.out, "");
+      EXPECT_THAT(outcome.err, MatchesRegex("sordino: [^\n]+set SORDINO_STATE[^\n]+\n"));
+    }
+    EXPECT_EQ(RunProgram({"ledger", "show", ledger_}).exit_code, 0);
+  }
+  EXPECT_EQ(ReadTestFile(ledger_), before);
+  EXPECT_FALSE(std::filesystem::exists(file + ".db"));
+  if (home == nullptr) {
+    unsetenv("HOME");
+  } else {
+    setenv("HOME", old_home.c_str(), 1);
+  }
+  if (state != nullptr) setenv("XDG_STATE_HOME", old_state.c_str(), 1);
+}
+
 }  // namespace
 }  // namespace sordino

@@ -16,6 +16,7 @@
 #include "sordino/base/error.h"
 #include "sordino/ledger/internal/database.h"
 #include "sordino/ledger/internal/ledger_state.h"
+#include "sordino/ledger/internal/witness.h"
 
 namespace sordino {
 namespace {
@@ -76,6 +77,7 @@ Ledger Ledger::Create(const std::filesystem::path& file, const Budget& budget,
   };
   std::error_code none;
   if (options.vfs.empty() && std::filesystem::file_size(file, none) > 0 && !none) refuse();
+  if (options.has_witness) CheckWitnessFolder(WitnessFolder(options));  // before there is a file
   auto state = std::make_unique<State>(file, Database::Mode::kCreate, std::move(options));
   state->database.Text("PRAGMA journal_mode = DELETE");
   state->database.Execute(kDurable);

@@ -42,7 +42,7 @@ namespace sordino {
 struct LedgerOptions {
   std::string vfs = {};  // SQLite's name of the file system; empty: that of the operating system
   // Where the heads of ledgers are remembered; empty: DefaultWitnessFolder(). Who only looks leaves
-  // nothing there.
+  // nothing there; who charges needs a folder that can be written to.
   std::filesystem::path witness_folder = {};
   bool has_witness = true;                   // false for a ledger that belongs to one run
   std::function<std::int64_t()> clock = {};  // milliseconds since 1970; empty: the system's

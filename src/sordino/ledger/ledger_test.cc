@@ -55,6 +55,31 @@ TEST_F(LedgerTest, EpsilonOfAllRunsIsComposedAndNotASum) {
   EXPECT_LE(composed.lower, composed.upper);
 }
 
+TEST_F(LedgerTest, NothingIsChargedThatCouldNotBeRemembered) {
+  namespace fs = std::filesystem;
+  const auto refuses = [](const auto& call) {
+    EXPECT_THAT(call, ThrowsMessage<Error>(HasSubstr("set SORDINO_STATE")));
+  };
+  const fs::path state = Options().witness_folder;
+  LedgerOptions nowhere = Options();
+  nowhere.witness_folder = folder_.Write("in-the-way", "");
+  refuses([&] { Ledger::Create(file_, {.epsilon = Epsilon(8), .delta = Delta(1e-5)}, nowhere); });
+  EXPECT_FALSE(fs::exists(file_));
+
+  Ledger ledger = Create(8, 1e-5);
+  const Begun begun = ledger.BeginRun(Declared(Steps(1000)), {.event = Steps(8)});
+  refuses([&] { Ledger::Open(file_, nowhere); });
+  // Who only looks needs no memory.
+  nowhere.read_only = true;
+  EXPECT_EQ(Ledger::Open(file_, nowhere).entries().size(), 3U);
+  // The folder is lost while the ledger is open.
+  fs::remove_all(state);
+  folder_.Write(state.filename(), "in the way");
+  refuses([&] { ledger.Charge(begun.id, {.event = Steps(8)}); });
+  fs::remove(state);
+  EXPECT_EQ(Open().entries().size(), 3U);
+}
+
 TEST_F(LedgerTest, AnEmptyNameIsNoLedger) {
   // SQLite would make a database that is forgotten when it is closed.
   const Budget budget{.epsilon = Epsilon(8), .delta = Delta(1e-5)};

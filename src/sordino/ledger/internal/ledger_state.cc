@@ -35,6 +35,10 @@ const std::filesystem::path& NotEmpty(const std::filesystem::path& file) {
 
 }  // namespace
 
+std::filesystem::path WitnessFolder(const LedgerOptions& options) {
+  return options.witness_folder.empty() ? DefaultWitnessFolder() : options.witness_folder;
+}
+
 Ledger::State::State(const std::filesystem::path& file, Database::Mode mode,
                      LedgerOptions the_options)
     : options(std::move(the_options)),
@@ -74,8 +78,12 @@ void Ledger::State::CheckPlace() {
 
 void Ledger::State::CheckWitness() {
   if (!options.has_witness) return;
-  witness.emplace(options.witness_folder.empty() ? DefaultWitnessFolder() : options.witness_folder,
-                  detail.ledger);
+  const std::filesystem::path folder = WitnessFolder(options);
+  witness.emplace(folder, detail.ledger);
+  if (!options.read_only) {
+    CheckWitnessFolder(folder);
+    witness->CheckFile();
+  }
   const std::optional<Sighting> last = witness->Last();
   if (!last) return;
   const auto place = static_cast<std::size_t>(last->number);

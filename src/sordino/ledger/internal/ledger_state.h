@@ -18,6 +18,9 @@
 
 namespace sordino {
 
+// Where the heads of ledgers are remembered; empty: nowhere.
+std::filesystem::path WitnessFolder(const LedgerOptions& options);
+
 struct Ledger::State {
   State(const std::filesystem::path& file, internal::Database::Mode mode,
         LedgerOptions the_options);
@@ -25,6 +28,8 @@ struct Ledger::State {
   std::string Name() const;
   [[noreturn]] void Damaged(const std::string& what) const;
   void CheckPlace();
+  // Before anything is written: an older copy, or a witness that could not remember this one, is
+  // refused.
   void CheckWitness();
   void Remember();
   // Inside a transaction: what was written since, checked.

@@ -1,10 +1,12 @@
 #include "sordino/ledger/internal/witness.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <exception>
@@ -15,9 +17,15 @@
 #include <thread>
 #include <utility>
 
+#include "sordino/base/error.h"
+
 namespace sordino {
 namespace {
 
+constexpr const char* kHeads = "ledgers";  // the folder of the files
+constexpr const char* kWhyAndWhatToDo =
+    "so an older copy of it could be spent again; set SORDINO_STATE to a folder of yours that can "
+    "be written to, the same for every command";
 constexpr std::size_t kLongestFile = 1024;
 constexpr int kTriesToLock = 20;
 constexpr std::chrono::milliseconds kBetweenTries{1};
@@ -85,11 +93,37 @@ std::filesystem::path DefaultWitnessFolder() {
   return {};
 }
 
+void CheckWitnessFolder(const std::filesystem::path& folder) {
+  if (folder.empty()) {
+    throw Error(fmt::format("there is no folder to remember in how far a ledger is spent, {}.",
+                            kWhyAndWhatToDo));
+  }
+  const std::filesystem::path heads = folder / kHeads;
+  std::error_code error;
+  std::filesystem::create_directories(heads, error);
+  if (!error && ::access(heads.c_str(), R_OK | W_OK | X_OK) != 0) {
+    error = std::error_code(errno, std::generic_category());
+  }
+  if (!error) return;
+  throw Error(
+      fmt::format("how far a ledger is spent cannot be remembered in the folder '{}' ({}), {}.",
+                  heads.string(), error.message(), kWhyAndWhatToDo));
+}
+
+void Witness::CheckFile() const {
+  std::error_code error;
+  if (file_.empty() || !std::filesystem::exists(file_, error)) return;
+  if (std::filesystem::is_regular_file(file_, error) && ::access(file_.c_str(), R_OK) == 0) return;
+  throw Error(
+      fmt::format("the file '{}' remembers how far a ledger is spent and cannot be read, {}.",
+                  file_.string(), kWhyAndWhatToDo));
+}
+
 // The identity comes out of the ledger's file, so it is looked at before it becomes a file's name.
 Witness::Witness(std::filesystem::path folder, const std::string& ledger) {
   if (folder.empty() || !IsHex(ledger, 32)) return;
   file_ = std::move(folder);
-  file_ /= "ledgers";
+  file_ /= kHeads;
   file_ /= ledger;
 }
 

@@ -1,5 +1,6 @@
 #include "sordino/ledger/internal/witness.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -9,7 +10,9 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
 
+#include "sordino/base/error.h"
 #include "sordino/base/testing/test_folder.h"
 
 namespace sordino {
@@ -141,10 +144,38 @@ TEST_F(WitnessTest, IsSilentWhereNothingCanBeWritten) {
   EXPECT_FALSE(witness.Last().has_value());
 }
 
+TEST_F(WitnessTest, ChecksThatSomethingCanBeRemembered) {
+  EXPECT_NO_THROW(CheckWitnessFolder(folder_ / "deep" / "er"));
+  EXPECT_TRUE(fs::is_directory(folder_ / "deep" / "er"));
+  std::ofstream(folder_ / "file") << "in the way";
+  std::vector<fs::path> unusable = {"", folder_ / "file", "/proc/self/sordino"};
+  if (::geteuid() != 0) {  // root may write everywhere
+    unusable.push_back(folder_ / "locked");
+    fs::create_directories(folder_ / "locked" / "ledgers");
+    fs::permissions(folder_ / "locked" / "ledgers", fs::perms::owner_read | fs::perms::owner_exec);
+  }
+  for (const fs::path& folder : unusable) {
+    EXPECT_THAT([&] { CheckWitnessFolder(folder); },
+                testing::ThrowsMessage<Error>(testing::HasSubstr("set SORDINO_STATE")))
+        << folder;
+  }
+}
+
+TEST_F(WitnessTest, ChecksThatItsFileCanBeRead) {
+  const Witness witness(folder_, kLedger);
+  EXPECT_NO_THROW(witness.CheckFile());  // none yet
+  Write("{");
+  EXPECT_NO_THROW(witness.CheckFile());  // damaged, and written anew
+  fs::remove(File());
+  fs::create_directories(File());
+  EXPECT_THROW(witness.CheckFile(), Error);
+}
+
 TEST_F(WitnessTest, DoesNotWaitForAPipe) {
   fs::create_directories(File().parent_path());
   ASSERT_EQ(::mkfifo(File().c_str(), 0600), 0);
   EXPECT_FALSE(Witness(folder_, kLedger).Last().has_value());
+  EXPECT_THROW(Witness(folder_, kLedger).CheckFile(), Error);
 }
 
 TEST_F(WitnessTest, KeepsTheLatestOfManyProcesses) {
