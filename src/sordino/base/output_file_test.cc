@@ -58,8 +58,8 @@ TEST_F(OutputFileTest, RefusesAFileOfAnotherKindUnlessForced) {
     EXPECT_THAT(Refusal(file, kSvgPicture),
                 HasSubstr("exists and is not an SVG picture; name another file, or overwrite it "
                           "with --force."))
-        << content;
-    EXPECT_EQ(Refusal(file, kSvgPicture, {}, true), "") << content;
+        << ::testing::PrintToString(content);
+    EXPECT_EQ(Refusal(file, kSvgPicture, {}, true), "") << ::testing::PrintToString(content);
   }
 }
 
