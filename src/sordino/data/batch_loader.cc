@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "sordino/base/error.h"
+#include "sordino/data/data_error.h"
 #include "sordino/data/internal/normalised_records.h"
 
 namespace sordino {
@@ -89,8 +90,9 @@ std::vector<at::Tensor> LoadRange(const Dataset& data, std::int64_t begin, std::
                                   c10::Device device) {
   CheckTensors(data);
   if (begin < 0 || end < begin || end > data.size()) {
-    throw Error(fmt::format("records {} to {} were asked for; '{}' has {}.", begin, end,
-                            data.declaration.name, data.size()));
+    throw DataError(
+        fmt::format("records that '{}' does not have were asked for.", data.declaration.name),
+        fmt::format("records {} to {} of {}", begin, end, data.size()));
   }
   const at::NoGradGuard no_grad;
   // Moved as stored, a quarter of the bytes, and normalised there.
@@ -257,9 +259,9 @@ void BatchLoader::Request(std::vector<std::uint64_t> indices, std::uint64_t seed
   const auto records = static_cast<std::uint64_t>(state_->data.size());
   for (const std::uint64_t index : indices) {
     if (index >= records) {
-      throw Error(fmt::format("record {} was asked for; '{}' has records 0 to {}.", index,
-                              state_->data.declaration.name,
-                              static_cast<std::int64_t>(records) - 1));
+      throw DataError(fmt::format("a record that '{}' does not have was asked for.",
+                                  state_->data.declaration.name),
+                      fmt::format("record {} of {}", index, records));
     }
   }
   const std::lock_guard lock(state_->mutex);

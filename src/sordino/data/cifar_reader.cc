@@ -8,6 +8,7 @@
 
 #include "sordino/base/error.h"
 #include "sordino/data/compressed_file.h"
+#include "sordino/data/data_error.h"
 #include "sordino/data/internal/array_bytes.h"
 #include "sordino/data/internal/parallel_items.h"
 
@@ -25,10 +26,11 @@ CifarRows ParseCifar(std::span<const std::byte> bytes, const std::string& name,
   const std::size_t label_place = labels == CifarLabels::kFine ? 1 : 0;
   const std::size_t row = label_bytes + kPixels;
   if (bytes.empty() || bytes.size() % row != 0) {
-    throw Error(
-        fmt::format("'{}' has {} bytes, which are not whole CIFAR rows of {} label "
-                    "byte{} and {} pixel bytes; fetch or copy it again.",
-                    name, bytes.size(), label_bytes, label_bytes == 1 ? "" : "s", kPixels));
+    throw DataError(
+        fmt::format("'{}' does not hold whole CIFAR rows of {} label byte{} and {} pixel bytes; "
+                    "fetch or copy it again.",
+                    name, label_bytes, label_bytes == 1 ? "" : "s", kPixels),
+        fmt::format("it has {} bytes", bytes.size()));
   }
   const auto records = static_cast<std::int64_t>(bytes.size() / row);
   CifarRows rows{at::empty({records, 3, 32, 32}, at::kByte), at::empty({records}, at::kLong)};
@@ -38,10 +40,10 @@ CifarRows ParseCifar(std::span<const std::byte> bytes, const std::string& name,
     const std::byte* const from = bytes.data() + static_cast<std::size_t>(i) * row;
     label[i] = std::to_integer<std::int64_t>(from[label_place]);
     if (label[i] >= classes) {
-      throw Error(
-          fmt::format("Row {} of '{}' has the label {}; with {} declared classes the "
-                      "labels are 0 to {}.",
-                      i + 1, name, label[i], classes, classes - 1));
+      throw DataError(fmt::format("'{}' has a label beyond the {} declared classes; the labels "
+                                  "are 0 to {}.",
+                                  name, classes, classes - 1),
+                      fmt::format("row {} has the label {}", i + 1, label[i]));
     }
     std::memcpy(pixel + static_cast<std::size_t>(i) * kPixels, from + label_bytes, kPixels);
   }

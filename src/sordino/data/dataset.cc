@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "sordino/base/error.h"
+#include "sordino/data/data_error.h"
 
 namespace sordino {
 namespace {
@@ -101,11 +102,9 @@ void CheckInputs(const Dataset& data) {
   std::vector<std::int64_t> shape = {data.inputs.dim() == 0 ? 0 : data.inputs.size(0)};
   shape.insert(shape.end(), declaration.shape.begin(), declaration.shape.end());
   if (data.inputs.sizes() != at::IntArrayRef(shape)) {
-    throw Error(
-        fmt::format("The inputs of '{}' have the shape ({}); records of the shape ({}) "
-                    "were declared.",
-                    declaration.name, fmt::join(data.inputs.sizes(), ", "),
-                    fmt::join(declaration.shape, ", ")));
+    throw DataError(fmt::format("The inputs of '{}' do not have the declared shape ({}).",
+                                declaration.name, fmt::join(declaration.shape, ", ")),
+                    fmt::format("their shape is ({})", fmt::join(data.inputs.sizes(), ", ")));
   }
   if (declaration.kind == InputKind::kFeatures && !at::isfinite(data.inputs).all().item<bool>()) {
     throw Error(
@@ -125,10 +124,11 @@ void CheckLabels(const Dataset& data) {
   const DatasetDeclaration& declaration = data.declaration;
   if (data.labels.scalar_type() != at::kLong || data.labels.dim() != 1 ||
       data.labels.size(0) != data.inputs.size(0)) {
-    throw Error(
-        fmt::format("The labels of '{}' are {} of the shape ({}); they must be one whole "
-                    "number for each of its records.",
-                    declaration.name, c10::toString(data.labels.scalar_type()),
+    throw DataError(
+        fmt::format("The labels of '{}' are not one whole number for each of its "
+                    "records.",
+                    declaration.name),
+        fmt::format("they are {} of the shape ({})", c10::toString(data.labels.scalar_type()),
                     fmt::join(data.labels.sizes(), ", ")));
   }
   if (!Within(data.labels, declaration.classes)) {

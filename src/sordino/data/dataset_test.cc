@@ -8,6 +8,7 @@
 #include <string>
 
 #include "sordino/base/error.h"
+#include "sordino/data/testing/reader_test_support.h"
 
 namespace sordino {
 namespace {
@@ -45,7 +46,7 @@ std::string Complaint(const Dataset& data) {
   try {
     CheckDeclaration(data);
   } catch (const Error& error) {
-    return error.what();
+    return WithDetail(error);
   }
   return "";
 }
@@ -71,9 +72,9 @@ TEST(CheckDeclaration, RefusesInputsOfAnotherTypeOrShape) {
   EXPECT_THAT(Complaint(data), HasSubstr("are Float; Byte was declared"));
   data = Images();
   data.inputs = at::zeros({5, 1, 3, 2}, at::kByte);
-  EXPECT_THAT(Complaint(data), HasSubstr("have the shape (5, 1, 3, 2)"));
+  EXPECT_THAT(Complaint(data), HasSubstr("(their shape is (5, 1, 3, 2))"));
   data.inputs = at::zeros({}, at::kByte);
-  EXPECT_THAT(Complaint(data), HasSubstr("have the shape ()"));
+  EXPECT_THAT(Complaint(data), HasSubstr("(their shape is ())"));
   data.inputs = at::Tensor();
   EXPECT_THAT(Complaint(data), HasSubstr("has no inputs"));
 }

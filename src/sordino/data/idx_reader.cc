@@ -7,6 +7,7 @@
 
 #include "sordino/base/error.h"
 #include "sordino/data/compressed_file.h"
+#include "sordino/data/data_error.h"
 #include "sordino/data/internal/array_bytes.h"
 
 namespace sordino {
@@ -94,19 +95,20 @@ at::Tensor LabelsOf(const at::Tensor& labels, std::int64_t records, const std::s
                     const std::string& name) {
   const bool column = labels.dim() == 2 && labels.size(1) == 1;
   if (labels.dim() != 1 && !column) {
-    throw Error(
-        fmt::format("The labels in '{}' have the shape {}; they must be one number a "
-                    "record.",
-                    name, internal::ShapeText(labels.sizes())));
+    throw DataError(
+        fmt::format("The labels in '{}' have another shape than one number a record.", name),
+        fmt::format("their shape is {}", internal::ShapeText(labels.sizes())));
   }
   if (!IsWhole(labels)) {
     throw Error(fmt::format("The labels in '{}' are {}; they must be whole numbers from 0.", name,
                             c10::toString(labels.scalar_type())));
   }
   if (labels.size(0) != records) {
-    throw Error(fmt::format(
-        "'{}' has {} records but '{}' has {} labels; give two files that belong together.",
-        inputs_name, records, name, labels.size(0)));
+    throw DataError(
+        fmt::format("'{}' has another number of records than '{}' has labels; give two files that "
+                    "belong together.",
+                    inputs_name, name),
+        fmt::format("there are {} records and {} labels", records, labels.size(0)));
   }
   return labels.reshape({records}).to(at::kLong);
 }
@@ -122,15 +124,18 @@ at::Tensor ParseIdx(std::span<const std::byte> bytes, const std::string& name) {
   }
   const std::optional<at::ScalarType> type = IdxType(ByteAt(bytes, 2));
   if (!type) {
-    throw Error(
-        fmt::format("'{}' has the IDX type 0x{:02X}; known are 0x08, 0x09, 0x0B, 0x0C, "
+    throw DataError(
+        fmt::format("'{}' has an IDX type that is not known; known are 0x08, 0x09, 0x0B, 0x0C, "
                     "0x0D and 0x0E.",
-                    name, ByteAt(bytes, 2)));
+                    name),
+        fmt::format("its type is 0x{:02X}", ByteAt(bytes, 2)));
   }
   const std::size_t dimensions = ByteAt(bytes, 3);
   if (dimensions == 0 || dimensions > kMaxDimensions) {
-    throw Error(fmt::format("'{}' has {} dimensions; an IDX file may have 1 to {}.", name,
-                            dimensions, kMaxDimensions));
+    throw DataError(fmt::format("'{}' has a number of dimensions that is not possible; an IDX file "
+                                "may have 1 to {}.",
+                                name, kMaxDimensions),
+                    fmt::format("it has {} dimensions", dimensions));
   }
   const std::size_t header = 4 + 4 * dimensions;
   if (bytes.size() < header) {
@@ -145,10 +150,11 @@ at::Tensor ParseIdx(std::span<const std::byte> bytes, const std::string& name) {
   const std::span<const std::byte> values = bytes.subspan(header);
   const std::optional<std::uint64_t> wanted = internal::ArrayBytes(shape, c10::elementSize(*type));
   if (!wanted || *wanted != values.size()) {
-    throw Error(fmt::format(
-        "'{}' states the shape {}, which does not account for the {} bytes behind its header; "
-        "fetch or copy it again.",
-        name, internal::ShapeText(shape), values.size()));
+    throw DataError(
+        fmt::format("'{}' states a shape that does not account for the bytes behind its header; "
+                    "fetch or copy it again.",
+                    name),
+        fmt::format("it states {} and has {} bytes", internal::ShapeText(shape), values.size()));
   }
   return internal::TensorFromBytes(values, *type, shape,
                                    std::endian::native == std::endian::little);
@@ -171,9 +177,10 @@ Dataset DatasetFromArrays(const at::Tensor& inputs, const at::Tensor& labels,
   data.declaration = declaration;
   const at::Tensor arranged = inputs.dim() == 0 ? at::Tensor() : Arranged(inputs, declaration);
   if (!arranged.defined()) {
-    throw Error(fmt::format(
-        "'{}' has the shape {}; records of the declared shape {} were expected.", inputs_name,
-        internal::ShapeText(inputs.sizes()), internal::ShapeText(declaration.shape)));
+    throw DataError(fmt::format("'{}' does not hold records of the declared shape {}; declare "
+                                "their shape, or give another file.",
+                                inputs_name, internal::ShapeText(declaration.shape)),
+                    fmt::format("its shape is {}", internal::ShapeText(inputs.sizes())));
   }
   data.inputs = Converted(arranged, declaration.kind, inputs_name);
   if (!labels.defined()) return data;

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "sordino/base/error.h"
+#include "sordino/data/data_error.h"
 
 namespace sordino {
 namespace {
@@ -57,17 +58,17 @@ void CheckSize(Decoding& decoding, const std::string& name) {
   const auto [height, width] = std::pair(decoding.height, decoding.width);
   const std::int64_t most = decoding.options->max_pixels;
   if (height < 1 || width < 1 || height > kMaxSide || width > kMaxSide || height > most / width) {
-    throw Error(
-        fmt::format("The image '{}' is {} pixels high and {} wide; at most {} pixels are "
-                    "decoded.",
-                    name, height, width, most));
+    throw DataError(
+        fmt::format("The image '{}' has more pixels than the {} that are decoded, or none.", name,
+                    most),
+        fmt::format("it is {} pixels high and {} wide", height, width));
   }
 }
 
 [[noreturn]] void ThrowDamaged(const Decoding& decoding, const char* kind,
                                const std::string& name) {
-  throw Error(fmt::format("The {} image '{}' is damaged ({}); replace or remove it.", kind, name,
-                          decoding.message.data()));
+  throw DataError(fmt::format("The {} image '{}' is damaged; replace or remove it.", kind, name),
+                  fmt::format("the decoder says {}", QuotedText(decoding.message.data(), 256)));
 }
 
 // ---- PNG ----

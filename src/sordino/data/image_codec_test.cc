@@ -136,7 +136,7 @@ TEST(ImageCodec, LooksAtTheSizeBeforeItAllocates) {
   const ImageOptions few{.channels = 3, .max_pixels = 99};
   for (const Bytes& file : {png, jpeg}) {
     EXPECT_THAT(SentenceOf([&] { DecodeImage(file, "big", few); }),
-                HasSubstr("The image 'big' is 10 pixels high and 10 wide; at most 99"));
+                HasSubstr("more pixels than the 99 that are decoded"));
   }
   // 8,000 x 8,000 pixels in 200 bytes.
   const Bytes tall = EncodePng(1, 8000, {8, PNG_COLOR_TYPE_GRAY}, std::vector<unsigned char>(8000));

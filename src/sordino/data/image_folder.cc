@@ -15,6 +15,7 @@
 #include "sordino/base/error.h"
 #include "sordino/base/progress.h"
 #include "sordino/data/compressed_file.h"
+#include "sordino/data/data_error.h"
 #include "sordino/data/image_codec.h"
 #include "sordino/data/internal/array_bytes.h"
 #include "sordino/data/internal/parallel_items.h"
@@ -42,7 +43,12 @@ bool IsImageName(const fs::path& path) {
   return extension == ".png" || extension == ".jpg" || extension == ".jpeg";
 }
 
-std::vector<fs::path> Entries(const fs::path& folder) {
+// What is in a folder is private, its names too: a file may have the name of a person.
+std::string EntryText(const fs::path& path) {
+  return fmt::format("it is {}", QuotedText(path.string(), 4096));
+}
+
+std::vector<fs::path> Entries(const fs::path& folder, const std::string& name) {
   std::vector<fs::path> entries;
   std::error_code failure;
   for (fs::directory_iterator at(folder, failure), end; !failure && at != end;
@@ -50,8 +56,8 @@ std::vector<fs::path> Entries(const fs::path& folder) {
     if (!IsHidden(at->path())) entries.push_back(at->path());
   }
   if (failure) {
-    throw Error(
-        fmt::format("The folder '{}' cannot be read: {}.", folder.string(), failure.message()));
+    throw DataError(fmt::format("The folder '{}' cannot be read: {}.", name, failure.message()),
+                    EntryText(folder));
   }
   std::sort(entries.begin(), entries.end(), [](const fs::path& a, const fs::path& b) {
     return a.filename().native() < b.filename().native();
@@ -60,29 +66,34 @@ std::vector<fs::path> Entries(const fs::path& folder) {
 }
 
 // `root` is canonical. Follows every link of `path`.
-void CheckStaysInside(const fs::path& root, const fs::path& path) {
+void CheckStaysInside(const fs::path& root, const fs::path& path, const std::string& name) {
   std::error_code failure;
   const fs::path real = fs::canonical(path, failure);
   if (failure) {
-    throw Error(fmt::format("'{}' cannot be followed: {}.", path.string(), failure.message()));
+    throw DataError(
+        fmt::format("A link in the folder '{}' cannot be followed: {}.", name, failure.message()),
+        EntryText(path));
   }
   const auto parts = std::mismatch(root.begin(), root.end(), real.begin(), real.end());
   if (parts.first != root.end()) {
-    throw Error(fmt::format("'{}' is a link that leads out of the folder; copy the file instead.",
-                            path.string()));
+    throw DataError(
+        fmt::format("The folder '{}' has a link that leads out of it; copy the file instead.",
+                    name),
+        EntryText(path));
   }
 }
 
-void AddImages(const fs::path& root, const fs::path& folder, std::int64_t label,
-               std::vector<LabelledFile>& files) {
-  for (const fs::path& entry : Entries(folder)) {
-    CheckStaysInside(root, entry);
+void AddImages(const fs::path& root, const fs::path& folder, const std::string& name,
+               std::int64_t label, std::vector<LabelledFile>& files) {
+  for (const fs::path& entry : Entries(folder, name)) {
+    CheckStaysInside(root, entry, name);
     std::error_code failure;
     if (!fs::is_regular_file(entry, failure) || !IsImageName(entry)) {
-      throw Error(
-          fmt::format("'{}' is not an image file; only .png, .jpg and .jpeg files belong "
-                      "there.",
-                      entry.string()));
+      throw DataError(
+          fmt::format("The folder '{}' has something that is not an image file; only .png, .jpg "
+                      "and .jpeg files belong there.",
+                      name),
+          EntryText(entry));
     }
     files.push_back({entry, label});
   }
@@ -99,50 +110,67 @@ std::vector<std::string> ClassNames(const DatasetDeclaration& declaration) {
 std::vector<LabelledFile> FindFiles(const fs::path& root, const fs::path& folder,
                                     const std::vector<std::string>& names) {
   std::vector<std::pair<std::int64_t, fs::path>> classes;
-  for (const fs::path& entry : Entries(folder)) {
-    CheckStaysInside(root, entry);
+  const std::string shown = folder.string();
+  for (const fs::path& entry : Entries(folder, shown)) {
+    CheckStaysInside(root, entry, shown);
     std::error_code failure;
     if (!fs::is_directory(entry, failure)) {
-      throw Error(
-          fmt::format("'{}' is not a folder; images belong into the subfolder of their "
-                      "class.",
-                      entry.string()));
+      throw DataError(
+          fmt::format("The folder '{}' has something that is not a folder; images belong into the "
+                      "subfolder of their class.",
+                      shown),
+          EntryText(entry));
     }
     const auto name = std::find(names.begin(), names.end(), entry.filename().string());
     if (name == names.end()) {
-      throw Error(
-          fmt::format("The folder '{}' is not one of the {} declared classes; declare it "
-                      "or remove it.",
-                      entry.string(), names.size()));
+      throw DataError(
+          fmt::format("The folder '{}' has a subfolder that is not one of the {} declared classes; "
+                      "declare it or remove it.",
+                      shown, names.size()),
+          EntryText(entry));
     }
     classes.emplace_back(name - names.begin(), entry);
   }
   std::sort(classes.begin(), classes.end());
   std::vector<LabelledFile> files;
-  for (const auto& [label, path] : classes) AddImages(root, path, label, files);
+  for (const auto& [label, path] : classes) AddImages(root, path, shown, label, files);
   return files;
 }
 
 class Loader {
  public:
-  Loader(const DatasetDeclaration& declaration, const ImageFolderOptions& options)
-      : wanted_{declaration.shape[1], declaration.shape[2]}, resize_(options.resize) {
+  Loader(const fs::path& folder, const DatasetDeclaration& declaration,
+         const ImageFolderOptions& options)
+      : name_((folder / "...").string()),
+        wanted_{declaration.shape[1], declaration.shape[2]},
+        resize_(options.resize) {
     image_options_.channels = declaration.shape[0];
     image_options_.background = options.background;
   }
 
   // uint8 [c, h, w] of the declared size.
   at::Tensor Load(const fs::path& path) const {
-    const std::string name = path.string();
-    const std::vector<std::byte> bytes = ReadWholeFile(path, kMaxImageFile);
-    const ImageSize size = ReadImageSize(bytes, name);
-    if (size != wanted_ && !resize_) {
-      throw Error(
-          fmt::format("The image '{}' is {} pixels high and {} wide; {} by {} were "
-                      "declared: resize the images or ask for it.",
-                      name, size.height, size.width, wanted_.height, wanted_.width));
+    try {
+      return Read(path);
+    } catch (const DataError& error) {
+      throw DataError(error.what(), fmt::format("{}; {}", EntryText(path), error.detail()));
+    } catch (const Error& error) {
+      throw DataError(error.what(), EntryText(path));
     }
-    at::Tensor image = DecodeImage(bytes, name, image_options_);
+  }
+
+ private:
+  at::Tensor Read(const fs::path& path) const {
+    const std::vector<std::byte> bytes = ReadImageFile(path);
+    const ImageSize size = ReadImageSize(bytes, name_);
+    if (size != wanted_ && !resize_) {
+      throw DataError(
+          fmt::format("The image '{}' does not have the {} by {} pixels that were declared: resize "
+                      "the images or ask for it.",
+                      name_, wanted_.height, wanted_.width),
+          fmt::format("it is {} pixels high and {} wide", size.height, size.width));
+    }
+    at::Tensor image = DecodeImage(bytes, name_, image_options_);
     if (size == wanted_) return image;
     const at::Tensor stretched =
         at::_upsample_bilinear2d_aa(image.unsqueeze(0).to(at::kFloat),
@@ -150,7 +178,17 @@ class Loader {
     return stretched.squeeze(0).round_().clamp_(0, 255).to(at::kByte);
   }
 
- private:
+  // The errors of reading name the file.
+  std::vector<std::byte> ReadImageFile(const fs::path& path) const {
+    try {
+      return ReadWholeFile(path, kMaxImageFile);
+    } catch (const Error& error) {
+      throw DataError(fmt::format("The image '{}' cannot be read or decompressed.", name_),
+                      QuotedText(error.what(), 4096));
+    }
+  }
+
+  std::string name_;  // of any image in the folder
   ImageSize wanted_;
   bool resize_;
   ImageOptions image_options_;
@@ -187,7 +225,7 @@ Dataset ReadImageFolder(const std::filesystem::path& folder, const DatasetDeclar
   if (options.labelled) {
     files = FindFiles(root, folder, ClassNames(declaration));
   } else {
-    AddImages(root, folder, 0, files);
+    AddImages(root, folder, folder.string(), 0, files);
   }
   if (files.empty()) {
     throw Error(fmt::format("The folder '{}' has no .png, .jpg or .jpeg files{}.", folder.string(),
@@ -196,12 +234,14 @@ Dataset ReadImageFolder(const std::filesystem::path& folder, const DatasetDeclar
   std::vector<std::int64_t> shape{static_cast<std::int64_t>(files.size())};
   shape.insert(shape.end(), declaration.shape.begin(), declaration.shape.end());
   if (!internal::ArrayBytes(shape, 1)) {
-    throw Error(fmt::format("{} images of the declared shape {} are more than can be counted.",
-                            files.size(), internal::ShapeText(declaration.shape)));
+    throw DataError(fmt::format("The images of the declared shape {} in '{}' are more than can be "
+                                "counted.",
+                                internal::ShapeText(declaration.shape), folder.string()),
+                    fmt::format("they are {}", files.size()));
   }
 
   // The first image tells whether the declared size is real before memory is taken for all.
-  const Loader loader(declaration, options);
+  const Loader loader(folder, declaration, options);
   loader.Load(files.front().path);
   Dataset data{declaration, at::empty(shape, at::kByte), {}};
   std::optional<Progress> progress;

@@ -13,6 +13,7 @@
 
 #include "sordino/base/error.h"
 #include "sordino/data/compressed_file.h"
+#include "sordino/data/data_error.h"
 #include "sordino/data/idx_reader.h"
 #include "sordino/data/internal/array_bytes.h"
 
@@ -51,7 +52,7 @@ class HeaderParser {
       } else if (key == "shape" && !std::exchange(seen_shape, true)) {
         header.shape = Shape();
       } else {
-        Fail(fmt::format("the key '{}' is not expected there", key));
+        Fail("a key is not expected there", fmt::format("the key is {}", QuotedText(key)));
       }
       if (!Take(',')) {
         Expect('}');
@@ -67,8 +68,9 @@ class HeaderParser {
   }
 
  private:
-  [[noreturn]] void Fail(const std::string& why) const {
-    throw Error(fmt::format("The NPY header of '{}' cannot be read: {}.", name_, why));
+  [[noreturn]] void Fail(const std::string& why, const std::string& detail = {}) const {
+    throw DataError(fmt::format("The NPY header of '{}' cannot be read: {}.", name_, why),
+                    detail.empty() ? fmt::format("it is byte {} of the header", place_) : detail);
   }
 
   void SkipSpace() {
@@ -83,13 +85,13 @@ class HeaderParser {
   }
 
   void Expect(char wanted) {
-    if (!Take(wanted)) Fail(fmt::format("'{}' is missing at byte {}", wanted, place_));
+    if (!Take(wanted)) Fail(fmt::format("'{}' is missing", wanted));
   }
 
   std::string Text() {
     SkipSpace();
     const char quote = place_ < text_.size() ? text_[place_] : '\0';
-    if (quote != '\'' && quote != '"') Fail(fmt::format("no text at byte {}", place_));
+    if (quote != '\'' && quote != '"') Fail("there is no text where one belongs");
     const std::size_t end = text_.find(quote, place_ + 1);
     if (end == std::string_view::npos) Fail("a quote is not closed");
     const std::string_view text = text_.substr(place_ + 1, end - place_ - 1);
@@ -195,10 +197,11 @@ NpyElement ElementOf(const std::string& descr, const std::string& name) {
   const std::optional<NpyType> type = text.empty() ? std::nullopt : TypeNamed(text.substr(1));
   const bool orderless = type && c10::elementSize(type->stored) == 1;
   if (!type || !(order == '<' || order == '>' || (order == '|' && orderless))) {
-    throw Error(
-        fmt::format("'{}' has the NPY type '{}'; known are b1, i1, i2, i4, i8, u1, u2, "
+    throw DataError(
+        fmt::format("'{}' has an NPY type that is not known; known are b1, i1, i2, i4, i8, u1, u2, "
                     "u4, f2, f4 and f8 behind '<', '>' or '|'.",
-                    name, descr));
+                    name),
+        fmt::format("its type is {}", QuotedText(descr)));
   }
   constexpr bool kLittle = std::endian::native == std::endian::little;
   return {*type, order == (kLittle ? '>' : '<')};
@@ -223,15 +226,17 @@ NpyParts SplitFile(std::span<const std::byte> bytes, const std::string& name) {
   const std::size_t major = byte_at(6);
   const std::size_t minor = byte_at(7);
   if (major < 1 || major > 3 || minor != 0) {
-    throw Error(fmt::format("'{}' has the NPY version {}.{}; known are 1.0, 2.0 and 3.0.", name,
-                            major, minor));
+    throw DataError(
+        fmt::format("'{}' has an NPY version that is not known; known are 1.0, 2.0 and 3.0.", name),
+        fmt::format("its version is {}.{}", major, minor));
   }
   const std::size_t width = major == 1 ? 2 : 4;
   std::size_t length = 0;
   for (std::size_t i = width; i-- > 0;) length = length * 256 + byte_at(8 + i);
   if (length > kMaxHeader) {
-    throw Error(fmt::format("'{}' has an NPY header of {} bytes; at most {} are read.", name,
-                            length, kMaxHeader));
+    throw DataError(fmt::format("'{}' has a longer NPY header than the {} bytes that are read.",
+                                name, kMaxHeader),
+                    fmt::format("its header has {} bytes", length));
   }
   const std::size_t start = 8 + width;
   if (length > 0) byte_at(start + length - 1);
@@ -258,10 +263,12 @@ at::Tensor ParseNpy(std::span<const std::byte> bytes, const std::string& name) {
   const std::optional<std::uint64_t> wanted =
       internal::ArrayBytes(header.shape, c10::elementSize(type.stored));
   if (!wanted || *wanted != values.size()) {
-    throw Error(fmt::format(
-        "'{}' states the shape {} of type {}, which does not account for the {} bytes behind its "
-        "header; fetch or copy it again.",
-        name, internal::ShapeText(header.shape), header.descr, values.size()));
+    throw DataError(
+        fmt::format("'{}' states a shape that does not account for the bytes behind its header; "
+                    "fetch or copy it again.",
+                    name),
+        fmt::format("it states {} of type {} and has {} bytes", internal::ShapeText(header.shape),
+                    header.descr, values.size()));
   }
   if (type.stored == at::kBool) CheckBooleans(values, name);
   if (header.fortran_order) std::reverse(header.shape.begin(), header.shape.end());

@@ -72,7 +72,7 @@ TEST(NpyReader, ReadsAllVersions) {
                           at::tensor({7, 8}, at::kByte)));
   }
   EXPECT_THAT(SentenceOf([] { Parse(Dictionary("|u1", "(0,)"), {}, 4); }),
-              HasSubstr("version 4.0"));
+              HasSubstr("its version is 4.0"));
 }
 
 TEST(NpyReader, PutsFortranOrderIntoCOrder) {
@@ -108,7 +108,8 @@ TEST(NpyReader, RefusesTypesThatItDoesNotKnow) {
   EXPECT_THAT(Refusal("{'descr': [('x', '<f4')], 'fortran_order': False, 'shape': (1,), }"),
               HasSubstr("records with fields"));
   for (const char* type : {"<c8", "<U5", "|S3", "=f4", "|f4", "f4", "<f", "", "<M8[ns]", "<u8"}) {
-    EXPECT_THAT(Refusal(Dictionary(type, "(0,)")), HasSubstr("has the NPY type")) << type;
+    EXPECT_THAT(Refusal(Dictionary(type, "(0,)")), HasSubstr("an NPY type that is not known"))
+        << type;
   }
 }
 
@@ -151,7 +152,7 @@ TEST(NpyReader, RefusesHeadersThatAreNotOfItsOneForm) {
   EXPECT_THAT(SentenceOf([] {
                 ParseNpy(Npy(Dictionary("|u1", "(0,)") + std::string(70000, ' '), {}, 2), "x");
               }),
-              HasSubstr("at most 65536 are read"));
+              HasSubstr("than the 65536 bytes that are read"));
 }
 
 TEST(NpyReader, RefusesTruthValuesThatAreNeither) {

@@ -17,6 +17,7 @@
 #include "sordino/base/error.h"
 #include "sordino/base/rows_per_user.h"
 #include "sordino/data/compressed_file.h"
+#include "sordino/data/data_error.h"
 
 namespace sordino {
 namespace {
@@ -50,13 +51,6 @@ std::optional<double> Number(std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) return {};
   return value;
-}
-
-// A value of the file for a sentence, cut to a readable length.
-std::string Shown(std::string_view text) {
-  constexpr std::size_t kLongest = 40;
-  return text.size() <= kLongest ? std::string(text)
-                                 : fmt::format("{}...", text.substr(0, kLongest));
 }
 
 TableColumn ParseNumeric(std::string_view text, TableColumn column, std::string_view bounds) {
@@ -128,11 +122,13 @@ Places FindColumns(const std::vector<std::string_view>& header, const std::strin
         places.emplace_back();
         continue;
       }
+      // The first line of a file without a header is a record.
       const std::string nearest = NearestName(column.name, header);
-      throw Error(fmt::format(
-          "'{}' has no column '{}' in its first line{}; declare the columns by "
-          "the names of the file.",
-          name, column.name, nearest.empty() ? "" : fmt::format(" (is it '{}'?)", nearest)));
+      throw DataError(fmt::format("'{}' has no column '{}' in its first line; declare the columns "
+                                  "by the names of the file.",
+                                  name, column.name),
+                      nearest.empty() ? "no name in the line is near to it"
+                                      : fmt::format("is it {}?", QuotedText(nearest)));
     }
     if (std::find(found + 1, header.end(), column.name) != header.end()) {
       throw Error(
@@ -207,10 +203,10 @@ class RowReader {
       if (options_.columns[i].role != ColumnRole::kUser) continue;
       const std::string_view user = fields[*places_[i]];
       if (user.empty()) {
-        throw Error(
-            fmt::format("Line {} of '{}' names no user in the column '{}'; every row needs "
-                        "one.",
-                        line, name_, options_.columns[i].name));
+        throw DataError(
+            fmt::format("A row of '{}' names no user in the column '{}'; every row needs one.",
+                        name_, options_.columns[i].name),
+            fmt::format("it is line {}", line));
       }
       return cap_->Keep(user);
     }
@@ -220,11 +216,11 @@ class RowReader {
   void TakeNumber(const TableColumn& column, std::string_view cell, std::uint64_t line) {
     const std::optional<double> value = Number(cell);
     if (!value) {
-      const bool empty = Trimmed(cell).empty();
-      throw Error(fmt::format(
-          "Line {} of '{}' has {} in the column '{}'; give a finite number, or "
-          "leave the row out.",
-          line, name_, empty ? "nothing" : fmt::format("'{}'", Shown(cell)), column.name));
+      throw DataError(
+          fmt::format("A row of '{}' has {} in the column '{}'; give a finite number, "
+                      "or leave the row out.",
+                      name_, Trimmed(cell).empty() ? "nothing" : "no finite number", column.name),
+          fmt::format("line {} has {}", line, QuotedText(cell)));
     }
     const double clamped = std::clamp(*value, column.low, column.high);
     features_.push_back(static_cast<float>((clamped - column.low) / (column.high - column.low)));
@@ -240,13 +236,14 @@ class RowReader {
       place = static_cast<std::size_t>(find(kOther));
     }
     if (place < column.values.size()) return place;
-    throw Error(fmt::format(
-        "Line {} of '{}' has {} in the column '{}', which was declared as {}; {}.", line, name_,
-        Trimmed(cell).empty() ? "nothing" : fmt::format("'{}'", Shown(cell)), column.name,
-        fmt::join(column.values, "|"),
-        column.role == ColumnRole::kLabel
-            ? "declare every class, or correct the row"
-            : "declare every category, or add |* for all that are not named"));
+    throw DataError(
+        fmt::format("A row of '{}' has {} in the column '{}', which was declared as {}; {}.", name_,
+                    Trimmed(cell).empty() ? "nothing" : "a value that is not declared", column.name,
+                    fmt::join(column.values, "|"),
+                    column.role == ColumnRole::kLabel
+                        ? "declare every class, or correct the row"
+                        : "declare every category, or add |* for all that are not named"),
+        fmt::format("line {} has {}", line, QuotedText(cell)));
   }
 
   const std::string& name_;
@@ -323,8 +320,8 @@ Dataset ParseTable(std::string_view text, const std::string& name,
   const auto next = [&] {
     if (!reader.Next()) return false;
     if (!reader.broken().empty()) {
-      throw Error(
-          fmt::format("Line {} of '{}' cannot be read: {}.", reader.line(), name, reader.broken()));
+      throw DataError(fmt::format("A row of '{}' cannot be read: {}.", name, reader.broken()),
+                      fmt::format("it is line {}", reader.line()));
     }
     return true;
   };
@@ -334,10 +331,12 @@ Dataset ParseTable(std::string_view text, const std::string& name,
   RowReader rows(name, options, FindColumns(reader.fields(), name, options));
   while (next()) {
     if (reader.fields().size() != width) {
-      throw Error(
-          fmt::format("Line {} of '{}' has {} fields, and its first line has {}; correct "
+      throw DataError(
+          fmt::format("A row of '{}' has another number of fields than its first line; correct "
                       "or leave out the row.",
-                      reader.line(), name, reader.fields().size(), width));
+                      name),
+          fmt::format("line {} has {} fields, and the first line {}", reader.line(),
+                      reader.fields().size(), width));
     }
     rows.Take(reader.fields(), reader.line());
   }

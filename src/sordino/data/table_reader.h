@@ -11,7 +11,7 @@
 // Columns that are not declared are ignored. Features stand in the order of the declaration. A
 // category "*" takes every value that is not named, an empty cell too; without it an unknown
 // category is an Error, as are a cell without a value, a number that is none, and an unknown label:
-// one sentence with the line.
+// one sentence without the cell and its line (data_error.h).
 #ifndef SORDINO_DATA_TABLE_READER_H_
 #define SORDINO_DATA_TABLE_READER_H_
 

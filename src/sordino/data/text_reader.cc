@@ -12,6 +12,7 @@
 
 #include "sordino/base/error.h"
 #include "sordino/data/compressed_file.h"
+#include "sordino/data/data_error.h"
 
 namespace sordino {
 namespace {
@@ -79,19 +80,21 @@ class SentenceReader {
     if (number == 1 && IsHeader(record)) return;
     if (rows_ == 0) bare_ = !record.label && !options_.labelled;
     if (record.label.has_value() == bare_) {
-      throw Error(fmt::format(
-          "Line {} of '{}' has {}; every line is {}.", number, name_, bare_ ? "a tab" : "no tab",
-          bare_ ? "a sentence without a label, as the first one is"
-          : options_.order == TextOrder::kLabelFirst ? "a label, a tab and a sentence"
-                                                     : "a sentence, a tab and a label"));
+      throw DataError(
+          fmt::format("A line of '{}' has {}; every line is {}.", name_, bare_ ? "a tab" : "no tab",
+                      bare_ ? "a sentence without a label, as the first one is"
+                      : options_.order == TextOrder::kLabelFirst ? "a label, a tab and a sentence"
+                                                                 : "a sentence, a tab and a label"),
+          fmt::format("it is line {}", number));
     }
     if (!bare_) {
       const std::optional<std::int64_t> label = ClassOf(*record.label, declaration_);
       if (!label) {
-        throw Error(
-            fmt::format("Line {} of '{}' has the label '{}'; declared are the classes 0 to "
-                        "{}, by number or by their declared names.",
-                        number, name_, record.label->substr(0, 40), declaration_.classes - 1));
+        throw DataError(
+            fmt::format("A line of '{}' has a label that is not declared; declared are the classes "
+                        "0 to {}, by number or by their declared names.",
+                        name_, declaration_.classes - 1),
+            fmt::format("line {} has the label {}", number, QuotedText(*record.label)));
       }
       labels_.push_back(*label);
     }
@@ -137,14 +140,15 @@ Vocabulary::Vocabulary(const std::vector<std::string>& words, const std::string&
   for (const std::string& word : words) {
     const std::vector<std::string> tokens = Tokens(word);
     if (tokens.size() != 1 || tokens[0] != word) {
-      throw Error(
-          fmt::format("'{}' has the word '{}'; a vocabulary has one word a line, in lower "
-                      "case and without blanks.",
-                      name, word.substr(0, 40)));
+      throw DataError(
+          fmt::format("'{}' has a line that is not a word; a vocabulary has one word a line, in "
+                      "lower case and without blanks.",
+                      name),
+          fmt::format("the line is {}", QuotedText(word)));
     }
     if (!ids_.emplace(word, size()).second) {
-      throw Error(fmt::format("'{}' has the word '{}' twice; give each word once.", name,
-                              word.substr(0, 40)));
+      throw DataError(fmt::format("'{}' has a word twice; give each word once.", name),
+                      fmt::format("the word is {}", QuotedText(word)));
     }
   }
 }

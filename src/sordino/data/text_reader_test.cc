@@ -10,6 +10,7 @@
 
 #include "sordino/base/error.h"
 #include "sordino/base/testing/test_folder.h"
+#include "sordino/data/testing/reader_test_support.h"
 
 namespace sordino {
 namespace {
@@ -44,7 +45,7 @@ std::string Complaint(std::string_view text, const TextOptions& options = {}) {
     Parse(text, options);
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), EndsWith("."));
-    return error.what();
+    return WithDetail(error);
   }
   return "";
 }
@@ -86,15 +87,15 @@ TEST(TextReader, BareSentencesHaveNoLabels) {
   EXPECT_FALSE(data.labels.defined());
   EXPECT_EQ(data.inputs.size(0), 2);
   EXPECT_TRUE(Parse("1\tgood\n", unlabelled).labels.defined());
-  EXPECT_THAT(Complaint("good\n1\tbad\n", unlabelled), HasSubstr("Line 2"));
+  EXPECT_THAT(Complaint("good\n1\tbad\n", unlabelled), HasSubstr("line 2"));
 }
 
 TEST(TextReader, MalformedLinesGetOneSentenceWithTheirNumber) {
   EXPECT_THAT(Complaint("1\tgood\nbad film\n"),
-              AllOf(HasSubstr("Line 2 of 'text.tsv'"), HasSubstr("no tab")));
+              AllOf(HasSubstr("(it is line 2)"), HasSubstr("no tab")));
   for (const char* label : {"2", "-1", "", "good", "1.0", "99999999999999999999"}) {
     EXPECT_THAT(Complaint(std::string("1\tgood\n") + label + "\tbad\n"),
-                AllOf(HasSubstr("Line 2"), HasSubstr("classes 0 to 1")))
+                AllOf(HasSubstr("line 2"), HasSubstr("classes 0 to 1")))
         << label;
   }
 }
@@ -115,11 +116,11 @@ TEST(Vocabulary, RefusesWhatIsNoListOfWords) {
       ReadVocabulary(folder.Write("bad.txt", content));
     } catch (const Error& error) {
       EXPECT_THAT(error.what(), EndsWith("."));
-      return error.what();
+      return WithDetail(error);
     }
     return "";
   };
-  EXPECT_THAT(complaint("good\ngood\n"), HasSubstr("'good' twice"));
+  EXPECT_THAT(complaint("good\ngood\n"), HasSubstr("(the word is 'good')"));
   EXPECT_THAT(complaint("good film\n"), HasSubstr("one word a line"));
   EXPECT_THAT(complaint("Good\n"), HasSubstr("lower case"));
   EXPECT_THAT(complaint("\n\n"), HasSubstr("holds no words"));

@@ -23,6 +23,7 @@
 #include "sordino/data/catalog.h"
 #include "sordino/torch_cli/contact_sheet.h"
 #include "sordino/torch_cli/data_options.h"
+#include "sordino/torch_cli/told_errors.h"
 
 namespace sordino {
 namespace {
@@ -35,6 +36,7 @@ struct CommandOptions {
   bool declaration_only = false;
   bool force = false;
   bool json = false;
+  bool show_private = false;
 };
 
 struct DataAnswer {
@@ -244,11 +246,12 @@ void AddDataCommand(CLI::App& app) {
       ->type_name("FILE");
   AddForceFlag(*command, o.force);
   command->add_flag("--json", o.json, "One JSON object on standard output");
+  AddShowPrivate(*command, o.show_private);
   command->footer(
       "Examples:\n"
       "  sordino data digits --picture digits.png\n"
       "  sordino data patients.csv --columns 'age:numeric:0:120' 'sick:label:no|yes'");
-  command->callback([options] { Run(*options); });
+  command->callback([options] { TellErrors(options->show_private, [&] { Run(*options); }); });
 }
 
 }  // namespace sordino

@@ -56,6 +56,20 @@ TEST(DataCommand, JsonHasTheDeclarationAndThePublicTestSet) {
   EXPECT_EQ(json.at("files"), Json::array());
 }
 
+TEST(DataCommand, ARefusedCellIsToldOnlyOnRequestAndWithoutEscapeCodes) {
+  std::vector<std::string> arguments = Patients();
+  arguments[1] = WriteTestFile("marked.csv", "age,sick\n30,yes\nPRIVATE-7391\x1B[31m,no\n");
+  const CommandOutcome silent = Call(arguments);
+  EXPECT_THAT(silent.error, AllOf(HasSubstr("no finite number in the column 'age'"),
+                                  Not(HasSubstr("7391")), Not(HasSubstr("ine 3"))));
+  EXPECT_EQ(silent.err, "");
+  arguments.emplace_back("--show-private");
+  const CommandOutcome told = Call(arguments);
+  EXPECT_EQ(told.error, silent.error);
+  EXPECT_THAT(told.err, AllOf(HasSubstr("line 3 has 'PRIVATE-7391\\x1B[31m'"),
+                              HasSubstr("keep it to yourself")));
+}
+
 TEST(DataCommand, ShowsNothingThatWasLearnedFromPrivateRecords) {
   std::vector<std::string> arguments = Patients();
   const CommandOutcome text = Call(arguments);

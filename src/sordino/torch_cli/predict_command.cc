@@ -22,6 +22,7 @@
 #include "sordino/cli/program.h"
 #include "sordino/cli/torch_program.h"
 #include "sordino/data/batch_loader.h"
+#include "sordino/torch_cli/told_errors.h"
 #include "sordino/torch_cli/train_options.h"
 #include "sordino/training/run_folder.h"
 
@@ -42,6 +43,7 @@ struct PredictOptions {
   bool public_labels = false;
   bool force = false;
   bool json = false;
+  bool show_private = false;
   TrainFlags data;
 };
 
@@ -222,6 +224,7 @@ void AddPredictCommand(CLI::App& app) {
       ->capture_default_str();
   AddForceFlag(*command, o.force);
   command->add_flag("--json", o.json, "One JSON object on standard output");
+  AddShowPrivate(*command, o.show_private);
   o.data.AddTo(*command, [](const Setting& setting) {
     return setting.section == "data" && setting.key.rfind("test", 0) != 0;
   });
@@ -229,7 +232,7 @@ void AddPredictCommand(CLI::App& app) {
       "Example:\n  sordino predict --run runs/20260101-120000-digits-cnn-mnist --data new.npy "
       "--out predictions.csv\nWhat was declared about the data of the run holds here too; flags "
       "override it.");
-  command->callback([options] { Run(*options); });
+  command->callback([options] { TellErrors(options->show_private, [&] { Run(*options); }); });
 }
 
 }  // namespace sordino

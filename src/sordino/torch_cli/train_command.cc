@@ -15,6 +15,7 @@
 #include "sordino/cli/interval_text.h"
 #include "sordino/cli/report_json.h"
 #include "sordino/cli/torch_program.h"
+#include "sordino/torch_cli/told_errors.h"
 #include "sordino/torch_cli/train_options.h"
 #include "sordino/training/training_run.h"
 
@@ -28,6 +29,7 @@ struct TrainOptions {
   std::string resume;
   bool dry_run = false;
   bool json = false;
+  bool show_private = false;
   TrainFlags flags;
 };
 
@@ -249,6 +251,7 @@ void AddTrainCommand(CLI::App& app) {
                  "Print plan, event, noise and statement; read no data, train nothing")
       ->group("Run");
   command->add_flag("--json", o.json, "One JSON object on standard output")->group("Run");
+  AddShowPrivate(*command, o.show_private);
   command->footer(
       "Examples:\n"
       "  sordino train --data digits --model cnn-mnist --epsilon 3 --epochs 5\n"
@@ -258,7 +261,7 @@ void AddTrainCommand(CLI::App& app) {
       "  sordino train config.toml --dry-run\n"
       "  sordino train config.toml --ledger visits.db\n"
       "  sordino train --resume runs/20261115-114500-digits-cnn-mnist");
-  command->callback([options] { Run(*options); });
+  command->callback([options] { TellErrors(options->show_private, [&] { Run(*options); }); });
 }
 
 }  // namespace sordino

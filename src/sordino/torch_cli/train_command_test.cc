@@ -131,6 +131,17 @@ TEST_F(TrainCommand, TheConfigurationOfARunRunsAgainAndFlagsWinOverIt) {
   fs::remove_all(again);
 }
 
+TEST_F(TrainCommand, ARefusedLabelIsToldOnlyOnRequest) {
+  std::ofstream(train_, std::ios::app) << "0.5,0.5,PRIVATE-7391\n";
+  const CommandOutcome silent = RunProgram(Line("--noise 1 --steps 2"));
+  EXPECT_EQ(silent.exit_code, 2);
+  EXPECT_THAT(silent.err, AllOf(HasSubstr("'above'"), HasSubstr("not declared"),
+                                Not(HasSubstr("7391")), Not(HasSubstr("302"))));
+  const CommandOutcome told = RunProgram(Line("--noise 1 --steps 2 --show-private"));
+  EXPECT_EQ(told.exit_code, 2);
+  EXPECT_THAT(told.err, HasSubstr("line 302 has 'PRIVATE-7391'; this is about the private data"));
+}
+
 TEST_F(TrainCommand, ADryRunShowsThePlanAndTrainsNothing) {
   const CommandOutcome outcome = RunProgram(Line("--epsilon 5 --steps 20 --dry-run"));
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
@@ -370,7 +381,7 @@ TEST_F(TrainCommand, MistakesAreToldInOneSentenceAndMakeNoFolder) {
 
 TEST_F(TrainCommand, ADamagedFileIsAMistake) {
   std::ofstream(train_) << "x,y,above\n0.5,0.5,perhaps\n";
-  ExpectOneSentence(RunProgram(Line("--epsilon 5 --steps 5")), "perhaps");
+  ExpectOneSentence(RunProgram(Line("--epsilon 5 --steps 5")), "the column 'above'");
   EXPECT_FALSE(fs::exists(out_));
 }
 

@@ -11,6 +11,7 @@
 
 #include "sordino/base/check.h"
 #include "sordino/base/error.h"
+#include "sordino/data/data_error.h"
 #include "sordino/gradients/adaptive_clipping.h"
 #include "sordino/gradients/automatic_clipping.h"
 #include "sordino/gradients/flat_clipping.h"
@@ -48,10 +49,12 @@ void CheckData(const PrivacyPlan& plan, const Dataset& data) {
   }
   if ((options.sampling == SamplingKind::kFixedSize || number_is_public) && options.records > 0 &&
       data.size() != options.records) {
-    throw Error(
-        fmt::format("the data hold {} records and {} were declared; under {} the number is "
-                    "public and must be right.",
-                    data.size(), options.records, AdjacencyName(options.adjacency)));
+    throw DataError(
+        fmt::format(
+            "the data do not hold the {} records that were declared; under {} the number is "
+            "public and must be right.",
+            options.records, AdjacencyName(options.adjacency)),
+        fmt::format("they hold {}", data.size()));
   }
   if (options.rows_per_user != 0 && data.declaration.rows_per_user != options.rows_per_user) {
     throw Error(

@@ -26,6 +26,7 @@ namespace sordino {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -225,7 +226,7 @@ TEST_F(TrainingRun, MistakesAreFoundBeforeAFolderIsMade) {
                 std::ofstream(root_ / "broken.csv") << "x,y,above\n0.5,0.5,maybe\n";
                 c.data.source = (root_ / "broken.csv").string();
               }),
-              HasSubstr("maybe"));
+              AllOf(HasSubstr("column 'above'"), Not(HasSubstr("maybe"))));
 }
 
 TEST_F(TrainingRun, AnotherRunIsNeverOverwritten) {

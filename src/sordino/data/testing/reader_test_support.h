@@ -17,6 +17,7 @@
 
 #include "sordino/base/error.h"
 #include "sordino/base/testing/test_folder.h"
+#include "sordino/data/data_error.h"
 
 namespace sordino {
 
@@ -39,14 +40,21 @@ inline Bytes Joined(Bytes first, const Bytes& second) {
   return first;
 }
 
-// The sentence of the Error that `action` throws; "no error" when it throws none. Any other
+// The sentence of an Error, and in parentheses the detail of a DataError.
+inline std::string WithDetail(const Error& error) {
+  const auto* const about_data = dynamic_cast<const DataError*>(&error);
+  return about_data == nullptr ? std::string(error.what())
+                               : std::string(error.what()) + " (" + about_data->detail() + ")";
+}
+
+// WithDetail of the Error that `action` throws; "no error" when it throws none. Any other
 // exception fails the test by itself.
 template <typename Action>
 std::string SentenceOf(const Action& action) {
   try {
     action();
   } catch (const Error& error) {
-    return error.what();
+    return WithDetail(error);
   }
   return "no error";
 }
