@@ -317,6 +317,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"account --noise 1e400 --delta 1e-5", "range of a double"},
         Mistake{"account --noise 4x --delta 1e-5", "'4x' in --noise"},
         Mistake{"account --noise 1 --delta 2", "delta is 2"},
+        Mistake{"account --noise 1 --delta 1e-320", "range of a double"},
         Mistake{"account --noise 1 --delta -1e-9", "-1e-09"},
         Mistake{"account --noise 1 --epsilon -1", "epsilon is -1"},
         Mistake{"account --noise 1", "--delta"},

@@ -122,6 +122,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"calibrate --epsilon 1", "--delta is missing"},
         Mistake{"calibrate --delta 1e-5", "--epsilon is missing"},
         Mistake{"calibrate --epsilon 1 --delta 0", "pure"},
+        Mistake{"calibrate --epsilon 1 --delta 1e-320", "range of a double"},
         Mistake{"calibrate --epsilon 0 --delta 0 --mechanism laplace", "no noise"},
         Mistake{"calibrate --epsilon 0.1 --delta 1e-5 --noise 0.5", "not even one step"},
         Mistake{"calibrate --epsilon 1e-6 --delta 1e-30 --noise 0.1 --steps 1e6",

@@ -193,7 +193,8 @@ double ParseReal(std::string_view where, std::string_view text) {
   if (digits.size() > 1 && digits[0] == '+' && digits[1] != '-') digits.remove_prefix(1);
   double number = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  if (error == std::errc::result_out_of_range) {
+  // Subnormal numbers have lost digits, and the logarithms and quotients of accounting overflow.
+  if (error == std::errc::result_out_of_range || std::fpclassify(number) == FP_SUBNORMAL) {
     throw Error(fmt::format(
         "'{}' in {} is beyond the range of a double; give a number between 1e-307 and 1e308.", text,
         where));

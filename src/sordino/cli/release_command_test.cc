@@ -180,6 +180,7 @@ TEST_F(ReleaseCommand, ChecksItsFlagsBeforeTheFileIsOpened) {
   EXPECT_TRUE(Contains(error({"--count", "--epsilon", "1", "--noise", "normal"}), "normal"));
   EXPECT_TRUE(Contains(
       error({"--count", "--epsilon", "1", "--noise", "laplace", "--delta", "1e-6"}), "Laplace"));
+  EXPECT_TRUE(Contains(error({"--count", "--epsilon", "1", "--delta", "1e-320"}), "1e-300"));
   EXPECT_TRUE(Contains(error({"--count", "--epsilon", "1", "--adjacency", "swap"}), "swap"));
   EXPECT_TRUE(Contains(error({"--count", "--epsilon", "1", "--user", "u"}), "--rows-per-user"));
   EXPECT_TRUE(Contains(error({"--count", "--epsilon", "1", "--rows-per-user", "3"}), "--user"));

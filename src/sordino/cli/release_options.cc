@@ -208,6 +208,10 @@ TableRequest MakeTableRequest(const ReleaseOptions& options) {
   request.adjacency = ParseAdjacency(options.adjacency);
   request.epsilon = options.epsilon;
   request.delta = options.delta.value_or(0);
+  // Far below any use; the quantiles of the noise overflow near the smallest numbers.
+  if (request.delta > 0 && request.delta < 1e-300) {
+    throw Error(fmt::format("--delta is {:g}; give 1e-300 or more.", request.delta));
+  }
   request.noise = options.noise.empty()
                       ? (options.delta ? NoiseKind::kGaussian : NoiseKind::kLaplace)
                       : ParseNoiseKind(options.noise);

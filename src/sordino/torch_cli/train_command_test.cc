@@ -131,6 +131,15 @@ TEST_F(TrainCommand, TheConfigurationOfARunRunsAgainAndFlagsWinOverIt) {
   fs::remove_all(again);
 }
 
+TEST_F(TrainCommand, AModelWithAWeightThatIsNotFiniteIsAFailure) {
+  // Each step multiplies the weights by 2e9.
+  const CommandOutcome outcome = RunProgram(Line("--noise 1 --steps 20 --weight-decay 1e9"));
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr("is not a finite number"), HasSubstr("stay charged")));
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_FALSE(fs::exists(out_ + "/model.safetensors"));
+}
+
 TEST_F(TrainCommand, ARefusedLabelIsToldOnlyOnRequest) {
   std::ofstream(train_, std::ios::app) << "0.5,0.5,PRIVATE-7391\n";
   const CommandOutcome silent = RunProgram(Line("--noise 1 --steps 2"));
@@ -407,6 +416,21 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"train --data digits --model mlp --epsilon 1 --batch 70000", "at most that many"},
         Mistake{"train --data digits --model mlp --epsilon 1 --delta 2", "--delta is 2"},
         Mistake{"train --data digits --model mlp --epsilon -1", "--epsilon"},
+        Mistake{"train --data digits --model mlp --epsilon 1 --delta 1e-320", "--delta is"},
+        Mistake{"train --data digits --model mlp --epsilon 1 --copies 1000000000", "--copies is"},
+        Mistake{"train --data digits --model mlp --epsilon 1 --threads 100000", "--threads is"},
+        Mistake{"train --dry-run --data digits --model mlp --epsilon 1 --lr 1e300",
+                "the learning rate is 1e+300"},
+        Mistake{"train --dry-run --data digits --model mlp --epsilon 1 --lr -1",
+                "the learning rate is -1"},
+        Mistake{"train --dry-run --data digits --model mlp --epsilon 1 --momentum 2",
+                "the momentum is 2"},
+        Mistake{"train --dry-run --data digits --model mlp --epsilon 1 --optimizer adam --beta1 1",
+                "beta1 is 1"},
+        Mistake{"train --dry-run --data digits --model mlp --epsilon 1 --weight-decay 1e300",
+                "the weight decay is"},
+        Mistake{"train --dry-run --data digits --model mlp --epsilon 1 --clip 1e300", "--clip is"},
+        Mistake{"train --dry-run --data digits --model mlp --noise 1e300", "--noise is"},
         Mistake{"train --data digits --script /nonexistent.pt --epsilon 1", "/nonexistent.pt"},
         Mistake{"train --data digits --model mlp --script m.pt --epsilon 1", "two models"},
         Mistake{"train --data digits --model scatternet-linear --epsilon 1 --flip",

@@ -27,6 +27,9 @@ namespace sordino {
 namespace {
 
 constexpr std::array<std::string_view, 4> kNames = {"sgd", "adagrad", "adam", "adamw"};  // by kind
+// libtorch refuses what is beyond single precision only at the first step, and what is near it
+// gives infinite weights (train_config.cc has the other factors of a step).
+constexpr double kLargestFactor = 1e9;
 
 void RefuseUnless(bool applies, std::string_view what, OptimizerKind kind,
                   std::string_view who_has_it) {
@@ -38,13 +41,13 @@ void RefuseUnless(bool applies, std::string_view what, OptimizerKind kind,
 }
 
 void CheckOptions(const OptimizerOptions& options, std::int64_t steps) {
-  CheckRange("the learning rate", options.learning_rate, 0, true, kInfinity, true);
+  CheckRange("the learning rate", options.learning_rate, 0, true, kLargestFactor, false);
   CheckRange("the momentum", options.momentum, 0, false, 1, true);
-  CheckRange("the weight decay", options.weight_decay, 0, false, kInfinity, true);
+  CheckRange("the weight decay", options.weight_decay, 0, false, kLargestFactor, false);
   CheckRange("beta1", options.beta1, 0, false, 1, true);
   CheckRange("beta2", options.beta2, 0, false, 1, true);
   CheckRange("the stabiliser of the optimizer", options.stabiliser, 0, true, kInfinity, true);
-  CheckRange("the projection radius", options.projection_radius, 0, false, kInfinity, true);
+  CheckRange("the projection radius", options.projection_radius, 0, false, kLargestFactor, false);
   CheckRange("the decay of the average of the weights", options.average_decay, 0, false, 1, true);
   CheckRange("the number of steps", static_cast<double>(steps), 1, false, kInfinity, true);
 

@@ -18,6 +18,12 @@ namespace {
 constexpr double kDefaultBatch = 512;
 constexpr double kDefaultEpochs = 40;
 constexpr double kNamedDataDelta = 1e-5;
+// Batch, clipping norm, noise and learning rate (optimizer.cc) are at most 1e9 each: their product,
+// which is the largest step of a weight, is then below the largest number of single precision.
+constexpr double kLargestFactor = 1e9;
+// Far below any use; accounting computes with quotients of it, which must stay normal numbers.
+constexpr double kSmallestDelta = 1e-300;
+constexpr std::int64_t kMostCopies = 1000;
 
 constexpr std::array<std::pair<std::string_view, NormMethod>, 4> kNorms = {{
     {"automatic", NormMethod::kAutomatic},
@@ -59,10 +65,10 @@ void CheckBudget(const TrainConfig& config) {
         "for a comparison without privacy.");
   }
   if (privacy.epsilon) CheckRange("--epsilon", *privacy.epsilon, 0, true, kInfinity, true);
-  if (privacy.noise) CheckRange("--noise", *privacy.noise, 0, true, kInfinity, true);
-  if (privacy.delta) CheckRange("--delta", *privacy.delta, 0, true, 1, true);
+  if (privacy.noise) CheckRange("--noise", *privacy.noise, 0, true, kLargestFactor, false);
+  if (privacy.delta) CheckRange("--delta", *privacy.delta, kSmallestDelta, false, 1, true);
   if (privacy.rate) CheckRange("--rate", *privacy.rate, 0, true, 1, false);
-  CheckRange("--clip", privacy.clip, 0, true, kInfinity, true);
+  CheckRange("--clip", privacy.clip, 0, true, kLargestFactor, false);
 }
 
 void CompletePrivacy(TrainConfig& config, const DatasetDeclaration& data) {
@@ -113,7 +119,7 @@ void CompleteLength(TrainConfig& config, const DatasetDeclaration& data) {
     training.batch = *config.privacy.rate * records;
   }
   if (!training.batch) training.batch = std::min(kDefaultBatch, records);
-  CheckRange("--batch", *training.batch, 0, true, 1e9, false);
+  CheckRange("--batch", *training.batch, 0, true, kLargestFactor, false);
   if (data.records > 0 && *training.batch > records) {
     throw Error(fmt::format("--batch is {:g} and the data have {} records; give at most that many.",
                             *training.batch, data.records));
@@ -148,7 +154,7 @@ void CompleteOptimizer(TrainConfig& config) {
     training.learning_rate = sgd ? 0.5 : training.optimizer == "adagrad" ? 0.01 : 0.001;
   }
   if (!training.momentum) training.momentum = sgd ? 0.9 : 0;
-  if (training.copies < 1) throw Error("--copies is 0; an example has at least 1 copy.");
+  CheckRange("--copies", static_cast<double>(training.copies), 1, false, kMostCopies, false);
   if (training.threads > 4096) {
     throw Error(fmt::format("--threads is {}; give at most 4096.", training.threads));
   }

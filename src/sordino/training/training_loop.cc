@@ -1,7 +1,12 @@
 #include "sordino/training/training_loop.h"
 
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/isfinite.h>
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
 #include <utility>
 
 #include "sordino/base/stop.h"
@@ -13,6 +18,14 @@ namespace {
 constexpr std::chrono::minutes kCheckpointPause(1);
 
 }  // namespace
+
+std::string NonFiniteWeight(const Model& model) {
+  const at::NoGradGuard no_grad;
+  for (const auto& [name, value] : model.Parameters()) {
+    if (!at::isfinite(value).all().item<bool>()) return name;
+  }
+  return "";
+}
 
 TrainingLoop::TrainingLoop(PreparedRun& run, RunObserver& observer, Dataset train,
                            std::optional<Dataset> test, FeatureShape feature_shape,
@@ -82,11 +95,12 @@ bool TrainingLoop::IsPaidFor(std::int64_t step) {
   return false;
 }
 
-// A model that is refused in the middle of a run leaves steps that were charged and for which no
-// noise was drawn.
-void TrainingLoop::MakeStep() {
+// A run that fails in its middle leaves steps that were charged and for which no noise was drawn.
+// False: a stop was asked for.
+bool TrainingLoop::MakeStep() {
   try {
     trainer_.Step();
+    return AfterStep(trainer_.steps_done());
   } catch (...) {
     const std::exception_ptr why = std::current_exception();
     try {
@@ -107,13 +121,13 @@ void TrainingLoop::Go(RunFolder& folder) {
   while (go_on && trainer_.steps_done() < run_.plan.steps() && IsPaidFor(trainer_.steps_done())) {
     // Whatever happens to the first steps, the folder says which run of the ledger it is.
     if (checkpoint_step_ < 0) WriteState();
-    MakeStep();
-    go_on = AfterStep(trainer_.steps_done());
+    go_on = MakeStep();
   }
   if (ledger_ != nullptr && failure_ == nullptr) {
     if (ledger_->run().empty()) return;  // not a step was admitted
     ledger_->HandBack();
   }
+  CheckWeights();
   if (trainer_.steps_done() < run_.plan.steps() && checkpoint_step_ != trainer_.steps_done()) {
     WriteState();
   }
@@ -124,13 +138,26 @@ void TrainingLoop::Go(RunFolder& folder) {
 bool TrainingLoop::AfterStep(std::int64_t steps) {
   const bool last = steps == run_.plan.steps();
   const bool stop = StopGuard::Requested();
-  if (stop || last || steps % run_.config.run.evaluate_every == 0) Look();
+  const bool look = stop || last || steps % run_.config.run.evaluate_every == 0;
   const std::int64_t every = run_.config.run.checkpoint_every;
   const bool is_time =
       every > 0 ? steps % every == 0 : Clock::now() - checkpoint_time_ > kCheckpointPause;
+  // What is not a model is neither measured nor kept.
+  if (look || is_time) CheckWeights();
+  if (look) Look();
   if (is_time && !last) WriteState();
   Tell(steps);
   return !stop;
+}
+
+void TrainingLoop::CheckWeights() const {
+  const std::string name = NonFiniteWeight(*run_.model);
+  if (name.empty()) return;
+  throw std::runtime_error(
+      fmt::format("after {} steps a weight of '{}' is not a finite number, so there is no model; "
+                  "the steps stay "
+                  "charged. Give a smaller --lr, --weight-decay or --clip.",
+                  trainer_.steps_done(), name));
 }
 
 double TrainingLoop::Seconds() const {

@@ -20,6 +20,10 @@
 
 namespace sordino::internal {
 
+// The name of a parameter that holds an infinity or something that is not a number; empty where
+// there is none.
+std::string NonFiniteWeight(const Model& model);
+
 class TrainingLoop {
  public:
   // Without privacy there is no ledger.
@@ -48,8 +52,9 @@ class TrainingLoop {
 
   Trainer MakeTrainer();
   bool IsPaidFor(std::int64_t step);
-  void MakeStep();
+  bool MakeStep();
   bool AfterStep(std::int64_t steps);
+  void CheckWeights() const;
   void Look();
   void Tell(std::int64_t steps);
   void WriteState();

@@ -56,6 +56,19 @@ void TryStep(const PreparedRun& run) {
                                        FlatClipping(ClipNorm(run.config.privacy.clip))));
 }
 
+// What the run would only find after its first charge.
+void CheckStart(const TrainConfig& config, const Model& model) {
+  static_cast<void>(
+      Optimizer(ParametersOf(model), OptimizerOptionsOf(config), *config.training.steps));
+  const std::string name = internal::NonFiniteWeight(model);
+  if (!name.empty()) {
+    throw Error(fmt::format(
+        "a weight of '{}' is not a finite number before the first step; give other weights to "
+        "start from.",
+        name));
+  }
+}
+
 PrivacyPlan MakePlan(const TrainConfig& config, const DatasetDeclaration& declaration,
                      std::optional<double> noise) {
   const PlanOptions options = PlanOptionsOf(config, declaration);
@@ -218,15 +231,15 @@ PreparedRun PrepareRun(const TrainConfig& config) {
 PreparedRun internal::PrepareWithNoise(const TrainConfig& config, std::optional<double> noise) {
   // What needs no data comes first, so that a misspelt name is not hidden by a missing file.
   const c10::Device device = ParseDevice(config.training.device);
-  if (config.training.threads > 0) at::set_num_threads(static_cast<int>(config.training.threads));
   // A seed is for the same bits again, and cuDNN's fastest convolutions do not give them.
   if (config.run.insecure_seed) at::globalContext().setDeterministicCuDNN(true);
   if (config.data.source.empty()) Completed(config, {});  // says what is missing
   DatasetDeclaration declaration = Declare(config.data);
   TrainConfig completed = Completed(config, declaration);
+  if (config.training.threads > 0) at::set_num_threads(static_cast<int>(config.training.threads));
   completed.run.ledger = LedgerFile(completed);
   std::unique_ptr<Model> model = MakeConfiguredModel(completed, ModelShapeOf(declaration), device);
-  OptimizerOptionsOf(completed);
+  CheckStart(completed, *model);
   PrivacyPlan plan = MakePlan(completed, declaration, noise);
   PreparedRun run{.config = std::move(completed),
                   .declaration = std::move(declaration),
