@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <filesystem>
@@ -19,6 +18,7 @@
 
 #include "sordino/accounting/calibration.h"
 #include "sordino/base/error.h"
+#include "sordino/base/testing/test_folder.h"
 #include "sordino/models/safetensors.h"
 #include "sordino/training/run_ledger.h"
 #include "sordino/training/trainer.h"
@@ -275,17 +275,11 @@ TEST(AllocationTrainer, AnEpochThatIsGoneOnWithIsAllocatedAndChargedAnew) {
 // A run of 40 steps in 4 epochs.
 class AllocationRun : public ::testing::Test {
  protected:
-  AllocationRun()
-      : root_(fs::path(::testing::TempDir()) / ("sordino_allocation_" + std::to_string(getpid()))) {
-    fs::remove_all(root_);
-    fs::create_directories(root_);
+  AllocationRun() {
     setenv("SORDINO_STATE", (root_ / "state").c_str(), 1);
     WritePoints(root_ / "train.csv", 400);
   }
-  ~AllocationRun() override {
-    unsetenv("SORDINO_STATE");
-    fs::remove_all(root_);
-  }
+  ~AllocationRun() override { unsetenv("SORDINO_STATE"); }
 
   TrainConfig Config(const std::string& name) const {
     TrainConfig config;
@@ -350,7 +344,7 @@ class AllocationRun : public ::testing::Test {
     return at::cat(all);
   }
 
-  fs::path root_;
+  TestFolder root_;
 };
 
 TEST_F(AllocationRun, IsChargedEpochByEpochAndSaysHowItWasDone) {
