@@ -10,6 +10,8 @@
 namespace sordino {
 namespace {
 
+// Odds may change by e^50: nothing is hidden from anybody.
+constexpr double kLargestMeaningfulEpsilon = 50;
 constexpr std::size_t kColumns = 80;
 
 // Paragraphs and points, wrapped.
@@ -169,6 +171,9 @@ void WriteGuarantee(Page& page, const StatementFacts& facts) {
       "Epsilon is an upper bound that was computed with directed rounding; no accountant can prove "
       "less than {} for these steps.",
       DownTo(facts.epsilon.lower)));
+  if (const std::string warning = WeakGuaranteeWarning(facts); !warning.empty()) {
+    page.Paragraph(warning);
+  }
 }
 
 void WriteLedger(Page& page, const StatementFacts& facts) {
@@ -285,14 +290,34 @@ std::string NotPrivateWarning(RunPrivacy privacy) {
   return "";
 }
 
+std::string WeakGuaranteeWarning(const StatementFacts& facts) {
+  std::string warning;
+  if (facts.epsilon.upper > kLargestMeaningfulEpsilon) {
+    warning += fmt::format(
+        " WEAK: an epsilon above {:g} allows a model that gives records away; spend less, with "
+        "more noise or fewer steps.",
+        kLargestMeaningfulEpsilon);
+  }
+  if (facts.records > 0 && facts.delta * static_cast<double>(facts.records) > 1) {
+    warning += fmt::format(
+        " WEAK: delta is above one over the {} records, so that publishing one of them at random "
+        "would be within the guarantee; give a delta well below it.",
+        facts.records);
+  }
+  return warning.empty() ? warning : warning.substr(1);
+}
+
 std::string GuaranteeSentence(const StatementFacts& facts) {
   if (facts.privacy != RunPrivacy::kPrivate) return NotPrivateWarning(facts.privacy);
-  return fmt::format(
-      "The model {} ({}, {:g})-differentially private: {} changes the odds of anything that it "
-      "shows "
-      "by a factor of at most {}, except with probability {:g}.",
-      Tense(facts), UpTo(facts.epsilon.upper), facts.delta, Change(facts),
-      UpTo(std::exp(facts.epsilon.upper)), facts.delta);
+  const std::string weak = WeakGuaranteeWarning(facts);
+  return (weak.empty() ? "" : weak + "\n") +
+         fmt::format(
+             "The model {} ({}, {:g})-differentially private: {} changes the odds of anything that "
+             "it "
+             "shows "
+             "by a factor of at most {}, except with probability {:g}.",
+             Tense(facts), UpTo(facts.epsilon.upper), facts.delta, Change(facts),
+             UpTo(std::exp(facts.epsilon.upper)), facts.delta);
 }
 
 std::string Statement(const StatementFacts& facts) {

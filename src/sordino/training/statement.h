@@ -55,7 +55,12 @@ struct StatementFacts {
 // "NOT PRIVATE" and why; empty for a private run.
 std::string NotPrivateWarning(RunPrivacy privacy);
 
-// The guarantee in one sentence, for the end of a run on a terminal.
+// Why the numbers of a private run protect nobody, loudly: epsilon above 50, or delta above one
+// over the declared number of records; empty otherwise.
+std::string WeakGuaranteeWarning(const StatementFacts& facts);
+
+// The guarantee in one sentence, behind the warning where there is one, for the end of a run on a
+// terminal.
 std::string GuaranteeSentence(const StatementFacts& facts);
 
 // Plain text of at most 80 columns, ending in a line break.

@@ -53,6 +53,20 @@ TEST(Statement, SaysWhoIsProtectedHowStronglyAndWhatIsNotCovered) {
   EXPECT_THAT(text, Not(HasSubstr("NOT PRIVATE")));
 }
 
+TEST(Statement, WarnsOfNumbersThatProtectNobody) {
+  StatementFacts facts = Facts();
+  EXPECT_THAT(Flat(facts), Not(HasSubstr("WEAK")));
+  facts.epsilon = {50, 50.5};
+  EXPECT_THAT(Flat(facts), HasSubstr("WEAK: an epsilon above 50"));
+  EXPECT_THAT(GuaranteeSentence(facts), StartsWith("WEAK: an epsilon above 50"));
+  facts = Facts();
+  facts.delta = 1.1 / 60'000;
+  EXPECT_THAT(Flat(facts), HasSubstr("WEAK: delta is above one over the 60000 records"));
+  EXPECT_THAT(GuaranteeSentence(facts), StartsWith("WEAK: delta"));
+  facts.records = 0;  // private
+  EXPECT_THAT(Flat(facts), Not(HasSubstr("WEAK")));
+}
+
 TEST(Statement, NumbersAreNeverRoundedDown) {
   StatementFacts facts = Facts();
   facts.epsilon = {1, 1.00001};
