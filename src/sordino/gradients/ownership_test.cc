@@ -375,6 +375,32 @@ TEST(RememberedLayouts, OfAFirstStepWithoutGradientsAreNotKept) {
   }
 }
 
+// The rows of a recurrent layer lie step by step, with as many steps as examples.
+TEST(RememberedLayouts, OfARecurrentLayerWhoseGradientsStartAtZeroAreNotKept) {
+  const TestModel model = MakeModel(
+      [](ModelMaker& m) {
+        const at::Tensor scale = m.Parameter("scale", {2}, 0);  // starts at zero
+        const std::vector<at::Tensor> weights = {m.Parameter("ih", {2, 3}),
+                                                 m.Parameter("hh", {2, 2}), m.Parameter("b", {2}),
+                                                 m.Parameter("c", {2})};
+        m.Input({kSame, 3});
+        return [=](const Batch& x) {
+          const at::Tensor data = x[0].transpose(0, 1);
+          const at::Tensor start = at::zeros({1, data.size(1), 2}, data.options());
+          const auto [output, last] =
+              at::rnn_tanh(data, start, weights, true, 1, 0, true, false, false);
+          return LossOf(output * scale, 1);
+        };
+      },
+      at::kDouble);
+  Clipper clipper(model.parameters, {.checked_examples = 0});
+  EXPECT_EQ(Try(clipper, model.loss, model.batch(kSame)), Outcome::kRight);
+  model.parameters[0].value.detach().normal_();
+  for (int step = 0; step < 3; ++step) {
+    EXPECT_EQ(Try(clipper, model.loss, model.batch(kSame)), Outcome::kRight);
+  }
+}
+
 TEST(Layouts, ThatZerosLeaveOpenAreOnesThatTheRuleCanUse) {
   // Few entries have a gradient, so that several layouts fit, and the parameter has values of its
   // own for each step.
