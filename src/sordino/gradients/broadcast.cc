@@ -54,11 +54,6 @@ std::optional<Reduction> PlanReduction(const std::vector<std::int64_t>& full,
 
 }  // namespace
 
-bool CanReducePerExample(const std::vector<std::int64_t>& full,
-                         const std::vector<std::int64_t>& reduced, const ExampleLayout& layout) {
-  return PlanReduction(full, reduced, layout).has_value();
-}
-
 at::Tensor ReducePerExample(const at::Tensor& values, const std::vector<std::int64_t>& full,
                             const std::vector<std::int64_t>& reduced, const ExampleLayout& layout) {
   const auto plan = PlanReduction(full, reduced, layout);

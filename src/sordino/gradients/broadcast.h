@@ -18,10 +18,6 @@ namespace sordino {
 at::Tensor ReducePerExample(const at::Tensor& values, const std::vector<std::int64_t>& full,
                             const std::vector<std::int64_t>& reduced, const ExampleLayout& layout);
 
-// Whether ReducePerExample has a result.
-bool CanReducePerExample(const std::vector<std::int64_t>& full,
-                         const std::vector<std::int64_t>& reduced, const ExampleLayout& layout);
-
 }  // namespace sordino
 
 #endif  // SORDINO_GRADIENTS_BROADCAST_H_

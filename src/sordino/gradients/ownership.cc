@@ -199,22 +199,19 @@ struct Fit {
   bool unique = true;
 };
 
-Fit FitLayout(const std::vector<std::int64_t>& owner, std::int64_t units, const UseRule& rule) {
+// Rows that lie unit by unit come first: where zeros leave several layouts open, it is that of all
+// operations but recurrent layers.
+Fit FitLayout(const std::vector<std::int64_t>& owner, std::int64_t units) {
   Fit fit;
   const auto rows = static_cast<std::int64_t>(owner.size());
   if (rows % units != 0) return fit;
   const std::int64_t each = rows / units;
-  bool accepted = false;
   for (std::int64_t inner = each; inner >= 1; --inner) {
     if (each % inner != 0) continue;
     const ExampleLayout layout{each / inner, units, inner};
     if (!Fits(layout, owner)) continue;
-    if (fit.layout) fit.unique = false;
-    if (!fit.layout || !accepted) {
-      accepted = rule.Accepts(layout);
-      if (!fit.layout || accepted) fit.layout = layout;
-    }
-    if (accepted && !fit.unique) return fit;
+    if (fit.layout) return {fit.layout, false};
+    fit.layout = layout;
   }
   return fit;
 }
@@ -248,7 +245,7 @@ Ownership FindOwnership(const at::Tensor& losses, std::int64_t units, const Tape
     std::vector<at::Tensor> weighted;
     for (const auto& pass : captured.weighted) weighted.push_back(rules[k]->Rows(pass[k]));
     const auto owner = Owners(code, plain, weighted);
-    const Fit fit = Any(owner, kMixed) ? Fit{} : FitLayout(owner, units, *rules[k]);
+    const Fit fit = Any(owner, kMixed) ? Fit{} : FitLayout(owner, units);
     if (!fit.layout) {
       throw NotPerExample("The rows of the operation '" +
                           OperationName(*tape.graph.nodes[tape.uses[k].node]) +

@@ -278,10 +278,6 @@ class Broadcast : public UseRule {
 
   at::Tensor Rows(const at::Tensor& gradient) const override { return gradient.reshape({-1, 1}); }
 
-  bool Accepts(const ExampleLayout& layout) const override {
-    return CanReducePerExample(full_, reduced_, layout);
-  }
-
   std::int64_t RowCount(const at::Tensor& gradient) const override { return gradient.numel(); }
 
   Term MakeTerm(const at::Tensor& gradient, const ExampleLayout& layout) const override {

@@ -37,10 +37,6 @@ class UseRule {
   // probe looks at and what a layout counts.
   virtual at::Tensor Rows(const at::Tensor& gradient) const = 0;
 
-  // Whether MakeTerm can work with a layout: where zero rows leave several layouts possible, one
-  // that it can is taken.
-  virtual bool Accepts(const ExampleLayout& /*layout*/) const { return true; }
-
   // Rows(gradient).size(0), without a copy of anything.
   virtual std::int64_t RowCount(const at::Tensor& gradient) const { return Rows(gradient).size(0); }
 
