@@ -5,19 +5,14 @@
 #include <cmath>
 #include <limits>
 
+#include "sordino/accounting/gauss_legendre.h"
 #include "sordino/base/quantity.h"
 
 namespace sordino {
 namespace {
 
-// Gauss-Legendre with six points: exact to 1e-14 where a panel is a quarter of the smooth length.
-constexpr std::array<double, 6> kNodes = {-0.93246951420315202781, -0.66120938646626451366,
-                                          -0.23861918608319690863, 0.23861918608319690863,
-                                          0.66120938646626451366,  0.93246951420315202781};
-constexpr std::array<double, 6> kWeights = {0.17132449237917034504, 0.36076157304813860757,
-                                            0.46791393457269104739, 0.46791393457269104739,
-                                            0.36076157304813860757, 0.17132449237917034504};
-constexpr double kPanel = 0.25;  // in units of SmoothLength()
+// In units of SmoothLength(): six points are then exact to 1e-14.
+constexpr double kPanel = 0.25;
 // Losses within this share of a cell above a grid point are rounded down to it (kLower).
 constexpr double kSliver = 1e-3;
 constexpr double kLeastStep = 1e-6;  // in units of Scale()
@@ -30,8 +25,8 @@ void Integrate(const LossDensity& density, double a, double b, Visit visit) {
     // No sliver at the end, and no standstill.
     if (!(end > a) || b - end < 0.1 * (end - a)) end = b;
     const double middle = 0.5 * (a + end);
-    for (std::size_t k = 0; k < kNodes.size(); ++k) {
-      visit(middle + 0.5 * (end - a) * kNodes[k], 0.5 * (end - a) * kWeights[k]);
+    for (std::size_t k = 0; k < kLegendreNodes.size(); ++k) {
+      visit(middle + 0.5 * (end - a) * kLegendreNodes[k], 0.5 * (end - a) * kLegendreWeights[k]);
     }
     a = end;
   }

@@ -5,17 +5,12 @@
 #include <cmath>
 #include <numbers>
 
+#include "sordino/accounting/gauss_legendre.h"
 #include "sordino/base/check.h"
 
 namespace sordino {
 namespace {
 
-constexpr std::array<double, 6> kNodes = {-0.93246951420315202781, -0.66120938646626451366,
-                                          -0.23861918608319690863, 0.23861918608319690863,
-                                          0.66120938646626451366,  0.93246951420315202781};
-constexpr std::array<double, 6> kWeights = {0.17132449237917034504, 0.36076157304813860757,
-                                            0.46791393457269104739, 0.46791393457269104739,
-                                            0.36076157304813860757, 0.17132449237917034504};
 constexpr double kPanel = 0.25;
 // Three points do as well on short pieces, of which there are most.
 constexpr std::array<double, 3> kShortNodes = {-0.77459666924148337704, 0, 0.77459666924148337704};
@@ -56,9 +51,9 @@ void LogNormalRatio::Integrate(double from_u, double to_u, Visit visit) const {
     if (to_u - end < 0.1 * panel) end = to_u;
     const double middle = 0.5 * (from_u + end);
     const double half = 0.5 * (end - from_u);
-    for (std::size_t k = 0; k < kNodes.size(); ++k) {
-      const double u = middle + half * kNodes[k];
-      visit(Value(u), half * kWeights[k] * Density(u));
+    for (std::size_t k = 0; k < kLegendreNodes.size(); ++k) {
+      const double u = middle + half * kLegendreNodes[k];
+      visit(Value(u), half * kLegendreWeights[k] * Density(u));
     }
     from_u = end;
   }

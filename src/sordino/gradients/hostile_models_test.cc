@@ -92,11 +92,9 @@ World Live(const Json& json, const Conditions& conditions, bool with_outlier) {
 
 Conditions Of(const Json& model) {
   Conditions conditions;
-  const Json trigger = model.value("trigger", Json::object());
-  if (trigger.contains("calls")) {
-    conditions.warm_up = std::min<std::int64_t>(trigger["calls"].get<std::int64_t>(), 20);
-  }
-  if (trigger.contains("batch")) conditions.examples = trigger["batch"].get<std::int64_t>();
+  const HostileTrigger trigger = TriggerOf(model);
+  conditions.warm_up = trigger.warm_up;
+  conditions.examples = trigger.examples.value_or(conditions.examples);
   return conditions;
 }
 

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/jit/api/module.h>
 
+#include <algorithm>
 #include <cctype>
 #include <fstream>
 #include <utility>
@@ -65,6 +66,17 @@ torch::jit::Module MakeHostileScript(const Json& model) {
   module.define(model["source"].get<std::string>());
   module.train();
   return module;
+}
+
+HostileTrigger TriggerOf(const nlohmann::json& model) {
+  constexpr std::int64_t kMostWarmUp = 20;
+  HostileTrigger result;
+  const nlohmann::json trigger = model.value("trigger", nlohmann::json::object());
+  if (trigger.contains("calls")) {
+    result.warm_up = std::min(trigger["calls"].get<std::int64_t>(), kMostWarmUp);
+  }
+  if (trigger.contains("batch")) result.examples = trigger["batch"].get<std::int64_t>();
+  return result;
 }
 
 bool HasNumber(const std::string& refusal) {

@@ -5,7 +5,9 @@
 
 #include <torch/csrc/jit/api/module.h>
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +19,13 @@ const std::vector<nlohmann::json>& HostileModels();
 
 // In training mode, with the same weights each time.
 torch::jit::Module MakeHostileScript(const nlohmann::json& model);
+
+// What its trigger asks for: steps before the first that counts, and the size of a batch.
+struct HostileTrigger {
+  std::int64_t warm_up = 0;
+  std::optional<std::int64_t> examples;
+};
+HostileTrigger TriggerOf(const nlohmann::json& model);
 
 // Whether a refusal holds a digit outside of the quotes around names.
 bool HasNumber(const std::string& refusal);

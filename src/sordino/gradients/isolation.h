@@ -8,14 +8,12 @@
 // Operations on wrapped tensors are batched by libtorch's rules, which are rules for independent
 // computations. So, for any model, value, step and batch size:
 //
-//   - A value computed from an example is a wrapped tensor, and its entry for unit i depends on
-//   unit
-//     i, on unwrapped tensors, and on random numbers drawn for unit i alone.
-//   - An unwrapped tensor (a parameter, a buffer, a constant) never depends on an example: writing
-//   a
-//     wrapped value into it in place is an error of libtorch, and so are item(), bool() and the
-//     like, which would take a value out of the wrapper.
-//   - A wrapped tensor that outlives its pass (an attribute that a model assigns, a captured
+//   * A value computed from an example is a wrapped tensor. Its entry for unit i depends on unit i,
+//     on unwrapped tensors, and on random numbers drawn for unit i alone.
+//   * An unwrapped tensor (a parameter, a buffer, a constant) never depends on an example. To write
+//     a wrapped value into it is an error of libtorch, and so are item(), bool() and the like,
+//     which would take a value out of the wrapper.
+//   * A wrapped tensor that outlives its pass (an attribute that a model assigns, a captured
 //     variable) cannot be used in a later one. Each pass has a level of its own, never used again
 //     in the process, and an operation on a wrapped tensor of another level fails.
 //

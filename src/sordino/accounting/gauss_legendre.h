@@ -1,0 +1,18 @@
+// Gauss-Legendre quadrature with six points on [-1, 1].
+#ifndef SORDINO_ACCOUNTING_GAUSS_LEGENDRE_H_
+#define SORDINO_ACCOUNTING_GAUSS_LEGENDRE_H_
+
+#include <array>
+
+namespace sordino {
+
+inline constexpr std::array<double, 6> kLegendreNodes = {
+    -0.93246951420315202781, -0.66120938646626451366, -0.23861918608319690863,
+    0.23861918608319690863,  0.66120938646626451366,  0.93246951420315202781};
+inline constexpr std::array<double, 6> kLegendreWeights = {
+    0.17132449237917034504, 0.36076157304813860757, 0.46791393457269104739,
+    0.46791393457269104739, 0.36076157304813860757, 0.17132449237917034504};
+
+}  // namespace sordino
+
+#endif  // SORDINO_ACCOUNTING_GAUSS_LEGENDRE_H_
