@@ -248,7 +248,9 @@ double OptimalEpsilon(std::span<const StepGuarantee> steps, double log_delta) {
   const double log_target = LogTarget(steps, log_delta);
   if (std::isnan(log_target)) return kInfinity;
   const StepGuarantee basic = ComposeBasic(steps);
-  if (std::isinf(basic.epsilon) || log_target == -kInfinity) return basic.epsilon;
+  if (basic.epsilon == 0 || std::isinf(basic.epsilon) || log_target == -kInfinity) {
+    return basic.epsilon;
+  }
   double count = 0;
   for (const StepGuarantee& step : steps) count += static_cast<double>(step.count);
 
