@@ -17,7 +17,9 @@ ACCOUNT = ['account', '--rate', '0.01', '--noise', '4', '--steps', '1000', '--de
 CALIBRATE = ['calibrate', '--rate', '0.01', '--steps', '1000', '--epsilon', '1', '--delta', '1e-5']
 RELEASE = ['release', 'visits.csv', '--mean', 'age', '--bounds', '0,120', '--epsilon', '0.5']
 LEDGER = ['ledger', 'show', 'ledger.db']
-EVERY = {'account': ACCOUNT, 'calibrate': CALIBRATE, 'ledger': LEDGER, 'release': RELEASE}
+PLAN = ['plan', '--kappa', '10', '--alpha', '1e-4']
+EVERY = {'account': ACCOUNT, 'calibrate': CALIBRATE, 'ledger': LEDGER, 'plan': PLAN,
+         'release': RELEASE}
 
 
 class CommandLineTest(unittest.TestCase):
@@ -107,6 +109,7 @@ class CommandLineTest(unittest.TestCase):
         keys = {'account': {'delta', 'epsilon', 'methods'},
                 'calibrate': {'noise_multiplier', 'epsilon'},
                 'ledger': {'budget', 'epsilon', 'charges', 'verdict', 'left', 'runs', 'head'},
+                'plan': {'gamma', 'uniform', 'dynamic', 'schedule', 'table'},
                 'release': {'releases', 'epsilon', 'delta'}}
         for command, words in EVERY.items():
             result = self.run_sordino(*words, '--json')

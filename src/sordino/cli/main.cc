@@ -4,6 +4,7 @@
 #include "sordino/cli/account_command.h"
 #include "sordino/cli/calibrate_command.h"
 #include "sordino/cli/ledger_command.h"
+#include "sordino/cli/plan_command.h"
 #include "sordino/cli/program.h"
 #include "sordino/cli/release_command.h"
 #include "sordino/cli/torch_program.h"
@@ -17,6 +18,7 @@ int main(int argc, char** argv) {
   app.get_formatter()->column_width(34);
   sordino::AddAccountCommand(app);
   sordino::AddCalibrateCommand(app);
+  sordino::AddPlanCommand(app);
   sordino::AddReleaseCommand(app);
   sordino::AddLedgerCommand(app);
   sordino::ListTorchCommands(app);

@@ -1,0 +1,120 @@
+#include "sordino/cli/plan_command.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "sordino/base/testing/test_folder.h"
+#include "sordino/cli/command_test_support.h"
+
+namespace sordino {
+namespace {
+
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+Json CallJson(const std::string& line) {
+  const CommandOutcome outcome = CallCommand(AddPlanCommand, Words(line + " --json"));
+  EXPECT_EQ(outcome.error, "") << line;
+  return Json::parse(outcome.out);
+}
+
+constexpr const char* kConstants =
+    "plan --records 10000 --dimension 100 --lipschitz 1 --smoothness 1 --strong-convexity 0.1 "
+    "--initial-gap 0.7 ";
+
+TEST(PlanCommand, AnswersTheReferenceQuestion) {
+  const Json json = CallJson("plan --kappa 10 --alpha 1e-4");
+  EXPECT_NEAR(json["gamma"].get<double>(), 0.9, 1e-15);
+  EXPECT_EQ(json["uniform"]["horizon"], 44);
+  EXPECT_EQ(json["uniform"]["formula_horizon"], 45);
+  EXPECT_NEAR(json["uniform"]["bound"].get<double>(), 0.0532710, 5.1e-8);
+  EXPECT_NEAR(json["uniform"]["formula_bound"].get<double>(), 0.0533352, 5.1e-8);
+  EXPECT_EQ(json["dynamic"]["horizon"], 63);
+  EXPECT_EQ(json["dynamic"]["formula_horizon"], 63);
+  EXPECT_NEAR(json["dynamic"]["bound"].get<double>(), 0.0365846, 5.1e-8);
+  EXPECT_EQ(json["schedule"]["noise"].size(), 63u);
+  EXPECT_EQ(json["schedule"]["influence"].size(), 63u);
+  EXPECT_EQ(json["table"].size(), 10u);
+  EXPECT_TRUE(json["table"][0]["bound"].is_null());
+}
+
+TEST(PlanCommand, ScheduleSpendsTheBudgetAndFalls) {
+  const Json json = CallJson(std::string(kConstants) + "--epsilon 1 --delta 1e-5");
+  double spent = 0;
+  double last = 1e300;
+  for (const Json& noise : json["schedule"]["noise"]) {
+    spent += 1 / (noise.get<double>() * noise.get<double>());
+    EXPECT_LT(noise.get<double>(), last);
+    last = noise.get<double>();
+  }
+  EXPECT_NEAR(spent, json["budget"]["value"].get<double>(), 1e-9);
+  EXPECT_GT(json["budget"]["gain_over_zcdp"].get<double>(), 1.2);
+  for (const Json& row : json["table"]) EXPECT_TRUE(row["bound"].is_number()) << row;
+}
+
+TEST(PlanCommand, StepsAndMomentumAreTaken) {
+  const Json json = CallJson("plan --kappa 4 --alpha 1e-6 --momentum 0.5 --steps 50");
+  EXPECT_EQ(json["at_steps"]["steps"], 50);
+  EXPECT_EQ(json["schedule"]["noise"].size(), 50u);
+  EXPECT_LT(json["at_steps"]["dynamic"].get<double>(), json["at_steps"]["uniform"].get<double>());
+  EXPECT_LE(json["momentum"]["zeta"].get<double>(), 0);
+  const Json best = CallJson("plan --kappa 4 --alpha 1e-6 --momentum 0.5");
+  EXPECT_EQ(best["schedule"]["steps"], best["momentum"]["dynamic"]["horizon"]);
+}
+
+TEST(PlanCommand, LongSchedulesAreNotListed) {
+  const Json json = CallJson("plan --kappa 1e9 --alpha 1e-20");
+  EXPECT_GT(json["schedule"]["steps"].get<double>(), 1e9);
+  EXPECT_TRUE(json["schedule"]["noise"].is_null());
+}
+
+TEST(PlanCommand, SaysInATableWhatTheJsonSays) {
+  const CommandOutcome outcome =
+      CallCommand(AddPlanCommand, Words(std::string(kConstants) + "--epsilon 1 --delta 1e-5"));
+  EXPECT_THAT(outcome.out, HasSubstr("zero-concentrated"));
+  EXPECT_THAT(outcome.out, HasSubstr("GD+zCDP, dynamic schedule"));
+}
+
+TEST(PlanCommand, DrawsAPicture) {
+  const TestFolder folder;
+  const std::string file = (folder.path() / "plan.svg").string();
+  for (const char* line :
+       {"plan --kappa 10 --alpha 1e-4", "plan --kappa 1 --alpha 0.5",
+        "plan --kappa 1e9 --alpha 1e-20", "plan --kappa 4 --alpha 1e-3 --momentum 0.5 --steps 1"}) {
+    const CommandOutcome outcome =
+        CallCommand(AddPlanCommand, Words(std::string(line) + " --picture " + file));
+    EXPECT_EQ(outcome.error, "") << line;
+    EXPECT_THAT(ReadTestFile(file), HasSubstr("</svg>"));
+    EXPECT_THAT(ReadTestFile(file), ::testing::Not(HasSubstr("nan"))) << line;
+  }
+}
+
+class PlanMistake : public testing::TestWithParam<Mistake> {};
+TEST_P(PlanMistake, IsToldInOneSentence) { ExpectMistake(GetParam()); }
+INSTANTIATE_TEST_SUITE_P(
+    All, PlanMistake,
+    testing::Values(
+        Mistake{"plan", "--kappa is missing"}, Mistake{"plan --kappa 10", "--alpha is missing"},
+        Mistake{"plan --kappa 0.5 --alpha 1e-4", "kappa"},
+        Mistake{"plan --kappa 10 --alpha 0", "alpha"},
+        Mistake{"plan --kappa 10 --alpha -1", "alpha"},
+        Mistake{"plan --kappa 10 --alpha 1", "allows no step"},
+        Mistake{"plan --kappa 10 --alpha 1e-4 --steps 0", "--steps"},
+        Mistake{"plan --kappa 10 --alpha 1e-4 --steps 1000000", "have no influence"},
+        Mistake{"plan --kappa 10 --alpha 1e-4 --momentum 1", "momentum"},
+        Mistake{"plan --kappa 10 --alpha 1e-4 --step-size 1", "--momentum"},
+        Mistake{"plan --kappa 10 --alpha 1e-4 --momentum 0.9 --step-size 1", "up to"},
+        Mistake{"plan --kappa 10 --alpha 1e-4 --records 5", "follow from the constants"},
+        Mistake{"plan --records 10", "no budget"},
+        Mistake{"plan --records 10 --budget 1", "--dimension is missing"},
+        Mistake{"plan --kappa 2 --alpha 1e-4 --epsilon 1", "--delta is missing"},
+        Mistake{"plan --kappa 2 --alpha 1e-4 --epsilon 1 --delta 0", "--delta"},
+        Mistake{"plan --kappa 2 --alpha 1e-4 --epsilon 1 --delta 1e-5 --budget 2", "two budgets"},
+        Mistake{"plan --kappa 2 --alpha 1e-4 --budget 0", "--budget"}));
+
+}  // namespace
+}  // namespace sordino

@@ -1,0 +1,79 @@
+#include "sordino/theory/published_bounds.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "sordino/base/quantity.h"
+
+namespace sordino {
+namespace {
+
+struct Row {
+  std::string_view algorithm;
+  std::string_view order;
+  std::optional<double> (*bound)(const PublishedQuestion&);
+};
+
+// D / (N^2 R), which every good row is a multiple of.
+double Base(const PublishedQuestion& q) { return q.dimension / (q.records * q.records * q.budget); }
+
+std::optional<double> AdvancedComposition(const PublishedQuestion& q) {
+  return Base(q) * q.records * std::pow(std::log(q.records), 3);
+}
+std::optional<double> MomentsAccountant(const PublishedQuestion& q) {
+  return Base(q) * std::pow(std::log(q.records), 2);
+}
+std::optional<double> AdjustedUtility(const PublishedQuestion& q) {
+  return std::min(std::sqrt(q.dimension) / (q.records * q.budget),
+                  Base(q) * std::log(q.records) / q.budget);
+}
+std::optional<double> BlackBox(const PublishedQuestion& q) {
+  const double log_failure = std::log(1 / kPublishedFailure);
+  return Base(q) * q.records * q.dimension * log_failure * log_failure;
+}
+std::optional<double> Adam(const PublishedQuestion& q) {
+  if (!q.epsilon) return std::nullopt;
+  const double inside = q.records * q.dimension * *q.epsilon / (1 - kPublishedFailure);
+  return std::sqrt(q.dimension) * std::max(0.0, std::log(inside)) / (q.records * q.budget);
+}
+std::optional<double> Plain(const PublishedQuestion& q) { return Base(q); }
+std::optional<double> StaticSchedule(const PublishedQuestion& q) {
+  return Base(q) * std::log(q.records);
+}
+std::optional<double> MomentumStatic(const PublishedQuestion& q) {
+  return Base(q) * (1 + std::log(q.records));
+}
+std::optional<double> MomentumDynamic(const PublishedQuestion& q) {
+  return Base(q) * (1 + Base(q));
+}
+
+constexpr Row kRows[] = {
+    {"GD+Adv", "D ln^3 N / (N R)", AdvancedComposition},
+    {"GD+MA", "D ln^2 N / (N^2 R)", MomentsAccountant},
+    {"GD+MA, adjusted utility", "min(sqrt(D) / (N R), D ln N / (N^2 R^2))", AdjustedUtility},
+    {"GD+Adv+BBImp", "D^2 ln^2(1/p) / (N R)", BlackBox},
+    {"Adam+MA", "sqrt(D) ln(N D epsilon / (1 - p)) / (N R)", Adam},
+    {"GD, non-private", "D / (N^2 R)", Plain},
+    {"GD+zCDP, static schedule", "D ln N / (N^2 R)", StaticSchedule},
+    {"GD+zCDP, dynamic schedule", "D / (N^2 R)", Plain},
+    {"Momentum+zCDP, static schedule", "D (1 + ln N) / (N^2 R)", MomentumStatic},
+    {"Momentum+zCDP, dynamic schedule", "D (1 + D / (N^2 R)) / (N^2 R)", MomentumDynamic},
+};
+
+}  // namespace
+
+std::vector<PublishedBound> PublishedBounds(const std::optional<PublishedQuestion>& question) {
+  if (question) {
+    CheckRange("the number of records", question->records, 1, false, kInfinity, true);
+    CheckRange("the dimension", question->dimension, 0, true, kInfinity, true);
+    CheckRange("the budget", question->budget, 0, true, kInfinity, true);
+  }
+  std::vector<PublishedBound> bounds;
+  for (const Row& row : kRows) {
+    bounds.push_back(
+        {row.algorithm, row.order, question ? row.bound(*question) : std::optional<double>()});
+  }
+  return bounds;
+}
+
+}  // namespace sordino
