@@ -173,7 +173,7 @@ MUTATIONS = [
              "      if (ledger_ != nullptr) ledger_->HandBack();\n",
              "",
              "TrainingRun.WhatARefusedModelDidNotUseIsHandedBack"),
-    Mutation("the model of a private step sees other records", "gradients/isolation.cc",
+    Mutation("the model of a private step sees other records", "gradients/internal/isolation/isolation.cc",
              "return functorch::makeBatched(tensor, 0, level_);",
              "return functorch::makeBatched(\n"
              "      tensor.is_floating_point() ? tensor + tensor.mean(0) : tensor, 0, level_);",

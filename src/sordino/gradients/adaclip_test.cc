@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "sordino/base/error.h"
-#include "sordino/gradients/clipping_test_support.h"
 #include "sordino/gradients/private_value.h"
+#include "sordino/gradients/testing/clipping_test_support.h"
 #include "sordino/gradients/testing/forged_values.h"
 
 namespace sordino {

@@ -15,8 +15,8 @@
 
 #include "sordino/base/error.h"
 #include "sordino/gradients/bounded_sum.h"
-#include "sordino/gradients/clipping_test_support.h"
-#include "sordino/gradients/sum_sensitivity.h"
+#include "sordino/gradients/internal/rounding/sum_sensitivity.h"
+#include "sordino/gradients/testing/clipping_test_support.h"
 #include "sordino/gradients/testing/forged_values.h"
 
 namespace sordino {

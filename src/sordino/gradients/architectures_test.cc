@@ -15,8 +15,8 @@
 #include "sordino/gradients/clipper.h"
 #include "sordino/gradients/example_loop.h"
 #include "sordino/gradients/flat_clipping.h"
-#include "sordino/gradients/gradients_test_support.h"
 #include "sordino/gradients/script_model.h"
+#include "sordino/gradients/testing/gradients_test_support.h"
 
 namespace sordino {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "sordino/base/check.h"
 #include "sordino/base/error.h"
-#include "sordino/gradients/row_kernels.h"
+#include "sordino/gradients/internal/terms/row_kernels.h"
 
 namespace sordino {
 namespace {

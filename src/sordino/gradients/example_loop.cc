@@ -15,7 +15,7 @@
 
 #include "sordino/base/check.h"
 #include "sordino/base/error.h"
-#include "sordino/gradients/isolation.h"
+#include "sordino/gradients/internal/isolation/isolation.h"
 
 namespace sordino {
 namespace {

@@ -23,9 +23,9 @@
 #include "sordino/base/error.h"
 #include "sordino/gradients/clipper.h"
 #include "sordino/gradients/flat_clipping.h"
-#include "sordino/gradients/hostile_models_test_support.h"
-#include "sordino/gradients/isolation.h"
+#include "sordino/gradients/internal/isolation/isolation.h"
 #include "sordino/gradients/script_model.h"
+#include "sordino/gradients/testing/hostile_models_test_support.h"
 
 namespace sordino {
 namespace {

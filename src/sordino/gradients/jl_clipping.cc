@@ -19,9 +19,9 @@
 
 #include "sordino/base/check.h"
 #include "sordino/base/error.h"
-#include "sordino/gradients/directional_derivative.h"
-#include "sordino/gradients/operation_comparison.h"
-#include "sordino/gradients/sum_sensitivity.h"
+#include "sordino/gradients/internal/isolation/directional_derivative.h"
+#include "sordino/gradients/internal/isolation/operation_comparison.h"
+#include "sordino/gradients/internal/rounding/sum_sensitivity.h"
 
 namespace sordino {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "sordino/base/error.h"
-#include "sordino/gradients/clipping_test_support.h"
+#include "sordino/gradients/testing/clipping_test_support.h"
 
 namespace sordino {
 namespace {

@@ -11,8 +11,8 @@
 #include "sordino/base/error.h"
 #include "sordino/base/testing/test_folder.h"
 #include "sordino/gradients/flat_clipping.h"
-#include "sordino/gradients/gradients_test_support.h"
 #include "sordino/gradients/script_model.h"
+#include "sordino/gradients/testing/gradients_test_support.h"
 
 namespace sordino {
 namespace {

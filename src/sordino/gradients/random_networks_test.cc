@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "sordino/gradients/flat_clipping.h"
-#include "sordino/gradients/gradients_test_support.h"
 #include "sordino/gradients/layerwise_clipping.h"
+#include "sordino/gradients/testing/gradients_test_support.h"
 
 namespace sordino {
 namespace {

@@ -12,8 +12,8 @@
 #include <string>
 
 #include "sordino/base/error.h"
-#include "sordino/gradients/isolation.h"
-#include "sordino/gradients/script_rewriting.h"
+#include "sordino/gradients/internal/isolation/isolation.h"
+#include "sordino/gradients/internal/isolation/script_rewriting.h"
 
 namespace sordino {
 namespace {

@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "sordino/cli/command_test_support.h"
-#include "sordino/gradients/hostile_models_test_support.h"
+#include "sordino/gradients/testing/hostile_models_test_support.h"
 #include "sordino/models/safetensors.h"
 #include "sordino/torch_cli/train_command.h"
 

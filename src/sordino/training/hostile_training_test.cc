@@ -26,8 +26,8 @@
 #include <vector>
 
 #include "sordino/base/error.h"
-#include "sordino/gradients/hostile_models_test_support.h"
 #include "sordino/gradients/script_model.h"
+#include "sordino/gradients/testing/hostile_models_test_support.h"
 #include "sordino/training/trainer.h"
 #include "sordino/training/trainer_test_support.h"
 

@@ -15,7 +15,7 @@
 #include "sordino/base/error.h"
 #include "sordino/base/sha256.h"
 #include "sordino/base/testing/test_folder.h"
-#include "sordino/gradients/hostile_models_test_support.h"
+#include "sordino/gradients/testing/hostile_models_test_support.h"
 #include "sordino/models/safetensors.h"
 #include "sordino/training/classification.h"
 #include "sordino/training/run_folder.h"

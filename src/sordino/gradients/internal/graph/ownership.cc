@@ -1,0 +1,263 @@
+#include "sordino/gradients/internal/graph/ownership.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/ones_like.h>
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <numeric>
+#include <random>
+#include <utility>
+
+#include "sordino/base/check.h"
+
+namespace sordino {
+namespace {
+
+namespace ag = torch::autograd;
+
+constexpr std::int64_t kUnknown = -1;
+constexpr std::int64_t kMixed = -2;
+
+// The weights of one probe: pass p multiplies unit u by 2^exponent[p][u].
+struct Code {
+  std::vector<std::vector<std::int64_t>> exponent;
+  std::int64_t levels = 16;
+  std::vector<std::int64_t> unit_of;  // of the digits read as a number, or kMixed
+
+  // Digits are given to units in a random order, so that no structure of a model can agree with
+  // them twice.
+  Code(std::int64_t units, bool narrow_exponent) {
+    if (narrow_exponent) levels = 4;
+    std::int64_t codes = 1;
+    std::size_t passes = 0;
+    while (codes < units || passes == 0) {
+      codes *= levels;
+      ++passes;
+    }
+    std::vector<std::int64_t> order(static_cast<std::size_t>(codes));
+    std::iota(order.begin(), order.end(), 0);
+    std::mt19937_64 engine(std::random_device{}());
+    std::shuffle(order.begin(), order.end(), engine);
+    unit_of.assign(static_cast<std::size_t>(codes), kMixed);
+    exponent.assign(passes, std::vector<std::int64_t>(static_cast<std::size_t>(units)));
+    for (std::size_t unit = 0; unit < static_cast<std::size_t>(units); ++unit) {
+      std::int64_t digits = order[unit];
+      unit_of[static_cast<std::size_t>(digits)] = static_cast<std::int64_t>(unit);
+      for (auto& pass : exponent) {
+        pass[unit] = digits % levels;
+        digits /= levels;
+      }
+    }
+  }
+
+  at::Tensor Weights(std::size_t pass, const at::Tensor& losses) const {
+    const auto& exponents = exponent[pass];
+    const auto units = static_cast<std::int64_t>(exponents.size());
+    const std::int64_t width = losses.numel() / units;
+    at::Tensor weights = at::empty({losses.numel()}, at::TensorOptions().dtype(at::kDouble));
+    auto* value = weights.mutable_data_ptr<double>();
+    for (std::int64_t k = 0; k < losses.numel(); ++k) {
+      value[k] = std::ldexp(1.0, static_cast<int>(exponents[static_cast<std::size_t>(k / width)]));
+    }
+    return weights.to(losses.options()).view(losses.sizes());
+  }
+};
+
+std::vector<at::Tensor> Backward(const at::Tensor& losses, const at::Tensor& weights,
+                                 const ag::edge_list& outputs) {
+  return ag::Engine::get_default_engine().execute({ag::impl::gradient_edge(losses)}, {weights},
+                                                  /*keep_graph=*/true, /*create_graph=*/false,
+                                                  /*accumulate_grad=*/false, outputs);
+}
+
+// Gradients that arrive at some outputs, plain and under the weights of each pass.
+struct Captured {
+  std::vector<at::Tensor> plain;
+  std::vector<std::vector<at::Tensor>> weighted;  // by pass
+};
+
+Captured Capture(const at::Tensor& losses, const Code& code, const ag::edge_list& outputs) {
+  Captured captured;
+  captured.plain = Backward(losses, at::ones_like(losses), outputs);
+  for (std::size_t pass = 0; pass < code.exponent.size(); ++pass) {
+    captured.weighted.push_back(Backward(losses, code.Weights(pass, losses), outputs));
+  }
+  return captured;
+}
+
+// The same for what the rules take at each use.
+Captured CaptureAtUses(const at::Tensor& losses, const Code& code, const Tape& tape,
+                       const std::vector<std::unique_ptr<UseRule>>& rules) {
+  ag::edge_list outputs;
+  for (const ParameterUse& use : tape.uses) {
+    const TapeNode& node = tape.graph.nodes[use.node];
+    for (std::uint32_t k = 0; k < node->num_inputs(); ++k) outputs.emplace_back(node, k);
+  }
+  Captured captured = Capture(losses, code, outputs);
+  const auto arriving = [&](std::vector<at::Tensor>& gradients) {
+    const at::NoGradGuard no_grad;
+    std::vector<at::Tensor> at_uses;
+    auto first = gradients.begin();
+    for (std::size_t k = 0; k < tape.uses.size(); ++k) {
+      const auto last = first + tape.graph.nodes[tape.uses[k].node]->num_inputs();
+      at_uses.push_back(rules[k]->Arriving({first, last}));
+      first = last;
+    }
+    gradients = std::move(at_uses);
+  };
+  arriving(captured.plain);
+  for (auto& pass : captured.weighted) arriving(pass);
+  return captured;
+}
+
+// The relative misfit of a row that one example owns alone: rounding commutes with the weights, but
+// kernels that add in no fixed order (CUDA) do not.
+double Tolerance(at::ScalarType type) {
+  if (type == at::kDouble) return 1e-10;
+  return type == at::kFloat ? 1e-4 : 3e-2;
+}
+
+// A row below this may lose digits to the end of the number range.
+double Smallest(at::ScalarType type) {
+  if (type == at::kDouble) return 1e-280;
+  return type == at::kHalf ? 1e-4 : 1e-30;
+}
+
+// The unit that owns each row of [rows, features], kUnknown or kMixed.
+std::vector<std::int64_t> Owners(const Code& code, const at::Tensor& plain,
+                                 const std::vector<at::Tensor>& weighted) {
+  const at::ScalarType type = plain.scalar_type();
+  const at::Tensor base = plain.to(at::kCPU, at::kDouble).contiguous();
+  const std::int64_t rows = base.size(0);
+  const std::int64_t width = base.size(1);
+  const auto* value = base.const_data_ptr<double>();
+  std::vector<std::int64_t> digits(static_cast<std::size_t>(rows), 0);
+  std::vector<std::int64_t> owner(static_cast<std::size_t>(rows), 0);
+  std::int64_t place = 1;
+  for (const at::Tensor& gradient : weighted) {
+    const at::Tensor scaled = gradient.to(at::kCPU, at::kDouble).contiguous();
+    const auto* other = scaled.const_data_ptr<double>();
+    for (std::int64_t row = 0; row < rows; ++row) {
+      auto& state = owner[static_cast<std::size_t>(row)];
+      if (state < 0) continue;
+      const double* x = value + row * width;
+      const double* y = other + row * width;
+      std::int64_t at = 0;
+      double largest_scaled = 0;
+      for (std::int64_t k = 0; k < width; ++k) {
+        if (std::abs(x[k]) > std::abs(x[at])) at = k;
+        largest_scaled = std::max(largest_scaled, std::abs(y[k]));
+      }
+      if (width == 0 || !std::isfinite(x[at]) || !std::isfinite(largest_scaled)) {
+        state = kUnknown;
+        continue;
+      }
+      if (std::abs(x[at]) < Smallest(type)) {
+        // Zero alone but not under weights: contributions that cancelled were weighted apart.
+        const bool cancelled = largest_scaled > 1e6 * Smallest(type);
+        state = cancelled ? kMixed : kUnknown;
+        continue;
+      }
+      const double exponent = std::round(std::log2(std::abs(y[at] / x[at])));
+      const double factor = std::exp2(exponent);
+      double misfit = 0;
+      for (std::int64_t k = 0; k < width; ++k) {
+        misfit = std::max(misfit, std::abs(y[k] - factor * x[k]));
+      }
+      if (!(exponent >= 0) || exponent >= static_cast<double>(code.levels) ||
+          misfit > Tolerance(type) * factor * std::abs(x[at])) {
+        state = kMixed;
+        continue;
+      }
+      digits[static_cast<std::size_t>(row)] += static_cast<std::int64_t>(exponent) * place;
+    }
+    place *= code.levels;
+  }
+  for (std::size_t row = 0; row < owner.size(); ++row) {
+    if (owner[row] == 0) owner[row] = code.unit_of[static_cast<std::size_t>(digits[row])];
+  }
+  return owner;
+}
+
+bool Fits(const ExampleLayout& layout, const std::vector<std::int64_t>& owner) {
+  for (std::size_t row = 0; row < owner.size(); ++row) {
+    const std::int64_t expected = static_cast<std::int64_t>(row) / layout.inner % layout.examples;
+    if (owner[row] != kUnknown && owner[row] != expected) return false;
+  }
+  return true;
+}
+
+struct Fit {
+  std::optional<ExampleLayout> layout;
+  bool unique = true;
+};
+
+// Rows that lie unit by unit come first: where zeros leave several layouts open, it is that of all
+// operations but recurrent layers.
+Fit FitLayout(const std::vector<std::int64_t>& owner, std::int64_t units) {
+  Fit fit;
+  const auto rows = static_cast<std::int64_t>(owner.size());
+  if (rows % units != 0) return fit;
+  const std::int64_t each = rows / units;
+  for (std::int64_t inner = each; inner >= 1; --inner) {
+    if (each % inner != 0) continue;
+    const ExampleLayout layout{each / inner, units, inner};
+    if (!Fits(layout, owner)) continue;
+    if (fit.layout) return {fit.layout, false};
+    fit.layout = layout;
+  }
+  return fit;
+}
+
+bool Any(const std::vector<std::int64_t>& owner, std::int64_t state) {
+  return std::find(owner.begin(), owner.end(), state) != owner.end();
+}
+
+}  // namespace
+
+Ownership FindOwnership(const at::Tensor& losses, std::int64_t units, const Tape& tape,
+                        const std::vector<std::unique_ptr<UseRule>>& rules,
+                        const std::vector<NamedParameter>& parameters) {
+  const Code code(units, losses.scalar_type() == at::kHalf);
+  const Captured captured = CaptureAtUses(losses, code, tape, rules);
+
+  Ownership ownership;
+  for (std::size_t k = 0; k < tape.uses.size(); ++k) {
+    const std::string& name = RootName(tape, tape.uses[k].root, parameters);
+    if (!captured.plain[k].defined() || captured.plain[k].numel() == 0) {
+      ownership.layouts.push_back({0, units, 0});
+      ownership.settled = false;
+      continue;
+    }
+    const at::Tensor plain = rules[k]->Rows(captured.plain[k]);
+    if (units == 1) {
+      ownership.layouts.push_back({1, 1, plain.size(0)});
+      ownership.settled = false;
+      continue;
+    }
+    std::vector<at::Tensor> weighted;
+    for (const auto& pass : captured.weighted) weighted.push_back(rules[k]->Rows(pass[k]));
+    const auto owner = Owners(code, plain, weighted);
+    const Fit fit = Any(owner, kMixed) ? Fit{} : FitLayout(owner, units);
+    if (!fit.layout) {
+      throw NotPerExample("The rows of the operation '" +
+                          OperationName(*tape.graph.nodes[tape.uses[k].node]) +
+                          "' of the parameter '" + name +
+                          "' are not as many, or not in the same order, for every example; "
+                          "pad the examples to one size and keep their order, or allow the "
+                          "fallback that runs example by example.");
+    }
+    ownership.layouts.push_back(*fit.layout);
+    ownership.settled = ownership.settled && fit.unique;
+  }
+  return ownership;
+}
+
+}  // namespace sordino

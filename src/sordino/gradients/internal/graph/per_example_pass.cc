@@ -1,0 +1,500 @@
+#include "sordino/gradients/internal/graph/per_example_pass.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/full_like.h>
+#include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/maximum.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/zeros.h>
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "sordino/base/check.h"
+#include "sordino/base/quantity.h"
+#include "sordino/gradients/internal/graph/shared_gradients.h"
+#include "sordino/gradients/internal/rounding/rounding.h"
+#include "sordino/gradients/internal/terms/norm_cost.h"
+#include "sordino/gradients/internal/terms/row_kernels.h"
+
+namespace sordino {
+namespace {
+
+namespace ag = torch::autograd;
+
+// Stand-ins for nodes of a graph, in their places until the end of the scope.
+class StandIns {
+ public:
+  explicit StandIns(const Tape& tape) : tape_(tape), of_(tape.graph.nodes.size()) {}
+  ~StandIns() {
+    for (const auto& [edge, node] : changed_) edge->function = node;
+  }
+  StandIns(const StandIns&) = delete;
+  StandIns& operator=(const StandIns&) = delete;
+
+  void Add(std::size_t node, TapeNode stand_in) { of_[node] = std::move(stand_in); }
+
+  const TapeNode& Of(std::size_t node) const {
+    return of_[node] != nullptr ? of_[node] : tape_.graph.nodes[node];
+  }
+
+  // Leads the edges to the nodes over to their stand-ins.
+  void TakeOver() {
+    for (std::size_t node = 0; node < of_.size(); ++node) {
+      if (of_[node] == nullptr) continue;
+      for (const std::size_t consumer : tape_.consumers[node]) {
+        for (ag::Edge& edge : Of(consumer)->next_edges()) {
+          if (edge.function != tape_.graph.nodes[node]) continue;
+          edge.function = of_[node];
+          changed_.emplace_back(&edge, tape_.graph.nodes[node]);
+        }
+      }
+    }
+  }
+
+ private:
+  const Tape& tape_;
+  std::vector<TapeNode> of_;
+  std::vector<std::pair<ag::Edge*, TapeNode>> changed_;
+};
+
+}  // namespace
+
+// Hears the gradient of a node before the node runs. Lives in the graph; deaf once the pass is
+// over, since a kept graph may run again.
+class PerExamplePass::Listener : public ag::FunctionPreHook {
+ public:
+  Listener(std::shared_ptr<PerExamplePass*> pass, std::size_t node, bool last)
+      : pass_(std::move(pass)), node_(node), last_(last) {}
+
+  ag::variable_list operator()(const ag::variable_list& gradients) override {
+    // A rule may run the node by itself.
+    if (*pass_ == nullptr || (*pass_)->is_busy_) return gradients;
+    (*pass_)->is_busy_ = true;
+    (*pass_)->Arrived(node_, gradients);
+    (*pass_)->is_busy_ = false;
+    // Nobody behind the last use wants the gradient: let it go instead of having it captured.
+    return last_ ? ag::variable_list(gradients.size()) : gradients;
+  }
+
+ private:
+  std::shared_ptr<PerExamplePass*> pass_;
+  std::size_t node_;
+  bool last_;
+};
+
+PerExamplePass::PerExamplePass(const at::Tensor& losses, const Tape& tape,
+                               std::vector<std::unique_ptr<UseRule>> rules,
+                               const std::vector<ExampleLayout>& layouts, const GradientPlan& plan,
+                               const std::vector<NamedParameter>& parameters,
+                               const std::vector<std::int64_t>& groups, const PassOptions& options)
+    : tape_(tape),
+      rules_(std::move(rules)),
+      layouts_(layouts),
+      plan_(plan),
+      parameters_(parameters),
+      groups_(groups),
+      options_(options),
+      uses_of_node_(tape.graph.nodes.size()),
+      terms_(tape.uses.size()),
+      states_(tape.roots()),
+      missing_roots_(plan.families.size()) {
+  const at::NoGradGuard no_grad;
+  const std::int64_t group_count =
+      groups.empty() ? 1 : *std::max_element(groups.begin(), groups.end()) + 1;
+  at::Tensor loss_gradients;
+  {
+    const at::AutoDispatchBelowADInplaceOrView below_autograd;
+    squared_ = at::zeros({group_count, options.units}, losses.options().dtype(at::kDouble));
+    for (std::int64_t group = 0; group < group_count; ++group) {
+      squared_of_.push_back(squared_.select(0, group));
+    }
+    loss_gradients = at::full_like(losses, options.loss_weight);
+  }
+  waits_ = !losses.is_cpu() && options.transform == nullptr;
+  waiting_.resize(squared_of_.size());
+  one_row_.resize(squared_of_.size());
+  joined_.resize(squared_of_.size());
+  for (std::size_t k = 0; k < tape.uses.size(); ++k) {
+    uses_of_node_[tape.uses[k].node].push_back(k);
+    ++states_[tape.uses[k].root].missing;
+  }
+  for (std::size_t root = 0; root < states_.size(); ++root) {
+    if (states_[root].missing > 0 && plan.roots[root].family) {
+      ++missing_roots_[*plan.roots[root].family];
+    }
+  }
+
+  const auto ear = std::make_shared<PerExamplePass*>(this);
+  ag::edge_list outputs;
+  StandIns stand_ins(tape);
+  for (std::size_t node = 0; node < tape.graph.nodes.size(); ++node) {
+    if (uses_of_node_[node].empty()) continue;
+    const bool last = !tape.leads_to_use[node];
+    stand_ins.Add(node, rules_[uses_of_node_[node].front()]->Replacement(options.keep_graph));
+    stand_ins.Of(node)->add_tensor_pre_hook(std::make_unique<Listener>(ear, node, last));
+    if (last) outputs.emplace_back(stand_ins.Of(node), 0);
+  }
+  stand_ins.TakeOver();
+  if (!outputs.empty()) {
+    ag::Engine::get_default_engine().execute({ag::impl::gradient_edge(losses)}, {loss_gradients},
+                                             options.keep_graph, /*create_graph=*/false,
+                                             /*accumulate_grad=*/false, outputs);
+  }
+  *ear = nullptr;
+  for (std::size_t root = 0; root < states_.size(); ++root) {
+    // Uses that no gradient reached.
+    if (states_[root].missing > 0 && !mismatch_) Finish(root);
+  }
+  for (const Family& family : plan_.families) {
+    if (Waits(family) && !mismatch_) AddDenseNorms(family);
+  }
+  if (waits_ && !mismatch_) {
+    Join();
+    AddOneRowNorms();
+  }
+}
+
+PerExamplePass::~PerExamplePass() = default;
+
+void PerExamplePass::Arrived(std::size_t node, const std::vector<at::Tensor>& gradients) {
+  const at::NoGradGuard no_grad;
+  for (const std::size_t use : uses_of_node_[node]) {
+    RootState& state = states_[tape_.uses[use].root];
+    const at::Tensor gradient = rules_[use]->Arriving(gradients);
+    if (gradient.defined() && gradient.numel() > 0 && !mismatch_) {
+      const std::int64_t rows = rules_[use]->RowCount(gradient);
+      ExampleLayout layout = layouts_[use];
+      if (layout.inner == 0) layout = {1, options_.units, rows / options_.units};
+      if (rows != layout.rows()) {
+        mismatch_ = true;
+        return;
+      }
+      terms_[use] = rules_[use]->MakeTerm(gradient, layout);
+    }
+    rules_[use].reset();
+    if (--state.missing == 0 && !mismatch_) Finish(tape_.uses[use].root);
+  }
+}
+
+void PerExamplePass::Finish(std::size_t root) {
+  const RootPlan& plan = plan_.roots[root];
+  RootState& state = states_[root];
+  state.missing = 0;
+  if (!plan.family) {
+    for (const UseCluster& cluster : plan.clusters) FinishCluster(root, cluster);
+    return;
+  }
+  for (const UseCluster& cluster : plan.clusters) {
+    for (const std::size_t use : cluster.uses) {
+      if (terms_[use].b.defined()) state.parts.push_back({std::move(terms_[use]), use, false});
+    }
+  }
+  const bool complete = --missing_roots_[*plan.family] == 0;
+  if (complete && !Waits(plan_.families[*plan.family])) {
+    AddDenseNorms(plan_.families[*plan.family]);
+  }
+}
+
+void PerExamplePass::FinishCluster(std::size_t parameter, const UseCluster& cluster) {
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
+  std::vector<Term> terms;
+  std::size_t use = cluster.uses.front();
+  for (std::size_t k = 0; k < cluster.uses.size(); ++k) {
+    Term term = std::move(terms_[cluster.uses[k]]);
+    terms_[cluster.uses[k]] = {};
+    if (!term.b.defined()) continue;
+    if (cluster.transposed[k]) std::swap(term.a, term.b);
+    terms.push_back(std::move(term));
+  }
+  if (terms.empty()) return;
+
+  Part part;
+  part.use = use;
+  const bool whole_gradients =
+      terms.front().kind == TermKind::kDirect || terms.front().kind == TermKind::kRows;
+  if (whole_gradients && terms.size() > 1) {
+    part.term = terms.front();
+    part.term.kind = TermKind::kDirect;
+    part.term.layout = {1, options_.units, 1};
+    part.term.b = Materialise(terms.front(), 0, options_.units).clone();
+    for (std::size_t k = 1; k < terms.size(); ++k) {
+      part.term.b.add_(Materialise(terms[k], 0, options_.units));
+    }
+  } else {
+    part.term = Stack(terms);
+  }
+  part.term.sizes = tape_.uses[use].sizes;
+  terms.clear();
+
+  const at::Tensor& squared = squared_of_[static_cast<std::size_t>(groups_[parameter])];
+  const NormForm form = Choose(part.term);
+  if (waits_) {
+    FinishOnDevice(parameter, std::move(part), form);
+    return;
+  }
+  at::Tensor kept = AddSquaredNorms(part.term, form, squared);
+  if (!kept.defined()) Weigh(part.term, groups_[parameter]);
+  if (kept.defined()) {
+    part.term = {.kind = TermKind::kDirect,
+                 .b = std::move(kept),
+                 .layout = {1, options_.units, 1},
+                 .sizes = part.term.sizes};
+  }
+  states_[parameter].parts.push_back(std::move(part));
+}
+
+// Without a norm yet, where it can be taken together with those of other terms.
+void PerExamplePass::FinishOnDevice(std::size_t parameter, Part part, NormForm form) {
+  const auto group = static_cast<std::size_t>(groups_[parameter]);
+  at::Tensor gradients = GradientsToKeep(part.term, form);
+  // A copy into one matrix costs less than a launch only where it is small.
+  constexpr std::int64_t kSmallEntries = 1 << 16;
+  if (gradients.defined() && tape_.uses[part.use].path.empty() &&
+      gradients.size(1) <= kSmallEntries) {
+    waiting_[group].emplace_back(parameter, std::move(gradients));
+    return;
+  }
+  if (gradients.defined()) {
+    squared_of_[group].add_(RowSquaredNorms(gradients));
+    part.term = {.kind = TermKind::kDirect,
+                 .b = std::move(gradients),
+                 .layout = {1, options_.units, 1},
+                 .sizes = part.term.sizes};
+  } else {
+    const bool one_row =
+        part.term.kind == TermKind::kOuter && part.term.layout.rows_per_example() == 1;
+    if (one_row) {
+      const auto norms = [](const at::Tensor& rows) {
+        return at::linalg_vector_norm(rows, 2, at::IntArrayRef{1}, /*keepdim=*/false, at::kDouble);
+      };
+      one_row_[group].emplace_back(norms(part.term.a), norms(part.term.b));
+    } else {
+      AddSquaredNorms(part.term, form, squared_of_[group]);
+    }
+    Weigh(part.term, groups_[parameter]);
+  }
+  states_[parameter].parts.push_back(std::move(part));
+}
+
+void PerExamplePass::Join() {
+  for (std::size_t group = 0; group < waiting_.size(); ++group) {
+    if (waiting_[group].empty()) continue;
+    Joined& joined = joined_[group];
+    std::vector<at::Tensor> matrices;
+    std::int64_t begin = 0;
+    for (auto& [parameter, gradients] : waiting_[group]) {
+      joined.parameters.emplace_back(parameter, begin);
+      begin += gradients.size(1);
+      matrices.push_back(std::move(gradients));
+    }
+    waiting_[group].clear();
+    joined.gradients = matrices.size() == 1 ? matrices.front() : at::cat(matrices, 1);
+    squared_of_[group].add_(RowSquaredNorms(joined.gradients));
+  }
+}
+
+void PerExamplePass::AddOneRowNorms() {
+  for (std::size_t group = 0; group < one_row_.size(); ++group) {
+    if (one_row_[group].empty()) continue;
+    std::vector<at::Tensor> left;
+    std::vector<at::Tensor> right;
+    for (const auto& [a, b] : one_row_[group]) {
+      left.push_back(a);
+      right.push_back(b);
+    }
+    const at::Tensor a = at::stack(left);
+    const at::Tensor b = at::stack(right);
+    at::Tensor norms = a * b;
+    norms.masked_fill_(at::maximum(a, b) > kLargestRows, kInfinity);
+    squared_of_[group].add_(norms.square_().sum(0));
+  }
+}
+
+// Records what a term that is not kept means for rounding.
+void PerExamplePass::Weigh(const Term& term, std::int64_t group) {
+  if (term.kind != TermKind::kOuter && term.kind != TermKind::kConvolution) return;
+  std::int64_t features = 0;
+  std::int64_t rows = term.layout.rows_per_example();
+  if (term.kind == TermKind::kOuter) {
+    features = term.a.size(1) + term.b.size(1);
+    if (rows == 1) {
+      one_row_features_ = std::max(one_row_features_, features);
+      return;
+    }
+  } else {
+    // Norms of convolutions are of the rounded gradient itself, or from float64 Gram matrices.
+    const at::Tensor& image = term.convolution.transposed ? term.a : term.b;
+    rows *= image[0][0].numel();
+  }
+  recomputed_features_ = std::max(recomputed_features_, features);
+  recomputed_rows_ = std::max(recomputed_rows_, rows);
+  if (!squared_mass_.defined()) squared_mass_ = at::zeros_like(squared_);
+  squared_mass_.select(0, group).add_(AbsoluteMass(term).square());
+}
+
+NormForm PerExamplePass::Choose(const Term& term) const {
+  switch (options_.norms) {
+    case NormMethod::kMaterialise:
+      return NormForm::kKeep;
+    case NormMethod::kGhost:
+      return NormForm::kGram;
+    case NormMethod::kAutomatic:
+    case NormMethod::kLoop:
+      break;
+  }
+  return CheapestForm(term);
+}
+
+at::IntArrayRef PerExamplePass::RootSizes(std::size_t root) const {
+  if (root < tape_.parameters) return parameters_[root].value.sizes();
+  return tape_.derived[root - tape_.parameters].sizes;
+}
+
+// Gradients of the root for units [begin, end), [end - begin, entries], from all its parts;
+// undefined without any.
+at::Tensor PerExamplePass::Gradients(std::size_t root, std::int64_t begin, std::int64_t end) const {
+  at::Tensor gradients;
+  const at::IntArrayRef sizes = RootSizes(root);
+  for (const Part& part : states_[root].parts) {
+    const at::Tensor own = Materialise(part.term, begin, end);
+    if (!gradients.defined()) {
+      gradients = at::zeros({end - begin, c10::multiply_integers(sizes)}, own.options());
+    }
+    const at::Tensor positions =
+        PathPositions(tape_.uses[part.use], sizes).reshape({-1}).to(own.device());
+    gradients.index_add_(1, positions, own.reshape({end - begin, -1}));
+  }
+  return gradients;
+}
+
+// The same for each parameter of a family, with what its derived tensors add.
+std::vector<at::Tensor> PerExamplePass::FamilyGradients(const Family& family, std::int64_t begin,
+                                                        std::int64_t end) const {
+  std::vector<at::Tensor> shared(tape_.parameters);
+  if (!family.derived.empty()) {
+    std::vector<at::Tensor> of_derived(tape_.derived.size());
+    for (const std::size_t d : family.derived) {
+      const std::size_t root = tape_.parameters + d;
+      at::Tensor gradients = Gradients(root, begin, end);
+      if (!gradients.defined()) continue;
+      std::vector<std::int64_t> sizes = RootSizes(root).vec();
+      sizes.insert(sizes.begin(), end - begin);
+      of_derived[d] = gradients.view(sizes);
+    }
+    shared = SharedGradients(tape_, of_derived);
+  }
+  std::vector<at::Tensor> result;
+  for (const std::size_t p : family.parameters) {
+    at::Tensor own = Gradients(p, begin, end);
+    if (shared[p].defined()) own = own.defined() ? own + shared[p] : shared[p];
+    result.push_back(std::move(own));
+  }
+  return result;
+}
+
+// Visits the gradients of the parameters of a family, transformed where there is a transform, a few
+// units at a time and always the same ones together: what the norms are taken of is bit for bit
+// what the sums are of, so that nothing of the rounding in between has to be accounted for.
+template <typename Visit>
+void PerExamplePass::ForEachDense(const Family& family, const Visit& visit) const {
+  constexpr std::int64_t kChunkElements = 1 << 22;
+  std::int64_t entries = 1;
+  for (const std::size_t p : family.parameters) entries += parameters_[p].value.numel();
+  for (const std::size_t d : family.derived) {
+    entries += c10::multiply_integers(tape_.derived[d].sizes);
+  }
+  const std::int64_t chunk = std::max<std::int64_t>(1, kChunkElements / entries);
+  for (std::int64_t begin = 0; begin < options_.units; begin += chunk) {
+    const std::int64_t end = std::min(begin + chunk, options_.units);
+    std::vector<at::Tensor> all = FamilyGradients(family, begin, end);
+    for (std::size_t k = 0; k < all.size(); ++k) {
+      const std::size_t parameter = family.parameters[k];
+      at::Tensor& gradients = all[k];
+      if (options_.transform != nullptr) {
+        const at::Tensor centre = options_.transform->centre[parameter].reshape({1, -1});
+        const at::Tensor scale = options_.transform->scale[parameter].reshape({1, -1});
+        gradients = gradients.defined() ? (gradients - centre) / scale
+                                        : (-centre / scale).expand({end - begin, -1});
+      }
+      if (gradients.defined()) visit(parameter, begin, end, gradients);
+    }
+  }
+}
+
+void PerExamplePass::AddDenseNorms(const Family& family) {
+  ForEachDense(family, [&](std::size_t parameter, std::int64_t begin, std::int64_t end,
+                           const at::Tensor& gradients) {
+    const at::Tensor& squared = squared_of_[static_cast<std::size_t>(groups_[parameter])];
+    squared.slice(0, begin, end).add_(RowSquaredNorms(gradients));
+  });
+}
+
+void PerExamplePass::AddDenseSums(const Family& family, const std::vector<ExampleFactors>& factors,
+                                  bool all_finite, const SumAccuracy& accuracy,
+                                  std::vector<at::Tensor>& sums) const {
+  ForEachDense(family, [&](std::size_t parameter, std::int64_t begin, std::int64_t end,
+                           const at::Tensor& gradients) {
+    const Term term{.kind = TermKind::kDirect,
+                    .b = gradients,
+                    .layout = {1, end - begin, 1},
+                    .sizes = parameters_[parameter].value.sizes().vec()};
+    const ExampleFactors& group = factors[static_cast<std::size_t>(groups_[parameter])];
+    const ExampleFactors own(group.float64.slice(0, begin, end), all_finite);
+    const at::Tensor sum = WeightedSum(term, own, accuracy).to(at::kDouble);
+    sums[parameter] = sums[parameter].defined() ? sums[parameter] + sum : sum;
+  });
+  for (const std::size_t p : family.parameters) {
+    const bool wide = parameters_[p].value.scalar_type() == at::kDouble;
+    if (sums[p].defined()) sums[p] = sums[p].to(wide ? at::kDouble : at::kFloat);
+  }
+}
+
+std::vector<at::Tensor> PerExamplePass::WeightedSums(const at::Tensor& factors, bool all_finite,
+                                                     const SumAccuracy& accuracy) const {
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
+  std::vector<ExampleFactors> by_group;
+  for (std::int64_t group = 0; group < factors.size(0); ++group) {
+    by_group.emplace_back(factors.select(0, group), all_finite);
+  }
+  std::vector<at::Tensor> sums(parameters_.size());
+  for (std::size_t group = 0; group < joined_.size(); ++group) {
+    const Joined& joined = joined_[group];
+    if (joined.parameters.empty()) continue;
+    const Term all{.kind = TermKind::kDirect,
+                   .b = joined.gradients,
+                   .layout = {1, options_.units, 1},
+                   .sizes = {joined.gradients.size(1)}};
+    const at::Tensor sum = WeightedSum(all, by_group[group], accuracy);
+    for (const auto& [p, begin] : joined.parameters) {
+      const at::Tensor& value = parameters_[p].value;
+      sums[p] = sum.slice(0, begin, begin + value.numel()).view(value.sizes());
+    }
+  }
+  for (std::size_t p = 0; p < parameters_.size(); ++p) {
+    const ExampleFactors& own = by_group[static_cast<std::size_t>(groups_[p])];
+    if (plan_.roots[p].family) continue;
+    for (const Part& part : states_[p].parts) {
+      const ParameterUse& use = tape_.uses[part.use];
+      at::Tensor sum;
+      if (part.term.kind == TermKind::kOuter && IsTransposition(use)) {
+        sum = TransposedWeightedSum(part.term, own, accuracy);
+      } else {
+        sum = PullBack(use, WeightedSum(part.term, own, accuracy));
+      }
+      sums[p] = sums[p].defined() ? sums[p] + sum : sum;
+    }
+  }
+  for (const Family& family : plan_.families) {
+    AddDenseSums(family, by_group, all_finite, accuracy, sums);
+  }
+  return sums;
+}
+
+}  // namespace sordino

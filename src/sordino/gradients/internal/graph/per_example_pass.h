@@ -1,0 +1,142 @@
+// One backward pass that leaves per-example norms and clipped sums instead of gradients.
+//
+// The engine is asked for nothing but the gradients that reach the uses of parameters, so the
+// ordinary weight gradients are never computed. Each use turns into a term as its gradient arrives;
+// when the last use of a parameter has arrived, its norms are taken and, where the gradients of the
+// examples are smaller than what they are made of, they replace it, so that activations are freed
+// while the pass goes on.
+#ifndef SORDINO_GRADIENTS_INTERNAL_GRAPH_PER_EXAMPLE_PASS_H_
+#define SORDINO_GRADIENTS_INTERNAL_GRAPH_PER_EXAMPLE_PASS_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "sordino/gradients/clipper.h"
+#include "sordino/gradients/clipping_policy.h"
+#include "sordino/gradients/internal/graph/parameter_plan.h"
+#include "sordino/gradients/internal/graph/tape.h"
+#include "sordino/gradients/internal/terms/example_layout.h"
+#include "sordino/gradients/internal/terms/term.h"
+#include "sordino/gradients/internal/terms/use_rule.h"
+#include "sordino/gradients/loss_function.h"
+
+namespace sordino {
+
+struct PassOptions {
+  NormMethod norms = NormMethod::kAutomatic;
+  // The gradient of each loss: 1 / examples of a unit.
+  double loss_weight = 1;
+  std::int64_t units = 0;
+  bool keep_graph = false;
+  const CoordinateTransform* transform = nullptr;
+};
+
+class PerExamplePass {
+ public:
+  // `groups` is the clipping group of each parameter. The rules belong to this pass. A layout with
+  // inner 0 takes the rows to lie unit by unit.
+  PerExamplePass(const at::Tensor& losses, const Tape& tape,
+                 std::vector<std::unique_ptr<UseRule>> rules,
+                 const std::vector<ExampleLayout>& layouts, const GradientPlan& plan,
+                 const std::vector<NamedParameter>& parameters,
+                 const std::vector<std::int64_t>& groups, const PassOptions& options);
+  ~PerExamplePass();
+  PerExamplePass(const PerExamplePass&) = delete;
+  PerExamplePass& operator=(const PerExamplePass&) = delete;
+
+  // A gradient had other rows than its layout says: the layouts are of another graph, and nothing
+  // here is to be used.
+  bool mismatch() const { return mismatch_; }
+
+  // [groups, units], float64.
+  const at::Tensor& squared_norms() const { return squared_; }
+  // [groups, units], float64: squares of what AbsoluteMass says of the terms whose gradients are
+  // not kept; undefined when all are.
+  const at::Tensor& squared_mass() const { return squared_mass_; }
+  // Of the same terms: the most features p + q of a use with float32 Gram matrices, and the most
+  // rows of an example; 0 when there is none. They follow from the shapes, not from the values.
+  std::int64_t recomputed_features() const { return recomputed_features_; }
+  std::int64_t recomputed_rows() const { return recomputed_rows_; }
+  // The most features of a use with one row an example.
+  std::int64_t one_row_features() const { return one_row_features_; }
+
+  // sum_u factors[group, u] g_u for each parameter; factors [groups, units], float64. With a
+  // transform, of (g_u - centre) / scale. An undefined tensor stands for a zero gradient.
+  std::vector<at::Tensor> WeightedSums(const at::Tensor& factors, bool all_finite,
+                                       const SumAccuracy& accuracy) const;
+
+ private:
+  class Listener;
+  struct Part {  // a term of a parameter, and the use whose path leads to the parameter
+    Term term;
+    std::size_t use = 0;
+    bool transposed = false;
+  };
+  // Gradients that lie beside each other in one matrix [units, entries] of a clipping group.
+  struct Joined {
+    at::Tensor gradients;
+    std::vector<std::pair<std::size_t, std::int64_t>> parameters;  // and where they begin
+  };
+  struct RootState {
+    std::size_t missing = 0;  // uses whose gradients have not arrived
+    std::vector<Part> parts;
+  };
+
+  void Arrived(std::size_t node, const std::vector<at::Tensor>& gradients);
+  void Finish(std::size_t root);
+  void FinishCluster(std::size_t parameter, const UseCluster& cluster);
+  NormForm Choose(const Term& term) const;
+  void Weigh(const Term& term, std::int64_t group);
+  void FinishOnDevice(std::size_t parameter, Part part, NormForm form);
+  void Join();
+  void AddOneRowNorms();
+  at::Tensor Gradients(std::size_t root, std::int64_t begin, std::int64_t end) const;
+  std::vector<at::Tensor> FamilyGradients(const Family& family, std::int64_t begin,
+                                          std::int64_t end) const;
+  template <typename Visit>
+  void ForEachDense(const Family& family, const Visit& visit) const;
+  // For the end of the pass: a transform is of all parameters, and backward functions of shared
+  // nodes compute nothing inside of a pass that did not ask for them.
+  bool Waits(const Family& family) const {
+    return options_.transform != nullptr || !family.derived.empty();
+  }
+  void AddDenseNorms(const Family& family);
+  void AddDenseSums(const Family& family, const std::vector<ExampleFactors>& factors,
+                    bool all_finite, const SumAccuracy& accuracy,
+                    std::vector<at::Tensor>& sums) const;
+  at::IntArrayRef RootSizes(std::size_t root) const;
+
+  const Tape& tape_;
+  std::vector<std::unique_ptr<UseRule>> rules_;
+  const std::vector<ExampleLayout>& layouts_;
+  const GradientPlan& plan_;
+  const std::vector<NamedParameter>& parameters_;
+  const std::vector<std::int64_t>& groups_;
+  const PassOptions options_;
+  std::vector<std::vector<std::size_t>> uses_of_node_;
+  std::vector<Term> terms_;  // of each use, until its root is finished
+  std::vector<RootState> states_;
+  std::vector<std::size_t> missing_roots_;  // of each family
+  at::Tensor squared_;
+  at::Tensor squared_mass_;
+  std::vector<at::Tensor> squared_of_;  // rows of squared_
+  std::int64_t recomputed_features_ = 0;
+  std::int64_t recomputed_rows_ = 0;
+  std::int64_t one_row_features_ = 0;
+  bool mismatch_ = false;
+  bool is_busy_ = false;
+  // Only on devices where launches cost: what waits for the end of the pass.
+  bool waits_ = false;
+  std::vector<std::vector<std::pair<std::size_t, at::Tensor>>> waiting_;  // by group
+  std::vector<std::vector<std::pair<at::Tensor, at::Tensor>>> one_row_;   // norms of a and b
+  std::vector<Joined> joined_;                                            // by group
+};
+
+}  // namespace sordino
+
+#endif  // SORDINO_GRADIENTS_INTERNAL_GRAPH_PER_EXAMPLE_PASS_H_

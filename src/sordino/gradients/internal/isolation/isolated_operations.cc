@@ -1,0 +1,521 @@
+#include "sordino/gradients/internal/isolation/isolated_operations.h"
+
+#include <ATen/Functions.h>
+#include <ATen/NativeFunctions.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/functorch/BatchedTensorImpl.h>
+#include <ATen/functorch/DynamicLayer.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/util/Exception.h>
+#include <torch/library.h>
+
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "sordino/gradients/internal/isolation/isolation.h"
+#include "sordino/gradients/internal/isolation/units_product.h"
+
+namespace sordino {
+namespace {
+
+namespace functorch = at::functorch;
+using at::Tensor;
+using OptionalTensor = std::optional<Tensor>;
+
+// Calls in its scope see plain tensors, and draw random numbers for each of their entries.
+struct PlainTensors {
+  c10::impl::ExcludeDispatchKeyGuard wrapped{c10::DispatchKey::FuncTorchBatched};
+  c10::impl::ExcludeDispatchKeyGuard random{c10::DispatchKey::FuncTorchVmapMode};
+};
+
+// The layer of the pass; its level tells the wrapped tensors of this pass from others.
+struct Layer {
+  std::int64_t level = -1;
+  std::int64_t units = 0;
+};
+
+Layer CurrentLayer() {
+  const auto& stack = functorch::getDynamicLayerStack();
+  if (stack.size() != 1 || stack.front().key() != functorch::TransformType::Vmap) return {};
+  return {stack.front().layerId(), stack.front().batchSize().expect_int()};
+}
+
+bool IsPlain(const Tensor& tensor) { return !functorch::isBatchedTensor(tensor); }
+bool IsPlain(const OptionalTensor& tensor) {
+  return !tensor || !tensor->defined() || IsPlain(*tensor);
+}
+bool IsPlain(at::TensorList tensors) {
+  for (const Tensor& tensor : tensors) {
+    if (!IsPlain(tensor)) return false;
+  }
+  return true;
+}
+
+bool IsOf(const Layer& layer, const Tensor& tensor) {
+  const auto* wrapped = functorch::maybeGetBatchedImpl(tensor);
+  return wrapped != nullptr && wrapped->level() == layer.level;
+}
+
+// The last result of Split for units of one row, and what it is a view of: merging it again needs
+// no view of a view. A pass ends with a loss that was just split.
+struct LastSplit {
+  Tensor value;
+  Tensor merged;
+};
+thread_local LastSplit last_split;
+
+// The plain tensor with the units merged into dimension `dim` of a unit.
+Tensor Merge(const Layer& layer, const Tensor& tensor, std::int64_t dim) {
+  const auto* wrapped = functorch::maybeGetBatchedImpl(tensor);
+  if (wrapped == nullptr) {
+    std::vector<std::int64_t> sizes = tensor.sizes().vec();
+    sizes.insert(sizes.begin() + dim, layer.units);
+    return tensor.unsqueeze(dim).expand(sizes).flatten(dim, dim + 1);
+  }
+  Tensor value = wrapped->value();
+  if (dim == 0 && value.is_same(last_split.value)) return last_split.merged;
+  if (wrapped->bdim() != dim) value = value.movedim(wrapped->bdim(), dim);
+  return value.size(dim + 1) == 1 ? value.squeeze(dim + 1) : value.flatten(dim, dim + 1);
+}
+
+// Back from a plain tensor whose dimension `dim` holds the units.
+Tensor Split(const Layer& layer, const Tensor& merged, std::int64_t dim) {
+  const std::int64_t each = merged.size(dim) / layer.units;
+  const Tensor value =
+      each == 1 ? merged.unsqueeze(dim + 1) : merged.unflatten(dim, {layer.units, each});
+  if (each == 1 && dim == 0) last_split = {value, merged};
+  return functorch::makeBatched(value, dim, layer.level);
+}
+
+// Of a wrapped tensor with the units in front, and plain ones.
+bool HasProduct(const Tensor& input, const Tensor& matrix, const Tensor& bias) {
+  const auto* wrapped = functorch::maybeGetBatchedImpl(input);
+  return wrapped->bdim() == 0 && HasUnitsProduct(wrapped->value(), matrix, bias);
+}
+
+Tensor Product(const Layer& layer, const Tensor& input, const Tensor& matrix, const Tensor& bias,
+               bool is_turned) {
+  const Tensor& value = functorch::maybeGetBatchedImpl(input)->value();
+  return functorch::makeBatched(UnitsProduct(value, matrix, bias, is_turned), 0, layer.level);
+}
+
+Tensor Linear(const Tensor& input, const Tensor& weight, const OptionalTensor& bias) {
+  const Layer layer = CurrentLayer();
+  if (!IsOf(layer, input) || !IsPlain(weight) || !IsPlain(bias) || input.dim() < 2) {
+    return at::native::linear(input, weight, bias);
+  }
+  const PlainTensors plain;
+  if (HasProduct(input, weight, bias.value_or(Tensor()))) {
+    return Product(layer, input, weight, bias.value_or(Tensor()), /*is_turned=*/true);
+  }
+  return Split(layer, at::linear(Merge(layer, input, 0), weight, bias), 0);
+}
+
+// What torch::nn::Linear calls for matrices.
+Tensor Addmm(const Tensor& bias, const Tensor& input, const Tensor& matrix, const at::Scalar& beta,
+             const at::Scalar& alpha) {
+  const Layer layer = CurrentLayer();
+  if (!IsOf(layer, input) || !IsPlain(matrix) || !IsPlain(bias) || bias.dim() != 1) {
+    return bias.mul(beta).add(input.mm(matrix), alpha);
+  }
+  const PlainTensors plain;
+  if (input.dim() == 2 && beta.equal(1) && alpha.equal(1) && HasProduct(input, matrix, bias)) {
+    return Product(layer, input, matrix, bias, /*is_turned=*/false);
+  }
+  return Split(layer, at::addmm(bias, Merge(layer, input, 0), matrix, beta, alpha), 0);
+}
+
+Tensor GroupNorm(const Tensor& input, std::int64_t groups, const OptionalTensor& weight,
+                 const OptionalTensor& bias, double eps, bool cudnn) {
+  const Layer layer = CurrentLayer();
+  if (!IsOf(layer, input) || !IsPlain(weight) || !IsPlain(bias) || input.dim() < 2) {
+    return at::native::group_norm(input, groups, weight, bias, eps, cudnn);
+  }
+  const PlainTensors plain;
+  const Tensor merged = Merge(layer, input, 0);
+  return Split(layer, at::group_norm(merged, groups, weight, bias, eps, cudnn), 0);
+}
+
+Tensor AveragePool(const Tensor& input, c10::SymIntArrayRef size) {
+  const Layer layer = CurrentLayer();
+  if (!IsOf(layer, input) || input.dim() != 4) {
+    return at::native::adaptive_avg_pool2d_symint(input, size);
+  }
+  const PlainTensors plain;
+  return Split(layer, at::adaptive_avg_pool2d_symint(Merge(layer, input, 0), size), 0);
+}
+
+Tensor Attention(const Tensor& query, const Tensor& key, const Tensor& value,
+                 const OptionalTensor& mask, double dropout, bool causal,
+                 std::optional<double> scale, bool grouped) {
+  if (IsPlain(query) && IsPlain(key) && IsPlain(value) && IsPlain(mask)) {
+    const PlainTensors plain;
+    return at::scaled_dot_product_attention(query, key, value, mask, dropout, causal, scale,
+                                            grouped);
+  }
+  const Layer layer = CurrentLayer();
+  const std::int64_t dims = query.dim();  // [examples, ..., tokens, features]
+  const bool same_dims = dims >= 3 && key.dim() == dims && value.dim() == dims;
+  // A mask that is the same for all examples is broadcast by the operation.
+  const bool has_mask = mask && mask->defined();
+  const bool shared_mask =
+      !has_mask || (IsPlain(*mask) && (mask->dim() < dims || mask->size(0) == 1));
+  const bool own_mask = has_mask && (IsPlain(*mask) || IsOf(layer, *mask)) && mask->dim() == dims &&
+                        mask->size(0) == query.size(0);
+  if (!same_dims || !(shared_mask || own_mask) || !IsOf(layer, query)) {
+    return std::get<0>(at::native::_scaled_dot_product_attention_math(
+        query, key, value, mask, dropout, causal, {}, scale, grouped));
+  }
+  const PlainTensors plain;
+  const OptionalTensor merged_mask = shared_mask ? mask : Merge(layer, *mask, 0);
+  return Split(layer,
+               at::scaled_dot_product_attention(Merge(layer, query, 0), Merge(layer, key, 0),
+                                                Merge(layer, value, 0), merged_mask, dropout,
+                                                causal, scale, grouped),
+               0);
+}
+
+// ---- Losses -----------------------------------------------------------------------------------
+
+Tensor Reduced(const Tensor& losses, const Tensor& weights, std::int64_t reduction) {
+  if (reduction == at::Reduction::None) return losses;
+  return reduction == at::Reduction::Sum ? losses.sum() : losses.sum() / weights.sum();
+}
+
+// The classes are dimension 1, or 0 where there is no other.
+Tensor NegativeLogLikelihood(const Tensor& scores, const Tensor& target,
+                             const OptionalTensor& weight, std::int64_t reduction,
+                             c10::SymInt ignore_index) {
+  const std::int64_t classes = scores.dim() == 1 ? 0 : 1;
+  const Tensor ignored = target.eq(ignore_index.expect_int());
+  const Tensor safe = target.masked_fill(ignored, 0);
+  const Tensor chosen = scores.gather(classes, safe.unsqueeze(classes)).squeeze(classes).neg();
+  Tensor weights = ignored.logical_not().to(scores.scalar_type());
+  if (weight && weight->defined()) {
+    weights = weights * weight->index_select(0, safe.reshape({-1})).view(safe.sizes());
+  }
+  return Reduced(chosen * weights, weights, reduction);
+}
+
+Tensor CrossEntropy(const Tensor& scores, const Tensor& target, const OptionalTensor& weight,
+                    std::int64_t reduction, c10::SymInt ignore_index, double smoothing) {
+  const Layer layer = CurrentLayer();
+  if (!IsOf(layer, scores) || !IsOf(layer, target) || !IsPlain(weight) ||
+      reduction != at::Reduction::None || scores.dim() < 2 || target.dim() < 1) {
+    return at::native::cross_entropy_loss_symint(scores, target, weight, reduction,
+                                                 std::move(ignore_index), smoothing);
+  }
+  const PlainTensors plain;
+  return Split(layer,
+               at::cross_entropy_loss(Merge(layer, scores, 0), Merge(layer, target, 0), weight,
+                                      reduction, ignore_index.expect_int(), smoothing),
+               0);
+}
+
+// ---- Recurrent layers -------------------------------------------------------------------------
+
+bool Joins(const Layer& layer, const Tensor& input, at::TensorList states, at::TensorList params) {
+  constexpr std::int64_t kDims = 3;
+  if (!IsOf(layer, input) || input.dim() != kDims || !IsPlain(params)) return false;
+  for (const Tensor& state : states) {
+    if (state.dim() != kDims) return false;
+  }
+  return true;
+}
+
+std::tuple<Tensor, Tensor, Tensor> Lstm(const Tensor& input, at::TensorList states,
+                                        at::TensorList params, bool biases, std::int64_t layers,
+                                        double dropout, bool train, bool bidirectional,
+                                        bool batch_first) {
+  const Layer layer = CurrentLayer();
+  if (!Joins(layer, input, states, params)) {
+    return at::native::lstm(input, states, params, biases, layers, dropout, train, bidirectional,
+                            batch_first);
+  }
+  const PlainTensors plain;
+  const std::int64_t batch = batch_first ? 0 : 1;
+  std::vector<Tensor> merged;
+  for (const Tensor& state : states) merged.push_back(Merge(layer, state, 1).contiguous());
+  const auto [output, hidden, cell] = at::lstm(Merge(layer, input, batch), merged, params, biases,
+                                               layers, dropout, train, bidirectional, batch_first);
+  return {Split(layer, output, batch), Split(layer, hidden, 1), Split(layer, cell, 1)};
+}
+
+using Recurrence = std::tuple<Tensor, Tensor> (*)(const Tensor&, const Tensor&, at::TensorList,
+                                                  bool, std::int64_t, double, bool, bool, bool);
+
+template <Recurrence kMerged, Recurrence kOtherwise>
+std::tuple<Tensor, Tensor> Recurrent(const Tensor& input, const Tensor& state,
+                                     at::TensorList params, bool biases, std::int64_t layers,
+                                     double dropout, bool train, bool bidirectional,
+                                     bool batch_first) {
+  const Layer layer = CurrentLayer();
+  if (!Joins(layer, input, state, params)) {
+    return kOtherwise(input, state, params, biases, layers, dropout, train, bidirectional,
+                      batch_first);
+  }
+  const PlainTensors plain;
+  const std::int64_t batch = batch_first ? 0 : 1;
+  const auto [output, hidden] = kMerged(Merge(layer, input, batch), Merge(layer, state, 1), params,
+                                        biases, layers, dropout, train, bidirectional, batch_first);
+  return {Split(layer, output, batch), Split(layer, hidden, 1)};
+}
+
+bool CellJoins(const Layer& layer, const Tensor& input, at::TensorList states,
+               std::initializer_list<const Tensor*> weights,
+               std::initializer_list<const OptionalTensor*> biases) {
+  if (!IsOf(layer, input) || input.dim() != 2) return false;
+  for (const Tensor& state : states) {
+    if (state.dim() != 2) return false;
+  }
+  for (const Tensor* weight : weights) {
+    if (!IsPlain(*weight)) return false;
+  }
+  for (const OptionalTensor* bias : biases) {
+    if (!IsPlain(*bias)) return false;
+  }
+  return true;
+}
+
+std::tuple<Tensor, Tensor> LstmCell(const Tensor& input, at::TensorList states, const Tensor& w_ih,
+                                    const Tensor& w_hh, const OptionalTensor& b_ih,
+                                    const OptionalTensor& b_hh) {
+  const Layer layer = CurrentLayer();
+  if (!CellJoins(layer, input, states, {&w_ih, &w_hh}, {&b_ih, &b_hh})) {
+    return at::native::lstm_cell(input, states, w_ih, w_hh, b_ih, b_hh);
+  }
+  const PlainTensors plain;
+  std::vector<Tensor> merged;
+  for (const Tensor& state : states) merged.push_back(Merge(layer, state, 0));
+  const auto [hidden, cell] = at::lstm_cell(Merge(layer, input, 0), merged, w_ih, w_hh, b_ih, b_hh);
+  return {Split(layer, hidden, 0), Split(layer, cell, 0)};
+}
+
+using Cell = Tensor (*)(const Tensor&, const Tensor&, const Tensor&, const Tensor&,
+                        const OptionalTensor&, const OptionalTensor&);
+
+template <Cell kMerged, Cell kOtherwise>
+Tensor RecurrentCell(const Tensor& input, const Tensor& state, const Tensor& w_ih,
+                     const Tensor& w_hh, const OptionalTensor& b_ih, const OptionalTensor& b_hh) {
+  const Layer layer = CurrentLayer();
+  if (!CellJoins(layer, input, state, {&w_ih, &w_hh}, {&b_ih, &b_hh})) {
+    return kOtherwise(input, state, w_ih, w_hh, b_ih, b_hh);
+  }
+  const PlainTensors plain;
+  return Split(layer,
+               kMerged(Merge(layer, input, 0), Merge(layer, state, 0), w_ih, w_hh, b_ih, b_hh), 0);
+}
+
+// ---- Lists of views ---------------------------------------------------------------------------
+// libtorch's rules for these count levels in 64 bits.
+
+std::vector<Tensor> SplitWithSizes(const Tensor& tensor, c10::SymIntArrayRef sizes,
+                                   std::int64_t dim) {
+  const auto* wrapped = functorch::maybeGetBatchedImpl(tensor);
+  const PlainTensors plain;
+  std::vector<Tensor> parts =
+      wrapped->value().split_with_sizes_symint(sizes, wrapped->actualDim(dim));
+  for (Tensor& part : parts) {
+    part = functorch::makeBatched(part, wrapped->bdim(), wrapped->level());
+  }
+  return parts;
+}
+
+std::vector<Tensor> SplitEvenly(const Tensor& tensor, c10::SymInt size, std::int64_t dim) {
+  const auto* wrapped = functorch::maybeGetBatchedImpl(tensor);
+  const PlainTensors plain;
+  std::vector<Tensor> parts = wrapped->value().split_symint(size, wrapped->actualDim(dim));
+  for (Tensor& part : parts) {
+    part = functorch::makeBatched(part, wrapped->bdim(), wrapped->level());
+  }
+  return parts;
+}
+
+std::vector<Tensor> Unbind(const Tensor& tensor, std::int64_t dim) {
+  const auto* wrapped = functorch::maybeGetBatchedImpl(tensor);
+  const PlainTensors plain;
+  const std::int64_t actual = wrapped->actualDim(dim);
+  const std::int64_t units = wrapped->bdim() - (actual < wrapped->bdim() ? 1 : 0);
+  std::vector<Tensor> parts = wrapped->value().unbind(actual);
+  for (Tensor& part : parts) part = functorch::makeBatched(part, units, wrapped->level());
+  return parts;
+}
+
+Tensor Stack(at::TensorList tensors, std::int64_t dim) {
+  std::vector<Tensor> parts;
+  for (const Tensor& tensor : tensors) parts.push_back(tensor.unsqueeze(dim));
+  return at::cat(parts, dim);
+}
+
+// ---- Others -----------------------------------------------------------------------------------
+
+constexpr std::int64_t kBagMean = 1;
+constexpr std::int64_t kBagMaximum = 2;
+
+// [bags, rows]: whether a row is in a bag.
+Tensor InBag(const Tensor& offsets, std::int64_t rows, bool include_last_offset) {
+  const Tensor starts = include_last_offset ? offsets.slice(0, 0, -1) : offsets;
+  const Tensor row = at::arange(rows, offsets.options()).unsqueeze(0);
+  const Tensor started = row.ge(starts.unsqueeze(1));
+  // A row is in the last bag that has started.
+  const Tensor later = at::cat({started.slice(0, 1), at::zeros_like(started.slice(0, 0, 1))});
+  return started.logical_and(later.logical_not());
+}
+
+std::tuple<Tensor, Tensor, Tensor, Tensor> EmbeddingBag(const Tensor& weight, const Tensor& indices,
+                                                        const Tensor& offsets, bool by_frequency,
+                                                        std::int64_t mode, bool /*sparse*/,
+                                                        const OptionalTensor& row_weights,
+                                                        bool include_last_offset,
+                                                        std::optional<std::int64_t> padding_index) {
+  std::int64_t padding = padding_index.value_or(-1);
+  if (padding_index && padding < 0) padding += weight.size(0);
+  if (by_frequency) {
+    throw NotPerExample(
+        "An embedding bag scales its gradient by how often a token occurs in the batch, which "
+        "mixes "
+        "examples; set scale_grad_by_freq to false.");
+  }
+  Tensor rows = at::embedding(weight, indices, padding);
+  if (row_weights && row_weights->defined()) rows = rows * row_weights->unsqueeze(1);
+  Tensor counted = InBag(offsets, indices.size(0), include_last_offset);
+  if (padding >= 0) counted = counted.logical_and(indices.ne(padding).unsqueeze(0));
+  Tensor bags;
+  if (mode == kBagMaximum) {
+    const Tensor empty = counted.any(1, /*keepdim=*/true).logical_not();
+    const Tensor others = counted.logical_not().unsqueeze(2);
+    bags = rows.unsqueeze(0)
+               .masked_fill(others, -std::numeric_limits<double>::infinity())
+               .amax(1)
+               .masked_fill(empty, 0);
+  } else {
+    bags = counted.to(rows.scalar_type()).matmul(rows);
+    if (mode == kBagMean) bags = bags / counted.sum(1, /*keepdim=*/true).clamp_min(1);
+  }
+  const Tensor none = at::zeros({0}, indices.options().dtype(at::kLong));
+  return {bags, none, none, none};
+}
+
+// The product of three tensors, with dimensions of size 1 put in as `expand` says, summed over
+// some.
+Tensor Trilinear(const Tensor& first, const Tensor& second, const Tensor& third,
+                 at::IntArrayRef expand_first, at::IntArrayRef expand_second,
+                 at::IntArrayRef expand_third, at::IntArrayRef summed, std::int64_t /*unroll*/) {
+  const auto expanded = [](Tensor tensor, at::IntArrayRef dims) {
+    for (const std::int64_t dim : dims) tensor = tensor.unsqueeze(dim);
+    return tensor;
+  };
+  return (expanded(first, expand_first) * expanded(second, expand_second) *
+          expanded(third, expand_third))
+      .sum(summed);
+}
+
+bool Equal(const Tensor& first, const Tensor& second) {
+  const auto value = [](const Tensor& tensor) {
+    const auto* wrapped = functorch::maybeGetBatchedImpl(tensor);
+    return wrapped == nullptr ? tensor : wrapped->value();
+  };
+  const Tensor x = value(first);
+  const Tensor y = value(second);
+  return IsPlain(first) == IsPlain(second) && first.sizes() == second.sizes() && x.is_alias_of(y) &&
+         x.storage_offset() == y.storage_offset() && x.strides() == y.strides();
+}
+
+void Decompose(const c10::OperatorHandle& operation, torch::jit::Stack* stack) {
+  operation.callBoxedForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd, *stack);
+}
+
+// Operations that libtorch writes with others and has no rule for run as these others.
+void RegisterDecompositions(torch::Library& rules) {
+  auto& dispatcher = c10::Dispatcher::singleton();
+  for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
+    const auto operation = dispatcher.findSchema(name);
+    if (!operation || !name.name.starts_with("aten::")) continue;
+    if (!operation->hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd)) continue;
+    if (operation->hasKernelForDispatchKey(c10::DispatchKey::FuncTorchBatched)) continue;
+    if (operation->hasKernelForDispatchKey(c10::DispatchKey::FuncTorchBatchedDecomposition)) {
+      continue;
+    }
+    const std::string full =
+        name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
+    rules.impl(full.c_str(), torch::CppFunction::makeFromBoxedFunction<&Decompose>());
+  }
+}
+
+// The dispatcher warns of a rule that takes the place of another one.
+class NoWarnings {
+ public:
+  NoWarnings() : guard_(&silent_) {}
+
+ private:
+  struct Silent : c10::WarningHandler {
+    void process(const c10::Warning& /*warning*/) override {}
+  };
+  Silent silent_;
+  c10::WarningUtils::WarningHandlerGuard guard_;
+};
+
+}  // namespace
+
+at::Tensor MergeUnits(const at::Tensor& value) {
+  return value.is_same(last_split.value) ? last_split.merged : value.flatten(0, 1);
+}
+
+void ForgetSplits() { last_split = {}; }
+
+void RegisterIsolatedOperations() {
+  static const torch::Library library = [] {
+    const NoWarnings no_warnings;
+    torch::Library rules(torch::Library::IMPL, "aten", c10::DispatchKey::FuncTorchBatched, __FILE__,
+                         __LINE__);
+    rules.impl("linear", Linear);
+    rules.impl("addmm", Addmm);
+    rules.impl("group_norm", GroupNorm);
+    rules.impl("adaptive_avg_pool2d", AveragePool);
+    rules.impl("cross_entropy_loss", CrossEntropy);
+    rules.impl("nll_loss", NegativeLogLikelihood);
+    rules.impl("nll_loss2d", NegativeLogLikelihood);
+    rules.impl("nll_loss_nd", NegativeLogLikelihood);
+    rules.impl("lstm.input", Lstm);
+    rules.impl("gru.input", Recurrent<at::gru, at::native::gru>);
+    rules.impl("rnn_tanh.input", Recurrent<at::rnn_tanh, at::native::rnn_tanh>);
+    rules.impl("rnn_relu.input", Recurrent<at::rnn_relu, at::native::rnn_relu>);
+    rules.impl("lstm_cell", LstmCell);
+    rules.impl("gru_cell", RecurrentCell<at::gru_cell, at::native::gru_cell>);
+    rules.impl("rnn_tanh_cell", RecurrentCell<at::rnn_tanh_cell, at::native::rnn_tanh_cell>);
+    rules.impl("rnn_relu_cell", RecurrentCell<at::rnn_relu_cell, at::native::rnn_relu_cell>);
+    rules.impl("embedding_bag.padding_idx", EmbeddingBag);
+    rules.impl("embedding_bag",
+               [](const Tensor& weight, const Tensor& indices, const Tensor& offsets,
+                  bool by_frequency, std::int64_t mode, bool sparse,
+                  const OptionalTensor& row_weights, bool include_last_offset) {
+                 return EmbeddingBag(weight, indices, offsets, by_frequency, mode, sparse,
+                                     row_weights, include_last_offset, std::nullopt);
+               });
+    rules.impl("split_with_sizes", SplitWithSizes);
+    rules.impl("split.Tensor", SplitEvenly);
+    rules.impl("unbind.int", Unbind);
+    rules.impl("stack", Stack);
+    rules.impl("_trilinear", Trilinear);
+    rules.impl("equal", Equal);
+    RegisterDecompositions(rules);
+    return rules;
+  }();
+  // Where libtorch looks first for operations that may draw random numbers.
+  static const torch::Library random = [] {
+    const NoWarnings no_warnings;
+    torch::Library rules(torch::Library::IMPL, "aten", c10::DispatchKey::FuncTorchVmapMode,
+                         __FILE__, __LINE__);
+    rules.impl("scaled_dot_product_attention", Attention);
+    return rules;
+  }();
+}
+
+}  // namespace sordino

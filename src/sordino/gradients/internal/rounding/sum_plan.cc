@@ -1,0 +1,84 @@
+#include "sordino/gradients/internal/rounding/sum_plan.h"
+
+#include <algorithm>
+#include <string>
+
+#include "sordino/base/error.h"
+#include "sordino/gradients/internal/rounding/rounding.h"
+#include "sordino/gradients/internal/terms/row_kernels.h"
+
+namespace sordino {
+namespace {
+
+// A sum is rounded when blocks are added up or it leaves a float64 accumulator, when a part of a
+// cut batch is added, and when it takes the type of the parameter.
+constexpr double kRoundingsOfTheResult = kMostBlocks + 2;
+// Sums shorter than this are better taken in float64.
+constexpr std::int64_t kShortestSum = 16;
+constexpr double kLargestCancellation = 0x1p20;
+
+RoundingModel Model(const SumShape& shape) {
+  RoundingModel model;
+  const double u = shape.float64 ? kFloat64Roundoff : kFloat32Roundoff;
+  model.product_roundoff = u;
+  model.norm_roundoff = u;
+  model.sum_roundoff = u;
+  model.result_roundoff = kRoundingsOfTheResult * u;
+  model.largest_batch = shape.largest_batch;
+  model.coordinates = shape.coordinates;
+  model.uses = std::max<std::int64_t>(1, shape.uses);
+  model.largest_factor = shape.largest_factor;
+  model.smallest_bound = shape.smallest_bound;
+  if (shape.float64) model.underflow = 0x1p-1022;
+  return model;
+}
+
+}  // namespace
+
+SumPlan PlanSum(const SumShape& shape, double rounding) {
+  const bool recomputes = shape.recomputed_rows > 0;
+  // What is computed again needs room for cancellation; sums over rows can always be float64.
+  const double share = recomputes ? rounding / 4 : rounding;
+  SumPlan plan;
+
+  // One row an example, and gradients that are kept: nothing cancels, rows of many examples meet in
+  // one product. A sum over k entries in blocks is no worse than one over k entries.
+  RoundingModel rows = Model(shape);
+  rows.features = std::max<std::int64_t>(shape.one_row_features, kNormRoundings);
+  // The rounding of the result is one for all coordinates, and counted once.
+  if (recomputes) rows.result_roundoff = 0;
+  plan.accuracy.rows_per_sum = LongestSum(rows, share);
+  if (plan.accuracy.rows_per_sum < kShortestSum) {
+    plan.accuracy.rows_per_sum = 0;
+    rows.sum_roundoff = kFloat64Roundoff;
+    rows.rows_per_sum = 1;
+  } else {
+    rows.rows_per_sum = plan.accuracy.rows_per_sum;
+  }
+  plan.slack = RoundingSlack(rows);
+
+  // Several rows: a product for each example, added up in float64.
+  if (recomputes) {
+    RoundingModel products = Model(shape);
+    products.sum_roundoff = kFloat64Roundoff;
+    products.features = shape.recomputed_features;
+    products.rows = shape.recomputed_rows;
+    double slack = 0;
+    for (plan.cancellation = kLargestCancellation; plan.cancellation >= 1;
+         plan.cancellation /= 1.25) {
+      products.cancellation = plan.cancellation;
+      slack = RoundingSlack(products);
+      if (slack <= rounding - plan.slack) break;
+    }
+    plan.slack = plan.cancellation >= 1 ? plan.slack + slack : 2 * rounding + 1;
+  }
+  if (!(plan.slack <= rounding)) {
+    throw Error("Rounding in batches of up to " + std::to_string(shape.largest_batch) +
+                " examples cannot be kept within " + std::to_string(rounding) +
+                " of the sensitivity; declare a smaller largest_batch or a larger rounding, or "
+                "train in float64.");
+  }
+  return plan;
+}
+
+}  // namespace sordino

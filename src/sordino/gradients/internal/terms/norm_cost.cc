@@ -1,0 +1,64 @@
+#include "sordino/gradients/internal/terms/norm_cost.h"
+
+#include <algorithm>
+#include <cstdint>
+
+namespace sordino {
+namespace {
+
+// Rates of matrix products and of memory, in flops and bytes a nanosecond; what counts is their
+// quotient.
+struct Machine {
+  double products;
+  double gram_products;
+  double memory;
+  double cache;
+};
+constexpr Machine kCpu{125, 90, 15, 37};
+constexpr Machine kCuda{30000, 20000, 3000, 3000};
+
+// Gram matrices of convolutions are float64.
+constexpr double kFloat64Cost = 2.2;
+constexpr double kFewRows = 32;
+// A product of an example is read and added to a float64 sum.
+constexpr double kBytesPerAddedEntry = 20;
+
+// Gradients larger than this an example are kept only where they take no more memory than what they
+// replace; smaller ones where that is faster, and a batch is cut when they become too many.
+constexpr double kLargeBytes = 16e6;
+
+}  // namespace
+
+NormForm CheapestForm(const Term& term) {
+  if (term.kind != TermKind::kOuter && term.kind != TermKind::kConvolution) return NormForm::kKeep;
+  const Machine& machine = term.b.is_cpu() ? kCpu : kCuda;
+  const auto examples = static_cast<double>(term.layout.examples);
+  double rows = static_cast<double>(term.layout.rows_per_example());
+  double entries = 1;
+  for (const std::int64_t size : term.sizes) entries *= static_cast<double>(size);
+  double gram_work = 0;  // flops for an example, in units of a float32 product
+  if (term.kind == TermKind::kOuter) {
+    if (term.layout.rows_per_example() == 1) return NormForm::kGram;
+    gram_work = 2 * rows * rows * static_cast<double>(term.a.size(1) + term.b.size(1));
+  } else {
+    const at::Tensor& image = term.convolution.transposed ? term.a : term.b;
+    rows *= static_cast<double>(image[0][0].numel());
+    gram_work =
+        kFloat64Cost * 2 * rows * rows * static_cast<double>(term.a.size(1) + term.b.size(1));
+  }
+  const double bytes = 4 * examples * entries;
+  const double replaced = 4 * static_cast<double>(term.a.numel() + term.b.numel());
+  const double product = 2 * examples * rows * entries / machine.products;
+  // Products of few rows spend their time on the result.
+  const double separate_products = product * (1 + kFewRows / rows);
+  const double add_up = kBytesPerAddedEntry / 4 * bytes / machine.cache;
+  const double keep = separate_products + 2 * bytes / machine.memory;
+  const double sum = product + add_up;
+  const double discard = separate_products + sum;
+  const double gram = examples * gram_work / machine.gram_products + sum;
+  const bool may_keep = bytes <= replaced || bytes <= kLargeBytes * examples;
+  if (may_keep && keep <= std::min(gram, discard)) return NormForm::kKeep;
+  return gram <= discard ? NormForm::kGram : NormForm::kDiscard;
+}
+
+}  // namespace sordino

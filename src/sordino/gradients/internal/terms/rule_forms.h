@@ -1,0 +1,420 @@
+// The forms that rules take: how rows and terms are made of what an operation saved.
+//
+// Which operation has which form, and where it keeps what the form needs, stands in use_rule.cc,
+// the only file that includes this one.
+#ifndef SORDINO_GRADIENTS_INTERNAL_TERMS_RULE_FORMS_H_
+#define SORDINO_GRADIENTS_INTERNAL_TERMS_RULE_FORMS_H_
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/bmm.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/isfinite.h>
+#include <ATen/ops/view_as_real.h>
+#include <torch/csrc/autograd/engine.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sordino/gradients/internal/terms/broadcast.h"
+#include "sordino/gradients/internal/terms/example_layout.h"
+#include "sordino/gradients/internal/terms/term.h"
+#include "sordino/gradients/internal/terms/use_rule.h"
+
+namespace sordino::rule_forms {
+
+using Sizes = std::vector<std::int64_t>;
+
+inline at::Tensor Wide(const at::Tensor& tensor) {
+  const at::ScalarType type = tensor.scalar_type();
+  return type == at::kFloat || type == at::kDouble ? tensor : tensor.to(at::kFloat);
+}
+
+inline at::Tensor Scaled(const at::Tensor& tensor, const at::Scalar& factor) {
+  return factor.equal(1) ? tensor : tensor * factor;
+}
+
+inline at::Tensor LeadingRows(const at::Tensor& tensor, std::int64_t features) {
+  return tensor.reshape({features == 0 ? 0 : tensor.numel() / features, features});
+}
+
+// y = alpha * x w: rows of x and of dy. When the parameter is the left factor (y = w x), rows are
+// columns of x and dy.
+class MatrixProduct : public UseRule {
+ public:
+  MatrixProduct(at::Tensor x, bool parameter_is_left, at::Scalar alpha, Sizes sizes)
+      : x_(std::move(x)), left_(parameter_is_left), alpha_(alpha), sizes_(std::move(sizes)) {}
+
+  TermKind kind() const override { return TermKind::kOuter; }
+
+  at::Tensor Rows(const at::Tensor& gradient) const override {
+    return left_ ? gradient.t() : gradient;
+  }
+
+  Term MakeTerm(const at::Tensor& gradient, const ExampleLayout& layout) const override {
+    Term term{.kind = TermKind::kOuter, .layout = layout, .sizes = sizes_};
+    const at::Tensor scaled = Scaled(gradient, alpha_);
+    term.a = left_ ? scaled.t() : x_;
+    term.b = left_ ? x_.t() : scaled;
+    return term;
+  }
+
+ private:
+  at::Tensor x_;
+  bool left_;
+  at::Scalar alpha_;
+  Sizes sizes_;
+};
+
+// y = x w, or x w^T when w is turned: rows of x and of dy.
+class UnitsMatrix : public UseRule {
+ public:
+  UnitsMatrix(const at::Tensor& x, bool is_turned, Sizes sizes)
+      : x_(LeadingRows(x, x.size(-1))), is_turned_(is_turned), sizes_(std::move(sizes)) {}
+
+  TermKind kind() const override { return TermKind::kOuter; }
+
+  at::Tensor Rows(const at::Tensor& gradient) const override {
+    return LeadingRows(gradient, gradient.size(-1));
+  }
+  std::int64_t RowCount(const at::Tensor& /*gradient*/) const override { return x_.size(0); }
+
+  Term MakeTerm(const at::Tensor& gradient, const ExampleLayout& layout) const override {
+    Term term{.kind = TermKind::kOuter, .a = x_, .b = Rows(gradient), .layout = layout};
+    if (is_turned_) std::swap(term.a, term.b);
+    term.sizes = sizes_;
+    return term;
+  }
+
+ private:
+  at::Tensor x_;
+  bool is_turned_;
+  Sizes sizes_;
+};
+
+// y = alpha * x v for a vector v: dy [rows], and the gradient of v is sum_r dy_r x_r.
+class VectorProduct : public UseRule {
+ public:
+  VectorProduct(at::Tensor x, at::Scalar alpha, Sizes sizes)
+      : x_(std::move(x)), alpha_(alpha), sizes_(std::move(sizes)) {}
+
+  TermKind kind() const override { return TermKind::kOuter; }
+
+  at::Tensor Rows(const at::Tensor& gradient) const override { return gradient.unsqueeze(1); }
+
+  Term MakeTerm(const at::Tensor& gradient, const ExampleLayout& layout) const override {
+    return {.kind = TermKind::kOuter,
+            .a = x_,
+            .b = Scaled(gradient, alpha_).unsqueeze(1),
+            .layout = layout,
+            .sizes = sizes_};
+  }
+
+ private:
+  at::Tensor x_;
+  at::Scalar alpha_;
+  Sizes sizes_;
+};
+
+// y[k] = x[k] w[k] for a stack of matrices that does not run over the examples: the gradients are
+// written out, [examples, stack, p, q].
+class StackedProduct : public UseRule {
+ public:
+  StackedProduct(at::Tensor x, bool parameter_is_left, Sizes sizes)
+      : x_(std::move(x)), left_(parameter_is_left), sizes_(std::move(sizes)) {}
+
+  TermKind kind() const override { return TermKind::kDirect; }
+
+  at::Tensor Rows(const at::Tensor& gradient) const override {
+    return left_ ? gradient.permute({2, 0, 1}).flatten(1) : gradient.permute({1, 0, 2}).flatten(1);
+  }
+
+  Term MakeTerm(const at::Tensor& gradient, const ExampleLayout& layout) const override {
+    const auto by_example = [&](const at::Tensor& stack, bool rows_last) {
+      const at::Tensor rows = Wide(rows_last ? stack.transpose(1, 2) : stack);
+      return rows.reshape({rows.size(0), layout.outer, layout.examples, layout.inner, rows.size(2)})
+          .permute({2, 0, 1, 3, 4})
+          .reshape({layout.examples * rows.size(0), layout.rows_per_example(), rows.size(2)});
+    };
+    const at::Tensor x = by_example(x_, left_);
+    const at::Tensor dy = by_example(gradient, left_);
+    const at::Tensor product =
+        left_ ? at::bmm(dy.transpose(1, 2), x) : at::bmm(x.transpose(1, 2), dy);
+    return {.kind = TermKind::kDirect,
+            .b = product.reshape({layout.examples, -1}),
+            .layout = {1, layout.examples, 1},
+            .sizes = sizes_};
+  }
+
+ private:
+  at::Tensor x_;
+  bool left_;
+  Sizes sizes_;
+};
+
+// The bias of a matrix product: a row of dy each.
+class RowBias : public UseRule {
+ public:
+  RowBias(at::Scalar beta, Sizes sizes) : beta_(beta), sizes_(std::move(sizes)) {}
+
+  TermKind kind() const override { return TermKind::kRows; }
+
+  at::Tensor Rows(const at::Tensor& gradient) const override {
+    return LeadingRows(gradient, gradient.size(-1));
+  }
+
+  Term MakeTerm(const at::Tensor& gradient, const ExampleLayout& layout) const override {
+    return {.kind = TermKind::kRows,
+            .b = Scaled(Rows(gradient), beta_),
+            .layout = layout,
+            .sizes = sizes_};
+  }
+
+ private:
+  at::Scalar beta_;
+  Sizes sizes_;
+};
+
+class ConvolutionWeight : public UseRule {
+ public:
+  ConvolutionWeight(at::Tensor input, Convolution convolution)
+      : input_(std::move(input)), convolution_(std::move(convolution)) {}
+
+  TermKind kind() const override { return TermKind::kConvolution; }
+
+  at::Tensor Rows(const at::Tensor& gradient) const override { return gradient.flatten(1); }
+
+  std::int64_t RowCount(const at::Tensor& gradient) const override { return gradient.size(0); }
+
+  Term MakeTerm(const at::Tensor& gradient, const ExampleLayout& layout) const override {
+    return {.kind = TermKind::kConvolution,
+            .a = input_,
+            .b = gradient,
+            .layout = layout,
+            .sizes = convolution_.weight,
+            .convolution = convolution_};
+  }
+
+ private:
+  at::Tensor input_;
+  Convolution convolution_;
+};
+
+// The parameter stands for one value of each channel (dimension 1) of [images, channels, ...]:
+// g_i = sum over the images and positions of example i of dy * value.
+class ChannelSum : public UseRule {
+ public:
+  // `value` gives what the gradient is multiplied by; undefined for 1 (a bias).
+  ChannelSum(std::function<at::Tensor()> value, Sizes sizes)
+      : value_(std::move(value)), sizes_(std::move(sizes)) {}
+
+  TermKind kind() const override { return TermKind::kRows; }
+
+  at::Tensor Rows(const at::Tensor& gradient) const override { return gradient.flatten(1); }
+
+  std::int64_t RowCount(const at::Tensor& gradient) const override { return gradient.size(0); }
+
+  Term MakeTerm(const at::Tensor& gradient, const ExampleLayout& layout) const override {
+    at::Tensor product = Wide(gradient);
+    if (value_) product = product * value_();
+    const at::Tensor channels =
+        product.dim() > 2 ? product.flatten(2).sum(2) : product;  // [images, channels]
+    return {.kind = TermKind::kRows, .b = channels, .layout = layout, .sizes = sizes_};
+  }
+
+ private:
+  std::function<at::Tensor()> value_;
+  Sizes sizes_;
+};
+
+// The parameter has the shape of the last dimensions: g_i = sum over the rows of example i of
+// dy * value.
+class TrailingSum : public UseRule {
+ public:
+  TrailingSum(std::function<at::Tensor()> value, Sizes sizes)
+      : value_(std::move(value)), sizes_(std::move(sizes)) {
+    for (const std::int64_t size : sizes_) features_ *= size;
+  }
+
+  TermKind kind() const override { return TermKind::kRows; }
+
+  at::Tensor Rows(const at::Tensor& gradient) const override {
+    return LeadingRows(gradient, features_);
+  }
+
+  Term MakeTerm(const at::Tensor& gradient, const ExampleLayout& layout) const override {
+    at::Tensor product = Wide(gradient);
+    if (value_) product = product * value_();
+    return {.kind = TermKind::kRows,
+            .b = LeadingRows(product, features_),
+            .layout = layout,
+            .sizes = sizes_};
+  }
+
+ private:
+  std::function<at::Tensor()> value_;
+  Sizes sizes_;
+  std::int64_t features_ = 1;
+};
+
+// The parameter was broadcast to the shape of the gradient, element by element.
+class Broadcast : public UseRule {
+ public:
+  // `full` is the shape that is reduced to `reduced` (same number of dimensions, or fewer); they
+  // differ from the shapes of gradient and parameter for a repetition.
+  Broadcast(std::function<at::Tensor(const at::Tensor&)> product, Sizes full, Sizes reduced,
+            Sizes sizes, std::string what)
+      : product_(std::move(product)),
+        full_(std::move(full)),
+        reduced_(std::move(reduced)),
+        sizes_(std::move(sizes)),
+        what_(std::move(what)) {}
+
+  TermKind kind() const override { return TermKind::kDirect; }
+
+  at::Tensor Rows(const at::Tensor& gradient) const override { return gradient.reshape({-1, 1}); }
+
+  std::int64_t RowCount(const at::Tensor& gradient) const override { return gradient.numel(); }
+
+  Term MakeTerm(const at::Tensor& gradient, const ExampleLayout& layout) const override {
+    const at::Tensor product = Wide(product_ ? product_(gradient) : gradient);
+    const at::Tensor reduced = ReducePerExample(product, full_, reduced_, layout);
+    if (!reduced.defined()) {
+      throw NotPerExample(what_ +
+                          " has values of its own for each row of the batch, so it has no "
+                          "gradient per example; broadcast one value over the batch, or allow the "
+                          "fallback that runs example by example.");
+    }
+    return {.kind = TermKind::kDirect,
+            .b = reduced,
+            .layout = {1, layout.examples, 1},
+            .sizes = sizes_};
+  }
+
+ private:
+  std::function<at::Tensor(const at::Tensor&)> product_;
+  Sizes full_;
+  Sizes reduced_;
+  Sizes sizes_;
+  std::string what_;
+};
+
+class Lookup : public UseRule {
+ public:
+  Lookup(at::Tensor indices, std::int64_t padding, Sizes sizes)
+      : indices_(std::move(indices)), padding_(padding), sizes_(std::move(sizes)) {}
+
+  TermKind kind() const override { return TermKind::kLookup; }
+
+  at::Tensor Rows(const at::Tensor& gradient) const override {
+    return LeadingRows(gradient, gradient.size(-1));
+  }
+
+  Term MakeTerm(const at::Tensor& gradient, const ExampleLayout& layout) const override {
+    return {.kind = TermKind::kLookup,
+            .a = indices_.reshape({-1}),
+            .b = Rows(gradient),
+            .layout = layout,
+            .sizes = sizes_,
+            .padding_index = padding_};
+  }
+
+ private:
+  at::Tensor indices_;
+  std::int64_t padding_;
+  Sizes sizes_;
+};
+
+// Bags of rows, summed or averaged: row r of the table lookup belongs to the example of its bag.
+class BagLookup : public UseRule {
+ public:
+  BagLookup(at::Tensor indices, at::Tensor bag_of_row, at::Tensor bag_sizes, at::Tensor weights,
+            std::int64_t padding, Sizes sizes)
+      : indices_(std::move(indices)),
+        bag_(std::move(bag_of_row)),
+        bag_sizes_(std::move(bag_sizes)),
+        weights_(std::move(weights)),
+        padding_(padding),
+        sizes_(std::move(sizes)) {}
+
+  TermKind kind() const override { return TermKind::kLookup; }
+
+  at::Tensor Rows(const at::Tensor& gradient) const override { return gradient; }
+
+  Term MakeTerm(const at::Tensor& gradient, const ExampleLayout& layout) const override {
+    at::Tensor rows = Wide(gradient);
+    if (bag_sizes_.defined()) rows = rows / bag_sizes_.clamp_min(1).unsqueeze(1);
+    rows = rows.index_select(0, bag_);
+    if (weights_.defined()) rows = rows * weights_.unsqueeze(1);
+    Term term{.kind = TermKind::kLookup,
+              .a = indices_,
+              .b = rows,
+              .layout = {1, layout.examples, 1},
+              .sizes = sizes_,
+              .padding_index = padding_};
+    term.owners = bag_.div(layout.inner, "floor").remainder(layout.examples);
+    return term;
+  }
+
+ private:
+  at::Tensor indices_;
+  at::Tensor bag_;
+  at::Tensor bag_sizes_;
+  at::Tensor weights_;
+  std::int64_t padding_;
+  Sizes sizes_;
+};
+
+// Any operation with one output: its own backward function, once for each example with the
+// gradients of all others set to zero. Slow, and right for whatever is linear in its gradient, as
+// backward functions are, as long as everything is finite: 0 times infinity of one example would
+// reach another, and then the batch goes through the loop.
+class AnyOperation : public UseRule {
+ public:
+  AnyOperation(TapeNode node, std::size_t slot, Sizes sizes)
+      : node_(std::move(node)), slot_(slot), sizes_(std::move(sizes)) {}
+
+  TermKind kind() const override { return TermKind::kDirect; }
+
+  at::Tensor Rows(const at::Tensor& gradient) const override {
+    const at::Tensor real = gradient.is_complex() ? at::view_as_real(gradient) : gradient;
+    return real.reshape({gradient.numel(), gradient.is_complex() ? 2 : 1});
+  }
+
+  std::int64_t RowCount(const at::Tensor& gradient) const override { return gradient.numel(); }
+
+  Term MakeTerm(const at::Tensor& gradient, const ExampleLayout& layout) const override {
+    const at::Tensor owner = at::arange(gradient.numel(), gradient.options().dtype(at::kLong))
+                                 .div(layout.inner, "floor")
+                                 .remainder(layout.examples)
+                                 .view(gradient.sizes());
+    std::vector<at::Tensor> gradients;
+    for (std::int64_t example = 0; example < layout.examples; ++example) {
+      const at::Tensor own = gradient.masked_fill(owner.ne(example), 0);
+      // A pass of its own: inside of another one a node computes what that one asked for.
+      const at::Tensor found = torch::autograd::Engine::get_default_engine().execute(
+          {{node_, 0}}, {own}, /*keep_graph=*/true, /*create_graph=*/false,
+          /*accumulate_grad=*/false, {node_->next_edge(slot_)})[0];
+      gradients.push_back(Wide(found.is_sparse() ? found.to_dense() : found).reshape({1, -1}));
+    }
+    at::Tensor all = at::cat(gradients);
+    if (!at::isfinite(all).all().item<bool>()) throw NeedsLoop();
+    return {.kind = TermKind::kDirect,
+            .b = std::move(all),
+            .layout = {1, layout.examples, 1},
+            .sizes = sizes_};
+  }
+
+ private:
+  TapeNode node_;
+  std::size_t slot_;
+  Sizes sizes_;
+};
+
+}  // namespace sordino::rule_forms
+
+#endif  // SORDINO_GRADIENTS_INTERNAL_TERMS_RULE_FORMS_H_
