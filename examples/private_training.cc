@@ -24,7 +24,7 @@ int main() {
       sordino::PrivacyPlan::ForBudget(options, sordino::Epsilon(3), sordino::Delta(1e-5));
 
   sordino::Trainer trainer(*plan, sordino::NamedParameters(*model), losses, digits.train,
-                           {.learning_rate = 0.5, .momentum = 0.9});
+                           {.algorithm = {"sgd", {{"momentum", 0.9}}}, .learning_rate = 0.5});
   trainer.Run();
 
   std::cout << plan->Description() << "\nspent epsilon "

@@ -54,7 +54,7 @@ int main() {
   const auto plan =
       sordino::PrivacyPlan::ForBudget(options, sordino::Epsilon(4), sordino::Delta(1e-5));
   sordino::Trainer trainer(*plan, sordino::NamedParameters(*model), losses, train,
-                           {.learning_rate = 1, .momentum = 0.9});
+                           {.algorithm = {"sgd", {{"momentum", 0.9}}}, .learning_rate = 1});
   trainer.Run();
 
   const sordino::Dataset test = Rings(500);

@@ -155,9 +155,9 @@ class Membership {
     TrainerOptions options;
     options.insecure_seed = seed;
     options.charge = [this](std::int64_t, const Event& event) { charged.push_back(event); };
-    trainer_ = std::make_unique<Trainer>(
-        plan_, weights_.Named(), weights_.Linear(), data,
-        OptimizerOptions{.learning_rate = plan_.Divisor(0), .momentum = 0}, options);
+    trainer_ =
+        std::make_unique<Trainer>(plan_, weights_.Named(), weights_.Linear(), data,
+                                  OptimizerOptions{.learning_rate = plan_.Divisor(0)}, options);
   }
 
   // Who is in the batch of the next step.

@@ -159,8 +159,8 @@ class Life {
     options.insecure_seed = conditions_.seed;
     options.charge = [this](std::int64_t, const Event&) { ++world_.charged; };
     // A learning rate of the divisor: an update is the sum with its noise.
-    Trainer trainer(plan_, model_.Parameters(), loss, data_,
-                    {.learning_rate = plan_.Divisor(0), .momentum = 0}, options);
+    Trainer trainer(plan_, model_.Parameters(), loss, data_, {.learning_rate = plan_.Divisor(0)},
+                    options);
     while (trainer.steps_done() < plan_.steps()) {
       world_.steps_done = trainer.steps_done();
       PutBack(trainer.steps_done());

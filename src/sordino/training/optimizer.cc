@@ -7,91 +7,24 @@
 #include <ATen/ops/stack.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <torch/optim/adagrad.h>
-#include <torch/optim/adam.h>
-#include <torch/optim/adamw.h>
-#include <torch/optim/sgd.h>
 
 #include <algorithm>
-#include <array>
-#include <limits>
 #include <string>
 #include <utility>
 
 #include "sordino/base/error.h"
-#include "sordino/base/known_name.h"
 #include "sordino/base/quantity.h"
 #include "sordino/training/checkpoint.h"
+#include "sordino/training/optimizer_component.h"
 
 namespace sordino {
 namespace {
 
-constexpr std::array<std::string_view, 4> kNames = {"sgd", "adagrad", "adam", "adamw"};  // by kind
-// libtorch refuses what is beyond single precision only at the first step, and what is near it
-// gives infinite weights (train_config.cc has the other factors of a step).
-constexpr double kLargestFactor = 1e9;
-
-void RefuseUnless(bool applies, std::string_view what, OptimizerKind kind,
-                  std::string_view who_has_it) {
-  if (applies) return;
-  throw Error(
-      fmt::format("{} was given for the optimizer '{}', which does not have it; use {}, or "
-                  "leave it out.",
-                  what, OptimizerName(kind), who_has_it));
-}
-
 void CheckOptions(const OptimizerOptions& options, std::int64_t steps) {
-  CheckRange("the learning rate", options.learning_rate, 0, true, kLargestFactor, false);
-  CheckRange("the momentum", options.momentum, 0, false, 1, true);
-  CheckRange("the weight decay", options.weight_decay, 0, false, kLargestFactor, false);
-  CheckRange("beta1", options.beta1, 0, false, 1, true);
-  CheckRange("beta2", options.beta2, 0, false, 1, true);
-  CheckRange("the stabiliser of the optimizer", options.stabiliser, 0, true, kInfinity, true);
-  CheckRange("the projection radius", options.projection_radius, 0, false, kLargestFactor, false);
+  CheckRange("the learning rate", options.learning_rate, 0, true, kMaxStepFactor, false);
+  CheckRange("the projection radius", options.projection_radius, 0, false, kMaxStepFactor, false);
   CheckRange("the decay of the average of the weights", options.average_decay, 0, false, 1, true);
   CheckRange("the number of steps", static_cast<double>(steps), 1, false, kInfinity, true);
-
-  const OptimizerOptions defaults;
-  const bool sgd = options.kind == OptimizerKind::kSgd;
-  const bool adam = options.kind == OptimizerKind::kAdam || options.kind == OptimizerKind::kAdamW;
-  RefuseUnless(sgd || options.momentum == 0, "a momentum", options.kind, "'sgd'");
-  RefuseUnless(sgd || !options.nesterov, "Nesterov's momentum", options.kind, "'sgd'");
-  RefuseUnless(adam || options.beta1 == defaults.beta1, "beta1", options.kind, "'adam' or 'adamw'");
-  RefuseUnless(adam || options.beta2 == defaults.beta2, "beta2", options.kind, "'adam' or 'adamw'");
-  RefuseUnless(!sgd || options.stabiliser == defaults.stabiliser, "a stabiliser", options.kind,
-               "'adagrad', 'adam' or 'adamw'");
-  if (options.nesterov && options.momentum == 0) {
-    throw Error(
-        "Nesterov's momentum was asked for with a momentum of 0; give a momentum between 0 and 1, "
-        "for example 0.9.");
-  }
-}
-
-std::unique_ptr<torch::optim::Optimizer> MakeAlgorithm(const std::vector<at::Tensor>& parameters,
-                                                       const OptimizerOptions& options) {
-  const double rate = options.learning_rate;
-  const double decay = options.weight_decay;
-  const std::tuple<double, double> betas(options.beta1, options.beta2);
-  switch (options.kind) {
-    case OptimizerKind::kSgd:
-      break;
-    case OptimizerKind::kAdaGrad:
-      return std::make_unique<torch::optim::Adagrad>(
-          parameters,
-          torch::optim::AdagradOptions(rate).weight_decay(decay).eps(options.stabiliser));
-    case OptimizerKind::kAdam:
-      return std::make_unique<torch::optim::Adam>(
-          parameters,
-          torch::optim::AdamOptions(rate).betas(betas).weight_decay(decay).eps(options.stabiliser));
-    case OptimizerKind::kAdamW:
-      return std::make_unique<torch::optim::AdamW>(
-          parameters, torch::optim::AdamWOptions(rate).betas(betas).weight_decay(decay).eps(
-                          options.stabiliser));
-  }
-  return std::make_unique<torch::optim::SGD>(parameters, torch::optim::SGDOptions(rate)
-                                                             .momentum(options.momentum)
-                                                             .nesterov(options.nesterov)
-                                                             .weight_decay(decay));
 }
 
 std::string Shown(at::IntArrayRef sizes) { return fmt::format("[{}]", fmt::join(sizes, ", ")); }
@@ -116,93 +49,11 @@ void ProjectOntoBall(const std::vector<at::Tensor>& parameters, double radius) {
   for (const at::Tensor& parameter : parameters) parameter.detach().mul_(factor);
 }
 
-// The tensors that an algorithm keeps for each parameter, beside the number of its steps.
-std::vector<std::string_view> KeptTensors(const OptimizerOptions& options) {
-  switch (options.kind) {
-    case OptimizerKind::kSgd:
-      break;
-    case OptimizerKind::kAdaGrad:
-      return {"sum"};
-    case OptimizerKind::kAdam:
-    case OptimizerKind::kAdamW:
-      return {"first_moment", "second_moment"};
-  }
-  if (options.momentum > 0) return {"momentum"};
-  return {};
-}
-
-bool CountsSteps(OptimizerKind kind) { return kind != OptimizerKind::kSgd; }
-
-struct ParameterState {
-  std::vector<at::Tensor> tensors;  // in the order of KeptTensors
-  std::int64_t step = 0;
-};
-
-template <typename Moments>
-ParameterState MomentsOf(const torch::optim::OptimizerParamState& state) {
-  const auto& moments = static_cast<const Moments&>(state);
-  return {{moments.exp_avg(), moments.exp_avg_sq()}, moments.step()};
-}
-
-template <typename Moments>
-std::unique_ptr<torch::optim::OptimizerParamState> MakeMoments(const ParameterState& state) {
-  auto moments = std::make_unique<Moments>();
-  moments->exp_avg(state.tensors[0]);
-  moments->exp_avg_sq(state.tensors[1]);
-  moments->step(state.step);
-  return moments;
-}
-
-ParameterState Read(OptimizerKind kind, const torch::optim::OptimizerParamState& state) {
-  switch (kind) {
-    case OptimizerKind::kSgd:
-      break;
-    case OptimizerKind::kAdaGrad: {
-      const auto& sums = static_cast<const torch::optim::AdagradParamState&>(state);
-      return {{sums.sum()}, sums.step()};
-    }
-    case OptimizerKind::kAdam:
-      return MomentsOf<torch::optim::AdamParamState>(state);
-    case OptimizerKind::kAdamW:
-      return MomentsOf<torch::optim::AdamWParamState>(state);
-  }
-  return {{static_cast<const torch::optim::SGDParamState&>(state).momentum_buffer()}, 0};
-}
-
-std::unique_ptr<torch::optim::OptimizerParamState> Make(OptimizerKind kind,
-                                                        const ParameterState& state) {
-  switch (kind) {
-    case OptimizerKind::kSgd:
-      break;
-    case OptimizerKind::kAdaGrad: {
-      auto sums = std::make_unique<torch::optim::AdagradParamState>();
-      sums->sum(state.tensors[0]);
-      sums->step(state.step);
-      return sums;
-    }
-    case OptimizerKind::kAdam:
-      return MakeMoments<torch::optim::AdamParamState>(state);
-    case OptimizerKind::kAdamW:
-      return MakeMoments<torch::optim::AdamWParamState>(state);
-  }
-  auto momentum = std::make_unique<torch::optim::SGDParamState>();
-  momentum->momentum_buffer(state.tensors[0]);
-  return momentum;
-}
-
 std::string KeptName(const std::string& parameter, std::string_view what) {
   return fmt::format("optimizer.{}.{}", parameter, what);
 }
 
 }  // namespace
-
-std::string_view OptimizerName(OptimizerKind kind) {
-  return kNames[static_cast<std::size_t>(kind)];
-}
-
-OptimizerKind ParseOptimizer(std::string_view name) {
-  return static_cast<OptimizerKind>(IndexOfName("the optimizer", name, kNames));
-}
 
 struct Optimizer::State {
   OptimizerOptions options;
@@ -210,7 +61,7 @@ struct Optimizer::State {
   std::int64_t steps_done = 0;
   std::vector<std::string> names;
   std::vector<at::Tensor> parameters;
-  std::unique_ptr<torch::optim::Optimizer> algorithm;
+  std::unique_ptr<OptimizerAlgorithm> algorithm;
   std::vector<at::Tensor> averages;   // empty without an average
   std::vector<at::Tensor> set_aside;  // the parameters while the averages stand in for them
   bool guarded = false;
@@ -255,11 +106,10 @@ void Optimizer::State::Step(const std::vector<at::Tensor>& gradients) {
   Check(gradients);
   const at::NoGradGuard no_grad;
   const double rate = options.learning_rate * options.schedule.Factor(steps_done, steps);
-  for (auto& group : algorithm->param_groups()) group.options().set_lr(rate);
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     parameters[i].mutable_grad() = gradients[i].to(parameters[i].options(), /*non_blocking=*/true);
   }
-  algorithm->step();
+  algorithm->Step(rate);
   for (at::Tensor& parameter : parameters) parameter.mutable_grad().reset();
   if (options.projection_radius > 0) ProjectOntoBall(parameters, options.projection_radius);
   if (!averages.empty()) UpdateAverages();
@@ -276,6 +126,7 @@ Optimizer::Optimizer(std::vector<NamedParameter> parameters, const OptimizerOpti
                      std::int64_t steps)
     : state_(std::make_unique<State>()) {
   CheckOptions(options, steps);
+  const OptimizerComponent& component = Optimizers().Checked(options.algorithm);
   state_->options = options;
   state_->steps = steps;
   for (NamedParameter& parameter : parameters) {
@@ -297,7 +148,7 @@ Optimizer::Optimizer(std::vector<NamedParameter> parameters, const OptimizerOpti
         "none of the parameters requires a gradient, so there is nothing to train; unfreeze one.");
   }
   const at::NoGradGuard no_grad;
-  state_->algorithm = MakeAlgorithm(state_->parameters, options);
+  state_->algorithm = component.Make(state_->parameters, options.algorithm.options);
   if (options.average_decay > 0) {
     for (const at::Tensor& parameter : state_->parameters) {
       state_->averages.push_back(parameter.detach().clone());
@@ -324,19 +175,18 @@ NamedTensors Optimizer::SaveState() const {
         "the state of the optimizer was to be saved while its averaged weights are in use; let the "
         "AveragedWeights end first.");
   }
-  const std::vector<std::string_view> kept = KeptTensors(s.options);
+  const std::vector<std::string_view> kept = s.algorithm->KeptTensors();
   NamedTensors saved;
   for (std::size_t i = 0; i < s.parameters.size(); ++i) {
     if (!s.averages.empty()) {
       saved.emplace_back("average." + s.names[i], internal::CopyToCpu(s.averages[i]));
     }
     if (s.steps_done == 0 || kept.empty()) continue;
-    const ParameterState state =
-        Read(s.options.kind, *s.algorithm->state().at(s.parameters[i].unsafeGetTensorImpl()));
+    const KeptState state = s.algorithm->Kept(i);
     for (std::size_t k = 0; k < kept.size(); ++k) {
       saved.emplace_back(KeptName(s.names[i], kept[k]), internal::CopyToCpu(state.tensors[k]));
     }
-    if (CountsSteps(s.options.kind)) {
+    if (s.algorithm->CountsSteps()) {
       saved.emplace_back(KeptName(s.names[i], "step"), at::scalar_tensor(state.step, at::kLong));
     }
   }
@@ -359,9 +209,9 @@ void Optimizer::RestoreState(const NamedTensors& state, std::int64_t steps_done)
   }
   internal::SavedTensors saved(state);
   const at::NoGradGuard no_grad;
-  const std::vector<std::string_view> kept = KeptTensors(s.options);
+  const std::vector<std::string_view> kept = s.algorithm->KeptTensors();
   std::vector<at::Tensor> averages;
-  std::vector<ParameterState> states;
+  std::vector<KeptState> states;
   for (std::size_t i = 0; i < s.parameters.size(); ++i) {
     const at::Tensor& parameter = s.parameters[i];
     const auto take = [&](const std::string& name) {
@@ -369,19 +219,17 @@ void Optimizer::RestoreState(const NamedTensors& state, std::int64_t steps_done)
     };
     if (!s.averages.empty()) averages.push_back(take("average." + s.names[i]));
     if (steps_done == 0 || kept.empty()) continue;
-    ParameterState& own = states.emplace_back();
+    KeptState& own = states.emplace_back();
     for (const std::string_view what : kept) {
       own.tensors.push_back(at::empty_like(parameter).copy_(take(KeptName(s.names[i], what))));
     }
-    if (CountsSteps(s.options.kind)) {
+    if (s.algorithm->CountsSteps()) {
       own.step = saved.TakeNumber(KeptName(s.names[i], "step"), steps_done, steps_done);
     }
   }
   saved.CheckAllTaken();
   for (std::size_t i = 0; i < averages.size(); ++i) s.averages[i].copy_(averages[i]);
-  for (std::size_t i = 0; i < states.size(); ++i) {
-    s.algorithm->state()[s.parameters[i].unsafeGetTensorImpl()] = Make(s.options.kind, states[i]);
-  }
+  for (std::size_t i = 0; i < states.size(); ++i) s.algorithm->Restore(i, states[i]);
   s.steps_done = steps_done;
 }
 

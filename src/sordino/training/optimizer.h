@@ -1,16 +1,15 @@
 // Optimizers on noised gradients.
 //
 // An optimizer sees NoisedGradients and nothing else of the data: what it does with them is
-// post-processing and costs no privacy. Algorithms are those of libtorch (torch::optim).
+// post-processing and costs no privacy. The algorithms are components (optimizer_component.h).
 #ifndef SORDINO_TRAINING_OPTIMIZER_H_
 #define SORDINO_TRAINING_OPTIMIZER_H_
 
 #include <cstdint>
 #include <memory>
-#include <optional>
-#include <string_view>
 #include <vector>
 
+#include "sordino/base/component.h"
 #include "sordino/gradients/loss_function.h"
 #include "sordino/gradients/noised_value.h"
 #include "sordino/training/named_tensors.h"
@@ -18,21 +17,11 @@
 
 namespace sordino {
 
-enum class OptimizerKind : std::uint8_t { kSgd, kAdaGrad, kAdam, kAdamW };
-
-std::string_view OptimizerName(OptimizerKind kind);   // "sgd", "adagrad", "adam", "adamw"
-OptimizerKind ParseOptimizer(std::string_view name);  // the inverse; throws Error
-
 struct OptimizerOptions {
-  OptimizerKind kind = OptimizerKind::kSgd;
-  double learning_rate = 0.5;
-  Schedule schedule = {};   // of the learning rate
-  double momentum = 0;      // sgd, [0, 1)
-  bool nesterov = false;    // sgd with momentum
-  double weight_decay = 0;  // L2 (sgd, adagrad, adam) or decoupled (adamw)
-  double beta1 = 0.9;       // adam, adamw
-  double beta2 = 0.999;
-  double stabiliser = 1e-8;  // the epsilon of adagrad, adam and adamw
+  // Which one, with its own options: {"sgd", {{"momentum", 0.9}}}. Its step is r times a direction.
+  Choice algorithm = "sgd";
+  double learning_rate = 0.5;  // r
+  Schedule schedule = {};      // of the learning rate
   // After each step the parameters, as one vector, are projected onto the ball of this radius
   // around 0 (projected gradient descent); 0: no projection.
   double projection_radius = 0;
@@ -46,8 +35,8 @@ class Optimizer {
 
  public:
   // Frozen parameters are left out, and a tied weight counts once, under its first name. `steps` is
-  // the length of the run, for the schedule. Throws Error for options out of range or that the kind
-  // does not have.
+  // the length of the run, for the schedule. Throws Error for options out of range or that the
+  // algorithm does not have.
   Optimizer(std::vector<NamedParameter> parameters, const OptimizerOptions& options,
             std::int64_t steps);
   ~Optimizer();
@@ -66,12 +55,11 @@ class Optimizer {
 
   // Everything beside the parameters that a later step depends on, copied to the CPU:
   //
-  //   optimizer.<parameter>.momentum                     sgd with momentum
-  //   optimizer.<parameter>.sum, .step                   adagrad
-  //   optimizer.<parameter>.first_moment, .second_moment, .step    adam, adamw
-  //   average.<parameter>                                where there is an average
+  //   optimizer.<parameter>.<tensor>   what the algorithm keeps: "momentum", "sum", ...
+  //   optimizer.<parameter>.step       where it counts its steps
+  //   average.<parameter>              where there is an average
   //
-  // Nothing of the first three before the first step. Throws Error while averaged weights are in
+  // Nothing of the first two before the first step. Throws Error while averaged weights are in
   // use, and where two parameters have one name.
   NamedTensors SaveState() const;
   // Goes on behind `steps_done` steps: with the parameters of that time, every later step is bit

@@ -155,7 +155,7 @@ TEST_P(OptimizerState, OfAnotherRunIsRefusedAndChangesNothing) {
     wrong.push_back(state[i]);
     refuses(wrong, 5);
   }
-  if (options.kind != OptimizerKind::kSgd) refuses(state, 6);
+  if (options.algorithm.name != "sgd") refuses(state, 6);
   saved.StepTo(6);
   EXPECT_THROW(saved.optimizer().RestoreState(state, 5), Error) << "it has begun";
   const Optimizer::AveragedWeights averaged(saved.optimizer());

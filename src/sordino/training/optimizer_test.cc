@@ -33,10 +33,10 @@ class Reference {
     ++step_;
     for (std::size_t i = 0; i < p_.size(); ++i) {
       double g = gradient[i];
-      if (o_.kind == OptimizerKind::kAdamW) {
-        p_[i] -= rate * o_.weight_decay * p_[i];
+      if (o_.algorithm.name == "adamw") {
+        p_[i] -= rate * Option("weight-decay") * p_[i];
       } else {
-        g += o_.weight_decay * p_[i];
+        g += Option("weight-decay") * p_[i];
       }
       p_[i] -= rate * Direction(i, g);
     }
@@ -45,22 +45,25 @@ class Reference {
 
  private:
   double Direction(std::size_t i, double g) {
-    switch (o_.kind) {
-      case OptimizerKind::kSgd:
-        m_[i] = o_.momentum * m_[i] + g;
-        return o_.nesterov ? g + o_.momentum * m_[i] : m_[i];
-      case OptimizerKind::kAdaGrad:
-        v_[i] += g * g;
-        return g / (std::sqrt(v_[i]) + o_.stabiliser);
-      default:
-        break;
+    if (o_.algorithm.name == "sgd") {
+      const double momentum = Option("momentum");
+      m_[i] = momentum * m_[i] + g;
+      const bool nesterov = o_.algorithm.options.Switch(OptionOf("nesterov"));
+      return nesterov ? g + momentum * m_[i] : m_[i];
     }
-    m_[i] = o_.beta1 * m_[i] + (1 - o_.beta1) * g;
-    v_[i] = o_.beta2 * v_[i] + (1 - o_.beta2) * g * g;
-    const double mean = m_[i] / (1 - std::pow(o_.beta1, static_cast<double>(step_)));
-    const double square = v_[i] / (1 - std::pow(o_.beta2, static_cast<double>(step_)));
-    return mean / (std::sqrt(square) + o_.stabiliser);
+    if (o_.algorithm.name == "adagrad") {
+      v_[i] += g * g;
+      return g / (std::sqrt(v_[i]) + Option("stabiliser"));
+    }
+    const double beta1 = Option("beta1");
+    const double beta2 = Option("beta2");
+    m_[i] = beta1 * m_[i] + (1 - beta1) * g;
+    v_[i] = beta2 * v_[i] + (1 - beta2) * g * g;
+    const double mean = m_[i] / (1 - std::pow(beta1, static_cast<double>(step_)));
+    const double square = v_[i] / (1 - std::pow(beta2, static_cast<double>(step_)));
+    return mean / (std::sqrt(square) + Option("stabiliser"));
   }
+  double Option(std::string_view key) const { return OptionNumber(o_, key); }
 
   OptimizerOptions o_;
   std::int64_t steps_;
@@ -107,7 +110,7 @@ INSTANTIATE_TEST_SUITE_P(Optimizer, OptimizerCases, testing::ValuesIn(OptimizerC
 TEST(Optimizer, StepsWithoutPrivacyByTheSameAlgorithm) {
   const at::Tensor a = Parameter({1, 2, 3});
   const at::Tensor b = Parameter({1, 2, 3});
-  const OptimizerOptions options{.momentum = 0.9};
+  const OptimizerOptions options{.algorithm = {"sgd", {{"momentum", 0.9}}}};
   Optimizer noised({{"a", a}}, options, 5);
   Optimizer plain({{"b", b}}, options, 5);
   for (int i = 0; i < 5; ++i) {
@@ -130,7 +133,7 @@ TEST(Optimizer, LeavesFrozenParametersOutAndTiedOnesOnce) {
   const at::Tensor frozen = Parameter({5}).set_requires_grad(false);
   const at::Tensor p = Parameter({1, 2});
   Optimizer optimizer({{"frozen", frozen}, {"encoder", p}, {"decoder", p}},
-                      {.learning_rate = 1, .weight_decay = 0.5}, 1);
+                      {.algorithm = {"sgd", {{"weight-decay", 0.5}}}, .learning_rate = 1}, 1);
   optimizer.Step(Noised({at::zeros({2}, at::kDouble)}));
   EXPECT_EQ(Values(p), (Numbers{0.5, 1}));
   EXPECT_EQ(Values(frozen), Numbers{5});
@@ -138,7 +141,8 @@ TEST(Optimizer, LeavesFrozenParametersOutAndTiedOnesOnce) {
 
 TEST(Optimizer, TakesGradientsOfAnyFloatingPointType) {
   const at::Tensor p = Parameter({1, 2}, at::kFloat);
-  Optimizer optimizer({{"p", p}}, {.learning_rate = 1, .momentum = 0.5}, 2);
+  Optimizer optimizer({{"p", p}}, {.algorithm = {"sgd", {{"momentum", 0.5}}}, .learning_rate = 1},
+                      2);
   optimizer.Step(Noised({at::tensor({0.5, 1.0}).to(at::kDouble)}));
   optimizer.Step(Noised({at::tensor({0.0, 0.0}).to(at::kHalf)}));
   EXPECT_EQ(p.scalar_type(), at::kFloat);
@@ -147,7 +151,9 @@ TEST(Optimizer, TakesGradientsOfAnyFloatingPointType) {
 
 TEST(Optimizer, IsMovedWithItsState) {
   const at::Tensor p = Parameter({1});
-  Optimizer first({{"p", p}}, {.learning_rate = 1, .momentum = 0.5, .average_decay = 0.5}, 3);
+  Optimizer first(
+      {{"p", p}},
+      {.algorithm = {"sgd", {{"momentum", 0.5}}}, .learning_rate = 1, .average_decay = 0.5}, 3);
   first.Step(Noised({at::tensor({1.0})}));
   Optimizer second = std::move(first);
   second.Step(Noised({at::tensor({0.0})}));
@@ -323,8 +329,7 @@ TEST(OptimizerErrors, RefusesParametersThatCannotBeTrained) {
   EXPECT_THROW(Optimizer({{"p", p.mul(2)}}, {}, 1), Error);
 }
 
-TEST(OptimizerErrors, RefusesOptionsOutOfRangeOrOfAnotherKindWithOneSentence) {
-  using enum OptimizerKind;
+TEST(OptimizerErrors, RefusesOptionsOutOfRangeOrOfAnotherAlgorithmWithOneSentence) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const double infinity = std::numeric_limits<double>::infinity();
   struct Wrong {
@@ -336,28 +341,28 @@ TEST(OptimizerErrors, RefusesOptionsOutOfRangeOrOfAnotherKindWithOneSentence) {
                           {{.learning_rate = -1}, "learning rate"},
                           {{.learning_rate = nan}, "learning rate"},
                           {{.learning_rate = infinity}, "learning rate"},
-                          {{.momentum = 1}, "momentum"},
-                          {{.momentum = -0.1}, "momentum"},
-                          {{.momentum = nan}, "momentum"},
-                          {{.nesterov = true}, "Nesterov"},
-                          {{.weight_decay = -1}, "weight decay"},
-                          {{.weight_decay = infinity}, "weight decay"},
-                          {{.kind = kAdam, .beta1 = 1}, "beta1"},
-                          {{.kind = kAdam, .beta1 = -0.1}, "beta1"},
-                          {{.kind = kAdamW, .beta2 = 1}, "beta2"},
-                          {{.kind = kAdam, .stabiliser = 0}, "stabiliser"},
-                          {{.kind = kAdam, .stabiliser = nan}, "stabiliser"},
+                          {{.algorithm = {"sgd", {{"momentum", 1.0}}}}, "momentum"},
+                          {{.algorithm = {"sgd", {{"momentum", -0.1}}}}, "momentum"},
+                          {{.algorithm = {"sgd", {{"momentum", nan}}}}, "momentum"},
+                          {{.algorithm = {"sgd", {{"nesterov", true}}}}, "Nesterov"},
+                          {{.algorithm = {"sgd", {{"weight-decay", -1.0}}}}, "weight decay"},
+                          {{.algorithm = {"sgd", {{"weight-decay", infinity}}}}, "weight decay"},
+                          {{.algorithm = {"adam", {{"beta1", 1.0}}}}, "beta1"},
+                          {{.algorithm = {"adam", {{"beta1", -0.1}}}}, "beta1"},
+                          {{.algorithm = {"adamw", {{"beta2", 1.0}}}}, "beta2"},
+                          {{.algorithm = {"adam", {{"stabiliser", 0.0}}}}, "stabiliser"},
+                          {{.algorithm = {"adam", {{"stabiliser", nan}}}}, "stabiliser"},
                           {{.projection_radius = -1}, "projection radius"},
                           {{.projection_radius = nan}, "projection radius"},
                           {{.average_decay = 1}, "average"},
                           {{.average_decay = -0.5}, "average"},
-                          {{.kind = kAdam, .momentum = 0.9}, "momentum"},
-                          {{.kind = kAdamW, .momentum = 0.9}, "momentum"},
-                          {{.kind = kAdaGrad, .momentum = 0.9}, "momentum"},
-                          {{.kind = kAdam, .nesterov = true}, "Nesterov"},
-                          {{.beta1 = 0.8}, "beta1"},
-                          {{.kind = kAdaGrad, .beta2 = 0.9}, "beta2"},
-                          {{.stabiliser = 1e-3}, "stabiliser"}}) {
+                          {{.algorithm = {"adam", {{"momentum", 0.9}}}}, "momentum"},
+                          {{.algorithm = {"adamw", {{"momentum", 0.9}}}}, "momentum"},
+                          {{.algorithm = {"adagrad", {{"momentum", 0.9}}}}, "momentum"},
+                          {{.algorithm = {"adam", {{"nesterov", true}}}}, "Nesterov"},
+                          {{.algorithm = {"sgd", {{"beta1", 0.8}}}}, "beta1"},
+                          {{.algorithm = {"adagrad", {{"beta2", 0.9}}}}, "beta2"},
+                          {{.algorithm = {"sgd", {{"stabiliser", 1e-3}}}}, "stabiliser"}}) {
     try {
       Optimizer({{"p", Parameter({1})}}, options, 10);
       ADD_FAILURE() << "accepted, should say " << said;
@@ -372,18 +377,18 @@ TEST(OptimizerErrors, RefusesOptionsOutOfRangeOrOfAnotherKindWithOneSentence) {
   EXPECT_THROW(Optimizer({{"p", Parameter({1})}}, {}, -5), Error);
 }
 
-TEST(OptimizerNames, ComeBack) {
-  for (const char* name : {"sgd", "adagrad", "adam", "adamw"}) {
-    EXPECT_EQ(OptimizerName(ParseOptimizer(name)), name);
-  }
+TEST(OptimizerErrors, RefusesNamesAndOptionsThatAreNotKnown) {
   for (const char* name : {"", "SGD", "adam ", "lbfgs"}) {
-    EXPECT_THROW(ParseOptimizer(name), Error) << name;
+    EXPECT_THROW(Optimizer({{"p", Parameter({1})}}, {.algorithm = name}, 10), Error) << name;
   }
   try {
-    ParseOptimizer("adamm");
+    Optimizer({{"p", Parameter({1})}}, {.algorithm = "adamm"}, 10);
+    ADD_FAILURE() << "accepted";
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("did you mean 'adam"), std::string::npos);
   }
+  EXPECT_THROW(Optimizer({{"p", Parameter({1})}}, {.algorithm = {"sgd", {{"mommentum", 0.9}}}}, 10),
+               Error);
 }
 
 double ThreadSeconds() {

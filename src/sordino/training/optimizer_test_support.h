@@ -8,10 +8,12 @@
 #include <algorithm>
 #include <cmath>
 #include <random>
+#include <string_view>
 #include <vector>
 
 #include "sordino/gradients/testing/forged_values.h"
 #include "sordino/training/optimizer.h"
+#include "sordino/training/optimizer_component.h"
 
 namespace sordino {
 
@@ -44,6 +46,17 @@ inline void ExpectNear(const Numbers& seen, const Numbers& wanted, double tolera
   }
 }
 
+// The value of an option of the optimizer, or its fallback.
+inline OptionSpec OptionOf(std::string_view key) {
+  for (const OptionSpec* spec : Optimizers().options()) {
+    if (spec->key == key) return *spec;
+  }
+  return {};
+}
+inline double OptionNumber(const OptimizerOptions& options, std::string_view key) {
+  return options.algorithm.options.Number(OptionOf(key));
+}
+
 // An optimizer with options that it has, by name.
 struct OptimizerCase {
   const char* name;
@@ -51,39 +64,31 @@ struct OptimizerCase {
 };
 
 inline std::vector<OptimizerCase> OptimizerCasesOfAllKinds() {
-  using enum OptimizerKind;
   const Schedule warm = Schedule::Parse("warmup:10,cosine:0");
   const Schedule steps = Schedule::Parse("step:15:0.5");
+  const OptionValues moments = {
+      {"weight-decay", 0.2}, {"beta1", 0.7}, {"beta2", 0.9}, {"stabiliser", 1e-2}};
+  const OptionValues nesterov = {{"momentum", 0.8}, {"nesterov", true}};
+  OptionValues nesterov_decay = nesterov;
+  nesterov_decay.Set("weight-decay", 0.1);
   return {
       {"Sgd", {.learning_rate = 0.3}},
-      {"SgdDecay", {.learning_rate = 0.3, .schedule = warm, .weight_decay = 0.1}},
-      {"Momentum", {.learning_rate = 0.1, .momentum = 0.9}},
+      {"SgdDecay",
+       {.algorithm = {"sgd", {{"weight-decay", 0.1}}}, .learning_rate = 0.3, .schedule = warm}},
+      {"Momentum", {.algorithm = {"sgd", {{"momentum", 0.9}}}, .learning_rate = 0.1}},
       {"MomentumDecay",
-       {.learning_rate = 0.1, .schedule = steps, .momentum = 0.9, .weight_decay = 0.05}},
-      {"Nesterov", {.learning_rate = 0.1, .schedule = warm, .momentum = 0.8, .nesterov = true}},
-      {"NesterovDecay",
-       {.learning_rate = 0.1, .momentum = 0.8, .nesterov = true, .weight_decay = 0.1}},
-      {"AdaGrad", {.kind = kAdaGrad, .learning_rate = 0.2, .stabiliser = 1e-3}},
+       {.algorithm = {"sgd", {{"momentum", 0.9}, {"weight-decay", 0.05}}},
+        .learning_rate = 0.1,
+        .schedule = steps}},
+      {"Nesterov", {.algorithm = {"sgd", nesterov}, .learning_rate = 0.1, .schedule = warm}},
+      {"NesterovDecay", {.algorithm = {"sgd", nesterov_decay}, .learning_rate = 0.1}},
+      {"AdaGrad", {.algorithm = {"adagrad", {{"stabiliser", 1e-3}}}, .learning_rate = 0.2}},
       {"AdaGradDecay",
-       {.kind = kAdaGrad, .learning_rate = 0.2, .schedule = warm, .weight_decay = 0.1}},
-      {"Adam", {.kind = kAdam, .learning_rate = 0.05}},
-      {"AdamDecay",
-       {.kind = kAdam,
-        .learning_rate = 0.05,
-        .schedule = warm,
-        .weight_decay = 0.2,
-        .beta1 = 0.7,
-        .beta2 = 0.9,
-        .stabiliser = 1e-2}},
-      {"AdamW", {.kind = kAdamW, .learning_rate = 0.05}},
-      {"AdamWDecay",
-       {.kind = kAdamW,
-        .learning_rate = 0.05,
-        .schedule = warm,
-        .weight_decay = 0.2,
-        .beta1 = 0.7,
-        .beta2 = 0.9,
-        .stabiliser = 1e-2}},
+       {.algorithm = {"adagrad", {{"weight-decay", 0.1}}}, .learning_rate = 0.2, .schedule = warm}},
+      {"Adam", {.algorithm = "adam", .learning_rate = 0.05}},
+      {"AdamDecay", {.algorithm = {"adam", moments}, .learning_rate = 0.05, .schedule = warm}},
+      {"AdamW", {.algorithm = "adamw", .learning_rate = 0.05}},
+      {"AdamWDecay", {.algorithm = {"adamw", moments}, .learning_rate = 0.05, .schedule = warm}},
   };
 }
 

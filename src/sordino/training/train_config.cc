@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "sordino/base/error.h"
+#include "sordino/training/optimizer_component.h"
 
 namespace sordino {
 namespace {
@@ -18,8 +19,9 @@ namespace {
 constexpr double kDefaultBatch = 512;
 constexpr double kDefaultEpochs = 40;
 constexpr double kNamedDataDelta = 1e-5;
-// Batch, clipping norm, noise and learning rate (optimizer.cc) are at most 1e9 each: their product,
-// which is the largest step of a weight, is then below the largest number of single precision.
+// Batch, clipping norm, noise and learning rate (kMaxStepFactor) are at most 1e9 each: their
+// product, which is the largest step of a weight, is then below the largest number of single
+// precision.
 constexpr double kLargestFactor = 1e9;
 // Far below any use; accounting computes with quotients of it, which must stay normal numbers.
 constexpr double kSmallestDelta = 1e-300;
@@ -149,11 +151,10 @@ void CompleteLength(TrainConfig& config, const DatasetDeclaration& data) {
 
 void CompleteOptimizer(TrainConfig& config) {
   TrainingSettings& training = config.training;
-  const bool sgd = training.optimizer == "sgd";
+  training.optimizer = Optimizers().Completed(training.optimizer);
   if (!training.learning_rate) {
-    training.learning_rate = sgd ? 0.5 : training.optimizer == "adagrad" ? 0.01 : 0.001;
+    training.learning_rate = Optimizers().Find(training.optimizer.name).LearningRate();
   }
-  if (!training.momentum) training.momentum = sgd ? 0.9 : 0;
   CheckRange("--copies", static_cast<double>(training.copies), 1, false, kMostCopies, false);
   if (training.threads > 4096) {
     throw Error(fmt::format("--threads is {}; give at most 4096.", training.threads));
@@ -211,14 +212,9 @@ PlanOptions PlanOptionsOf(const TrainConfig& config, const DatasetDeclaration& d
 OptimizerOptions OptimizerOptionsOf(const TrainConfig& config) {
   const TrainingSettings& training = config.training;
   OptimizerOptions options;
-  options.kind = ParseOptimizer(training.optimizer);
+  options.algorithm = training.optimizer;
   options.learning_rate = *training.learning_rate;
   options.schedule = Schedule::Parse(training.schedule);
-  options.momentum = *training.momentum;
-  options.nesterov = training.nesterov;
-  options.weight_decay = training.weight_decay;
-  options.beta1 = training.beta1;
-  options.beta2 = training.beta2;
   options.projection_radius = training.projection_radius;
   options.average_decay = training.average_decay;
   return options;

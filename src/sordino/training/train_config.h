@@ -17,6 +17,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sordino/base/component.h"
 #include "sordino/data/augmentation.h"
 #include "sordino/data/catalog.h"
 #include "sordino/gradients/clipper.h"
@@ -60,14 +61,9 @@ struct TrainingSettings {
   std::optional<double> batch;
   std::optional<double> epochs;
   std::optional<std::int64_t> steps;
-  std::string optimizer = "sgd";
+  Choice optimizer = "sgd";
   std::optional<double> learning_rate;
   std::string schedule = "constant";
-  std::optional<double> momentum;
-  bool nesterov = false;
-  double weight_decay = 0;
-  double beta1 = 0.9;
-  double beta2 = 0.999;
   double projection_radius = 0;
   double average_decay = 0;
   bool flip = false;
@@ -102,8 +98,8 @@ struct TrainConfig {
 
 // With what was left out filled in from the declaration of the data and from the defaults: delta
 // (1e-5 for data of the catalogue; otherwise it must be given), batch, steps, adjacency, learning
-// rate, momentum, evaluations. Completing twice is completing once. Throws Error for settings that
-// contradict each other and for what is missing.
+// rate, options of the components, evaluations. Completing twice is completing once. Throws Error
+// for settings that contradict each other and for what is missing.
 TrainConfig Completed(TrainConfig config, const DatasetDeclaration& declaration);
 
 // The parts of a completed configuration.

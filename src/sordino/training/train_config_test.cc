@@ -44,7 +44,8 @@ TEST(TrainConfig, LeftAloneItIsTheRecipe) {
   EXPECT_EQ(config.training.batch, 512);
   EXPECT_EQ(config.training.steps, 4688);  // ceil(40 * 60000 / 512)
   EXPECT_EQ(config.training.learning_rate, 0.5);
-  EXPECT_EQ(config.training.momentum, 0.9);
+  EXPECT_EQ(config.training.optimizer,
+            Choice("sgd", {{"momentum", 0.9}, {"nesterov", false}, {"weight-decay", 0.0}}));
   EXPECT_EQ(config.privacy.clip, 0.1);
   EXPECT_EQ(config.privacy.delta, 1e-5);
   EXPECT_EQ(config.privacy.adjacency, "add-remove");
@@ -102,10 +103,13 @@ TEST(TrainConfig, AFullBatchHasAllRecords) {
 TEST(TrainConfig, OtherOptimizersHaveTheirOwnDefaults) {
   TrainConfig config = Named();
   config.training.optimizer = "adam";
+  // As config.toml had them before options belonged to their optimizer.
+  config.training.optimizer.options = {{"momentum", 0.0}, {"nesterov", false}, {"beta2", 0.9}};
   const OptimizerOptions options = OptimizerOptionsOf(Completed(config, Images()));
-  EXPECT_EQ(options.kind, OptimizerKind::kAdam);
+  EXPECT_EQ(options.algorithm,
+            Choice("adam",
+                   {{"beta1", 0.9}, {"beta2", 0.9}, {"weight-decay", 0.0}, {"stabiliser", 1e-8}}));
   EXPECT_EQ(options.learning_rate, 0.001);
-  EXPECT_EQ(options.momentum, 0);
 }
 
 TEST(TrainConfig, DeltaMustBeGivenForDataThatAreNotNamed) {
@@ -144,6 +148,10 @@ TEST(TrainConfig, WhatIsMissingOrContradictsItselfIsAMistake) {
               }),
               HasSubstr("--rate is for Poisson sampling"));
   EXPECT_THAT(change([](auto& c) { c.training.copies = 0; }), HasSubstr("--copies is 0"));
+  EXPECT_THAT(change([](auto& c) {
+                c.training.optimizer = {"adam", {{"momentum", 0.9}}};
+              }),
+              HasSubstr("the momentum was given for the optimizer 'adam', which does not have it"));
 }
 
 TEST(TrainConfig, WithoutPrivacyNoBudgetIsNeeded) {

@@ -6,12 +6,14 @@
 //   learning-rate = 0.5                        key         learning-rate
 //
 // The command line, the reader and the writer of config.toml all walk this table, so they cannot
-// drift apart.
+// drift apart. Rows of components and of their options come from the registries
+// (base/component.h).
 #ifndef SORDINO_TRAINING_TRAIN_SETTINGS_H_
 #define SORDINO_TRAINING_TRAIN_SETTINGS_H_
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -24,18 +26,19 @@
 namespace sordino {
 
 // Where the value of a setting lives.
-using SettingField = std::variant<std::string*, bool*, double*, std::int64_t*, std::uint64_t*,
-                                  std::optional<double>*, std::optional<std::int64_t>*,
-                                  std::optional<std::uint64_t>*, std::vector<std::string>*,
-                                  std::vector<double>*, std::vector<std::int64_t>*>;
+using SettingField =
+    std::variant<std::string*, bool*, double*, std::int64_t*, std::uint64_t*,
+                 std::optional<std::string>*, std::optional<bool>*, std::optional<double>*,
+                 std::optional<std::int64_t>*, std::optional<std::uint64_t>*,
+                 std::vector<std::string>*, std::vector<double>*, std::vector<std::int64_t>*>;
 
 struct Setting {
-  std::string_view section;     // "data", "model", "privacy", "training", "run"
-  std::string_view key;         // in the file
-  std::string_view flag;        // "--lr"
-  std::string_view value_name;  // in the help; empty for a switch
-  std::string_view help;
-  SettingField (*field)(TrainConfig&);
+  std::string_view section;          // "data", "model", "privacy", "training", "run"
+  std::string_view key;              // in the file
+  std::string_view flag;             // "--lr"
+  std::string_view value_name = {};  // in the help; empty for a switch
+  std::string help = {};
+  std::function<SettingField(TrainConfig&)> field;
   std::span<const std::string_view> choices = {};  // of a name; empty: any text
   // Entries of the list may hold commas: each is a word of its own on the command line.
   bool repeats = false;

@@ -61,9 +61,11 @@ TrainConfig Unusual() {
           const std::string text = setting.choices.empty()
                                        ? "te\"xt \\ with\tall, " + std::to_string(count)
                                        : std::string(setting.choices.back());
-          if constexpr (std::is_same_v<Value, std::string>) {
+          if constexpr (std::is_same_v<Value, std::string> ||
+                        std::is_same_v<Value, std::optional<std::string>>) {
             *field = text;
-          } else if constexpr (std::is_same_v<Value, bool>) {
+          } else if constexpr (std::is_same_v<Value, bool> ||
+                               std::is_same_v<Value, std::optional<bool>>) {
             *field = true;
           } else if constexpr (std::is_same_v<Value, std::vector<std::string>>) {
             *field = {text, "b|c"};
@@ -93,7 +95,9 @@ TEST(TrainSettings, EveryKeyAndEveryFlagIsThereOnce) {
     EXPECT_EQ(setting.flag.substr(0, 2), "--");
     EXPECT_FALSE(setting.help.empty());
     TrainConfig config;
-    EXPECT_EQ(setting.IsSwitch(), std::holds_alternative<bool*>(setting.field(config)))
+    const SettingField field = setting.field(config);
+    EXPECT_EQ(setting.IsSwitch(), std::holds_alternative<bool*>(field) ||
+                                      std::holds_alternative<std::optional<bool>*>(field))
         << setting.flag;
   }
 }

@@ -70,10 +70,15 @@ template <typename T>
 struct IsList : std::false_type {};
 template <typename T>
 struct IsList<std::vector<T>> : std::true_type {};
+// What a field that may be empty holds.
 template <typename T>
-struct IsOptional : std::false_type {};
+struct ValueOf {
+  using type = T;
+};
 template <typename T>
-struct IsOptional<std::optional<T>> : std::true_type {};
+struct ValueOf<std::optional<T>> {
+  using type = T;
+};
 
 // What a node of a file must be, in words.
 template <typename Value>
@@ -177,23 +182,23 @@ class FileReader {
         if (!value) wrong(wanted);
         field.push_back(*value);
       }
-    } else if constexpr (IsOptional<Value>::value) {
-      field = FromNode<typename Value::value_type>(node);
-      if (!field) wrong(TypeName<typename Value::value_type>());
     } else {
-      const std::optional<Value> value = FromNode<Value>(node);
-      if (!value) wrong(TypeName<Value>());
-      if constexpr (std::is_same_v<Value, std::string>) {
-        if (value->empty()) {
-          Fail(node, fmt::format("'{}' in [{}] is empty; give a value, or leave the key out",
-                                 setting.key, setting.section));
-        }
-        CheckChoice(setting,
-                    fmt::format("{}, line {}: '{}'", name_, node.source().begin.line, setting.key),
-                    *value);
-      }
+      using Entry = typename ValueOf<Value>::type;
+      const std::optional<Entry> value = FromNode<Entry>(node);
+      if (!value) wrong(TypeName<Entry>());
+      if constexpr (std::is_same_v<Entry, std::string>) CheckText(*value, setting, node);
       field = *value;
     }
+  }
+
+  void CheckText(const std::string& text, const Setting& setting, const toml::node& node) const {
+    if (text.empty()) {
+      Fail(node, fmt::format("'{}' in [{}] is empty; give a value, or leave the key out",
+                             setting.key, setting.section));
+    }
+    CheckChoice(setting,
+                fmt::format("{}, line {}: '{}'", name_, node.source().begin.line, setting.key),
+                text);
   }
 
   std::string name_;
@@ -257,11 +262,7 @@ void SetFromText(TrainConfig& config, const Setting& setting,
           if (texts.size() != 1) {
             throw Error(fmt::format("{} is given {} times; give it once.", where, texts.size()));
           }
-          if constexpr (IsOptional<Value>::value) {
-            *field = ValueFrom<typename Value::value_type>(where, texts.front());
-          } else {
-            *field = ValueFrom<Value>(where, texts.front());
-          }
+          *field = ValueFrom<typename ValueOf<Value>::type>(where, texts.front());
           if constexpr (std::is_same_v<Value, std::string>) CheckChoice(setting, where, *field);
         }
       },

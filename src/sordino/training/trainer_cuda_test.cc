@@ -32,7 +32,7 @@ at::Tensor TrainedWeights(c10::Device device, ClippingKind clipping) {
     return (at::matmul(batch[0], weights) - batch[1].to(at::kFloat)).square();
   };
   Trainer trainer(plan, {{"weights", weights}}, losses, data,
-                  {.learning_rate = 0.1, .momentum = 0.9},
+                  {.algorithm = {"sgd", {{"momentum", 0.9}}}, .learning_rate = 0.1},
                   {.loader = {.device = device}, .insecure_seed = 3});
   trainer.Run();
   return weights.detach().to(at::kCPU);

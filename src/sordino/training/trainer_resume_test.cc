@@ -138,7 +138,6 @@ TEST_P(TrainerResume, SeededRunGoesOnBitForBit) {
 }
 
 std::vector<ResumeCase> ResumeCases() {
-  using enum OptimizerKind;
   const Schedule cosine = Schedule::Parse("warmup:3,cosine:0");
   const auto fixed = [](PlanOptions& options) {
     options.sampling = SamplingKind::kFixedSize;
@@ -153,14 +152,23 @@ std::vector<ResumeCase> ResumeCases() {
   };
   return {
       {.name = "Sgd"},
-      {.name = "Momentum", .optimizer = {.schedule = cosine, .momentum = 0.9}},
-      {.name = "Nesterov", .optimizer = {.momentum = 0.9, .nesterov = true, .weight_decay = 0.01}},
-      {.name = "AdaGrad", .optimizer = {.kind = kAdaGrad, .projection_radius = 2}},
-      {.name = "Adam", .optimizer = {.kind = kAdam, .learning_rate = 0.05, .schedule = cosine}},
-      {.name = "AdamW", .optimizer = {.kind = kAdamW, .weight_decay = 0.1, .average_decay = 0.9}},
-      {.name = "FixedSize", .plan = fixed, .optimizer = {.momentum = 0.5}},
-      {.name = "Allocation", .plan = allocation, .optimizer = {.momentum = 0.5}},
-      {.name = "FullBatch", .plan = full, .optimizer = {.momentum = 0.5}},
+      {.name = "Momentum",
+       .optimizer = {.algorithm = {"sgd", {{"momentum", 0.9}}}, .schedule = cosine}},
+      {.name = "Nesterov",
+       .optimizer =
+           {.algorithm = {"sgd", {{"momentum", 0.9}, {"nesterov", true}, {"weight-decay", 0.01}}}}},
+      {.name = "AdaGrad", .optimizer = {.algorithm = "adagrad", .projection_radius = 2}},
+      {.name = "Adam",
+       .optimizer = {.algorithm = "adam", .learning_rate = 0.05, .schedule = cosine}},
+      {.name = "AdamW",
+       .optimizer = {.algorithm = {"adamw", {{"weight-decay", 0.1}}}, .average_decay = 0.9}},
+      {.name = "FixedSize",
+       .plan = fixed,
+       .optimizer = {.algorithm = {"sgd", {{"momentum", 0.5}}}}},
+      {.name = "Allocation",
+       .plan = allocation,
+       .optimizer = {.algorithm = {"sgd", {{"momentum", 0.5}}}}},
+      {.name = "FullBatch", .plan = full, .optimizer = {.algorithm = {"sgd", {{"momentum", 0.5}}}}},
       {.name = "AdaptiveClipping",
        .plan = [](PlanOptions& options) { options.clipping = ClippingKind::kAdaptive; }},
       {.name = "Layerwise",
@@ -179,10 +187,10 @@ std::vector<ResumeCase> ResumeCases() {
       {.name = "BatchesAroundTheMeasuredSize",
        .plan = [](PlanOptions& options) { options.batch = 30; }},
       {.name = "TinyBatches", .plan = [](PlanOptions& options) { options.batch = 1; }},
-      {.name = "NonPrivate", .optimizer = {.kind = kAdam}, .is_private = false},
+      {.name = "NonPrivate", .optimizer = {.algorithm = "adam"}, .is_private = false},
       {.name = "NonPrivateWithEmptyBatches",
        .plan = [](PlanOptions& options) { options.batch = 0.7; },
-       .optimizer = {.kind = kAdam, .schedule = cosine, .average_decay = 0.9},
+       .optimizer = {.algorithm = "adam", .schedule = cosine, .average_decay = 0.9},
        .is_private = false},
   };
 }
@@ -223,7 +231,7 @@ TEST(TrainerState, SavesWhatWasNoisedAndNothingElse) {
   for (const std::optional<std::uint64_t> seed : {std::optional<std::uint64_t>(), {21}}) {
     ResumedRun run({.name = "",
                     .plan = [](PlanOptions& o) { o.clipping = ClippingKind::kAdaptive; },
-                    .optimizer = {.momentum = 0.9, .average_decay = 0.9}},
+                    .optimizer = {.algorithm = {"sgd", {{"momentum", 0.9}}}, .average_decay = 0.9}},
                    seed);
     run.StepTo(3);
     std::vector<std::string> names;
@@ -242,7 +250,7 @@ TEST(TrainerState, RefusesAStateThatIsNotItsOwn) {
   const ResumeCase adaptive = {
       .name = "",
       .plan = [](PlanOptions& options) { options.clipping = ClippingKind::kAdaptive; },
-      .optimizer = {.momentum = 0.9}};
+      .optimizer = {.algorithm = {"sgd", {{"momentum", 0.9}}}}};
   ResumedRun saved(adaptive);
   saved.StepTo(3);
   const NamedTensors state = saved.trainer().SaveState();

@@ -218,7 +218,8 @@ TEST_F(TrainingRun, MistakesAreFoundBeforeAFolderIsMade) {
   EXPECT_THAT(change([](auto& c) { c.model.name = "cnn-mnist"; }), HasSubstr("cnn-mnist"));
   EXPECT_THAT(change([](auto& c) { c.training.shift = 2; }), HasSubstr("the data are none"));
   EXPECT_THAT(change([](auto& c) { c.training.schedule = "cosin:0"; }), HasSubstr("cosin"));
-  EXPECT_THAT(change([](auto& c) { c.training.momentum = 2; }), HasSubstr("momentum"));
+  EXPECT_THAT(change([](auto& c) { c.training.optimizer.options.Set("momentum", 2.0); }),
+              HasSubstr("momentum"));
   EXPECT_THAT(change([](auto& c) { c.privacy.delta = 1e-30; }), HasSubstr("no noise meets"));
   EXPECT_THAT(change([&](auto& c) { c.data.source = (root_ / "absent.csv").string(); }),
               HasSubstr("absent.csv"));

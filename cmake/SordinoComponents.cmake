@@ -1,0 +1,23 @@
+# sordino_components(FILE OUTPUT): the sources of the components that a list file names.
+#
+# A list file is the registry of one kind of component, a line for each:
+#
+#   SORDINO_COMPONENT(AdamOptimizer, adam)
+#
+# The first word is the function that returns the component, the second the file that defines it,
+# adam.cc beside the list. The C++ file of the registry includes the list, and CMake reads the
+# sources from it, so a new component is its file and its line.
+function(sordino_components FILE OUTPUT)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${FILE})
+  cmake_path(GET FILE PARENT_PATH folder)
+  set(line "^SORDINO_COMPONENT\\(([A-Za-z]+), ([a-z_]+)\\)$")
+  file(STRINGS ${FILE} lines REGEX "^SORDINO_COMPONENT")
+  set(sources)
+  foreach(text IN LISTS lines)
+    if(NOT text MATCHES "${line}")
+      message(FATAL_ERROR "${FILE} has the line '${text}'; write SORDINO_COMPONENT(Function, file).")
+    endif()
+    list(APPEND sources ${folder}/${CMAKE_MATCH_2}.cc)
+  endforeach()
+  set(${OUTPUT} ${sources} PARENT_SCOPE)
+endfunction()
