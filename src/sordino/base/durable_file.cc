@@ -8,6 +8,8 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "sordino/base/error.h"
+
 namespace sordino {
 namespace {
 
@@ -53,6 +55,15 @@ void SyncFolder(const std::filesystem::path& folder) {
   const int error = errno;
   if (descriptor >= 0) close(descriptor);
   if (!synced) FailToWrite(folder, error);
+}
+
+bool IsDiskFailure(int error) {
+  return error == ENOSPC || error == EDQUOT || error == EIO || error == EFBIG;
+}
+
+void ThrowFileError(int error, const std::string& sentence) {
+  if (IsDiskFailure(error)) throw std::runtime_error(sentence);
+  throw Error(sentence);
 }
 
 }  // namespace sordino

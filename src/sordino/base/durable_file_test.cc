@@ -2,11 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
 #include <string>
 
+#include "sordino/base/error.h"
 #include "sordino/base/testing/test_folder.h"
 
 namespace sordino {
@@ -45,6 +47,20 @@ TEST_F(DurableFile, AFolderThatIsNotThereCannotBeSynced) {
   EXPECT_NO_THROW(SyncFolder(root_));
   EXPECT_NO_THROW(SyncFolder(""));
   EXPECT_THROW(SyncFolder(root_ / "absent"), std::runtime_error);
+}
+
+TEST_F(DurableFile, AFullDiskIsAFailureAndAMissingRightIsAMistake) {
+  const auto is_mistake = [](int error) {
+    try {
+      ThrowFileError(error, "it cannot be written.");
+    } catch (const Error&) {
+      return true;
+    } catch (const std::runtime_error&) {
+      return false;
+    }
+  };
+  for (const int error : {ENOSPC, EDQUOT, EIO, EFBIG}) EXPECT_FALSE(is_mistake(error)) << error;
+  for (const int error : {EACCES, ENOENT, ENOTDIR, EROFS}) EXPECT_TRUE(is_mistake(error)) << error;
 }
 
 }  // namespace

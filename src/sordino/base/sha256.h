@@ -2,6 +2,7 @@
 #ifndef SORDINO_BASE_SHA256_H_
 #define SORDINO_BASE_SHA256_H_
 
+#include <filesystem>
 #include <string>
 #include <string_view>
 
@@ -9,6 +10,8 @@ namespace sordino {
 
 // 64 hex digits.
 std::string Sha256Hex(std::string_view bytes);
+// Of what is in the file. Throws std::runtime_error where it cannot be read.
+std::string Sha256HexOfFile(const std::filesystem::path& file);
 
 }  // namespace sordino
 

@@ -2,6 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <stdexcept>
+#include <string>
+
+#include "sordino/base/testing/test_folder.h"
+
 namespace sordino {
 namespace {
 
@@ -14,6 +20,18 @@ TEST(Sha256, HasThePublishedDigests) {
 }
 
 TEST(Sha256, ReadsZeroBytes) { EXPECT_NE(Sha256Hex(std::string_view("a\0b", 3)), Sha256Hex("a")); }
+
+TEST(Sha256, OfAFileIsThatOfItsBytes) {
+  const TestFolder folder;
+  for (const std::size_t size : {std::size_t{0}, std::size_t{3}, std::size_t{1} << 20,
+                                 (std::size_t{1} << 20) + 1, std::size_t{3} << 20}) {
+    std::string content(size, '\0');
+    for (std::size_t i = 0; i < size; ++i) content[i] = static_cast<char>(i * 31 % 251);
+    std::ofstream(folder / "file", std::ios::binary) << content;
+    EXPECT_EQ(Sha256HexOfFile(folder / "file"), Sha256Hex(content)) << size;
+  }
+  EXPECT_THROW(Sha256HexOfFile(folder / "absent"), std::runtime_error);
+}
 
 }  // namespace
 }  // namespace sordino

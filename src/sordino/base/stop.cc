@@ -2,6 +2,7 @@
 
 #include <time.h>
 
+#include <array>
 #include <atomic>
 #include <csignal>
 #include <cstdint>
@@ -11,15 +12,16 @@
 namespace sordino {
 namespace {
 
-volatile std::sig_atomic_t g_stop_requested = 0;
+volatile std::sig_atomic_t g_stop_signal = 0;  // 0: no stop was asked for
 // Milliseconds at which it was. Lock-free, and so allowed in a handler.
 std::atomic<std::int64_t> g_stop_time = 0;
 static_assert(std::atomic<std::int64_t>::is_always_lock_free);
 constexpr std::int64_t kSameRequest = 500;
 std::mutex g_mutex;
 int g_guards = 0;
-struct sigaction g_old_int;
-struct sigaction g_old_term;
+// A terminal that is closed sends SIGHUP.
+constexpr std::array<int, 3> kSignals = {SIGINT, SIGTERM, SIGHUP};
+std::array<struct sigaction, kSignals.size()> g_old;
 
 std::int64_t Milliseconds() {
   timespec now = {};
@@ -28,8 +30,8 @@ std::int64_t Milliseconds() {
 }
 
 extern "C" void HandleStop(int signal) {
-  if (g_stop_requested == 0) {
-    g_stop_requested = 1;
+  if (g_stop_signal == 0) {
+    g_stop_signal = signal;
     g_stop_time = Milliseconds();
   } else if (Milliseconds() - g_stop_time > kSameRequest) {
     std::_Exit(128 + signal);
@@ -41,21 +43,25 @@ extern "C" void HandleStop(int signal) {
 StopGuard::StopGuard() {
   const std::lock_guard lock(g_mutex);
   if (g_guards++ > 0) return;
-  g_stop_requested = 0;
+  g_stop_signal = 0;
   struct sigaction action = {};
   action.sa_handler = HandleStop;
   sigemptyset(&action.sa_mask);
-  sigaction(SIGINT, &action, &g_old_int);
-  sigaction(SIGTERM, &action, &g_old_term);
+  for (std::size_t i = 0; i < kSignals.size(); ++i) {
+    sigaction(kSignals[i], nullptr, &g_old[i]);
+    // nohup(1) ignores SIGHUP for whoever it starts.
+    const bool is_ignored = kSignals[i] == SIGHUP && g_old[i].sa_handler == SIG_IGN;
+    if (!is_ignored) sigaction(kSignals[i], &action, nullptr);
+  }
 }
 
 StopGuard::~StopGuard() {
   const std::lock_guard lock(g_mutex);
   if (--g_guards > 0) return;
-  sigaction(SIGINT, &g_old_int, nullptr);
-  sigaction(SIGTERM, &g_old_term, nullptr);
+  for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &g_old[i], nullptr);
 }
 
-bool StopGuard::Requested() { return g_stop_requested != 0; }
+bool StopGuard::Requested() { return g_stop_signal != 0; }
+int StopGuard::Signal() { return g_stop_signal; }
 
 }  // namespace sordino

@@ -16,6 +16,27 @@ TEST(StopGuard, TurnsTheFirstSignalIntoAFlag) {
   EXPECT_TRUE(StopGuard::Requested());
 }
 
+TEST(StopGuard, KnowsWhichSignalItWas) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    const StopGuard guard;
+    EXPECT_EQ(StopGuard::Signal(), 0);
+    std::raise(signal);
+    EXPECT_TRUE(StopGuard::Requested());
+    EXPECT_EQ(StopGuard::Signal(), signal);
+    EXPECT_EQ(Stopped("no more").signal(), signal);
+  }
+}
+
+TEST(StopGuard, AHangUpThatNohupIgnoresStaysIgnored) {
+  std::signal(SIGHUP, SIG_IGN);
+  {
+    const StopGuard guard;
+    std::raise(SIGHUP);
+    EXPECT_FALSE(StopGuard::Requested());
+  }
+  std::signal(SIGHUP, SIG_DFL);
+}
+
 TEST(StopGuard, StartsAnewWithEachOutermostGuard) {
   {
     const StopGuard guard;

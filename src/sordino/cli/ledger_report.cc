@@ -56,6 +56,7 @@ std::vector<LedgerRun> RunsOf(Ledger& ledger) {
       run.detail = ParseRunJson(entry.detail);
       run.plan = entry.event;
       run.charged = ledger.filter().TotalOf(entry.run);
+      run.counted = ledger.filter().CountedOf(entry.run);
       runs.push_back(std::move(run));
     } else if (entry.kind == EntryKind::kCharge) {
       LedgerRun& run = runs[places.at(entry.run)];
@@ -70,12 +71,14 @@ std::vector<LedgerRun> RunsOf(Ledger& ledger) {
   // Runs are often repeated, and an epsilon takes a while.
   std::map<std::pair<std::string, double>, Interval> known;
   for (LedgerRun& run : runs) {
-    const auto key = std::make_pair(run.charged.ToString(), run.failure);
+    // A run that counts whole is the only one.
+    if (run.detail.terms.whole) run.failure = ledger.filter().counted_failure();
+    const auto key = std::make_pair(run.counted.ToString(), run.failure);
     auto found = known.find(key);
     if (found == known.end()) {
-      const Interval epsilon = run.charged.kind() == Event::Kind::kNone
+      const Interval epsilon = run.counted.kind() == Event::Kind::kNone
                                    ? Interval{0, 0}
-                                   : SpentEpsilon(run.charged, ledger.budget().delta, run.failure);
+                                   : SpentEpsilon(run.counted, ledger.budget().delta, run.failure);
       found = known.emplace(key, epsilon).first;
     }
     run.epsilon = found->second;
@@ -171,6 +174,7 @@ Json RunReportJson(const LedgerRun& run) {
           {"what", run.detail.what},
           {"plan", run.plan},
           {"event", run.charged.ToString()},
+          {"counted", run.counted.ToString()},
           {"failure", run.failure},
           {"releases", run.charged.TotalCount()},
           {"charges", run.charges},
@@ -194,7 +198,7 @@ std::vector<LedgerPoint> PointsOf(const LedgerReport& report) {
   for (const Entry& entry : report.entries) {
     if (entry.kind == EntryKind::kRun) {
       const RunDetail detail = ParseRunJson(entry.detail);
-      filter.BeginRun(entry.run, Event::Parse(entry.event), detail.terms);
+      filter.BeginRun(entry.run, Event::Parse(entry.event), detail.terms, entry.failure);
       names[entry.run] = OneLine(detail.what);
     }
     if (!moves(entry)) continue;
@@ -207,8 +211,9 @@ std::vector<LedgerPoint> PointsOf(const LedgerReport& report) {
     LedgerPoint point{entry.time, names.at(entry.run), filter.UsedShare(), std::nullopt};
     if (points.size() + 1 == total) {
       point.epsilon = report.composed.upper;
-    } else if (points.size() % stride == 0 && filter.Total().kind() != Event::Kind::kNone) {
-      point.epsilon = SpentEpsilon(filter.Total(), report.budget.delta, filter.failure()).upper;
+    } else if (points.size() % stride == 0 && filter.Counted().kind() != Event::Kind::kNone) {
+      point.epsilon =
+          SpentEpsilon(filter.Counted(), report.budget.delta, filter.counted_failure()).upper;
     }
     points.push_back(std::move(point));
   }
@@ -262,6 +267,21 @@ std::string LeftText(BudgetFilter& filter) {
                         LowerText(pure));
   }
   return text.empty() ? "nothing" : text;
+}
+
+std::string RefusalText(Ledger& ledger, const RunDeclaration& run, const Verdict& verdict) {
+  const Delta delta = ledger.budget().delta;
+  return fmt::format(
+      "the release costs epsilon {} at delta {:g} alone and the ledger '{}' refuses it, because "
+      "{}; "
+      "left is {}",
+      UpperText(SpentEpsilon(run.plan, delta, run.failure).upper), delta.value(),
+      ledger.file().string(), verdict.reason, LeftText(ledger.filter()));
+}
+
+std::string ChargedText(Ledger& ledger) {
+  return fmt::format("charged to {}: {} of its budget is used, head {}", ledger.file().string(),
+                     UsedText(ledger.filter().UsedShare()), ledger.head().hash);
 }
 
 std::string OneLine(const std::string& text) {

@@ -21,10 +21,11 @@ struct LedgerRun {
   RunDetail detail;
   std::string plan;
   Event charged = Event::None();  // and not returned
-  double failure = 0;
+  Event counted = Event::None();  // what it counts as: the plan, where it counts whole
+  double failure = 0;             // of what is counted
   std::int64_t charges = 0;
   std::uint64_t returned = 0;  // releases that were charged and handed back
-  Interval epsilon;            // of this run alone, at the budget's delta
+  Interval epsilon;            // of what this run alone counts as, at the budget's delta
 };
 
 struct LedgerReport {
@@ -61,6 +62,12 @@ std::string BudgetText(const Budget& budget);
 std::string UsedText(double share);
 // "one more Gaussian mechanism of epsilon 0.5 at delta 1e-05", "nothing", ...
 std::string LeftText(BudgetFilter& filter);
+// "the release costs epsilon 0.5 at delta 1e-05 alone and the ledger 'visits.db' refuses it,
+// because
+// ...; left is ...": what was refused, and why.
+std::string RefusalText(Ledger& ledger, const RunDeclaration& run, const Verdict& verdict);
+// "charged to visits.db: 12.35% of its budget is used, head 5c1e..."
+std::string ChargedText(Ledger& ledger);
 // One line, whatever is in it: what others typed must not speak to a terminal.
 std::string OneLine(const std::string& text);
 

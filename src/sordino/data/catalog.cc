@@ -148,6 +148,11 @@ void AddFiles(const SplitFiles& split, const std::string& name, bool is_public,
 
 DatasetDeclaration Declare(const DataRequest& request) { return DeclarationOf(SourceOf(request)); }
 
+std::string VocabularyText(const DataRequest& request) {
+  const DataSource source = SourceOf(request);
+  return source.format == DataFormat::kText ? VocabularyFor(source).Text() : "";
+}
+
 std::string FormatOf(const DataRequest& request) {
   return std::string(internal::FormatName(SourceOf(request).format));
 }

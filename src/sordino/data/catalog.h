@@ -47,6 +47,9 @@ std::span<const std::string_view> DatasetNames();
 // What is known before a byte of the private data is read. A vocabulary is read: it is public.
 DatasetDeclaration Declare(const DataRequest& request);
 
+// The words of text, which are public, one a line in the order of their ids; empty for other data.
+std::string VocabularyText(const DataRequest& request);
+
 // A file or folder that a request stands for.
 struct DataFile {
   std::string path;

@@ -173,6 +173,15 @@ std::vector<std::string> Tokens(std::string_view sentence) {
   return words;
 }
 
+std::string Vocabulary::Text() const {
+  std::vector<std::string_view> words(ids_.size());
+  for (const auto& [word, id] : ids_)
+    words[static_cast<std::size_t>(id - kUnknownToken - 1)] = word;
+  std::string text;
+  for (const std::string_view word : words) text.append(word).append("\n");
+  return text;
+}
+
 Vocabulary ReadVocabulary(const std::filesystem::path& path) {
   const std::vector<std::byte> bytes = ReadWholeFile(path);
   std::vector<std::string> words;

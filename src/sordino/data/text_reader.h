@@ -35,6 +35,8 @@ class Vocabulary {
   std::int64_t Id(std::string_view word) const;
   // Number of ids, padding and unknown included.
   std::int64_t size() const { return static_cast<std::int64_t>(ids_.size()) + 2; }
+  // One word a line, in the order of their ids: ReadVocabulary reads the same vocabulary from it.
+  std::string Text() const;
 
  private:
   struct Hash {

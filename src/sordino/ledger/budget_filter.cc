@@ -180,7 +180,8 @@ Verdict BudgetFilter::AdmitsPlan(const Event& plan, double failure) {
   return trial.Fits(plan, failure);
 }
 
-void BudgetFilter::BeginRun(const std::string& run, const Event& plan, const RunTerms& terms) {
+void BudgetFilter::BeginRun(const std::string& run, const Event& plan, const RunTerms& terms,
+                            double failure) {
   if (HasRun(run)) throw Error(fmt::format("the run {} begins twice", run));
   if (plan.adjacency() != budget_.adjacency) {
     throw Error(fmt::format("the run {} has another adjacency than the budget", run));
@@ -196,6 +197,7 @@ void BudgetFilter::BeginRun(const std::string& run, const Event& plan, const Run
   if (terms.whole) {
     Add(begun.planned, plan);
     whole_ = run;
+    whole_failure_ = failure;
   }
   runs_.emplace(run, std::move(begun));
 }
@@ -254,6 +256,15 @@ Event BudgetFilter::TotalOf(const std::string& run) const {
   const auto found = runs_.find(run);
   if (found == runs_.end()) throw Error(fmt::format("the ledger has no run {}.", run));
   return EventOf(found->second.charged, budget_.adjacency);
+}
+
+Event BudgetFilter::CountedOf(const std::string& run) const {
+  if (whole_ != run) return TotalOf(run);
+  return EventOf(runs_.at(run).planned, budget_.adjacency);
+}
+
+double BudgetFilter::counted_failure() const {
+  return whole_ ? std::max(whole_failure_, failure_) : failure_;
 }
 
 double BudgetFilter::UsedShare() {

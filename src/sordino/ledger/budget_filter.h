@@ -71,7 +71,9 @@ class BudgetFilter {
   // Whether the whole plan would be admitted now under TermsFor.
   Verdict AdmitsPlan(const Event& plan, double failure);
 
-  void BeginRun(const std::string& run, const Event& plan, const RunTerms& terms);
+  // `failure` is that of the whole plan.
+  void BeginRun(const std::string& run, const Event& plan, const RunTerms& terms,
+                double failure = 0);
   // Whether `event` may be charged to the run, and the charge itself, which is not checked again.
   Verdict Admits(const std::string& run, const Event& event, double failure);
   void Charge(const std::string& run, const Event& event, double failure);
@@ -85,6 +87,11 @@ class BudgetFilter {
   double failure() const { return failure_; }
   // What was charged to a run and not returned.
   Event TotalOf(const std::string& run) const;
+  // The same, except that a run that counts whole counts with its plan, whatever was charged of it
+  // so far: the moment at which it stopped may have depended on what it had shown.
+  Event Counted() const { return whole_ ? CountedOf(*whole_) : Total(); }
+  Event CountedOf(const std::string& run) const;
+  double counted_failure() const;
 
   // The part of the budget that is used, by the rule that has used the least of it: in [0, 1], or
   // more for a ledger that was written by other rules. 1 once a run counts whole.
@@ -119,6 +126,7 @@ class BudgetFilter {
   Counts total_;
   double failure_ = 0;
   std::optional<std::string> whole_;
+  double whole_failure_ = 0;
   std::map<std::string, Costs> costs_;
 };
 

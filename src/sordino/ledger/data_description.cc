@@ -34,11 +34,12 @@ struct NamedLedger {
 // The names by which the data can be meant: as given, along the links of its last part, and where
 // everything leads in the end.
 std::vector<fs::path> NamesOf(const fs::path& data) {
+  if (data.empty()) throw Error("the name of the data is empty; give the path of their file.");
   std::error_code error;
   fs::path path = fs::absolute(data, error);
   if (error) {
     throw Error(
-        fmt::format("the place of {} cannot be found: {}.", data.string(), error.message()));
+        fmt::format("the place of '{}' cannot be found: {}.", data.string(), error.message()));
   }
   while (path.has_relative_path() && (path.filename().empty() || path.filename() == ".")) {
     path = path.parent_path();

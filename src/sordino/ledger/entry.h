@@ -32,7 +32,7 @@ struct Entry {
   std::int64_t time = 0;      // milliseconds since 1970, UTC
   std::string run = {};       // 32 hex digits; empty: of no run
   std::string event = {};     // its text form; empty: none
-  double failure = 0;         // probability of what is not in the event
+  double failure = 0;         // probability of what is not in the event; of a run: in its plan
   std::string detail = {};    // JSON: see below
   std::string previous = {};  // hash of the entry before; 64 zeros for the first
   std::string hash = {};

@@ -163,13 +163,14 @@ Begun Ledger::BeginRun(const RunDeclaration& run, const LedgerCharge& first) {
     begun.terms = s.filter->TermsFor(run.plan, run.failure);
     const std::string id = RandomId();
     BudgetFilter trial = *s.filter;
-    trial.BeginRun(id, run.plan, begun.terms);
+    trial.BeginRun(id, run.plan, begun.terms, run.failure);
     begun.verdict = trial.Admits(id, first.event, first.failure);
     if (!begun.verdict.admitted) return false;
     begun.id = id;
     Entry start{.kind = EntryKind::kRun};
     start.run = id;
     start.event = run.plan.ToString();
+    start.failure = run.failure;
     start.detail = RunJson(
         {.what = run.what, .who = UserName(), .is_private = run.is_private, .terms = begun.terms});
     s.Append(std::move(start));
@@ -261,9 +262,9 @@ BudgetFilter& Ledger::filter() { return *state_->filter; }
 const std::filesystem::path& Ledger::file() const { return state_->path; }
 
 Interval Ledger::ComposedEpsilon() {
-  const Event total = state_->filter->Total();
-  if (total.kind() == Event::Kind::kNone) return {0, 0};
-  return SpentEpsilon(total, budget().delta, state_->filter->failure());
+  const Event counted = state_->filter->Counted();
+  if (counted.kind() == Event::Kind::kNone) return {0, 0};
+  return SpentEpsilon(counted, budget().delta, state_->filter->counted_failure());
 }
 
 std::int64_t VerifyLedger(const std::filesystem::path& file, LedgerOptions options) {

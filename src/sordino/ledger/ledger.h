@@ -107,8 +107,8 @@ class Ledger {
   BudgetFilter& filter();
   const std::filesystem::path& file() const;
 
-  // Certified epsilon of all charges together at the budget's delta, as if all had been fixed in
-  // advance.
+  // Certified epsilon of all that counts together (BudgetFilter::Counted) at the budget's delta, as
+  // if all of it had been fixed in advance.
   Interval ComposedEpsilon();
 
  private:

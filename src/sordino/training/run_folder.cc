@@ -22,6 +22,7 @@
 #include "sordino/base/error.h"
 #include "sordino/base/sha256.h"
 #include "sordino/models/safetensors.h"
+#include "sordino/training/run_inputs.h"
 #include "sordino/training/script_network.h"
 #include "sordino/training/train_settings.h"
 
@@ -99,6 +100,24 @@ void LoadParameters(const Model& model, const SafetensorsFile& saved, const std:
   }
 }
 
+void CheckHashes(const SafetensorsFile& saved, const std::filesystem::path& folder,
+                 const std::filesystem::path& file) {
+  const auto differs = [&](const std::string& key, const std::string& found) {
+    const auto entry = saved.metadata.find(key);
+    if (entry == saved.metadata.end()) FailToRead(file.string(), key);
+    return entry->second != found;
+  };
+  if (differs("weights_sha256", WeightsHash(saved.tensors))) {
+    throw Error(fmt::format("the weights in '{}' were changed; put the file back, or train again.",
+                            file.string()));
+  }
+  if (differs("inputs_sha256", CheckInputs(folder))) {
+    throw Error(fmt::format(
+        "the files in '{}' are those of another run than its {}; put them back, or train again.",
+        folder.string(), kModelFile));
+  }
+}
+
 std::optional<double> NumberOf(const Json& row, const char* key) {
   const auto value = row.find(key);
   if (value == row.end() || !value->is_number()) return std::nullopt;
@@ -139,8 +158,9 @@ FolderLock LockOfNew(const std::filesystem::path& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) {
-    throw Error(fmt::format("the run folder '{}' cannot be made: {}; name another with --out.",
-                            folder.string(), error.message()));
+    ThrowFileError(error.value(),
+                   fmt::format("the run folder '{}' cannot be made: {}; name another with --out.",
+                               folder.string(), error.message()));
   }
   return FolderLock(folder);
 }
@@ -201,8 +221,10 @@ FolderLock::FolderLock(const std::filesystem::path& folder) : file_(folder / kLo
   while (true) {
     const int descriptor = open(file_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (descriptor < 0) {
-      throw Error(fmt::format("the run folder '{}' cannot be written to: {}; name another.",
-                              folder.string(), std::strerror(errno)));
+      const int error = errno;
+      ThrowFileError(error,
+                     fmt::format("the run folder '{}' cannot be written to: {}; name another.",
+                                 folder.string(), std::strerror(error)));
     }
     if (flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
       const int error = errno;
@@ -301,6 +323,7 @@ std::map<std::string, std::string> ModelMetadata(const ModelRecord& record) {
       {"deviation", Json(data.normalisation.deviation).dump()},
       {"format", "sordino"},
       {"input", Json(data.shape).dump()},
+      {"inputs_sha256", record.inputs},
       {"kind", fmt::format("{}", static_cast<int>(data.kind))},
       {"mean", Json(data.normalisation.mean).dump()},
       {"model", record.name},
@@ -333,12 +356,25 @@ DatasetDeclaration DeclarationFromMetadata(const std::map<std::string, std::stri
   return data;
 }
 
+std::string WeightsHash(const std::vector<std::pair<std::string, at::Tensor>>& tensors) {
+  std::string text;
+  for (const auto& [name, tensor] : tensors) {
+    const at::Tensor flat = tensor.contiguous();
+    text += fmt::format("{} {}\n",
+                        Sha256Hex({static_cast<const char*>(flat.const_data_ptr()), flat.nbytes()}),
+                        name);
+  }
+  return Sha256Hex(text);
+}
+
 void SaveModel(const std::filesystem::path& file, const Model& model, const ModelRecord& record) {
   std::vector<std::pair<std::string, at::Tensor>> tensors;
   for (const auto& [name, parameter] : model.Parameters()) {
     tensors.emplace_back(name, parameter.detach().cpu().contiguous());
   }
-  WriteSafetensors(file, tensors, ModelMetadata(record));
+  std::map<std::string, std::string> metadata = ModelMetadata(record);
+  metadata["weights_sha256"] = WeightsHash(tensors);
+  WriteSafetensors(file, tensors, metadata);
   SyncFolder(file.parent_path());
 }
 
@@ -361,9 +397,10 @@ TrainedRun OpenRun(const std::filesystem::path& folder, c10::Device device) {
     }
   }
   TrainedRun run;
-  run.config = ReadTrainConfig(folder / kConfigFile);
   const std::filesystem::path file = folder / kModelFile;
   const SafetensorsFile saved = ReadSafetensors(file);
+  CheckHashes(saved, folder, file);
+  run.config = KeptConfig(folder);
   run.data = DeclarationFromMetadata(saved.metadata, file.string());
   const auto is_private = saved.metadata.find("private");
   run.is_private = is_private != saved.metadata.end() && is_private->second == "yes";

@@ -1,6 +1,8 @@
 // The folder that a training run leaves.
 //
 //   config.toml                everything that was set; running it again runs the same thing
+//   script/, vocabulary.txt    copies of what the model needs beside its weights (run_inputs.h)
+//   SHA256SUMS                 hashes of these
 //   metrics.jsonl              a line for each look at the public test set
 //   model.safetensors          the weights
 //   statement.txt              what was guaranteed, in words
@@ -101,6 +103,7 @@ struct ModelRecord {
   double delta = 0;
   std::int64_t steps = 0;
   std::string statement;  // whose hash is written
+  std::string inputs;     // CheckInputs of run_inputs.h
 };
 std::map<std::string, std::string> ModelMetadata(const ModelRecord& record);
 // The declaration that ModelMetadata wrote: kind, shape, classes and their names, vocabulary,
@@ -108,6 +111,8 @@ std::map<std::string, std::string> ModelMetadata(const ModelRecord& record);
 DatasetDeclaration DeclarationFromMetadata(const std::map<std::string, std::string>& metadata,
                                            const std::string& file);
 
+// Recognises names and values of weights again.
+std::string WeightsHash(const std::vector<std::pair<std::string, at::Tensor>>& tensors);
 void SaveModel(const std::filesystem::path& file, const Model& model, const ModelRecord& record);
 
 // Named and scripted models alike, with fresh weights.
@@ -121,6 +126,7 @@ struct TrainedRun {
   std::unique_ptr<Model> model;  // in evaluation mode
   bool is_private = true;
 };
+// Throws Error where the weights, or a file that decides what they predict, were changed.
 TrainedRun OpenRun(const std::filesystem::path& folder, c10::Device device);
 
 }  // namespace sordino

@@ -21,7 +21,7 @@
 #include "sordino/base/sha256.h"
 #include "sordino/base/testing/test_folder.h"
 #include "sordino/models/safetensors.h"
-#include "sordino/training/train_settings.h"
+#include "sordino/training/run_inputs.h"
 
 namespace sordino {
 namespace {
@@ -333,14 +333,15 @@ TEST_F(RunFolderTest, TheFileOfTheModelSaysWhetherItIsPrivate) {
 
 TEST_F(RunFolderTest, AModelComesBackWithItsWeights) {
   TrainConfig config = Config();
+  config.data.source = "digits";
   config.model.seed = 5;
   const auto model = MakeConfiguredModel(config, ModelShapeOf(Points()), c10::kCPU);
-  WriteWholeFile(root_ / "config.toml", WriteTrainConfig(config));
-  EXPECT_THROW(OpenRun(root_, c10::kCPU), Error);  // a run that did not end
-  SaveModel(root_ / "model.safetensors", *model, Record());
+  ModelRecord record = Record();
   config.model.seed = 6;  // other weights, if they came from the seed
-  WriteWholeFile(root_ / "config.toml", WriteTrainConfig(config));
-  const TrainedRun run = OpenRun(root_, c10::kCPU);
+  record.inputs = KeepInputs(root_ / "", config);
+  EXPECT_THROW(OpenRun(root_ / "", c10::kCPU), Error);  // a run that did not end
+  SaveModel(root_ / "model.safetensors", *model, record);
+  const TrainedRun run = OpenRun(root_ / "", c10::kCPU);
   EXPECT_TRUE(run.is_private);
   const auto expected = model->Parameters();
   const auto loaded = run.model->Parameters();
@@ -352,13 +353,20 @@ TEST_F(RunFolderTest, AModelComesBackWithItsWeights) {
 }
 
 TEST_F(RunFolderTest, AFileWithoutAllWeightsIsRefused) {
-  const auto model = MakeConfiguredModel(Config(), ModelShapeOf(Points()), c10::kCPU);
+  TrainConfig config = Config();
+  config.data.source = "digits";
+  const auto model = MakeConfiguredModel(config, ModelShapeOf(Points()), c10::kCPU);
   auto tensors = model->Parameters();
   for (auto& [name, tensor] : tensors) tensor = tensor.detach();
+  const std::string missing = tensors.back().first;
   tensors.pop_back();
-  WriteWholeFile(root_ / "config.toml", WriteTrainConfig(Config()));
-  WriteSafetensors(root_ / "model.safetensors", tensors, ModelMetadata(Record()));
-  EXPECT_THROW(OpenRun(root_, c10::kCPU), Error);
+  ModelRecord record = Record();
+  record.inputs = KeepInputs(root_ / "", config);
+  auto metadata = ModelMetadata(record);
+  metadata["weights_sha256"] = WeightsHash(tensors);
+  WriteSafetensors(root_ / "model.safetensors", tensors, metadata);
+  EXPECT_THAT([&] { OpenRun(root_ / "", c10::kCPU); },
+              ::testing::ThrowsMessage<Error>(HasSubstr("'" + missing + "'")));
 }
 
 }  // namespace

@@ -153,4 +153,15 @@ Interval RunLedger::EpsilonAfter(std::int64_t steps) const {
   return SpentEpsilon(EventAfter(steps), plan_.delta(), plan_.Failure(steps + lost_steps_));
 }
 
+// Another run may have begun after the outlook was made, so the ledger is asked.
+bool RunLedger::CountsWhole() { return !run().empty() && ledger().filter().whole_run() == run(); }
+
+Event RunLedger::CountedEvent(std::int64_t steps) {
+  return CountsWhole() ? plan_.event() : EventAfter(steps);
+}
+
+Interval RunLedger::CountedEpsilon(std::int64_t steps) {
+  return CountsWhole() ? plan_.Epsilon(plan_.steps()) : EpsilonAfter(steps);
+}
+
 }  // namespace sordino

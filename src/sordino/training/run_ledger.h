@@ -59,6 +59,11 @@ class RunLedger {
   // lost included.
   Event EventAfter(std::int64_t steps) const;
   Interval EpsilonAfter(std::int64_t steps) const;
+  // What the ledger counts for the run when `steps` steps are made: the same, or the whole plan
+  // where the run counts whole (budget_filter.h).
+  bool CountsWhole();
+  Event CountedEvent(std::int64_t steps);
+  Interval CountedEpsilon(std::int64_t steps);
   // Steps that were charged and are not part of the run: a crash took their result, or they are the
   // rest of an epoch that was begun again.
   std::int64_t lost_steps() const { return lost_steps_; }

@@ -7,11 +7,11 @@
 #include <sstream>
 #include <string_view>
 
+#include "sordino/base/weak_guarantee.h"
+
 namespace sordino {
 namespace {
 
-// Odds may change by e^50: nothing is hidden from anybody.
-constexpr double kLargestMeaningfulEpsilon = 50;
 constexpr std::size_t kColumns = 80;
 
 // Paragraphs and points, wrapped.
@@ -116,10 +116,8 @@ void WriteOpening(Page& page, const StatementFacts& facts) {
       page.Paragraph(fmt::format("The run ended after all of its {} steps.", facts.steps));
       break;
     case RunState::kInterrupted:
-      page.Paragraph(
-          fmt::format("The run was stopped after {} of {} steps; the numbers below are "
-                      "those of the steps that were made.",
-                      facts.steps, facts.planned_steps));
+      page.Paragraph(fmt::format("The run was stopped after {} of {} steps.", facts.steps,
+                                 facts.planned_steps));
       if (!facts.stopped_by.empty()) {
         page.Paragraph(fmt::format("It was stopped by the ledger: {}.", facts.stopped_by));
       }
@@ -137,6 +135,24 @@ void WriteOpening(Page& page, const StatementFacts& facts) {
         "budget allowed it, and count twice below.",
         facts.lost_steps));
   }
+}
+
+// The moment of a stop can be worth more than the composed epsilon of the steps (budget_filter.h).
+void WriteStop(Page& page, const StatementFacts& facts) {
+  if (facts.state != RunState::kInterrupted) return;
+  if (facts.counts_whole) {
+    page.Paragraph(fmt::format(
+        "This is the epsilon of all {} planned steps, and the ledger counts the same: the moment "
+        "at which the run stopped may have depended on what it had shown. The {} steps that were "
+        "made compose to {}, which would hold if that moment had been fixed in advance.",
+        facts.planned_steps, facts.steps, UpTo(facts.steps_epsilon.upper)));
+    return;
+  }
+  page.Paragraph(fmt::format(
+      "This counts the {} steps that were made, as the ledger does, and holds if the moment at "
+      "which the run stopped did not depend on what it had shown. Whatever that moment depended "
+      "on, epsilon is at most {}.",
+      facts.steps, UpTo(facts.largest_epsilon.upper)));
 }
 
 void WriteGuarantee(Page& page, const StatementFacts& facts) {
@@ -169,8 +185,9 @@ void WriteGuarantee(Page& page, const StatementFacts& facts) {
                   UpTo(std::exp(facts.epsilon.upper)), Chance(facts.delta)));
   page.Paragraph(fmt::format(
       "Epsilon is an upper bound that was computed with directed rounding; no accountant can prove "
-      "less than {} for these steps.",
-      DownTo(facts.epsilon.lower)));
+      "less than {} for {}.",
+      DownTo(facts.epsilon.lower), facts.counts_whole ? "the plan" : "these steps"));
+  WriteStop(page, facts);
   if (const std::string warning = WeakGuaranteeWarning(facts); !warning.empty()) {
     page.Paragraph(warning);
   }
@@ -194,7 +211,10 @@ void WriteLedger(Page& page, const StatementFacts& facts) {
 
 void WriteMethod(Page& page, const StatementFacts& facts) {
   page.Heading("How it was done");
-  page.Paragraph(Sentence(facts.plan));
+  page.Paragraph(
+      facts.state == RunState::kInterrupted
+          ? fmt::format("{} steps were made of this plan: {}", facts.steps, Sentence(facts.plan))
+          : Sentence(facts.plan));
   if (facts.sampling == "allocation") {
     page.Paragraph(
         "In every epoch each record was in exactly one batch, chosen uniformly and independently "
@@ -202,7 +222,9 @@ void WriteMethod(Page& page, const StatementFacts& facts) {
         "also where the run stopped inside it.");
   }
   if (!facts.event.empty()) {
-    page.Paragraph("As data, for 'sordino account --event':");
+    page.Paragraph(facts.counts_whole && facts.state == RunState::kInterrupted
+                       ? "What counts, the whole plan, as data for 'sordino account --event':"
+                       : "As data, for 'sordino account --event':");
     page.Verbatim(facts.event);
   }
 }
@@ -291,25 +313,19 @@ std::string NotPrivateWarning(RunPrivacy privacy) {
 }
 
 std::string WeakGuaranteeWarning(const StatementFacts& facts) {
-  std::string warning;
-  if (facts.epsilon.upper > kLargestMeaningfulEpsilon) {
-    warning += fmt::format(
-        " WEAK: an epsilon above {:g} allows a model that gives records away; spend less, with "
-        "more noise or fewer steps.",
-        kLargestMeaningfulEpsilon);
-  }
-  if (facts.records > 0 && facts.delta * static_cast<double>(facts.records) > 1) {
-    warning += fmt::format(
-        " WEAK: delta is above one over the {} records, so that publishing one of them at random "
-        "would be within the guarantee; give a delta well below it.",
-        facts.records);
-  }
-  return warning.empty() ? warning : warning.substr(1);
+  return WeakGuarantee(facts.epsilon.upper, facts.delta, facts.records);
 }
 
 std::string GuaranteeSentence(const StatementFacts& facts) {
   if (facts.privacy != RunPrivacy::kPrivate) return NotPrivateWarning(facts.privacy);
   const std::string weak = WeakGuaranteeWarning(facts);
+  const std::string stop =
+      facts.state == RunState::kInterrupted && !facts.counts_whole
+          ? fmt::format(
+                " It holds if the moment of the stop did not depend on what the run had shown; "
+                "whatever it depended on, epsilon is at most {}.",
+                UpTo(facts.largest_epsilon.upper))
+          : "";
   return (weak.empty() ? "" : weak + "\n") +
          fmt::format(
              "The model {} ({}, {:g})-differentially private: {} changes the odds of anything that "
@@ -317,7 +333,8 @@ std::string GuaranteeSentence(const StatementFacts& facts) {
              "shows "
              "by a factor of at most {}, except with probability {:g}.",
              Tense(facts), UpTo(facts.epsilon.upper), facts.delta, Change(facts),
-             UpTo(std::exp(facts.epsilon.upper)), facts.delta);
+             UpTo(std::exp(facts.epsilon.upper)), facts.delta) +
+         stop;
 }
 
 std::string Statement(const StatementFacts& facts) {

@@ -34,7 +34,10 @@ struct StatementFacts {
   std::int64_t records = 0;        // 0: private
   std::int64_t rows_per_user = 0;  // 0: the unit is a record
   Adjacency adjacency = Adjacency::kAddRemove;
-  Interval epsilon;  // of the steps that were made, or planned
+  Interval epsilon;           // what the ledger counts for the run, or would count for the plan
+  Interval steps_epsilon;     // of the steps made, if the moment of the stop was fixed in advance
+  Interval largest_epsilon;   // of the steps charged and all that were planned, made or not
+  bool counts_whole = false;  // epsilon is that of the plan: ledger/budget_filter.h
   double delta = 0;
   std::int64_t steps = 0;  // made, or planned
   std::int64_t planned_steps = 0;

@@ -112,7 +112,18 @@ TEST(Statement, TellsAPlanFromARunThatEndedAndOneThatWasStopped) {
   EXPECT_THAT(Flat(facts), HasSubstr("ended after all of its 100 steps"));
   facts.state = RunState::kInterrupted;
   facts.steps = 40;
+  facts.steps_epsilon = {1, 1.5};
+  facts.largest_epsilon = {3, 3.25};
   EXPECT_THAT(Flat(facts), HasSubstr("stopped after 40 of 100 steps"));
+  EXPECT_THAT(Flat(facts), HasSubstr("40 steps were made of this plan: Poisson"));
+  EXPECT_THAT(Flat(facts), HasSubstr("This counts the 40 steps that were made"));
+  EXPECT_THAT(Flat(facts), HasSubstr("epsilon is at most 3.25."));
+  EXPECT_THAT(GuaranteeSentence(facts), HasSubstr("epsilon is at most 3.25."));
+  facts.counts_whole = true;
+  EXPECT_THAT(Flat(facts), HasSubstr("This is the epsilon of all 100 planned steps"));
+  EXPECT_THAT(Flat(facts), HasSubstr("The 40 steps that were made compose to 1.5,"));
+  EXPECT_THAT(GuaranteeSentence(facts), Not(HasSubstr("at most 3.25")));
+  facts.counts_whole = false;
   facts.state = RunState::kPlanned;
   EXPECT_THAT(Flat(facts), HasSubstr("PLANNED: nothing below was done yet."));
   EXPECT_THAT(Flat(facts), HasSubstr("Epsilon would be 3"));

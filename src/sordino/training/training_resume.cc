@@ -6,7 +6,7 @@
 
 #include "sordino/base/error.h"
 #include "sordino/models/safetensors.h"
-#include "sordino/training/train_settings.h"
+#include "sordino/training/run_inputs.h"
 #include "sordino/training/training_run.h"
 
 namespace sordino {
@@ -71,7 +71,8 @@ PreparedRun PrepareResume(const std::filesystem::path& folder) {
     throw Error(fmt::format("the run in '{}' was gone on with by another process; try again.",
                             folder.string()));
   }
-  const TrainConfig config = ReadTrainConfig(folder / "config.toml");
+  CheckInputs(folder);
+  const TrainConfig config = KeptConfig(folder);
   const bool has_noise = !config.run.non_private;
   PreparedRun run = internal::PrepareWithNoise(
       config, has_noise ? std::optional<double>(newest->facts.noise) : std::nullopt);

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <ctime>
-#include <stdexcept>
+#include <exception>
 #include <utility>
 #include <vector>
 
@@ -18,7 +18,7 @@
 #include "sordino/report/run_picture.h"
 #include "sordino/training/classification.h"
 #include "sordino/training/run_folder.h"
-#include "sordino/training/train_settings.h"
+#include "sordino/training/run_inputs.h"
 #include "sordino/training/training_loop.h"
 
 namespace sordino {
@@ -148,7 +148,7 @@ void CheckAugmentation(const PreparedRun& run) {
 // Stops that were asked for before the first step.
 void CheckStop() {
   if (StopGuard::Requested()) {
-    throw std::runtime_error("stopped before the first step; nothing was spent or written.");
+    throw Stopped("stopped before the first step; nothing was spent or written.");
   }
 }
 
@@ -214,7 +214,7 @@ void OpenLedger(RunLedger& ledger, const PreparedRun& run, RunObserver& observer
 }
 
 void WriteLedgerFacts(StatementFacts& facts, RunLedger& ledger, std::int64_t steps) {
-  facts.event = ledger.EventAfter(steps).ToString();
+  facts.event = ledger.CountedEvent(steps).ToString();
   facts.lost_steps = ledger.lost_steps();
   if (ledger.is_own()) return;
   ledger.ledger().Refresh();
@@ -321,9 +321,12 @@ RunResult RunTraining(PreparedRun& run, RunObserver& observer) {
   CheckStop();
 
   std::optional<RunFolder> made;
-  if (!run.resume) {
+  std::string inputs;
+  if (run.resume) {
+    inputs = CheckInputs(place);
+  } else {
     made.emplace(place);
-    made->Write("config.toml", WriteTrainConfig(run.config));
+    inputs = KeepInputs(place, run.config);
     made->Write("event.txt", EventFile(run, run.plan.event()));
     if (ledger && run.config.run.ledger.empty()) {
       const std::optional<double>& target = run.config.privacy.epsilon;
@@ -356,12 +359,15 @@ RunResult RunTraining(PreparedRun& run, RunObserver& observer) {
   result.steps = loop.steps_done();
   result.interrupted = result.steps < run.plan.steps();
   result.stopped_by_ledger = !loop.refusal().empty();
-  result.epsilon = loop.Epsilon(result.steps);
+  result.epsilon = ledger ? ledger->CountedEpsilon(result.steps) : loop.Epsilon(result.steps);
   result.test_accuracy = loop.accuracy();
   StatementFacts& facts = result.facts;
   facts.state = result.interrupted ? RunState::kInterrupted : RunState::kFinished;
   facts.steps = result.steps;
   facts.epsilon = result.epsilon;
+  facts.steps_epsilon = loop.Epsilon(result.steps);
+  facts.largest_epsilon = loop.Epsilon(run.plan.steps());
+  facts.counts_whole = ledger && ledger->CountsWhole();
   facts.stopped_by = loop.refusal();
   if (ledger && loop.failure() == nullptr) {
     try {
@@ -373,7 +379,7 @@ RunResult RunTraining(PreparedRun& run, RunObserver& observer) {
   }
   const std::string statement = Statement(facts);
   folder.Write("event.txt",
-               EventFile(run, ledger ? ledger->EventAfter(result.steps) : run.plan.event()));
+               EventFile(run, ledger ? ledger->CountedEvent(result.steps) : run.plan.event()));
   folder.Write("accuracy-and-epsilon.svg", RunSvg(loop.points(), PictureText(run, facts)));
   folder.Write("statement.txt", statement);
   // Last: a model of all steps is what says that the run has ended.
@@ -383,7 +389,8 @@ RunResult RunTraining(PreparedRun& run, RunObserver& observer) {
                                                   .epsilon = result.epsilon,
                                                   .delta = result.delta,
                                                   .steps = result.steps,
-                                                  .statement = statement});
+                                                  .statement = statement,
+                                                  .inputs = inputs});
   if (!result.interrupted) RemoveCheckpoints(folder.path() / kCheckpointFolder);
   result.seconds = SecondsSince(start);
   if (loop.failure() != nullptr) {

@@ -80,7 +80,7 @@ class RunObserver {
 
 struct RunResult {
   std::filesystem::path folder;
-  Interval epsilon;  // infinite without privacy
+  Interval epsilon;  // what the ledger counts; infinite without privacy
   double delta = 0;
   double noise_multiplier = 0;  // 0 without privacy
   double sampling_rate = 0;

@@ -101,10 +101,10 @@ TEST_F(TrainingRun, LeavesEverythingInItsFolder) {
   ASSERT_TRUE(result.test_accuracy.has_value());
   EXPECT_GT(*result.test_accuracy, 0.75);  // 0.5 is chance
   for (const char* name : {"config.toml", "metrics.jsonl", "model.safetensors", "statement.txt",
-                           "event.txt", "accuracy-and-epsilon.svg", "ledger.db"}) {
+                           "event.txt", "accuracy-and-epsilon.svg", "ledger.db", "SHA256SUMS"}) {
     EXPECT_TRUE(fs::exists(result.folder / name)) << name;
   }
-  EXPECT_EQ(std::distance(fs::directory_iterator(result.folder), {}), 7);
+  EXPECT_EQ(std::distance(fs::directory_iterator(result.folder), {}), 8);
   const auto metrics = Metrics(result.folder);
   ASSERT_EQ(metrics.size(), 3U);
   EXPECT_EQ(metrics[0]["step"], 10);
@@ -181,12 +181,58 @@ TEST_F(TrainingRun, AStopEndsItAfterTheNextStepWithEverythingWritten) {
   const RunResult result = RunTraining(run, observer);
   EXPECT_TRUE(result.interrupted);
   EXPECT_EQ(result.steps, 13);
-  EXPECT_EQ(result.epsilon.upper, run.plan.Epsilon(13).upper);
-  EXPECT_LT(result.epsilon.upper, run.facts.epsilon.upper);
   EXPECT_TRUE(fs::exists(result.folder / "model.safetensors"));
   EXPECT_THAT(Read(result.folder / "statement.txt"), HasSubstr("stopped after 13 of 30 steps"));
   EXPECT_EQ(Metrics(result.folder).back()["step"], 13);
-  EXPECT_EQ(Read(result.folder / "event.txt"), run.plan.EventOf(13).ToString() + "\n");
+}
+
+std::string Flat(const std::string& text) {
+  std::istringstream in(text);
+  std::string flat;
+  for (std::string word; in >> word;) flat += word + ' ';
+  return flat;
+}
+
+// The statement, the result, the model, the event and the ledger say the same epsilon.
+void ExpectOneTruth(const RunResult& result, const Event& event, const std::string& said) {
+  const fs::path& folder = result.folder;
+  Ledger ledger = Ledger::Open(folder / kLedgerFile, {.has_witness = false, .read_only = true});
+  EXPECT_EQ(ledger.ComposedEpsilon().upper, result.epsilon.upper);
+  EXPECT_EQ(ledger.filter().Counted(), event);
+  std::ifstream in(folder / "event.txt");
+  std::string line;
+  std::getline(in, line);
+  EXPECT_EQ(line, event.ToString());
+  EXPECT_EQ(std::stod(ReadSafetensors(folder / "model.safetensors").metadata.at("epsilon")),
+            result.epsilon.upper);
+  std::ifstream file(folder / "statement.txt");
+  std::ostringstream statement;
+  statement << file.rdbuf();
+  EXPECT_THAT(Flat(statement.str()),
+              AllOf(HasSubstr(said), HasSubstr("13 steps were made of this plan"),
+                    HasSubstr(event.ToString())));
+}
+
+TEST_F(TrainingRun, AStoppedRunThatCountsWholeSaysThePlansEpsilonEverywhere) {
+  PreparedRun run = PrepareRun(Config());
+  StopAfter observer(12);
+  const RunResult result = RunTraining(run, observer);
+  EXPECT_EQ(result.epsilon.upper, run.facts.epsilon.upper);
+  EXPECT_EQ(result.facts.steps_epsilon.upper, run.plan.Epsilon(13).upper);
+  EXPECT_LT(result.facts.steps_epsilon.upper, 0.9 * result.epsilon.upper);
+  ExpectOneTruth(result, run.plan.event(), "Epsilon is 8, delta 1e-05.");
+}
+
+TEST_F(TrainingRun, AStoppedRunWithoutALimitSaysTheEpsilonOfItsStepsEverywhere) {
+  TrainConfig config = Config();
+  config.privacy.epsilon.reset();
+  config.privacy.noise = 1;
+  PreparedRun run = PrepareRun(config);
+  StopAfter observer(12);
+  const RunResult result = RunTraining(run, observer);
+  EXPECT_EQ(result.epsilon.upper, run.plan.Epsilon(13).upper);
+  EXPECT_EQ(result.facts.largest_epsilon.upper, run.plan.Epsilon(30).upper);
+  ExpectOneTruth(result, run.plan.EventOf(13), "holds if the moment at which the run stopped");
 }
 
 class CrashAfter : public RunObserver {

@@ -110,7 +110,8 @@ void Ledger::State::Apply(const Entry& entry) {
       filter.emplace(detail.budget);
       break;
     case EntryKind::kRun:
-      filter->BeginRun(entry.run, Event::Parse(entry.event), ParseRunJson(entry.detail).terms);
+      filter->BeginRun(entry.run, Event::Parse(entry.event), ParseRunJson(entry.detail).terms,
+                       entry.failure);
       break;
     case EntryKind::kCharge: {
       const Event event = Event::Parse(entry.event);

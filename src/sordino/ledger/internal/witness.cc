@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
@@ -17,6 +18,7 @@
 #include <thread>
 #include <utility>
 
+#include "sordino/base/durable_file.h"
 #include "sordino/base/error.h"
 
 namespace sordino {
@@ -79,6 +81,20 @@ void Replace(const std::filesystem::path& file, const std::string& text) {
   }
 }
 
+// A full disk shows only when bytes are written. As many as a head has.
+std::error_code TryToWrite(const std::filesystem::path& folder) {
+  const std::filesystem::path file = folder / fmt::format(".try-{}", ::getpid());
+  const auto failure = [] { return std::error_code(errno, std::generic_category()); };
+  const int descriptor = ::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  if (descriptor < 0) return failure();
+  const std::array<char, 128> bytes{};
+  std::error_code error;
+  if (::write(descriptor, bytes.data(), bytes.size()) != std::ssize(bytes)) error = failure();
+  if (::close(descriptor) != 0 && !error) error = failure();
+  ::unlink(file.c_str());
+  return error;
+}
+
 }  // namespace
 
 std::filesystem::path DefaultWitnessFolder() {
@@ -104,10 +120,11 @@ void CheckWitnessFolder(const std::filesystem::path& folder) {
   if (!error && ::access(heads.c_str(), R_OK | W_OK | X_OK) != 0) {
     error = std::error_code(errno, std::generic_category());
   }
+  if (!error) error = TryToWrite(heads);
   if (!error) return;
-  throw Error(
-      fmt::format("how far a ledger is spent cannot be remembered in the folder '{}' ({}), {}.",
-                  heads.string(), error.message(), kWhyAndWhatToDo));
+  ThrowFileError(error.value(), fmt::format("how far a ledger is spent cannot be remembered in the "
+                                            "folder '{}' ({}), {}.",
+                                            heads.string(), error.message(), kWhyAndWhatToDo));
 }
 
 void Witness::CheckFile() const {

@@ -18,7 +18,8 @@ namespace sordino {
 // $SORDINO_STATE, or $XDG_STATE_HOME/sordino, or ~/.local/state/sordino; empty without any.
 std::filesystem::path DefaultWitnessFolder();
 
-// Makes the folder. Throws Error, with what to set, where heads cannot be remembered in it.
+// Makes the folder and tries to write there. Throws Error, with what to set, where heads cannot be
+// remembered in it, and std::runtime_error where the disk is full.
 void CheckWitnessFolder(const std::filesystem::path& folder);
 
 struct Sighting {

@@ -2,10 +2,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -159,6 +161,28 @@ TEST_F(WitnessTest, ChecksThatSomethingCanBeRemembered) {
                 testing::ThrowsMessage<Error>(testing::HasSubstr("set SORDINO_STATE")))
         << folder;
   }
+}
+
+// A limit of 0 bytes a file stands in for a disk that is full: the folder can be made, and a file
+// in it, and not a byte is taken.
+TEST_F(WitnessTest, ADiskThatTakesNoBytesIsSeenBeforeACharge) {
+  CheckWitnessFolder(folder_ / "");
+  EXPECT_EXIT(
+      {
+        std::signal(SIGXFSZ, SIG_IGN);
+        const struct rlimit nothing = {0, 0};
+        setrlimit(RLIMIT_FSIZE, &nothing);
+        try {
+          CheckWitnessFolder(folder_ / "");
+        } catch (const Error&) {
+          _exit(2);
+        } catch (const std::runtime_error&) {
+          _exit(1);
+        }
+        _exit(0);
+      },
+      testing::ExitedWithCode(1), "");
+  EXPECT_TRUE(fs::is_empty(folder_ / "ledgers"));
 }
 
 TEST_F(WitnessTest, ChecksThatItsFileCanBeRead) {
