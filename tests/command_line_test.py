@@ -18,7 +18,8 @@ CALIBRATE = ['calibrate', '--rate', '0.01', '--steps', '1000', '--epsilon', '1',
 RELEASE = ['release', 'visits.csv', '--mean', 'age', '--bounds', '0,120', '--epsilon', '0.5']
 LEDGER = ['ledger', 'show', 'ledger.db']
 PLAN = ['plan', '--kappa', '10', '--alpha', '1e-4']
-EVERY = {'account': ACCOUNT, 'calibrate': CALIBRATE, 'ledger': LEDGER, 'plan': PLAN,
+AUDIT = ['audit', 'bound', '--canaries', '100', '--guesses', '90', '--correct', '80']
+EVERY = {'account': ACCOUNT, 'audit': AUDIT, 'calibrate': CALIBRATE, 'ledger': LEDGER, 'plan': PLAN,
          'release': RELEASE}
 
 
@@ -107,6 +108,7 @@ class CommandLineTest(unittest.TestCase):
 
     def test_json_is_the_only_thing_on_standard_output(self):
         keys = {'account': {'delta', 'epsilon', 'methods'},
+                'audit': {'epsilon_lower', 'method', 'p_value'},
                 'calibrate': {'noise_multiplier', 'epsilon'},
                 'ledger': {'budget', 'epsilon', 'charges', 'verdict', 'left', 'runs', 'head'},
                 'plan': {'gamma', 'uniform', 'dynamic', 'schedule', 'table'},

@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 
 #include "sordino/cli/account_command.h"
+#include "sordino/cli/audit_command.h"
 #include "sordino/cli/calibrate_command.h"
 #include "sordino/cli/ledger_command.h"
 #include "sordino/cli/plan_command.h"
@@ -17,6 +18,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   app.get_formatter()->column_width(34);
   sordino::AddAccountCommand(app);
+  sordino::AddAuditCommand(app);
   sordino::AddCalibrateCommand(app);
   sordino::AddPlanCommand(app);
   sordino::AddReleaseCommand(app);

@@ -1,0 +1,109 @@
+#include "sordino/cli/audit_command.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "sordino/base/testing/test_folder.h"
+#include "sordino/cli/command_test_support.h"
+
+namespace sordino {
+namespace {
+
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+CommandOutcome Call(const std::string& line) { return CallCommand(AddAuditCommand, Words(line)); }
+
+Json CallJson(const std::string& line) {
+  const CommandOutcome outcome = Call(line + " --json");
+  EXPECT_EQ(outcome.error, "") << line;
+  return Json::parse(outcome.out);
+}
+
+constexpr const char* kBound = "audit bound --canaries 1000 --guesses 200 --correct 190";
+
+TEST(AuditCommand, BoundHasTheReferenceValues) {
+  const Json one = CallJson(std::string(kBound) + " --delta 1e-5");
+  EXPECT_NEAR(one["epsilon_lower"].get<double>(), 2.393618, 2e-6);
+  EXPECT_EQ(one["method"], "one-run");
+  EXPECT_NEAR(one["p_value"].get<double>(), 0.05, 1e-6);
+  const Json fdp = CallJson(std::string(kBound) + " --delta 1e-5 --method one-run-fdp");
+  EXPECT_NEAR(fdp["epsilon_lower"].get<double>(), 3.916104, 1e-5);
+  const Json claim =
+      CallJson("audit bound --canaries 1000 --guesses 100 --correct 95 --delta 1e-5 --epsilon 2");
+  EXPECT_NEAR(claim["p_value"].get<double>(), .01782463464, 1e-9);
+}
+
+TEST(AuditCommand, BoundIsSaidInASentence) {
+  const CommandOutcome outcome = Call(std::string(kBound) + " --delta 1e-5 --epsilon 2");
+  EXPECT_THAT(outcome.out, HasSubstr("epsilon is at least 2.3936"));
+  EXPECT_THAT(outcome.out, HasSubstr("190 or more right guesses"));
+}
+
+class AuditScores : public testing::Test {
+ protected:
+  std::string Write(const std::string& name, const std::string& content) {
+    const std::string path = (folder_.path() / name).string();
+    std::ofstream(path) << content;
+    return path;
+  }
+  TestFolder folder_;
+};
+
+TEST_F(AuditScores, AreReadFromFilesWithAndWithoutHeaders) {
+  std::string members = "score\n";
+  std::string others;
+  for (int i = 0; i < 1000; ++i) {
+    members += "2.5\n";
+    others += i % 100 == 0 ? "3,extra\n" : "1\n";
+  }
+  const std::string line =
+      "audit scores " + Write("members.csv", members) + " " + Write("others.csv", others);
+  const Json json = CallJson(line + " --delta 1e-5");
+  EXPECT_GT(json["epsilon_lower"]["clopper-pearson"].get<double>(), 3);
+  EXPECT_GT(json["epsilon_lower"]["gdp"].get<double>(), 3);
+  EXPECT_NEAR(json["auc"]["value"].get<double>(), 0.99, 1e-12);
+  EXPECT_EQ(json["tpr"]["0.1"]["value"], 1.0);
+  EXPECT_LE(json["tpr"]["0.001"]["lower"].get<double>(), json["tpr"]["0.001"]["value"]);
+  EXPECT_THAT(Call(line).out, HasSubstr("area under the curve 0.9900"));
+}
+
+TEST_F(AuditScores, WhatIsNoScoreIsRefusedWithoutBeingShown) {
+  const std::string good = Write("good.csv", "1\n2\n");
+  const struct {
+    const char* content;
+    const char* part;
+  } rows[] = {{"", "holds no scores"},
+              {"score\n", "holds no scores"},
+              {"1\nMARKED\n", "not a number"},
+              {"1\nnan\n", "not a number"}};
+  for (const auto& row : rows) {
+    const std::string bad = Write("bad.csv", row.content);
+    const CommandOutcome outcome = Call("audit scores " + good + " " + bad);
+    EXPECT_THAT(outcome.error, HasSubstr(row.part));
+    EXPECT_THAT(outcome.error, ::testing::Not(HasSubstr("MARKED")));
+  }
+}
+
+class AuditMistake : public testing::TestWithParam<Mistake> {};
+TEST_P(AuditMistake, IsToldInOneSentence) { ExpectMistake(GetParam()); }
+INSTANTIATE_TEST_SUITE_P(
+    All, AuditMistake,
+    testing::Values(
+        Mistake{"audit bound --canaries 10 --guesses 20 --correct 1", "20 guesses for 10"},
+        Mistake{"audit bound --canaries 10 --guesses 5 --correct 6", "6 of 5"},
+        Mistake{"audit bound --canaries 0 --guesses 0 --correct 0", "number of canaries"},
+        Mistake{"audit bound --canaries 9 --guesses 5 --correct 5 --confidence 1", "--confidence"},
+        Mistake{"audit bound --canaries 9 --guesses 5 --correct 5 --confidence 0", "--confidence"},
+        Mistake{"audit bound --canaries 9 --guesses 5 --correct 5 --method two", "--method"},
+        Mistake{"audit bound --canaries 9 --guesses 5 --correct 5 --method one-run-fdp --epsilon 1",
+                "p-value"},
+        Mistake{"audit bound --canaries 9 --guesses 5 --correct 5 --delta 2", "delta"},
+        Mistake{"audit scores nowhere.csv nowhere.csv", "nowhere.csv"}));
+
+}  // namespace
+}  // namespace sordino

@@ -1,0 +1,92 @@
+// Lower bounds on epsilon from the scores that an attack gives in two worlds.
+//
+// An attack gives every record that was trained on (members), and every record that was not
+// (others), a score that should be larger for members. Scores are independent draws of the two
+// distributions whose ratio privacy bounds.
+//
+// Thresholds are others: t is the k-th largest (smallest) of n of them, for ranks k that are fixed
+// before any score is seen. Then both errors have exact bounds, whatever the distributions:
+//   - the chance that another draw of the others is above t is at most that of continuous scores,
+//     whose distribution is Beta(k, n - k + 1); the chance that it is not above the k-th smallest
+//     is at least that of Beta(k, n - k + 1). Ties only help.
+//   - t does not depend on the members, so how many of them are above t is binomial, and the bounds
+//     of Clopper and Pearson hold (binomial.h).
+// All bounds of all thresholds and both directions hold together with probability 1 - significance
+// (Bonferroni over every one of them). With a = chance of members above t >= a_low and b = chance
+// of others above t <= b_high, (epsilon, delta)-DP asks for a <= e^epsilon b + delta, so
+//
+//     epsilon >= log((a_low - delta) / b_high),   mu >= Phi^-1(a_low) - Phi^-1(b_high)
+//
+// where the second is for a release that is mu-GDP, and likewise with "not above" and the roles of
+// members and others exchanged.
+//
+// The intervals of Katz et al. (1978) and Bailey (1987) for the ratio of two chances are normal
+// approximations: they are given for comparison and prove nothing.
+#ifndef SORDINO_LOWER_BOUNDS_TWO_WORLDS_H_
+#define SORDINO_LOWER_BOUNDS_TWO_WORLDS_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "sordino/base/quantity.h"
+
+namespace sordino {
+
+// Lower ends of the one-sided intervals of the ratio (a of n) / (b of m).
+double KatzRatioLower(std::int64_t a, std::int64_t n, std::int64_t b, std::int64_t m, double alpha);
+double BaileyRatioLower(std::int64_t a, std::int64_t n, std::int64_t b, std::int64_t m,
+                        double alpha);
+
+struct Estimate {
+  double value = 0;
+  double lower = 0;
+  double upper = 1;
+};
+
+class TwoWorlds {
+ public:
+  // Throws Error for an empty list and for a score that is not a number (infinities are taken).
+  TwoWorlds(std::vector<double> members, std::vector<double> others);
+
+  struct Bounds {
+    double epsilon = 0;  // at the delta that was asked for
+    double mu = 0;
+    double mu_epsilon = 0;  // of this mu at delta; infinite for delta = 0 and a mu above 0
+    double katz = 0;        // approximate
+    double bailey = 0;      // approximate
+  };
+  // At the ranks 1, 2, 4, ... from both ends, or at those that are given (from 1 to the number of
+  // others).
+  Bounds LowerBounds(Delta delta, double significance,
+                     const std::optional<std::vector<std::int64_t>>& ranks = std::nullopt) const;
+
+  // The chance that a member scores above another record (ties count half), with an interval by
+  // Hoeffding's inequality for U-statistics.
+  Estimate Area(double significance) const;
+  // The area below the convex hull of the curve.
+  double HullArea() const;
+  // The true positive rate at a false positive rate, with an interval that holds for every
+  // distribution.
+  Estimate TruePositiveRate(double false_positive_rate, double significance) const;
+
+  // The curve: pairs of false and true positive rates from (0, 0) to (1, 1).
+  struct Point {
+    double false_positive = 0;
+    double true_positive = 0;
+  };
+  std::vector<Point> Curve() const;
+
+ private:
+  std::int64_t MembersAbove(double threshold) const;  // score > threshold
+  std::int64_t MembersFrom(double threshold) const;   // score >= threshold
+  double OtherFromTop(std::int64_t rank) const;       // rank from 1
+  double OtherFromBottom(std::int64_t rank) const;    // rank from 1
+
+  std::vector<double> members_;  // ascending
+  std::vector<double> others_;   // ascending
+};
+
+}  // namespace sordino
+
+#endif  // SORDINO_LOWER_BOUNDS_TWO_WORLDS_H_

@@ -1,0 +1,146 @@
+#include "sordino/lower_bounds/two_worlds.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "sordino/accounting/gaussian.h"
+#include "sordino/base/error.h"
+
+namespace sordino {
+namespace {
+
+std::vector<double> Normals(std::mt19937_64& random, int count, double mean) {
+  std::normal_distribution<double> normal(mean, 1);
+  std::vector<double> scores;
+  for (int i = 0; i < count; ++i) scores.push_back(normal(random));
+  return scores;
+}
+
+TEST(TwoWorlds, SeparatedWorldsHaveTheReferenceBounds) {
+  // A ceiling that depends on the number of runs alone: 0 of n errors on either side. A single
+  // threshold and direction has half of the significance for each error.
+  const std::vector<double> low(500, 0.0);
+  const std::vector<double> high(500, 1.0);
+  EXPECT_NEAR(TwoWorlds(high, low).LowerBounds(Delta(0), .02, {{1}}).epsilon, 4.541915810224092,
+              1e-9);
+  const TwoWorlds more(std::vector<double>(1000, 1.0), std::vector<double>(1000, 0.0));
+  EXPECT_NEAR(more.LowerBounds(Delta(1e-5), .1, {{1}}).epsilon, 5.600577, 1e-6);
+}
+
+TEST(TwoWorlds, BoundsOfNormalScoresAreBelowTheTruthAndNearIt) {
+  std::mt19937_64 random(9);
+  for (const double shift : {1.0, 2.0, 4.0}) {
+    const TwoWorlds worlds(Normals(random, 10000, shift), Normals(random, 10000, 0));
+    const auto bounds = worlds.LowerBounds(Delta(1e-6), .05);
+    const double truth = GaussianEpsilon(shift, std::log(1e-6));
+    EXPECT_LT(bounds.epsilon, truth);
+    EXPECT_LT(bounds.mu, shift);
+    EXPECT_GT(bounds.mu, 0.9 * shift);
+    EXPECT_GT(bounds.mu_epsilon, 0.85 * truth);
+    EXPECT_GT(bounds.epsilon, std::min(0.2 * truth, 4.0));
+  }
+}
+
+// Over many audits of two mechanisms that are known exactly, the bounds are above the truth in at
+// most 5 % of them.
+TEST(TwoWorlds, BoundsAreSeldomAboveTheTruth) {
+  std::mt19937_64 random(10);
+  const double mu = 1;
+  const double truth = GaussianEpsilon(mu, std::log(1e-3));
+  int above = 0;
+  int mu_above = 0;
+  const int audits = 600;
+  for (int i = 0; i < audits; ++i) {
+    const TwoWorlds worlds(Normals(random, 300, mu), Normals(random, 300, 0));
+    const auto bounds = worlds.LowerBounds(Delta(1e-3), .05);
+    above += bounds.epsilon > truth ? 1 : 0;
+    mu_above += bounds.mu > mu ? 1 : 0;
+  }
+  const double limit = 0.05 * audits + 3 * std::sqrt(audits * 0.05 * 0.95);
+  EXPECT_LE(above, limit);
+  EXPECT_LE(mu_above, limit);
+}
+
+// Randomised response: scores are 0 and 1, ties everywhere, and epsilon is attained at delta 0.
+TEST(TwoWorlds, TiesDoNotBreakTheBounds) {
+  std::mt19937_64 random(11);
+  const double epsilon = 1;
+  const double keep = 1 / (1 + std::exp(-epsilon));
+  std::bernoulli_distribution member(keep);
+  std::bernoulli_distribution other(1 - keep);
+  int above = 0;
+  const int audits = 600;
+  for (int i = 0; i < audits; ++i) {
+    std::vector<double> members;
+    std::vector<double> others;
+    for (int k = 0; k < 200; ++k) {
+      members.push_back(member(random) ? 1 : 0);
+      others.push_back(other(random) ? 1 : 0);
+    }
+    above += TwoWorlds(members, others).LowerBounds(Delta(0), .05).epsilon > epsilon ? 1 : 0;
+  }
+  EXPECT_LE(above, 0.05 * audits + 3 * std::sqrt(audits * 0.05 * 0.95));
+}
+
+TEST(TwoWorlds, EqualWorldsShowNothing) {
+  const std::vector<double> same(100, 3.0);
+  const auto bounds = TwoWorlds(same, same).LowerBounds(Delta(0), .05);
+  EXPECT_EQ(bounds.epsilon, 0);
+  EXPECT_EQ(bounds.mu, 0);
+  EXPECT_EQ(bounds.mu_epsilon, 0);
+  EXPECT_DOUBLE_EQ(TwoWorlds(same, same).Area(.05).value, 0.5);
+}
+
+TEST(TwoWorlds, AreasAreThoseOfTheReference) {
+  const TwoWorlds worlds({0, 4, 6, 7}, {1, 2, 3, 5});
+  EXPECT_DOUBLE_EQ(worlds.HullArea(), 13.0 / 16);
+  EXPECT_DOUBLE_EQ(worlds.Area(.05).value, 11.0 / 16);
+  const TwoWorlds ties({1, 1}, {1, 0});
+  EXPECT_DOUBLE_EQ(ties.Area(.05).value, 0.75);
+}
+
+TEST(TwoWorlds, RatesAndAreaHoldTheTruthAsOftenAsTheySay) {
+  std::mt19937_64 random(12);
+  const double shift = 1.5;
+  const double rate = 0.05;
+  const double z = 1.6448536269514722;  // Phi(-z) = 0.05
+  const double truth = 0.5 * std::erfc((z - shift) / std::sqrt(2.0));
+  const double area = 0.5 * std::erfc(-shift / 2);
+  int wrong = 0;
+  int wrong_area = 0;
+  const int trials = 400;
+  for (int i = 0; i < trials; ++i) {
+    const TwoWorlds worlds(Normals(random, 400, shift), Normals(random, 400, 0));
+    const Estimate estimate = worlds.TruePositiveRate(rate, .05);
+    EXPECT_LE(estimate.lower, estimate.value);
+    EXPECT_GE(estimate.upper, estimate.value);
+    wrong += truth < estimate.lower || truth > estimate.upper ? 1 : 0;
+    const Estimate auc = worlds.Area(.05);
+    wrong_area += area < auc.lower || area > auc.upper ? 1 : 0;
+  }
+  EXPECT_LE(wrong, 0.05 * trials + 3 * std::sqrt(trials * 0.05 * 0.95));
+  EXPECT_LE(wrong_area, 0.05 * trials + 3 * std::sqrt(trials * 0.05 * 0.95));
+  EXPECT_EQ(TwoWorlds({1}, {0}).TruePositiveRate(1, .05).value, 1);
+  EXPECT_EQ(TwoWorlds({1}, {0}).TruePositiveRate(0.001, .05).lower, 0);
+}
+
+TEST(TwoWorlds, ApproximateRatiosAreNearTheRatioForManyDraws) {
+  EXPECT_NEAR(KatzRatioLower(500000, 1000000, 100000, 1000000, .05), 5, 0.05);
+  EXPECT_NEAR(BaileyRatioLower(500000, 1000000, 100000, 1000000, .05), 5, 0.05);
+  EXPECT_LT(BaileyRatioLower(5, 10, 1, 10, .05), 5);
+  EXPECT_LT(KatzRatioLower(5, 10, 1, 10, .05), 5);
+}
+
+TEST(TwoWorlds, RefusesWhatIsNoScore) {
+  EXPECT_THROW(TwoWorlds({}, {1}), Error);
+  EXPECT_THROW(TwoWorlds({1}, {}), Error);
+  EXPECT_THROW(TwoWorlds({1, std::nan("")}, {1}), Error);
+  EXPECT_THROW(TwoWorlds({1}, {1}).LowerBounds(Delta(0), 0), Error);
+  EXPECT_THROW(TwoWorlds({1}, {1}).LowerBounds(Delta(0), .05, {{2}}), Error);
+  EXPECT_NO_THROW(TwoWorlds({kInfinity}, {-kInfinity}).LowerBounds(Delta(0), .05));
+}
+
+}  // namespace
+}  // namespace sordino
