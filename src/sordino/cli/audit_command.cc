@@ -230,6 +230,8 @@ void AddAuditCommand(CLI::App& app) {
   CLI::App* audit =
       app.add_subcommand("audit", "What the outcome of an attack proves about epsilon.");
   audit->require_subcommand(1);
+  audit->footer(
+      "Example:\n  sordino audit bound --canaries 1000 --guesses 100 --correct 95 --delta 1e-5");
   AddBound(*audit);
   AddScores(*audit);
 }
