@@ -20,7 +20,10 @@ foreach(module IN LISTS modules)
     FILES_MATCHING PATTERN "*.h" PATTERN "internal" EXCLUDE PATTERN "testing" EXCLUDE
     PATTERN "testdata" EXCLUDE PATTERN "*test_support.h" EXCLUDE)
 endforeach()
-install(TARGETS sordino RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS sordino RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT program)
+install(CODE "set(SORDINO_PROGRAM \"$<TARGET_FILE:sordino>\")
+set(SORDINO_DATAROOTDIR \"${CMAKE_INSTALL_DATAROOTDIR}\")
+include(\"${CMAKE_CURRENT_SOURCE_DIR}/cmake/SordinoInstallHelp.cmake\")" COMPONENT program)
 install(EXPORT SordinoTargets NAMESPACE sordino:: DESTINATION ${package_dir})
 if(package_torch_modules)
   install(TARGETS sordino_libtorch_symbols EXPORT SordinoTorchTargets

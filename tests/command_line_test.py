@@ -2,7 +2,9 @@
 import json
 import os
 import pathlib
+import re
 import resource
+import shlex
 import shutil
 import statistics
 import subprocess
@@ -116,7 +118,121 @@ class CommandLineTest(unittest.TestCase):
         for command, words in EVERY.items():
             result = self.run_sordino(*words, '--json')
             self.assertEqual(result.returncode, 0, result)
-            self.assertLessEqual(keys[command], set(json.loads(result.stdout)), command)
+            answer = json.loads(result.stdout)
+            self.assertLessEqual(keys[command], set(answer), command)
+            self.assertEqual((list(answer)[0], answer['schema']), ('schema', 1), command)
+
+    def test_errors_are_json_too_where_it_is_asked_for(self):
+        for words in (['acount'], ['account', '--rat', '1'], [*ACCOUNT[:-1], 'x'], ['ledger', 'show',
+                      'gone.db'], ['release', 'gone.csv', *RELEASE[2:]], ['account', '--event=']):
+            result = self.run_sordino(*words, '--json')
+            self.assertEqual(result.returncode, 2, result)
+            answer = json.loads(result.stdout)
+            self.assertEqual(answer['schema'], 1)
+            self.assertEqual(answer['error']['exit_code'], 2)
+            self.assertEqual(f"sordino: {answer['error']['message']}\n", result.stderr)
+
+    def test_help_is_a_command_too(self):
+        for words in ([], ['account'], ['ledger'], ['ledger', 'init']):
+            helped = self.run_sordino('help', *words)
+            asked = self.run_sordino(*words, '--help')
+            self.assertEqual((helped.returncode, helped.stdout), (0, asked.stdout))
+        self.assert_mistake(['help', 'acount'], "'acount' is not a command", "'account'")
+
+    def all_commands(self):
+        """Pairs of the words of a command and what it takes, from the program's own description."""
+        def below(node, words):
+            yield words, node
+            for child in node['commands']:
+                yield from below(child, [*words, child['name']])
+        described = json.loads(self.run_sordino('help', '--json').stdout)
+        self.assertEqual(described['schema'], 1)
+        return list(below(described['program'], []))
+
+    def test_the_description_has_what_help_has(self):
+        commands = self.all_commands()
+        self.assertGreater(len(commands), 8)
+        for words, node in commands:
+            if not words or words[0] in ('help',) or not node['options']:
+                continue
+            shown = self.run_sordino(*words, '--help')
+            if 'needs libtorch' in shown.stderr:
+                continue
+            self.assertEqual(shown.returncode, 0, shown)
+            for option in node['options']:
+                for name in option['names']:
+                    self.assertIn(name, shown.stdout, words)
+
+    def complete(self, script, *words):
+        """What bash offers for the last word."""
+        quoted = ' '.join(shlex.quote(word) for word in ('sordino', *words))
+        program = (f'{script}\nCOMP_WORDS=({quoted}); COMP_CWORD={len(words)}; compopt() {{ :; }}\n'
+                   '_sordino; printf "%s\\n" "${COMPREPLY[@]}"')
+        result = subprocess.run(['bash', '-c', program], capture_output=True, text=True, check=True)
+        self.assertEqual(result.stderr, '')
+        return result.stdout.split()
+
+    def test_bash_completes_every_command_flag_and_choice(self):
+        script = self.run_sordino('completion', 'bash').stdout
+        for words, node in self.all_commands():
+            places = [choice for option in node['options'] if option['place']
+                      for choice in option['choices']]
+            self.assertEqual(sorted(self.complete(script, *words, '')),
+                             sorted([child['name'] for child in node['commands']] + places), words)
+            flags = [name for option in node['options'] if not option['place']
+                     for name in option['names']]
+            self.assertEqual(sorted(self.complete(script, *words, '-')), sorted(flags), words)
+            for option in node['options']:
+                if option['choices'] and not option['place'] and 'FILE' not in option['value']:
+                    self.assertEqual(self.complete(script, *words, option['names'][0], ''),
+                                     option['choices'], words)
+        self.assertEqual(self.complete(script, 'account', '--sampling', 'po'), ['poisson'])
+        self.assertEqual(self.complete(script, 'account', '--rate', ''), [])
+        self.assertEqual(self.complete(script, 'led'), ['ledger'])
+        self.assert_mistake(['completion', 'csh'], 'csh', 'bash, zsh or fish')
+
+    def test_zsh_and_fish_know_every_command_and_flag(self):
+        for shell in ('zsh', 'fish'):
+            script = self.run_sordino('completion', shell).stdout
+            for words, node in self.all_commands():
+                for child in node['commands']:
+                    self.assertIn(child['name'], script)
+                for option in node['options']:
+                    name = option['names'][-1].lstrip('-')
+                    if not option['place']:
+                        self.assertRegex(script, rf'(--|-l |-){re.escape(name)}\b', (shell, words))
+            if shutil.which(shell):
+                with tempfile.NamedTemporaryFile('w', suffix=f'.{shell}') as file:
+                    file.write(script)
+                    file.flush()
+                    subprocess.run([shell, '-n', file.name], check=True)
+
+    def test_every_command_has_a_manual_page(self):
+        names = self.run_sordino('manual').stdout.split()
+        self.assertEqual(names, ['-'.join(['sordino', *words])
+                                 for words, _ in self.all_commands()])
+        for name, (words, node) in zip(names, self.all_commands()):
+            page = self.run_sordino('manual', name).stdout
+            self.assertRegex(page, rf'^\.TH "{name.upper()}" 1 ')
+            for section in ('NAME', 'SYNOPSIS', 'EXIT STATUS'):
+                self.assertIn(f'\n.SH {section}\n', page)
+            for option in node['options']:
+                self.assertIn(option['names'][-1].replace('-', '\\-'), page, words)
+            if shutil.which('man'):
+                checked = subprocess.run(['man', '--warnings', '-E', 'UTF-8', '-l', '-Tutf8', '-Z',
+                                          '-'], input=page, capture_output=True, text=True,
+                                         check=False)
+                self.assertEqual(checked.stderr, '', name)
+        self.assert_mistake(['manual', 'sordino-acount'], 'sordino-account')
+
+    def test_exit_codes_are_those_of_the_documentation(self):
+        page = (SOURCE / 'docs/cli.md').read_text(encoding='utf-8')
+        manual = self.run_sordino('manual', 'sordino').stdout
+        codes = re.findall(r'^\.TP\n(\S+)\n(.*)$', manual[manual.index('.SH EXIT STATUS'):],
+                           re.MULTILINE)
+        self.assertEqual([code for code, _ in codes], ['0', '1', '2', '3', '128+N'])
+        for code, meaning in codes:
+            self.assertIn(f"| {code} | {meaning.replace(chr(92) + '-', '-')} |", page)
 
     def test_a_release_is_charged_until_the_ledger_refuses(self):
         self.run_sordino('ledger', 'init', 'small.db', '--epsilon', '1', '--delta', '0')

@@ -51,6 +51,13 @@ run(${work}/prefix/bin/sordino --version)
 if(NOT output MATCHES "^sordino [0-9.]+\n$")
   message(FATAL_ERROR "The installed sordino printed: ${output}")
 endif()
+foreach(file man/man1/sordino.1 man/man1/sordino-ledger-init.1 man/man1/sordino-train.1
+    bash-completion/completions/sordino zsh/site-functions/_sordino
+    fish/vendor_completions.d/sordino.fish)
+  if(NOT EXISTS ${work}/prefix/share/${file})
+    message(FATAL_ERROR "${file} was not installed.")
+  endif()
+endforeach()
 if(EXISTS ${work}/prefix/bin/sordino-torch)
   run(${work}/prefix/bin/sordino bench step --help)
   if(NOT output MATCHES "sordino bench step --models")

@@ -1,11 +1,17 @@
-"""Runs what README.md and docs/*.md show: readme_test.py SOURCE_DIR SORDINO
+"""Runs what README.md, CONTRIBUTING.md and docs/*.md show: readme_test.py SOURCE_DIR SORDINO
 
 - In a ```console block every line that starts with '$ sordino' is run in a folder that holds
   visits.csv, and must print what stands below it. Where '# numbers vary' follows the command, the
   digits may differ (noise), the words may not. A line '...' stands for lines left out.
+- A ```sh block is run by bash in a folder of its page that holds visits.csv and examples/, and must
+  succeed. One that cannot be run here says why behind the name of its language: ```sh long (minutes;
+  SORDINO_LONG=1 runs it), ```sh needs-data (files or datasets that are not here), ```sh needs-tools
+  (the source tree, other programs), ```sh outline (names stand for others). Its sordino commands must
+  have the flags that it shows all the same.
 - A ```cpp block that starts with '// examples/NAME.cc' is that file without its opening comment.
 - Every relative link leads to a file.
 """
+import json
 import os
 import pathlib
 import re
@@ -19,6 +25,7 @@ SORDINO = pathlib.Path(sys.argv.pop(2)).resolve()
 SOURCE = pathlib.Path(sys.argv.pop(1)).resolve()
 PAGES = [*sorted(SOURCE.glob('*.md')), *sorted(SOURCE.glob('docs/*.md'))]
 NOISY = '# numbers vary'
+MARKS = ('long', 'needs-data', 'needs-tools', 'outline')
 
 
 def blocks(page, language):
@@ -44,8 +51,85 @@ def matches(shown, printed, noisy):
                      for line in lines]
             lines = [re.sub(r'\s+', ' ', line).strip() for line in lines]
         return '\n'.join(lines)
-    pattern = re.escape(normal(shown)).replace(re.escape('\n...'), r'(\n[^\n]*)*')
-    return re.fullmatch(pattern, normal(printed)) is not None
+    pattern = re.escape('\n' + normal(shown)).replace(re.escape('\n...'), r'(\n[^\n]*)*')
+    return re.fullmatch(pattern, '\n' + normal(printed)) is not None
+
+
+def shell_blocks(page):
+    """Pairs of the mark of a block ('' where it is to be run) and its text."""
+    return re.findall(r'^```sh(?: (\S+))?\n(.*?)^```$', page.read_text(encoding='utf-8'),
+                      re.MULTILINE | re.DOTALL)
+
+
+def sordino_lines(block):
+    """The words of every sordino command of a block, redirections and what a pipe leads to aside."""
+    for line in re.sub(r'\\\n\s*', '', block).splitlines():
+        tokens = shlex.shlex(line, posix=True, punctuation_chars='|<>()')
+        tokens.whitespace_split = True
+        words = None
+        for token in [*tokens, '|']:
+            if words is None:
+                words = [] if token == 'sordino' else None
+            elif set(token) <= set('|<>()'):
+                yield words
+                words = None
+            else:
+                words.append(token)
+
+
+def environment(state):
+    # What is remembered of ledgers stays out of the state of whoever runs this.
+    return {**os.environ, 'SORDINO_STATE': state, 'PATH': f"{SORDINO.parent}:{os.environ['PATH']}"}
+
+
+class ShellBlocksTest(unittest.TestCase):
+    def test_blocks_run_as_they_are_written(self):
+        count = 0
+        has_torch = (SORDINO.parent / 'sordino-torch').exists()
+        for page in PAGES:
+            with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as state:
+                subprocess.run([sys.executable, SOURCE / 'examples/make_visits.py', 'visits.csv'],
+                               cwd=folder, check=True)
+                os.symlink(SOURCE / 'examples', os.path.join(folder, 'examples'))
+                for mark, block in shell_blocks(page):
+                    self.assertIn(mark, ('', *MARKS), f'{page.name}: {block}')
+                    wanted = mark == '' or (mark == 'long' and os.environ.get('SORDINO_LONG'))
+                    torch = re.search('sordino (train|predict|data|bench)', block)
+                    if not wanted or (torch and not has_torch):
+                        continue
+                    count += 1
+                    result = subprocess.run(['bash', '-euo', 'pipefail', '-c', block], cwd=folder,
+                                            env={**environment(state), 'HOME': folder}, text=True,
+                                            capture_output=True, check=False)
+                    with self.subTest(page=page.name, block=block):
+                        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertGreaterEqual(count, 3)
+
+    def test_commands_of_all_blocks_exist(self):
+        described = subprocess.run([SORDINO, 'help', '--json'], capture_output=True, text=True,
+                                   check=True)
+        root = json.loads(described.stdout)['program']
+        count = 0
+        for page in PAGES:
+            for _, block in shell_blocks(page):
+                for words in sordino_lines(block):
+                    node = root
+                    while words and words[0] in [child['name'] for child in node['commands']]:
+                        node = next(c for c in node['commands'] if c['name'] == words[0])
+                        words = words[1:]
+                    known = [name for option in node['options'] for name in option['names']]
+                    if set(known) <= {'-h', '--help'}:
+                        continue  # of sordino-torch, which was not built
+                    count += 1
+                    for word in words:
+                        if word.startswith('--'):
+                            self.assertIn(word.split('=')[0], known, f'{page.name}: {words}')
+        self.assertGreaterEqual(count, 5)
+
+    def test_words_of_a_block_are_found(self):
+        block = "source <(sordino completion bash)  # x\nsordino train a \\\n  --lr 1 > out | less\nls\n"
+        self.assertEqual(list(sordino_lines(block)), [['completion', 'bash'],
+                                                      ['train', 'a', '--lr', '1']])
 
 
 class ReadmeTest(unittest.TestCase):
@@ -60,9 +144,8 @@ class ReadmeTest(unittest.TestCase):
                         continue
                     count += 1
                     words, noisy = line.replace(NOISY, ''), NOISY in line
-                    # What is remembered of ledgers stays out of the state of whoever runs this.
                     result = subprocess.run([SORDINO, *shlex.split(words)[1:]], cwd=folder,
-                                            env={**os.environ, 'SORDINO_STATE': state},
+                                            env=environment(state),
                                             capture_output=True, text=True, check=False)
                     printed = result.stdout + result.stderr
                     with self.subTest(page=page.name, command=line):
@@ -100,6 +183,8 @@ class MatchesTest(unittest.TestCase):
         self.assertTrue(matches('a\n...\nd\n', 'a\nb\nc\nd\n', False))
         self.assertFalse(matches('a\n...\nd\n', 'a\nb\nc\n', False))
         self.assertTrue(matches('a 1\n...\n', 'a 2\nb\n', True))
+        self.assertTrue(matches('...\nb\n', 'a\nb\n', False))
+        self.assertFalse(matches('...\nb\n', 'a\nc\n', False))
         self.assertFalse(matches('a 1\n...\nd\n', 'a 2\nb\n', True))
 
 

@@ -322,13 +322,17 @@ class World:
         if mine and mine.first != training.first:
             raise Finding(f'{where} began at step {mine.first}, not at {training.first}')
         over = complete(training.folder, training.steps)
-        if code == 0:
+        # It ended well: all steps were made, the ledger refused one, or SIGTERM asked for the end.
+        stopped = code == 143 and aim.was_sent and aim.how == 'term'
+        clean = code == 0 or (code == 3 and not over) or (
+            stopped and not over and 'stopped after ' in errors)
+        if clean:
             self.check_clean_end(training, after, where, charged - released)
             if over and not aim.was_sent and not training.rival:
                 self.scale += 0.1 * (training.seconds / aim.life - self.scale)
-        elif code in (1, 2):
+        elif code == 2 or stopped:
             refused = code == 2 and 'does not admit a single step' in errors
-            stopped = code == 1 and aim.was_sent and 'stopped before the first step' in errors
+            stopped = stopped and 'stopped before the first step' in errors
             beside = code == 2 and training.rival and any(words in errors for words in BESIDE)
             if not (refused or stopped or beside) or not complaint(errors):
                 raise Finding(f'{where}: {errors.strip()}')
@@ -339,7 +343,7 @@ class World:
                 return False
         elif not aim.was_sent or code != {'kill': -9, 'term': -15}[aim.how]:
             raise Finding(f'{where}: {errors.strip()}')
-        if code == 0 and run is None:
+        if clean and run is None:
             raise Finding(f'{where}: it ended well and never began in the ledger')
         if over or after.newest is None:
             training.ended = True

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -92,10 +93,29 @@ bool IsRunFolder(const fs::path& folder) {
           fs::exists(folder / "model.safetensors", none));
 }
 
-// In the folder of a run, or in one of its folders.
-bool LiesInRun(const fs::path& file) {
-  const fs::path folder = file.parent_path();
-  return IsRunFolder(folder) || IsRunFolder(folder.parent_path());
+// What a run writes into its folder; what else lies there is somebody else's.
+constexpr std::array<std::string_view, 10> kRunFiles = {"config.toml",
+                                                        "metrics.jsonl",
+                                                        "model.safetensors",
+                                                        "statement.txt",
+                                                        "event.txt",
+                                                        "SHA256SUMS",
+                                                        "ledger.db",
+                                                        "vocabulary.txt",
+                                                        ".lock",
+                                                        "accuracy-and-epsilon.svg"};
+constexpr std::array<std::string_view, 2> kRunFolders = {"checkpoints", "script"};
+
+bool IsFileOfRun(const fs::path& file) {
+  const auto is_one_of = [](const auto& names, const fs::path& name) {
+    return std::find(names.begin(), names.end(), name.string()) != names.end();
+  };
+  if (IsRunFolder(file.parent_path()) && is_one_of(kRunFiles, file.filename())) return true;
+  for (fs::path folder = file.parent_path(); folder.has_relative_path();
+       folder = folder.parent_path()) {
+    if (is_one_of(kRunFolders, folder.filename()) && IsRunFolder(folder.parent_path())) return true;
+  }
+  return false;
 }
 
 // Where links lead. One that leads nowhere is replaced itself.
@@ -120,7 +140,7 @@ void CheckFolder(const fs::path& named, const fs::path& target) {
 }
 
 // What must not be overwritten by anything, as the end of a sentence; empty where it may be.
-std::string NeverOverwritten(const fs::path& target, const OutputKind& kind) {
+std::string NeverOverwritten(const fs::path& target) {
   std::error_code none;
   if (IsSqliteCompanion(target)) return "belongs to a ledger or another SQLite database";
   if (!fs::exists(target, none)) return "";
@@ -128,8 +148,7 @@ std::string NeverOverwritten(const fs::path& target, const OutputKind& kind) {
   const std::optional<std::string> head = HeadOf(target);
   if (!head) return "exists and cannot be read, so what would be lost is not known";
   if (head->starts_with(kSqlite)) return "is a ledger or another SQLite database";
-  const bool is_earlier = kind.may_lie_in_run && head->starts_with(kind.beginning);
-  if (LiesInRun(target) && !is_earlier) return "is a file of a training run";
+  if (IsFileOfRun(target)) return "is a file of a training run";
   return "";
 }
 
@@ -155,7 +174,7 @@ OutputFile::OutputFile(const OutputRequest& request, std::span<const fs::path> i
         fmt::format("{}, which this command also reads or writes as '{}'; name another file.",
                     given, input.string()));
   }
-  if (const std::string why = NeverOverwritten(target_, request.kind); !why.empty()) {
+  if (const std::string why = NeverOverwritten(target_); !why.empty()) {
     throw Error(fmt::format("{}, which {} and is not overwritten; name another file.", given, why));
   }
   if (!request.force && IsOfAnotherKind(target_, request.kind)) {

@@ -5,7 +5,7 @@
 //
 //   - an input of the command, under whatever name: a link, a hard link, a file in an input folder
 //   - an SQLite database, which may be a ledger, and its journal
-//   - a file of a training run (run_folder.h), except predictions that are made anew
+//   - a file that a training run wrote (run_folder.h), or one in a folder that it made
 //   - what is not a regular file, and what cannot be read, so that nobody knows what it is
 //
 // Any other file is overwritten by output of the same kind, or where --force says so.
@@ -20,10 +20,9 @@
 namespace sordino {
 
 struct OutputKind {
-  std::string_view name;        // with its article
-  std::string_view ending;      // that the name of the file must have; empty: any
-  std::string_view beginning;   // of the content, by which an earlier output is known
-  bool may_lie_in_run = false;  // no run writes a file of this kind
+  std::string_view name;       // with its article
+  std::string_view ending;     // that the name of the file must have; empty: any
+  std::string_view beginning;  // of the content, by which an earlier output is known
 };
 
 inline constexpr OutputKind kSvgPicture = {"an SVG picture", ".svg", "<svg"};

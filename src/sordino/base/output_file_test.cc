@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
-constexpr OutputKind kTable = {"a table", "", "class,", /*may_lie_in_run=*/true};
+constexpr OutputKind kTable = {"a table", "", "class,"};
 const std::string kDatabase = std::string("SQLite format 3\0", 16) + std::string(100, 'x');
 
 std::string ContentOf(const fs::path& file) {
@@ -129,8 +129,10 @@ TEST_F(OutputFileTest, NeverOverwritesTheFilesOfARun) {
   folder_.Write("copy/config.toml", "x");
   EXPECT_THAT(Refusal(folder_.Write("copy/model.safetensors", "x"), kTable, {}, true),
               HasSubstr("a file of a training run"));
-  // New files, and predictions that are made anew.
+  // What a run did not write is like any other file.
   EXPECT_EQ(Refusal(folder_ / "run/new.svg", kSvgPicture), "");
+  EXPECT_EQ(Refusal(folder_.Write("run/ledger.svg", "<svg>"), kSvgPicture), "");
+  EXPECT_THAT(Refusal(folder_.Write("run/notes.csv", "x"), kTable), HasSubstr("--force"));
   EXPECT_EQ(Refusal(folder_.Write("run/predictions.csv", "class,probability\n"), kTable), "");
 }
 

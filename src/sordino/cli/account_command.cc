@@ -150,7 +150,7 @@ std::string ShortEvent(const Event& event) {
 
 void PrintJson(const Answer& answer) {
   const AccountReport& report = answer.report;
-  Json json;
+  Json json = NewReport();
   json[answer.held()] = answer.given;
   json[answer.asked()] = IntervalJson(report.value, report.reason);
   json["methods"] = MethodsJson(report, answer.asked());
@@ -177,7 +177,7 @@ void PrintJson(const Answer& answer) {
       json["curve"].push_back(std::move(entry));
     }
   }
-  std::cout << json.dump(2) << '\n';
+  PrintReport(json);
 }
 
 std::string CertifiedSentence(const Answer& answer) {

@@ -240,7 +240,7 @@ const char* UnknownKey(Unknown unknown) {
 void PrintJson(const Question& question, const Answer& answer,
                const std::vector<NoiseFormulaRow>& table) {
   const char* key = UnknownKey(question.unknown);
-  Json json;
+  Json json = NewReport();
   json[key] = question.unknown == Unknown::kSteps ? Json(static_cast<std::uint64_t>(answer.value))
                                                   : Json(answer.value);
   json["epsilon"] = IntervalJson(answer.epsilon);
@@ -261,7 +261,7 @@ void PrintJson(const Question& question, const Answer& answer,
                              {"ratio_times_sqrt_steps", row.ratio_times_sqrt_steps},
                              {"moments_over_basic", row.moments_over_basic}});
   }
-  std::cout << json.dump(2) << '\n';
+  PrintReport(json);
 }
 
 std::string Headline(const Question& question, const Answer& answer) {

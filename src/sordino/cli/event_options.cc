@@ -10,6 +10,7 @@
 #include <span>
 
 #include "sordino/base/error.h"
+#include "sordino/cli/command_tree.h"
 
 namespace sordino {
 namespace {
@@ -99,18 +100,16 @@ void AddEventFlags(CLI::App& command, EventOptions& options) {
                   "Standard deviation or scale of the noise over the sensitivity")
       ->type_name("NUMBER");
   command.add_option("--steps", options.steps, "How often the step is done")->type_name("NUMBER");
-  command
-      .add_option("--sampling", options.sampling,
-                  "poisson, fixed, allocation or none (poisson where there is a rate)")
-      ->type_name("NAME");
-  command
-      .add_option("--adjacency", options.adjacency,
-                  "add-remove, replace-one or zero-out (add-remove)")
-      ->type_name("NAME");
-  command
-      .add_option("--mechanism", options.mechanism,
-                  "gaussian, laplace, discrete-gaussian or discrete-laplace (gaussian)")
-      ->type_name("NAME");
+  const auto named = [&](const char* flag, auto& field, const char* help,
+                         std::span<const std::string_view> choices) {
+    SetChoices(*command.add_option(flag, field, help)->type_name("NAME"), choices);
+  };
+  named("--sampling", options.sampling,
+        "poisson, fixed, allocation or none (poisson where there is a rate)", kSamplings);
+  named("--adjacency", options.adjacency, "add-remove, replace-one or zero-out (add-remove)",
+        kAdjacencies);
+  named("--mechanism", options.mechanism,
+        "gaussian, laplace, discrete-gaussian or discrete-laplace (gaussian)", kMechanisms);
   command
       .add_option("--sensitivity", options.sensitivity,
                   "Whole-number sensitivity of a discrete mechanism (1)")

@@ -17,6 +17,7 @@
 #include "sordino/cli/event_options.h"
 #include "sordino/cli/ledger_report.h"
 #include "sordino/cli/program.h"
+#include "sordino/cli/report_json.h"
 #include "sordino/ledger/ledger.h"
 
 namespace sordino {
@@ -35,13 +36,15 @@ struct LedgerFlags {
   std::optional<std::string> picture;
   std::string expect;
   std::string text;
+  std::string event;
   bool force = false;
   bool json = false;
 };
 
 void PrintJson(const Json& json) {
-  // Names may hold any bytes; what is not UTF-8 is replaced rather than refused.
-  std::cout << json.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
+  Json report = NewReport();
+  report.update(json);
+  PrintReport(report);
 }
 
 Json HeadJson(const Ledger& ledger) {
@@ -138,6 +141,36 @@ void Note(const LedgerFlags& flags) {
                            ledger.head().hash);
 }
 
+// What another program released. How well its noise was drawn is not known here.
+void Charge(const LedgerFlags& flags) {
+  if (OneLine(flags.text).find_first_not_of(' ') == std::string::npos) {
+    throw Error("--note is empty; give words that say what was released, in quotes.");
+  }
+  const Event event = Event::Parse(flags.event);
+  if (event.kind() == Event::Kind::kNone) {
+    throw Error("--event is of nothing; give what was released, such as 'gaussian(4)'.");
+  }
+  Ledger ledger = Ledger::Open(flags.file);
+  const RunDeclaration run = {.what = flags.text, .plan = event, .unit = ledger.budget().unit};
+  const Begun begun = ledger.BeginRun(run, {.event = event, .words = "charged by hand"});
+  if (!begun.verdict.admitted) {
+    throw Error(fmt::format(
+        "nothing was charged: {}; if it was released already, the budget is passed, and 'sordino "
+        "ledger note' keeps that.",
+        RefusalText(ledger, run, begun.verdict)));
+  }
+  if (flags.json) {
+    PrintJson({{"run", begun.id},
+               {"event", event.ToString()},
+               {"whole", begun.terms.whole},
+               {"used", ledger.filter().UsedShare()},
+               {"epsilon", IntervalJson(ledger.ComposedEpsilon())},
+               {"head", HeadJson(ledger)}});
+    return;
+  }
+  std::cout << ChargedText(ledger) << '\n';
+}
+
 CLI::App* AddAction(CLI::App& ledger, const std::string& name, const std::string& help,
                     LedgerFlags& flags, const std::string& example) {
   CLI::App* action = ledger.add_subcommand(name, help);
@@ -200,6 +233,21 @@ void AddLedgerCommand(CLI::App& app) {
                    "Hash of an entry that must be in it, from a statement that was kept")
       ->type_name("HASH");
   verify->callback([flags] { Verify(*flags); });
+
+  flags = std::make_shared<LedgerFlags>();
+  CLI::App* charge = AddAction(
+      *ledger, "charge", "Charges what another program released.", *flags,
+      "charge visits-ledger.db --event 'add-remove: gaussian(4)' --note 'survey of 2025'");
+  charge
+      ->add_option("--event", flags->event,
+                   "What was released, in the notation of 'sordino account --event'; its unit is "
+                   "that of the ledger")
+      ->type_name("EVENT")
+      ->required();
+  charge->add_option("--note", flags->text, "What it was, in quotes")
+      ->type_name("TEXT")
+      ->required();
+  charge->callback([flags] { Charge(*flags); });
 
   flags = std::make_shared<LedgerFlags>();
   CLI::App* note = AddAction(*ledger, "note", "Keeps somebody's words, with the time.", *flags,

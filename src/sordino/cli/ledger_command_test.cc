@@ -72,6 +72,74 @@ class LedgerCommand : public ::testing::Test {
 
 Event Gaussian(double noise) { return Event::Gaussian(NoiseMultiplier(noise)); }
 
+TEST_F(LedgerCommand, WhatAnotherProgramReleasedIsChargedByHand) {
+  Init("2");
+  const Json charged =
+      CallJson({"charge", file_, "--event", "add-remove: 3*gaussian(8)", "--note", "a survey"});
+  Ledger ledger = Ledger::Open(file_);
+  EXPECT_EQ(ledger.filter().Total(), Event::Repeat(Gaussian(8), 3));
+  EXPECT_EQ(charged["head"]["hash"], ledger.head().hash);
+  EXPECT_EQ(charged["epsilon"]["upper"], ledger.ComposedEpsilon().upper);
+  EXPECT_EQ(charged["used"], ledger.filter().UsedShare());
+  const Json shown = CallJson({"show", file_});
+  EXPECT_EQ(shown["runs"][0]["what"], "a survey");
+  EXPECT_EQ(shown["runs"][0]["id"], charged["run"]);
+  EXPECT_THAT(Text({"charge", file_, "--event", "add-remove: gaussian(9)", "--note", "more"}),
+              MatchesRegex("charged to .*: [0-9.]+% of its budget is used, head [0-9a-f]{64}\n"));
+}
+
+TEST_F(LedgerCommand, AChargeByHandMeetsTheSameVerdict) {
+  Init("1", "0");
+  Text({"charge", file_, "--event", "add-remove: pure(0.7)", "--note", "one"});
+  const std::string head = Ledger::Open(file_).head().hash;
+  const auto refused = [&](std::vector<std::string> words, const std::string& part) {
+    words.insert(words.begin(), {"charge", file_});
+    const CommandOutcome outcome = Call(words);
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_THAT(outcome.error, HasSubstr(part));
+    EXPECT_EQ(Ledger::Open(file_).head().hash, head) << part;
+  };
+  refused({"--event", "add-remove: pure(0.4)", "--note", "two"}, "nothing was charged: ");
+  refused({"--event", "add-remove: pure(0.4)", "--note", "two"}, "110 % of the budget");
+  refused({"--event", "replace-one: pure(0.1)", "--note", "two"}, "adjacency");
+  refused({"--event", "add-remove: pur(0.1)", "--note", "two"}, "pur");
+  refused({"--event", "add-remove: none", "--note", "two"}, "of nothing");
+  refused({"--event", "add-remove: pure(0.1)", "--note", " "}, "--note is empty");
+  refused({"--event", "add-remove: pure(0.1)"}, "--note");
+  refused({"--note", "two"}, "--event");
+}
+
+TEST_F(LedgerCommand, ThePictureOfARunsLedgerIsDrawnAgainBesideIt) {
+  Init();
+  folder_.Write("config.toml", "x");
+  folder_.Write("metrics.jsonl", "x");
+  for (int i = 0; i < 2; ++i) {
+    Text({"show", file_, "--picture", At("ledger.svg")});
+    EXPECT_TRUE(fs::exists(At("ledger.svg")));
+  }
+}
+
+// The moment of a stop may have depended on the data, so what counts is the plan.
+TEST_F(LedgerCommand, ARunThatCountsWholeIsShownWithTheEpsilonOfItsPlan) {
+  Init("1");
+  const Event plan = Event::Repeat(Event::Poisson(SamplingRate(0.01), Gaussian(3.9)), 10000);
+  ASSERT_LE(SpentEpsilon(plan, Delta(1e-5), 1e-12).upper, 1);
+  {
+    Ledger ledger = Ledger::Open(file_);
+    const Begun begun = ledger.BeginRun(
+        {.what = "train", .plan = plan, .failure = 1e-12},
+        {.event = Event::Repeat(Event::Poisson(SamplingRate(0.01), Gaussian(3.9)), 100)});
+    ASSERT_TRUE(begun.verdict.admitted);
+    ASSERT_TRUE(begun.terms.whole);
+  }
+  const double expected = SpentEpsilon(plan, Delta(1e-5), 1e-12).upper;
+  const Json json = CallJson({"show", file_});
+  EXPECT_EQ(json["epsilon"]["upper"], expected);
+  EXPECT_EQ(json["runs"][0]["epsilon"]["upper"], expected);
+  EXPECT_EQ(json["runs"][0]["releases"], 100);
+  EXPECT_EQ(Event::Parse(json["runs"][0]["counted"].get<std::string>()), plan);
+}
+
 TEST_F(LedgerCommand, InitMakesALedgerWithTheBudget) {
   EXPECT_EQ(Text({"init", file_, "--epsilon", "8", "--delta", "1e-5"}),
             file_ +

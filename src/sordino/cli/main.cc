@@ -1,9 +1,13 @@
 // The program: the commands that need no libtorch, and the way to those that do.
 #include <CLI/CLI.hpp>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "sordino/cli/account_command.h"
 #include "sordino/cli/audit_command.h"
 #include "sordino/cli/calibrate_command.h"
+#include "sordino/cli/help_command.h"
 #include "sordino/cli/ledger_command.h"
 #include "sordino/cli/plan_command.h"
 #include "sordino/cli/program.h"
@@ -11,8 +15,7 @@
 #include "sordino/cli/torch_program.h"
 
 int main(int argc, char** argv) {
-  if (argc > 1 && sordino::IsTorchCommand(argv[1])) return sordino::BecomeTorchProgram(argv);
-
+  std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
   CLI::App app("Differentially private statistics and learning.", "sordino");
   app.set_version_flag("--version", "sordino " SORDINO_VERSION);
   app.require_subcommand(1);
@@ -24,6 +27,11 @@ int main(int argc, char** argv) {
   sordino::AddReleaseCommand(app);
   sordino::AddLedgerCommand(app);
   sordino::ListTorchCommands(app);
+  sordino::AddHelpCommands(app, SORDINO_VERSION);
   app.footer("Every command has --help with an example, and --json for programs.");
-  return sordino::RunCommandLine(app, argc, argv);
+  words = sordino::WithoutHelpCommand(app, std::move(words));
+  if (!words.empty() && sordino::IsTorchCommand(words.front())) {
+    return sordino::BecomeTorchProgram(words);
+  }
+  return sordino::RunCommandLine(app, std::move(words));
 }

@@ -17,6 +17,7 @@
 #include "sordino/cli/event_options.h"
 #include "sordino/cli/interval_text.h"
 #include "sordino/cli/program.h"
+#include "sordino/cli/report_json.h"
 #include "sordino/report/plan_picture.h"
 #include "sordino/theory/convergence.h"
 #include "sordino/theory/momentum.h"
@@ -247,7 +248,7 @@ std::string ListText(const std::vector<double>& values) {
 }
 
 void PrintJson(const Plan& plan) {
-  Json json;
+  Json json = NewReport();
   json["kappa"] = plan.problem.kappa();
   json["alpha"] = plan.problem.alpha();
   json["gamma"] = plan.problem.gamma();

@@ -10,11 +10,17 @@
 #include <cstdio>
 #include <exception>
 #include <iostream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "sordino/base/error.h"
+#include "sordino/base/stop.h"
+#include "sordino/cli/report_json.h"
 
 namespace sordino {
 namespace {
@@ -38,6 +44,24 @@ std::vector<std::string> FlagNames(const CLI::App& app) {
     for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
   }
   return names;
+}
+
+// CLI11 says "--rate: At Most 1 required but received 2" and "--rate: 1 required NUMBER missing".
+std::string ExplainCount(const std::string& told) {
+  const std::size_t colon = told.find(": ");
+  const std::string option = told.substr(0, colon);
+  std::istringstream rest(colon == std::string::npos ? "" : told.substr(colon + 2));
+  const std::vector<std::string> words{std::istream_iterator<std::string>(rest), {}};
+  if (words.size() == 7 && words[0] == "At") {
+    return words[1] == "Most" ? fmt::format("'{}' was given {} values; give at most {}", option,
+                                            words[6], words[2])
+                              : fmt::format("'{}' was given {} values; give at least {}", option,
+                                            words[6], words[2]);
+  }
+  if (words.size() == 4 && words[3] == "missing") {
+    return fmt::format("'{}' has no value; give one ({})", option, words[2]);
+  }
+  return told;
 }
 
 // The sentence for a command line that CLI11 refused. What nobody knows is named first: a
@@ -67,7 +91,8 @@ std::string Explain(const CLI::App& app, const CLI::ParseError& error) {
   if (!unknown.empty()) {
     return "'" + unknown.front() + "' was not expected after '" + program + "'." + help;
   }
-  std::string sentence = error.what();
+  std::string sentence =
+      error.get_name() == "ArgumentMismatch" ? ExplainCount(error.what()) : error.what();
   while (!sentence.empty() && (sentence.back() == '.' || sentence.back() == '\n')) {
     sentence.pop_back();
   }
@@ -95,9 +120,8 @@ void RefuseEmptyValues(CLI::App& app) {
 }
 
 // CLI11 reads the word behind `--flag=` as its value.
-void RefuseEmptyAfterEquals(int argc, char** argv) {
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view word = argv[i];
+void RefuseEmptyAfterEquals(const std::vector<std::string>& words) {
+  for (const std::string_view word : words) {
     if (word == "--") return;
     if (word.starts_with("--") && word.find('=') == word.size() - 1) {
       RefuseEmpty(std::string(word.substr(0, word.size() - 1)));
@@ -112,31 +136,36 @@ bool ReaderIsGone() {
 
 // Results that could not be written are a failure, with one exception: a reader that went away
 // (`sordino ... | head`) has had all that it wanted.
-int FlushOutput(int code) {
+int FlushOutput(int code, bool json) {
   std::cout.flush();
   const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good();
   if (written || ReaderIsGone()) return code;
-  return Report(kFailure, "the output could not be written; is the disk full?");
+  return Report(kFailure, "the output could not be written; is the disk full?", json);
 }
 
-int Run(CLI::App& app, int argc, char** argv) {
+int Run(CLI::App& app, std::vector<std::string> words, bool json) {
   try {
-    if (argc < 2) {
+    if (words.empty()) {
       std::cerr << app.help();
       return kMistake;
     }
-    RefuseEmptyAfterEquals(argc, argv);
+    RefuseEmptyAfterEquals(words);
     RefuseEmptyValues(app);
-    app.parse(argc, argv);
+    std::reverse(words.begin(), words.end());  // as CLI11 takes them
+    app.parse(std::move(words));
     return kOk;
   } catch (const CLI::Success& asked) {
     return app.exit(asked);
   } catch (const CLI::ParseError& error) {
-    return Report(kMistake, Explain(app, error));
+    return Report(kMistake, Explain(app, error), json);
+  } catch (const EndWith& end) {
+    return end.code;
+  } catch (const Stopped& stopped) {
+    return Report(kSignal + stopped.signal(), stopped.what(), json);
   } catch (const Error& error) {
-    return Report(kMistake, error.what());
+    return Report(kMistake, error.what(), json);
   } catch (const std::exception& error) {
-    return Report(kFailure, error.what());
+    return Report(kFailure, error.what(), json);
   }
 }
 
@@ -147,17 +176,28 @@ void AddForceFlag(CLI::App& command, bool& force) {
                    "Overwrite a file of another kind; never an input, a ledger or a run's file");
 }
 
-int Report(int code, std::string_view sentence) {
+bool WantsJson(const std::vector<std::string>& words) {
+  const auto end = std::find(words.begin(), words.end(), "--");
+  return std::find(words.begin(), end, "--json") != end;
+}
+
+int Report(int code, std::string_view sentence, bool json) {
+  if (json) {
+    nlohmann::ordered_json report = NewReport();
+    report["error"] = {{"message", sentence}, {"exit_code", code}};
+    PrintReport(report);
+  }
   std::cout.flush();
   std::cerr << "sordino: " << sentence << '\n';
   return code;
 }
 
-int RunCommandLine(CLI::App& app, int argc, char** argv) {
+int RunCommandLine(CLI::App& app, std::vector<std::string> words) {
   // A closed pipe, and a file that may not grow, show as failed writes instead of signals.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
-  return FlushOutput(Run(app, argc, argv));
+  const bool json = WantsJson(words);
+  return FlushOutput(Run(app, std::move(words), json), json);
 }
 
 }  // namespace sordino

@@ -108,5 +108,21 @@ TEST_F(EmptyValue, OfHomeChargesNothingAndSaysWhatToSet) {
   if (state != nullptr) setenv("XDG_STATE_HOME", old_state.c_str(), 1);
 }
 
+TEST(Explanation, OfAFlagWithTooManyOrNoValuesIsOurOwn) {
+  ExpectMistake({"ledger verify L.db --expect a --expect b",
+                 "'--expect' was given 2 values; give at most 1."});
+  ExpectMistake({"account --rate", "'--rate' has no value; give one (0..1)."});
+  ExpectMistake({"ledger charge L.db --event 'pure(1)'", "--note is required"});
+}
+
+TEST(ExitCode, OfAFullDiskIsThatOfAFailure) {
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full";
+  for (const char* line : {"account --noise 2 --delta 1e-5", "help --json", "completion bash",
+                           "manual sordino", "account --noise 2 --delta 1e-5 --json"}) {
+    const std::string command = std::string(SORDINO_PROGRAM) + " " + line + " > /dev/full 2>&1";
+    EXPECT_EQ(WEXITSTATUS(std::system(command.c_str())), 1) << line;
+  }
+}
+
 }  // namespace
 }  // namespace sordino

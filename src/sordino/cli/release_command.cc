@@ -12,11 +12,11 @@
 #include <string>
 #include <vector>
 
-#include "sordino/accounting/failures.h"
 #include "sordino/base/csv_reader.h"
 #include "sordino/base/error.h"
 #include "sordino/base/progress.h"
 #include "sordino/base/stop.h"
+#include "sordino/base/weak_guarantee.h"
 #include "sordino/cli/interval_text.h"
 #include "sordino/cli/ledger_report.h"
 #include "sordino/cli/release_options.h"
@@ -75,21 +75,12 @@ class ReleaseLedger {
             {"epsilon", IntervalJson(ledger_->ComposedEpsilon())}};
   }
 
-  std::string ToText() {
-    return fmt::format("charged to {}: {} of its budget is used, head {}\n",
-                       ledger_->file().string(), UsedText(ledger_->filter().UsedShare()),
-                       ledger_->head().hash);
-  }
+  std::string ToText() { return ChargedText(*ledger_) + "\n"; }
 
  private:
   [[noreturn]] void Refuse(const Verdict& verdict) {
-    const Delta delta = ledger_->budget().delta;
-    throw Error(fmt::format(
-        "nothing was released: the release costs epsilon {} at delta {:g} alone and the ledger "
-        "'{}' refuses "
-        "it, because {}; left is {}.",
-        UpperText(SpentEpsilon(declaration_.plan, delta, declaration_.failure).upper),
-        delta.value(), ledger_->file().string(), verdict.reason, LeftText(ledger_->filter())));
+    throw Error(
+        fmt::format("nothing was released: {}.", RefusalText(*ledger_, declaration_, verdict)));
   }
 
   RunDeclaration declaration_;
@@ -124,16 +115,21 @@ Json ReleaseJson(const NamedRelease& named) {
   return json;
 }
 
+std::string WeakWarning(const TableResult& result) {
+  return WeakGuarantee(result.epsilon.value(), result.delta.value(), 0);
+}
+
 void PrintJson(const TableResult& result, ReleaseLedger& ledger) {
-  Json json;
+  Json json = NewReport();
   json["releases"] = Json::array();
   for (const NamedRelease& named : result.releases) json["releases"].push_back(ReleaseJson(named));
   json["epsilon"] = result.epsilon.value();
   json["delta"] = result.delta.value();
   if (!result.is_private) json["private"] = false;
+  if (const std::string weak = WeakWarning(result); !weak.empty()) json["warning"] = weak;
   if (ledger) json["ledger"] = ledger.ToJson();
   // A column's name may hold any bytes; what is not UTF-8 is replaced rather than refused now.
-  std::cout << json.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
+  PrintReport(json);
 }
 
 // As many decimals as the noise leaves meaning to, and one more.
@@ -212,6 +208,9 @@ void Run(const ReleaseOptions& options) {
       },
       [&ledger](const Event& event) { ledger.Charge(event); });
   if (progress) progress->Finish();
+  if (const std::string weak = WeakWarning(result); !weak.empty()) {
+    std::cerr << "sordino: " << weak << '\n';
+  }
   if (options.show_skipped) {
     std::cerr << fmt::format(
         "sordino: {} malformed rows were skipped{}; this number is about the private data, keep "

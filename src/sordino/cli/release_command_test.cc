@@ -61,7 +61,8 @@ TEST_F(ReleaseCommand, PrintsExactlyTheDocumentedJson) {
   ASSERT_EQ(outcome.error, "");
   EXPECT_EQ(outcome.err, "");
   const auto json = nlohmann::json::parse(outcome.out);
-  EXPECT_EQ(json.size(), 3U);
+  EXPECT_EQ(json.size(), 4U);
+  EXPECT_EQ(json["schema"], 1);
   EXPECT_EQ(json["epsilon"], 0.5);
   EXPECT_EQ(json["delta"], 0.0);
   ASSERT_EQ(json["releases"].size(), 1U);
@@ -426,6 +427,39 @@ TEST_F(ReleaseWithALedger, ThatIsNotThereIsAMistake) {
   EXPECT_TRUE(Contains(outcome.error, "sordino ledger init")) << outcome.error;
   EXPECT_EQ(outcome.out, "");
   EXPECT_FALSE(fs::exists(ledger_));
+}
+
+// One row and noise of scale 1000: about half of the counts are below 0.
+TEST_F(ReleaseCommand, AValueLiesInItsOwnInterval) {
+  const std::string file = WriteVisits(1);
+  int below_zero = 0;
+  for (int i = 0; i < 40; ++i) {
+    const CommandOutcome outcome = Call({file, "--count", "--histogram", "age", "--bounds", "0,80",
+                                         "--bins", "4", "--epsilon", "0.002", "--json"});
+    ASSERT_EQ(outcome.error, "");
+    const auto json = nlohmann::json::parse(outcome.out);
+    for (const auto& release : json["releases"]) {
+      const bool is_list = release["value"].is_array();
+      for (std::size_t j = 0; j < (is_list ? release["value"].size() : 1); ++j) {
+        const double value = is_list ? release["value"][j] : release["value"];
+        const auto& interval = is_list ? release["interval"][j] : release["interval"];
+        EXPECT_LE(interval[0].get<double>(), value);
+        EXPECT_GE(interval[1].get<double>(), value);
+        below_zero += value < 0 ? 1 : 0;
+      }
+    }
+  }
+  EXPECT_GT(below_zero, 20);  // of 200; fewer have a probability below 1e-30
+}
+
+TEST_F(ReleaseCommand, SaysThatAHugeEpsilonProtectsNobody) {
+  const std::string file = WriteVisits(100);
+  const CommandOutcome weak = Call({file, "--count", "--epsilon", "51", "--json"});
+  EXPECT_TRUE(Contains(weak.err, "sordino: WEAK: an epsilon above 50")) << weak.err;
+  EXPECT_TRUE(Contains(nlohmann::json::parse(weak.out)["warning"], "WEAK"));
+  const CommandOutcome fine = Call({file, "--count", "--epsilon", "50", "--json"});
+  EXPECT_EQ(fine.err, "");
+  EXPECT_FALSE(nlohmann::json::parse(fine.out).contains("warning"));
 }
 
 TEST(DescribeRelease, NamesEveryStatisticAndTheFile) {

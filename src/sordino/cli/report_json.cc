@@ -1,11 +1,18 @@
 #include "sordino/cli/report_json.h"
 
 #include <cmath>
+#include <iostream>
 #include <nlohmann/json.hpp>
 
 namespace sordino {
 
 using Json = nlohmann::ordered_json;
+
+Json NewReport() { return {{"schema", kJsonSchema}}; }
+
+void PrintReport(const Json& report, bool one_line) {
+  std::cout << report.dump(one_line ? -1 : 2, ' ', false, Json::error_handler_t::replace) << '\n';
+}
 
 Json NumberJson(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 

@@ -1,6 +1,7 @@
 #include "sordino/cli/torch_program.h"
 
 #include <fmt/format.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -36,6 +37,22 @@ const TorchCommand* Find(std::string_view name) {
   return found == kTorchCommands.end() ? nullptr : found;
 }
 
+// Beside this program; empty where its place is not known.
+std::filesystem::path TorchProgram() {
+  std::error_code error;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  return error ? std::filesystem::path() : self.parent_path() / "sordino-torch";
+}
+
+// For execv; points into the words.
+std::vector<char*> Arguments(std::vector<std::string>& words) {
+  static std::string name = "sordino";
+  std::vector<char*> arguments = {name.data()};
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  return arguments;
+}
+
 }  // namespace
 
 bool IsTorchCommand(std::string_view name) { return Find(name) != nullptr; }
@@ -52,24 +69,51 @@ void ListTorchCommands(CLI::App& app) {
   }
 }
 
-int BecomeTorchProgram(char** argv) {
-  std::error_code error;
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
-  if (error) {
-    return Report(kFailure, fmt::format("the place of this program could not be read from "
-                                        "/proc/self/exe: {}.",
-                                        error.message()));
+std::string OutputOfTorchProgram(const std::vector<std::string>& words) {
+  const std::filesystem::path program = TorchProgram();
+  std::array<int, 2> ends{};
+  if (program.empty() || access(program.c_str(), X_OK) != 0 || pipe(ends.data()) != 0) return "";
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(ends[1], STDOUT_FILENO);
+    close(ends[0]);
+    close(ends[1]);
+    std::vector<std::string> copies = words;
+    execv(program.c_str(), Arguments(copies).data());
+    _exit(kFailure);
   }
-  const std::filesystem::path program = self.parent_path() / "sordino-torch";
-  execv(program.c_str(), argv);
+  close(ends[1]);
+  std::string output;
+  std::array<char, 65536> block{};
+  for (ssize_t size = 0; child > 0 && (size = read(ends[0], block.data(), block.size())) != 0;) {
+    if (size > 0) output.append(block.data(), static_cast<std::size_t>(size));
+    if (size < 0 && errno != EINTR) break;
+  }
+  close(ends[0]);
+  int status = 0;
+  if (child < 0 || waitpid(child, &status, 0) != child || status != 0) return "";
+  return output;
+}
+
+int BecomeTorchProgram(const std::vector<std::string>& words) {
+  const bool json = WantsJson(words);
+  const std::filesystem::path program = TorchProgram();
+  if (program.empty()) {
+    return Report(kFailure, "the place of this program could not be read from /proc/self/exe.",
+                  json);
+  }
+  std::vector<std::string> copies = words;
+  execv(program.c_str(), Arguments(copies).data());
   if (errno == ENOENT) {
     return Report(kMistake,
                   fmt::format("'{}' needs libtorch, and this sordino was built without it; build "
                               "with -DSORDINO_TORCH=ON, which puts sordino-torch beside sordino.",
-                              argv[1]));
+                              words.front()),
+                  json);
   }
-  return Report(kFailure, fmt::format("{} could not be started: {}.", program.string(),
-                                      std::strerror(errno)));
+  return Report(kFailure,
+                fmt::format("{} could not be started: {}.", program.string(), std::strerror(errno)),
+                json);
 }
 
 }  // namespace sordino

@@ -6,6 +6,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace CLI {
 class App;
@@ -21,9 +22,13 @@ std::string TorchCommandSummary(std::string_view name);
 // Puts the commands into the help and among the names that are suggested for a misspelt one.
 void ListTorchCommands(CLI::App& app);
 
-// Replaces this process by sordino-torch with the same arguments. Returns an exit code, with the
-// reason written to standard error, only where that is not possible.
-int BecomeTorchProgram(char** argv);
+// What sordino-torch prints on standard output for these words; empty where it is not there or
+// fails.
+std::string OutputOfTorchProgram(const std::vector<std::string>& words);
+
+// Replaces this process by sordino-torch with these words. Returns an exit code, with the reason
+// written to standard error, only where that is not possible.
+int BecomeTorchProgram(const std::vector<std::string>& words);
 
 }  // namespace sordino
 

@@ -49,8 +49,8 @@ class Counts final : public AdditiveStatistic {
       for (const double total : Noised(group, generator)) {
         const double count = total * step;
         release.values.push_back(count);
-        // A count is not negative; whoever reads the interval knows that anyway.
-        release.intervals.push_back({std::max(0.0, count - half), std::max(0.0, count + half)});
+        // Nothing is cut at 0: the value lies in its interval, and sums of counts stay unbiased.
+        release.intervals.push_back({count - half, count + half});
       }
       releases.push_back(std::move(release));
     }

@@ -12,6 +12,7 @@
 
 #include "sordino/base/check.h"
 #include "sordino/base/error.h"
+#include "sordino/base/stop.h"
 #include "sordino/mechanisms/quantile.h"
 #include "sordino/random/discrete_gaussian.h"
 
@@ -407,7 +408,7 @@ TableResult ReleaseCsv(CsvReader& reader, TableRelease& release, Generator& gene
       release.AddBroken(reader.broken(), reader.line());
     }
     if (++rows % kRowsBetween == 0 && !progress(reader.bytes())) {
-      throw std::runtime_error("stopped; nothing was released");
+      throw Stopped("stopped; nothing was released.");
     }
   }
   progress(reader.bytes());

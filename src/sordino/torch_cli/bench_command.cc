@@ -22,6 +22,7 @@
 #include "sordino/base/progress.h"
 #include "sordino/cli/event_options.h"
 #include "sordino/cli/interval_text.h"
+#include "sordino/cli/report_json.h"
 #include "sordino/cli/torch_program.h"
 #include "sordino/models/benchmark_models.h"
 #include "sordino/torch_cli/step_comparison.h"
@@ -152,7 +153,7 @@ std::vector<StepAnswer> Measure(const StepQuestion& question) {
 }
 
 void PrintJson(const std::vector<StepAnswer>& answers) {
-  Json json = Json::object();
+  Json json = NewReport();
   for (const StepAnswer& answer : answers) {
     const StepComparison& c = answer.comparison;
     json[answer.model][std::to_string(answer.batch)] = {
@@ -162,7 +163,7 @@ void PrintJson(const std::vector<StepAnswer>& answers) {
         {"ordinary_mb", c.ordinary_step.megabytes},
         {"private_mb", c.private_step.megabytes}};
   }
-  std::cout << json.dump(2) << '\n';
+  PrintReport(json);
 }
 
 void PrintText(const StepQuestion& question, const std::vector<StepAnswer>& answers) {

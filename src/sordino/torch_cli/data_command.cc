@@ -19,6 +19,7 @@
 #include "sordino/base/output_file.h"
 #include "sordino/cli/interval_text.h"
 #include "sordino/cli/program.h"
+#include "sordino/cli/report_json.h"
 #include "sordino/cli/torch_program.h"
 #include "sordino/data/catalog.h"
 #include "sordino/torch_cli/contact_sheet.h"
@@ -128,7 +129,8 @@ void PrintJson(const DataAnswer& answer) {
   const auto or_null = [](std::int64_t number) {
     return number > 0 ? Json(number) : Json(nullptr);
   };
-  Json json = {{"name", d.name},
+  Json json = {{"schema", kJsonSchema},
+               {"name", d.name},
                {"format", answer.format},
                {"kind", KindName(d.kind)},
                {"shape", d.shape},
@@ -153,7 +155,7 @@ void PrintJson(const DataAnswer& answer) {
   if (answer.test) {
     json["test"] = {{"records", answer.test->size()}, {"class_counts", ClassCounts(*answer.test)}};
   }
-  std::cout << json.dump(2) << '\n';
+  PrintReport(json);
 }
 
 std::string ClassesText(const DatasetDeclaration& d) {

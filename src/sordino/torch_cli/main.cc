@@ -1,6 +1,9 @@
 // The commands that need libtorch. Users call `sordino`, which becomes this program.
 #include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
 
+#include "sordino/cli/help_command.h"
 #include "sordino/cli/program.h"
 #include "sordino/torch_cli/bench_command.h"
 #include "sordino/torch_cli/data_command.h"
@@ -16,5 +19,7 @@ int main(int argc, char** argv) {
   sordino::AddDataCommand(app);
   sordino::AddPredictCommand(app);
   sordino::AddTrainCommand(app);
-  return sordino::RunCommandLine(app, argc, argv);
+  sordino::AddHelpJsonCommand(app);
+  return sordino::RunCommandLine(app,
+                                 std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc));
 }

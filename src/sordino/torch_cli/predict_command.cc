@@ -20,6 +20,7 @@
 #include "sordino/base/output_file.h"
 #include "sordino/base/progress.h"
 #include "sordino/cli/program.h"
+#include "sordino/cli/report_json.h"
 #include "sordino/cli/torch_program.h"
 #include "sordino/data/batch_loader.h"
 #include "sordino/torch_cli/told_errors.h"
@@ -34,7 +35,7 @@ using Json = nlohmann::ordered_json;
 constexpr std::int64_t kChunk = 500;  // records in one pass
 constexpr std::string_view kHeader = "class,probability\n";
 constexpr OutputKind kPredictions = {
-    .name = "a file of predictions", .ending = "", .beginning = kHeader, .may_lie_in_run = true};
+    .name = "a file of predictions", .ending = "", .beginning = kHeader};
 
 struct PredictOptions {
   std::string run;
@@ -67,7 +68,7 @@ DataRequest RequestFor(const TrainedRun& run, const std::vector<GivenFlag>& flag
     config.data.class_names = run.data.class_names;
     if (run.data.kind == InputKind::kTokens) {
       config.data.vocabulary = then.vocabulary;
-      config.data.length = then.length;
+      config.data.length = run.data.shape.front();
     } else {
       config.data.shape = run.data.shape;
       config.data.mean = run.data.normalisation.mean;
@@ -158,7 +159,7 @@ std::optional<double> Accuracy(const PredictOptions& options, const Dataset& dat
 
 void PrintJson(const PredictOptions& options, const TrainedRun& run, const Dataset& data,
                const std::vector<Prediction>& predictions, std::optional<double> accuracy) {
-  Json json;
+  Json json = NewReport();
   json["run"] = options.run;
   json["out"] = options.out.empty() ? Json(nullptr) : Json(options.out);
   json["records"] = predictions.size();
@@ -171,7 +172,7 @@ void PrintJson(const PredictOptions& options, const TrainedRun& run, const Datas
                                      {"probability", prediction.probability}});
     }
   }
-  std::cout << json.dump(-1, ' ', false, Json::error_handler_t::replace) << '\n';
+  PrintReport(json, /*one_line=*/true);
 }
 
 OutputFile FileOfPredictions(const PredictOptions& options, const TrainedRun& run,

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -9,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "sordino/base/testing/test_folder.h"
 #include "sordino/cli/command_test_support.h"
 
 // Everything here goes through `sordino`, which replaces itself by sordino-torch.
@@ -179,6 +181,31 @@ TEST_F(PredictCommand, HelpHasAnExample) {
   const CommandOutcome outcome = RunProgram(Words("predict --help"));
   EXPECT_EQ(outcome.exit_code, 0);
   EXPECT_THAT(outcome.out, HasSubstr("Example:\n  sordino predict --run "));
+}
+
+// The words of sst2 come from its public files, which another machine does not have.
+TEST(PredictText, AModelOfNamedTextNeedsNeitherItsVocabularyNorItsLengthAgain) {
+  const TestFolder root;
+  root.Write("sst2/train.tsv", "1\tgood fine film\n0\tbad dull film\n1\tgood\n0\tdull\n");
+  root.Write("sst2/dev.tsv", "1\tgood fine\n0\tbad dull\n");
+  root.Write("sst2/test.tsv", "1\tfine film\n0\tdull film\n");
+  setenv("SORDINO_DATA", (root / "").c_str(), 1);
+  const std::string run = (root / "run").string();
+  const CommandOutcome trained =
+      RunProgram({"train", "--data", "sst2", "--model", "lstm", "--width", "4", "--non-private",
+                  "--batch", "2", "--steps", "2", "--rate", "0.5", "--out", run});
+  unsetenv("SORDINO_DATA");
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  std::filesystem::remove_all(root / "sst2");
+  const std::string fresh = root.Write("new.tsv", "good film\nbad film\n").string();
+  const CommandOutcome outcome = RunProgram({"predict", "--run", run, "--data", fresh});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, MatchesRegex("class,probability\n(negative|positive),[0-9.]+\n"
+                                        "(negative|positive),[0-9.]+\n"));
+  std::ofstream(run + "/vocabulary.txt") << "film\n";
+  const CommandOutcome changed = RunProgram({"predict", "--run", run, "--data", fresh});
+  EXPECT_EQ(changed.exit_code, 2);
+  EXPECT_THAT(changed.err, HasSubstr("vocabulary.txt' was changed"));
 }
 
 }  // namespace

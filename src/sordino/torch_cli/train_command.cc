@@ -12,7 +12,9 @@
 
 #include "sordino/base/error.h"
 #include "sordino/base/progress.h"
+#include "sordino/base/stop.h"
 #include "sordino/cli/interval_text.h"
+#include "sordino/cli/program.h"
 #include "sordino/cli/report_json.h"
 #include "sordino/cli/torch_program.h"
 #include "sordino/torch_cli/told_errors.h"
@@ -98,7 +100,7 @@ Json LedgerJson(const StatementFacts& facts) {
 }
 
 Json ResultJson(const RunResult& result, bool dry_run) {
-  Json json;
+  Json json = NewReport();
   json["run"] = dry_run ? Json(nullptr) : Json(result.folder.string());
   json["epsilon"] = {{"lower", NumberJson(result.epsilon.lower)},
                      {"upper", NumberJson(result.epsilon.upper)}};
@@ -111,6 +113,12 @@ Json ResultJson(const RunResult& result, bool dry_run) {
   json["seconds"] = result.seconds;
   json["private"] = result.is_private;
   json["interrupted"] = result.interrupted;
+  if (result.interrupted) {
+    json["planned_steps"] = result.facts.planned_steps;
+    json["counts_whole"] = result.facts.counts_whole;
+    json["steps_epsilon"] = {{"lower", NumberJson(result.facts.steps_epsilon.lower)},
+                             {"upper", NumberJson(result.facts.steps_epsilon.upper)}};
+  }
   if (!result.facts.stopped_by.empty()) json["stopped_by_ledger"] = result.facts.stopped_by;
   if (result.facts.lost_steps > 0) json["lost_steps"] = result.facts.lost_steps;
   if (!result.facts.ledger.empty()) json["ledger"] = LedgerJson(result.facts);
@@ -123,17 +131,14 @@ Json ResultJson(const RunResult& result, bool dry_run) {
   return json;
 }
 
-void PrintJson(const RunResult& result, bool dry_run) {
-  // A path may hold any bytes; what is not UTF-8 is replaced rather than refused now.
-  std::cout << ResultJson(result, dry_run).dump(-1, ' ', false, Json::error_handler_t::replace)
-            << '\n';
-}
-
 std::vector<std::vector<std::string>> NumberRows(const RunResult& result) {
   std::vector<std::vector<std::string>> rows;
   if (result.facts.privacy != RunPrivacy::kNonPrivate) {
-    rows.push_back({"epsilon", fmt::format("{} at delta {:g}", UpperText(result.epsilon.upper),
-                                           result.delta)});
+    rows.push_back(
+        {"epsilon", fmt::format("{} at delta {:g}{}", UpperText(result.epsilon.upper), result.delta,
+                                result.interrupted && result.facts.counts_whole
+                                    ? ", of the whole plan, which counts"
+                                    : "")});
     rows.push_back({"noise multiplier", fmt::format("{:.6g}", result.noise_multiplier)});
   }
   rows.push_back({"sampling rate", fmt::format("{:.6g}", result.sampling_rate)});
@@ -206,7 +211,7 @@ void Run(const TrainOptions& options) {
     }
     const RunResult planned = PlannedResult(run);
     if (options.json) {
-      PrintJson(planned, true);
+      PrintReport(ResultJson(planned, true), /*one_line=*/true);
     } else {
       PrintPlan(planned);
     }
@@ -224,10 +229,12 @@ void Run(const TrainOptions& options) {
             : fmt::format(", and 'sordino train --resume {}' goes on", result.folder.string()));
   }
   if (options.json) {
-    PrintJson(result, false);
+    PrintReport(ResultJson(result, false), /*one_line=*/true);
   } else {
     PrintResult(result);
   }
+  if (result.stopped_by_ledger) throw EndWith{kEndedEarly};
+  if (result.interrupted) throw EndWith{kSignal + StopGuard::Signal()};
 }
 
 }  // namespace

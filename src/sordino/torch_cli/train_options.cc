@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "sordino/cli/command_tree.h"
 #include "sordino/data/catalog.h"
 #include "sordino/models/model.h"
 
@@ -39,6 +40,11 @@ void TrainFlags::AddTo(CLI::App& command, const std::function<bool(const Setting
                    ->allow_extra_args(setting.repeats);
     }
     option->group(std::string(SectionTitle(setting.section)));
+    if (setting.flag == "--model") {
+      SetChoices(*option, ModelNames());
+    } else if (!setting.choices.empty()) {
+      SetChoices(*option, setting.choices);
+    }
     flags_.push_back({&setting, option});
   }
 }
