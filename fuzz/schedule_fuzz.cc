@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "fuzz_target.h"
-#include "sordino/training/schedule.h"
+#include "sordino/schedules/schedule.h"
 
 using namespace sordino;  // NOLINT: a program of one function
 

@@ -76,21 +76,29 @@ std::string ComponentList::OptionHelp(const OptionSpec& spec) const {
 }
 
 std::string ComponentList::Page() const {
-  std::string page = fmt::format("| {} | what it does | options |\n|---|---|---|\n", kind_);
+  const bool has_options = !options_.empty();
+  std::string page = fmt::format("| {} | what it is |{}\n|---|---|{}\n", kind_,
+                                 has_options ? " options |" : "", has_options ? "---|" : "");
   for (const Component* component : components_) {
-    std::vector<std::string> options;
-    for (const OptionSpec* spec : component->options()) {
-      options.push_back(fmt::format("`{}`", spec->key));
+    page += fmt::format("| `{}` | {} |", component->Usage(), component->help());
+    if (has_options) {
+      std::vector<std::string> keys;
+      for (const OptionSpec* spec : component->options()) {
+        keys.push_back(fmt::format("`{}`", spec->key));
+      }
+      page += keys.empty() ? " – |" : fmt::format(" {} |", fmt::join(keys, ", "));
     }
-    page += fmt::format("| `{}` | {} | {} |\n", component->name(), component->help(),
-                        options.empty() ? "–" : fmt::format("{}", fmt::join(options, ", ")));
+    page += '\n';
   }
-  if (options_.empty()) return page;
-  page += "\n| option | flag | range | left out | |\n|---|---|---|---|---|\n";
+  return has_options ? page + OptionsPage() : page;
+}
+
+std::string ComponentList::OptionsPage() const {
+  std::string page = "\n| option | flag | range | left out | |\n|---|---|---|---|---|\n";
   for (const OptionSpec* spec : options_) {
     const std::string value = OptionText(spec->Default());
-    page += fmt::format("| `{}` | `{}` | {} | {} | {} |\n", spec->key, spec->flag, RangeText(*spec),
-                        value.empty() ? "–" : value, spec->help);
+    page += fmt::format("| `{}` | `{}` | {} | {} | {} |\n", spec->key, spec->flag,
+                        RangeText(*spec), value.empty() ? "–" : value, spec->help);
   }
   return page;
 }

@@ -41,6 +41,9 @@ class Component {
   std::span<const OptionSpec* const> options() const { return row_.options; }
   bool Has(std::string_view key) const;
 
+  // How it is written, on a page of docs/: the name, unless there is more to write.
+  virtual std::string Usage() const { return std::string(row_.name); }
+
   // What options have to fulfil together, beyond the range of each; throws Error.
   virtual void Check(const OptionValues& options) const { static_cast<void>(options); }
 
@@ -94,6 +97,7 @@ class ComponentList {
   void CheckOptions(const Component& component, const OptionValues& options) const;
 
  private:
+  std::string OptionsPage() const;
   void CheckEach(const Component& component, const OptionValues& options) const;
 
   std::string_view kind_;

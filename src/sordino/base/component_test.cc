@@ -111,7 +111,7 @@ TEST(Registry, WritesItsHelpAndItsPage) {
   EXPECT_EQ(Steps().OptionHelp(kNesterov), "Look ahead (heavy)");
   EXPECT_EQ(Steps().OptionHelp(kDecay), "Penalty (0)");
   EXPECT_EQ(Steps().Page(),
-            "| step | what it does | options |\n"
+            "| step | what it is | options |\n"
             "|---|---|---|\n"
             "| `heavy` | With a memory | `momentum`, `nesterov`, `weight-decay` |\n"
             "| `light` | Without one | `weight-decay` |\n"

@@ -3,7 +3,7 @@
 // What the policy learns decides how the next batch is clipped, so it must be post-processing of
 // a release that was charged. The private counts and sums are PrivateValues, of another type: an
 // update from un-noised data does not compile. The constructor is private, and the two functions of
-// the noise step (training/gradient_noise.h) are its only friends
+// the noise step (noise/gradient_noise.h) are its only friends
 // (tests/compile_fail/forged_noised_value.cc). The value carries the standard deviation of its
 // noise, and the policy stops the program when it is smaller than what was declared for the
 // accounting.

@@ -35,7 +35,7 @@ using ::testing::ThrowsMessage;
 
 PlanOptions Allocated(std::int64_t records, double batch, std::int64_t steps) {
   PlanOptions options;
-  options.sampling = SamplingKind::kAllocation;
+  options.sampling = "allocation";
   options.records = records;
   options.batch = batch;
   options.steps = steps;
@@ -82,7 +82,7 @@ TEST(AllocationPlan, HasAWholeNumberOfBatchesThatShareTheDeclaredRecords) {
 TEST(AllocationPlan, PaysForBatchesThatAreTooLargeAsPoissonSamplingDoes) {
   const PlanOptions allocated = Allocated(60'000, 600, 250);
   PlanOptions sampled = allocated;
-  sampled.sampling = SamplingKind::kPoisson;
+  sampled.sampling = "poisson";
   const PrivacyPlan plan(allocated, NoiseMultiplier(1), Delta(1e-5));
   const PrivacyPlan poisson(sampled, NoiseMultiplier(1), Delta(1e-5));
   EXPECT_EQ(plan.LargestBatch(), poisson.LargestBatch());
@@ -102,7 +102,7 @@ TEST(AllocationPlan, FindsTheLeastNoiseForABudgetAndNeedsLessThanPoissonSampling
   EXPECT_GE(plan->Epsilon(1000).upper, SpentEpsilon(plan->event(), Delta(1e-6)).lower);
   EXPECT_EQ(plan->Epsilon(901).upper, plan->Epsilon(1000).upper);
   EXPECT_LT(plan->Epsilon(900).upper, plan->Epsilon(1000).upper);
-  options.sampling = SamplingKind::kPoisson;
+  options.sampling = "poisson";
   const std::optional<PrivacyPlan> poisson =
       PrivacyPlan::ForBudget(options, Epsilon(1), Delta(1e-6));
   EXPECT_LT(plan->noise().value(), poisson->noise().value());
@@ -125,7 +125,7 @@ TEST(AllocationPlan, RefusesWhatTheAnalysisDoesNotCover) {
   EXPECT_EQ(mistake([](auto& o) { o.adjacency = Adjacency::kZeroOut; }), "(accepted)");
   EXPECT_THAT(mistake([](auto& o) { o.adjacency = Adjacency::kReplaceOne; }),
               HasSubstr("under add-remove and zero-out only"));
-  EXPECT_THAT(mistake([](auto& o) { o.noise = NoiseKind::kLaplace; }),
+  EXPECT_THAT(mistake([](auto& o) { o.noise = "laplace"; }),
               HasSubstr("for Gaussian noise only"));
   EXPECT_THAT(mistake([](auto& o) { o.noise_schedule = Schedule::Parse("linear:0.5"); }),
               HasSubstr("for steps of equal noise"));

@@ -44,7 +44,7 @@ struct Conditions {
   std::int64_t examples = 7;
   std::int64_t physical_batch = 0;
   std::uint64_t seed = 1;
-  SamplingKind sampling = SamplingKind::kFullBatch;
+  std::string sampling = "full";
   Adjacency adjacency = Adjacency::kReplaceOne;
   bool dropout = false;
   bool compare = true;
@@ -55,7 +55,7 @@ struct Conditions {
   std::string Text(const Json& model) const {
     return fmt::format("{}: {} examples, parts of {}, seed {}, {} sampling, {}{}, outlier {}{}",
                        model["name"].get<std::string>(), examples, physical_batch, seed,
-                       SamplingName(sampling), AdjacencyName(adjacency), dropout ? ", dropout" : "",
+                       sampling, AdjacencyName(adjacency), dropout ? ", dropout" : "",
                        outlier, compare ? ", compared" : "");
   }
 };
@@ -90,7 +90,7 @@ PrivacyPlan PlanOf(const Conditions& conditions) {
   options.sampling = conditions.sampling;
   options.adjacency = conditions.adjacency;
   // Rates below 1/2 would leave the record out of most steps.
-  if (options.sampling == SamplingKind::kPoisson) {
+  if (options.sampling.name == "poisson") {
     options.batch = 0.7 * static_cast<double>(conditions.examples);
   }
   return {options, NoiseMultiplier(kNoise), Delta(1e-5)};
@@ -278,7 +278,7 @@ Conditions Drawn(const Json& model, std::uint64_t seed) {
   conditions.examples = one_of(std::vector<std::int64_t>{1, 2, 7, 13, 64, 400});
   conditions.physical_batch = one_of(std::vector<std::int64_t>{0, 0, 5, 64});
   conditions.sampling =
-      one_of(std::vector<SamplingKind>{SamplingKind::kFullBatch, SamplingKind::kPoisson});
+      one_of(std::vector<std::string>{"full", "poisson"});
   conditions.adjacency =
       one_of(std::vector<Adjacency>{Adjacency::kAddRemove, Adjacency::kReplaceOne});
   conditions.dropout = random() % 3 == 0;

@@ -13,7 +13,7 @@
 #include "sordino/gradients/loss_function.h"
 #include "sordino/gradients/noised_value.h"
 #include "sordino/training/named_tensors.h"
-#include "sordino/training/schedule.h"
+#include "sordino/schedules/schedule.h"
 
 namespace sordino {
 

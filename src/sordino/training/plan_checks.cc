@@ -6,7 +6,6 @@
 #include <string>
 #include <string_view>
 
-#include "sordino/accounting/allocation.h"
 #include "sordino/base/error.h"
 
 namespace sordino {
@@ -47,80 +46,24 @@ void CheckNumbers(const PlanOptions& o) {
           fmt::format("the micro-batch is {}; it must be at least 1.", o.micro_batch));
 }
 
-// What random allocation was proven for (accounting/allocation.h).
-void CheckAllocation(const PlanOptions& o) {
-  Require(o.rate.has_value(),
-          "random allocation needs its number of batches: declare the number of records (which "
-          "makes it public), or give the rate, one over the number of batches.");
-  const std::int64_t batches = AllocationBatches(*o.rate);
-  Require(static_cast<double>(batches) <= kMostAllocationBatches,
-          fmt::format("random allocation was given {} batches an epoch; give a larger batch or "
-                      "rate, so that they are at most {:g}.",
-                      batches, kMostAllocationBatches));
-  Require(o.adjacency != Adjacency::kReplaceOne,
-          "random allocation is accounted under add-remove and zero-out only, because no bound is "
-          "proven for replacing a record; use one of these, or Poisson sampling.");
-  Require(o.noise == NoiseKind::kGaussian,
-          "random allocation is accounted for Gaussian noise only, and the noise is Laplace noise; "
-          "use Gaussian noise, or Poisson sampling.");
-  Require(o.noise_schedule.IsConstant(),
-          "random allocation is accounted for steps of equal noise, and the noise has a schedule; "
-          "leave it out, or use Poisson sampling.");
-  Require(o.rows_per_user <= 1,
-          fmt::format("random allocation is accounted for one row per user, and users have up to "
-                      "{}; declare one row per user, or use Poisson sampling.",
-                      o.rows_per_user));
-  Require(o.micro_batch == 1,
-          fmt::format("micro-batches of {} with random allocation have no bounded sensitivity (a "
-                      "record in another batch moves all later ones); use fixed-size or full "
-                      "batches.",
-                      o.micro_batch));
-}
-
 void CheckSampling(const PlanOptions& o) {
-  switch (o.sampling) {
-    case SamplingKind::kAllocation:
-      CheckAllocation(o);
-      break;
-    case SamplingKind::kPoisson:
-      Require(o.rate.has_value(),
-              "Poisson sampling needs its rate: declare the number of records (which makes it "
-              "public), or give the rate.");
-      Require(o.rate->value() > 0, "the sampling rate is 0; it must be positive.");
-      Require(o.micro_batch == 1,
-              fmt::format("micro-batches of {} with Poisson sampling have no bounded sensitivity "
-                          "(a record that is not drawn moves all later ones); use fixed-size or "
-                          "full batches.",
-                          o.micro_batch));
-      return;
-    case SamplingKind::kFixedSize:
-      Require(o.records > 0, "fixed-size batches need the number of records; declare it.");
-      Require(o.adjacency == Adjacency::kReplaceOne,
-              fmt::format("fixed-size batches are accounted under replace-one only, and the "
-                          "adjacency is {}; use replace-one, or Poisson sampling.",
-                          AdjacencyName(o.adjacency)));
-      Require(o.batch == std::floor(o.batch) && o.batch <= static_cast<double>(o.records),
-              fmt::format("the batch is {}; with fixed-size batches it must be a whole number of "
-                          "the {} records.",
-                          o.batch, o.records));
-      break;
-    case SamplingKind::kFullBatch:
-      Require(o.records > 0, "full batches need the number of records; declare it.");
-      break;
-  }
-  Require(o.rate_schedule.IsConstant(),
-          fmt::format("a schedule of the sampling rate needs Poisson sampling, and the sampling is "
-                      "{}.",
-                      SamplingName(o.sampling)));
+  const SamplerComponent& sampler = Samplers().Find(o.sampling.name);
+  sampler.CheckPlan(internal::SamplingOf(o));
+  Require(sampler.HasRateSchedule() || o.rate_schedule.IsConstant(),
+          fmt::format("a schedule of the sampling rate needs {} sampling, and the sampling is {}.",
+                      SamplersWith(&SamplerComponent::HasRateSchedule),
+                      sampler.name()));
 }
 
 void CheckCombinations(const PlanOptions& o) {
+  const bool gaussian = Noises().Find(o.noise.name).IsGaussian();
   if (o.rows_per_user > 1) {
-    Require(o.sampling != SamplingKind::kFixedSize && o.adjacency != Adjacency::kReplaceOne &&
-                o.noise == NoiseKind::kGaussian && o.micro_batch == 1,
-            "a guarantee for users with several rows needs Gaussian noise, Poisson or full batches "
-            "without micro-batches, and the adjacency add-remove or zero-out; use these, or one "
-            "row per user.");
+    Require(Samplers().Find(o.sampling.name).ProtectsUsers() &&
+                o.adjacency != Adjacency::kReplaceOne && gaussian && o.micro_batch == 1,
+            fmt::format("a guarantee for users with several rows needs Gaussian noise, {} sampling "
+                        "without micro-batches, and the adjacency add-remove or zero-out; use "
+                        "these, or one row per user.",
+                        SamplersWith(&SamplerComponent::ProtectsUsers)));
   }
   if (o.clipping == ClippingKind::kGlobal) {
     Require(o.clip_threshold >= o.clip.value() && std::isfinite(o.clip_threshold),
@@ -133,7 +76,7 @@ void CheckCombinations(const PlanOptions& o) {
   if (o.clipping == ClippingKind::kAdaptive) {
     Require(o.clip_schedule.IsConstant(),
             "adaptive clipping chooses its own norm; leave out the schedule of the clipping norm.");
-    Require(o.noise == NoiseKind::kGaussian,
+    Require(gaussian,
             "adaptive clipping shares its noise between gradients and counts, which needs Gaussian "
             "noise.");
     Require(o.rows_per_user <= 1 && o.micro_batch == 1,
@@ -141,35 +84,35 @@ void CheckCombinations(const PlanOptions& o) {
   }
 }
 
-// Batch and rate, where one follows from the other.
-void CompleteRate(PlanOptions& options) {
-  const auto records = static_cast<double>(options.records);
-  if (options.rate.has_value() && options.batch == 0) {
-    options.batch = options.rate->value() * records;
-  } else if (!options.rate.has_value() && options.batch > 0) {
-    Require(options.batch <= records,
-            fmt::format("the batch of {} is larger than the {} records; give at most that many, "
-                        "or use full batches.",
-                        options.batch, options.records));
-    options.rate = SamplingRate(options.batch / records);
-    if (options.sampling == SamplingKind::kAllocation) {
-      // The whole number of batches nearest to it; they share the records.
-      const double batches = std::round(records / options.batch);
-      options.rate = SamplingRate(1 / batches);
-      options.batch = records / batches;
-    }
-  }
-}
-
 }  // namespace
 
+SamplingPlan internal::SamplingOf(const PlanOptions& options) {
+  SamplingPlan plan;
+  plan.batch = options.batch;
+  plan.rate = options.rate;
+  plan.records = options.records;
+  plan.steps = options.steps;
+  plan.adjacency = options.adjacency;
+  plan.rate_schedule = options.rate_schedule;
+  plan.rows_per_user = options.rows_per_user;
+  plan.micro_batch = options.micro_batch;
+  plan.noise_is_gaussian = Noises().Find(options.noise.name).IsGaussian();
+  plan.noise_is_constant = options.noise_schedule.IsConstant();
+  return plan;
+}
+
 PlanOptions internal::Checked(PlanOptions options) {
-  if (options.sampling == SamplingKind::kFullBatch && options.batch == 0) {
-    options.batch = static_cast<double>(options.records);
+  const SamplerComponent& sampler = Samplers().Checked(options.sampling);
+  Noises().Checked(options.noise);
+  if (options.batch == 0) {
+    options.batch = sampler.BatchOf(static_cast<double>(options.records)).value_or(0);
   }
-  const bool has_rate =
-      options.sampling == SamplingKind::kPoisson || options.sampling == SamplingKind::kAllocation;
-  if (has_rate && options.records > 0) CompleteRate(options);
+  if (options.records > 0) {
+    SamplingPlan plan = SamplingOf(options);
+    sampler.CompleteRate(plan);
+    options.batch = plan.batch;
+    options.rate = plan.rate;
+  }
   CheckNumbers(options);
   CheckSampling(options);
   CheckCombinations(options);

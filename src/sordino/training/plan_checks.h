@@ -10,6 +10,9 @@ namespace sordino::internal {
 // options that contradict each other and for what the accounting does not cover.
 PlanOptions Checked(PlanOptions options);
 
+// What the sampler has to know of them.
+SamplingPlan SamplingOf(const PlanOptions& options);
+
 }  // namespace sordino::internal
 
 #endif  // SORDINO_TRAINING_PLAN_CHECKS_H_

@@ -14,7 +14,6 @@
 #include "sordino/base/error.h"
 #include "sordino/base/known_name.h"
 #include "sordino/gradients/adaptive_clipping.h"
-#include "sordino/random/bernoulli.h"
 #include "sordino/training/plan_checks.h"
 
 namespace sordino {
@@ -23,59 +22,7 @@ namespace {
 constexpr std::array<std::string_view, 5> kClippingNames = {"flat", "layerwise", "global",
                                                             "automatic", "adaptive"};
 
-constexpr double kOverflowProbability = 0x1p-80;  // of one Poisson batch
-constexpr double kMostParameters = 0x1p36;
-
-// The least m with P[Binomial(n, q) > m] <= 2^-80 for every n q = mean, by Chernoff's bound
-// exp(-mean h(m / mean - 1)), h(u) = (1 + u) log(1 + u) - u.
-std::int64_t PoissonQuantile(double mean) {
-  const double wanted = -std::log(kOverflowProbability);
-  const auto exponent = [&](double m) { return m * std::log(m / mean) - m + mean; };
-  double low = mean;
-  double high = mean + 1;
-  while (exponent(high) < wanted) high += high - low;
-  while (high - low > 0.5) {
-    const double middle = (low + high) / 2;
-    (exponent(middle) < wanted ? low : high) = middle;
-  }
-  return static_cast<std::int64_t>(std::ceil(high));
-}
-
-Event UserEvent(const PlanOptions& options, NoiseMultiplier noise, SamplingRate rate) {
-  const auto k = static_cast<double>(options.rows_per_user);
-  if (options.sampling == SamplingKind::kFullBatch) {
-    return Event::Gaussian(NoiseMultiplier(noise.value() / k), options.adjacency);
-  }
-  // P[i of the k rows are drawn]; what is left after rounding goes to i = 0, the least shift, after
-  // the others were rounded up.
-  std::vector<std::pair<double, double>> parts;
-  const double q = rate.value();
-  double drawn = 0;
-  for (std::int64_t i = 1; i <= options.rows_per_user; ++i) {
-    const auto count = static_cast<double>(i);
-    const double log_choose =
-        std::lgamma(k + 1) - std::lgamma(count + 1) - std::lgamma(k - count + 1);
-    const double log_rest = i == options.rows_per_user ? 0 : (k - count) * std::log1p(-q);
-    const double probability =
-        std::min(1 - drawn, std::exp(log_choose + count * std::log(q) + log_rest) * (1 + 1e-12));
-    if (probability <= 0) continue;
-    parts.emplace_back(count, probability);
-    drawn += probability;
-  }
-  if (drawn < 1) parts.emplace_back(0, 1 - drawn);
-  return Event::MixtureGaussian(noise, parts, options.adjacency);
-}
-
-// Everything that is not the event itself, over all steps.
-double FailureProbability(const PlanOptions& options, double steps) {
-  if (steps == 0) return 0;
-  const bool size_is_random =
-      options.sampling == SamplingKind::kPoisson || options.sampling == SamplingKind::kAllocation;
-  const double overflow = size_is_random ? steps * kOverflowProbability : 0;
-  // Discrete Laplace noise is exact.
-  if (options.noise == NoiseKind::kLaplace) return overflow;
-  return overflow + NoiseDistance(steps * kMostParameters);
-}
+constexpr double kMaxParameters = 0x1p36;
 
 }  // namespace
 
@@ -88,7 +35,12 @@ ClippingKind ParseClipping(std::string_view name) {
 }
 
 PrivacyPlan::PrivacyPlan(const PlanOptions& options, NoiseMultiplier noise, Delta delta)
-    : options_(internal::Checked(options)), noise_(noise), delta_(delta) {
+    : options_(internal::Checked(options)),
+      sampling_(internal::SamplingOf(options_)),
+      sampler_(&Samplers().Find(options_.sampling.name)),
+      noise_kind_(&Noises().Find(options_.noise.name)),
+      noise_(noise),
+      delta_(delta) {
   if (options_.clipping == ClippingKind::kAdaptive) {
     // Refused here rather than at the first step, when records were touched.
     for (const std::int64_t step : {std::int64_t{0}, options_.steps - 1}) {
@@ -120,26 +72,8 @@ std::optional<PrivacyPlan> PrivacyPlan::ForBudget(const PlanOptions& options,
 
 Event PrivacyPlan::StepEvent(std::int64_t step) const {
   const NoiseMultiplier noise = StepNoise(step);
-  if (options_.rows_per_user > 1) {
-    return UserEvent(
-        options_, noise,
-        options_.sampling == SamplingKind::kPoisson ? StepRate(step) : SamplingRate(1));
-  }
-  const Event release =
-      options_.noise == NoiseKind::kGaussian
-          ? Event::Gaussian(noise, options_.adjacency)
-          : Event::Pure(sordino::Epsilon((1 / noise.value()) * (1 + 0x1p-50)), options_.adjacency);
-  switch (options_.sampling) {
-    case SamplingKind::kPoisson:
-      return Event::Poisson(StepRate(step), release);
-    case SamplingKind::kFixedSize:
-      return Event::Fixed(StepRate(step), release);
-    case SamplingKind::kAllocation:
-      return Event::Allocation(static_cast<std::uint64_t>(StepsPerEvent()), release);
-    case SamplingKind::kFullBatch:
-      break;
-  }
-  return release;
+  if (options_.rows_per_user > 1) return sampler_->UserEvent(sampling_, step, noise);
+  return sampler_->StepEvent(sampling_, step, noise_kind_->Release(noise, options_.adjacency));
 }
 
 Event PrivacyPlan::EventOf(std::int64_t steps) const { return EventOf(0, steps); }
@@ -148,7 +82,7 @@ Event PrivacyPlan::EventOf(std::int64_t first, std::int64_t last) const {
   SORDINO_CHECK(0 <= first && first <= last && last <= options_.steps,
                 "more steps than the plan has");
   if (first == last) return Event::None(options_.adjacency);
-  if (options_.sampling == SamplingKind::kAllocation) {
+  if (StepsPerEvent() > 1) {
     const std::int64_t epochs = (last - 1) / StepsPerEvent() - first / StepsPerEvent() + 1;
     return Event::Repeat(StepEvent(0), static_cast<std::uint64_t>(epochs));
   }
@@ -158,8 +92,8 @@ Event PrivacyPlan::EventOf(std::int64_t first, std::int64_t last) const {
   // Steps of equal noise and rate are one group, so that long schedules stay small.
   std::map<std::pair<double, double>, std::pair<std::int64_t, std::uint64_t>> groups;
   for (std::int64_t step = first; step < last; ++step) {
-    const double rate = options_.sampling == SamplingKind::kFullBatch ? 1 : StepRate(step).value();
-    ++groups.try_emplace({StepNoise(step).value(), rate}, step, 0).first->second.second;
+    const std::pair key(StepNoise(step).value(), StepRate(step).value());
+    ++groups.try_emplace(key, step, 0).first->second.second;
   }
   std::vector<std::pair<Event, std::uint64_t>> events;
   for (const auto& [key, group] : groups) {
@@ -168,13 +102,13 @@ Event PrivacyPlan::EventOf(std::int64_t first, std::int64_t last) const {
   return Event::Compose(std::move(events), options_.adjacency);
 }
 
-std::int64_t PrivacyPlan::StepsPerEvent() const {
-  return options_.sampling == SamplingKind::kAllocation ? AllocationBatches(*options_.rate) : 1;
-}
+std::int64_t PrivacyPlan::StepsPerEvent() const { return sampler_->StepsPerEvent(sampling_); }
 
 double PrivacyPlan::Failure(std::int64_t steps) const {
-  const std::int64_t whole = (steps + StepsPerEvent() - 1) / StepsPerEvent() * StepsPerEvent();
-  return FailureProbability(options_, static_cast<double>(whole));
+  if (steps == 0) return 0;
+  const std::int64_t events = (steps - 1) / StepsPerEvent() + 1;
+  const auto whole = static_cast<double>(events * StepsPerEvent());
+  return whole * sampler_->OverflowProbability() + noise_kind_->Distance(whole * kMaxParameters);
 }
 
 Interval PrivacyPlan::Epsilon(std::int64_t steps) const {
@@ -196,37 +130,10 @@ NoiseMultiplier PrivacyPlan::GradientNoise(std::int64_t step, std::int64_t group
   return GradientNoiseMultiplier(total, L2Sensitivity(unit), options_.count_noise);
 }
 
-double PrivacyPlan::UnitShare() const {
-  // A pure event is that of the whole step under its adjacency, so Laplace noise counts in the
-  // distance of neighbours.
-  const bool counts_in_clips = options_.noise == NoiseKind::kGaussian;
-  return counts_in_clips && options_.sampling == SamplingKind::kPoisson &&
-                 options_.adjacency == Adjacency::kReplaceOne
-             ? 0.5
-             : 1;
-}
+double PrivacyPlan::UnitShare() const { return sampler_->UnitShare(sampling_); }
 
 SamplingRate PrivacyPlan::StepRate(std::int64_t step) const {
-  switch (options_.sampling) {
-    case SamplingKind::kPoisson: {
-      const double factor = options_.rate_schedule.Factor(step, options_.steps);
-      const double rate = options_.rate->value() * factor;
-      if (rate > 1) {
-        throw Error(
-            fmt::format("the sampling rate {} times its schedule is {} at step {}; it must be at "
-                        "most 1.",
-                        options_.rate->value(), rate, step));
-      }
-      return EffectiveRate(SamplingRate(rate));
-    }
-    case SamplingKind::kFixedSize:
-      return SamplingRate(options_.batch / static_cast<double>(options_.records));
-    case SamplingKind::kAllocation:
-      return *options_.rate;
-    case SamplingKind::kFullBatch:
-      break;
-  }
-  return SamplingRate(1);
+  return sampler_->Rate(sampling_, step);
 }
 
 ClipNorm PrivacyPlan::StepClip(std::int64_t step) const {
@@ -237,27 +144,7 @@ double PrivacyPlan::Divisor(std::int64_t step) const {
   return options_.batch * options_.rate_schedule.Factor(step, options_.steps);
 }
 
-std::int64_t PrivacyPlan::LargestBatch() const {
-  switch (options_.sampling) {
-    case SamplingKind::kAllocation:  // of one batch: as Poisson sampling at a rate of 1 / t
-    case SamplingKind::kPoisson: {
-      double factor = 1;
-      if (!options_.rate_schedule.IsConstant()) {
-        for (std::int64_t step = 0; step < options_.steps; ++step) {
-          factor = std::max(factor, options_.rate_schedule.Factor(step, options_.steps));
-        }
-      }
-      const auto records = static_cast<double>(MostRecords());
-      const double mean = std::min(1.0, options_.rate->value() * factor) * records;
-      return std::min(MostRecords(), PoissonQuantile(mean));
-    }
-    case SamplingKind::kFixedSize:
-      return static_cast<std::int64_t>(options_.batch);
-    case SamplingKind::kFullBatch:
-      break;
-  }
-  return options_.records;
-}
+std::int64_t PrivacyPlan::LargestBatch() const { return sampler_->MaxBatch(sampling_); }
 
 SumOptions PrivacyPlan::Sum() const {
   SumOptions sum;
@@ -270,35 +157,14 @@ SumOptions PrivacyPlan::Sum() const {
   return sum;
 }
 
-std::int64_t PrivacyPlan::MostRecords() const {
-  if (options_.records > 0) return options_.records;
-  return static_cast<std::int64_t>(std::ceil(2 * options_.batch / options_.rate->value()));
-}
+std::int64_t PrivacyPlan::MostRecords() const { return sampling_.MaxRecords(); }
 
 std::string PrivacyPlan::Description() const {
-  std::string text;
-  switch (options_.sampling) {
-    case SamplingKind::kPoisson:
-      text = fmt::format("Poisson sampling at rate {:.6g} (expected batch {:.6g})",
-                         options_.rate->value(), options_.batch);
-      break;
-    case SamplingKind::kFixedSize:
-      text = fmt::format("batches of {:.0f} of {} records without replacement", options_.batch,
-                         options_.records);
-      break;
-    case SamplingKind::kAllocation:
-      text = fmt::format(
-          "random allocation of each record to one of {} batches an epoch (expected batch {:.6g})",
-          StepsPerEvent(), options_.batch);
-      break;
-    case SamplingKind::kFullBatch:
-      text = fmt::format("full batches of {} records", options_.records);
-      break;
-  }
+  std::string text = sampler_->Description(sampling_);
   text += fmt::format(", {} clipping at {:.6g}", ClippingName(options_.clipping),
                       options_.clip.value());
   text +=
-      fmt::format(", {} noise of multiplier {:.6g}", NoiseKindName(options_.noise), noise_.value());
+      fmt::format(", {} noise of multiplier {:.6g}", noise_kind_->name(), noise_.value());
   text += fmt::format(", {} step{}", options_.steps, options_.steps == 1 ? "" : "s");
   const auto scheduled = [&](std::string_view what, const Schedule& schedule) {
     if (!schedule.IsConstant()) text += fmt::format(", {} by {}", what, schedule.ToString());

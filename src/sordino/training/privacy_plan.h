@@ -11,49 +11,35 @@
 //   mean     divided by the expected batch size, a public constant
 // An empty batch is a step like any other: noise is added, and it is charged.
 //
-// The unit of the noise multiplier is that of accounting/event.h:
-//   Poisson, full batch   add-remove, zero-out: C. Poisson replace-one: C. Full batch replace-one:
-//                         2C.
-//   fixed-size            2C (replace-one is the only adjacency)
-//   allocation            C (add-remove, zero-out)
-// times 1 + the rounding that the clipper declares and that of the noise's grid.
+// The sampler, the noise and the clipping policy are components (base/component.h); each file has
+// its share of the argument. The unit of the noise multiplier is that of accounting/event.h: the
+// distance of neighbouring sums (C under add-remove and zero-out, 2C under replace-one), or C for a
+// Gaussian event of Poisson sampling under every adjacency; times 1 + the rounding that the clipper
+// declares and that of the noise's grid.
 //
-// Laplace noise of scale z_t U_t on every coordinate, where U_t bounds the L1 distance of
-// neighbouring sums: sqrt(d) times their L2 distance (C, or 2C under replace-one, with any sampler)
-// for d trained parameters; for a scalar they are the same. Its event is pure: epsilon = 1 / z_t a
-// step.
+// Users with up to k rows (rows_per_user = k): the guarantee is for a user, by the event that the
+// sampler has for them. Refused where it has none.
 //
-// Users with up to k rows (rows_per_user = k): the guarantee is for a user. Of the k rows a Poisson
-// batch holds i with binomial probability, so the event is a mixture of Gaussians with shifts i
-// (Ganesh, arXiv 2401.10294); in a full batch the shift is k. Refused where neither applies.
-//
-// Random allocation (accounting/allocation.h): in each epoch of t steps every record is in one
-// batch and t = 1 / rate. Its event is that of the whole epoch, so an epoch is charged when its
-// first step is made, and a plan that ends inside an epoch has the event of all epochs that it
-// touches. Refused where the analysis does not hold: replace-one, Laplace noise, noise that varies,
-// several rows a user, micro-batches.
-//
-// Failures that have a probability. A Poisson or allocated batch larger than LargestBatch() stops
-// the run (probability below 2^-80 a step), and noise is not quite the Gaussian that is accounted
-// (gradient_noise.h, for up to 2^36 parameters). A mechanism within tau in total variation of one
+// Failures that have a probability. A batch of random size larger than LargestBatch() stops the run
+// (probability below 2^-80 a step), and noise is not quite that which is accounted
+// (noise/gaussian.cc, for up to 2^36 parameters). A mechanism within tau in total variation of one
 // that is (epsilon, delta)-DP is (epsilon, delta + (1 + e^epsilon) tau)-DP: Epsilon() pays out of
 // delta.
 #ifndef SORDINO_TRAINING_PRIVACY_PLAN_H_
 #define SORDINO_TRAINING_PRIVACY_PLAN_H_
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
-#include <vector>
+#include <string_view>
 
 #include "sordino/accounting/event.h"
+#include "sordino/base/component.h"
 #include "sordino/base/quantity.h"
-#include "sordino/data/sampler.h"
 #include "sordino/gradients/clipper.h"
-#include "sordino/gradients/loss_function.h"
-#include "sordino/training/gradient_noise.h"
-#include "sordino/training/schedule.h"
+#include "sordino/noise/noise_component.h"
+#include "sordino/sampling/sampler_component.h"
+#include "sordino/schedules/schedule.h"
 
 namespace sordino {
 
@@ -71,7 +57,7 @@ ClippingKind ParseClipping(std::string_view name);  // the inverse; throws Error
 inline constexpr std::int64_t kMostPlanSteps = 1'000'000'000;
 
 struct PlanOptions {
-  SamplingKind sampling = SamplingKind::kPoisson;
+  Choice sampling = "poisson";  // sampling/sampler_component.h
   // Expected (Poisson, allocation) or exact (fixed-size) number of records in a batch, and the
   // divisor of the sum; for a full batch it is the number of records. A public constant.
   double batch = 0;
@@ -84,7 +70,7 @@ struct PlanOptions {
   Adjacency adjacency = Adjacency::kAddRemove;
   ClippingKind clipping = ClippingKind::kFlat;
   ClipNorm clip{1};
-  NoiseKind noise = NoiseKind::kGaussian;
+  Choice noise = "gaussian";  // noise/noise_component.h
   Schedule noise_schedule = {};
   Schedule clip_schedule = {};
   Schedule rate_schedule = {};
@@ -109,6 +95,11 @@ class PrivacyPlan {
   NoiseMultiplier noise() const { return noise_; }
   Delta delta() const { return delta_; }
   std::int64_t steps() const { return options_.steps; }
+
+  const SamplerComponent& sampler() const { return *sampler_; }
+  // What the sampler draws batches for.
+  const SamplingPlan& sampling() const { return sampling_; }
+  const NoiseComponent& noise_kind() const { return *noise_kind_; }
 
   // How many steps an event is of: the t of random allocation, else 1.
   std::int64_t StepsPerEvent() const;
@@ -149,7 +140,10 @@ class PrivacyPlan {
   std::string Description() const;
 
  private:
-  PlanOptions options_;
+  PlanOptions options_;  // completed
+  SamplingPlan sampling_;
+  const SamplerComponent* sampler_;
+  const NoiseComponent* noise_kind_;
   NoiseMultiplier noise_;
   Delta delta_;
 };

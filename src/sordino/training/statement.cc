@@ -123,7 +123,7 @@ void WriteOpening(Page& page, const StatementFacts& facts) {
       }
       break;
   }
-  if (facts.lost_steps > 0 && facts.sampling == "allocation") {
+  if (facts.lost_steps > 0 && facts.charges_epochs) {
     page.Paragraph(fmt::format(
         "{} steps that had been charged are not part of the run: a crash took their result, or "
         "they are the rest of an epoch that was begun again with a new allocation after an "
@@ -215,12 +215,7 @@ void WriteMethod(Page& page, const StatementFacts& facts) {
       facts.state == RunState::kInterrupted
           ? fmt::format("{} steps were made of this plan: {}", facts.steps, Sentence(facts.plan))
           : Sentence(facts.plan));
-  if (facts.sampling == "allocation") {
-    page.Paragraph(
-        "In every epoch each record was in exactly one batch, chosen uniformly and independently "
-        "of all other records; the batches were drawn anew for each epoch. An epoch counts whole, "
-        "also where the run stopped inside it.");
-  }
+  if (!facts.sampling.empty()) page.Paragraph(facts.sampling);
   if (!facts.event.empty()) {
     page.Paragraph(facts.counts_whole && facts.state == RunState::kInterrupted
                        ? "What counts, the whole plan, as data for 'sordino account --event':"
@@ -234,7 +229,7 @@ void WriteAssumptions(Page& page, const StatementFacts& facts) {
   page.Point(facts.rows_per_user > 0
                  ? "The column that tells people apart is right, and nobody has two identities."
                  : "Records stand for independent units: no record was derived from another one.");
-  if (facts.sampling != "full") {
+  if (facts.has_secret_batches) {
     page.Point(
         "Nobody learns which records were in which batch. The batches came from a cryptographic "
         "generator keyed by the operating system, and are not stored.");

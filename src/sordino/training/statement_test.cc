@@ -83,7 +83,6 @@ TEST(Statement, UsersAndOtherAdjacenciesAreNamed) {
   EXPECT_THAT(Flat(facts), HasSubstr("all records of one person (at most 5)"));
   facts = Facts();
   facts.adjacency = Adjacency::kReplaceOne;
-  facts.sampling = "fixed";
   EXPECT_THAT(Flat(facts), HasSubstr("replacing one record by any other"));
   EXPECT_THAT(Flat(facts), HasSubstr("the number of records is taken to be known"));
 }
@@ -145,12 +144,13 @@ TEST(Statement, OnlyWhatAppliesIsSaid) {
   facts.pretrained = "mobilenet.safetensors";
   EXPECT_THAT(Flat(facts), HasSubstr("weights that training began with (mobilenet.safetensors)"));
   EXPECT_THAT(Flat(facts), Not(HasSubstr("in exactly one batch")));
-  facts.sampling = "allocation";
+  facts.sampling = "In every epoch each record was in exactly one batch.";
+  facts.charges_epochs = true;
   facts.lost_steps = 3;
   EXPECT_THAT(Flat(facts), HasSubstr("In every epoch each record was in exactly one batch"));
   EXPECT_THAT(Flat(facts), HasSubstr("3 steps that had been charged are not part of the run"));
   EXPECT_THAT(Flat(facts), HasSubstr("in which batch"));
-  facts.sampling = "full";
+  facts.has_secret_batches = false;
   EXPECT_THAT(Flat(facts), Not(HasSubstr("in which batch")));
   facts.has_test = false;
   EXPECT_THAT(Flat(facts), Not(HasSubstr("test set")));

@@ -85,16 +85,15 @@ void CompletePrivacy(TrainConfig& config, const DatasetDeclaration& data) {
     }
     privacy.delta = kNamedDataDelta;
   }
-  if (privacy.adjacency.empty()) {
-    privacy.adjacency = privacy.sampling == "fixed" ? "replace-one" : "add-remove";
+  privacy.sampling = Samplers().Completed(privacy.sampling);
+  privacy.noise_kind = Noises().Completed(privacy.noise_kind);
+  const SamplerComponent& sampler = Samplers().Find(privacy.sampling.name);
+  if (privacy.adjacency.empty()) privacy.adjacency = AdjacencyName(sampler.DefaultAdjacency());
+  if (!sampler.HasRate() && privacy.rate) {
+    throw Error(fmt::format("--rate is for --sampling {}; leave it out with --sampling {}.",
+                            SamplersWith(&SamplerComponent::HasRate), sampler.name()));
   }
-  const bool has_rate = privacy.sampling == "poisson" || privacy.sampling == "allocation";
-  if (!has_rate && privacy.rate) {
-    throw Error(fmt::format(
-        "--rate is for Poisson sampling and random allocation; leave it out with --sampling {}.",
-        privacy.sampling));
-  }
-  if (data.records == 0 && !(has_rate && privacy.rate)) {
+  if (data.records == 0 && !privacy.rate) {
     throw Error(
         "the number of records is not declared; give --records when it may be known to everybody, "
         "or --rate with --batch and --steps, so that it stays private.");
@@ -104,13 +103,13 @@ void CompletePrivacy(TrainConfig& config, const DatasetDeclaration& data) {
 void CompleteLength(TrainConfig& config, const DatasetDeclaration& data) {
   TrainingSettings& training = config.training;
   const auto records = static_cast<double>(data.records);
-  if (config.privacy.sampling == "full") {
-    if (training.batch && *training.batch != records) {
-      throw Error(
-          fmt::format("--batch is {:g} and a full batch has all {:g} records; leave it out.",
-                      *training.batch, records));
+  const SamplerComponent& sampler = Samplers().Find(config.privacy.sampling.name);
+  if (const std::optional<double> batch = sampler.BatchOf(records)) {
+    if (training.batch && *training.batch != *batch) {
+      throw Error(fmt::format("--batch is {:g} and a {} batch has all {:g} records; leave it out.",
+                              *training.batch, sampler.name(), *batch));
     }
-    training.batch = records;
+    training.batch = batch;
   }
   if (!training.batch && config.privacy.rate) {
     if (data.records == 0) {
@@ -126,11 +125,13 @@ void CompleteLength(TrainConfig& config, const DatasetDeclaration& data) {
     throw Error(fmt::format("--batch is {:g} and the data have {} records; give at most that many.",
                             *training.batch, data.records));
   }
-  if (config.privacy.sampling == "allocation" && !config.privacy.rate) {
-    // A whole number of batches, so that an epoch is a whole number of steps.
-    const double batches = std::round(records / *training.batch);
-    config.privacy.rate = 1 / batches;
-    training.batch = records / batches;
+  if (sampler.HasWholeEpochs() && !config.privacy.rate) {
+    SamplingPlan plan;
+    plan.batch = *training.batch;
+    plan.records = data.records;
+    sampler.CompleteRate(plan);
+    config.privacy.rate = plan.rate->value();
+    training.batch = plan.batch;
   }
   if (training.epochs && training.steps) {
     throw Error("--epochs and --steps are both given; give one of them.");
@@ -188,7 +189,7 @@ TrainConfig Completed(TrainConfig config, const DatasetDeclaration& declaration)
 PlanOptions PlanOptionsOf(const TrainConfig& config, const DatasetDeclaration& declaration) {
   const PrivacySettings& privacy = config.privacy;
   PlanOptions options;
-  options.sampling = ParseSampling(privacy.sampling);
+  options.sampling = privacy.sampling;
   options.batch = *config.training.batch;
   if (privacy.rate) options.rate = SamplingRate(*privacy.rate);
   options.records = declaration.records;
@@ -196,7 +197,7 @@ PlanOptions PlanOptionsOf(const TrainConfig& config, const DatasetDeclaration& d
   options.adjacency = ParseAdjacency(privacy.adjacency);
   options.clipping = ParseClipping(privacy.clipping);
   options.clip = ClipNorm(privacy.clip);
-  options.noise = ParseNoiseKind(privacy.noise_kind);
+  options.noise = privacy.noise_kind;
   options.noise_schedule = Schedule::Parse(privacy.noise_schedule);
   options.clip_schedule = Schedule::Parse(privacy.clip_schedule);
   options.rate_schedule = Schedule::Parse(privacy.rate_schedule);

@@ -42,12 +42,12 @@ struct PrivacySettings {
   std::optional<double> noise;    // the noise multiplier
   std::optional<double> delta;
   std::optional<double> rate;
-  std::string sampling = "poisson";
-  std::string adjacency;  // empty: replace-one for batches of fixed size, add-remove otherwise
+  Choice sampling = "poisson";
+  std::string adjacency;  // empty: that of the sampler
   std::string clipping = "flat";
   double clip = 0.1;
   double clip_threshold = 0;
-  std::string noise_kind = "gaussian";
+  Choice noise_kind = "gaussian";
   std::string noise_schedule = "constant";
   std::string clip_schedule = "constant";
   std::string rate_schedule = "constant";

@@ -85,7 +85,7 @@ TEST(TrainConfig, BatchesOfFixedSizeAreReplaceOne) {
   TrainConfig config = Named();
   config.privacy.sampling = "fixed";
   const PlanOptions options = PlanOptionsOf(Completed(config, Images()), Images());
-  EXPECT_EQ(options.sampling, SamplingKind::kFixedSize);
+  EXPECT_EQ(options.sampling, "fixed");
   EXPECT_EQ(options.adjacency, Adjacency::kReplaceOne);
 }
 
@@ -146,7 +146,7 @@ TEST(TrainConfig, WhatIsMissingOrContradictsItselfIsAMistake) {
                 c.privacy.sampling = "fixed";
                 c.privacy.rate = 0.1;
               }),
-              HasSubstr("--rate is for Poisson sampling"));
+              HasSubstr("--rate is for --sampling poisson or allocation"));
   EXPECT_THAT(change([](auto& c) { c.training.copies = 0; }), HasSubstr("--copies is 0"));
   EXPECT_THAT(change([](auto& c) {
                 c.training.optimizer = {"adam", {{"momentum", 0.9}}};

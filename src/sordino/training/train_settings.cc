@@ -7,7 +7,8 @@
 #include <array>
 
 #include "sordino/base/component.h"
-#include "sordino/base/noise_kind.h"
+#include "sordino/noise/noise_component.h"
+#include "sordino/sampling/sampler_component.h"
 #include "sordino/training/optimizer_component.h"
 
 namespace sordino {
@@ -15,7 +16,6 @@ namespace {
 
 constexpr std::array<std::string_view, 7> kFormats = {"idx", "cifar",  "csv", "tsv",
                                                       "npy", "images", "text"};
-constexpr std::array<std::string_view, 4> kSamplings = {"poisson", "fixed", "full", "allocation"};
 constexpr std::array<std::string_view, 3> kAdjacencies = {"add-remove", "replace-one", "zero-out"};
 constexpr std::array<std::string_view, 5> kClippings = {"flat", "layerwise", "global", "automatic",
                                                         "adaptive"};
@@ -143,13 +143,11 @@ std::vector<Setting> PrivacyRows() {
                "if left "
                "out",
        .field = SORDINO_FIELD(privacy.rate)},
-      {.section = "privacy",
-       .key = "sampling",
-       .flag = "--sampling",
-       .value_name = "NAME",
-       .help = "poisson, fixed, full or allocation: each record in one batch of every epoch",
-       .field = SORDINO_FIELD(privacy.sampling),
-       .choices = kSamplings},
+      ChoiceRow({.section = "privacy",
+                 .key = "sampling",
+                 .flag = "--sampling",
+                 .field = SORDINO_FIELD(privacy.sampling.name)},
+                Samplers()),
       {.section = "privacy",
        .key = "adjacency",
        .flag = "--adjacency",
@@ -177,13 +175,11 @@ std::vector<Setting> PrivacyRows() {
        .value_name = "X",
        .help = "Global clipping: larger gradients are dropped",
        .field = SORDINO_FIELD(privacy.clip_threshold)},
-      {.section = "privacy",
-       .key = "noise-kind",
-       .flag = "--noise-kind",
-       .value_name = "NAME",
-       .help = "gaussian or laplace",
-       .field = SORDINO_FIELD(privacy.noise_kind),
-       .choices = kNoiseKindNames},
+      ChoiceRow({.section = "privacy",
+                 .key = "noise-kind",
+                 .flag = "--noise-kind",
+                 .field = SORDINO_FIELD(privacy.noise_kind.name)},
+                Noises()),
       {.section = "privacy",
        .key = "noise-schedule",
        .flag = "--noise-schedule",
@@ -317,8 +313,7 @@ std::vector<Setting> LearningRateRows() {
        .key = "schedule",
        .flag = "--lr-schedule",
        .value_name = "S",
-       .help = "Of the learning rate: constant, linear:E, cosine:E, exponential:E, step:N:F, "
-               "warmup:N,...",
+       .help = "Of the learning rate: " + Schedule::Grammar(),
        .field = SORDINO_FIELD(training.schedule)},
   };
 }

@@ -18,9 +18,8 @@
 #include "sordino/gradients/global_clipping.h"
 #include "sordino/gradients/layerwise_clipping.h"
 #include "sordino/training/checkpoint.h"
-#include "sordino/training/gradient_noise.h"
+#include "sordino/noise/gradient_noise.h"
 #include "sordino/training/libtorch_seed.h"
-#include "sordino/training/step_sampler.h"
 
 namespace sordino {
 namespace {
@@ -47,8 +46,7 @@ void CheckData(const PrivacyPlan& plan, const Dataset& data) {
                     "declare their number.",
                     plan.MostRecords()));
   }
-  if ((options.sampling == SamplingKind::kFixedSize || number_is_public) && options.records > 0 &&
-      data.size() != options.records) {
+  if (number_is_public && options.records > 0 && data.size() != options.records) {
     throw DataError(
         fmt::format(
             "the data do not hold the {} records that were declared; under {} the number is "
@@ -82,7 +80,7 @@ struct Trainer::State {
         options(std::move(the_options)),
         is_noised(clip_and_noise),
         random(options.insecure_seed ? RandomSource(*options.insecure_seed) : RandomSource()),
-        sampler(plan, static_cast<std::uint64_t>(data.size()), random),
+        sampler(plan.sampler().Make(plan.sampling(), static_cast<std::uint64_t>(data.size()), random)),
         optimizer(parameters, optimizer_options, plan.steps()),
         clipper(parameters, options.gradients, plan.Sum()) {
     if (is_noised) CheckData(plan, data);
@@ -109,7 +107,7 @@ struct Trainer::State {
   void RequestNext() {
     if (requested == plan.steps()) return;
     const auto stream = StreamOf(requested, kSamplingStream);
-    std::vector<std::uint64_t> indices = sampler.Batch(requested, *stream);
+    std::vector<std::uint64_t> indices = sampler->Batch(requested, *stream);
     // Augmentation is part of what is released: nobody may be able to repeat it (augmentation.h).
     loader->Request(std::move(indices), stream->Next64());
     ++requested;
@@ -122,7 +120,7 @@ struct Trainer::State {
     std::size_t largest = 0;
     for (std::int64_t step = 0; step < steps_done; ++step) {
       const auto stream = StreamOf(step, kSamplingStream);
-      std::vector<std::uint64_t> indices = sampler.Batch(step, *stream);
+      std::vector<std::uint64_t> indices = sampler->Batch(step, *stream);
       if (indices.size() > largest) {
         largest = indices.size();
         loader->Request(std::move(indices), stream->Next64());
@@ -131,8 +129,7 @@ struct Trainer::State {
         static_cast<void>(
             clipper.ClippedSum(losses, loader->Take(), adaptive ? *adaptive : *policy));
       }
-      const SamplingKind sampling = plan.options().sampling;
-      if (sampling == SamplingKind::kFixedSize || sampling == SamplingKind::kFullBatch) return;
+      if (plan.sampler().OverflowProbability() == 0) return;  // all have one size
     }
   }
 
@@ -175,7 +172,7 @@ struct Trainer::State {
     const std::int64_t step = done;
     if (options.charge) options.charge(step, ChargeOf(step));
     ++done;
-    const StepNoise noise = {.kind = plan.options().noise,
+    const StepNoise noise = {.kind = &plan.noise_kind(),
                              .multiplier = plan.GradientNoise(step, 1),
                              .unit_share = plan.UnitShare(),
                              .divisor = plan.Divisor(step),
@@ -219,7 +216,7 @@ struct Trainer::State {
   TrainerOptions options;
   bool is_noised;
   RandomSource random;
-  internal::StepSampler sampler;
+  std::unique_ptr<BatchSampler> sampler;
   Optimizer optimizer;
   Clipper clipper;
   std::unique_ptr<AdaptiveClipping> adaptive;

@@ -106,7 +106,7 @@ TEST(TrainerAudit, FullBatchesGiveAwayNearlyWhatThePlanSaysAndNoMore) {
 
 TEST(TrainerAudit, PoissonBatchesGiveAwayNearlyWhatThePlanSaysAndNoMore) {
   PlanOptions options = FullBatch(1, 1);
-  options.sampling = SamplingKind::kPoisson;
+  options.sampling = "poisson";
   options.batch = 0.5;
   const double claimed = PrivacyPlan(options, NoiseMultiplier(0.7), Delta(0.05)).Epsilon(1).upper;
   const double audited = AuditedEpsilon(options, 0.7, 1.44, 0.05);  // 1.21 of 1.56 on paper
@@ -116,7 +116,7 @@ TEST(TrainerAudit, PoissonBatchesGiveAwayNearlyWhatThePlanSaysAndNoMore) {
 
 TEST(TrainerAudit, AllocatedBatchesGiveAwayNearlyWhatThePlanSaysOfAnEpochAndNoMore) {
   PlanOptions options = FullBatch(1, 2);
-  options.sampling = SamplingKind::kAllocation;
+  options.sampling = "allocation";
   options.batch = 0.5;  // two batches an epoch
   const double claimed = PrivacyPlan(options, NoiseMultiplier(0.7), Delta(0.05)).Epsilon(2).upper;
   const double audited = AuditedEpsilon(options, 0.7, 1.34, 0.05);  // 1.60 of 2.10 on paper

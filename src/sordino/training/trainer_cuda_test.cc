@@ -23,7 +23,7 @@ class TrainerCuda : public testing::Test {
 at::Tensor TrainedWeights(c10::Device device, ClippingKind clipping) {
   const Dataset data = RandomFeatures(200, 16, 1);
   PlanOptions options = FullBatch(data.size(), 12);
-  options.sampling = SamplingKind::kPoisson;
+  options.sampling = "poisson";
   options.batch = 40;
   options.clipping = clipping;
   const PrivacyPlan plan(options, NoiseMultiplier(1), Delta(1e-5));

@@ -75,7 +75,7 @@ class ResumedRun {
 
   Trainer Make(const ResumeCase& resumed, std::optional<std::uint64_t> seed) {
     PlanOptions options = FullBatch(kRecords, kSteps);
-    options.sampling = SamplingKind::kPoisson;
+    options.sampling = "poisson";
     options.batch = 50;
     if (resumed.plan) resumed.plan(options);
     const PrivacyPlan plan(options, NoiseMultiplier(1), Delta(1e-5));
@@ -140,14 +140,14 @@ TEST_P(TrainerResume, SeededRunGoesOnBitForBit) {
 std::vector<ResumeCase> ResumeCases() {
   const Schedule cosine = Schedule::Parse("warmup:3,cosine:0");
   const auto fixed = [](PlanOptions& options) {
-    options.sampling = SamplingKind::kFixedSize;
+    options.sampling = "fixed";
     options.adjacency = Adjacency::kReplaceOne;
   };
   const auto allocation = [](PlanOptions& options) {  // 4 steps an epoch
-    options.sampling = SamplingKind::kAllocation;
+    options.sampling = "allocation";
   };
   const auto full = [](PlanOptions& options) {
-    options.sampling = SamplingKind::kFullBatch;
+    options.sampling = "full";
     options.batch = ResumedRun::kRecords;
   };
   return {

@@ -30,7 +30,7 @@ Dataset RandomFeatures(std::int64_t records, std::int64_t features, std::uint64_
 
 PlanOptions FullBatch(std::int64_t records, std::int64_t steps) {
   PlanOptions options;
-  options.sampling = SamplingKind::kFullBatch;
+  options.sampling = "full";
   options.records = records;
   options.steps = steps;
   return options;

@@ -110,10 +110,12 @@ StatementFacts PlannedFacts(const PreparedRun& run) {
   facts.planned_steps = run.plan.steps();
   facts.epsilon = EpsilonOf(run.plan, run.privacy, facts.steps);
   facts.delta = run.plan.delta().value();
-  facts.sampling = config.privacy.sampling;
+  facts.charges_epochs = run.plan.sampler().HasWholeEpochs();
+  facts.has_secret_batches = run.plan.sampler().IsSecret();
+  facts.sampling = run.plan.sampler().Statement();
   if (run.privacy == RunPrivacy::kNonPrivate) {
     facts.plan = fmt::format("{} sampling, batch {:g}, {} steps, without clipping and noise",
-                             config.privacy.sampling, *config.training.batch, facts.steps);
+                             config.privacy.sampling.name, *config.training.batch, facts.steps);
   } else {
     facts.plan = run.plan.Description();
     facts.event = run.plan.event().ToString();

@@ -15,7 +15,7 @@
 //   a place by remainder alone                    Allocation.DrawsAgainWordsThatWouldFavourSome
 //   shuffled into batches of one size             Allocation.PlacesAreUniformAndIndependent
 //   an allocation used twice                      Allocation.PassesAreIndependent
-#include "sordino/data/sampler.h"
+#include "sordino/sampling/sampler.h"
 
 #include <gtest/gtest.h>
 
@@ -33,6 +33,7 @@
 #include "sordino/base/error.h"
 #include "sordino/random/bernoulli.h"
 #include "sordino/random/generator.h"
+#include "sordino/sampling/sampler_component.h"
 
 namespace sordino {
 namespace {
@@ -67,20 +68,13 @@ double ChiSquareLimit(double degrees) {
   return degrees + 2 * std::sqrt(degrees * kX) + 2 * kX;
 }
 
-TEST(Sampling, NamesComeBack) {
-  for (const SamplingKind kind : {SamplingKind::kPoisson, SamplingKind::kFixedSize,
-                                  SamplingKind::kFullBatch, SamplingKind::kAllocation}) {
-    EXPECT_EQ(ParseSampling(SamplingName(kind)), kind);
-  }
-  EXPECT_EQ(SamplingName(SamplingKind::kPoisson), "poisson");
-  EXPECT_EQ(SamplingName(SamplingKind::kFixedSize), "fixed");
-  EXPECT_EQ(SamplingName(SamplingKind::kFullBatch), "full");
-  EXPECT_EQ(SamplingName(SamplingKind::kAllocation), "allocation");
+TEST(Samplers, AreKnownByName) {
+  EXPECT_EQ(Samplers().ChoiceHelp(), "poisson, fixed, full or allocation");
   for (const char* name : {"", "Poisson", "shuffle", "fixed ", "poisson\n"}) {
-    EXPECT_THROW(ParseSampling(name), Error) << name;
+    EXPECT_THROW(Samplers().Find(name), Error) << name;
   }
   try {
-    ParseSampling("poison");
+    Samplers().Find("poison");
     ADD_FAILURE();
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(),

@@ -1,4 +1,4 @@
-#include "sordino/training/schedule.h"
+#include "sordino/schedules/schedule.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "sordino/training/gradient_noise.h"
+#include "sordino/noise/gradient_noise.h"
 
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
@@ -50,7 +50,7 @@ TEST(GradientNoise, IsNotOnePercentTooSmallNorTooLarge) {
   const double sensitivity = 0.7;
   const auto values = Values(
       AddNoise(Zeros(2'000'000, sensitivity),
-               {.kind = NoiseKind::kGaussian, .multiplier = NoiseMultiplier(multiplier)}, source));
+               {.multiplier = NoiseMultiplier(multiplier)}, source));
   const double wanted = multiplier * sensitivity;
   const double tolerance = FiveDeviations(values.size());
   ASSERT_LT(tolerance, 0.01);
@@ -79,10 +79,10 @@ TEST(GradientNoise, GridKeepsItsRangeAndNeverMakesNoiseSmaller) {
     const double z = std::exp(uniform(random) * 9 - 4);
     const double unit = std::exp(uniform(random) * 40 - 20);
     const auto d = static_cast<std::int64_t>(std::exp(uniform(random) * 14));
-    for (const NoiseKind kind : {NoiseKind::kGaussian, NoiseKind::kLaplace}) {
-      const NoiseGrid grid = ChooseNoiseGrid(kind, NoiseMultiplier(z), L2Sensitivity(unit), d);
+    for (const NoiseComponent* kind : Noises().all()) {
+      const NoiseGrid grid = ChooseNoiseGrid(*kind, NoiseMultiplier(z), L2Sensitivity(unit), d);
       const auto dimension = static_cast<double>(d);
-      const double wanted = kind == NoiseKind::kGaussian
+      const double wanted = kind->IsGaussian()
                                 ? z * (unit + grid.granularity * std::sqrt(dimension))
                                 : z * (std::sqrt(dimension) * unit + grid.granularity * dimension);
       EXPECT_GE(grid.scale, wanted);
@@ -99,7 +99,7 @@ TEST(GradientNoise, EveryValueIsAMultipleOfThePublicGranularity) {
   RandomSource source(4);
   const at::Tensor sum = at::linspace(-0.9, 1.1, 1000, at::kDouble).mul(M_PI);
   const NoiseGrid grid =
-      ChooseNoiseGrid(NoiseKind::kGaussian, NoiseMultiplier(1), L2Sensitivity(1), 1000);
+      ChooseNoiseGrid(GaussianNoise(), NoiseMultiplier(1), L2Sensitivity(1), 1000);
   for (const double value :
        Values(AddNoise(SumOf({sum}, 1), {.multiplier = NoiseMultiplier(1)}, source))) {
     const double steps = value / grid.granularity;
@@ -141,7 +141,7 @@ TEST(GradientNoise, LaplaceHasTheScaleOfTheL1Unit) {
   for (int round = 0; round < kRounds; ++round) {
     for (const double value : Values(AddNoise(
              Zeros(d, 0.25),
-             {.kind = NoiseKind::kLaplace, .multiplier = NoiseMultiplier(2), .step = round},
+             {.kind = &Noises().Find("laplace"), .multiplier = NoiseMultiplier(2), .step = round},
              source))) {
       sum += std::abs(value);
     }
@@ -189,7 +189,7 @@ TEST(GradientNoise, ValuesThatAreNotFiniteLeaveNoTrace) {
 }
 
 TEST(GradientNoise, RefusesAMultiplierThatRoundingWouldTakeOver) {
-  EXPECT_THROW(ChooseNoiseGrid(NoiseKind::kGaussian, NoiseMultiplier(1e6), L2Sensitivity(1),
+  EXPECT_THROW(ChooseNoiseGrid(GaussianNoise(), NoiseMultiplier(1e6), L2Sensitivity(1),
                                std::int64_t{1} << 34),
                Error);
 }

@@ -1,22 +1,17 @@
-#include "sordino/data/sampler.h"
+#include "sordino/sampling/sampler.h"
 
 #include <fmt/format.h>
 
-#include <array>
 #include <cmath>
 #include <numeric>
 #include <unordered_map>
 #include <utility>
 
 #include "sordino/base/error.h"
-#include "sordino/base/known_name.h"
 #include "sordino/random/bernoulli.h"
 
 namespace sordino {
 namespace {
-
-constexpr std::array<std::string_view, 4> kNames = {"poisson", "fixed", "full",
-                                                    "allocation"};  // by kind
 
 // How far one over a rate may be from a whole number of batches, relatively: rates such as 1 / 3
 // are written with a few digits.
@@ -82,12 +77,6 @@ std::vector<std::uint64_t> FirstOfShuffle(Generator& generator, std::uint64_t ba
 }
 
 }  // namespace
-
-std::string_view SamplingName(SamplingKind kind) { return kNames[static_cast<std::size_t>(kind)]; }
-
-SamplingKind ParseSampling(std::string_view name) {
-  return static_cast<SamplingKind>(IndexOfName("the sampling", name, kNames));
-}
 
 std::vector<std::uint64_t> SamplePoisson(Generator& generator, SamplingRate rate,
                                          std::uint64_t records) {

@@ -1,17 +1,17 @@
-#include "sordino/training/gradient_noise.h"
+#include "sordino/noise/gradient_noise.h"
 
 #include <ATen/Functions.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <span>
+#include <vector>
 
 #include "sordino/base/check.h"
 #include "sordino/base/error.h"
 #include "sordino/gradients/parallel_shares.h"
-#include "sordino/random/discrete_gaussian.h"
-#include "sordino/random/discrete_laplace.h"
 #include "sordino/random/grid_noise.h"
 
 namespace sordino {
@@ -26,7 +26,7 @@ std::int64_t RoundedSteps(std::int64_t finer) {
 }
 
 // Noise in steps of the grid, as whole numbers in doubles, one for each coordinate.
-at::Tensor DrawSteps(NoiseKind kind, const NoiseGrid& grid, std::int64_t coordinates,
+at::Tensor DrawSteps(const NoiseComponent& kind, const NoiseGrid& grid, std::int64_t coordinates,
                      std::int64_t step, RandomSource& source) {
   at::Tensor steps = at::empty({coordinates}, at::TensorOptions(at::kDouble));
   double* const out = steps.mutable_data_ptr<double>();
@@ -37,57 +37,31 @@ at::Tensor DrawSteps(NoiseKind kind, const NoiseGrid& grid, std::int64_t coordin
                                      .rank = 0,
                                      .tensor = static_cast<std::uint32_t>(block)}));
   }
-  const double finer = std::ldexp(grid.scale / grid.granularity, kFinerBits);
-  const auto fill = [&](const auto& sampler) {
-    ParallelShares(blocks, [&](std::int64_t first, std::int64_t last) {
-      std::vector<std::int64_t> draws(kNoiseBlock);
-      for (std::int64_t block = first; block < last; ++block) {
-        const std::int64_t begin = block * kNoiseBlock;
-        const auto count = static_cast<std::size_t>(std::min(kNoiseBlock, coordinates - begin));
-        sampler.Fill(*streams[static_cast<std::size_t>(block)], std::span(draws).first(count));
-        for (std::size_t i = 0; i < count; ++i) {
-          out[static_cast<std::size_t>(begin) + i] = static_cast<double>(RoundedSteps(draws[i]));
-        }
+  const std::unique_ptr<NoiseDraws> distribution =
+      kind.Draws(std::ldexp(grid.scale / grid.granularity, kFinerBits));
+  ParallelShares(blocks, [&](std::int64_t first, std::int64_t last) {
+    std::vector<std::int64_t> draws(kNoiseBlock);
+    for (std::int64_t block = first; block < last; ++block) {
+      const std::int64_t begin = block * kNoiseBlock;
+      const auto count = static_cast<std::size_t>(std::min(kNoiseBlock, coordinates - begin));
+      distribution->Fill(*streams[static_cast<std::size_t>(block)], std::span(draws).first(count));
+      for (std::size_t i = 0; i < count; ++i) {
+        out[static_cast<std::size_t>(begin) + i] = static_cast<double>(RoundedSteps(draws[i]));
       }
-    });
-  };
-  if (kind == NoiseKind::kGaussian) {
-    fill(DiscreteGaussian(finer));
-  } else {
-    fill(DiscreteLaplace(finer));
-  }
+    }
+  });
   return steps;
 }
 
 }  // namespace
 
-RandomSource::RandomSource() : generator_(std::in_place_type<SecureGenerator>) {}
-
-RandomSource::RandomSource(std::uint64_t insecure_seed)
-    : generator_(std::in_place_type<InsecureSeededGenerator>, insecure_seed) {}
-
-std::unique_ptr<Generator> RandomSource::Stream(const StreamKey& key) {
-  return std::visit(
-      [&](auto& generator) -> std::unique_ptr<Generator> {
-        using Kind = std::decay_t<decltype(generator)>;
-        return std::make_unique<Kind>(generator.SubStream(key));
-      },
-      generator_);
-}
-
-bool RandomSource::IsPrivate() const {
-  return std::visit([](const auto& generator) { return generator.IsPrivate(); }, generator_);
-}
-
-double NoiseDistance(double draws) { return std::sqrt(draws) * 0x1p-76 + draws * 0x1p-119; }
-
-NoiseGrid ChooseNoiseGrid(NoiseKind kind, NoiseMultiplier noise, L2Sensitivity unit,
+NoiseGrid ChooseNoiseGrid(const NoiseComponent& kind, NoiseMultiplier noise, L2Sensitivity unit,
                           std::int64_t coordinates) {
   SORDINO_CHECK(unit.value() > 0, "noise was asked for a sum that nothing can change");
   const double z = noise.value();
   const auto d = static_cast<double>(coordinates);
-  const double spread = kind == NoiseKind::kGaussian ? 1 : std::sqrt(d);
-  const double moved = kind == NoiseKind::kGaussian ? std::sqrt(d) : d;  // in steps
+  const double spread = kind.UnitOfDistance(d);
+  const double moved = kind.UnitOfRounding(d);  // in steps
   // scale / g = z spread U / g + z moved is to stay below 2^30 with half of it left to the first.
   if (z * moved > kMostGridSteps / 4) {
     throw Error(fmt::format(
@@ -111,9 +85,9 @@ NoisedGradients AddNoise(const BoundedSum& sum, const StepNoise& noise, RandomSo
   std::int64_t coordinates = 0;
   for (const at::Tensor& gradient : sum.gradients) coordinates += gradient.numel();
   const NoiseGrid grid =
-      ChooseNoiseGrid(noise.kind, noise.multiplier,
+      ChooseNoiseGrid(*noise.kind, noise.multiplier,
                       L2Sensitivity(sum.sensitivity.value() * noise.unit_share), coordinates);
-  at::Tensor steps = DrawSteps(noise.kind, grid, coordinates, noise.step, source);
+  at::Tensor steps = DrawSteps(*noise.kind, grid, coordinates, noise.step, source);
   if (!sum.gradients.empty()) steps = steps.to(sum.gradients.front().device());
 
   std::vector<at::Tensor> noised;
@@ -128,8 +102,7 @@ NoisedGradients AddNoise(const BoundedSum& sum, const StepNoise& noise, RandomSo
     noised.push_back(value.mul_(grid.granularity / noise.divisor).to(gradient.scalar_type()));
     begin += count;
   }
-  const double deviation = noise.kind == NoiseKind::kGaussian ? grid.scale : M_SQRT2 * grid.scale;
-  return {std::move(noised), deviation / noise.divisor};
+  return {std::move(noised), noise.kind->DeviationOfScale() * grid.scale / noise.divisor};
 }
 
 NoisedCounts AddCountNoise(const BoundedSum& sum, double count_noise, std::int64_t step,

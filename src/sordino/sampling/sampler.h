@@ -1,29 +1,22 @@
-// Which records make up the batch of a step.
+// Draws of the records that make up a batch.
 //
 //   Poisson     every record enters independently with the probability EffectiveRate(rate)
 //   fixed-size  a uniform subset of `batch` records without replacement, in uniform random order
-//   full batch  all records, in their order
 //   allocation  every record enters one of the next `batches` batches, chosen uniformly and
 //               independently of all others; then records are allocated anew
 //
 // The indices are private: they are drawn from a cryptographic generator, because amplification by
 // subsampling holds only against those who cannot tell who was sampled.
-#ifndef SORDINO_DATA_SAMPLER_H_
-#define SORDINO_DATA_SAMPLER_H_
+#ifndef SORDINO_SAMPLING_SAMPLER_H_
+#define SORDINO_SAMPLING_SAMPLER_H_
 
 #include <cstdint>
-#include <string_view>
 #include <vector>
 
 #include "sordino/base/quantity.h"
 #include "sordino/random/generator.h"
 
 namespace sordino {
-
-enum class SamplingKind : std::uint8_t { kPoisson, kFixedSize, kFullBatch, kAllocation };
-
-std::string_view SamplingName(SamplingKind kind);   // "poisson", "fixed", "full", "allocation"
-SamplingKind ParseSampling(std::string_view name);  // the inverse; throws Error
 
 // Increasing indices below `records`; may be empty.
 std::vector<std::uint64_t> SamplePoisson(Generator& generator, SamplingRate rate,
@@ -49,4 +42,4 @@ std::vector<std::vector<std::uint64_t>> SampleAllocation(Generator& generator,
 
 }  // namespace sordino
 
-#endif  // SORDINO_DATA_SAMPLER_H_
+#endif  // SORDINO_SAMPLING_SAMPLER_H_

@@ -3,7 +3,7 @@
 #include <benchmark/benchmark.h>
 
 #include "sordino/gradients/testing/forged_values.h"
-#include "sordino/training/gradient_noise.h"
+#include "sordino/noise/gradient_noise.h"
 
 namespace sordino {
 namespace {

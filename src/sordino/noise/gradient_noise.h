@@ -1,0 +1,62 @@
+// The noise step: from a bounded sum to gradients that an optimizer may see.
+//
+// Noise is drawn and added on an integer grid and the result is scaled by a power of two, so its
+// low bits tell nothing about the value under it (threats: arXiv 2112.05307). With the unit U of
+// the noise multiplier z (privacy_plan.h), d coordinates and granularity g = 2^k:
+//
+//   scale  s = z (u U + r g),  2^29 <= s / g < 2^30
+//
+// u and r are the units of the noise (noise_component.h): 1 and sqrt(d) for Gaussian noise, whose
+// scale is its standard deviation, sqrt(d) and d for Laplace noise. The term with g is what
+// rounding to the grid may move two neighbouring sums apart: g / 2 each in every coordinate. Values are saturated at 2^50 steps, which moves no two of them apart.
+//
+// Draws are 2^10 times finer than the grid, and rounded to it, which is post-processing. The scales,
+// the draws and their distance from what is accounted are those of a NoiseComponent: its file has
+// the argument.
+#ifndef SORDINO_NOISE_GRADIENT_NOISE_H_
+#define SORDINO_NOISE_GRADIENT_NOISE_H_
+
+#include <cstdint>
+
+#include "sordino/base/quantity.h"
+#include "sordino/gradients/bounded_sum.h"
+#include "sordino/gradients/noised_value.h"
+#include "sordino/noise/noise_component.h"
+#include "sordino/random/random_source.h"
+
+namespace sordino {
+
+// The stream of noise is that of the block of so many coordinates, counted over all parameters.
+inline constexpr std::int64_t kNoiseBlock = std::int64_t{1} << 16;
+
+// The grid that noise of multiplier z is added on, for a unit U and d coordinates.
+struct NoiseGrid {
+  double scale = 0;        // s, in the unit of the sum
+  double granularity = 0;  // g
+};
+// Throws Error when z r is so large that rounding takes over.
+NoiseGrid ChooseNoiseGrid(const NoiseComponent& kind, NoiseMultiplier noise, L2Sensitivity unit,
+                          std::int64_t coordinates);
+
+struct StepNoise {
+  const NoiseComponent* kind = &GaussianNoise();
+  NoiseMultiplier multiplier{1};
+  // The unit of the multiplier over the sensitivity of the sum: 1, or 1/2 where the event's unit is
+  // half the distance of neighbours (Poisson sampling under replace-one).
+  double unit_share = 1;
+  double divisor = 1;  // the declared batch size
+  std::int64_t step = 0;
+};
+
+// The sum with noise, divided: the gradients for the optimizer, in the shapes of the sum, float32
+// or float64 as the sum, on its device. standard_deviation() of the result is that of one
+// coordinate after the division.
+NoisedGradients AddNoise(const BoundedSum& sum, const StepNoise& noise, RandomSource& source);
+
+// The counts of an adaptive policy with noise of standard deviation count_noise (not divided).
+NoisedCounts AddCountNoise(const BoundedSum& sum, double count_noise, std::int64_t step,
+                           RandomSource& source);
+
+}  // namespace sordino
+
+#endif  // SORDINO_NOISE_GRADIENT_NOISE_H_

@@ -1,0 +1,34 @@
+// The random streams of a run: one for each purpose of each step.
+#ifndef SORDINO_RANDOM_RANDOM_SOURCE_H_
+#define SORDINO_RANDOM_RANDOM_SOURCE_H_
+
+#include <cstdint>
+#include <memory>
+#include <variant>
+
+#include "sordino/random/generator.h"
+
+namespace sordino {
+
+class RandomSource {
+ public:
+  RandomSource();                                      // of the operating system
+  explicit RandomSource(std::uint64_t insecure_seed);  // reproducible, not private
+
+  std::unique_ptr<Generator> Stream(const StreamKey& key);
+  bool IsPrivate() const;
+
+ private:
+  std::variant<SecureGenerator, InsecureSeededGenerator> generator_;
+};
+
+// What the tensor of a StreamKey means. Below 2^31 it is a block of the noise
+// (noise/gradient_noise.h).
+inline constexpr std::uint32_t kSamplingStream = std::uint32_t{1} << 31;
+inline constexpr std::uint32_t kCountStream = kSamplingStream + 1;
+inline constexpr std::uint32_t kModelStream = kSamplingStream + 2;
+inline constexpr std::uint32_t kAllocationStream = kSamplingStream + 3;  // its step is an epoch
+
+}  // namespace sordino
+
+#endif  // SORDINO_RANDOM_RANDOM_SOURCE_H_

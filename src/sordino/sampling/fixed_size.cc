@@ -1,0 +1,75 @@
+// Batches of fixed size: a uniform subset of `batch` of the records without replacement. The event
+// is fixed(batch / records, release), under replace-one only, and its unit is the distance of
+// neighbouring sums, 2C.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "sordino/sampling/internal/random_batch_size.h"
+#include "sordino/sampling/sampler.h"
+
+namespace sordino {
+namespace {
+
+class FixedSizeBatches : public BatchSampler {
+ public:
+  FixedSizeBatches(std::uint64_t batch, std::uint64_t records) : batch_(batch), records_(records) {}
+  std::vector<std::uint64_t> Batch(std::int64_t, Generator& stream) override {
+    return SampleFixedSize(stream, batch_, records_);
+  }
+
+ private:
+  std::uint64_t batch_;
+  std::uint64_t records_;
+};
+
+class FixedSize : public SamplerComponent {
+ public:
+  FixedSize()
+      : SamplerComponent({.name = "fixed",
+                          .help = "`batch` records without replacement, in random order"}) {}
+
+  void CheckPlan(const SamplingPlan& plan) const override {
+    internal::Require(plan.records > 0,
+                      "fixed-size batches need the number of records; declare it.");
+    internal::Require(
+        plan.adjacency == Adjacency::kReplaceOne,
+        fmt::format("fixed-size batches are accounted under replace-one only, and the adjacency is "
+                    "{}; use replace-one, or Poisson sampling.",
+                    AdjacencyName(plan.adjacency)));
+    internal::Require(
+        plan.batch == std::floor(plan.batch) && plan.batch <= static_cast<double>(plan.records),
+        fmt::format("the batch is {}; with fixed-size batches it must be a whole number of the {} "
+                    "records.",
+                    plan.batch, plan.records));
+  }
+
+  Adjacency DefaultAdjacency() const override { return Adjacency::kReplaceOne; }
+  std::int64_t MaxBatch(const SamplingPlan& plan) const override {
+    return static_cast<std::int64_t>(plan.batch);
+  }
+  SamplingRate Rate(const SamplingPlan& plan, std::int64_t) const override {
+    return SamplingRate(plan.batch / static_cast<double>(plan.records));
+  }
+  Event StepEvent(const SamplingPlan& plan, std::int64_t step,
+                  const Event& release) const override {
+    return Event::Fixed(Rate(plan, step), release);
+  }
+  std::unique_ptr<BatchSampler> Make(const SamplingPlan& plan, std::uint64_t records,
+                                     RandomSource&) const override {
+    return std::make_unique<FixedSizeBatches>(static_cast<std::uint64_t>(plan.batch), records);
+  }
+  std::string Description(const SamplingPlan& plan) const override {
+    return fmt::format("batches of {:.0f} of {} records without replacement", plan.batch,
+                       plan.records);
+  }
+};
+
+}  // namespace
+
+const SamplerComponent& FixedSizeSampler() {
+  static const FixedSize component;
+  return component;
+}
+
+}  // namespace sordino

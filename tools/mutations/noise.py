@@ -1,0 +1,38 @@
+"""Mutations of the noise step: tools/mutate noise."""
+from mutation import Mutation
+
+PROGRAM = "noise_test"
+
+MUTATIONS = [
+    Mutation("sigma 1 % too small", "noise/gradient_noise.cc",
+             "grid.scale = (exact + z * moved * grid.granularity) * (1 + 0x1p-40);",
+             "grid.scale = (exact + z * moved * grid.granularity) * 0.99;",
+             "GradientNoise.IsNotOnePercentTooSmallNorTooLarge"),
+    Mutation("rounding to the grid is not paid for", "noise/gradient_noise.cc",
+             "grid.scale = (exact + z * moved * grid.granularity) * (1 + 0x1p-40);",
+             "grid.scale = exact * (1 + 0x1p-40);",
+             "GradientNoise.GridKeepsItsRangeAndNeverMakesNoiseSmaller"),
+    Mutation("values are not rounded to the grid", "noise/gradient_noise.cc",
+             "value = value.nan_to_num_(0, kSaturation, -kSaturation).round_();",
+             "value = value.nan_to_num_(0, kSaturation, -kSaturation);",
+             "GradientNoise.EveryValueIsAMultipleOfThePublicGranularity"),
+    Mutation("one tensor is left without noise", "noise/gradient_noise.cc",
+             "    value.add_(steps.narrow(0, begin, count).view(gradient.sizes()));",
+             "    if (begin > 0) value.add_(steps.narrow(0, begin, count).view(gradient.sizes()));",
+             "GradientNoise.IsNotOnePercentTooSmallNorTooLarge"),
+    Mutation("the same noise in every step", "noise/gradient_noise.cc",
+             "source.Stream({.step = static_cast<std::uint64_t>(step),\n"
+             "                                     .rank = 0,",
+             "source.Stream({.step = static_cast<std::uint64_t>(step * 0),\n"
+             "                                     .rank = 0,",
+             "GradientNoise.StepsAndBlocksHaveStreamsOfTheirOwn"),
+    Mutation("the same noise in every block", "noise/gradient_noise.cc",
+             ".tensor = static_cast<std::uint32_t>(block)}",
+             ".tensor = static_cast<std::uint32_t>(block * 0)}",
+             "GradientNoise.StepsAndBlocksHaveStreamsOfTheirOwn"),
+    Mutation("a seeded source calls itself private", "random/random_source.cc",
+             "return std::visit([](const auto& generator) { return generator.IsPrivate(); }, "
+             "generator_);",
+             "return true;",
+             "GradientNoise.SeedRepeatsItAndTheOperatingSystemDoesNot"),
+]
