@@ -12,15 +12,12 @@
 #ifndef SORDINO_TRAINING_CHECKPOINT_H_
 #define SORDINO_TRAINING_CHECKPOINT_H_
 
-#include <ATen/core/Tensor.h>
-
 #include <cstdint>
 #include <filesystem>
-#include <map>
 #include <optional>
 #include <string>
 
-#include "sordino/training/named_tensors.h"
+#include "sordino/gradients/named_tensors.h"
 
 namespace sordino {
 
@@ -54,26 +51,6 @@ std::optional<Checkpoint> ReadNewestCheckpoint(const std::filesystem::path& fold
 // When the run has ended: nothing is left to go on with.
 void RemoveCheckpoints(const std::filesystem::path& folder);
 
-namespace internal {
-
-// A saved state, whose tensors are taken one by one; all throw Error.
-class SavedTensors {
- public:
-  explicit SavedTensors(const NamedTensors& tensors);  // refuses two of one name
-
-  // The tensor of this name, which has to have this shape and type.
-  at::Tensor Take(const std::string& name, at::IntArrayRef sizes, at::ScalarType type);
-  std::int64_t TakeNumber(const std::string& name, std::int64_t least, std::int64_t most);
-  void CheckAllTaken() const;
-
- private:
-  std::map<std::string, at::Tensor> tensors_;
-};
-
-// A copy that later steps do not change.
-at::Tensor CopyToCpu(const at::Tensor& tensor);
-
-}  // namespace internal
 }  // namespace sordino
 
 #endif  // SORDINO_TRAINING_CHECKPOINT_H_

@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "sordino/training/optimizer_component.h"
+#include "sordino/optimizers/optimizer_component.h"
 
 namespace sordino {
 namespace {

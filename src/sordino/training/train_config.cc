@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "sordino/base/error.h"
-#include "sordino/training/optimizer_component.h"
+#include "sordino/optimizers/optimizer_component.h"
 
 namespace sordino {
 namespace {

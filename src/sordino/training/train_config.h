@@ -22,7 +22,7 @@
 #include "sordino/data/catalog.h"
 #include "sordino/gradients/clipper.h"
 #include "sordino/models/model.h"
-#include "sordino/training/optimizer.h"
+#include "sordino/optimizers/optimizer.h"
 #include "sordino/training/privacy_plan.h"
 
 namespace sordino {

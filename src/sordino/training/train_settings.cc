@@ -9,7 +9,7 @@
 #include "sordino/base/component.h"
 #include "sordino/noise/noise_component.h"
 #include "sordino/sampling/sampler_component.h"
-#include "sordino/training/optimizer_component.h"
+#include "sordino/optimizers/optimizer_component.h"
 
 namespace sordino {
 namespace {

@@ -17,7 +17,7 @@
 #include "sordino/gradients/flat_clipping.h"
 #include "sordino/gradients/global_clipping.h"
 #include "sordino/gradients/layerwise_clipping.h"
-#include "sordino/training/checkpoint.h"
+#include "sordino/gradients/saved_tensors.h"
 #include "sordino/noise/gradient_noise.h"
 #include "sordino/training/libtorch_seed.h"
 
@@ -292,14 +292,14 @@ NamedTensors Trainer::SaveState() const {
   }
   NamedTensors state = s.optimizer.SaveState();
   for (const NamedParameter& parameter : s.clipper.parameters()) {
-    state.emplace_back(kParameter + parameter.name, internal::CopyToCpu(parameter.value));
+    state.emplace_back(kParameter + parameter.name, CopyToCpu(parameter.value));
   }
   // A step without privacy whose batch is empty makes no update.
   state.emplace_back(kUpdates, at::scalar_tensor(s.optimizer.steps_done(), at::kLong));
   if (s.adaptive) {
     state.emplace_back(kBounds, at::tensor(s.adaptive->Bounds(), at::kDouble));
   }
-  static_cast<void>(internal::SavedTensors(state));  // names are needed to come back
+  static_cast<void>(SavedTensors(state));  // names are needed to come back
   return state;
 }
 
@@ -324,7 +324,7 @@ void Trainer::RestoreState(const NamedTensors& state, std::int64_t steps_done) {
                                                                                   : own)
         .push_back(entry);
   }
-  internal::SavedTensors saved(own);
+  SavedTensors saved(own);
   std::vector<at::Tensor> values;
   for (const NamedParameter& parameter : s.clipper.parameters()) {
     values.push_back(saved.Take(kParameter + parameter.name, parameter.value.sizes(),

@@ -19,8 +19,8 @@
 #include "sordino/data/dataset.h"
 #include "sordino/gradients/clipper.h"
 #include "sordino/gradients/loss_function.h"
-#include "sordino/training/named_tensors.h"
-#include "sordino/training/optimizer.h"
+#include "sordino/gradients/named_tensors.h"
+#include "sordino/optimizers/optimizer.h"
 #include "sordino/training/privacy_plan.h"
 
 namespace sordino {

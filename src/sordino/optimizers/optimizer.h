@@ -2,8 +2,8 @@
 //
 // An optimizer sees NoisedGradients and nothing else of the data: what it does with them is
 // post-processing and costs no privacy. The algorithms are components (optimizer_component.h).
-#ifndef SORDINO_TRAINING_OPTIMIZER_H_
-#define SORDINO_TRAINING_OPTIMIZER_H_
+#ifndef SORDINO_OPTIMIZERS_OPTIMIZER_H_
+#define SORDINO_OPTIMIZERS_OPTIMIZER_H_
 
 #include <cstdint>
 #include <memory>
@@ -12,7 +12,7 @@
 #include "sordino/base/component.h"
 #include "sordino/gradients/loss_function.h"
 #include "sordino/gradients/noised_value.h"
-#include "sordino/training/named_tensors.h"
+#include "sordino/gradients/named_tensors.h"
 #include "sordino/schedules/schedule.h"
 
 namespace sordino {
@@ -87,4 +87,4 @@ class Optimizer {
 
 }  // namespace sordino
 
-#endif  // SORDINO_TRAINING_OPTIMIZER_H_
+#endif  // SORDINO_OPTIMIZERS_OPTIMIZER_H_

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "sordino/base/error.h"
-#include "sordino/training/optimizer.h"
-#include "sordino/training/optimizer_test_support.h"
+#include "sordino/optimizers/optimizer.h"
+#include "sordino/optimizers/testing/optimizer_cases.h"
 
 namespace sordino {
 namespace {

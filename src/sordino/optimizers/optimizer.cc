@@ -1,4 +1,4 @@
-#include "sordino/training/optimizer.h"
+#include "sordino/optimizers/optimizer.h"
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty_like.h>
@@ -14,8 +14,8 @@
 
 #include "sordino/base/error.h"
 #include "sordino/base/quantity.h"
-#include "sordino/training/checkpoint.h"
-#include "sordino/training/optimizer_component.h"
+#include "sordino/gradients/saved_tensors.h"
+#include "sordino/optimizers/optimizer_component.h"
 
 namespace sordino {
 namespace {
@@ -179,18 +179,18 @@ NamedTensors Optimizer::SaveState() const {
   NamedTensors saved;
   for (std::size_t i = 0; i < s.parameters.size(); ++i) {
     if (!s.averages.empty()) {
-      saved.emplace_back("average." + s.names[i], internal::CopyToCpu(s.averages[i]));
+      saved.emplace_back("average." + s.names[i], CopyToCpu(s.averages[i]));
     }
     if (s.steps_done == 0 || kept.empty()) continue;
     const KeptState state = s.algorithm->Kept(i);
     for (std::size_t k = 0; k < kept.size(); ++k) {
-      saved.emplace_back(KeptName(s.names[i], kept[k]), internal::CopyToCpu(state.tensors[k]));
+      saved.emplace_back(KeptName(s.names[i], kept[k]), CopyToCpu(state.tensors[k]));
     }
     if (s.algorithm->CountsSteps()) {
       saved.emplace_back(KeptName(s.names[i], "step"), at::scalar_tensor(state.step, at::kLong));
     }
   }
-  static_cast<void>(internal::SavedTensors(saved));  // names are needed to come back
+  static_cast<void>(SavedTensors(saved));  // names are needed to come back
   return saved;
 }
 
@@ -207,7 +207,7 @@ void Optimizer::RestoreState(const NamedTensors& state, std::int64_t steps_done)
                     "settings of the run that was saved.",
                     steps_done, s.steps));
   }
-  internal::SavedTensors saved(state);
+  SavedTensors saved(state);
   const at::NoGradGuard no_grad;
   const std::vector<std::string_view> kept = s.algorithm->KeptTensors();
   std::vector<at::Tensor> averages;

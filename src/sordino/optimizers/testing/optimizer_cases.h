@@ -1,6 +1,6 @@
 // What tests of optimizers share: numbers as tensors and back, and every kind of optimizer.
-#ifndef SORDINO_TRAINING_OPTIMIZER_TEST_SUPPORT_H_
-#define SORDINO_TRAINING_OPTIMIZER_TEST_SUPPORT_H_
+#ifndef SORDINO_OPTIMIZERS_TESTING_OPTIMIZER_CASES_H_
+#define SORDINO_OPTIMIZERS_TESTING_OPTIMIZER_CASES_H_
 
 #include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "sordino/gradients/testing/forged_values.h"
-#include "sordino/training/optimizer.h"
-#include "sordino/training/optimizer_component.h"
+#include "sordino/optimizers/optimizer.h"
+#include "sordino/optimizers/optimizer_component.h"
 
 namespace sordino {
 
@@ -94,4 +94,4 @@ inline std::vector<OptimizerCase> OptimizerCasesOfAllKinds() {
 
 }  // namespace sordino
 
-#endif  // SORDINO_TRAINING_OPTIMIZER_TEST_SUPPORT_H_
+#endif  // SORDINO_OPTIMIZERS_TESTING_OPTIMIZER_CASES_H_

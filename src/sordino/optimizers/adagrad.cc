@@ -1,7 +1,7 @@
 // AdaGrad (Duchi, Hazan, Singer, 2011): s <- s + g^2, p <- p - r g / (sqrt(s) + eta).
 #include <torch/optim/adagrad.h>
 
-#include "sordino/training/torch_algorithm.h"
+#include "sordino/optimizers/internal/torch_algorithm.h"
 
 namespace sordino {
 namespace {

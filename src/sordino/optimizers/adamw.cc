@@ -4,7 +4,7 @@
 
 #include <tuple>
 
-#include "sordino/training/torch_algorithm.h"
+#include "sordino/optimizers/internal/torch_algorithm.h"
 
 namespace sordino {
 namespace {

@@ -3,7 +3,7 @@
 #include <torch/optim/sgd.h>
 
 #include "sordino/base/error.h"
-#include "sordino/training/torch_algorithm.h"
+#include "sordino/optimizers/internal/torch_algorithm.h"
 
 namespace sordino {
 namespace {

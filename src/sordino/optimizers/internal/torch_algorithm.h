@@ -1,6 +1,6 @@
 // An algorithm of torch::optim as an OptimizerAlgorithm, with options that several of them have.
-#ifndef SORDINO_TRAINING_TORCH_ALGORITHM_H_
-#define SORDINO_TRAINING_TORCH_ALGORITHM_H_
+#ifndef SORDINO_OPTIMIZERS_INTERNAL_TORCH_ALGORITHM_H_
+#define SORDINO_OPTIMIZERS_INTERNAL_TORCH_ALGORITHM_H_
 
 #include <torch/optim/optimizer.h>
 
@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "sordino/training/optimizer_component.h"
+#include "sordino/optimizers/optimizer_component.h"
 
 namespace sordino {
 
@@ -110,4 +110,4 @@ class TorchAlgorithm : public OptimizerAlgorithm {
 
 }  // namespace sordino
 
-#endif  // SORDINO_TRAINING_TORCH_ALGORITHM_H_
+#endif  // SORDINO_OPTIMIZERS_INTERNAL_TORCH_ALGORITHM_H_

@@ -1,4 +1,4 @@
-#include "sordino/training/optimizer.h"
+#include "sordino/optimizers/optimizer.h"
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/ones.h>
@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "sordino/base/error.h"
-#include "sordino/training/optimizer_test_support.h"
+#include "sordino/optimizers/testing/optimizer_cases.h"
 
 namespace sordino {
 namespace {

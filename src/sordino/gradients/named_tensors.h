@@ -1,6 +1,6 @@
 // Tensors with names: what a checkpoint is made of.
-#ifndef SORDINO_TRAINING_NAMED_TENSORS_H_
-#define SORDINO_TRAINING_NAMED_TENSORS_H_
+#ifndef SORDINO_GRADIENTS_NAMED_TENSORS_H_
+#define SORDINO_GRADIENTS_NAMED_TENSORS_H_
 
 #include <ATen/core/Tensor.h>
 
@@ -14,4 +14,4 @@ using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 
 }  // namespace sordino
 
-#endif  // SORDINO_TRAINING_NAMED_TENSORS_H_
+#endif  // SORDINO_GRADIENTS_NAMED_TENSORS_H_

@@ -2,8 +2,8 @@
 //
 // A new one is a file that defines a class derived from OptimizerComponent and a function that
 // returns it, and a line in optimizer_list.inc.
-#ifndef SORDINO_TRAINING_OPTIMIZER_COMPONENT_H_
-#define SORDINO_TRAINING_OPTIMIZER_COMPONENT_H_
+#ifndef SORDINO_OPTIMIZERS_OPTIMIZER_COMPONENT_H_
+#define SORDINO_OPTIMIZERS_OPTIMIZER_COMPONENT_H_
 
 #include <ATen/core/Tensor.h>
 
@@ -60,4 +60,4 @@ const Registry<OptimizerComponent>& Optimizers();
 
 }  // namespace sordino
 
-#endif  // SORDINO_TRAINING_OPTIMIZER_COMPONENT_H_
+#endif  // SORDINO_OPTIMIZERS_OPTIMIZER_COMPONENT_H_
