@@ -26,7 +26,7 @@
 #include "sordino/cli/torch_program.h"
 #include "sordino/models/benchmark_models.h"
 #include "sordino/torch_cli/step_comparison.h"
-#include "sordino/training/train_config.h"
+#include "sordino/runs/train_config.h"
 
 namespace sordino {
 namespace {

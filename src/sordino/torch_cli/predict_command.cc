@@ -25,7 +25,7 @@
 #include "sordino/data/batch_loader.h"
 #include "sordino/torch_cli/told_errors.h"
 #include "sordino/torch_cli/train_options.h"
-#include "sordino/training/run_folder.h"
+#include "sordino/runs/run_folder.h"
 
 namespace sordino {
 namespace {

@@ -19,7 +19,7 @@
 #include "sordino/cli/torch_program.h"
 #include "sordino/torch_cli/told_errors.h"
 #include "sordino/torch_cli/train_options.h"
-#include "sordino/training/training_run.h"
+#include "sordino/runs/training_run.h"
 
 namespace sordino {
 namespace {

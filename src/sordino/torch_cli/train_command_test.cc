@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "sordino/cli/command_test_support.h"
-#include "sordino/training/train_settings.h"
+#include "sordino/runs/train_settings.h"
 
 // Everything here goes through `sordino`, which replaces itself by sordino-torch.
 namespace sordino {

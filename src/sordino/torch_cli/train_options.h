@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "sordino/training/train_settings.h"
+#include "sordino/runs/train_settings.h"
 
 namespace CLI {
 class App;

@@ -29,7 +29,7 @@
 #include "sordino/gradients/script_model.h"
 #include "sordino/gradients/testing/hostile_models_test_support.h"
 #include "sordino/training/trainer.h"
-#include "sordino/training/trainer_test_support.h"
+#include "sordino/training/testing/trainer_cases.h"
 
 namespace sordino {
 namespace {

@@ -14,7 +14,7 @@
 #include "sordino/base/error.h"
 #include "sordino/base/known_name.h"
 #include "sordino/gradients/adaptive_clipping.h"
-#include "sordino/training/plan_checks.h"
+#include "sordino/training/internal/plan_checks.h"
 
 namespace sordino {
 namespace {

@@ -19,7 +19,7 @@
 #include "sordino/gradients/layerwise_clipping.h"
 #include "sordino/gradients/saved_tensors.h"
 #include "sordino/noise/gradient_noise.h"
-#include "sordino/training/libtorch_seed.h"
+#include "sordino/training/internal/libtorch_seed.h"
 
 namespace sordino {
 namespace {

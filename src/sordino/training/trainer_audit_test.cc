@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "sordino/training/trainer.h"
-#include "sordino/training/trainer_test_support.h"
+#include "sordino/training/testing/trainer_cases.h"
 
 namespace sordino {
 namespace {

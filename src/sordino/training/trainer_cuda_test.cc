@@ -8,7 +8,7 @@
 
 #include "sordino/gradients/testing/forged_values.h"
 #include "sordino/training/trainer.h"
-#include "sordino/training/trainer_test_support.h"
+#include "sordino/training/testing/trainer_cases.h"
 
 namespace sordino {
 namespace {

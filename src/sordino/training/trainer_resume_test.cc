@@ -15,7 +15,7 @@
 
 #include "sordino/base/error.h"
 #include "sordino/training/trainer.h"
-#include "sordino/training/trainer_test_support.h"
+#include "sordino/training/testing/trainer_cases.h"
 
 namespace sordino {
 namespace {

@@ -19,7 +19,7 @@
 
 #include "sordino/base/error.h"
 #include "sordino/gradients/testing/forged_values.h"
-#include "sordino/training/trainer_test_support.h"
+#include "sordino/training/testing/trainer_cases.h"
 
 namespace sordino {
 namespace {

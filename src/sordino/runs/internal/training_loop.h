@@ -1,0 +1,87 @@
+// The part of a run in which something is spent: steps, looks at the test set, checkpoints.
+#ifndef SORDINO_RUNS_INTERNAL_TRAINING_LOOP_H_
+#define SORDINO_RUNS_INTERNAL_TRAINING_LOOP_H_
+
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sordino/data/dataset.h"
+#include "sordino/report/run_picture.h"
+#include "sordino/training/classification.h"
+#include "sordino/runs/run_folder.h"
+#include "sordino/runs/run_ledger.h"
+#include "sordino/training/trainer.h"
+#include "sordino/runs/training_run.h"
+
+namespace sordino::internal {
+
+// The name of a parameter that holds an infinity or something that is not a number; empty where
+// there is none.
+std::string NonFiniteWeight(const Model& model);
+
+class TrainingLoop {
+ public:
+  // Without privacy there is no ledger.
+  TrainingLoop(PreparedRun& run, RunObserver& observer, Dataset train, std::optional<Dataset> test,
+               FeatureShape feature_shape, RunLedger* ledger);
+
+  // After what a checkpoint and the rows of the metrics up to it say.
+  void GoOnFrom(const Checkpoint& checkpoint, const std::vector<MetricsRow>& rows);
+  // Until all steps are made, a stop is asked for, or the ledger refuses or fails. A run that is
+  // not complete leaves a checkpoint.
+  void Go(RunFolder& folder);
+
+  std::int64_t steps_done() const { return trainer_.steps_done(); }
+  const std::vector<RunPoint>& points() const { return points_; }
+  std::optional<double> accuracy() const { return accuracy_; }
+  // Why the ledger ended it; empty where it did not.
+  const std::string& refusal() const { return refusal_; }
+  // What the ledger threw; null where it did not. No noise was drawn after it.
+  std::exception_ptr failure() const { return failure_; }
+  Interval Epsilon(std::int64_t steps) const;
+
+  void Save(const std::filesystem::path& file, const ModelRecord& record);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  Trainer MakeTrainer();
+  bool IsPaidFor(std::int64_t step);
+  bool MakeStep();
+  bool AfterStep(std::int64_t steps);
+  void CheckWeights() const;
+  void Look();
+  void Tell(std::int64_t steps);
+  void WriteState();
+  double Seconds() const;
+
+  PreparedRun& run_;
+  RunObserver& observer_;
+  Dataset train_;
+  std::optional<Dataset> test_;
+  FeatureShape feature_shape_;
+  RunLedger* ledger_;
+  Trainer trainer_;
+  RunFolder* folder_ = nullptr;
+  std::int64_t first_step_ = 0;
+  double earlier_seconds_ = 0;
+  Clock::time_point start_;
+  Clock::time_point checkpoint_time_;
+  std::int64_t checkpoint_step_ = -1;
+  Clock::time_point epsilon_time_;
+  Clock::duration epsilon_pause_ = std::chrono::seconds(2);
+  std::optional<double> epsilon_;
+  std::optional<double> accuracy_;
+  std::vector<RunPoint> points_;
+  std::string refusal_;
+  std::exception_ptr failure_;
+};
+
+}  // namespace sordino::internal
+
+#endif  // SORDINO_RUNS_INTERNAL_TRAINING_LOOP_H_

@@ -1,0 +1,135 @@
+#include "sordino/runs/run_inputs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <sstream>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "sordino/base/durable_file.h"
+#include "sordino/base/error.h"
+#include "sordino/base/sha256.h"
+#include "sordino/data/catalog.h"
+#include "sordino/runs/train_settings.h"
+
+namespace sordino {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kConfig = "config.toml";
+constexpr const char* kScriptFolder = "script";
+constexpr const char* kVocabulary = "vocabulary.txt";
+constexpr const char* kSums = "SHA256SUMS";
+constexpr std::uintmax_t kLargestCopy = std::uintmax_t{64} << 20;
+constexpr std::size_t kHashDigits = 64;
+
+std::string ReadAll(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  std::ostringstream content;
+  content << in.rdbuf();
+  return std::move(content).str();
+}
+
+// Another command may be given the configuration in another folder.
+TrainConfig WithAbsolutePaths(TrainConfig config) {
+  const auto names = DatasetNames();
+  const bool is_named = std::find(names.begin(), names.end(), config.data.source) != names.end();
+  for (std::string* path :
+       {&config.data.source, &config.data.labels, &config.data.test, &config.data.test_labels,
+        &config.data.vocabulary, &config.model.script, &config.model.pretrained}) {
+    if (path->empty() || (path == &config.data.source && is_named)) continue;
+    *path = fs::absolute(*path).lexically_normal().string();
+  }
+  return config;
+}
+
+// Where the copy of a script lies, or would.
+fs::path ScriptCopy(const fs::path& folder, const TrainConfig& config) {
+  return folder / kScriptFolder / fs::path(config.model.script).filename();
+}
+
+struct SumLine {
+  std::string hash;
+  std::string name;  // relative to the folder, or absolute
+};
+
+std::vector<SumLine> ReadSums(const fs::path& folder) {
+  const fs::path file = folder / kSums;
+  std::ifstream in(file, std::ios::binary);
+  std::vector<SumLine> lines;
+  for (std::string line; std::getline(in, line);) {
+    if (line.size() <= kHashDigits + 2 || line.compare(kHashDigits, 2, "  ") != 0) {
+      throw Error(fmt::format("the file '{}' was changed; put it back.", file.string()));
+    }
+    lines.push_back({line.substr(0, kHashDigits), line.substr(kHashDigits + 2)});
+  }
+  if (lines.empty()) {
+    throw Error(fmt::format(
+        "the folder '{}' has no {}, so nobody knows whether its files are those of the run; give "
+        "the folder of a run of this version of 'sordino train'.",
+        folder.string(), kSums));
+  }
+  return lines;
+}
+
+}  // namespace
+
+std::string KeepInputs(const fs::path& folder, const TrainConfig& config) {
+  const TrainConfig kept = WithAbsolutePaths(config);
+  std::string sums;
+  const auto keep = [&](const std::string& name, std::string_view content) {
+    WriteWholeFile(folder / name, content);
+    sums += fmt::format("{}  {}\n", Sha256Hex(content), name);
+  };
+  keep(kConfig, WriteTrainConfig(kept));
+  if (!kept.model.script.empty()) {
+    if (fs::file_size(kept.model.script) > kLargestCopy) {
+      sums += fmt::format("{}  {}\n", Sha256HexOfFile(kept.model.script), kept.model.script);
+    } else {
+      fs::create_directory(folder / kScriptFolder);
+      keep(fs::relative(ScriptCopy(folder, kept), folder).string(), ReadAll(kept.model.script));
+    }
+  }
+  if (const std::string words = VocabularyText(config.data); !words.empty()) {
+    keep(kVocabulary, words);
+  }
+  WriteWholeFile(folder / kSums, sums);
+  return Sha256Hex(sums);
+}
+
+std::string CheckInputs(const fs::path& folder) {
+  for (const SumLine& line : ReadSums(folder)) {
+    const fs::path file = folder / line.name;  // the name itself where it is absolute
+    std::error_code none;
+    if (!fs::is_regular_file(file, none)) {
+      throw Error(fmt::format("the file '{}' of the run is gone; put it back.", file.string()));
+    }
+    if (Sha256HexOfFile(file) != line.hash) {
+      throw Error(
+          fmt::format("the file '{}' was changed since the run began, so the model would not be "
+                      "the one that was trained; put it back, or train again.",
+                      file.string()));
+    }
+  }
+  return Sha256HexOfFile(folder / kSums);
+}
+
+TrainConfig KeptConfig(const fs::path& folder) {
+  TrainConfig config = ReadTrainConfig(folder / kConfig);
+  std::error_code none;
+  if (const fs::path copy = ScriptCopy(folder, config);
+      !config.model.script.empty() && fs::exists(copy, none)) {
+    config.model.script = copy.string();
+  }
+  if (const fs::path words = folder / kVocabulary; fs::exists(words, none)) {
+    config.data.vocabulary = words.string();
+  }
+  return config;
+}
+
+}  // namespace sordino

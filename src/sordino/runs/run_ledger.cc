@@ -1,0 +1,167 @@
+#include "sordino/runs/run_ledger.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "sordino/accounting/failures.h"
+#include "sordino/base/check.h"
+#include "sordino/base/error.h"
+
+namespace sordino {
+namespace {
+
+// Of a run that is only thought of.
+constexpr const char* kTrial = "trial";
+
+}  // namespace
+
+RunLedger::RunLedger(const PrivacyPlan& plan, std::string what, bool is_private)
+    : plan_(plan), what_(std::move(what)), is_private_(is_private) {}
+
+RunDeclaration RunLedger::Declaration() const {
+  return {.what = what_,
+          .plan = plan_.event(),
+          .failure = plan_.Failure(plan_.steps()),
+          .unit = plan_.options().rows_per_user > 0 ? ProtectedUnit::kUser : ProtectedUnit::kRecord,
+          .is_private = is_private_};
+}
+
+// The charger counts events: steps, or epochs of an allocation.
+StepCosts RunLedger::Costs() const {
+  const std::int64_t steps = plan_.StepsPerEvent();
+  return {.event =
+              [this, steps](std::int64_t first, std::int64_t last) {
+                return plan_.EventOf(first * steps, std::min(last * steps, plan_.steps()));
+              },
+          .failure = [this, steps](std::int64_t events) { return plan_.Failure(events * steps); },
+          .unit = steps == 1 ? "steps" : "epochs"};
+}
+
+StepChargerOptions RunLedger::ChargerOptions() const {
+  StepChargerOptions options;
+  options.first_block = std::max<std::int64_t>(1, options.first_block / plan_.StepsPerEvent());
+  return options;
+}
+
+std::int64_t RunLedger::Events() const { return (plan_.steps() - 1) / plan_.StepsPerEvent() + 1; }
+
+bool RunLedger::BeginsEvent(std::int64_t step) const {
+  return step == first_ || step % plan_.StepsPerEvent() == 0;
+}
+
+bool RunLedger::Reserve(std::int64_t step) {
+  return !BeginsEvent(step) || charger_->Reserve(step / plan_.StepsPerEvent());
+}
+
+void RunLedger::Use(std::int64_t step) {
+  const std::int64_t event = step / plan_.StepsPerEvent();
+  if (BeginsEvent(step)) {
+    charger_->Use(event);
+    used_event_ = event;
+  }
+  SORDINO_CHECK(event == used_event_, "noise is drawn for a step of an epoch that is not paid for");
+}
+
+// How many steps from `first` on the ledger admits as things stand; Error where it is none.
+void RunLedger::Look(std::int64_t first) {
+  BudgetFilter trial = ledger_->filter();
+  std::string run = charger_ ? charger_->run() : "";
+  if (run.empty()) {
+    const RunDeclaration declaration = Declaration();
+    const RunTerms terms = trial.TermsFor(declaration.plan, declaration.failure);
+    trial.BeginRun(kTrial, declaration.plan, terms);
+    run = kTrial;
+  }
+  outlook_.counts_whole = trial.whole_run() == run;
+  const auto admits = [&](std::int64_t steps) {
+    const Verdict verdict =
+        trial.Admits(run, plan_.EventOf(first, first + steps), plan_.Failure(steps));
+    if (!verdict.admitted) outlook_.reason = verdict.reason;
+    return verdict.admitted;
+  };
+  std::int64_t fits = plan_.steps() - first;
+  if (!admits(fits)) {
+    std::int64_t too_many = fits;
+    fits = 0;
+    while (too_many - fits > 1) {
+      const std::int64_t middle = fits + (too_many - fits) / 2;
+      (admits(middle) ? fits : too_many) = middle;
+    }
+  }
+  outlook_.admitted_steps = fits;
+  if (fits > 0) return;
+  throw Error(
+      fmt::format("the ledger '{}' does not admit a single step of this run: {}; nothing was "
+                  "released ('sordino ledger show' says what is left).",
+                  ledger_->file().string(), outlook_.reason));
+}
+
+void RunLedger::OpenNamed(const std::filesystem::path& file) {
+  ledger_.emplace(Ledger::Open(file));
+  ledger_->Preview(Declaration());  // throws for another adjacency or unit
+  Look(0);
+  charger_.emplace(*ledger_, Declaration(), Costs(), Events(), ChargerOptions());
+}
+
+void RunLedger::CreateOwn(const std::filesystem::path& file, std::optional<Epsilon> target) {
+  is_own_ = true;
+  const RunDeclaration declaration = Declaration();
+  Budget budget;
+  budget.epsilon = target && is_private_ ? *target : Epsilon(kInfinity);
+  budget.delta = plan_.delta();
+  budget.adjacency = plan_.options().adjacency;
+  budget.unit = declaration.unit;
+  ledger_.emplace(Ledger::Create(file, budget, {.has_witness = false}));
+  Look(0);
+  charger_.emplace(*ledger_, declaration, Costs(), Events(), ChargerOptions());
+}
+
+void RunLedger::Rejoin(const std::filesystem::path& file, bool is_own,
+                       const CheckpointFacts& facts) {
+  is_own_ = is_own;
+  ledger_.emplace(Ledger::Open(file, {.has_witness = !is_own}));
+  if (ledger_->id() != facts.ledger || !ledger_->Contains(facts.head)) {
+    throw Error(fmt::format(
+        "the ledger '{}' is not the one that the run was charged to, or an older copy of it; put "
+        "back the newest copy.",
+        file.string()));
+  }
+  ledger_->Rejoin(facts.run, plan_.event().ToString());
+  first_ = facts.step;
+  before_ = ledger_->filter().TotalOf(facts.run);
+  lost_steps_ =
+      static_cast<std::int64_t>(before_->TotalCount()) * plan_.StepsPerEvent() - facts.step;
+  charger_.emplace(*ledger_, facts.run, facts.step / plan_.StepsPerEvent(), Costs(), Events(),
+                   ChargerOptions());
+  Look(facts.step);
+}
+
+Ledger& RunLedger::ledger() {
+  if (charger_) charger_->Settle();
+  return *ledger_;
+}
+
+Event RunLedger::EventAfter(std::int64_t steps) const {
+  if (!before_) return plan_.EventOf(steps);
+  return Event::Compose({*before_, plan_.EventOf(first_, steps)}, plan_.options().adjacency);
+}
+
+Interval RunLedger::EpsilonAfter(std::int64_t steps) const {
+  if (steps + lost_steps_ == 0) return {0, 0};
+  return SpentEpsilon(EventAfter(steps), plan_.delta(), plan_.Failure(steps + lost_steps_));
+}
+
+// Another run may have begun after the outlook was made, so the ledger is asked.
+bool RunLedger::CountsWhole() { return !run().empty() && ledger().filter().whole_run() == run(); }
+
+Event RunLedger::CountedEvent(std::int64_t steps) {
+  return CountsWhole() ? plan_.event() : EventAfter(steps);
+}
+
+Interval RunLedger::CountedEpsilon(std::int64_t steps) {
+  return CountsWhole() ? plan_.Epsilon(plan_.steps()) : EpsilonAfter(steps);
+}
+
+}  // namespace sordino

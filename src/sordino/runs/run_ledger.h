@@ -1,0 +1,94 @@
+// What a training run and its ledger have to do with each other.
+//
+// A private run always has a ledger: the one that was named, or one of its own in its folder, whose
+// budget is the epsilon that was asked for (or infinite where the noise was given instead, and for
+// seeded runs, which have no privacy to keep).
+#ifndef SORDINO_RUNS_RUN_LEDGER_H_
+#define SORDINO_RUNS_RUN_LEDGER_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "sordino/ledger/ledger.h"
+#include "sordino/ledger/step_charger.h"
+#include "sordino/runs/checkpoint.h"
+#include "sordino/training/privacy_plan.h"
+
+namespace sordino {
+
+// In the folder of a run that named none.
+inline constexpr const char* kLedgerFile = "ledger.db";
+
+// What a ledger makes of a plan.
+struct LedgerOutlook {
+  std::int64_t admitted_steps = 0;  // of those that are to come
+  bool counts_whole = false;        // budget_filter.h
+  std::string reason;               // why not all; a clause
+};
+
+class RunLedger {
+ public:
+  // `what` is "train cnn-mnist on mnist". The plan must outlive it.
+  RunLedger(const PrivacyPlan& plan, std::string what, bool is_private);
+
+  // A run that begins. Named: throws Error where not a single step is admitted.
+  void OpenNamed(const std::filesystem::path& file);
+  void CreateOwn(const std::filesystem::path& file, std::optional<Epsilon> target);
+  // A run that goes on after `facts.step` steps. Throws Error where the ledger is another one or an
+  // older copy, and where not a single step is admitted.
+  void Rejoin(const std::filesystem::path& file, bool is_own, const CheckpointFacts& facts);
+
+  const LedgerOutlook& outlook() const { return outlook_; }
+
+  // As those of StepCharger. What is charged at once is whole events of the plan: with random
+  // allocation all steps of an epoch, before its first one, and again before the first one of a run
+  // that goes on inside an epoch.
+  bool Reserve(std::int64_t step);
+  void Use(std::int64_t step);
+  void HandBack() { charger_->HandBack(); }
+  const std::string& why() const { return charger_->why(); }
+  const std::string& run() const { return charger_->run(); }  // empty before the first charge
+  // Waits for a charge that is under way.
+  Ledger& ledger();
+  bool is_own() const { return is_own_; }
+
+  // What the run has cost when `steps` steps are made, those of earlier parts that were charged and
+  // lost included.
+  Event EventAfter(std::int64_t steps) const;
+  Interval EpsilonAfter(std::int64_t steps) const;
+  // What the ledger counts for the run when `steps` steps are made: the same, or the whole plan
+  // where the run counts whole (budget_filter.h).
+  bool CountsWhole();
+  Event CountedEvent(std::int64_t steps);
+  Interval CountedEpsilon(std::int64_t steps);
+  // Steps that were charged and are not part of the run: a crash took their result, or they are the
+  // rest of an epoch that was begun again.
+  std::int64_t lost_steps() const { return lost_steps_; }
+
+ private:
+  RunDeclaration Declaration() const;
+  StepCosts Costs() const;
+  StepChargerOptions ChargerOptions() const;
+  std::int64_t Events() const;  // of the whole plan
+  bool BeginsEvent(std::int64_t step) const;
+  void Look(std::int64_t first);
+
+  const PrivacyPlan& plan_;
+  std::string what_;
+  bool is_private_;
+  bool is_own_ = false;
+  std::optional<Ledger> ledger_;
+  std::optional<StepCharger> charger_;
+  LedgerOutlook outlook_;
+  std::int64_t first_ = 0;
+  std::int64_t used_event_ = -1;  // the last one that noise was drawn for
+  std::optional<Event> before_;   // charged by earlier parts of the run
+  std::int64_t lost_steps_ = 0;
+};
+
+}  // namespace sordino
+
+#endif  // SORDINO_RUNS_RUN_LEDGER_H_

@@ -1,0 +1,358 @@
+#include "sordino/runs/statement.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <sstream>
+#include <string_view>
+
+#include "sordino/base/weak_guarantee.h"
+
+namespace sordino {
+namespace {
+
+constexpr std::size_t kColumns = 80;
+
+// Paragraphs and points, wrapped.
+class Page {
+ public:
+  void Heading(std::string_view text) {
+    if (!text_.empty()) text_ += '\n';
+    text_ += fmt::format("{}\n{}\n", text, std::string(text.size(), '-'));
+  }
+  void Paragraph(std::string_view text) { Wrap("", "", text); }
+  void Point(std::string_view text) { Wrap("- ", "  ", text); }
+  void Break() { text_ += '\n'; }
+  // A line that may be longer than the page: it is for machines.
+  void Verbatim(std::string_view text) { text_ += fmt::format("{}\n", text); }
+
+  std::string text() && { return std::move(text_); }
+
+ private:
+  void Wrap(std::string_view first, std::string_view rest, std::string_view text) {
+    std::istringstream in{std::string(text)};
+    std::string line(first);
+    bool empty = true;
+    for (std::string word; in >> word;) {
+      if (!empty && line.size() + 1 + word.size() > kColumns) {
+        text_ += line + '\n';
+        line = rest;
+        empty = true;
+      }
+      if (!empty) line += ' ';
+      line += word;
+      empty = false;
+    }
+    text_ += line + '\n';
+  }
+
+  std::string text_;
+};
+
+// Four digits on the safe side of the value, so that what is read still holds.
+std::string Directed(double value, bool up) {
+  if (!std::isfinite(value)) return "infinity";
+  std::string text = fmt::format("{:.4g}", value);
+  double shown = 0;
+  std::from_chars(text.data(), text.data() + text.size(), shown);
+  if ((up ? shown >= value : shown <= value) || value <= 0) return text;
+  const double unit = std::pow(10, std::floor(std::log10(value)) - 3);
+  return fmt::format("{:.4g}", up ? shown + unit : shown - unit);
+}
+std::string UpTo(double value) { return Directed(value, true); }
+std::string DownTo(double value) { return Directed(value, false); }
+
+std::string Sentence(const std::string& text) {
+  return text.empty() || text.back() == '.' ? text : text + '.';
+}
+
+std::string Unit(const StatementFacts& facts) {
+  return facts.rows_per_user > 0 ? "person" : "record";
+}
+
+std::string Change(const StatementFacts& facts) {
+  const std::string unit =
+      facts.rows_per_user > 0
+          ? fmt::format("all records of one person (at most {})", facts.rows_per_user)
+          : std::string("one record");
+  switch (facts.adjacency) {
+    case Adjacency::kAddRemove:
+      return fmt::format("adding or removing {}", unit);
+    case Adjacency::kReplaceOne:
+      return fmt::format("replacing {} by any other", unit);
+    case Adjacency::kZeroOut:
+      return fmt::format("blanking out {}", unit);
+  }
+  return unit;
+}
+
+std::string Tense(const StatementFacts& facts) {
+  return facts.state == RunState::kPlanned ? "would be" : "is";
+}
+
+// One over delta, where it is a number that says something.
+std::string Chance(double delta) {
+  return delta > 0 ? fmt::format("{:g} (one in {:.6g})", delta, 1 / delta) : "0";
+}
+
+void WriteOpening(Page& page, const StatementFacts& facts) {
+  if (facts.privacy != RunPrivacy::kPrivate) {
+    page.Paragraph(NotPrivateWarning(facts.privacy));
+    page.Break();
+  }
+  page.Heading(facts.privacy == RunPrivacy::kPrivate ? "Privacy statement"
+                                                     : "Statement of a run without privacy");
+  page.Paragraph(fmt::format("Data: {}. {}", facts.data, Sentence(facts.model)));
+  switch (facts.state) {
+    case RunState::kPlanned:
+      page.Paragraph(fmt::format(
+          "PLANNED: nothing below was done yet. This is what {} steps would mean; a run "
+          "that ends replaces this page. Where this page lies in the folder of a run "
+          "that did not end, count all of it as spent.",
+          facts.steps));
+      break;
+    case RunState::kFinished:
+      page.Paragraph(fmt::format("The run ended after all of its {} steps.", facts.steps));
+      break;
+    case RunState::kInterrupted:
+      page.Paragraph(fmt::format("The run was stopped after {} of {} steps.", facts.steps,
+                                 facts.planned_steps));
+      if (!facts.stopped_by.empty()) {
+        page.Paragraph(fmt::format("It was stopped by the ledger: {}.", facts.stopped_by));
+      }
+      break;
+  }
+  if (facts.lost_steps > 0 && facts.charges_epochs) {
+    page.Paragraph(fmt::format(
+        "{} steps that had been charged are not part of the run: a crash took their result, or "
+        "they are the rest of an epoch that was begun again with a new allocation after an "
+        "interruption. They count below.",
+        facts.lost_steps));
+  } else if (facts.lost_steps > 0) {
+    page.Paragraph(fmt::format(
+        "A crash took the result of {} steps that had been charged. They were made again where the "
+        "budget allowed it, and count twice below.",
+        facts.lost_steps));
+  }
+}
+
+// The moment of a stop can be worth more than the composed epsilon of the steps (budget_filter.h).
+void WriteStop(Page& page, const StatementFacts& facts) {
+  if (facts.state != RunState::kInterrupted) return;
+  if (facts.counts_whole) {
+    page.Paragraph(fmt::format(
+        "This is the epsilon of all {} planned steps, and the ledger counts the same: the moment "
+        "at which the run stopped may have depended on what it had shown. The {} steps that were "
+        "made compose to {}, which would hold if that moment had been fixed in advance.",
+        facts.planned_steps, facts.steps, UpTo(facts.steps_epsilon.upper)));
+    return;
+  }
+  page.Paragraph(fmt::format(
+      "This counts the {} steps that were made, as the ledger does, and holds if the moment at "
+      "which the run stopped did not depend on what it had shown. Whatever that moment depended "
+      "on, epsilon is at most {}.",
+      facts.steps, UpTo(facts.largest_epsilon.upper)));
+}
+
+void WriteGuarantee(Page& page, const StatementFacts& facts) {
+  page.Heading("What is protected");
+  if (facts.rows_per_user > 0) {
+    page.Paragraph(
+        fmt::format("One person, with at most {} records in the data.", facts.rows_per_user));
+  } else {
+    page.Paragraph(
+        "One record of the training data. A person who is behind several records is protected "
+        "less: "
+        "with k records, epsilon counts about k times.");
+  }
+  page.Paragraph(fmt::format(
+      "The guarantee compares the training data with the same data after {} ({} adjacency).{}",
+      Change(facts), AdjacencyName(facts.adjacency),
+      facts.adjacency == Adjacency::kAddRemove
+          ? " So it also hides whether somebody is in the data at all."
+          : " It hides what a record says; the number of records is taken to be known."));
+
+  page.Heading("How strongly");
+  page.Paragraph(fmt::format("Epsilon {} {}, delta {:g}.", Tense(facts), UpTo(facts.epsilon.upper),
+                             facts.delta));
+  page.Paragraph(
+      fmt::format("In words: whoever sees the trained model and everything that was written beside "
+                  "it, and knows "
+                  "all other records, can tell which of the two cases is true at odds of at most "
+                  "e^epsilon = {} "
+                  "times what they were before, except with probability at most delta = {}.",
+                  UpTo(std::exp(facts.epsilon.upper)), Chance(facts.delta)));
+  page.Paragraph(fmt::format(
+      "Epsilon is an upper bound that was computed with directed rounding; no accountant can prove "
+      "less than {} for {}.",
+      DownTo(facts.epsilon.lower), facts.counts_whole ? "the plan" : "these steps"));
+  WriteStop(page, facts);
+  if (const std::string warning = WeakGuaranteeWarning(facts); !warning.empty()) {
+    page.Paragraph(warning);
+  }
+}
+
+void WriteLedger(Page& page, const StatementFacts& facts) {
+  if (facts.ledger.empty()) return;
+  page.Heading("All releases together");
+  page.Paragraph(fmt::format(
+      "The run is charged to the ledger '{}', whose budget for everything that is ever released "
+      "from the data is epsilon {:g} at delta {:g}. The ledger keeps to it whatever was chosen "
+      "after what was seen.",
+      facts.ledger, facts.budget.epsilon.value(), facts.budget.delta.value()));
+  if (facts.state == RunState::kPlanned) return;
+  page.Paragraph(
+      fmt::format("With this run, all that was charged composes to epsilon {} (exact if all of it "
+                  "had been fixed in advance). The last entry of the ledger was then:",
+                  UpTo(facts.ledger_epsilon.upper)));
+  page.Verbatim(facts.ledger_head);
+}
+
+void WriteMethod(Page& page, const StatementFacts& facts) {
+  page.Heading("How it was done");
+  page.Paragraph(
+      facts.state == RunState::kInterrupted
+          ? fmt::format("{} steps were made of this plan: {}", facts.steps, Sentence(facts.plan))
+          : Sentence(facts.plan));
+  if (!facts.sampling.empty()) page.Paragraph(facts.sampling);
+  if (!facts.event.empty()) {
+    page.Paragraph(facts.counts_whole && facts.state == RunState::kInterrupted
+                       ? "What counts, the whole plan, as data for 'sordino account --event':"
+                       : "As data, for 'sordino account --event':");
+    page.Verbatim(facts.event);
+  }
+}
+
+void WriteAssumptions(Page& page, const StatementFacts& facts) {
+  page.Heading("Under which assumptions");
+  page.Point(facts.rows_per_user > 0
+                 ? "The column that tells people apart is right, and nobody has two identities."
+                 : "Records stand for independent units: no record was derived from another one.");
+  if (facts.has_secret_batches) {
+    page.Point(
+        "Nobody learns which records were in which batch. The batches came from a cryptographic "
+        "generator keyed by the operating system, and are not stored.");
+  }
+  page.Point(
+      "The noise is secret: it came from the same kind of generator, and neither it nor any state "
+      "of "
+      "the process, such as a memory dump, was shown to anybody.");
+  page.Point(fmt::format(
+      "What was declared about the data was not learned from them: shape, classes, bounds, {}{}.",
+      facts.records > 0 ? fmt::format("the number of records ({}), ", facts.records) : "",
+      facts.normalisation.empty()
+          ? std::string("and nothing to normalise by")
+          : fmt::format("and the constants of normalisation ({})", facts.normalisation)));
+  page.Point(
+      "Model, learning rate, clipping norm and all other settings were chosen without looking at "
+      "the "
+      "private data.");
+  if (!facts.pretrained.empty()) {
+    page.Point(
+        fmt::format("The weights that training began with ({}) do not come from the private "
+                    "data, or they were paid for elsewhere.",
+                    facts.pretrained));
+  }
+  if (facts.has_test) {
+    page.Point("The test set is public, and no private record is in it.");
+  }
+  page.Point(
+      "In every step each record went through the model as if it were alone: no record can reach "
+      "the "
+      "gradient of another one, whatever the model computes (ensured by construction, see "
+      "docs/gradients.md).");
+  page.Point(
+      "Noise lies on a fixed grid, and the rounding of clipping and summing is part of the "
+      "sensitivity, so the low bits of floating-point numbers reveal nothing more there. The "
+      "rounding inside of the model may depend on the size of a batch and is not bounded. How long "
+      "a step took may depend on the size of its batch too: whoever could time the steps is not "
+      "covered.");
+}
+
+void WriteLimits(Page& page, const StatementFacts& facts) {
+  page.Heading("What is not covered");
+  if (facts.ledger.empty()) {
+    page.Point(fmt::format(
+        "Other runs on the same data. Each adds its own epsilon and delta to what the same {} has "
+        "lost, also a run whose model was thrown away, and also those of a search for good "
+        "settings. This page counts one run; a ledger (--ledger) counts them all.",
+        Unit(facts)));
+  } else {
+    page.Point(fmt::format(
+        "Releases from the same data that were not charged to the ledger named above, also of a "
+        "run whose model was thrown away, and of a search for good settings."));
+  }
+  page.Point(
+      "What is true of the population. A model that learned that smoking causes cancer says so of "
+      "every smoker, in the data or not.");
+  if (facts.has_test) page.Point("Records of the test set: they are not protected at all.");
+  page.Point("Whoever can see the training data, the memory of the process, or the raw files.");
+}
+
+}  // namespace
+
+std::string NotPrivateWarning(RunPrivacy privacy) {
+  switch (privacy) {
+    case RunPrivacy::kPrivate:
+      return "";
+    case RunPrivacy::kNonPrivate:
+      return "NOT PRIVATE: this run neither clipped nor added noise (--non-private). The model may "
+             "give away the records that it was trained on.";
+    case RunPrivacy::kSeeded:
+      return "NOT PRIVATE: batches and noise of this run come from --insecure-seed, so whoever "
+             "knows "
+             "or guesses the seed can take the noise away. It is for tests only.";
+  }
+  return "";
+}
+
+std::string WeakGuaranteeWarning(const StatementFacts& facts) {
+  return WeakGuarantee(facts.epsilon.upper, facts.delta, facts.records);
+}
+
+std::string GuaranteeSentence(const StatementFacts& facts) {
+  if (facts.privacy != RunPrivacy::kPrivate) return NotPrivateWarning(facts.privacy);
+  const std::string weak = WeakGuaranteeWarning(facts);
+  const std::string stop =
+      facts.state == RunState::kInterrupted && !facts.counts_whole
+          ? fmt::format(
+                " It holds if the moment of the stop did not depend on what the run had shown; "
+                "whatever it depended on, epsilon is at most {}.",
+                UpTo(facts.largest_epsilon.upper))
+          : "";
+  return (weak.empty() ? "" : weak + "\n") +
+         fmt::format(
+             "The model {} ({}, {:g})-differentially private: {} changes the odds of anything that "
+             "it "
+             "shows "
+             "by a factor of at most {}, except with probability {:g}.",
+             Tense(facts), UpTo(facts.epsilon.upper), facts.delta, Change(facts),
+             UpTo(std::exp(facts.epsilon.upper)), facts.delta) +
+         stop;
+}
+
+std::string Statement(const StatementFacts& facts) {
+  Page page;
+  WriteOpening(page, facts);
+  if (facts.privacy == RunPrivacy::kNonPrivate) {
+    page.Heading("What is protected");
+    page.Paragraph("Nothing. Treat the model and all metrics like the training data themselves.");
+    return std::move(page).text();
+  }
+  if (facts.privacy == RunPrivacy::kSeeded) {
+    page.Break();
+    page.Paragraph(
+        "What follows is what the same run would guarantee with secret randomness. It does not "
+        "hold "
+        "for this one.");
+  }
+  WriteGuarantee(page, facts);
+  WriteLedger(page, facts);
+  WriteMethod(page, facts);
+  WriteAssumptions(page, facts);
+  WriteLimits(page, facts);
+  return std::move(page).text();
+}
+
+}  // namespace sordino

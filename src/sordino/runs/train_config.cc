@@ -1,0 +1,289 @@
+#include "sordino/runs/train_config.h"
+
+#include <ATen/Context.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <utility>
+
+#include "sordino/base/error.h"
+#include "sordino/optimizers/optimizer_component.h"
+
+namespace sordino {
+namespace {
+
+constexpr double kDefaultBatch = 512;
+constexpr double kDefaultEpochs = 40;
+constexpr double kNamedDataDelta = 1e-5;
+// Batch, clipping norm, noise and learning rate (kMaxStepFactor) are at most 1e9 each: their
+// product, which is the largest step of a weight, is then below the largest number of single
+// precision.
+constexpr double kLargestFactor = 1e9;
+// Far below any use; accounting computes with quotients of it, which must stay normal numbers.
+constexpr double kSmallestDelta = 1e-300;
+constexpr std::int64_t kMostCopies = 1000;
+
+constexpr std::array<std::pair<std::string_view, NormMethod>, 4> kNorms = {{
+    {"automatic", NormMethod::kAutomatic},
+    {"materialise", NormMethod::kMaterialise},
+    {"ghost", NormMethod::kGhost},
+    {"loop", NormMethod::kLoop},
+}};
+
+void CheckNames(const TrainConfig& config) {
+  if (config.data.source.empty()) {
+    throw Error(
+        "there is nothing to train on; give --data with a dataset's name, such as digits, or a "
+        "file.");
+  }
+  if (config.model.name.empty() == config.model.script.empty()) {
+    throw Error(config.model.name.empty()
+                    ? "there is no model; give --model with a name, such as cnn-mnist, or --script."
+                    : "--model and --script are two models; give one of them.");
+  }
+  if (!config.model.script.empty() &&
+      (!config.model.activation.empty() || config.model.width != 0)) {
+    throw Error(
+        "--activation and --width are for models by name; a --script comes with its own, so leave "
+        "them out.");
+  }
+}
+
+void CheckBudget(const TrainConfig& config) {
+  const PrivacySettings& privacy = config.privacy;
+  if (privacy.epsilon && privacy.noise) {
+    throw Error(
+        "--epsilon and --noise are both given; give --epsilon, which decides the noise, or "
+        "--noise, "
+        "which decides the epsilon.");
+  }
+  if (!privacy.epsilon && !privacy.noise && !config.run.non_private) {
+    throw Error(
+        "there is no budget; give --epsilon (such as 3) with --delta, or --noise, or --non-private "
+        "for a comparison without privacy.");
+  }
+  if (privacy.epsilon) CheckRange("--epsilon", *privacy.epsilon, 0, true, kInfinity, true);
+  if (privacy.noise) CheckRange("--noise", *privacy.noise, 0, true, kLargestFactor, false);
+  if (privacy.delta) CheckRange("--delta", *privacy.delta, kSmallestDelta, false, 1, true);
+  if (privacy.rate) CheckRange("--rate", *privacy.rate, 0, true, 1, false);
+  CheckRange("--clip", privacy.clip, 0, true, kLargestFactor, false);
+}
+
+void CompletePrivacy(TrainConfig& config, const DatasetDeclaration& data) {
+  PrivacySettings& privacy = config.privacy;
+  if (!privacy.delta) {
+    const auto names = DatasetNames();
+    const bool named = std::find(names.begin(), names.end(), config.data.source) != names.end();
+    if (!named && !config.run.non_private) {
+      throw Error(
+          "there is no --delta; give the probability with which the guarantee may fail, well below "
+          "one over the number of records, such as 1e-6.");
+    }
+    privacy.delta = kNamedDataDelta;
+  }
+  privacy.sampling = Samplers().Completed(privacy.sampling);
+  privacy.noise_kind = Noises().Completed(privacy.noise_kind);
+  const SamplerComponent& sampler = Samplers().Find(privacy.sampling.name);
+  if (privacy.adjacency.empty()) privacy.adjacency = AdjacencyName(sampler.DefaultAdjacency());
+  if (!sampler.HasRate() && privacy.rate) {
+    throw Error(fmt::format("--rate is for --sampling {}; leave it out with --sampling {}.",
+                            SamplersWith(&SamplerComponent::HasRate), sampler.name()));
+  }
+  if (data.records == 0 && !privacy.rate) {
+    throw Error(
+        "the number of records is not declared; give --records when it may be known to everybody, "
+        "or --rate with --batch and --steps, so that it stays private.");
+  }
+}
+
+void CompleteLength(TrainConfig& config, const DatasetDeclaration& data) {
+  TrainingSettings& training = config.training;
+  const auto records = static_cast<double>(data.records);
+  const SamplerComponent& sampler = Samplers().Find(config.privacy.sampling.name);
+  if (const std::optional<double> batch = sampler.BatchOf(records)) {
+    if (training.batch && *training.batch != *batch) {
+      throw Error(fmt::format("--batch is {:g} and a {} batch has all {:g} records; leave it out.",
+                              *training.batch, sampler.name(), *batch));
+    }
+    training.batch = batch;
+  }
+  if (!training.batch && config.privacy.rate) {
+    if (data.records == 0) {
+      throw Error(
+          "--rate is given and the number of records is private; give --batch too, the expected "
+          "size of a batch, which the sum of gradients is divided by.");
+    }
+    training.batch = *config.privacy.rate * records;
+  }
+  if (!training.batch) training.batch = std::min(kDefaultBatch, records);
+  CheckRange("--batch", *training.batch, 0, true, kLargestFactor, false);
+  if (data.records > 0 && *training.batch > records) {
+    throw Error(fmt::format("--batch is {:g} and the data have {} records; give at most that many.",
+                            *training.batch, data.records));
+  }
+  if (sampler.HasWholeEpochs() && !config.privacy.rate) {
+    SamplingPlan plan;
+    plan.batch = *training.batch;
+    plan.records = data.records;
+    sampler.CompleteRate(plan);
+    config.privacy.rate = plan.rate->value();
+    training.batch = plan.batch;
+  }
+  if (training.epochs && training.steps) {
+    throw Error("--epochs and --steps are both given; give one of them.");
+  }
+  if (!training.steps) {
+    if (!training.epochs) training.epochs = kDefaultEpochs;
+    CheckRange("--epochs", *training.epochs, 0, true, 1e6, false);
+    const double rate = config.privacy.rate.value_or(*training.batch / records);
+    const double steps = std::ceil(*training.epochs / rate * (1 - 1e-12));
+    CheckRange("the number of steps that --epochs and --batch make", steps, 1, false,
+               static_cast<double>(kMostPlanSteps), false);
+    training.steps = static_cast<std::int64_t>(steps);
+    training.epochs.reset();
+  }
+  CheckRange("--steps", static_cast<double>(*training.steps), 1, false,
+             static_cast<double>(kMostPlanSteps), false);
+}
+
+void CompleteOptimizer(TrainConfig& config) {
+  TrainingSettings& training = config.training;
+  training.optimizer = Optimizers().Completed(training.optimizer);
+  if (!training.learning_rate) {
+    training.learning_rate = Optimizers().Find(training.optimizer.name).LearningRate();
+  }
+  CheckRange("--copies", static_cast<double>(training.copies), 1, false, kMostCopies, false);
+  if (training.threads > 4096) {
+    throw Error(fmt::format("--threads is {}; give at most 4096.", training.threads));
+  }
+}
+
+}  // namespace
+
+std::string TrainConfig::ModelName() const {
+  return model.script.empty() ? model.name : std::filesystem::path(model.script).stem().string();
+}
+
+TrainConfig Completed(TrainConfig config, const DatasetDeclaration& declaration) {
+  CheckNames(config);
+  CheckBudget(config);
+  CompletePrivacy(config, declaration);
+  CompleteLength(config, declaration);
+  CompleteOptimizer(config);
+  CheckRange("--checkpoint-every", static_cast<double>(config.run.checkpoint_every), 0, false,
+             kInfinity, true);
+  if (config.run.evaluate_every == 0) {
+    const double rate = config.privacy.rate.value_or(
+        declaration.records > 0 ? *config.training.batch / static_cast<double>(declaration.records)
+                                : 1);
+    config.run.evaluate_every =
+        std::clamp<std::int64_t>(std::llround(1 / rate), 1, *config.training.steps);
+  }
+  return config;
+}
+
+PlanOptions PlanOptionsOf(const TrainConfig& config, const DatasetDeclaration& declaration) {
+  const PrivacySettings& privacy = config.privacy;
+  PlanOptions options;
+  options.sampling = privacy.sampling;
+  options.batch = *config.training.batch;
+  if (privacy.rate) options.rate = SamplingRate(*privacy.rate);
+  options.records = declaration.records;
+  options.steps = *config.training.steps;
+  options.adjacency = ParseAdjacency(privacy.adjacency);
+  options.clipping = ParseClipping(privacy.clipping);
+  options.clip = ClipNorm(privacy.clip);
+  options.noise = privacy.noise_kind;
+  options.noise_schedule = Schedule::Parse(privacy.noise_schedule);
+  options.clip_schedule = Schedule::Parse(privacy.clip_schedule);
+  options.rate_schedule = Schedule::Parse(privacy.rate_schedule);
+  options.rows_per_user = declaration.rows_per_user;
+  options.micro_batch = privacy.micro_batch;
+  options.clip_threshold = privacy.clip_threshold;
+  options.target_quantile = privacy.target_quantile;
+  options.clip_learning_rate = privacy.clip_learning_rate;
+  options.count_noise = privacy.count_noise;
+  return options;
+}
+
+OptimizerOptions OptimizerOptionsOf(const TrainConfig& config) {
+  const TrainingSettings& training = config.training;
+  OptimizerOptions options;
+  options.algorithm = training.optimizer;
+  options.learning_rate = *training.learning_rate;
+  options.schedule = Schedule::Parse(training.schedule);
+  options.projection_radius = training.projection_radius;
+  options.average_decay = training.average_decay;
+  return options;
+}
+
+ModelOptions ModelOptionsOf(const TrainConfig& config) {
+  ModelOptions options;
+  options.activation = config.model.activation;
+  options.width = config.model.width;
+  options.pretrained = config.model.pretrained;
+  options.freeze = config.model.freeze;
+  options.seed = config.model.seed;
+  return options;
+}
+
+ModelShape ModelShapeOf(const DatasetDeclaration& declaration) {
+  ModelShape shape;
+  shape.input = declaration.shape;
+  shape.tokens = declaration.kind == InputKind::kTokens;
+  shape.vocabulary = declaration.vocabulary;
+  shape.classes = declaration.classes;
+  if (declaration.kind == InputKind::kImage) {
+    shape.mean = declaration.normalisation.mean;
+    shape.deviation = declaration.normalisation.deviation;
+  }
+  return shape;
+}
+
+AugmentationOptions AugmentationOptionsOf(const TrainConfig& config) {
+  AugmentationOptions options;
+  options.flip = config.training.flip;
+  options.shift = config.training.shift;
+  options.multiplicity = config.training.copies;
+  return options;
+}
+
+GradientOptions GradientOptionsOf(const TrainConfig& config) {
+  GradientOptions options;
+  for (const auto& [name, method] : kNorms) {
+    if (name == config.training.norms) options.norms = method;
+  }
+  options.physical_batch = config.training.physical_batch;
+  options.fallback = config.training.fallback;
+  return options;
+}
+
+c10::Device ParseDevice(const std::string& name) {
+  if (name == "cpu") return c10::kCPU;
+  std::uint64_t index = 0;
+  bool known = name == "cuda";
+  if (name.rfind("cuda:", 0) == 0) {
+    const char* const end = name.data() + name.size();
+    const auto [stop, error] = std::from_chars(name.data() + 5, end, index);
+    known = error == std::errc() && stop == end;
+  }
+  if (!known) throw Error(fmt::format("--device is '{}'; it can be cpu, cuda or cuda:N.", name));
+  const std::uint64_t devices = at::getNumGPUs();
+  if (devices == 0) {
+    throw Error(fmt::format(
+        "--device is {}, and this libtorch sees no CUDA device; use --device cpu, or build with a "
+        "CUDA libtorch on a machine with a GPU.",
+        name));
+  }
+  if (index >= devices) {
+    throw Error(fmt::format("--device is {}, and the CUDA devices here are cuda:0 to cuda:{}.",
+                            name, devices - 1));
+  }
+  return {c10::kCUDA, static_cast<c10::DeviceIndex>(index)};
+}
+
+}  // namespace sordino

@@ -1,0 +1,118 @@
+// Everything that a training run is told, with the defaults.
+//
+// The defaults are Tramer and Boneh's recipe for MNIST (arXiv 2011.11660): momentum 0.9, clipping
+// norm 0.1, batches of 512, learning rate 0.5, 40 epochs. A setting that is left out takes its
+// default or follows from the others (Completed below), so a run is described by a few of them and
+// its run folder by all.
+//
+// train_settings.h gives each of them its flag, its key in a configuration file and its help.
+#ifndef SORDINO_RUNS_TRAIN_CONFIG_H_
+#define SORDINO_RUNS_TRAIN_CONFIG_H_
+
+#include <c10/core/Device.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sordino/base/component.h"
+#include "sordino/data/augmentation.h"
+#include "sordino/data/catalog.h"
+#include "sordino/gradients/clipper.h"
+#include "sordino/models/model.h"
+#include "sordino/optimizers/optimizer.h"
+#include "sordino/training/privacy_plan.h"
+
+namespace sordino {
+
+struct ModelSettings {
+  std::string name;        // of models/model.h
+  std::string script;      // or a TorchScript file
+  std::string activation;  // empty: the model's own
+  std::int64_t width = 0;  // 0: the model's own
+  std::string pretrained;
+  std::vector<std::string> freeze;
+  std::uint64_t seed = 0;  // of the initial weights, never of batches, augmentation or noise
+};
+
+struct PrivacySettings {
+  std::optional<double> epsilon;  // a target, or
+  std::optional<double> noise;    // the noise multiplier
+  std::optional<double> delta;
+  std::optional<double> rate;
+  Choice sampling = "poisson";
+  std::string adjacency;  // empty: that of the sampler
+  std::string clipping = "flat";
+  double clip = 0.1;
+  double clip_threshold = 0;
+  Choice noise_kind = "gaussian";
+  std::string noise_schedule = "constant";
+  std::string clip_schedule = "constant";
+  std::string rate_schedule = "constant";
+  std::int64_t micro_batch = 1;
+  double target_quantile = 0.5;
+  double clip_learning_rate = 0.2;
+  double count_noise = 0;
+};
+
+struct TrainingSettings {
+  std::optional<double> batch;
+  std::optional<double> epochs;
+  std::optional<std::int64_t> steps;
+  Choice optimizer = "sgd";
+  std::optional<double> learning_rate;
+  std::string schedule = "constant";
+  double projection_radius = 0;
+  double average_decay = 0;
+  bool flip = false;
+  std::int64_t shift = 0;
+  std::int64_t copies = 1;  // augmentation multiplicity
+  std::string norms = "automatic";
+  std::int64_t physical_batch = 0;
+  bool fallback = false;
+  std::string device = "cpu";
+  std::int64_t threads = 0;  // 0: libtorch's choice
+};
+
+struct RunSettings {
+  std::string out;                    // empty: runs/<date-time>-<data>-<model>
+  std::int64_t evaluate_every = 0;    // steps; 0: once an epoch
+  std::string ledger;                 // empty: one of the run's own, in its folder
+  std::int64_t checkpoint_every = 0;  // steps; 0: about once a minute
+  bool non_private = false;
+  std::optional<std::uint64_t> insecure_seed;
+};
+
+struct TrainConfig {
+  DataRequest data;
+  ModelSettings model;
+  PrivacySettings privacy;
+  TrainingSettings training;
+  RunSettings run;
+
+  // "cnn-mnist", or the name of the script without its folder.
+  std::string ModelName() const;
+};
+
+// With what was left out filled in from the declaration of the data and from the defaults: delta
+// (1e-5 for data of the catalogue; otherwise it must be given), batch, steps, adjacency, learning
+// rate, options of the components, evaluations. Completing twice is completing once. Throws Error
+// for settings that contradict each other and for what is missing.
+TrainConfig Completed(TrainConfig config, const DatasetDeclaration& declaration);
+
+// The parts of a completed configuration.
+PlanOptions PlanOptionsOf(const TrainConfig& config, const DatasetDeclaration& declaration);
+OptimizerOptions OptimizerOptionsOf(const TrainConfig& config);
+ModelOptions ModelOptionsOf(const TrainConfig& config);
+ModelShape ModelShapeOf(const DatasetDeclaration& declaration);
+AugmentationOptions AugmentationOptionsOf(const TrainConfig& config);
+GradientOptions GradientOptionsOf(const TrainConfig& config);
+
+// "cpu", "cuda", "cuda:N"; throws Error where there is no such device.
+c10::Device ParseDevice(const std::string& name);
+
+}  // namespace sordino
+
+#endif  // SORDINO_RUNS_TRAIN_CONFIG_H_

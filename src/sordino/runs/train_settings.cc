@@ -1,0 +1,468 @@
+#include "sordino/runs/train_settings.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+
+#include "sordino/base/component.h"
+#include "sordino/noise/noise_component.h"
+#include "sordino/sampling/sampler_component.h"
+#include "sordino/optimizers/optimizer_component.h"
+
+namespace sordino {
+namespace {
+
+constexpr std::array<std::string_view, 7> kFormats = {"idx", "cifar",  "csv", "tsv",
+                                                      "npy", "images", "text"};
+constexpr std::array<std::string_view, 3> kAdjacencies = {"add-remove", "replace-one", "zero-out"};
+constexpr std::array<std::string_view, 5> kClippings = {"flat", "layerwise", "global", "automatic",
+                                                        "adaptive"};
+constexpr std::array<std::string_view, 4> kNorms = {"automatic", "materialise", "ghost", "loop"};
+
+// A row's field.
+#define SORDINO_FIELD(member) [](TrainConfig& config) -> SettingField { return &config.member; }
+
+std::vector<Setting> DataRows() {
+  return {
+      {"data", "source", "--data", "NAME|FILE", "A dataset by name, a file or a folder",
+       SORDINO_FIELD(data.source)},
+      {"data", "labels", "--labels", "FILE", "Labels, where they are in a file of their own",
+       SORDINO_FIELD(data.labels)},
+      {"data", "test", "--test", "FILE", "The test set; it is taken to be public",
+       SORDINO_FIELD(data.test)},
+      {"data", "test-labels", "--test-labels", "FILE", "Labels of the test set",
+       SORDINO_FIELD(data.test_labels)},
+      {"data", "format", "--format", "NAME", "idx, cifar, csv, tsv, npy, images or text",
+       SORDINO_FIELD(data.format), kFormats},
+      {"data", "shape", "--shape", "N,...", "Shape of one example, such as 1,28,28",
+       SORDINO_FIELD(data.shape)},
+      {"data", "classes", "--classes", "N", "Number of classes", SORDINO_FIELD(data.classes)},
+      {"data", "class-names", "--class-names", "A,B,...", "Names of the classes, in order",
+       SORDINO_FIELD(data.class_names)},
+      {"data", "records", "--records", "N",
+       "Number of training records, where it may be known to everybody",
+       SORDINO_FIELD(data.records)},
+      {"data", "mean", "--mean", "X,...", "Normalisation by channel or column, declared",
+       SORDINO_FIELD(data.mean)},
+      {"data", "deviation", "--deviation", "X,...", "Likewise: what is divided by",
+       SORDINO_FIELD(data.deviation)},
+      {"data",
+       "columns",
+       "--columns",
+       "COLUMN",
+       "Of a table: age:numeric:0:120, city:categorical:A|B, sick:label:no|yes, id:user",
+       SORDINO_FIELD(data.columns.declared),
+       {},
+       true},
+      {"data", "rows-per-user", "--rows-per-user", "N", "Rows of one user that count at most",
+       SORDINO_FIELD(data.rows_per_user)},
+      {"data", "vocabulary", "--vocabulary", "FILE", "Text: the words, one a line",
+       SORDINO_FIELD(data.vocabulary)},
+      {"data", "length", "--length", "N", "Text: tokens of an example", SORDINO_FIELD(data.length)},
+  };
+}
+
+std::vector<Setting> ModelRows() {
+  return {
+      {.section = "model",
+       .key = "name",
+       .flag = "--model",
+       .value_name = "NAME",
+       .help = "A model by name",
+       .field = SORDINO_FIELD(model.name),
+       .rival = "script"},
+      {.section = "model",
+       .key = "script",
+       .flag = "--script",
+       .value_name = "FILE",
+       .help = "A TorchScript file instead; it holds code, which runs",
+       .field = SORDINO_FIELD(model.script),
+       .rival = "name"},
+      {.section = "model",
+       .key = "activation",
+       .flag = "--activation",
+       .value_name = "NAME",
+       .help = "relu, tanh, ...; the model's own if left out",
+       .field = SORDINO_FIELD(model.activation)},
+      {.section = "model",
+       .key = "width",
+       .flag = "--width",
+       .value_name = "N",
+       .help = "Hidden width; the model's own if left out",
+       .field = SORDINO_FIELD(model.width)},
+      {.section = "model",
+       .key = "pretrained",
+       .flag = "--pretrained",
+       .value_name = "FILE",
+       .help = "Weights to start from, as safetensors",
+       .field = SORDINO_FIELD(model.pretrained)},
+      {.section = "model",
+       .key = "freeze",
+       .flag = "--freeze",
+       .value_name = "A,B,...",
+       .help = "Parameters that begin so are not trained",
+       .field = SORDINO_FIELD(model.freeze)},
+      {.section = "model",
+       .key = "seed",
+       .flag = "--seed",
+       .value_name = "N",
+       .help = "Of the initial weights, never of batches, augmentation or noise",
+       .field = SORDINO_FIELD(model.seed)},
+  };
+}
+
+std::vector<Setting> PrivacyRows() {
+  return {
+      {.section = "privacy",
+       .key = "epsilon",
+       .flag = "--epsilon",
+       .value_name = "X",
+       .help = "What may be spent; the noise follows from it",
+       .field = SORDINO_FIELD(privacy.epsilon),
+       .rival = "noise"},
+      {.section = "privacy",
+       .key = "delta",
+       .flag = "--delta",
+       .value_name = "X",
+       .help = "Failure probability; 1e-5 for data known by name",
+       .field = SORDINO_FIELD(privacy.delta)},
+      {.section = "privacy",
+       .key = "noise",
+       .flag = "--noise",
+       .value_name = "X",
+       .help = "The noise multiplier, instead of an epsilon",
+       .field = SORDINO_FIELD(privacy.noise),
+       .rival = "epsilon"},
+      {.section = "privacy",
+       .key = "rate",
+       .flag = "--rate",
+       .value_name = "Q",
+       .help = "Poisson sampling rate, or one over the batches of an allocation; batch / records "
+               "if left "
+               "out",
+       .field = SORDINO_FIELD(privacy.rate)},
+      ChoiceRow({.section = "privacy",
+                 .key = "sampling",
+                 .flag = "--sampling",
+                 .field = SORDINO_FIELD(privacy.sampling.name)},
+                Samplers()),
+      {.section = "privacy",
+       .key = "adjacency",
+       .flag = "--adjacency",
+       .value_name = "NAME",
+       .help =
+           "add-remove, replace-one or zero-out; replace-one for fixed batches, else add-remove",
+       .field = SORDINO_FIELD(privacy.adjacency),
+       .choices = kAdjacencies},
+      {.section = "privacy",
+       .key = "clipping",
+       .flag = "--clipping",
+       .value_name = "NAME",
+       .help = "flat, layerwise, global, automatic or adaptive",
+       .field = SORDINO_FIELD(privacy.clipping),
+       .choices = kClippings},
+      {.section = "privacy",
+       .key = "clip",
+       .flag = "--clip",
+       .value_name = "C",
+       .help = "Bound on the gradient of an example",
+       .field = SORDINO_FIELD(privacy.clip)},
+      {.section = "privacy",
+       .key = "clip-threshold",
+       .flag = "--clip-threshold",
+       .value_name = "X",
+       .help = "Global clipping: larger gradients are dropped",
+       .field = SORDINO_FIELD(privacy.clip_threshold)},
+      ChoiceRow({.section = "privacy",
+                 .key = "noise-kind",
+                 .flag = "--noise-kind",
+                 .field = SORDINO_FIELD(privacy.noise_kind.name)},
+                Noises()),
+      {.section = "privacy",
+       .key = "noise-schedule",
+       .flag = "--noise-schedule",
+       .value_name = "S",
+       .help = "Factor of the noise over the steps",
+       .field = SORDINO_FIELD(privacy.noise_schedule)},
+      {.section = "privacy",
+       .key = "clip-schedule",
+       .flag = "--clip-schedule",
+       .value_name = "S",
+       .help = "Factor of the clipping norm",
+       .field = SORDINO_FIELD(privacy.clip_schedule)},
+      {.section = "privacy",
+       .key = "rate-schedule",
+       .flag = "--rate-schedule",
+       .value_name = "S",
+       .help = "Factor of the sampling rate",
+       .field = SORDINO_FIELD(privacy.rate_schedule)},
+      {.section = "privacy",
+       .key = "micro-batch",
+       .flag = "--micro-batch",
+       .value_name = "N",
+       .help = "Examples whose gradients are averaged before they are clipped",
+       .field = SORDINO_FIELD(privacy.micro_batch)},
+      {.section = "privacy",
+       .key = "quantile",
+       .flag = "--quantile",
+       .value_name = "Q",
+       .help = "Adaptive clipping: the norm that is followed",
+       .field = SORDINO_FIELD(privacy.target_quantile)},
+      {.section = "privacy",
+       .key = "clip-rate",
+       .flag = "--clip-rate",
+       .value_name = "X",
+       .help = "Adaptive clipping: how fast it follows",
+       .field = SORDINO_FIELD(privacy.clip_learning_rate)},
+      {.section = "privacy",
+       .key = "count-noise",
+       .flag = "--count-noise",
+       .value_name = "X",
+       .help = "Adaptive clipping: noise on its count, in examples; 0 is batch / 20",
+       .field = SORDINO_FIELD(privacy.count_noise)},
+  };
+}
+
+std::vector<Setting> LengthRows() {
+  return {
+      {.section = "training",
+       .key = "batch",
+       .flag = "--batch",
+       .value_name = "N",
+       .help = "Records in a batch, in expectation if it is Poisson or allocated; 512 if left out",
+       .field = SORDINO_FIELD(training.batch)},
+      {.section = "training",
+       .key = "epochs",
+       .flag = "--epochs",
+       .value_name = "N",
+       .help = "Passes over the data, in expectation; 40 if left out",
+       .field = SORDINO_FIELD(training.epochs),
+       .rival = "steps"},
+      {.section = "training",
+       .key = "steps",
+       .flag = "--steps",
+       .value_name = "N",
+       .help = "Steps, instead of epochs",
+       .field = SORDINO_FIELD(training.steps),
+       .rival = "epochs"},
+  };
+}
+
+// "0.5 for sgd, 0.01 for adagrad, 0.001 for adam and adamw"
+std::string LearningRates() {
+  std::vector<std::pair<double, std::vector<std::string_view>>> rates;
+  for (const OptimizerComponent* optimizer : Optimizers().all()) {
+    const auto known = std::find_if(rates.begin(), rates.end(), [&](const auto& rate) {
+      return rate.first == optimizer->LearningRate();
+    });
+    if (known == rates.end()) {
+      rates.emplace_back(optimizer->LearningRate(), std::vector{optimizer->name()});
+    } else {
+      known->second.push_back(optimizer->name());
+    }
+  }
+  std::vector<std::string> texts;
+  for (const auto& [rate, names] : rates) {
+    texts.push_back(fmt::format("{} for {}", rate, fmt::join(names, " and ")));
+  }
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+// A row for the choice between components, and one for each of their options.
+std::vector<Setting> ComponentRows(std::string_view section, std::string_view key,
+                                   std::string_view flag, const ComponentList& components,
+                                   Choice& (*choice)(TrainConfig&)) {
+  std::vector<Setting> rows = {
+      {.section = section,
+       .key = key,
+       .flag = flag,
+       .value_name = "NAME",
+       .help = components.ChoiceHelp(),
+       .field = [choice](TrainConfig& config) -> SettingField { return &choice(config).name; },
+       .choices = components.names()}};
+  for (const OptionSpec* spec : components.options()) {
+    rows.push_back({.section = section,
+                    .key = spec->key,
+                    .flag = spec->flag,
+                    .value_name = spec->value_name,
+                    .help = components.OptionHelp(*spec),
+                    .field = [spec, choice](TrainConfig& config) -> SettingField {
+                      return std::visit([](auto& slot) -> SettingField { return &slot; },
+                                        choice(config).options.SlotOf(*spec));
+                    }});
+  }
+  return rows;
+}
+
+std::vector<Setting> OptimizerRows() {
+  return ComponentRows("training", "optimizer", "--optimizer", Optimizers(),
+                       [](TrainConfig& config) -> Choice& { return config.training.optimizer; });
+}
+
+std::vector<Setting> LearningRateRows() {
+  return {
+      {.section = "training",
+       .key = "learning-rate",
+       .flag = "--lr",
+       .value_name = "X",
+       .help = LearningRates(),
+       .field = SORDINO_FIELD(training.learning_rate)},
+      {.section = "training",
+       .key = "schedule",
+       .flag = "--lr-schedule",
+       .value_name = "S",
+       .help = "Of the learning rate: " + Schedule::Grammar(),
+       .field = SORDINO_FIELD(training.schedule)},
+  };
+}
+
+std::vector<Setting> TrainingRows() {
+  return {
+      {.section = "training",
+       .key = "projection-radius",
+       .flag = "--projection-radius",
+       .value_name = "R",
+       .help = "Weights are projected onto this ball after each step; 0 is off",
+       .field = SORDINO_FIELD(training.projection_radius)},
+      {.section = "training",
+       .key = "average-decay",
+       .flag = "--average-decay",
+       .value_name = "X",
+       .help = "Decay of a moving average of the weights, which is what is saved; 0 is off",
+       .field = SORDINO_FIELD(training.average_decay)},
+      {.section = "training",
+       .key = "flip",
+       .flag = "--flip",
+       .value_name = "",
+       .help = "Augmentation: mirrored at random",
+       .field = SORDINO_FIELD(training.flip)},
+      {.section = "training",
+       .key = "shift",
+       .flag = "--shift",
+       .value_name = "N",
+       .help = "Augmentation: shifted by up to N pixels",
+       .field = SORDINO_FIELD(training.shift)},
+      {.section = "training",
+       .key = "copies",
+       .flag = "--copies",
+       .value_name = "K",
+       .help = "Augmented copies of an example, averaged before it is clipped",
+       .field = SORDINO_FIELD(training.copies)},
+      {.section = "training",
+       .key = "norms",
+       .flag = "--norms",
+       .value_name = "NAME",
+       .help = "automatic, materialise, ghost or loop",
+       .field = SORDINO_FIELD(training.norms),
+       .choices = kNorms},
+      {.section = "training",
+       .key = "physical-batch",
+       .flag = "--physical-batch",
+       .value_name = "N",
+       .help = "Examples in memory at once; 0 finds out",
+       .field = SORDINO_FIELD(training.physical_batch)},
+      {.section = "training",
+       .key = "fallback",
+       .flag = "--fallback",
+       .value_name = "",
+       .help = "Layers without a rule run example by example instead of being refused",
+       .field = SORDINO_FIELD(training.fallback)},
+      {.section = "training",
+       .key = "device",
+       .flag = "--device",
+       .value_name = "NAME",
+       .help = "cpu, cuda or cuda:N",
+       .field = SORDINO_FIELD(training.device)},
+      {.section = "training",
+       .key = "threads",
+       .flag = "--threads",
+       .value_name = "N",
+       .help = "Processor threads; 0 is libtorch's choice",
+       .field = SORDINO_FIELD(training.threads)},
+  };
+}
+
+std::vector<Setting> RunRows() {
+  return {
+      {.section = "run",
+       .key = "out",
+       .flag = "--out",
+       .value_name = "FOLDER",
+       .help = "The run folder; runs/<time>-<data>-<model> if left out",
+       .field = SORDINO_FIELD(run.out),
+       .of_this_run = true},
+      {.section = "run",
+       .key = "evaluate-every",
+       .flag = "--evaluate-every",
+       .value_name = "N",
+       .help = "Steps between looks at the test set; 0 is once an epoch",
+       .field = SORDINO_FIELD(run.evaluate_every)},
+      {.section = "run",
+       .key = "ledger",
+       .flag = "--ledger",
+       .value_name = "FILE",
+       .help = "The ledger of the data ('sordino ledger init'), which every step is charged to "
+               "before its "
+               "noise is drawn; one in the run folder if left out",
+       .field = SORDINO_FIELD(run.ledger)},
+      {.section = "run",
+       .key = "checkpoint-every",
+       .flag = "--checkpoint-every",
+       .value_name = "N",
+       .help = "Steps between checkpoints; 0 is about once a minute",
+       .field = SORDINO_FIELD(run.checkpoint_every)},
+      {.section = "run",
+       .key = "non-private",
+       .flag = "--non-private",
+       .value_name = "",
+       .help = "NOT PRIVATE: the same loop without clipping and noise, to compare with",
+       .field = SORDINO_FIELD(run.non_private)},
+      {.section = "run",
+       .key = "insecure-seed",
+       .flag = "--insecure-seed",
+       .value_name = "N",
+       .help = "NOT PRIVATE: predictable batches and noise, for tests",
+       .field = SORDINO_FIELD(run.insecure_seed)},
+  };
+}
+
+#undef SORDINO_FIELD
+
+std::vector<Setting> AllRows() {
+  std::vector<Setting> all;
+  for (const auto rows : {DataRows, ModelRows, PrivacyRows, LengthRows, OptimizerRows,
+                          LearningRateRows, TrainingRows, RunRows}) {
+    for (Setting& row : rows()) all.push_back(std::move(row));
+  }
+  return all;
+}
+
+}  // namespace
+
+std::span<const Setting> TrainSettings() {
+  static const std::vector<Setting> rows = AllRows();
+  return rows;
+}
+
+std::string DefaultText(const Setting& setting) {
+  TrainConfig defaults;
+  const SettingField field = setting.field(defaults);
+  if (const auto* const text = std::get_if<std::string*>(&field)) return **text;
+  if (const auto* const real = std::get_if<double*>(&field)) return fmt::format("{}", **real);
+  if (const auto* const whole = std::get_if<std::int64_t*>(&field)) {
+    return **whole == 0 ? "" : fmt::format("{}", **whole);
+  }
+  return "";
+}
+
+std::string_view SectionTitle(std::string_view section) {
+  if (section == "data") return "Data";
+  if (section == "model") return "Model";
+  if (section == "privacy") return "Privacy";
+  if (section == "training") return "Training";
+  return "Run";
+}
+
+}  // namespace sordino

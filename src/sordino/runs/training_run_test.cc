@@ -1,0 +1,368 @@
+#include "sordino/runs/training_run.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+
+#include "sordino/base/error.h"
+#include "sordino/base/sha256.h"
+#include "sordino/base/testing/test_folder.h"
+#include "sordino/gradients/testing/hostile_models_test_support.h"
+#include "sordino/models/safetensors.h"
+#include "sordino/training/classification.h"
+#include "sordino/runs/run_folder.h"
+#include "sordino/runs/train_settings.h"
+#include "sordino/training/testing/trainer_cases.h"
+
+namespace sordino {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+class TrainingRun : public ::testing::Test {
+ protected:
+  TrainingRun() {
+    WritePoints(root_ / "train.csv", 400);
+    WritePoints(root_ / "test.csv", 100);
+  }
+
+  TrainConfig Config() const {
+    TrainConfig config;
+    config.data.source = (root_ / "train.csv").string();
+    config.data.test = (root_ / "test.csv").string();
+    config.data.columns.declared = {"x:numeric:0:1", "y:numeric:0:1", "above:label:no|yes"};
+    config.data.records = 400;
+    config.model.name = "logistic";
+    config.privacy.epsilon = 8;
+    config.privacy.delta = 1e-5;
+    config.privacy.clip = 1;
+    config.training.batch = 40;
+    config.training.steps = 30;
+    config.training.learning_rate = 2;
+    config.run.evaluate_every = 10;
+    config.run.out = (root_ / "run").string();
+    return config;
+  }
+
+  static std::string Read(const fs::path& file) {
+    std::ifstream in(file, std::ios::binary);
+    std::ostringstream content;
+    content << in.rdbuf();
+    return content.str();
+  }
+
+  static std::vector<nlohmann::json> Metrics(const fs::path& folder) {
+    std::istringstream in(Read(folder / "metrics.jsonl"));
+    std::vector<nlohmann::json> lines;
+    for (std::string line; std::getline(in, line);) lines.push_back(nlohmann::json::parse(line));
+    return lines;
+  }
+
+  const TestFolder root_;
+};
+
+RunResult Train(const TrainConfig& config) {
+  PreparedRun run = PrepareRun(config);
+  RunObserver silent;
+  return RunTraining(run, silent);
+}
+
+std::string MistakeOf(const TrainConfig& config) {
+  try {
+    Train(config);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no mistake";
+}
+
+TEST_F(TrainingRun, LeavesEverythingInItsFolder) {
+  const RunResult result = Train(Config());
+  EXPECT_EQ(result.folder, root_ / "run");
+  EXPECT_TRUE(result.is_private);
+  EXPECT_FALSE(result.interrupted);
+  EXPECT_EQ(result.steps, 30);
+  EXPECT_LE(result.epsilon.upper, 8);
+  EXPECT_GT(result.epsilon.upper, 7);
+  EXPECT_NEAR(result.sampling_rate, 0.1, 1e-12);
+  EXPECT_GT(result.noise_multiplier, 0.1);
+  ASSERT_TRUE(result.test_accuracy.has_value());
+  EXPECT_GT(*result.test_accuracy, 0.75);  // 0.5 is chance
+  for (const char* name : {"config.toml", "metrics.jsonl", "model.safetensors", "statement.txt",
+                           "event.txt", "accuracy-and-epsilon.svg", "ledger.db", "SHA256SUMS"}) {
+    EXPECT_TRUE(fs::exists(result.folder / name)) << name;
+  }
+  EXPECT_EQ(std::distance(fs::directory_iterator(result.folder), {}), 8);
+  const auto metrics = Metrics(result.folder);
+  ASSERT_EQ(metrics.size(), 3U);
+  EXPECT_EQ(metrics[0]["step"], 10);
+  EXPECT_EQ(metrics[2]["step"], 30);
+  EXPECT_LT(metrics[0]["epsilon"], metrics[1]["epsilon"]);
+  EXPECT_EQ(metrics[2]["epsilon"], result.epsilon.upper);
+  EXPECT_EQ(metrics[2]["test_accuracy"], *result.test_accuracy);
+  const std::string statement = Read(result.folder / "statement.txt");
+  EXPECT_THAT(statement, StartsWith("Privacy statement"));
+  EXPECT_EQ(ReadSafetensors(result.folder / "model.safetensors").metadata.at("statement_sha256"),
+            Sha256Hex(statement));
+  EXPECT_EQ(Event::Parse(Read(result.folder / "event.txt")
+                             .substr(0, Read(result.folder / "event.txt").find('\n'))),
+            PrepareRun(Config()).plan.event());
+}
+
+TEST_F(TrainingRun, ItsConfigurationRunsTheSameThing) {
+  TrainConfig config = Config();
+  config.run.insecure_seed = 7;  // what the operating system would draw anew
+  config.model.seed = 3;
+  const RunResult first = Train(config);
+  TrainConfig again = ReadTrainConfig(first.folder / "config.toml");
+  again.run.out = (root_ / "again").string();
+  const RunResult second = Train(again);
+  EXPECT_EQ(second.noise_multiplier, first.noise_multiplier);
+  EXPECT_EQ(second.steps, first.steps);
+  EXPECT_EQ(Read(second.folder / "config.toml"), Read(first.folder / "config.toml"));
+  EXPECT_EQ(Read(second.folder / "model.safetensors"), Read(first.folder / "model.safetensors"));
+  EXPECT_EQ(Read(second.folder / "event.txt"), Read(first.folder / "event.txt"));
+}
+
+TEST_F(TrainingRun, SeededAndNonPrivateRunsSaySoEverywhere) {
+  TrainConfig seeded = Config();
+  seeded.run.insecure_seed = 1;
+  TrainConfig open = Config();
+  open.run.non_private = true;
+  open.privacy.epsilon.reset();
+  open.run.out = (root_ / "open").string();
+  for (const TrainConfig& config : {seeded, open}) {
+    const RunResult result = Train(config);
+    EXPECT_FALSE(result.is_private);
+    EXPECT_THAT(Read(result.folder / "statement.txt"), StartsWith("NOT PRIVATE"));
+    EXPECT_THAT(Read(result.folder / "event.txt"), StartsWith("NOT PRIVATE"));
+    EXPECT_THAT(Read(result.folder / "metrics.jsonl"), StartsWith("{\"private\":false,"));
+    EXPECT_THAT(Read(result.folder / "accuracy-and-epsilon.svg"), HasSubstr(">NOT PRIVATE<"));
+    EXPECT_EQ(ReadSafetensors(result.folder / "model.safetensors").metadata.at("private"), "no");
+  }
+  const RunResult result = Train([&] {
+    TrainConfig config = open;
+    config.run.out = (root_ / "third").string();
+    return config;
+  }());
+  EXPECT_TRUE(std::isinf(result.epsilon.lower));
+  EXPECT_EQ(result.noise_multiplier, 0);
+  EXPECT_GT(*result.test_accuracy, 0.8);
+  EXPECT_THAT(Read(result.folder / "statement.txt"), Not(HasSubstr("psilon")));
+  EXPECT_THAT(result.facts.plan, HasSubstr("without clipping and noise"));
+}
+
+class StopAfter : public RunObserver {
+ public:
+  explicit StopAfter(std::int64_t step) : step_(step) {}
+  void OnStep(const StepReport& report) override {
+    if (report.step == step_) std::raise(SIGINT);
+  }
+
+ private:
+  std::int64_t step_;
+};
+
+TEST_F(TrainingRun, AStopEndsItAfterTheNextStepWithEverythingWritten) {
+  PreparedRun run = PrepareRun(Config());
+  StopAfter observer(12);
+  const RunResult result = RunTraining(run, observer);
+  EXPECT_TRUE(result.interrupted);
+  EXPECT_EQ(result.steps, 13);
+  EXPECT_TRUE(fs::exists(result.folder / "model.safetensors"));
+  EXPECT_THAT(Read(result.folder / "statement.txt"), HasSubstr("stopped after 13 of 30 steps"));
+  EXPECT_EQ(Metrics(result.folder).back()["step"], 13);
+}
+
+std::string Flat(const std::string& text) {
+  std::istringstream in(text);
+  std::string flat;
+  for (std::string word; in >> word;) flat += word + ' ';
+  return flat;
+}
+
+// The statement, the result, the model, the event and the ledger say the same epsilon.
+void ExpectOneTruth(const RunResult& result, const Event& event, const std::string& said) {
+  const fs::path& folder = result.folder;
+  Ledger ledger = Ledger::Open(folder / kLedgerFile, {.has_witness = false, .read_only = true});
+  EXPECT_EQ(ledger.ComposedEpsilon().upper, result.epsilon.upper);
+  EXPECT_EQ(ledger.filter().Counted(), event);
+  std::ifstream in(folder / "event.txt");
+  std::string line;
+  std::getline(in, line);
+  EXPECT_EQ(line, event.ToString());
+  EXPECT_EQ(std::stod(ReadSafetensors(folder / "model.safetensors").metadata.at("epsilon")),
+            result.epsilon.upper);
+  std::ifstream file(folder / "statement.txt");
+  std::ostringstream statement;
+  statement << file.rdbuf();
+  EXPECT_THAT(Flat(statement.str()),
+              AllOf(HasSubstr(said), HasSubstr("13 steps were made of this plan"),
+                    HasSubstr(event.ToString())));
+}
+
+TEST_F(TrainingRun, AStoppedRunThatCountsWholeSaysThePlansEpsilonEverywhere) {
+  PreparedRun run = PrepareRun(Config());
+  StopAfter observer(12);
+  const RunResult result = RunTraining(run, observer);
+  EXPECT_EQ(result.epsilon.upper, run.facts.epsilon.upper);
+  EXPECT_EQ(result.facts.steps_epsilon.upper, run.plan.Epsilon(13).upper);
+  EXPECT_LT(result.facts.steps_epsilon.upper, 0.9 * result.epsilon.upper);
+  ExpectOneTruth(result, run.plan.event(), "Epsilon is 8, delta 1e-05.");
+}
+
+TEST_F(TrainingRun, AStoppedRunWithoutALimitSaysTheEpsilonOfItsStepsEverywhere) {
+  TrainConfig config = Config();
+  config.privacy.epsilon.reset();
+  config.privacy.noise = 1;
+  PreparedRun run = PrepareRun(config);
+  StopAfter observer(12);
+  const RunResult result = RunTraining(run, observer);
+  EXPECT_EQ(result.epsilon.upper, run.plan.Epsilon(13).upper);
+  EXPECT_EQ(result.facts.largest_epsilon.upper, run.plan.Epsilon(30).upper);
+  ExpectOneTruth(result, run.plan.EventOf(13), "holds if the moment at which the run stopped");
+}
+
+class CrashAfter : public RunObserver {
+ public:
+  void OnStep(const StepReport& report) override {
+    if (report.step == 12) throw std::runtime_error("power cut");
+  }
+};
+
+TEST_F(TrainingRun, ACrashLeavesWhatWasPlannedAndNoHalfFile) {
+  PreparedRun run = PrepareRun(Config());
+  CrashAfter observer;
+  EXPECT_THROW(RunTraining(run, observer), std::runtime_error);
+  EXPECT_THAT(Read(root_ / "run" / "statement.txt"), HasSubstr("PLANNED"));
+  EXPECT_EQ(Read(root_ / "run" / "event.txt"), run.plan.event().ToString() + "\n");
+  EXPECT_EQ(Metrics(root_ / "run").size(), 1U);
+  EXPECT_FALSE(fs::exists(root_ / "run" / "model.safetensors"));
+}
+
+TEST_F(TrainingRun, MistakesAreFoundBeforeAFolderIsMade) {
+  const auto change = [&](auto&& edit) {
+    TrainConfig config = Config();
+    edit(config);
+    const std::string mistake = MistakeOf(config);
+    EXPECT_FALSE(fs::exists(root_ / "run")) << mistake;
+    return mistake;
+  };
+  EXPECT_THAT(change([](auto& c) { c.model.name = "logistik"; }), HasSubstr("'logistic'"));
+  EXPECT_THAT(change([](auto& c) { c.model.name = "cnn-mnist"; }), HasSubstr("cnn-mnist"));
+  EXPECT_THAT(change([](auto& c) { c.training.shift = 2; }), HasSubstr("the data are none"));
+  EXPECT_THAT(change([](auto& c) { c.training.schedule = "cosin:0"; }), HasSubstr("cosin"));
+  EXPECT_THAT(change([](auto& c) { c.training.optimizer.options.Set("momentum", 2.0); }),
+              HasSubstr("momentum"));
+  EXPECT_THAT(change([](auto& c) { c.privacy.delta = 1e-30; }), HasSubstr("no noise meets"));
+  EXPECT_THAT(change([&](auto& c) { c.data.source = (root_ / "absent.csv").string(); }),
+              HasSubstr("absent.csv"));
+  EXPECT_THAT(change([&](auto& c) {
+                std::ofstream(root_ / "broken.csv") << "x,y,above\n0.5,0.5,maybe\n";
+                c.data.source = (root_ / "broken.csv").string();
+              }),
+              AllOf(HasSubstr("column 'above'"), Not(HasSubstr("maybe"))));
+}
+
+TEST_F(TrainingRun, AnotherRunIsNeverOverwritten) {
+  Train(Config());
+  const std::string before = Read(root_ / "run" / "model.safetensors");
+  EXPECT_THAT(MistakeOf(Config()), HasSubstr("never overwritten"));
+  EXPECT_EQ(Read(root_ / "run" / "model.safetensors"), before);
+}
+
+TEST_F(TrainingRun, ADryRunReadsNoRecord) {
+  TrainConfig config = Config();
+  std::ofstream(root_ / "train.csv") << "not a table at all";
+  const PreparedRun run = PrepareRun(config);
+  const RunResult planned = PlannedResult(run);
+  EXPECT_EQ(planned.steps, 30);
+  EXPECT_LE(planned.epsilon.upper, 8);
+  EXPECT_FALSE(planned.facts.event.empty());
+}
+
+TEST_F(TrainingRun, WhatItTellsIsInTheDeclaredBatchSize) {
+  class Counter : public RunObserver {
+   public:
+    void OnStep(const StepReport& report) override {
+      ++calls;
+      EXPECT_EQ(report.steps, 30);
+      EXPECT_GT(report.examples_per_second, 0);
+      ASSERT_TRUE(report.epsilon.has_value());
+      EXPECT_GE(*report.epsilon, last);
+      last = *report.epsilon;
+    }
+    int calls = 0;
+    double last = 0;
+  } counter;
+  PreparedRun run = PrepareRun(Config());
+  RunTraining(run, counter);
+  EXPECT_EQ(counter.calls, 30);
+}
+
+TEST(Classification, CopiesOfAnExampleHaveTheMeanOfTheirLosses) {
+  ModelShape shape;
+  shape.input = {1, 4, 4};
+  shape.classes = 3;
+  const auto model = MakeModel("logistic", shape, {.seed = 2}, c10::kCPU);
+  DatasetDeclaration data;
+  data.shape = {1, 4, 4};
+  data.classes = 3;
+  const Batch copies = MadeUpBatch(data, *model, 3, 5, c10::kCPU);
+  const at::Tensor losses = CrossEntropy(*model, 5, {})(copies);
+  ASSERT_EQ(losses.sizes(), at::IntArrayRef({3}));
+  for (std::int64_t example = 0; example < 3; ++example) {
+    const at::Tensor inputs = copies[0][example];
+    const at::Tensor alone = CrossEntropy(*model, 1, {})({inputs, copies[1][example].expand({5})});
+    EXPECT_NEAR(losses[example].item<double>(), alone.mean().item<double>(), 1e-5);
+  }
+}
+
+// Its first update opens the gate, and in the second step the comparison finds that it mixes.
+TEST_F(TrainingRun, WhatARefusedModelDidNotUseIsHandedBack) {
+  const nlohmann::json script = {{"parameters", {{"w", {2, 2}}, {"gate", {1}}}},
+                                 {"parameter_init", {{"gate", 0.0}}},
+                                 {"source",
+                                  "def forward(self, x: Tensor) -> Tensor:\n"
+                                  "    h = x @ self.w\n"
+                                  "    if bool(self.gate.abs().sum() > 0.0):\n"
+                                  "        h = h - h.mean(0)\n"
+                                  "    return h\n"}};
+  MakeHostileScript(script).save((root_ / "gated.pt").string());
+  TrainConfig config = Config();
+  config.model.name.clear();
+  config.model.script = (root_ / "gated.pt").string();
+  config.data.test.clear();
+  PreparedRun run = PrepareRun(config);
+  RunObserver silent;
+  std::string refusal;
+  try {
+    RunTraining(run, silent);
+  } catch (const Error& error) {
+    refusal = error.what();
+  }
+  EXPECT_THAT(refusal, HasSubstr("mean"));
+  EXPECT_FALSE(HasNumber(refusal)) << refusal;
+  Ledger ledger =
+      Ledger::Open(root_ / "run" / kLedgerFile, {.has_witness = false, .read_only = true});
+  // Eight were charged before the first.
+  EXPECT_EQ(ledger.filter().Total(), run.plan.EventOf(1));
+  EXPECT_EQ(std::count_if(ledger.entries().begin(), ledger.entries().end(),
+                          [](const Entry& entry) { return entry.kind == EntryKind::kReturn; }),
+            1);
+}
+
+}  // namespace
+}  // namespace sordino
