@@ -4,7 +4,7 @@
 //   ... the tables of ComponentList::Page() ...
 //   <!-- end of components -->
 //
-// SORDINO_WRITE_PAGES=1 training_test --gtest_filter='ComponentPages.*' writes them anew.
+// SORDINO_WRITE_PAGES=1 runs_test --gtest_filter='ComponentPages.*' writes them anew.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,12 +17,17 @@
 #include <string>
 #include <vector>
 
+#include "sordino/noise/noise_component.h"
 #include "sordino/optimizers/optimizer_component.h"
+#include "sordino/sampling/sampler_component.h"
+#include "sordino/schedules/schedule_shape.h"
 
 namespace sordino {
 namespace {
 
-std::vector<const ComponentList*> AllKinds() { return {&Optimizers()}; }
+std::vector<const ComponentList*> AllKinds() {
+  return {&Samplers(), &Noises(), &Optimizers(), &ScheduleShapes()};
+}
 
 std::filesystem::path Docs() {
   const std::filesystem::path source = __FILE__;
@@ -70,7 +75,7 @@ TEST(ComponentPages, HoldWhatTheRegistriesPrint) {
     if (std::getenv("SORDINO_WRITE_PAGES") != nullptr && page != rewritten) {
       std::ofstream(entry.path(), std::ios::binary) << rewritten;
     } else {
-      EXPECT_EQ(page, rewritten) << "SORDINO_WRITE_PAGES=1 training_test "
+      EXPECT_EQ(page, rewritten) << "SORDINO_WRITE_PAGES=1 runs_test "
                                     "--gtest_filter='ComponentPages.*' writes it anew";
     }
   }

@@ -1,0 +1,157 @@
+"""A component is a file and a line in a list: the program that was built with one more of every kind
+(CMakeLists.txt here) shows each of them in its help, takes it from a flag and from a TOML file, runs
+with it, writes it into the folder of the run, and resumes it from its checkpoint.
+
+  components_test.py PROGRAM
+"""
+import json
+import os
+import pathlib
+import re
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+PROGRAM = pathlib.Path(sys.argv[1]).resolve()
+
+CONFIG = '''
+[data]
+source = "{data}"
+columns = ["x:numeric:0:1", "y:numeric:0:1", "above:label:no|yes"]
+records = 60
+
+[model]
+name = "logistic"
+
+[privacy]
+noise = 3
+delta = 1e-6
+sampling = "backward"
+backward-turns = 2
+noise-kind = "doubled"
+
+[training]
+steps = {steps}
+optimizer = "leap"
+leap-gain = 0.5
+schedule = "warmup:2,halving"
+'''
+
+
+def run(*words, code=0):
+    result = subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True,
+                            timeout=120)
+    assert result.returncode == code, (words, result.returncode, result.stdout, result.stderr)
+    return result.stdout + result.stderr
+
+
+def flag_help(text, flag):
+    """The help of one flag, on one line."""
+    lines = text.splitlines()
+    start = next(i for i, line in enumerate(lines) if line.split()[:1] == [flag])
+    end = start + 1
+    while end < len(lines) and lines[end].startswith(' ' * 20):
+        end += 1
+    return ' '.join(' '.join(lines[start:end]).split())
+
+
+def check_help():
+    text = run('train', '--help')
+    for flag, wanted in [('--optimizer', 'adamw or leap'), ('--sampling', 'allocation or backward'),
+                         ('--noise-kind', 'laplace or doubled'), ('--lr-schedule', 'halving'),
+                         ('--lr', '0.125 for leap'),
+                         ('--leap-gain', 'Factor of the gradient (leap; 1)'),
+                         ('--backward-turns', 'How often the order is turned (backward; 1)')]:
+        shown = flag_help(text, flag)
+        assert wanted in shown, (flag, shown)
+
+
+def check_mistakes(config):
+    for words, wanted in [
+            (['--optimizer', 'leep'], "did you mean 'leap'?"),
+            (['--leap-gain', '11'], 'the gain of the leap is 11; it must be greater than 0'),
+            (['--optimizer', 'adam'], "the gain of the leap was given for the optimizer 'adam', "
+                                      "which does not have it; use 'leap'"),
+            (['--sampling', 'full'], "the number of turns was given for the sampling 'full'"),
+            (['--lr-schedule', 'halving:2'], "'halving'"),
+            (['--backward-turns', '0'], 'the number of turns is 0')]:
+        text = run('train', config, '--dry-run', *words, code=2)
+        assert wanted in text, (words, text)
+
+
+def check_run(config, folder):
+    result = json.loads(run('train', config, '--out', folder, '--json').splitlines()[0])
+    assert result['steps'] == 4 and result['private'], result
+    written = (folder / 'config.toml').read_text(encoding='utf-8')
+    for line in ['optimizer = "leap"', 'leap-gain = 0.5', 'learning-rate = 0.125',
+                 'sampling = "backward"', 'backward-turns = 2', 'noise-kind = "doubled"',
+                 'schedule = "warmup:2,halving"', '# momentum is left out']:
+        assert f'\n{line}' in written, (line, written)
+    event = (folder / 'event.txt').read_text(encoding='utf-8').strip()
+    assert event == 'add-remove: 4*gaussian(4.2426)', event
+    statement = ' '.join((folder / 'statement.txt').read_text(encoding='utf-8').split())
+    assert 'backward batches of 60 records' in statement, statement
+    # A run is the same from its own config.toml.
+    again = run('train', folder / 'config.toml', '--dry-run', '--json')
+    assert json.loads(again)['event'] == event, again
+
+
+def tensor_names(file):
+    with open(file, 'rb') as stream:
+        size = struct.unpack('<Q', stream.read(8))[0]
+        return set(json.loads(stream.read(size))) - {'__metadata__'}
+
+
+def check_checkpoint(config, folder):
+    """A run that is stopped in its middle keeps what the optimizer keeps, and is resumed."""
+    text = config.read_text(encoding='utf-8').replace('steps = 4', 'steps = 100000')
+    long = config.with_name('long.toml')
+    long.write_text(text.replace('warmup:2,halving', 'constant'), encoding='utf-8')
+    with subprocess.Popen([PROGRAM, 'train', long, '--out', folder, '--checkpoint-every', '1'],
+                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        deadline = time.monotonic() + 60
+        while not list(folder.glob('checkpoints/step-00000000[2-9]')) and \
+                time.monotonic() < deadline and process.poll() is None:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        process.wait(timeout=60)
+    newest = max(folder.glob('checkpoints/step-*'))
+    names = tensor_names(newest / 'state.safetensors')
+    kept = {name for name in names if re.fullmatch(r'optimizer\..+\.last_leap', name)}
+    parameters = {name for name in names if name.startswith('parameter.')}
+    assert parameters and len(kept) == len(parameters), names
+    with subprocess.Popen([PROGRAM, 'train', '--resume', folder], stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True) as process:
+        step = int(newest.name.removeprefix('step-'))
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and process.poll() is None and \
+                int(max(folder.glob('checkpoints/step-*')).name.removeprefix('step-')) <= step:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=60)
+    assert process.returncode == 0, output
+    assert int(max(folder.glob('checkpoints/step-*')).name.removeprefix('step-')) > step, output
+
+
+def main():
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        os.environ['SORDINO_STATE'] = str(folder / 'state')
+        rows = [f'{i / 60},{(i * 7 % 60) / 60},{"yes" if i * 7 % 60 > i else "no"}'
+                for i in range(60)]
+        data = folder / 'points.csv'
+        data.write_text('x,y,above\n' + '\n'.join(rows) + '\n', encoding='utf-8')
+        config = folder / 'config.toml'
+        config.write_text(CONFIG.format(data=data, steps=4), encoding='utf-8')
+        check_help()
+        check_mistakes(config)
+        check_run(config, folder / 'run')
+        check_checkpoint(config, folder / 'long')
+    print('one more component of every kind: in the help, in a file, in a run and in a checkpoint')
+
+
+if __name__ == '__main__':
+    main()
