@@ -1,4 +1,5 @@
-// A kind of noise of a test: the sum of two Gaussian draws, whose multiplier is therefore sqrt(2) z.
+// A kind of noise of a test: the sum of two Gaussian draws, whose multiplier is therefore sqrt(2)
+// z.
 #include <cmath>
 
 #include "sordino/noise/noise_component.h"

@@ -97,8 +97,8 @@ std::string ComponentList::OptionsPage() const {
   std::string page = "\n| option | flag | range | left out | |\n|---|---|---|---|---|\n";
   for (const OptionSpec* spec : options_) {
     const std::string value = OptionText(spec->Default());
-    page += fmt::format("| `{}` | `{}` | {} | {} | {} |\n", spec->key, spec->flag,
-                        RangeText(*spec), value.empty() ? "–" : value, spec->help);
+    page += fmt::format("| `{}` | `{}` | {} | {} | {} |\n", spec->key, spec->flag, RangeText(*spec),
+                        value.empty() ? "–" : value, spec->help);
   }
   return page;
 }

@@ -8,11 +8,12 @@
 //
 // u and r are the units of the noise (noise_component.h): 1 and sqrt(d) for Gaussian noise, whose
 // scale is its standard deviation, sqrt(d) and d for Laplace noise. The term with g is what
-// rounding to the grid may move two neighbouring sums apart: g / 2 each in every coordinate. Values are saturated at 2^50 steps, which moves no two of them apart.
+// rounding to the grid may move two neighbouring sums apart: g / 2 each in every coordinate. Values
+// are saturated at 2^50 steps, which moves no two of them apart.
 //
-// Draws are 2^10 times finer than the grid, and rounded to it, which is post-processing. The scales,
-// the draws and their distance from what is accounted are those of a NoiseComponent: its file has
-// the argument.
+// Draws are 2^10 times finer than the grid, and rounded to it, which is post-processing. The
+// scales, the draws and their distance from what is accounted are those of a NoiseComponent: its
+// file has the argument.
 #ifndef SORDINO_NOISE_GRADIENT_NOISE_H_
 #define SORDINO_NOISE_GRADIENT_NOISE_H_
 

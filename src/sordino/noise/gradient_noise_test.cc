@@ -49,8 +49,7 @@ TEST(GradientNoise, IsNotOnePercentTooSmallNorTooLarge) {
   const double multiplier = 1.3;
   const double sensitivity = 0.7;
   const auto values = Values(
-      AddNoise(Zeros(2'000'000, sensitivity),
-               {.multiplier = NoiseMultiplier(multiplier)}, source));
+      AddNoise(Zeros(2'000'000, sensitivity), {.multiplier = NoiseMultiplier(multiplier)}, source));
   const double wanted = multiplier * sensitivity;
   const double tolerance = FiveDeviations(values.size());
   ASSERT_LT(tolerance, 0.01);

@@ -11,7 +11,7 @@ const Registry<NoiseComponent>& Noises() {
 #define SORDINO_COMPONENT(function, file) &function(),
 #include "sordino/noise/noise_list.inc"
 #undef SORDINO_COMPONENT
-                                             });
+                                                              });
   return list;
 }
 

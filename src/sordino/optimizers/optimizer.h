@@ -11,8 +11,8 @@
 
 #include "sordino/base/component.h"
 #include "sordino/gradients/loss_function.h"
-#include "sordino/gradients/noised_value.h"
 #include "sordino/gradients/named_tensors.h"
+#include "sordino/gradients/noised_value.h"
 #include "sordino/schedules/schedule.h"
 
 namespace sordino {

@@ -41,20 +41,20 @@ struct StatementFacts {
   double delta = 0;
   std::int64_t steps = 0;  // made, or planned
   std::int64_t planned_steps = 0;
-  bool charges_epochs = false;      // an event is that of an epoch, not of a step
-  bool has_secret_batches = true;   // nobody may know who was in which batch
-  std::string sampling;             // a paragraph of the sampler; empty: nothing to add
-  std::string plan;                 // a sentence: privacy_plan.h
-  std::string event;                // accounting/event.h
-  std::string normalisation;        // where its constants are from; empty: pixels / 255
-  std::string pretrained;           // the file that the weights began with; empty: none
-  bool has_test = false;            // a public test set was looked at
-  std::string stopped_by;           // why it was stopped, where it was not asked to: a clause
-  std::int64_t lost_steps = 0;      // charged, and not part of the run (run_ledger.h)
-  std::string ledger;               // its file; empty: the run has a ledger of its own
-  Budget budget;                    // the ledger's, of all runs together
-  Interval ledger_epsilon;          // composed, of everything that was charged to it
-  std::string ledger_head;          // hash of its last entry
+  bool charges_epochs = false;     // an event is that of an epoch, not of a step
+  bool has_secret_batches = true;  // nobody may know who was in which batch
+  std::string sampling;            // a paragraph of the sampler; empty: nothing to add
+  std::string plan;                // a sentence: privacy_plan.h
+  std::string event;               // accounting/event.h
+  std::string normalisation;       // where its constants are from; empty: pixels / 255
+  std::string pretrained;          // the file that the weights began with; empty: none
+  bool has_test = false;           // a public test set was looked at
+  std::string stopped_by;          // why it was stopped, where it was not asked to: a clause
+  std::int64_t lost_steps = 0;     // charged, and not part of the run (run_ledger.h)
+  std::string ledger;              // its file; empty: the run has a ledger of its own
+  Budget budget;                   // the ledger's, of all runs together
+  Interval ledger_epsilon;         // composed, of everything that was charged to it
+  std::string ledger_head;         // hash of its last entry
 };
 
 // "NOT PRIVATE" and why; empty for a private run.

@@ -1,15 +1,14 @@
 #include "sordino/runs/train_settings.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <algorithm>
 #include <array>
 
 #include "sordino/base/component.h"
 #include "sordino/noise/noise_component.h"
-#include "sordino/sampling/sampler_component.h"
 #include "sordino/optimizers/optimizer_component.h"
+#include "sordino/runs/internal/component_rows.h"
+#include "sordino/sampling/sampler_component.h"
 
 namespace sordino {
 namespace {
@@ -113,7 +112,7 @@ std::vector<Setting> ModelRows() {
   };
 }
 
-std::vector<Setting> PrivacyRows() {
+std::vector<Setting> BudgetRows() {
   return {
       {.section = "privacy",
        .key = "epsilon",
@@ -143,11 +142,17 @@ std::vector<Setting> PrivacyRows() {
                "if left "
                "out",
        .field = SORDINO_FIELD(privacy.rate)},
-      ChoiceRow({.section = "privacy",
-                 .key = "sampling",
-                 .flag = "--sampling",
-                 .field = SORDINO_FIELD(privacy.sampling.name)},
-                Samplers()),
+  };
+}
+
+std::vector<Setting> SamplerRows() {
+  return internal::ComponentRows(
+      "privacy", "sampling", "--sampling", Samplers(),
+      [](TrainConfig& config) -> Choice& { return config.privacy.sampling; });
+}
+
+std::vector<Setting> ClippingRows() {
+  return {
       {.section = "privacy",
        .key = "adjacency",
        .flag = "--adjacency",
@@ -175,11 +180,6 @@ std::vector<Setting> PrivacyRows() {
        .value_name = "X",
        .help = "Global clipping: larger gradients are dropped",
        .field = SORDINO_FIELD(privacy.clip_threshold)},
-      ChoiceRow({.section = "privacy",
-                 .key = "noise-kind",
-                 .flag = "--noise-kind",
-                 .field = SORDINO_FIELD(privacy.noise_kind.name)},
-                Noises()),
       {.section = "privacy",
        .key = "noise-schedule",
        .flag = "--noise-schedule",
@@ -225,6 +225,12 @@ std::vector<Setting> PrivacyRows() {
   };
 }
 
+std::vector<Setting> NoiseRows() {
+  return internal::ComponentRows(
+      "privacy", "noise-kind", "--noise-kind", Noises(),
+      [](TrainConfig& config) -> Choice& { return config.privacy.noise_kind; });
+}
+
 std::vector<Setting> LengthRows() {
   return {
       {.section = "training",
@@ -250,55 +256,10 @@ std::vector<Setting> LengthRows() {
   };
 }
 
-// "0.5 for sgd, 0.01 for adagrad, 0.001 for adam and adamw"
-std::string LearningRates() {
-  std::vector<std::pair<double, std::vector<std::string_view>>> rates;
-  for (const OptimizerComponent* optimizer : Optimizers().all()) {
-    const auto known = std::find_if(rates.begin(), rates.end(), [&](const auto& rate) {
-      return rate.first == optimizer->LearningRate();
-    });
-    if (known == rates.end()) {
-      rates.emplace_back(optimizer->LearningRate(), std::vector{optimizer->name()});
-    } else {
-      known->second.push_back(optimizer->name());
-    }
-  }
-  std::vector<std::string> texts;
-  for (const auto& [rate, names] : rates) {
-    texts.push_back(fmt::format("{} for {}", rate, fmt::join(names, " and ")));
-  }
-  return fmt::format("{}", fmt::join(texts, ", "));
-}
-
-// A row for the choice between components, and one for each of their options.
-std::vector<Setting> ComponentRows(std::string_view section, std::string_view key,
-                                   std::string_view flag, const ComponentList& components,
-                                   Choice& (*choice)(TrainConfig&)) {
-  std::vector<Setting> rows = {
-      {.section = section,
-       .key = key,
-       .flag = flag,
-       .value_name = "NAME",
-       .help = components.ChoiceHelp(),
-       .field = [choice](TrainConfig& config) -> SettingField { return &choice(config).name; },
-       .choices = components.names()}};
-  for (const OptionSpec* spec : components.options()) {
-    rows.push_back({.section = section,
-                    .key = spec->key,
-                    .flag = spec->flag,
-                    .value_name = spec->value_name,
-                    .help = components.OptionHelp(*spec),
-                    .field = [spec, choice](TrainConfig& config) -> SettingField {
-                      return std::visit([](auto& slot) -> SettingField { return &slot; },
-                                        choice(config).options.SlotOf(*spec));
-                    }});
-  }
-  return rows;
-}
-
 std::vector<Setting> OptimizerRows() {
-  return ComponentRows("training", "optimizer", "--optimizer", Optimizers(),
-                       [](TrainConfig& config) -> Choice& { return config.training.optimizer; });
+  return internal::ComponentRows(
+      "training", "optimizer", "--optimizer", Optimizers(),
+      [](TrainConfig& config) -> Choice& { return config.training.optimizer; });
 }
 
 std::vector<Setting> LearningRateRows() {
@@ -307,7 +268,7 @@ std::vector<Setting> LearningRateRows() {
        .key = "learning-rate",
        .flag = "--lr",
        .value_name = "X",
-       .help = LearningRates(),
+       .help = internal::LearningRateHelp(),
        .field = SORDINO_FIELD(training.learning_rate)},
       {.section = "training",
        .key = "schedule",
@@ -432,8 +393,8 @@ std::vector<Setting> RunRows() {
 
 std::vector<Setting> AllRows() {
   std::vector<Setting> all;
-  for (const auto rows : {DataRows, ModelRows, PrivacyRows, LengthRows, OptimizerRows,
-                          LearningRateRows, TrainingRows, RunRows}) {
+  for (const auto rows : {DataRows, ModelRows, BudgetRows, SamplerRows, ClippingRows, NoiseRows,
+                          LengthRows, OptimizerRows, LearningRateRows, TrainingRows, RunRows}) {
     for (Setting& row : rows()) all.push_back(std::move(row));
   }
   return all;

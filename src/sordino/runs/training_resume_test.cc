@@ -16,8 +16,8 @@
 #include "sordino/ledger/ledger.h"
 #include "sordino/models/safetensors.h"
 #include "sordino/runs/train_settings.h"
-#include "sordino/training/testing/trainer_cases.h"
 #include "sordino/runs/training_run.h"
+#include "sordino/training/testing/trainer_cases.h"
 
 namespace sordino {
 namespace {

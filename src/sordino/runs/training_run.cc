@@ -16,10 +16,10 @@
 #include "sordino/gradients/flat_clipping.h"
 #include "sordino/ledger/data_description.h"
 #include "sordino/report/run_picture.h"
-#include "sordino/training/classification.h"
+#include "sordino/runs/internal/training_loop.h"
 #include "sordino/runs/run_folder.h"
 #include "sordino/runs/run_inputs.h"
-#include "sordino/runs/internal/training_loop.h"
+#include "sordino/training/classification.h"
 
 namespace sordino {
 namespace {

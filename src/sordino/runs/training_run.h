@@ -25,11 +25,11 @@
 #include "sordino/data/dataset.h"
 #include "sordino/models/model.h"
 #include "sordino/runs/checkpoint.h"
-#include "sordino/training/privacy_plan.h"
 #include "sordino/runs/run_folder.h"
 #include "sordino/runs/run_ledger.h"
 #include "sordino/runs/statement.h"
 #include "sordino/runs/train_config.h"
+#include "sordino/training/privacy_plan.h"
 
 namespace sordino {
 

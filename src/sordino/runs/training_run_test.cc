@@ -17,9 +17,9 @@
 #include "sordino/base/testing/test_folder.h"
 #include "sordino/gradients/testing/hostile_models_test_support.h"
 #include "sordino/models/safetensors.h"
-#include "sordino/training/classification.h"
 #include "sordino/runs/run_folder.h"
 #include "sordino/runs/train_settings.h"
+#include "sordino/training/classification.h"
 #include "sordino/training/testing/trainer_cases.h"
 
 namespace sordino {

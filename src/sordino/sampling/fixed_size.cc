@@ -26,8 +26,8 @@ class FixedSizeBatches : public BatchSampler {
 class FixedSize : public SamplerComponent {
  public:
   FixedSize()
-      : SamplerComponent({.name = "fixed",
-                          .help = "`batch` records without replacement, in random order"}) {}
+      : SamplerComponent(
+            {.name = "fixed", .help = "`batch` records without replacement, in random order"}) {}
 
   void CheckPlan(const SamplingPlan& plan) const override {
     internal::Require(plan.records > 0,

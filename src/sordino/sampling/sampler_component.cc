@@ -16,7 +16,7 @@ const Registry<SamplerComponent>& Samplers() {
 #define SORDINO_COMPONENT(function, file) &function(),
 #include "sordino/sampling/sampler_list.inc"
 #undef SORDINO_COMPONENT
-                                               });
+                                                           });
   return list;
 }
 

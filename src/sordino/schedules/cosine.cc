@@ -13,7 +13,8 @@ double Cosine(double end, double t) {
 }  // namespace
 
 const ScheduleShape& CosineSchedule() {
-  static const internal::ShapeToEnd component({.name = "cosine", .help = "E + (1 − E)(1 + cos πt)/2"}, Cosine, true, "E is at least 0");
+  static const internal::ShapeToEnd component(
+      {.name = "cosine", .help = "E + (1 − E)(1 + cos πt)/2"}, Cosine, true, "E is at least 0");
   return component;
 }
 

@@ -10,7 +10,9 @@ double Exponential(double end, double t) { return std::pow(end, t); }
 }  // namespace
 
 const ScheduleShape& ExponentialSchedule() {
-  static const internal::ShapeToEnd component({.name = "exponential", .help = "E^t, E > 0"}, Exponential, false, "E of exponential is more than 0");
+  static const internal::ShapeToEnd component({.name = "exponential", .help = "E^t, E > 0"},
+                                              Exponential, false,
+                                              "E of exponential is more than 0");
   return component;
 }
 

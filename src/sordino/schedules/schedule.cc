@@ -39,10 +39,10 @@ std::string Printable(std::string_view text) {
     }
   }
   const std::vector<std::string_view> shown(usages.begin(), usages.end());
-  throw Error(fmt::format(
-      "the schedule is '{}'; give {}, or 'warmup:N,' and one of these, where {}, as in "
-      "'warmup:100,cosine:0'.",
-      Printable(text), OneOf(shown), fmt::join(notes, ", ")));
+  throw Error(
+      fmt::format("the schedule is '{}'; give {}, or 'warmup:N,' and one of these, where {}, as in "
+                  "'warmup:100,cosine:0'.",
+                  Printable(text), OneOf(shown), fmt::join(notes, ", ")));
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ const Registry<ScheduleShape>& ScheduleShapes() {
 #define SORDINO_COMPONENT(function, file) &function(),
 #include "sordino/schedules/schedule_list.inc"
 #undef SORDINO_COMPONENT
-                                            });
+                                                        });
   return list;
 }
 

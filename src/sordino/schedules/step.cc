@@ -24,8 +24,7 @@ class StepCurve : public ScheduleCurve {
 
 class Step : public ScheduleShape {
  public:
-  Step()
-      : ScheduleShape({.name = "step", .help = "F^⌊s/N⌋: times F after every N steps, F > 0"}) {}
+  Step() : ScheduleShape({.name = "step", .help = "F^⌊s/N⌋: times F after every N steps, F > 0"}) {}
   std::string_view Arguments() const override { return "N:F"; }
   std::string_view Note() const override {
     return "F is more than 0 and N is a whole number from 1";

@@ -25,8 +25,8 @@
 #include "sordino/cli/report_json.h"
 #include "sordino/cli/torch_program.h"
 #include "sordino/models/benchmark_models.h"
-#include "sordino/torch_cli/step_comparison.h"
 #include "sordino/runs/train_config.h"
+#include "sordino/torch_cli/step_comparison.h"
 
 namespace sordino {
 namespace {

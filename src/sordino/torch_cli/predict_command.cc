@@ -23,9 +23,9 @@
 #include "sordino/cli/report_json.h"
 #include "sordino/cli/torch_program.h"
 #include "sordino/data/batch_loader.h"
+#include "sordino/runs/run_folder.h"
 #include "sordino/torch_cli/told_errors.h"
 #include "sordino/torch_cli/train_options.h"
-#include "sordino/runs/run_folder.h"
 
 namespace sordino {
 namespace {

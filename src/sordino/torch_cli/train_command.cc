@@ -17,9 +17,9 @@
 #include "sordino/cli/program.h"
 #include "sordino/cli/report_json.h"
 #include "sordino/cli/torch_program.h"
+#include "sordino/runs/training_run.h"
 #include "sordino/torch_cli/told_errors.h"
 #include "sordino/torch_cli/train_options.h"
-#include "sordino/runs/training_run.h"
 
 namespace sordino {
 namespace {

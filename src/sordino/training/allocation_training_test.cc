@@ -14,8 +14,8 @@
 
 #include "sordino/accounting/calibration.h"
 #include "sordino/base/error.h"
-#include "sordino/training/trainer.h"
 #include "sordino/training/testing/trainer_cases.h"
+#include "sordino/training/trainer.h"
 
 namespace sordino {
 namespace {
@@ -116,8 +116,7 @@ TEST(AllocationPlan, RefusesWhatTheAnalysisDoesNotCover) {
   EXPECT_EQ(mistake([](auto& o) { o.adjacency = Adjacency::kZeroOut; }), "(accepted)");
   EXPECT_THAT(mistake([](auto& o) { o.adjacency = Adjacency::kReplaceOne; }),
               HasSubstr("under add-remove and zero-out only"));
-  EXPECT_THAT(mistake([](auto& o) { o.noise = "laplace"; }),
-              HasSubstr("for Gaussian noise only"));
+  EXPECT_THAT(mistake([](auto& o) { o.noise = "laplace"; }), HasSubstr("for Gaussian noise only"));
   EXPECT_THAT(mistake([](auto& o) { o.noise_schedule = Schedule::Parse("linear:0.5"); }),
               HasSubstr("for steps of equal noise"));
   EXPECT_THAT(mistake([](auto& o) { o.rate_schedule = Schedule::Parse("linear:0.5"); }),

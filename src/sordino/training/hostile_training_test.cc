@@ -28,8 +28,8 @@
 #include "sordino/base/error.h"
 #include "sordino/gradients/script_model.h"
 #include "sordino/gradients/testing/hostile_models_test_support.h"
-#include "sordino/training/trainer.h"
 #include "sordino/training/testing/trainer_cases.h"
+#include "sordino/training/trainer.h"
 
 namespace sordino {
 namespace {
@@ -54,9 +54,9 @@ struct Conditions {
 
   std::string Text(const Json& model) const {
     return fmt::format("{}: {} examples, parts of {}, seed {}, {} sampling, {}{}, outlier {}{}",
-                       model["name"].get<std::string>(), examples, physical_batch, seed,
-                       sampling, AdjacencyName(adjacency), dropout ? ", dropout" : "",
-                       outlier, compare ? ", compared" : "");
+                       model["name"].get<std::string>(), examples, physical_batch, seed, sampling,
+                       AdjacencyName(adjacency), dropout ? ", dropout" : "", outlier,
+                       compare ? ", compared" : "");
   }
 };
 
@@ -277,8 +277,7 @@ Conditions Drawn(const Json& model, std::uint64_t seed) {
   conditions.seed = seed;
   conditions.examples = one_of(std::vector<std::int64_t>{1, 2, 7, 13, 64, 400});
   conditions.physical_batch = one_of(std::vector<std::int64_t>{0, 0, 5, 64});
-  conditions.sampling =
-      one_of(std::vector<std::string>{"full", "poisson"});
+  conditions.sampling = one_of(std::vector<std::string>{"full", "poisson"});
   conditions.adjacency =
       one_of(std::vector<Adjacency>{Adjacency::kAddRemove, Adjacency::kReplaceOne});
   conditions.dropout = random() % 3 == 0;

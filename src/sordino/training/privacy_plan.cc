@@ -163,8 +163,7 @@ std::string PrivacyPlan::Description() const {
   std::string text = sampler_->Description(sampling_);
   text += fmt::format(", {} clipping at {:.6g}", ClippingName(options_.clipping),
                       options_.clip.value());
-  text +=
-      fmt::format(", {} noise of multiplier {:.6g}", noise_kind_->name(), noise_.value());
+  text += fmt::format(", {} noise of multiplier {:.6g}", noise_kind_->name(), noise_.value());
   text += fmt::format(", {} step{}", options_.steps, options_.steps == 1 ? "" : "s");
   const auto scheduled = [&](std::string_view what, const Schedule& schedule) {
     if (!schedule.IsConstant()) text += fmt::format(", {} by {}", what, schedule.ToString());

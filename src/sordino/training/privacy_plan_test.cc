@@ -194,8 +194,7 @@ TEST(PrivacyPlan, UsersWithSeveralRowsAreAMixtureOfShifts) {
                            NoiseMultiplier(20), Delta(1e-5));
     return plan.Epsilon(20);
   };
-  EXPECT_EQ(epsilon(1, 600, "poisson").upper,
-            epsilon(0, 600, "poisson").upper);
+  EXPECT_EQ(epsilon(1, 600, "poisson").upper, epsilon(0, 600, "poisson").upper);
   // All rows drawn: k records at once, which is a Gaussian of k times the sensitivity.
   const Event three = Event::Repeat(Event::Gaussian(NoiseMultiplier(20.0 / 3)), 20);
   const double together = SpentEpsilon(three, Delta(1e-5)).upper;

@@ -80,7 +80,8 @@ struct Trainer::State {
         options(std::move(the_options)),
         is_noised(clip_and_noise),
         random(options.insecure_seed ? RandomSource(*options.insecure_seed) : RandomSource()),
-        sampler(plan.sampler().Make(plan.sampling(), static_cast<std::uint64_t>(data.size()), random)),
+        sampler(
+            plan.sampler().Make(plan.sampling(), static_cast<std::uint64_t>(data.size()), random)),
         optimizer(parameters, optimizer_options, plan.steps()),
         clipper(parameters, options.gradients, plan.Sum()) {
     if (is_noised) CheckData(plan, data);

@@ -16,8 +16,8 @@
 #include <cmath>
 #include <vector>
 
-#include "sordino/training/trainer.h"
 #include "sordino/training/testing/trainer_cases.h"
+#include "sordino/training/trainer.h"
 
 namespace sordino {
 namespace {

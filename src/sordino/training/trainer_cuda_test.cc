@@ -7,8 +7,8 @@
 #include <cmath>
 
 #include "sordino/gradients/testing/forged_values.h"
-#include "sordino/training/trainer.h"
 #include "sordino/training/testing/trainer_cases.h"
+#include "sordino/training/trainer.h"
 
 namespace sordino {
 namespace {

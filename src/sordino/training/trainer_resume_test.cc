@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "sordino/base/error.h"
-#include "sordino/training/trainer.h"
 #include "sordino/training/testing/trainer_cases.h"
+#include "sordino/training/trainer.h"
 
 namespace sordino {
 namespace {

@@ -111,19 +111,18 @@ TEST_P(TrainerNoise, HasTheUnitOfTheEventToAFractionOfAPercent) {
   EXPECT_LT(deviation / wanted, 1 + 0.0056 + 1e-4);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Units, TrainerNoise,
-    testing::Values(UnitCase{"poisson", Adjacency::kAddRemove, 1, 1},
-                    UnitCase{"poisson", Adjacency::kZeroOut, 1, 1},
-                    UnitCase{"poisson", Adjacency::kReplaceOne, 1, 1},
-                    UnitCase{"allocation", Adjacency::kAddRemove, 1, 1},
-                    UnitCase{"allocation", Adjacency::kZeroOut, 1, 1},
-                    UnitCase{"fixed", Adjacency::kReplaceOne, 1, 2},
-                    UnitCase{"fixed", Adjacency::kReplaceOne, 3, 2},
-                    UnitCase{"full", Adjacency::kAddRemove, 1, 1},
-                    UnitCase{"full", Adjacency::kZeroOut, 1, 1},
-                    UnitCase{"full", Adjacency::kReplaceOne, 1, 2},
-                    UnitCase{"full", Adjacency::kZeroOut, 2, 2}));
+INSTANTIATE_TEST_SUITE_P(Units, TrainerNoise,
+                         testing::Values(UnitCase{"poisson", Adjacency::kAddRemove, 1, 1},
+                                         UnitCase{"poisson", Adjacency::kZeroOut, 1, 1},
+                                         UnitCase{"poisson", Adjacency::kReplaceOne, 1, 1},
+                                         UnitCase{"allocation", Adjacency::kAddRemove, 1, 1},
+                                         UnitCase{"allocation", Adjacency::kZeroOut, 1, 1},
+                                         UnitCase{"fixed", Adjacency::kReplaceOne, 1, 2},
+                                         UnitCase{"fixed", Adjacency::kReplaceOne, 3, 2},
+                                         UnitCase{"full", Adjacency::kAddRemove, 1, 1},
+                                         UnitCase{"full", Adjacency::kZeroOut, 1, 1},
+                                         UnitCase{"full", Adjacency::kReplaceOne, 1, 2},
+                                         UnitCase{"full", Adjacency::kZeroOut, 2, 2}));
 
 TEST(Trainer, NoiseFollowsTheSchedulesOfNoiseAndClip) {
   const Dataset data = RandomFeatures(4, 1, 3);

@@ -12,11 +12,11 @@
 
 #include "sordino/data/dataset.h"
 #include "sordino/report/run_picture.h"
-#include "sordino/training/classification.h"
 #include "sordino/runs/run_folder.h"
 #include "sordino/runs/run_ledger.h"
-#include "sordino/training/trainer.h"
 #include "sordino/runs/training_run.h"
+#include "sordino/training/classification.h"
+#include "sordino/training/trainer.h"
 
 namespace sordino::internal {
 

@@ -51,8 +51,7 @@ void CheckSampling(const PlanOptions& o) {
   sampler.CheckPlan(internal::SamplingOf(o));
   Require(sampler.HasRateSchedule() || o.rate_schedule.IsConstant(),
           fmt::format("a schedule of the sampling rate needs {} sampling, and the sampling is {}.",
-                      SamplersWith(&SamplerComponent::HasRateSchedule),
-                      sampler.name()));
+                      SamplersWith(&SamplerComponent::HasRateSchedule), sampler.name()));
 }
 
 void CheckCombinations(const PlanOptions& o) {
