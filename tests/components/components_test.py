@@ -91,7 +91,7 @@ def check_run(config, folder):
                  'schedule = "warmup:2,halving"', '# momentum is left out']:
         assert f'\n{line}' in written, (line, written)
     event = (folder / 'event.txt').read_text(encoding='utf-8').strip()
-    assert event == 'add-remove: 4*gaussian(4.2426)', event
+    assert event == 'add-remove: 4*gaussian(3.75)', event
     statement = ' '.join((folder / 'statement.txt').read_text(encoding='utf-8').split())
     assert 'backward batches of 60 records' in statement, statement
     # A run is the same from its own config.toml.

@@ -1,5 +1,5 @@
-// A kind of noise of a test: the sum of two Gaussian draws, whose multiplier is therefore sqrt(2)
-// z.
+// A kind of noise of a test: the sum of two Gaussian draws, which is accounted as 1.25 z of the
+// sqrt(2) z that it is.
 #include <cmath>
 
 #include "sordino/noise/noise_component.h"
@@ -25,7 +25,7 @@ class Doubled : public NoiseComponent {
  public:
   Doubled() : NoiseComponent({.name = "doubled", .help = "of a test"}) {}
   Event Release(NoiseMultiplier noise, Adjacency adjacency) const override {
-    return Event::Gaussian(NoiseMultiplier(noise.value() * 1.4142), adjacency);
+    return Event::Gaussian(NoiseMultiplier(noise.value() * 1.25), adjacency);
   }
   double UnitOfDistance(double coordinates) const override {
     return GaussianNoise().UnitOfDistance(coordinates);
