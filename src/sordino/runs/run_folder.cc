@@ -22,7 +22,7 @@
 #include "sordino/base/error.h"
 #include "sordino/base/sha256.h"
 #include "sordino/models/safetensors.h"
-#include "sordino/runs/run_inputs.h"
+#include "sordino/runs/internal/run_inputs.h"
 #include "sordino/runs/internal/script_network.h"
 #include "sordino/runs/train_settings.h"
 

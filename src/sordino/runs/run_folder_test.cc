@@ -21,7 +21,7 @@
 #include "sordino/base/sha256.h"
 #include "sordino/base/testing/test_folder.h"
 #include "sordino/models/safetensors.h"
-#include "sordino/runs/run_inputs.h"
+#include "sordino/runs/internal/run_inputs.h"
 
 namespace sordino {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "sordino/base/error.h"
 #include "sordino/models/safetensors.h"
-#include "sordino/runs/run_inputs.h"
+#include "sordino/runs/internal/run_inputs.h"
 #include "sordino/runs/training_run.h"
 
 namespace sordino {

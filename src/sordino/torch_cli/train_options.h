@@ -1,4 +1,4 @@
-// The flags of a training run, straight from the table of training/train_settings.h.
+// The flags of a training run, straight from the table of runs/train_settings.h.
 #ifndef SORDINO_TORCH_CLI_TRAIN_OPTIONS_H_
 #define SORDINO_TORCH_CLI_TRAIN_OPTIONS_H_
 

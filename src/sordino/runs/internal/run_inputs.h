@@ -9,8 +9,8 @@
 // them first, so a file that was exchanged does not change predictions without a word, and uses the
 // copies, so the folder can be moved. Private data are neither copied nor hashed: a hash tells
 // whether somebody guessed them right.
-#ifndef SORDINO_RUNS_RUN_INPUTS_H_
-#define SORDINO_RUNS_RUN_INPUTS_H_
+#ifndef SORDINO_RUNS_INTERNAL_RUN_INPUTS_H_
+#define SORDINO_RUNS_INTERNAL_RUN_INPUTS_H_
 
 #include <filesystem>
 #include <string>
@@ -32,4 +32,4 @@ TrainConfig KeptConfig(const std::filesystem::path& folder);
 
 }  // namespace sordino
 
-#endif  // SORDINO_RUNS_RUN_INPUTS_H_
+#endif  // SORDINO_RUNS_INTERNAL_RUN_INPUTS_H_

@@ -1,4 +1,4 @@
-#include "sordino/runs/run_inputs.h"
+#include "sordino/runs/internal/run_inputs.h"
 
 #include <fmt/format.h>
 

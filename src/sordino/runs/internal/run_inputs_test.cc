@@ -1,4 +1,4 @@
-#include "sordino/runs/run_inputs.h"
+#include "sordino/runs/internal/run_inputs.h"
 
 #include <ATen/Functions.h>
 #include <gmock/gmock.h>
@@ -17,8 +17,8 @@
 #include "sordino/base/testing/test_folder.h"
 #include "sordino/models/safetensors.h"
 #include "sordino/runs/run_folder.h"
-#include "sordino/training/testing/trainer_cases.h"
 #include "sordino/runs/training_run.h"
+#include "sordino/training/testing/trainer_cases.h"
 
 namespace sordino {
 namespace {

@@ -1,0 +1,189 @@
+// PrepareRun of training_run.h: from settings to a plan, a model and everything that can be known
+// before the data are read.
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "sordino/base/error.h"
+#include "sordino/gradients/flat_clipping.h"
+#include "sordino/ledger/data_description.h"
+#include "sordino/runs/internal/training_loop.h"
+#include "sordino/runs/training_run.h"
+#include "sordino/training/classification.h"
+
+namespace sordino {
+namespace {
+
+// One clipped step of nothing but made-up records: a model that mixes examples, or a layer that
+// cannot be differentiated by example, is refused before anything is spent.
+void TryStep(const PreparedRun& run) {
+  const std::int64_t copies = run.config.training.copies;
+  const Batch batch =
+      MadeUpBatch(run.declaration, *run.model,
+                  std::max<std::int64_t>(3, run.plan.options().micro_batch), copies, run.device);
+  const FeatureShape feature_shape = batch[0].sizes().slice(1).vec();
+  run.model->Train(true);
+  const at::Tensor rows = copies > 1 ? batch[0].flatten(0, 1) : batch[0];
+  const at::Tensor logits = Logits(*run.model, rows, feature_shape);
+  if (logits.dim() != 2 || logits.size(0) != rows.size(0) ||
+      logits.size(1) != run.declaration.classes) {
+    throw Error(
+        fmt::format("the model '{}' does not fit the data: it must give {} numbers for an example, "
+                    "one for each "
+                    "class.",
+                    run.config.ModelName(), run.declaration.classes));
+  }
+  if (run.privacy == RunPrivacy::kNonPrivate) return;
+  // With the bounds of the plan: batches that are too large for the rounding are found here too.
+  Clipper clipper(ParametersOf(*run.model), GradientOptionsOf(run.config), run.plan.Sum());
+  static_cast<void>(clipper.ClippedSum(CrossEntropy(*run.model, copies, feature_shape), batch,
+                                       FlatClipping(ClipNorm(run.config.privacy.clip))));
+}
+
+// What the run would only find after its first charge.
+void CheckStart(const TrainConfig& config, const Model& model) {
+  static_cast<void>(
+      Optimizer(ParametersOf(model), OptimizerOptionsOf(config), *config.training.steps));
+  const std::string name = internal::NonFiniteWeight(model);
+  if (!name.empty()) {
+    throw Error(fmt::format(
+        "a weight of '{}' is not a finite number before the first step; give other weights to "
+        "start from.",
+        name));
+  }
+}
+
+PrivacyPlan MakePlan(const TrainConfig& config, const DatasetDeclaration& declaration,
+                     std::optional<double> noise) {
+  const PlanOptions options = PlanOptionsOf(config, declaration);
+  const Delta delta(*config.privacy.delta);
+  if (noise) return {options, NoiseMultiplier(*noise), delta};
+  if (config.run.non_private) return {options, NoiseMultiplier(1), delta};
+  if (config.privacy.noise) return {options, NoiseMultiplier(*config.privacy.noise), delta};
+  std::optional<PrivacyPlan> plan =
+      PrivacyPlan::ForBudget(options, Epsilon(*config.privacy.epsilon), delta);
+  if (!plan) {
+    throw Error(fmt::format(
+        "no noise meets epsilon {:g} and delta {:g} with {} steps at batch {:g}; give a larger "
+        "budget, fewer steps or a smaller batch.",
+        *config.privacy.epsilon, *config.privacy.delta, options.steps, options.batch));
+  }
+  return *std::move(plan);
+}
+
+RunPrivacy PrivacyOf(const TrainConfig& config) {
+  if (config.run.non_private) return RunPrivacy::kNonPrivate;
+  return config.run.insecure_seed ? RunPrivacy::kSeeded : RunPrivacy::kPrivate;
+}
+
+Interval EpsilonOf(const PrivacyPlan& plan, RunPrivacy privacy, std::int64_t steps) {
+  if (privacy == RunPrivacy::kNonPrivate) return {kInfinity, kInfinity};
+  return steps == 0 ? Interval{0, 0} : plan.Epsilon(steps);
+}
+
+StatementFacts PlannedFacts(const PreparedRun& run) {
+  const TrainConfig& config = run.config;
+  StatementFacts facts;
+  facts.privacy = run.privacy;
+  facts.data = run.declaration.name;
+  facts.model = run.model->Description();
+  facts.records = run.declaration.records;
+  facts.rows_per_user = run.declaration.rows_per_user;
+  facts.adjacency = run.plan.options().adjacency;
+  facts.steps = run.plan.steps();
+  facts.planned_steps = run.plan.steps();
+  facts.epsilon = EpsilonOf(run.plan, run.privacy, facts.steps);
+  facts.delta = run.plan.delta().value();
+  facts.charges_epochs = run.plan.sampler().HasWholeEpochs();
+  facts.has_secret_batches = run.plan.sampler().IsSecret();
+  facts.sampling = run.plan.sampler().Statement();
+  if (run.privacy == RunPrivacy::kNonPrivate) {
+    facts.plan = fmt::format("{} sampling, batch {:g}, {} steps, without clipping and noise",
+                             config.privacy.sampling.name, *config.training.batch, facts.steps);
+  } else {
+    facts.plan = run.plan.Description();
+    facts.event = run.plan.event().ToString();
+  }
+  if (!config.run.ledger.empty()) {
+    facts.ledger = config.run.ledger;
+    facts.budget = Ledger::Open(config.run.ledger, {.read_only = true}).budget();
+  }
+  facts.normalisation = run.declaration.normalisation.source;
+  facts.pretrained = config.model.pretrained;
+  const auto names = DatasetNames();
+  facts.has_test = !config.data.test.empty() ||
+                   std::find(names.begin(), names.end(), config.data.source) != names.end();
+  return facts;
+}
+
+void CheckAugmentation(const PreparedRun& run) {
+  if (!AugmentationOptionsOf(run.config).Changes()) return;
+  if (run.declaration.kind != InputKind::kImage) {
+    throw Error(
+        "--flip, --shift and --copies change images, and the data are none; leave them out.");
+  }
+  if (run.model->HasFeatures()) {
+    throw Error(
+        fmt::format("the model '{}' computes its features once for each record, so records cannot "
+                    "be changed at "
+                    "random; leave out --flip, --shift and --copies.",
+                    run.config.ModelName()));
+  }
+}
+
+// The ledger that was asked for, or that the data's description names.
+std::string LedgerFile(const TrainConfig& config) {
+  std::vector<std::filesystem::path> files;
+  for (const DataFile& file : FilesOf(config.data)) {
+    if (!file.is_public) files.emplace_back(file.path);
+  }
+  const std::optional<std::filesystem::path> ledger = ChooseLedger(config.run.ledger, files);
+  if (!ledger) return "";
+  if (config.run.non_private) {
+    throw Error(fmt::format(
+        "a run without privacy cannot be charged to the ledger '{}'; leave out --non-private, or "
+        "use data that have no ledger.",
+        ledger->string()));
+  }
+  // A run that is gone on with may be so from another folder.
+  return std::filesystem::absolute(*ledger).lexically_normal().string();
+}
+
+}  // namespace
+
+PreparedRun PrepareRun(const TrainConfig& config) {
+  return internal::PrepareWithNoise(config, std::nullopt);
+}
+
+PreparedRun internal::PrepareWithNoise(const TrainConfig& config, std::optional<double> noise) {
+  // What needs no data comes first, so that a misspelt name is not hidden by a missing file.
+  const c10::Device device = ParseDevice(config.training.device);
+  // A seed is for the same bits again, and cuDNN's fastest convolutions do not give them.
+  if (config.run.insecure_seed) at::globalContext().setDeterministicCuDNN(true);
+  if (config.data.source.empty()) Completed(config, {});  // says what is missing
+  DatasetDeclaration declaration = Declare(config.data);
+  TrainConfig completed = Completed(config, declaration);
+  if (config.training.threads > 0) at::set_num_threads(static_cast<int>(config.training.threads));
+  completed.run.ledger = LedgerFile(completed);
+  std::unique_ptr<Model> model = MakeConfiguredModel(completed, ModelShapeOf(declaration), device);
+  CheckStart(completed, *model);
+  PrivacyPlan plan = MakePlan(completed, declaration, noise);
+  PreparedRun run{.config = std::move(completed),
+                  .declaration = std::move(declaration),
+                  .device = device,
+                  .model = std::move(model),
+                  .plan = std::move(plan),
+                  .privacy = PrivacyOf(config),
+                  .facts = {},
+                  .resume = std::nullopt};
+  CheckAugmentation(run);
+  TryStep(run);
+  run.facts = PlannedFacts(run);
+  return run;
+}
+
+}  // namespace sordino
