@@ -4,7 +4,7 @@ from mutation import Mutation
 PROGRAM = "runs_test"
 
 MUTATIONS = [
-    Mutation("an older ledger is gone on with", "runs/run_ledger.cc",
+    Mutation("a run is resumed with an older ledger", "runs/run_ledger.cc",
              "ledger_->id() != facts.ledger || !ledger_->Contains(facts.head)",
              "ledger_->id() != facts.ledger",
              "TrainingResume.AnOlderLedgerIsRefused"),
@@ -21,7 +21,7 @@ MUTATIONS = [
               "SORDINO_CHECK(event == used_event_,"),
              ("return step == first_;", "SORDINO_CHECK(event >= used_event_,"),
              "AllocationRun.IsChargedEpochByEpochAndSaysHowItWasDone"),
-    Mutation("the rest of an epoch is gone on with for nothing", "runs/run_ledger.cc",
+    Mutation("the rest of an epoch is resumed for nothing", "runs/run_ledger.cc",
              ("facts.step / plan_.StepsPerEvent(), Costs()",
               "return step == first_ || step % plan_.StepsPerEvent() == 0;",
               "SORDINO_CHECK(event == used_event_,"),

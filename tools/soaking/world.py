@@ -19,7 +19,7 @@ TRAIN = ['train', '--data', 'x.npy', '--labels', 'y.npy', '--shape', '4', '--cla
          '--records', '256', '--batch', '16', '--delta', '1e-5', '--threads', '1',
          '--checkpoint-every', '1', '--evaluate-every', '100000']
 # What the second of two that go on with the same folder may say.
-BESIDE = ('is in use by another run', 'was gone on with by another process', 'has ended',
+BESIDE = ('is in use by another run', 'was resumed by another process', 'has ended',
           'does not admit a single step')
 
 
@@ -78,7 +78,7 @@ def end(process):
 
 
 class Training:
-    """A run folder, and the sessions in which it is gone on with."""
+    """A run folder, and the sessions in which it is resumed."""
 
     def __init__(self, folder, words, steps, plan):
         self.folder, self.words, self.steps, self.plan = folder, words, steps, plan
@@ -363,7 +363,7 @@ class World:
             raise Finding(f'{where}: no checkpoint of a run that was stopped')
 
     def check_has_ended(self, training, over, where):
-        """A folder that cannot be gone on with says so."""
+        """A folder that cannot be resumed says so."""
         if over:
             check_statement(training.folder)
         if not training.folder.exists() or self.rng.random() > 0.3:

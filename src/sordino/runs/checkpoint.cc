@@ -36,10 +36,10 @@ constexpr std::string_view kStep = "step-";
 constexpr std::string_view kFormat = "sordino checkpoint";
 constexpr int kVersion = 1;
 constexpr std::size_t kKept = 2;
-constexpr std::int64_t kMostSteps = std::int64_t{1} << 53;
+constexpr std::int64_t kMaxSteps = std::int64_t{1} << 53;
 // Schedules make long plans: a part of the event for each step.
-constexpr std::uint64_t kLargestFacts = std::uint64_t{1} << 28;
-constexpr std::uint64_t kLargestTensors = std::uint64_t{1} << 40;
+constexpr std::uint64_t kMaxFactsBytes = std::uint64_t{1} << 28;
+constexpr std::uint64_t kMaxTensorsBytes = std::uint64_t{1} << 40;
 
 [[noreturn]] void FailToWrite(const fs::path& folder, const std::string& why) {
   throw std::runtime_error(
@@ -157,7 +157,7 @@ FileDigest DigestOf(std::span<const char> bytes) {
 }
 
 bool AreSane(const CheckpointFacts& facts) {
-  return facts.step >= 0 && facts.step <= kMostSteps && std::isfinite(facts.noise) &&
+  return facts.step >= 0 && facts.step <= kMaxSteps && std::isfinite(facts.noise) &&
          facts.noise >= 0 && std::isfinite(facts.seconds) && facts.seconds >= 0;
 }
 
@@ -189,7 +189,7 @@ std::string TextOf(const CheckpointFacts& facts, const FileDigest& tensors) {
 void WriteFacts(const fs::path& place, const CheckpointFacts& facts) {
   std::vector<char> tensors;
   try {
-    tensors = ReadWhole(place / kTensorsFile, 0, kLargestTensors);
+    tensors = ReadWhole(place / kTensorsFile, 0, kMaxTensorsBytes);
   } catch (const Error& error) {
     FailToWrite(place, error.what());
   }
@@ -232,7 +232,7 @@ ReadFacts FactsFromJson(const Json& json) {
 
 // Throws Error that says in a few words what is not whole.
 Checkpoint ReadCheckpoint(const fs::path& place, std::int64_t step) {
-  const std::vector<char> text = ReadWhole(place / kFactsFile, 1, kLargestFacts);
+  const std::vector<char> text = ReadWhole(place / kFactsFile, 1, kMaxFactsBytes);
   ReadFacts read;
   try {
     read = FactsFromJson(Json::parse(text));
@@ -240,7 +240,7 @@ Checkpoint ReadCheckpoint(const fs::path& place, std::int64_t step) {
     throw Error(fmt::format("{} does not hold what it should", kFactsFile));
   }
   if (read.facts.step != step) throw Error(fmt::format("it is that of step {}", read.facts.step));
-  if (read.tensors.bytes > kLargestTensors) {
+  if (read.tensors.bytes > kMaxTensorsBytes) {
     throw Error(fmt::format("{} has a size out of range", kFactsFile));
   }
   const std::vector<char> bytes =
@@ -282,7 +282,7 @@ void WriteCheckpoint(const fs::path& folder, const Checkpoint& checkpoint) {
     draft.MoveTo(folder, facts.step);
     SyncFolder(folder);
   }
-  // Later ones are damaged, or of a way that was not gone on with.
+  // Later ones are damaged, or of a part that was not resumed.
   std::size_t kept = 0;
   for (const std::int64_t step : ContentsOf(folder).steps) {
     if (step > facts.step || ++kept > kKept) Discard(folder, step);
@@ -301,7 +301,7 @@ std::optional<Checkpoint> ReadNewestCheckpoint(const fs::path& folder) {
   if (why.empty()) return std::nullopt;
   while (why.ends_with('.')) why.pop_back();
   throw Error(
-      fmt::format("no checkpoint in '{}' is whole ({}), so there is nothing to go on from; start a "
+      fmt::format("no checkpoint in '{}' is whole ({}), so there is nothing to resume; start a "
                   "new run, or put a copy of a checkpoint back.",
                   folder.string(), why));
 }

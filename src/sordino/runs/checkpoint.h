@@ -1,4 +1,4 @@
-// A run that can be gone on with.
+// Checkpoints: what a run is resumed from.
 //
 //   FOLDER/step-000000400/state.safetensors   parameters, state of the optimizer, clipping bounds
 //   FOLDER/step-000000400/state.json          everything else, and the hash of state.safetensors
@@ -48,7 +48,7 @@ void WriteCheckpoint(const std::filesystem::path& folder, const Checkpoint& chec
 // there is none. Throws Error when there are some and none of them is whole.
 std::optional<Checkpoint> ReadNewestCheckpoint(const std::filesystem::path& folder);
 
-// When the run has ended: nothing is left to go on with.
+// When the run has ended: there is nothing left to resume.
 void RemoveCheckpoints(const std::filesystem::path& folder);
 
 }  // namespace sordino

@@ -280,7 +280,7 @@ RunFolder RunFolder::Reopen(std::filesystem::path folder, std::int64_t last_step
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(folder / kConfigFile, ignored)) {
     throw Error(fmt::format(
-        "the folder '{}' has no {}; give the folder of a run of 'sordino train' to go on with.",
+        "the folder '{}' has no {}; give the folder of a run of 'sordino train' to resume.",
         folder.string(), kConfigFile));
   }
   FolderLock lock(folder);

@@ -3,13 +3,13 @@
 //   config.toml                everything that was set; running it again runs the same thing
 //   script/, vocabulary.txt    copies of what the model needs beside its weights (run_inputs.h)
 //   SHA256SUMS                 hashes of these
-//   metrics.jsonl              a line for each look at the public test set
+//   metrics.jsonl              a line for each evaluation on the public test set
 //   model.safetensors          the weights
 //   statement.txt              what was guaranteed, in words
 //   event.txt                  the same as data, for `sordino account --event`
 //   accuracy-and-epsilon.svg   a picture of metrics.jsonl
 //   ledger.db                  what was charged, unless a ledger was named
-//   checkpoints/               what is needed to go on, while the run has not ended
+//   checkpoints/               what a run is resumed from, while it has not ended
 //   .lock                      while a process writes here
 //
 // Files are written beside their place and moved there, so a crash leaves none of them half
@@ -76,7 +76,7 @@ class RunFolder {
  public:
   // Makes the folder. Throws Error where it cannot be made, holds a run already, or is in use.
   explicit RunFolder(std::filesystem::path folder);
-  // The folder of a run that goes on behind `last_step`: rows of later steps are taken out of
+  // The folder of a run that is resumed after `last_step`: rows of later steps are taken out of
   // metrics.jsonl, and new ones are written behind what is left. Throws Error where the folder is
   // not that of a run, or is in use.
   static RunFolder Reopen(std::filesystem::path folder, std::int64_t last_step);

@@ -65,7 +65,7 @@ void RunLedger::Use(std::int64_t step) {
 }
 
 // How many steps from `first` on the ledger admits as things stand; Error where it is none.
-void RunLedger::Look(std::int64_t first) {
+void RunLedger::FindOutlook(std::int64_t first) {
   BudgetFilter trial = ledger_->filter();
   std::string run = charger_ ? charger_->run() : "";
   if (run.empty()) {
@@ -101,7 +101,7 @@ void RunLedger::Look(std::int64_t first) {
 void RunLedger::OpenNamed(const std::filesystem::path& file) {
   ledger_.emplace(Ledger::Open(file));
   ledger_->Preview(Declaration());  // throws for another adjacency or unit
-  Look(0);
+  FindOutlook(0);
   charger_.emplace(*ledger_, Declaration(), Costs(), Events(), ChargerOptions());
 }
 
@@ -114,7 +114,7 @@ void RunLedger::CreateOwn(const std::filesystem::path& file, std::optional<Epsil
   budget.adjacency = plan_.options().adjacency;
   budget.unit = declaration.unit;
   ledger_.emplace(Ledger::Create(file, budget, {.has_witness = false}));
-  Look(0);
+  FindOutlook(0);
   charger_.emplace(*ledger_, declaration, Costs(), Events(), ChargerOptions());
 }
 
@@ -135,7 +135,7 @@ void RunLedger::Rejoin(const std::filesystem::path& file, bool is_own,
       static_cast<std::int64_t>(before_->TotalCount()) * plan_.StepsPerEvent() - facts.step;
   charger_.emplace(*ledger_, facts.run, facts.step / plan_.StepsPerEvent(), Costs(), Events(),
                    ChargerOptions());
-  Look(facts.step);
+  FindOutlook(facts.step);
 }
 
 Ledger& RunLedger::ledger() {

@@ -37,15 +37,15 @@ class RunLedger {
   // A run that begins. Named: throws Error where not a single step is admitted.
   void OpenNamed(const std::filesystem::path& file);
   void CreateOwn(const std::filesystem::path& file, std::optional<Epsilon> target);
-  // A run that goes on after `facts.step` steps. Throws Error where the ledger is another one or an
-  // older copy, and where not a single step is admitted.
+  // A run that is resumed after `facts.step` steps. Throws Error where the ledger is another one or
+  // an older copy, and where not a single step is admitted.
   void Rejoin(const std::filesystem::path& file, bool is_own, const CheckpointFacts& facts);
 
   const LedgerOutlook& outlook() const { return outlook_; }
 
   // As those of StepCharger. What is charged at once is whole events of the plan: with random
   // allocation all steps of an epoch, before its first one, and again before the first one of a run
-  // that goes on inside an epoch.
+  // that is resumed inside an epoch.
   bool Reserve(std::int64_t step);
   void Use(std::int64_t step);
   void HandBack() { charger_->HandBack(); }
@@ -74,7 +74,7 @@ class RunLedger {
   StepChargerOptions ChargerOptions() const;
   std::int64_t Events() const;  // of the whole plan
   bool BeginsEvent(std::int64_t step) const;
-  void Look(std::int64_t first);
+  void FindOutlook(std::int64_t first);
 
   const PrivacyPlan& plan_;
   std::string what_;

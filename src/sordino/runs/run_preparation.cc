@@ -149,7 +149,7 @@ std::string LedgerFile(const TrainConfig& config) {
         "use data that have no ledger.",
         ledger->string()));
   }
-  // A run that is gone on with may be so from another folder.
+  // A run may be resumed from another folder.
   return std::filesystem::absolute(*ledger).lexically_normal().string();
 }
 

@@ -22,10 +22,10 @@ constexpr double kNamedDataDelta = 1e-5;
 // Batch, clipping norm, noise and learning rate (kMaxStepFactor) are at most 1e9 each: their
 // product, which is the largest step of a weight, is then below the largest number of single
 // precision.
-constexpr double kLargestFactor = 1e9;
+constexpr double kMaxFactor = 1e9;
 // Far below any use; accounting computes with quotients of it, which must stay normal numbers.
-constexpr double kSmallestDelta = 1e-300;
-constexpr std::int64_t kMostCopies = 1000;
+constexpr double kMinDelta = 1e-300;
+constexpr std::int64_t kMaxCopies = 1000;
 
 constexpr std::array<std::pair<std::string_view, NormMethod>, 4> kNorms = {{
     {"automatic", NormMethod::kAutomatic},
@@ -67,10 +67,10 @@ void CheckBudget(const TrainConfig& config) {
         "for a comparison without privacy.");
   }
   if (privacy.epsilon) CheckRange("--epsilon", *privacy.epsilon, 0, true, kInfinity, true);
-  if (privacy.noise) CheckRange("--noise", *privacy.noise, 0, true, kLargestFactor, false);
-  if (privacy.delta) CheckRange("--delta", *privacy.delta, kSmallestDelta, false, 1, true);
+  if (privacy.noise) CheckRange("--noise", *privacy.noise, 0, true, kMaxFactor, false);
+  if (privacy.delta) CheckRange("--delta", *privacy.delta, kMinDelta, false, 1, true);
   if (privacy.rate) CheckRange("--rate", *privacy.rate, 0, true, 1, false);
-  CheckRange("--clip", privacy.clip, 0, true, kLargestFactor, false);
+  CheckRange("--clip", privacy.clip, 0, true, kMaxFactor, false);
 }
 
 void CompletePrivacy(TrainConfig& config, const DatasetDeclaration& data) {
@@ -120,7 +120,7 @@ void CompleteLength(TrainConfig& config, const DatasetDeclaration& data) {
     training.batch = *config.privacy.rate * records;
   }
   if (!training.batch) training.batch = std::min(kDefaultBatch, records);
-  CheckRange("--batch", *training.batch, 0, true, kLargestFactor, false);
+  CheckRange("--batch", *training.batch, 0, true, kMaxFactor, false);
   if (data.records > 0 && *training.batch > records) {
     throw Error(fmt::format("--batch is {:g} and the data have {} records; give at most that many.",
                             *training.batch, data.records));
@@ -156,7 +156,7 @@ void CompleteOptimizer(TrainConfig& config) {
   if (!training.learning_rate) {
     training.learning_rate = Optimizers().Find(training.optimizer.name).LearningRate();
   }
-  CheckRange("--copies", static_cast<double>(training.copies), 1, false, kMostCopies, false);
+  CheckRange("--copies", static_cast<double>(training.copies), 1, false, kMaxCopies, false);
   if (training.threads > 4096) {
     throw Error(fmt::format("--threads is {}; give at most 4096.", training.threads));
   }

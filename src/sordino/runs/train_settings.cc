@@ -358,7 +358,7 @@ std::vector<Setting> RunRows() {
        .key = "evaluate-every",
        .flag = "--evaluate-every",
        .value_name = "N",
-       .help = "Steps between looks at the test set; 0 is once an epoch",
+       .help = "Steps between evaluations on the test set; 0 is once an epoch",
        .field = SORDINO_FIELD(run.evaluate_every)},
       {.section = "run",
        .key = "ledger",

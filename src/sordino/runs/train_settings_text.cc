@@ -303,18 +303,18 @@ TrainConfig ParseTrainConfig(std::string_view text, const std::string& name) {
 }
 
 TrainConfig ReadTrainConfig(const std::filesystem::path& file) {
-  constexpr std::uintmax_t kLargest = 1 << 20;
+  constexpr std::uintmax_t kMaxBytes = 1 << 20;
   std::error_code error;
   const std::uintmax_t size = std::filesystem::file_size(file, error);
   if (error) {
     throw Error(
         fmt::format("the configuration '{}' cannot be read: {}.", file.string(), error.message()));
   }
-  if (size > kLargest) {
+  if (size > kMaxBytes) {
     throw Error(
         fmt::format("the configuration '{}' has {} bytes; at most {} are read, so this is "
                     "probably another file.",
-                    file.string(), size, kLargest));
+                    file.string(), size, kMaxBytes));
   }
   std::ifstream in(file, std::ios::binary);
   std::ostringstream content;

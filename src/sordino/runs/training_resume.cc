@@ -60,16 +60,16 @@ PreparedRun PrepareResume(const std::filesystem::path& folder) {
     throw Error(fmt::format("the run in '{}' {}; start a new one with 'sordino train {}'.",
                             folder.string(),
                             std::filesystem::exists(folder / "model.safetensors")
-                                ? "has ended, and there is nothing to go on with"
+                                ? "has ended, and there is nothing to resume"
                                 : "left no checkpoint: it stopped before its first step",
                             (folder / "config.toml").string()));
   }
   RunFolder locked = RunFolder::Reopen(folder, seen->facts.step);
-  // Another process may have gone on with it until now.
+  // Another process may have resumed it until now.
   std::optional<Checkpoint> newest = ReadNewestCheckpoint(checkpoints);
   if (!newest || newest->facts.step != seen->facts.step) {
-    throw Error(fmt::format("the run in '{}' was gone on with by another process; try again.",
-                            folder.string()));
+    throw Error(
+        fmt::format("the run in '{}' was resumed by another process; try again.", folder.string()));
   }
   CheckInputs(folder);
   const TrainConfig config = KeptConfig(folder);
@@ -83,8 +83,8 @@ PreparedRun PrepareResume(const std::filesystem::path& folder) {
         folder.string()));
   }
   if (IsComplete(folder, run.plan.steps())) {
-    throw Error(fmt::format("the run in '{}' has ended, and there is nothing to go on with.",
-                            folder.string()));
+    throw Error(
+        fmt::format("the run in '{}' has ended, and there is nothing to resume.", folder.string()));
   }
   RestoreFrozen(*run.model, newest->tensors, folder);
   run.resume.emplace(ResumePoint{.folder = std::move(locked), .checkpoint = *std::move(newest)});

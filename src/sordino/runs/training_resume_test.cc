@@ -182,7 +182,7 @@ TEST_F(TrainingResume, PrivateRunsThatGoOnDrawFreshNoise) {
   EXPECT_NE(Weights("one"), Weights("two"));
 }
 
-// A kill between the last files: the model is written last, so the run is still one to go on with.
+// A kill between the last files: the model is written last, so the run can still be resumed.
 TEST_F(TrainingResume, ARunThatWasKilledWhileItWroteItsEndWritesItAgain) {
   TrainConfig config = Config("run");
   config.run.checkpoint_every = 10;

@@ -224,7 +224,7 @@ RunResult RunTraining(PreparedRun& run, RunObserver& observer) {
   internal::TrainingLoop loop(run, observer, std::move(data.splits.train),
                               std::move(data.splits.test), std::move(data.feature_shape),
                               ledger.get());
-  if (run.resume) loop.GoOnFrom(run.resume->checkpoint, ReadMetrics(place));
+  if (run.resume) loop.ResumeFrom(run.resume->checkpoint, ReadMetrics(place));
   CheckStop();
 
   std::optional<RunFolder> made;
@@ -234,7 +234,7 @@ RunResult RunTraining(PreparedRun& run, RunObserver& observer) {
   RunFolder& folder = run.resume ? run.resume->folder : *made;
   WritePlanned(run, folder, ledger.get());
   observer.OnStart();
-  loop.Go(folder);
+  loop.Run(folder);
   if (ledger && ledger->run().empty() && loop.failure() == nullptr) {
     // Another run took what was left since it was looked at. Nothing was made, so nothing stays.
     made.reset();

@@ -6,7 +6,7 @@
 // Everything that can be wrong is found before the first step, which is the first thing that is
 // spent. Every step is charged to a ledger before its noise is drawn (run_ledger.h). A SIGINT or
 // SIGTERM, and a ledger that refuses, end the run after the step in hand with everything written;
-// after a crash the newest checkpoint is there. Either can be gone on with:
+// after a crash the newest checkpoint is there. Either can be resumed:
 //
 //   PreparedRun run = PrepareResume(folder);
 //
@@ -33,7 +33,7 @@
 
 namespace sordino {
 
-// Where a run is gone on with.
+// Where a run is resumed.
 struct ResumePoint {
   RunFolder folder;
   Checkpoint checkpoint;
@@ -54,7 +54,7 @@ struct PreparedRun {
 // Throws Error for every mistake that can be known without the data.
 PreparedRun PrepareRun(const TrainConfig& config);
 // The same for the folder of a run that did not end, which is locked from now on. Throws Error for
-// one that ended, is still running, or cannot be gone on with.
+// one that ended, is still running, or cannot be resumed.
 PreparedRun PrepareResume(const std::filesystem::path& folder);
 
 struct StepReport {

@@ -25,7 +25,7 @@ constexpr const char* kConfig = "config.toml";
 constexpr const char* kScriptFolder = "script";
 constexpr const char* kVocabulary = "vocabulary.txt";
 constexpr const char* kSums = "SHA256SUMS";
-constexpr std::uintmax_t kLargestCopy = std::uintmax_t{64} << 20;
+constexpr std::uintmax_t kMaxCopyBytes = std::uintmax_t{64} << 20;
 constexpr std::size_t kHashDigits = 64;
 
 std::string ReadAll(const fs::path& file) {
@@ -88,7 +88,7 @@ std::string KeepInputs(const fs::path& folder, const TrainConfig& config) {
   };
   keep(kConfig, WriteTrainConfig(kept));
   if (!kept.model.script.empty()) {
-    if (fs::file_size(kept.model.script) > kLargestCopy) {
+    if (fs::file_size(kept.model.script) > kMaxCopyBytes) {
       sums += fmt::format("{}  {}\n", Sha256HexOfFile(kept.model.script), kept.model.script);
     } else {
       fs::create_directory(folder / kScriptFolder);

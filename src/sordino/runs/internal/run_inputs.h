@@ -5,7 +5,7 @@
 //   vocabulary.txt   the words of a model of text, one a line, in the order of their ids
 //   SHA256SUMS       the hash of each of these, as sha256sum(1) writes and checks them
 //
-// They are written before the first step. Whoever applies the model or goes on with the run checks
+// They are written before the first step. Whoever applies the model or resumes the run checks
 // them first, so a file that was exchanged does not change predictions without a word, and uses the
 // copies, so the folder can be moved. Private data are neither copied nor hashed: a hash tells
 // whether somebody guessed them right.

@@ -57,7 +57,7 @@ Trainer TrainingLoop::MakeTrainer() {
       [](auto&&... arguments) { return Trainer(std::forward<decltype(arguments)>(arguments)...); });
 }
 
-void TrainingLoop::GoOnFrom(const Checkpoint& checkpoint, const std::vector<MetricsRow>& rows) {
+void TrainingLoop::ResumeFrom(const Checkpoint& checkpoint, const std::vector<MetricsRow>& rows) {
   NamedTensors state = checkpoint.tensors;
   std::erase_if(state, [](const auto& entry) { return entry.first.starts_with(kFrozenPrefix); });
   run_.model->Train(true);
@@ -112,7 +112,7 @@ bool TrainingLoop::MakeStep() {
   }
 }
 
-void TrainingLoop::Go(RunFolder& folder) {
+void TrainingLoop::Run(RunFolder& folder) {
   folder_ = &folder;
   start_ = Clock::now();
   checkpoint_time_ = start_;
@@ -131,8 +131,8 @@ void TrainingLoop::Go(RunFolder& folder) {
   if (trainer_.steps_done() < run_.plan.steps() && checkpoint_step_ != trainer_.steps_done()) {
     WriteState();
   }
-  // An end that was not asked to wait for a look at the test set.
-  if (points_.empty() || points_.back().step != trainer_.steps_done()) Look();
+  // The run ended between two evaluations.
+  if (points_.empty() || points_.back().step != trainer_.steps_done()) LogMetrics();
 }
 
 bool TrainingLoop::AfterStep(std::int64_t steps) {
@@ -144,9 +144,9 @@ bool TrainingLoop::AfterStep(std::int64_t steps) {
       every > 0 ? steps % every == 0 : Clock::now() - checkpoint_time_ > kCheckpointPause;
   // What is not a model is neither measured nor kept.
   if (look || is_time) CheckWeights();
-  if (look) Look();
+  if (look) LogMetrics();
   if (is_time && !last) WriteState();
-  Tell(steps);
+  ReportStep(steps);
   return !stop;
 }
 
@@ -187,7 +187,7 @@ void TrainingLoop::WriteState() {
   checkpoint_time_ = Clock::now();
 }
 
-void TrainingLoop::Look() {
+void TrainingLoop::LogMetrics() {
   MetricsRow row;
   row.is_private = run_.privacy == RunPrivacy::kPrivate;
   row.step = trainer_.steps_done();
@@ -215,7 +215,7 @@ void TrainingLoop::Look() {
   points_.push_back(point);
 }
 
-void TrainingLoop::Tell(std::int64_t steps) {
+void TrainingLoop::ReportStep(std::int64_t steps) {
   // Accounting takes its time, more for schedules: at most a twentieth of the run, and at most
   // every two seconds.
   const Clock::time_point now = Clock::now();

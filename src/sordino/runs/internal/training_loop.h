@@ -1,4 +1,4 @@
-// The part of a run in which something is spent: steps, looks at the test set, checkpoints.
+// The part of a run in which something is spent: steps, evaluations, checkpoints.
 #ifndef SORDINO_RUNS_INTERNAL_TRAINING_LOOP_H_
 #define SORDINO_RUNS_INTERNAL_TRAINING_LOOP_H_
 
@@ -31,10 +31,10 @@ class TrainingLoop {
                FeatureShape feature_shape, RunLedger* ledger);
 
   // After what a checkpoint and the rows of the metrics up to it say.
-  void GoOnFrom(const Checkpoint& checkpoint, const std::vector<MetricsRow>& rows);
+  void ResumeFrom(const Checkpoint& checkpoint, const std::vector<MetricsRow>& rows);
   // Until all steps are made, a stop is asked for, or the ledger refuses or fails. A run that is
   // not complete leaves a checkpoint.
-  void Go(RunFolder& folder);
+  void Run(RunFolder& folder);
 
   std::int64_t steps_done() const { return trainer_.steps_done(); }
   const std::vector<RunPoint>& points() const { return points_; }
@@ -55,8 +55,8 @@ class TrainingLoop {
   bool MakeStep();
   bool AfterStep(std::int64_t steps);
   void CheckWeights() const;
-  void Look();
-  void Tell(std::int64_t steps);
+  void LogMetrics();
+  void ReportStep(std::int64_t steps);
   void WriteState();
   double Seconds() const;
 
