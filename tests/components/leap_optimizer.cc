@@ -19,12 +19,12 @@ class LeapAlgorithm : public OptimizerAlgorithm {
  public:
   LeapAlgorithm(std::vector<at::Tensor> parameters, double gain)
       : parameters_(std::move(parameters)), gain_(gain) {
-    for (const at::Tensor& parameter : parameters_) last_.push_back(parameter.detach() * 0);
+    for (const at::Tensor& parameter : parameters_) last_.push_back(parameter.detach().mul(0));
   }
   void Step(double learning_rate) override {
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
-      last_[i] = parameters_[i].grad() * gain_ + last_[i];
-      parameters_[i].detach().sub_(last_[i] * learning_rate);
+      last_[i] = parameters_[i].grad().mul(gain_).add(last_[i]);
+      parameters_[i].detach().sub_(last_[i].mul(learning_rate));
     }
   }
   std::vector<std::string_view> KeptTensors() const override { return {"last_leap"}; }

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "sordino/accounting/calibration.h"
 #include "sordino/base/error.h"
 #include "sordino/base/testing/test_folder.h"
 #include "sordino/models/safetensors.h"

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "sordino/gradients/testing/forged_values.h"
+#include "sordino/noise/gradient_noise.h"
 #include "sordino/training/testing/trainer_cases.h"
 #include "sordino/training/trainer.h"
 

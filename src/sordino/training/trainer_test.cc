@@ -19,6 +19,7 @@
 
 #include "sordino/base/error.h"
 #include "sordino/gradients/testing/forged_values.h"
+#include "sordino/noise/gradient_noise.h"
 #include "sordino/training/testing/trainer_cases.h"
 
 namespace sordino {
