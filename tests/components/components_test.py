@@ -132,7 +132,7 @@ def check_checkpoint(config, folder):
             time.sleep(0.02)
         process.send_signal(signal.SIGINT)
         output, _ = process.communicate(timeout=60)
-    assert process.returncode == 0, output
+    assert process.returncode == 128 + signal.SIGINT, output
     assert int(max(folder.glob('checkpoints/step-*')).name.removeprefix('step-')) > step, output
 
 

@@ -1,4 +1,5 @@
 // Runs with random allocation: what is charged, handed back and begun again is whole epochs.
+#include <ATen/Functions.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>

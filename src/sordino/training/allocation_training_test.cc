@@ -120,7 +120,7 @@ TEST(AllocationPlan, RefusesWhatTheAnalysisDoesNotCover) {
   EXPECT_THAT(mistake([](auto& o) { o.noise_schedule = Schedule::Parse("linear:0.5"); }),
               HasSubstr("for steps of equal noise"));
   EXPECT_THAT(mistake([](auto& o) { o.rate_schedule = Schedule::Parse("linear:0.5"); }),
-              HasSubstr("schedule of the sampling rate needs Poisson sampling"));
+              HasSubstr("schedule of the sampling rate needs poisson sampling"));
   EXPECT_THAT(mistake([](auto& o) { o.rows_per_user = 2; }), HasSubstr("one row per user"));
   EXPECT_THAT(mistake([](auto& o) { o.micro_batch = 2; }), HasSubstr("no bounded sensitivity"));
   EXPECT_THAT(mistake([](auto& o) { o.rate = SamplingRate(0.3); }),
