@@ -19,5 +19,7 @@ function(sordino_components FILE OUTPUT)
     endif()
     list(APPEND sources ${folder}/${CMAKE_MATCH_2}.cc)
   endforeach()
+  # A file may hold two components that are alike.
+  list(REMOVE_DUPLICATES sources)
   set(${OUTPUT} ${sources} PARENT_SCOPE)
 endfunction()

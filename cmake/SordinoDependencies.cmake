@@ -4,6 +4,9 @@ find_package(OpenSSL 3.0 REQUIRED COMPONENTS Crypto)
 find_package(fmt REQUIRED)
 find_package(Threads REQUIRED)
 find_package(SQLite3 3.31 REQUIRED)
+# Compressed tables and data files.
+find_package(ZLIB REQUIRED)
+find_package(LibLZMA REQUIRED)
 
 function(sordino_header_library name header package)
   find_path(SORDINO_${name}_INCLUDE ${header} HINTS ${SORDINO_EXTRA_INCLUDE} ${ARGN})
@@ -30,9 +33,7 @@ if(SORDINO_BENCHMARKS)
   find_package(benchmark REQUIRED)
 endif()
 if(SORDINO_TORCH)
-  # Data files: gzip, xz, PNG and JPEG.
-  find_package(ZLIB REQUIRED)
-  find_package(LibLZMA REQUIRED)
+  # Images.
   find_package(PNG REQUIRED)
   find_package(JPEG REQUIRED)
   include(SordinoLibtorch)

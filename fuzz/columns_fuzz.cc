@@ -17,7 +17,12 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     }
   }
   return fuzz::Run([&] {
+    std::vector<std::string> written;
+    for (const TableColumn& column : ParseColumns(declared)) written.push_back(ColumnText(column));
+    std::vector<std::string> again;
+    for (const TableColumn& column : ParseColumns(written)) again.push_back(ColumnText(column));
+    fuzz::Require(written == again, "a column is not what it was when it is read back");
     DatasetDeclaration declaration;
-    DeclareColumns(ParseColumns(declared), declaration);
+    DeclareColumns(ParseColumns(written), declaration);
   });
 }

@@ -1,6 +1,6 @@
 // Plain, gzip or xz, told by the first bytes.
 #include "fuzz_target.h"
-#include "sordino/data/compressed_file.h"
+#include "sordino/tables/compressed_file.h"
 
 using namespace sordino;  // NOLINT: a program of one function
 

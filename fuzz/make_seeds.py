@@ -101,6 +101,10 @@ def seeds():
         'image': with_options(pngs + JPEGS, [0, 1]),
         'table': with_options([table, table.replace(b',', b'\t'), b'sick,age,city,id\nno,1,Bern,\n'],
                               [0, 1, 2, 6]),
+        'schema': [b'[table]\nheader = false\ndelimiter = "tab"\nmissing = ["?"]\nrows-per-user = 3\n'
+                   b'[[column]]\nname = "age"\nkind = "numeric"\nlow = 0\nhigh = 120\n'
+                   b'[[column]]\nname = "sick"\nkind = "label"\nvalues = ["no", "a|\\"b"]\n'
+                   b'[[column]]\nname = "id"\nkind = "user"\n'],
         'columns': [b'age:numeric:0:120\ncity:categorical:Bern|Basel|*\nsick:label:no|yes\nid:user',
                     b'x:numeric:-1e3:1.5', b'c:categorical:*\nl:label:a'],
         'text': with_options([sentences, b'a good film\t0\nbad\t1\n', b'bare sentence\n'],

@@ -10,7 +10,9 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     TableOptions options;
     options.columns = ParseColumns(
         {"age:numeric:0:120", "city:categorical:Bern|Basel|*", "sick:label:no|yes", "id:user"});
-    options.separator = data[0] % 2 == 0 ? ',' : '\t';
+    options.layout.delimiter = data[0] % 2 == 0 ? ',' : '\t';
+    options.layout.header = data[0] / 12 % 2 == 0;
+    if (data[0] / 24 % 2 == 0) options.layout.missing = {"?", ""};
     options.rows_per_user = data[0] / 2 % 3;
     options.labelled = data[0] / 6 % 2 == 0;
     DatasetDeclaration declaration;

@@ -13,7 +13,6 @@
 #include <string>
 #include <vector>
 
-#include "sordino/base/csv_reader.h"
 #include "sordino/base/error.h"
 #include "sordino/base/known_name.h"
 #include "sordino/cli/event_options.h"
@@ -21,6 +20,7 @@
 #include "sordino/cli/report_json.h"
 #include "sordino/lower_bounds/one_run.h"
 #include "sordino/lower_bounds/two_worlds.h"
+#include "sordino/tables/csv_reader.h"
 
 namespace sordino {
 namespace {

@@ -12,19 +12,21 @@
 #include <string>
 #include <vector>
 
-#include "sordino/base/csv_reader.h"
 #include "sordino/base/error.h"
 #include "sordino/base/progress.h"
 #include "sordino/base/stop.h"
 #include "sordino/base/weak_guarantee.h"
 #include "sordino/cli/interval_text.h"
 #include "sordino/cli/ledger_report.h"
+#include "sordino/cli/private_details.h"
 #include "sordino/cli/release_options.h"
 #include "sordino/cli/report_json.h"
 #include "sordino/ledger/data_description.h"
 #include "sordino/ledger/ledger.h"
 #include "sordino/mechanisms/table_release.h"
 #include "sordino/random/generator.h"
+#include "sordino/tables/compressed_file.h"
+#include "sordino/tables/csv_reader.h"
 
 namespace sordino {
 namespace {
@@ -90,12 +92,18 @@ class ReleaseLedger {
 
 Json RangeJson(const Interval& interval) { return {interval.lower, interval.upper}; }
 
-Json ReleaseJson(const NamedRelease& named) {
+Json ReleaseJson(const TableRequest& request, const NamedRelease& named) {
   const Release& release = named.release;
   Json json;
   json["statistic"] = named.statistic;
   json["column"] = named.column.empty() ? Json(nullptr) : Json(named.column);
-  if (!named.group.empty()) json["group"] = named.group;
+  if (named.group.size() == 1) {
+    json["group"] = named.group.front();
+  } else {
+    for (std::size_t i = 0; i < named.group.size(); ++i) {
+      json["groups"][request.group_by[i].column] = named.group[i];
+    }
+  }
   if (named.quantile) json["quantile"] = *named.quantile;
   if (named.bins.empty()) {
     json["value"] = release.value();
@@ -119,10 +127,12 @@ std::string WeakWarning(const TableResult& result) {
   return WeakGuarantee(result.epsilon.value(), result.delta.value(), 0);
 }
 
-void PrintJson(const TableResult& result, ReleaseLedger& ledger) {
+void PrintJson(const TableResult& result, const TableRequest& request, ReleaseLedger& ledger) {
   Json json = NewReport();
   json["releases"] = Json::array();
-  for (const NamedRelease& named : result.releases) json["releases"].push_back(ReleaseJson(named));
+  for (const NamedRelease& named : result.releases) {
+    json["releases"].push_back(ReleaseJson(request, named));
+  }
   json["epsilon"] = result.epsilon.value();
   json["delta"] = result.delta.value();
   if (!result.is_private) json["private"] = false;
@@ -139,6 +149,16 @@ std::string Readable(double value, double noise) {
   return fmt::format("{:.{}f}", value, decimals);
 }
 
+// "city=rome, sex=f"
+std::string GroupText(const TableRequest& request, const NamedRelease& named) {
+  std::string text;
+  for (std::size_t i = 0; i < named.group.size(); ++i) {
+    if (i > 0) text += ", ";
+    text += fmt::format("{}={}", request.group_by[i].column, named.group[i]);
+  }
+  return text;
+}
+
 void PrintText(const TableResult& result, const TableRequest& request, ReleaseLedger& ledger) {
   std::vector<std::vector<std::string>> rows;
   rows.push_back({"statistic", "value", fmt::format("{:g}% interval", 100 * request.confidence),
@@ -148,7 +168,7 @@ void PrintText(const TableResult& result, const TableRequest& request, ReleaseLe
     std::string name = named.statistic;
     if (!named.column.empty()) name += " " + named.column;
     if (named.quantile) name += fmt::format(":{:g}", *named.quantile);
-    if (!named.group.empty()) name += fmt::format(" [{}={}]", request.group_column, named.group);
+    if (!named.group.empty()) name += fmt::format(" [{}]", GroupText(request, named));
     // The noise of a quantile is counted in rows and says nothing about its decimals.
     const double noise = named.quantile ? 0 : release.noise_scale;
     for (std::size_t i = 0; i < release.values.size(); ++i) {
@@ -196,14 +216,22 @@ void Run(const ReleaseOptions& options) {
     generator = std::make_unique<SecureGenerator>();
   }
   const StopGuard guard;
-  CsvReader reader(OpenFile(options.file));
+  // What was read of the file itself, which may be compressed.
+  std::uint64_t stored = 0;
+  ByteSource file = [&stored, source = OpenFile(options.file)](std::span<char> buffer) {
+    const std::size_t got = source(buffer);
+    stored += got;
+    return got;
+  };
+  CsvReader reader(Decompressed(std::move(file), options.file), request.layout.delimiter,
+                   options.file);
   const std::uint64_t size = FileSize(options.file);
   std::unique_ptr<Progress> progress;
   if (size >= kWorthABar) progress = std::make_unique<Progress>("reading", size);
   const TableResult result = ReleaseCsv(
       reader, release, *generator,
-      [&progress](std::uint64_t bytes) {
-        if (progress) progress->Update(bytes);
+      [&](std::uint64_t) {
+        if (progress) progress->Update(stored);
         return !StopGuard::Requested();
       },
       [&ledger](const Event& event) { ledger.Charge(event); });
@@ -221,7 +249,7 @@ void Run(const ReleaseOptions& options) {
             : fmt::format(", the first on line {}", result.first_skipped_line));
   }
   if (options.json) {
-    PrintJson(result, ledger);
+    PrintJson(result, request, ledger);
   } else {
     PrintText(result, request, ledger);
   }
@@ -240,7 +268,9 @@ void AddReleaseCommand(CLI::App& app) {
       "release", "Private statistics of a CSV file: counts, sums, means, histograms, quantiles.");
   const auto options = std::make_shared<ReleaseOptions>();
   ReleaseOptions& o = *options;
-  command->add_option("file", o.file, "CSV file whose first line names the columns; - reads input")
+  command
+      ->add_option("file", o.file,
+                   "CSV file whose first line names the columns, also .gz or .xz; - reads input")
       ->type_name("FILE")
       ->required();
   command->add_flag("--count", o.count, "The number of rows");
@@ -254,8 +284,18 @@ void AddReleaseCommand(CLI::App& app) {
   AddList(*command, "--bins", o.bins, "[COL=]N|EDGES",
           "Bins of a histogram: a number of equal ones within the bounds, or edges");
   AddList(*command, "--categories", o.categories, "[COL=]A,B,...", "Categories of a histogram");
-  command->add_option("--group-by", o.group_by, "Every statistic for each declared group")
-      ->type_name("COL=A,B,...");
+  AddList(*command, "--group-by", o.group_by, "COL[=A,B,...]",
+          "Every statistic for each declared group; given twice, for each combination");
+  command
+      ->add_option("--schema", o.schema,
+                   "Bounds, values, user and layout from a schema file; flags win over it")
+      ->type_name("FILE");
+  command->add_flag("--no-header", o.no_header,
+                    "The first line is a row; the columns are called 1, 2, ...");
+  command->add_option("--delimiter", o.delimiter, "Between fields: one character, or tab")
+      ->type_name("C");
+  command->add_option("--missing", o.missing, "Cells without a value, such as '?,\"\"'")
+      ->type_name("A,B,...");
   command->add_option("--epsilon", o.epsilon, "The total to spend, split evenly");
   AddList(*command, "--spend", o.spend, "STAT[:COL]=EPS", "The epsilon of one statistic");
   command->add_option("--delta", o.delta, "The total delta; asks for Gaussian noise");
@@ -277,10 +317,16 @@ void AddReleaseCommand(CLI::App& app) {
                    "Ledger that the release is charged to; the data's description may name it")
       ->type_name("FILE");
   command->add_flag("--json", o.json, "One JSON object on standard output");
+  AddShowPrivate(*command, o.show_private);
   command->add_option("--insecure-seed", o.insecure_seed,
                       "Predictable noise, for tests; the result is marked not private");
-  command->footer("Example:\n  sordino release visits.csv --mean age --bounds 0,120 --epsilon 0.5");
-  command->callback([options] { Run(*options); });
+  command->footer(
+      "Examples:\n"
+      "  sordino release visits.csv --mean age --bounds 0,120 --epsilon 0.5\n"
+      "  sordino release census.csv --histogram income --categories '<=50K,>50K' --epsilon 0.5\n"
+      "A value with a comma or an equals sign stands in double quotes: --categories '\"a,b\",c'.");
+  command->callback(
+      [options] { TellPrivateDetails(options->show_private, [&] { Run(*options); }); });
 }
 
 }  // namespace sordino

@@ -2,25 +2,20 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
+#include <limits>
 #include <set>
 #include <string_view>
 #include <utility>
 
 #include "sordino/base/error.h"
+#include "sordino/base/list_text.h"
+#include "sordino/tables/cell.h"
+#include "sordino/tables/table_schema.h"
 
 namespace sordino {
 namespace {
-
-std::vector<std::string> SplitList(std::string_view text) {
-  std::vector<std::string> parts;
-  while (true) {
-    const std::size_t comma = text.find(',');
-    parts.emplace_back(text.substr(0, comma));
-    if (comma == std::string_view::npos) return parts;
-    text.remove_prefix(comma + 1);
-  }
-}
 
 double Number(std::string_view flag, std::string_view text) {
   double number = 0;
@@ -36,14 +31,14 @@ using Columns = std::set<std::string>;
 // Splits "[COL=]rest". Without a column the flag speaks for the only one there is.
 std::pair<std::string, std::string> ColumnAndRest(std::string_view flag, const std::string& text,
                                                   const Columns& columns) {
-  const std::size_t equals = text.rfind('=');
-  if (equals != std::string::npos) {
-    std::string column = text.substr(0, equals);
-    if (!columns.contains(column)) {
-      throw Error(fmt::format("{} {} speaks of '{}', and no statistic that needs it was asked for.",
-                              flag, text, column));
+  if (auto named = SplitName(text, '=')) {
+    if (!columns.contains(named->first)) {
+      throw Error(fmt::format(
+          "{} {} is for a column '{}', and no statistic that needs it was asked for; put a value "
+          "that has an equals sign in double quotes.",
+          flag, text, named->first));
     }
-    return {std::move(column), text.substr(equals + 1)};
+    return {std::move(named->first), std::string(named->second)};
   }
   if (columns.size() != 1) {
     throw Error(fmt::format(
@@ -179,22 +174,93 @@ void AddUnit(TableRequest& request, const ReleaseOptions& options) {
   }
   request.user_column = options.user;
   request.rows_per_user = options.rows_per_user.value_or(1);
-  if (!options.group_by.empty()) {
-    const std::size_t equals = options.group_by.find('=');
-    if (equals == std::string::npos || equals == 0) {
-      throw Error(
-          fmt::format("--group-by {} does not declare its groups; write --group-by COLUMN=a,b,c.",
-                      options.group_by));
+}
+
+// Rows with any other value count in no bin and no group.
+std::vector<std::string> NamedValues(const TableColumn& column) {
+  std::vector<std::string> values = column.values;
+  std::erase(values, kOtherCategory);
+  return values;
+}
+
+void AddGroups(TableRequest& request, const ReleaseOptions& options, const TableSchema* schema) {
+  for (const std::string& text : options.group_by) {
+    if (auto named = SplitName(text, '='); named && !named->first.empty()) {
+      request.group_by.push_back({std::move(named->first), SplitList(named->second)});
+      continue;
     }
-    request.group_column = options.group_by.substr(0, equals);
-    request.groups = SplitList(options.group_by.substr(equals + 1));
+    const std::string column = SplitList(text).front();
+    const TableColumn* const declared = schema == nullptr ? nullptr : schema->Find(column);
+    if (declared == nullptr || declared->values.empty()) {
+      throw Error(
+          fmt::format("--group-by {} does not declare its groups; write --group-by COLUMN=a,b,c, "
+                      "or declare the values of the column in a schema.",
+                      text));
+    }
+    request.group_by.push_back({column, NamedValues(*declared)});
   }
+}
+
+// Bounds and categories that the flags left open. The bounds come first: equal bins need them.
+void TakeSchemaBounds(TableRequest& request, const TableSchema& schema) {
+  for (const StatisticRequest& statistic : request.statistics) {
+    const TableColumn* const column = schema.Find(statistic.column);
+    if (column != nullptr && column->role == ColumnRole::kNumeric) {
+      request.bounds.try_emplace(column->name, column->low, column->high);
+    }
+  }
+}
+
+void TakeSchemaBins(TableRequest& request, const TableSchema& schema) {
+  for (const StatisticRequest& statistic : request.statistics) {
+    const TableColumn* const column = schema.Find(statistic.column);
+    if (column != nullptr && statistic.kind == TableStatistic::kHistogram &&
+        !column->values.empty()) {
+      request.bins.try_emplace(column->name,
+                               HistogramBins{.edges = {}, .categories = NamedValues(*column)});
+    }
+  }
+}
+
+// The user of a schema protects every release from its table.
+ReleaseOptions WithUserOf(ReleaseOptions options, const TableSchema* schema) {
+  if (schema == nullptr) return options;
+  for (const TableColumn& column : schema->columns) {
+    if (column.role == ColumnRole::kUser && options.user.empty()) options.user = column.name;
+  }
+  if (schema->rows_per_user > 0 && !options.rows_per_user) {
+    constexpr std::int64_t kMaxRows = std::numeric_limits<std::uint32_t>::max();
+    options.rows_per_user = static_cast<std::uint32_t>(std::min(schema->rows_per_user, kMaxRows));
+  }
+  return options;
+}
+
+TableLayout LayoutOf(const ReleaseOptions& options, const TableSchema* schema) {
+  TableLayout layout;
+  // As for the tables of `sordino train`.
+  for (const char* const ending : {".tsv", ".tsv.gz", ".tsv.xz"}) {
+    if (options.file.ends_with(ending)) layout.delimiter = '\t';
+  }
+  if (schema != nullptr) {
+    layout.header = schema->header.value_or(true);
+    layout.delimiter = schema->delimiter.value_or(layout.delimiter);
+    layout.missing = schema->missing;
+  }
+  if (options.no_header) layout.header = false;
+  if (!options.delimiter.empty()) layout.delimiter = ParseDelimiter(options.delimiter);
+  if (!options.missing.empty()) layout.missing = SplitList(options.missing);
+  return layout;
 }
 
 }  // namespace
 
-TableRequest MakeTableRequest(const ReleaseOptions& options) {
+TableRequest MakeTableRequest(const ReleaseOptions& given) {
+  const std::optional<TableSchema> file =
+      given.schema.empty() ? std::nullopt : std::optional(ReadSchema(given.schema));
+  const TableSchema* const schema = file ? &*file : nullptr;
+  const ReleaseOptions options = WithUserOf(given, schema);
   TableRequest request;
+  request.layout = LayoutOf(options, schema);
   if (options.count) request.statistics.push_back({TableStatistic::kCount, "", 0.5, {}});
   AddColumns(request, TableStatistic::kSum, options.sums);
   AddColumns(request, TableStatistic::kMean, options.means);
@@ -202,9 +268,12 @@ TableRequest MakeTableRequest(const ReleaseOptions& options) {
   AddColumns(request, TableStatistic::kHistogram, options.histograms);
   AddQuantiles(request, options.quantiles);
   AddBounds(request, options.bounds);
+  if (schema != nullptr) TakeSchemaBounds(request, *schema);
   AddBins(request, options);
+  if (schema != nullptr) TakeSchemaBins(request, *schema);
   AddSpending(request, options.spend);
   AddUnit(request, options);
+  AddGroups(request, options, schema);
   request.adjacency = ParseAdjacency(options.adjacency);
   request.epsilon = options.epsilon;
   request.delta = options.delta.value_or(0);
@@ -234,7 +303,9 @@ std::string DescribeRelease(const TableRequest& request, const std::string& file
     if (statistic.kind == TableStatistic::kQuantile) text += fmt::format(" {}", statistic.quantile);
     if (!statistic.column.empty()) text += " of " + statistic.column;
   }
-  if (!request.group_column.empty()) text += " by " + request.group_column;
+  for (const GroupColumn& group : request.group_by) {
+    text += (&group == request.group_by.data() ? " by " : " and ") + group.column;
+  }
   return file == "-" ? text : text + " from " + file;
 }
 

@@ -1,4 +1,4 @@
-// What the flags of `sordino release` say, turned into a request. No file is read here.
+// What the flags of `sordino release` say, turned into a request. No data are read here.
 #ifndef SORDINO_CLI_RELEASE_OPTIONS_H_
 #define SORDINO_CLI_RELEASE_OPTIONS_H_
 
@@ -11,7 +11,7 @@
 
 namespace sordino {
 
-// The flags as they were typed.
+// The flags as they were typed; lists are written as in base/list_text.h.
 struct ReleaseOptions {
   std::string file;
   bool count = false;
@@ -23,8 +23,12 @@ struct ReleaseOptions {
   std::vector<std::string> bounds;      // [COL=]low,high
   std::vector<std::string> bins;        // [COL=]number or [COL=]edge,edge,...
   std::vector<std::string> categories;  // [COL=]name,name,...
-  std::string group_by;                 // COL=name,name,...
-  std::vector<std::string> spend;       // STATISTIC[:COL[:Q]]=epsilon
+  std::vector<std::string> group_by;    // COL=name,name,... or COL
+  std::string schema;                   // a schema file
+  bool no_header = false;
+  std::string delimiter;           // empty: a tab for .tsv, else a comma
+  std::string missing;             // text,text,...
+  std::vector<std::string> spend;  // STATISTIC[:COL[:Q]]=epsilon
   std::optional<double> epsilon;
   std::optional<double> delta;
   std::string noise;  // empty: Gaussian if and only if delta was given
@@ -35,6 +39,7 @@ struct ReleaseOptions {
   std::string ledger;  // empty: the one that a description of the data names, or none
   std::optional<double> confidence;
   bool show_skipped = false;
+  bool show_private = false;
   bool json = false;
   std::optional<std::uint64_t> insecure_seed;
 };

@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
-#include "sordino/base/csv_reader.h"
 #include "sordino/base/error.h"
+#include "sordino/tables/csv_reader.h"
 
 namespace sordino {
 namespace {

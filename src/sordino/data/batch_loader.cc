@@ -17,8 +17,8 @@
 #include <utility>
 
 #include "sordino/base/error.h"
-#include "sordino/data/data_error.h"
 #include "sordino/data/internal/normalised_records.h"
+#include "sordino/tables/data_error.h"
 
 namespace sordino {
 namespace {

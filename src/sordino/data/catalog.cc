@@ -9,92 +9,17 @@
 #include <utility>
 
 #include "sordino/base/error.h"
-#include "sordino/data/cifar_reader.h"
 #include "sordino/data/digits.h"
-#include "sordino/data/idx_reader.h"
-#include "sordino/data/image_folder.h"
 #include "sordino/data/internal/data_source.h"
-#include "sordino/data/npy_reader.h"
-#include "sordino/data/table_reader.h"
 #include "sordino/data/text_reader.h"
 
 namespace sordino {
 namespace {
 
 namespace fs = std::filesystem;
-using internal::DataFormat;
 using internal::DataSource;
 using internal::SourceOf;
 using internal::SplitFiles;
-
-CifarLabels CifarLabelsOf(const DatasetDeclaration& declaration) {
-  // Files of CIFAR-100 have two labels a row; 20 classes are the coarse ones.
-  if (declaration.classes == 100) return CifarLabels::kFine;
-  return declaration.classes == 20 ? CifarLabels::kCoarse : CifarLabels::kOne;
-}
-
-struct ReadOptions {
-  bool labelled = true;
-  bool capped = false;  // rows of a user
-};
-
-Vocabulary VocabularyFor(const DataSource& source) {
-  return source.vocabulary.size() == 1 && !source.vocabulary_is_text
-             ? ReadVocabulary(source.vocabulary.front())
-             : VocabularyOf(source.vocabulary);
-}
-
-bool HasClassFolders(const fs::path& folder) {
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-    if (entry.is_directory() && !entry.path().filename().string().starts_with('.')) return true;
-  }
-  return false;
-}
-
-Dataset ReadTableSplit(const DataSource& source, const fs::path& file,
-                       const DatasetDeclaration& declaration, const ReadOptions& options) {
-  TableOptions table;
-  table.columns = source.columns;
-  table.separator = source.format == DataFormat::kTsv ? '\t' : ',';
-  table.labelled = options.labelled;
-  table.rows_per_user = options.capped ? declaration.rows_per_user : 0;
-  return ReadTable(file, declaration, table);
-}
-
-Dataset ReadSplit(const DataSource& source, const SplitFiles& files,
-                  const DatasetDeclaration& declaration, const ReadOptions& options) {
-  const fs::path& first = files.inputs.front();
-  switch (source.format) {
-    case DataFormat::kMade:
-      break;
-    case DataFormat::kIdx:
-      return ReadIdxDataset(first, files.labels, declaration);
-    case DataFormat::kCifar:
-      return ReadCifarDataset(files.inputs, declaration, CifarLabelsOf(declaration));
-    case DataFormat::kNpy:
-      return ReadNpyDataset(first, files.labels, declaration);
-    case DataFormat::kCsv:
-    case DataFormat::kTsv:
-      return ReadTableSplit(source, first, declaration, options);
-    case DataFormat::kImages: {
-      ImageFolderOptions folder;
-      folder.labelled = options.labelled || HasClassFolders(first);
-      return ReadImageFolder(first, declaration, folder);
-    }
-    case DataFormat::kText: {
-      TextOptions text;
-      text.labelled = options.labelled;
-      return ReadText(first, VocabularyFor(source), declaration, text);
-    }
-  }
-  return {};
-}
-
-DatasetDeclaration DeclarationOf(const DataSource& source) {
-  DatasetDeclaration declaration = source.declaration;
-  if (source.format == DataFormat::kText) declaration.vocabulary = VocabularyFor(source).size();
-  return declaration;
-}
 
 // The number of private records is public only where it was declared, so a file with more is no
 // longer what was declared. Fewer are fine: the constant stands in for the number.
@@ -119,6 +44,7 @@ void NeedLabels(const Dataset& data) {
 
 DataFile FileAt(const fs::path& path, std::string role, bool is_public) {
   DataFile file{path.string(), std::move(role), is_public, 0};
+  if (!is_public) return file;
   std::error_code error;
   if (fs::is_directory(path, error)) {
     for (const fs::directory_entry& entry : fs::recursive_directory_iterator(
@@ -146,15 +72,19 @@ void AddFiles(const SplitFiles& split, const std::string& name, bool is_public,
 
 }  // namespace
 
-DatasetDeclaration Declare(const DataRequest& request) { return DeclarationOf(SourceOf(request)); }
+DatasetDeclaration Declare(const DataRequest& request) { return SourceOf(request).declaration; }
 
 std::string VocabularyText(const DataRequest& request) {
   const DataSource source = SourceOf(request);
-  return source.format == DataFormat::kText ? VocabularyFor(source).Text() : "";
+  if (source.vocabulary.empty()) return "";
+  // Without a list of words a known set takes them from public text.
+  return request.vocabulary.empty() ? VocabularyOf(source.vocabulary).Text()
+                                    : ReadVocabulary(source.vocabulary.front()).Text();
 }
 
 std::string FormatOf(const DataRequest& request) {
-  return std::string(internal::FormatName(SourceOf(request).format));
+  const DataSource source = SourceOf(request);
+  return source.format == nullptr ? "made by the program" : std::string(source.format->name);
 }
 
 std::vector<DataFile> FilesOf(const DataRequest& request) {
@@ -168,25 +98,26 @@ std::vector<DataFile> FilesOf(const DataRequest& request) {
     });
     if (!listed) files.push_back(FileAt(path, "vocabulary", true));
   }
+  if (!request.schema.empty()) files.push_back(FileAt(request.schema, "schema", true));
   return files;
 }
 
 DataSplits OpenData(const DataRequest& request) {
   const DataSource source = SourceOf(request);
-  const DatasetDeclaration declaration = DeclarationOf(source);
+  const DatasetDeclaration& declaration = source.declaration;
   DataSplits splits;
-  if (source.format == DataFormat::kMade) {
+  if (source.format == nullptr) {
     splits = MakeDigits();
     splits.train.declaration = declaration;
     splits.test->declaration = declaration;
   } else {
-    splits.train = ReadSplit(source, source.train, declaration, {.labelled = true, .capped = true});
+    splits.train = source.read(source.train, declaration, {.labelled = true, .capped = true});
   }
   NeedLabels(splits.train);
   CheckDeclaration(splits.train);
   CheckRecords(splits.train);
   if (source.test) {
-    splits.test = ReadSplit(source, *source.test, declaration, {});
+    splits.test = source.read(*source.test, declaration, {});
     NeedLabels(*splits.test);
     CheckDeclaration(*splits.test);
   }
@@ -195,14 +126,14 @@ DataSplits OpenData(const DataRequest& request) {
 
 Dataset OpenForPrediction(const DataRequest& request) {
   const DataSource source = SourceOf(request);
-  const DatasetDeclaration declaration = DeclarationOf(source);
-  if (source.format == DataFormat::kMade) {
+  const DatasetDeclaration& declaration = source.declaration;
+  if (source.format == nullptr) {
     DataSplits digits = MakeDigits(0);
     digits.test->declaration = declaration;
     return *std::move(digits.test);
   }
   const SplitFiles& files = source.known && source.test ? *source.test : source.train;
-  Dataset data = ReadSplit(source, files, declaration, {.labelled = false, .capped = false});
+  Dataset data = source.read(files, declaration, {.labelled = false, .capped = false});
   CheckDeclaration(data);
   return data;
 }

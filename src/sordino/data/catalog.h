@@ -18,7 +18,7 @@
 namespace sordino {
 
 struct TableColumns {
-  // "age:numeric:0:120", "city:categorical:Bern|Basel", "sick:label:no|yes", "id:user"
+  // "age:numeric:0:120", ... (tables/table_columns.h)
   std::vector<std::string> declared;
 };
 
@@ -29,7 +29,7 @@ struct DataRequest {
   std::string labels;  // the file of the labels, where the format keeps them apart (idx, npy)
   std::string test;    // like source, for the public test set; empty: the catalogue's, or none
   std::string test_labels;
-  std::string format;  // "idx", "cifar", "csv", "tsv", "npy", "images", "text"; empty: by name
+  std::string format;  // one of DataFormatNames(); empty: by the name of the file
   std::vector<std::int64_t> shape;
   std::int64_t classes = 0;
   std::vector<std::string> class_names;
@@ -37,12 +37,35 @@ struct DataRequest {
   std::vector<double> mean;
   std::vector<double> deviation;
   TableColumns columns;
+  std::string schema;      // of a table: a schema file (tables/table_schema.h) instead of columns
+  bool no_header = false;  // of a table: its first line is a record, columns are called 1, 2, ...
+  std::string delimiter;   // of a table: one character or "tab"; empty: that of the format
+  std::vector<std::string> missing;  // of a table: cells without a value
+  std::string id;                    // of a table: the column that names its records, kept as text
   std::int64_t rows_per_user = 0;
   std::string vocabulary;   // text: a file of words, one a line
   std::int64_t length = 0;  // text: tokens of an example
 };
 
 std::span<const std::string_view> DatasetNames();
+
+// What can be given as a format, from the list of them (format_list.inc).
+struct DataFormatFacts {
+  std::string_view name;
+  std::string_view help;  // what its files are
+  // The settings that it takes besides those of every format.
+  std::vector<std::string_view> takes;
+};
+std::vector<DataFormatFacts> KnownDataFormats();
+std::span<const std::string_view> DataFormatNames();
+
+// The request with what its schema file says written out, so that it stands without the file. A
+// request without one is returned as it is. Throws Error for a schema that cannot be read and for
+// one beside columns.
+DataRequest WithSchema(DataRequest request);
+// A schema file for the table of the request, with the names of its columns and nothing of its
+// rows. Throws Error where the data are not a table.
+std::string SchemaTemplateOf(const DataRequest& request);
 
 // What is known before a byte of the private data is read. A vocabulary is read: it is public.
 DatasetDeclaration Declare(const DataRequest& request);
@@ -55,7 +78,9 @@ struct DataFile {
   std::string path;
   std::string role;  // "training records", "training labels", "test records", "vocabulary", ...
   bool is_public = false;
-  std::uint64_t bytes = 0;  // as stored; of a folder, of all files in it
+  // As stored; of a folder, of all files in it. 0 where it is private: a size tells how much there
+  // is.
+  std::uint64_t bytes = 0;
 };
 // "made by the program", "idx", "cifar", ...
 std::string FormatOf(const DataRequest& request);

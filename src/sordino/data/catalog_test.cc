@@ -1,13 +1,17 @@
 #include "sordino/data/catalog.h"
 
 #include <ATen/Functions.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,6 +27,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 DataRequest Named(const std::string& source) {
   DataRequest request;
@@ -70,6 +75,11 @@ class CatalogFiles : public ::testing::Test {
   std::string Write(const std::string& name, const std::string& content) const {
     std::ofstream(folder_ / name, std::ios::binary) << content;
     return (folder_ / name).string();
+  }
+
+  static std::string ReadBytes(const std::string& path) {
+    std::ifstream in(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
   }
 
   DataRequest Table(const std::string& rows) const {
@@ -164,7 +174,8 @@ TEST_F(CatalogFiles, WhatWasNotDeclaredIsAskedFor) {
   EXPECT_THAT(Complaint(request), HasSubstr("vocabulary must be declared"));
   EXPECT_THAT(Complaint(Named(Write("some.dat", "x"))), HasSubstr("does not tell its format"));
   request.format = "txt";
-  EXPECT_THAT(Complaint(request), AllOf(HasSubstr("format 'txt' is not known"), HasSubstr("text")));
+  EXPECT_THAT(Complaint(request),
+              AllOf(HasSubstr("format is 'txt', which is not known"), HasSubstr("text")));
 }
 
 TEST_F(CatalogFiles, WhatHasNoUseIsRefused) {
@@ -176,10 +187,113 @@ TEST_F(CatalogFiles, WhatHasNoUseIsRefused) {
   EXPECT_THAT(Complaint(request), HasSubstr("--labels was given"));
   request = Table("1,2,a\n");
   request.classes = 2;
-  EXPECT_THAT(Complaint(request), HasSubstr("--classes or --class-names was given"));
+  EXPECT_THAT(Complaint(request), HasSubstr("--classes was given"));
   request = Table("1,2,a\n");
   request.labels = request.source;
-  EXPECT_THAT(Complaint(request), HasSubstr("holds its labels itself"));
+  EXPECT_THAT(Complaint(request), HasSubstr("--labels was given"));
+}
+
+TEST_F(CatalogFiles, FormatsAreRecognisedByNameFolderContentAndWhatWasDeclared) {
+  const auto format = [](DataRequest request) {
+    request.classes = 2;
+    return FormatOf(request);
+  };
+  DataRequest idx = Idx();
+  EXPECT_EQ(format(idx), "idx");
+  idx.source = Write("images.dat", ReadBytes(idx.source));
+  EXPECT_EQ(format(idx), "idx");
+  DataRequest npy = Named(Write("array", "\x93NUMPY and more"));
+  npy.shape = {3};
+  EXPECT_EQ(format(npy), "npy");
+  fs::create_directory(folder_ / "pictures");
+  DataRequest images = Named((folder_ / "pictures").string());
+  images.shape = {1, 2, 2};
+  EXPECT_EQ(format(images), "images");
+  EXPECT_EQ(FormatOf(Table("")), "csv");
+  DataRequest tabs = Table("");
+  tabs.source = Write("table.tsv.gz", "");
+  EXPECT_EQ(FormatOf(tabs), "tsv");
+  // Tables and sentences share an ending; only sentences have a vocabulary.
+  DataRequest text = Named(tabs.source);
+  text.vocabulary = Write("words.txt", "good\n");
+  text.length = 3;
+  EXPECT_EQ(format(text), "text");
+}
+
+// Every format is told apart by its name and says what it is; the settings that it takes exist.
+TEST(Catalog, FormatsDescribeThemselves) {
+  const std::vector<DataFormatFacts> formats = KnownDataFormats();
+  std::set<std::string_view> names;
+  for (const DataFormatFacts& format : formats) {
+    EXPECT_TRUE(names.insert(format.name).second) << format.name;
+    EXPECT_FALSE(format.help.empty() || format.help.ends_with('.')) << format.name;
+    EXPECT_FALSE(format.takes.empty()) << format.name;
+  }
+  EXPECT_EQ(formats.size(), DataFormatNames().size());
+}
+
+TEST(Catalog, FormatsAreThoseOfTheDocs) {
+  std::string table = "| format | files | settings |\n|---|---|---|\n";
+  for (const DataFormatFacts& format : KnownDataFormats()) {
+    table += fmt::format("| `{}` | {} | `{}` |\n", format.name, format.help,
+                         fmt::join(format.takes, "` `"));
+  }
+  std::ifstream in(SORDINO_DOCS "/data.md");
+  const std::string page{std::istreambuf_iterator<char>(in), {}};
+  EXPECT_THAT(page, HasSubstr("\n" + table + "\n"));
+}
+
+TEST_F(CatalogFiles, ASchemaDeclaresWhatColumnsAndFlagsDo) {
+  const std::string rows = "u;2;a\nu;?;b\nv;4;\"a\"\n";
+  DataRequest request = Named(Write("table.csv", rows));
+  request.schema = Write("schema.toml", R"([table]
+header = false
+delimiter = ";"
+missing = ["?"]
+rows-per-user = 1
+[[column]]
+name = "2"
+kind = "numeric"
+low = 0
+high = 10
+[[column]]
+name = "3"
+kind = "label"
+values = ["a", "b"]
+[[column]]
+name = "1"
+kind = "user"
+)");
+  const Dataset train = OpenData(request).train;
+  EXPECT_EQ(train.size(), 2);
+  const Dataset all = OpenForPrediction(request);
+  EXPECT_TRUE(at::equal(all.inputs.view({-1}), at::tensor({0.2F, 0.5F, 0.4F})));
+  // Written out, the same request needs no file.
+  const DataRequest whole = WithSchema(request);
+  EXPECT_EQ(whole.schema, "");
+  EXPECT_THAT(whole.columns.declared, ElementsAre("2:numeric:0:10", "3:label:a|b", "1:user"));
+  EXPECT_EQ(OpenData(whole).train.size(), 2);
+  EXPECT_THAT(FilesOf(request).back().role, "schema");
+
+  request.columns.declared = {"2:numeric:0:10"};
+  EXPECT_THAT(Complaint(request), HasSubstr("Both --schema and --columns"));
+  request = Idx();
+  request.schema = whole.source;
+  EXPECT_THAT(Complaint(request), HasSubstr("--schema was given"));
+}
+
+TEST_F(CatalogFiles, TheTemplateOfASchemaHoldsNamesAndNothingOfTheRows) {
+  const DataRequest one = Named(Write("one.csv", " name ,age\nann,30\n"));
+  const DataRequest other = Named(Write("other.csv", "name,age\n" + std::string(999, 'x')));
+  EXPECT_EQ(SchemaTemplateOf(one), SchemaTemplateOf(other));
+  EXPECT_THAT(SchemaTemplateOf(one), AllOf(HasSubstr("name = \"name\""), HasSubstr("\"age\""),
+                                           Not(HasSubstr("ann")), Not(HasSubstr("30"))));
+  DataRequest bare = Named(Write("bare.csv", "ann;30\n"));
+  bare.no_header = true;
+  bare.delimiter = ";";
+  EXPECT_THAT(SchemaTemplateOf(bare), AllOf(HasSubstr("name = \"2\""), Not(HasSubstr("ann"))));
+  EXPECT_THROW(SchemaTemplateOf(Idx()), Error);
+  EXPECT_THROW(SchemaTemplateOf(Named("digits")), Error);
 }
 
 TEST_F(CatalogFiles, MoreRecordsThanDeclaredAreRefusedAndFewerAreNot) {

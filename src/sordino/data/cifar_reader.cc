@@ -4,19 +4,50 @@
 #include <ATen/ops/empty.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
+#include <system_error>
 
 #include "sordino/base/error.h"
-#include "sordino/data/compressed_file.h"
-#include "sordino/data/data_error.h"
 #include "sordino/data/internal/array_bytes.h"
+#include "sordino/data/internal/data_format.h"
+#include "sordino/data/internal/format_declaration.h"
 #include "sordino/data/internal/parallel_items.h"
+#include "sordino/tables/compressed_file.h"
+#include "sordino/tables/data_error.h"
 
 namespace sordino {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr std::size_t kPixels = std::size_t{3} * 32 * 32;
 const std::vector<std::int64_t> kShape = {3, 32, 32};
+
+// Files of CIFAR-100 have two labels a row; 20 classes are the coarse ones.
+CifarLabels LabelsOf(const DatasetDeclaration& declaration) {
+  if (declaration.classes == 100) return CifarLabels::kFine;
+  return declaration.classes == 20 ? CifarLabels::kCoarse : CifarLabels::kOne;
+}
+
+// The batches in a folder, or one file.
+std::vector<fs::path> BatchFiles(const fs::path& path, bool test) {
+  std::error_code error;
+  if (!fs::is_directory(path, error)) return {path};
+  std::vector<fs::path> files;
+  for (const fs::directory_entry& entry : fs::directory_iterator(path)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(test ? "test_batch" : "data_batch_")) files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  if (files.empty()) {
+    throw Error(
+        fmt::format("The folder '{}' holds no {} of CIFAR; give the folder of its binary "
+                    "version, or one file.",
+                    path.string(), test ? "test_batch" : "data_batch_..."));
+  }
+  return files;
+}
 
 }  // namespace
 
@@ -70,5 +101,27 @@ Dataset ReadCifarDataset(const std::vector<std::filesystem::path>& files,
   CheckDeclaration(data);
   return data;
 }
+
+namespace internal {
+
+const DataFormat& CifarFormat() {
+  static const DataFormat format = {
+      .name = "cifar",
+      .help = "a binary batch of CIFAR, or a folder of them",
+      .endings = {".bin"},
+      .is_folder = [](const fs::path& path) { return !Stored(path / "data_batch_1.bin").empty(); },
+      .takes = {"shape", "classes", "class-names"},
+      .files = BatchFiles,
+      .open = [](const DataRequest& request, DatasetDeclaration& declaration) -> DatasetReader {
+        declaration.kind = InputKind::kImage;
+        declaration.shape = request.shape.empty() ? kShape : request.shape;
+        return [](const SplitFiles& files, const DatasetDeclaration& declared, const ReadOptions&) {
+          return ReadCifarDataset(files.inputs, declared, LabelsOf(declared));
+        };
+      }};
+  return format;
+}
+
+}  // namespace internal
 
 }  // namespace sordino

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "sordino/data/testing/reader_test_support.h"
+#include "sordino/tables/testing/reader_test_support.h"
 
 namespace sordino {
 namespace {

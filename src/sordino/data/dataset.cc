@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "sordino/base/error.h"
-#include "sordino/data/data_error.h"
+#include "sordino/tables/data_error.h"
 
 namespace sordino {
 namespace {

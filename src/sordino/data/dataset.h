@@ -49,6 +49,8 @@ struct Dataset {
   DatasetDeclaration declaration;
   at::Tensor inputs;
   at::Tensor labels;  // int64 [records]
+  // What the column that was asked for says of each record; empty where none was.
+  std::vector<std::string> ids = {};
 
   std::int64_t size() const { return labels.defined() ? labels.size(0) : 0; }
 };

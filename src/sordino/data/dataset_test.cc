@@ -8,7 +8,7 @@
 #include <string>
 
 #include "sordino/base/error.h"
-#include "sordino/data/testing/reader_test_support.h"
+#include "sordino/tables/testing/reader_test_support.h"
 
 namespace sordino {
 namespace {

@@ -6,9 +6,11 @@
 #include <vector>
 
 #include "sordino/base/error.h"
-#include "sordino/data/compressed_file.h"
-#include "sordino/data/data_error.h"
 #include "sordino/data/internal/array_bytes.h"
+#include "sordino/data/internal/data_format.h"
+#include "sordino/data/internal/format_declaration.h"
+#include "sordino/tables/compressed_file.h"
+#include "sordino/tables/data_error.h"
 
 namespace sordino {
 namespace {
@@ -188,5 +190,30 @@ Dataset DatasetFromArrays(const at::Tensor& inputs, const at::Tensor& labels,
   CheckDeclaration(data);
   return data;
 }
+
+namespace internal {
+
+const DataFormat& IdxFormat() {
+  static const DataFormat format = {
+      .name = "idx",
+      .help = "images as in MNIST (images-idx3-ubyte), and a file of labels",
+      .endings = {".idx", "-ubyte"},
+      .begins =
+          [](std::string_view bytes) {
+            return bytes.size() >= 4 && bytes[0] == 0 && bytes[1] == 0 &&
+                   IdxType(static_cast<unsigned char>(bytes[2])) && bytes[3] > 0 &&
+                   static_cast<std::size_t>(bytes[3]) <= kMaxDimensions;
+          },
+      .takes = {"labels", "shape", "classes", "class-names"},
+      .open = [](const DataRequest& request, DatasetDeclaration& declaration) -> DatasetReader {
+        DeclareShape(request, true, declaration);
+        return [](const SplitFiles& files, const DatasetDeclaration& declared, const ReadOptions&) {
+          return ReadIdxDataset(files.inputs.front(), files.labels, declared);
+        };
+      }};
+  return format;
+}
+
+}  // namespace internal
 
 }  // namespace sordino

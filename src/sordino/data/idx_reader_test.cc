@@ -6,7 +6,7 @@
 
 #include <numeric>
 
-#include "sordino/data/testing/reader_test_support.h"
+#include "sordino/tables/testing/reader_test_support.h"
 
 namespace sordino {
 namespace {

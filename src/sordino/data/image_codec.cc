@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "sordino/base/error.h"
-#include "sordino/data/data_error.h"
+#include "sordino/tables/data_error.h"
 
 namespace sordino {
 namespace {

@@ -14,11 +14,13 @@
 
 #include "sordino/base/error.h"
 #include "sordino/base/progress.h"
-#include "sordino/data/compressed_file.h"
-#include "sordino/data/data_error.h"
 #include "sordino/data/image_codec.h"
 #include "sordino/data/internal/array_bytes.h"
+#include "sordino/data/internal/data_format.h"
+#include "sordino/data/internal/format_declaration.h"
 #include "sordino/data/internal/parallel_items.h"
+#include "sordino/tables/compressed_file.h"
+#include "sordino/tables/data_error.h"
 
 namespace sordino {
 namespace {
@@ -34,6 +36,13 @@ struct LabelledFile {
 };
 
 bool IsHidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
+
+bool HasClassFolders(const fs::path& folder) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    if (entry.is_directory() && !IsHidden(entry.path())) return true;
+  }
+  return false;
+}
 
 bool IsImageName(const fs::path& path) {
   std::string extension = path.extension().string();
@@ -262,5 +271,28 @@ Dataset ReadImageFolder(const std::filesystem::path& folder, const DatasetDeclar
   CheckDeclaration(data);
   return data;
 }
+
+namespace internal {
+
+const DataFormat& ImagesFormat() {
+  static const DataFormat format = {
+      .name = "images",
+      .help = "a folder FOLDER/<class>/*.png or .jpg",
+      .is_folder = [](const fs::path&) { return true; },
+      .takes = {"shape", "classes", "class-names"},
+      .open = [](const DataRequest& request, DatasetDeclaration& declaration) -> DatasetReader {
+        DeclareShape(request, false, declaration);
+        return [](const SplitFiles& files, const DatasetDeclaration& declared,
+                  const ReadOptions& options) {
+          const fs::path& folder = files.inputs.front();
+          ImageFolderOptions how;
+          how.labelled = options.labelled || HasClassFolders(folder);
+          return ReadImageFolder(folder, declared, how);
+        };
+      }};
+  return format;
+}
+
+}  // namespace internal
 
 }  // namespace sordino

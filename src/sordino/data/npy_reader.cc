@@ -12,10 +12,12 @@
 #include <vector>
 
 #include "sordino/base/error.h"
-#include "sordino/data/compressed_file.h"
-#include "sordino/data/data_error.h"
 #include "sordino/data/idx_reader.h"
 #include "sordino/data/internal/array_bytes.h"
+#include "sordino/data/internal/data_format.h"
+#include "sordino/data/internal/format_declaration.h"
+#include "sordino/tables/compressed_file.h"
+#include "sordino/tables/data_error.h"
 
 namespace sordino {
 namespace {
@@ -291,5 +293,25 @@ Dataset ReadNpyDataset(const std::filesystem::path& inputs, const std::filesyste
   return DatasetFromArrays(ReadNpy(inputs), labels.empty() ? at::Tensor() : ReadNpy(labels),
                            declaration, inputs.string(), labels.string());
 }
+
+namespace internal {
+
+const DataFormat& NpyFormat() {
+  static const DataFormat format = {
+      .name = "npy",
+      .help = "an array of NumPy, and an array of labels",
+      .endings = {".npy"},
+      .begins = [](std::string_view bytes) { return bytes.starts_with("\x93NUMPY"); },
+      .takes = {"labels", "shape", "classes", "class-names"},
+      .open = [](const DataRequest& request, DatasetDeclaration& declaration) -> DatasetReader {
+        DeclareShape(request, true, declaration);
+        return [](const SplitFiles& files, const DatasetDeclaration& declared, const ReadOptions&) {
+          return ReadNpyDataset(files.inputs.front(), files.labels, declared);
+        };
+      }};
+  return format;
+}
+
+}  // namespace internal
 
 }  // namespace sordino

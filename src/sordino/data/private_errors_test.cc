@@ -12,13 +12,13 @@
 #include "sordino/data/batch_loader.h"
 #include "sordino/data/catalog.h"
 #include "sordino/data/cifar_reader.h"
-#include "sordino/data/data_error.h"
 #include "sordino/data/idx_reader.h"
 #include "sordino/data/image_folder.h"
 #include "sordino/data/npy_reader.h"
 #include "sordino/data/table_reader.h"
 #include "sordino/data/testing/image_test_support.h"
 #include "sordino/data/text_reader.h"
+#include "sordino/tables/data_error.h"
 
 namespace sordino {
 namespace {

@@ -1,57 +1,43 @@
-// Tables with declared columns: CSV and TSV with RFC 4180 quotes, a header line, plain or
-// compressed.
+// Tables as datasets: CSV and TSV with RFC 4180 quotes, plain or compressed, with declared columns
+// (tables/table_columns.h).
 //
-// A column is declared with what is public about it:
-//
-//   age:numeric:0:120            clamped to the bounds, then scaled to [0, 1]
-//   city:categorical:Bern|Basel  one feature for each category, 1 for the one of the row
-//   sick:label:no|yes            the class, in the order of the names
-//   id:user                      whose row it is
-//
-// Columns that are not declared are ignored. Features stand in the order of the declaration. A
-// category "*" takes every value that is not named, an empty cell too; without it an unknown
-// category is an Error, as are a cell without a value, a number that is none, and an unknown label:
-// one sentence without the cell and its line (data_error.h).
+// A numeric column is scaled from its bounds to [0, 1]; a categorical one is one feature for each
+// category, 1 for that of the row. Features stand in the order of the declaration; columns that are
+// not declared are ignored. A cell that was declared to be missing is the middle of the bounds of a
+// numeric column; in a categorical one it is the category of its text where that is declared, "*"
+// where that is, and else none of the categories. Any other cell without a value, a number that is
+// none, an unknown category and an unknown label are an Error: one sentence without the cell and
+// its line (tables/data_error.h).
 #ifndef SORDINO_DATA_TABLE_READER_H_
 #define SORDINO_DATA_TABLE_READER_H_
 
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "sordino/data/dataset.h"
+#include "sordino/tables/table_columns.h"
+#include "sordino/tables/table_layout.h"
 
 namespace sordino {
 
-enum class ColumnRole : std::uint8_t { kNumeric, kCategorical, kLabel, kUser };
-
-struct TableColumn {
-  std::string name;
-  ColumnRole role = ColumnRole::kNumeric;
-  double low = 0;  // kNumeric
-  double high = 1;
-  std::vector<std::string> values;  // kCategorical, kLabel
-
-  std::int64_t Features() const;
-};
-
-// Throws Error unless every column is well formed, names differ, there are features, and at most
-// one label and one user.
-std::vector<TableColumn> ParseColumns(const std::vector<std::string>& declared);
-
-// Fills in what the columns say: kind, shape, classes, names of the classes.
-void DeclareColumns(const std::vector<TableColumn>& columns, DatasetDeclaration& declaration);
+// Fills in what the columns say: kind, shape, classes, names of the classes. Throws Error where
+// there is no feature.
+void DeclareColumns(std::span<const TableColumn> columns, DatasetDeclaration& declaration);
 
 struct TableOptions {
   std::vector<TableColumn> columns;
-  char separator = ',';
+  TableLayout layout;
   // The first so many rows of each user are kept, in the order of the file: which of a user's rows
   // are kept depends on nobody else's. 0: all rows.
   std::int64_t rows_per_user = 0;
   // Without it the labels are undefined where the table has no such column.
   bool labelled = true;
+  // The column that names the records, which the dataset keeps as text (ids); empty: none.
+  std::string id;
 };
 
 Dataset ReadTable(const std::filesystem::path& path, const DatasetDeclaration& declaration,

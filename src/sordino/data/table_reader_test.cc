@@ -10,7 +10,7 @@
 
 #include "sordino/base/error.h"
 #include "sordino/base/testing/test_folder.h"
-#include "sordino/data/testing/reader_test_support.h"
+#include "sordino/tables/testing/reader_test_support.h"
 
 namespace sordino {
 namespace {
@@ -76,7 +76,7 @@ TEST(TableReader, ReadsQuotedCellsAndTabs) {
             {"age:numeric:0:120", "city:categorical:a, \"b\"|c", "sick:label:no|yes"});
   EXPECT_THAT(Row(data, 0), ElementsAre(0.5F, 1, 0));
   TableOptions tabs;
-  tabs.separator = '\t';
+  tabs.layout.delimiter = '\t';
   EXPECT_THAT(Row(Parse("age\tcity\tsick\n60\tBasel\tno\n", kColumns, tabs), 0),
               ElementsAre(0.5F, 0, 1));
 }
@@ -154,33 +154,51 @@ TEST(TableReader, ReadsCompressedFiles) {
   EXPECT_THAT(Row(ReadTable(path, declaration, options), 0), ElementsAre(0.5F, 1, 0));
 }
 
-TEST(ParseColumns, MistakesGetOneSentence) {
-  const auto complaint = [](const std::vector<std::string>& columns) -> std::string {
-    try {
-      ParseColumns(columns);
-    } catch (const Error& error) {
-      EXPECT_THAT(error.what(), EndsWith("."));
-      return WithDetail(error);
-    }
-    return "";
-  };
-  EXPECT_EQ(complaint(kColumns), "");
-  for (const char* bad : {"age", "age:", "age:number:0:1", ":numeric:0:1", "id:user:x", ""}) {
-    EXPECT_THAT(complaint({bad}), HasSubstr("cannot be read")) << bad;
-  }
-  for (const char* bad :
-       {"age:numeric", "age:numeric:1", "age:numeric:2:1", "age:numeric:1:1", "age:numeric:a:b",
-        "age:numeric:0:inf", "age:numeric:-1e308:1e308", "age:numeric:0:1:2"}) {
-    EXPECT_THAT(complaint({bad}), HasSubstr("needs two bounds")) << bad;
-  }
-  for (const char* bad : {"c:categorical", "c:categorical:a", "c:categorical:a|a", "c:label:a|"}) {
-    EXPECT_THAT(complaint({"x:numeric:0:1", bad}), HasSubstr("two different values")) << bad;
-  }
-  EXPECT_THAT(complaint({"x:numeric:0:1", "y:label:a|*"}), HasSubstr("no class for the rest"));
-  EXPECT_THAT(complaint({"x:numeric:0:1", "x:numeric:0:2"}), HasSubstr("declared twice"));
-  EXPECT_THAT(complaint({"y:label:a|b"}), HasSubstr("0 features"));
-  EXPECT_THAT(complaint({"x:numeric:0:1", "y:label:a|b", "z:label:a|b"}), HasSubstr("2 labels"));
-  EXPECT_THAT(complaint({"x:numeric:0:1", "y:user", "z:user"}), HasSubstr("2 users"));
+TEST(DeclareColumns, NeedsAFeature) {
+  EXPECT_THAT(Complaint("y\na\n", {"y:label:a|b"}), HasSubstr("no features"));
+}
+
+TEST(TableReader, MissingCellsAreTheMiddleOfTheBoundsOrACategory) {
+  TableOptions options;
+  options.layout.missing = {"?", ""};
+  const std::vector<std::string> columns = {"age:numeric:0:120", "city:categorical:Bern|?",
+                                            "work:categorical:farm|*", "home:categorical:a|b",
+                                            "sick:label:no|yes"};
+  const std::string header = "age,city,work,home,sick\n";
+  const Dataset data = Parse(header + " ? , ?,?,?,no\n,Bern,,,yes\n", columns, options);
+  EXPECT_THAT(Row(data, 0), ElementsAre(0.5F, 0, 1, 0, 1, 0, 0));
+  EXPECT_THAT(Row(data, 1), ElementsAre(0.5F, 1, 0, 0, 1, 0, 0));
+  EXPECT_THAT(Complaint(header + "1,Bern,farm,a,?\n", columns, options), HasSubstr("'sick'"));
+  EXPECT_THAT(Complaint(header + "1,Bern,farm,c,no\n", columns, options), HasSubstr("'home'"));
+  EXPECT_THAT(Complaint(header + "?,Bern,farm,a,no\n", columns), HasSubstr("--missing"));
+}
+
+TEST(TableReader, WithoutAHeaderColumnsAreCalledByTheirNumber) {
+  TableOptions options;
+  options.layout.header = false;
+  options.layout.delimiter = ';';
+  const std::vector<std::string> columns = {"2:numeric:0:120", "1:label:no|yes"};
+  const Dataset data = Parse("no;30\nyes;60\n", columns, options);
+  EXPECT_THAT(Row(data, 0), ElementsAre(0.25F));
+  EXPECT_THAT(Labels(data), ElementsAre(0, 1));
+  EXPECT_THAT(Complaint("no;30\n", {"3:numeric:0:1"}, options), HasSubstr("called 1, 2, 3"));
+  EXPECT_THAT(Complaint("", columns, options), HasSubstr("is empty"));
+}
+
+TEST(TableReader, KeepsTheColumnThatNamesTheRecords) {
+  TableOptions options;
+  options.id = "who";
+  const Dataset data =
+      Parse("who,age,city,sick\n\"a, b\",1,Bern,no\nc,2,Bern,no\n", kColumns, options);
+  EXPECT_THAT(data.ids, ElementsAre("a, b", "c"));
+  options.id = "whom";
+  EXPECT_THAT(Complaint("who,age,city,sick\n", kColumns, options), HasSubstr("no column 'whom'"));
+}
+
+TEST(TableReader, DeclaredValuesAndCellsAreComparedWithoutBlanksAtTheirEnds) {
+  const Dataset data = Parse("income\n <=50K\n\">50K \"\n", {"income:categorical: <=50K |>50K"});
+  EXPECT_THAT(Row(data, 0), ElementsAre(1, 0));
+  EXPECT_THAT(Row(data, 1), ElementsAre(0, 1));
 }
 
 }  // namespace

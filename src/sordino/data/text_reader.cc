@@ -11,8 +11,10 @@
 #include <utility>
 
 #include "sordino/base/error.h"
-#include "sordino/data/compressed_file.h"
-#include "sordino/data/data_error.h"
+#include "sordino/data/internal/data_format.h"
+#include "sordino/data/internal/format_declaration.h"
+#include "sordino/tables/compressed_file.h"
+#include "sordino/tables/data_error.h"
 
 namespace sordino {
 namespace {
@@ -226,5 +228,35 @@ Dataset ParseText(std::string_view text, const std::string& name, const Vocabula
   CheckDeclaration(data);
   return data;
 }
+
+namespace internal {
+
+const DataFormat& TextFormat() {
+  static const DataFormat format = {
+      .name = "text",
+      .help = "a line: label, tab, sentence",
+      .endings = {".txt", ".tsv"},
+      .takes = {"classes", "class-names", "vocabulary", "length"},
+      .open = [](const DataRequest& request, DatasetDeclaration& declaration) -> DatasetReader {
+        Need(request.length > 0, "tokens of an example", "--length, such as 64");
+        Need(!request.vocabulary.empty(), "vocabulary",
+             "--vocabulary with a file of public words, one a line");
+        declaration.kind = InputKind::kTokens;
+        declaration.shape = {request.length};
+        declaration.vocabulary_source =
+            fmt::format("the file '{}', declared public", request.vocabulary);
+        Vocabulary vocabulary = ReadVocabulary(request.vocabulary);
+        declaration.vocabulary = vocabulary.size();
+        return [vocabulary = std::move(vocabulary)](const SplitFiles& files,
+                                                    const DatasetDeclaration& declared,
+                                                    const ReadOptions& options) {
+          return ReadText(files.inputs.front(), vocabulary, declared,
+                          {.labelled = options.labelled});
+        };
+      }};
+  return format;
+}
+
+}  // namespace internal
 
 }  // namespace sordino

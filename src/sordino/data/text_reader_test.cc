@@ -10,7 +10,7 @@
 
 #include "sordino/base/error.h"
 #include "sordino/base/testing/test_folder.h"
-#include "sordino/data/testing/reader_test_support.h"
+#include "sordino/tables/testing/reader_test_support.h"
 
 namespace sordino {
 namespace {

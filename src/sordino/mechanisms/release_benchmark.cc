@@ -19,10 +19,10 @@
 #include <string_view>
 #include <vector>
 
-#include "sordino/base/csv_reader.h"
 #include "sordino/base/testing/test_folder.h"
 #include "sordino/mechanisms/table_release.h"
 #include "sordino/random/generator.h"
+#include "sordino/tables/csv_reader.h"
 
 namespace sordino {
 namespace {

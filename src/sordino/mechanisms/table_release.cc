@@ -4,27 +4,27 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
-#include <set>
 #include <stdexcept>
 #include <utility>
 
 #include "sordino/base/check.h"
 #include "sordino/base/error.h"
+#include "sordino/base/list_text.h"
 #include "sordino/base/stop.h"
+#include "sordino/mechanisms/internal/group_index.h"
+#include "sordino/mechanisms/internal/histogram_bins.h"
 #include "sordino/mechanisms/quantile.h"
 #include "sordino/random/discrete_gaussian.h"
+#include "sordino/tables/cell.h"
+#include "sordino/tables/data_error.h"
 
 namespace sordino {
 namespace {
 
 constexpr std::array<std::string_view, 6> kStatisticNames = {"count",    "sum",       "mean",
                                                              "variance", "histogram", "quantile"};
-constexpr std::array<std::string_view, 5> kNumberErrors = {
-    "", "is empty", "is not a number", "is not finite", "is too large or too small for a double"};
-constexpr std::size_t kMostGroups = 4096;
-constexpr std::size_t kMostBins = std::size_t{1} << 16;
+
 bool UsesGaussian(const TableRequest& request, const StatisticRequest& statistic) {
   return request.noise == NoiseKind::kGaussian && statistic.kind != TableStatistic::kQuantile;
 }
@@ -34,42 +34,6 @@ bool NeedsBounds(TableStatistic kind) {
          kind == TableStatistic::kVariance || kind == TableStatistic::kQuantile;
 }
 
-std::string_view TrimBlanks(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
-}
-
-// The bin of a value between edges, or -1.
-double EdgeBin(const std::vector<double>& edges, double value) {
-  if (value < edges.front() || value > edges.back()) return -1;
-  if (value == edges.back()) return static_cast<double>(edges.size() - 2);
-  const auto above = std::upper_bound(edges.begin(), edges.end(), value);
-  return static_cast<double>(above - edges.begin() - 1);
-}
-
-void CheckBins(const std::string& column, const HistogramBins& bins) {
-  if (!bins.categories.empty()) {
-    const std::set<std::string> distinct(bins.categories.begin(), bins.categories.end());
-    if (distinct.size() != bins.categories.size()) {
-      throw Error(fmt::format("A category of '{}' was declared twice; name each once.", column));
-    }
-  } else {
-    for (std::size_t i = 0; i + 1 < bins.edges.size(); ++i) {
-      if (!(bins.edges[i] < bins.edges[i + 1]) || !std::isfinite(bins.edges[i + 1])) {
-        throw Error(
-            fmt::format("The edges of the bins of '{}' must be finite and increase.", column));
-      }
-    }
-  }
-  const std::size_t count =
-      bins.categories.empty() ? bins.edges.size() : bins.categories.size() + 1;
-  if (count < 3 || count > kMostBins) {
-    throw Error(
-        fmt::format("The histogram of '{}' needs between 2 and {} bins.", column, kMostBins - 1));
-  }
-}
-
 }  // namespace
 
 // A column of the table that some statistic reads.
@@ -77,8 +41,10 @@ struct TableRelease::Column {
   std::string name;
   bool numeric = false;
   std::size_t index = 0;  // in the file
-  double number = 0;      // of the current row
+  // Of the current row:
   std::string_view text;
+  double number = 0;
+  bool missing = false;
 };
 
 struct TableRelease::Part {
@@ -92,26 +58,10 @@ std::string_view TableStatisticName(TableStatistic statistic) {
   return kStatisticNames[static_cast<std::size_t>(statistic)];
 }
 
-NumberError ParseNumber(std::string_view field, double* number) {
-  field = TrimBlanks(field);
-  if (field.empty()) return NumberError::kEmpty;
-  if (field.size() > 1 && field.front() == '+' && field[1] != '-') field.remove_prefix(1);
-  const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), *number);
-  if (end != field.data() + field.size()) return NumberError::kNotANumber;
-  if (error == std::errc::result_out_of_range) return NumberError::kOutOfRange;
-  if (error != std::errc()) return NumberError::kNotANumber;
-  return std::isfinite(*number) ? NumberError::kNone : NumberError::kNotFinite;
-}
-
 TableRelease::TableRelease(TableRequest request) : request_(std::move(request)) {
   CheckRequest();
   SplitBudget();
-  for (std::size_t i = 0; i < request_.groups.size(); ++i) {
-    if (!group_index_.emplace(request_.groups[i], i).second) {
-      throw Error(
-          fmt::format("The group '{}' was declared twice; name each once.", request_.groups[i]));
-    }
-  }
+  groups_ = std::make_unique<internal::GroupIndex>(request_.group_by);
   if (!request_.user_column.empty()) cap_.emplace(request_.rows_per_user);
   MakeParts();
 }
@@ -131,13 +81,6 @@ void TableRelease::CheckRequest() const {
   }
   if (request_.adjacency == Adjacency::kZeroOut) {
     throw Error("A table is released under add-remove or replace-one adjacency, not zero-out.");
-  }
-  if (!request_.group_column.empty() &&
-      (request_.groups.empty() || request_.groups.size() > kMostGroups)) {
-    throw Error(fmt::format(
-        "Grouping by '{}' needs between 1 and {} groups, declared in advance: groups that are read "
-        "from the data would tell who is in it.",
-        request_.group_column, kMostGroups));
   }
   for (const StatisticRequest& statistic : request_.statistics) {
     const std::string_view name = TableStatisticName(statistic.kind);
@@ -159,7 +102,7 @@ void TableRelease::CheckRequest() const {
             fmt::format("The histogram of '{}' needs bins or categories, declared in advance.",
                         statistic.column));
       }
-      CheckBins(statistic.column, bins->second);
+      internal::CheckBins(statistic.column, bins->second);
     }
   }
 }
@@ -216,14 +159,18 @@ std::size_t TableRelease::UseColumn(const std::string& name, bool numeric) {
 
 void TableRelease::MakeParts() {
   const bool users = !request_.user_column.empty();
-  const bool groups = !request_.group_column.empty();
+  const bool groups = !request_.group_by.empty();
   const PrivacyUnit unit{.adjacency = request_.adjacency,
                          .rows = users ? request_.rows_per_user : 1,
-                         .groups = groups ? request_.groups.size() : 1,
+                         .groups = groups_->size(),
                          .count_is_public = request_.adjacency == Adjacency::kReplaceOne &&
                                             !users && !groups &&
-                                            request_.malformed == MalformedRows::kRefuse};
-  if (groups) group_column_ = UseColumn(request_.group_column, false);
+                                            request_.malformed == MalformedRows::kRefuse &&
+                                            request_.layout.missing.empty()};
+  for (const GroupColumn& group : request_.group_by) {
+    group_columns_.push_back(UseColumn(group.column, false));
+  }
+  group_cells_.resize(group_columns_.size());
   if (users) user_column_ = UseColumn(request_.user_column, false);
   for (std::size_t i = 0; i < request_.statistics.size(); ++i) {
     const StatisticRequest& statistic = request_.statistics[i];
@@ -238,7 +185,7 @@ void TableRelease::MakeParts() {
       const bool categorical = !part.bins->categories.empty();
       part.column = UseColumn(statistic.column, !categorical);
       for (std::size_t bin = 0; bin < part.bins->categories.size(); ++bin) {
-        part.categories.emplace(part.bins->categories[bin], bin);
+        part.categories.emplace(Trimmed(part.bins->categories[bin]), bin);
       }
       part.statistic = MakeHistogram(
           categorical ? part.bins->categories.size() : part.bins->edges.size() - 1, unit, budget);
@@ -265,79 +212,105 @@ void TableRelease::MakeParts() {
   }
 }
 
-void TableRelease::SetHeader(const std::vector<std::string_view>& names) {
+void TableRelease::SetHeader(const std::vector<std::string>& names) {
   header_size_ = names.size();
   for (Column& column : columns_) {
     std::vector<std::size_t> places;
     for (std::size_t i = 0; i < names.size(); ++i) {
-      if (TrimBlanks(names[i]) == column.name) places.push_back(i);
+      if (Trimmed(names[i]) == column.name) places.push_back(i);
     }
     if (places.size() == 1) {
       column.index = places.front();
       continue;
     }
     if (places.size() > 1) {
-      throw Error(fmt::format("The column '{}' stands {} times in the header; name columns once.",
-                              column.name, places.size()));
+      throw Error(
+          fmt::format("The column '{}' stands in the header more than once; name columns "
+                      "once.",
+                      column.name));
     }
-    const std::string nearest = NearestName(column.name, names);
-    throw Error(fmt::format("There is no column '{}' in the header; {}", column.name,
-                            nearest.empty() ? std::string("check the first line of the file.")
-                                            : fmt::format("did you mean '{}'?", nearest)));
+    if (!request_.layout.header) {
+      throw Error(
+          fmt::format("There is no column '{}'; without a header the columns are called 1, "
+                      "2, 3 and so on.",
+                      column.name));
+    }
+    // The first line of a file without a header is a record.
+    const std::vector<std::string_view> known(names.begin(), names.end());
+    const std::string nearest = NearestName(column.name, known);
+    throw DataError(
+        fmt::format("There is no column '{}' in the header; name it as the first line of "
+                    "the file does, or give --no-header.",
+                    column.name),
+        nearest.empty() ? "no name in the line is near to it"
+                        : fmt::format("is it {}?", QuotedText(nearest)));
   }
 }
 
-void TableRelease::Malformed(std::string_view reason, std::string_view column, std::uint64_t line) {
+void TableRelease::Malformed(std::string_view reason, std::string_view column, std::uint64_t line,
+                             const std::string& detail) {
   if (request_.malformed == MalformedRows::kSkip) {
     if (skipped_++ == 0) first_skipped_ = line;
     return;
   }
   const std::string what =
       column.empty() ? std::string(reason) : fmt::format("its field '{}' {}", column, reason);
-  throw Error(fmt::format(
-      "Line {} is malformed: {}; correct it, or skip such rows with --on-error skip.", line, what));
+  throw DataError(
+      fmt::format("A row is malformed: {}; correct it, skip such rows with --on-error skip, or "
+                  "declare missing values with --missing.",
+                  what),
+      fmt::format("it is line {}{}", line, detail));
 }
 
 void TableRelease::AddBroken(std::string_view reason, std::uint64_t line) {
   Malformed(reason, "", line);
 }
 
-void TableRelease::AddRow(const std::vector<std::string_view>& fields, std::uint64_t line) {
-  SORDINO_CHECK(header_size_ > 0 && !finished_, "rows come between the header and the release");
-  if (fields.size() != header_size_) {
-    Malformed(fmt::format("it has {} fields where the header has {}", fields.size(), header_size_),
-              "", line);
-    return;
-  }
+// False where the row was skipped.
+bool TableRelease::ReadNumbers(const std::vector<std::string_view>& fields, std::uint64_t line) {
   for (Column& column : columns_) {
     column.text = fields[column.index];
     if (!column.numeric) continue;
+    column.missing = request_.layout.IsMissing(column.text);
+    if (column.missing) continue;
     const NumberError error = ParseNumber(column.text, &column.number);
     if (error != NumberError::kNone) {
-      Malformed(kNumberErrors[static_cast<std::size_t>(error)], column.name, line);
-      return;
+      Malformed(NumberErrorText(error), column.name, line);
+      return false;
     }
   }
-  if (user_column_ && !cap_->Keep(columns_[*user_column_].text)) return;
-  std::size_t group = 0;
-  if (group_column_) {
-    const auto found = group_index_.find(TrimBlanks(columns_[*group_column_].text));
-    if (found == group_index_.end()) return;
-    group = found->second;
+  return true;
+}
+
+void TableRelease::AddRow(const std::vector<std::string_view>& fields, std::uint64_t line) {
+  SORDINO_CHECK(header_size_ > 0 && !finished_, "rows come between the header and the release");
+  if (fields.size() != header_size_) {
+    Malformed(
+        "it has another number of fields than the first line", "", line,
+        fmt::format(" with {} fields, and the first line has {}", fields.size(), header_size_));
+    return;
   }
+  if (!ReadNumbers(fields, line)) return;
+  if (user_column_ && !cap_->Keep(columns_[*user_column_].text)) return;
+  for (std::size_t i = 0; i < group_columns_.size(); ++i) {
+    group_cells_[i] = columns_[group_columns_[i]].text;
+  }
+  const std::optional<std::size_t> group = groups_->Find(group_cells_);
+  if (!group) return;
   for (Part& part : parts_) {
     double value = 0;
     if (part.column) {
       const Column& column = columns_[*part.column];
+      if (column.missing) continue;
       value = column.number;
       if (part.bins != nullptr && column.numeric) {
-        value = EdgeBin(part.bins->edges, column.number);
+        value = internal::EdgeBin(part.bins->edges, column.number);
       } else if (part.bins != nullptr) {
-        const auto found = part.categories.find(TrimBlanks(column.text));
+        const auto found = part.categories.find(Trimmed(column.text));
         value = found == part.categories.end() ? -1 : static_cast<double>(found->second);
       }
     }
-    part.statistic->Add(group, value);
+    part.statistic->Add(*group, value);
   }
 }
 
@@ -367,26 +340,18 @@ TableResult TableRelease::Finish(Generator& generator) {
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     const StatisticRequest& statistic = request_.statistics[i];
     const Part& part = parts_[i];
-    std::vector<std::string> bins;
-    if (part.bins != nullptr) {
-      bins = part.bins->categories;
-      const std::vector<double>& edges = part.bins->edges;
-      for (std::size_t j = 0; bins.size() + 1 < edges.size(); ++j) {
-        const bool last = j + 2 == edges.size();
-        bins.push_back(fmt::format("[{},{}{}", edges[j], edges[j + 1], last ? "]" : ")"));
-      }
-    }
+    const std::vector<std::string> bins =
+        part.bins == nullptr ? std::vector<std::string>() : internal::BinNames(*part.bins);
     std::vector<Release> releases = part.statistic->Finish(generator);
     for (std::size_t group = 0; group < releases.size(); ++group) {
-      result.releases.push_back(
-          {.statistic = std::string(TableStatisticName(statistic.kind)),
-           .column = statistic.column,
-           .group = request_.group_column.empty() ? "" : request_.groups[group],
-           .quantile = statistic.kind == TableStatistic::kQuantile
-                           ? std::optional<double>(statistic.quantile)
-                           : std::nullopt,
-           .bins = bins,
-           .release = std::move(releases[group])});
+      result.releases.push_back({.statistic = std::string(TableStatisticName(statistic.kind)),
+                                 .column = statistic.column,
+                                 .group = groups_->Values(group),
+                                 .quantile = statistic.kind == TableStatistic::kQuantile
+                                                 ? std::optional<double>(statistic.quantile)
+                                                 : std::nullopt,
+                                 .bins = bins,
+                                 .release = std::move(releases[group])});
     }
   }
   return result;
@@ -395,13 +360,11 @@ TableResult TableRelease::Finish(Generator& generator) {
 TableResult ReleaseCsv(CsvReader& reader, TableRelease& release, Generator& generator,
                        const std::function<bool(std::uint64_t bytes)>& progress,
                        const std::function<void(const Event& event)>& charge) {
-  if (!reader.Next() || !reader.broken().empty()) {
-    throw Error("The file has no header; its first line must name the columns.");
-  }
-  release.SetHeader(reader.fields());
+  TableRows records(reader, release.layout());
+  release.SetHeader(records.names());
   constexpr std::uint64_t kRowsBetween = 1 << 14;
   std::uint64_t rows = 0;
-  while (reader.Next()) {
+  while (records.Next()) {
     if (reader.broken().empty()) {
       release.AddRow(reader.fields(), reader.line());
     } else {

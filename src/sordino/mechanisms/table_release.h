@@ -8,8 +8,10 @@
 // noise; the parts compose sequentially.
 //
 // A malformed row (wrong number of fields, broken quotes, a number that is empty, NaN, infinite,
-// beyond the range of doubles or no number at all) is refused with the number of its line, or
-// skipped. Skipping makes the number of rows that count a private number even under replace-one.
+// beyond the range of doubles or no number at all) is refused in a sentence that holds neither its
+// line nor its cells (tables/data_error.h), or skipped. A cell that was declared to be missing
+// leaves its row out of the statistics of that column. Skipping and missing cells make the number
+// of rows that count a private number even under replace-one.
 #ifndef SORDINO_MECHANISMS_TABLE_RELEASE_H_
 #define SORDINO_MECHANISMS_TABLE_RELEASE_H_
 
@@ -24,15 +26,16 @@
 #include <vector>
 
 #include "sordino/accounting/event.h"
-#include "sordino/base/csv_reader.h"
 #include "sordino/base/noise_kind.h"
 #include "sordino/base/quantity.h"
-#include "sordino/base/rows_per_user.h"
 #include "sordino/mechanisms/calibration.h"
 #include "sordino/mechanisms/release.h"
 #include "sordino/mechanisms/sensitivity.h"
 #include "sordino/mechanisms/streamed_statistic.h"
 #include "sordino/random/generator.h"
+#include "sordino/tables/csv_reader.h"
+#include "sordino/tables/rows_per_user.h"
+#include "sordino/tables/table_layout.h"
 
 namespace sordino {
 
@@ -53,15 +56,20 @@ struct HistogramBins {
   std::vector<std::string> categories;
 };
 
+// Every statistic is released for each declared group; rows of no declared group count in none.
+struct GroupColumn {
+  std::string column;
+  std::vector<std::string> values;
+};
+
 enum class MalformedRows : std::uint8_t { kRefuse, kSkip };
 
 struct TableRequest {
   std::vector<StatisticRequest> statistics;
   std::map<std::string, Bounds> bounds;       // by column
   std::map<std::string, HistogramBins> bins;  // by column
-  std::string group_column;                   // empty: no groups
-  std::vector<std::string> groups;
-  std::string user_column;  // empty: one row is one unit
+  std::vector<GroupColumn> group_by;          // groups are the combinations of their values
+  std::string user_column;                    // empty: one row is one unit
   std::uint32_t rows_per_user = 1;
   Adjacency adjacency = Adjacency::kAddRemove;
   NoiseKind noise = NoiseKind::kLaplace;
@@ -69,12 +77,13 @@ struct TableRequest {
   double delta = 0;               // total; 0 exactly for Laplace
   double confidence = kDefaultConfidence;
   MalformedRows malformed = MalformedRows::kRefuse;
+  TableLayout layout;
 };
 
 struct NamedRelease {
   std::string statistic;
   std::string column;
-  std::string group;  // empty without groups
+  std::vector<std::string> group;  // the value of each column of group_by
   std::optional<double> quantile;
   std::vector<std::string> bins;  // names of the bins of a histogram
   Release release;
@@ -91,6 +100,10 @@ struct TableResult {
   std::uint64_t first_skipped_line = 0;
 };
 
+namespace internal {
+class GroupIndex;
+}
+
 class TableRelease {
  public:
   // Throws Error for a request that cannot be met, before anything is read.
@@ -98,11 +111,12 @@ class TableRelease {
   ~TableRelease();
 
   // The names of the columns; throws Error when one that is needed is missing or there twice.
-  void SetHeader(const std::vector<std::string_view>& names);
-  // One record. Throws Error for a malformed one under kRefuse.
+  void SetHeader(const std::vector<std::string>& names);
+  // One record. Throws DataError for a malformed one under kRefuse.
   void AddRow(const std::vector<std::string_view>& fields, std::uint64_t line);
   // A record that could not be split, and why.
   void AddBroken(std::string_view reason, std::uint64_t line);
+  const TableLayout& layout() const { return request_.layout; }
   // What Finish will cost. Known before any row is read, so that a release that a budget does not
   // allow is refused without a look at the data.
   Event event() const;
@@ -119,7 +133,9 @@ class TableRelease {
   void SplitBudget();
   void MakeParts();
   std::size_t UseColumn(const std::string& name, bool numeric);
-  void Malformed(std::string_view reason, std::string_view column, std::uint64_t line);
+  void Malformed(std::string_view reason, std::string_view column, std::uint64_t line,
+                 const std::string& detail = "");
+  bool ReadNumbers(const std::vector<std::string_view>& fields, std::uint64_t line);
 
   TableRequest request_;
   std::vector<double> epsilons_;  // one for each statistic
@@ -129,26 +145,23 @@ class TableRelease {
   std::vector<Column> columns_;
   std::vector<Part> parts_;
   std::size_t header_size_ = 0;
-  std::optional<std::size_t> group_column_;
+  std::unique_ptr<internal::GroupIndex> groups_;
+  std::vector<std::size_t> group_columns_;
+  std::vector<std::string_view> group_cells_;  // of the current row
   std::optional<std::size_t> user_column_;
-  std::map<std::string, std::size_t, std::less<>> group_index_;
   std::optional<RowsPerUser> cap_;
   std::uint64_t skipped_ = 0;
   std::uint64_t first_skipped_ = 0;
   bool finished_ = false;
 };
 
-// Reads header and rows and finishes. `progress` is called now and then with the bytes read; when
-// it returns false the reading stops and nothing is released (std::runtime_error). `charge` is
-// called once, behind the last row and before any noise is drawn, with what the release will cost;
-// where it throws, nothing is released.
+// Reads header and rows and finishes; the reader splits at the delimiter of the request's layout.
+// `progress` is called now and then with the bytes read; when it returns false the reading stops
+// and nothing is released (std::runtime_error). `charge` is called once, behind the last row and
+// before any noise is drawn, with what the release will cost; where it throws, nothing is released.
 TableResult ReleaseCsv(CsvReader& reader, TableRelease& release, Generator& generator,
                        const std::function<bool(std::uint64_t bytes)>& progress,
                        const std::function<void(const Event& event)>& charge = {});
-
-// A finite number that fills the whole field but for blanks around it.
-enum class NumberError : std::uint8_t { kNone, kEmpty, kNotANumber, kNotFinite, kOutOfRange };
-NumberError ParseNumber(std::string_view field, double* number);
 
 }  // namespace sordino
 

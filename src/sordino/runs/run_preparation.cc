@@ -40,8 +40,9 @@ void TryStep(const PreparedRun& run) {
   if (run.privacy == RunPrivacy::kNonPrivate) return;
   // With the bounds of the plan: batches that are too large for the rounding are found here too.
   Clipper clipper(ParametersOf(*run.model), GradientOptionsOf(run.config), run.plan.Sum());
-  static_cast<void>(clipper.ClippedSum(CrossEntropy(*run.model, copies, feature_shape), batch,
-                                       FlatClipping(ClipNorm(run.config.privacy.clip))));
+  static_cast<void>(clipper.ClippedSum(
+      CrossEntropy(*run.model, copies, feature_shape, ClassWeightsOf(run.config, run.device)),
+      batch, FlatClipping(ClipNorm(run.config.privacy.clip))));
 }
 
 // What the run would only find after its first charge.

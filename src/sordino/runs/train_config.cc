@@ -1,6 +1,7 @@
 #include "sordino/runs/train_config.h"
 
 #include <ATen/Context.h>
+#include <ATen/ops/tensor.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -150,6 +151,20 @@ void CompleteLength(TrainConfig& config, const DatasetDeclaration& data) {
              static_cast<double>(kMostPlanSteps), false);
 }
 
+void CheckClassWeights(const TrainConfig& config, const DatasetDeclaration& declaration) {
+  const std::vector<double>& weights = config.training.class_weights;
+  if (weights.empty()) return;
+  if (static_cast<std::int64_t>(weights.size()) != declaration.classes) {
+    throw Error(
+        fmt::format("--class-weights has {} numbers, and there are {} classes; give one for "
+                    "each.",
+                    weights.size(), declaration.classes));
+  }
+  for (const double weight : weights) {
+    CheckRange("a number of --class-weights", weight, 0, true, kLargestFactor, false);
+  }
+}
+
 void CompleteOptimizer(TrainConfig& config) {
   TrainingSettings& training = config.training;
   training.optimizer = Optimizers().Completed(training.optimizer);
@@ -171,9 +186,11 @@ std::string TrainConfig::ModelName() const {
 TrainConfig Completed(TrainConfig config, const DatasetDeclaration& declaration) {
   CheckNames(config);
   CheckBudget(config);
+  config.data = WithSchema(std::move(config.data));  // a run does not need the file again
   CompletePrivacy(config, declaration);
   CompleteLength(config, declaration);
   CompleteOptimizer(config);
+  CheckClassWeights(config, declaration);
   CheckRange("--checkpoint-every", static_cast<double>(config.run.checkpoint_every), 0, false,
              kInfinity, true);
   if (config.run.evaluate_every == 0) {
@@ -242,6 +259,11 @@ ModelShape ModelShapeOf(const DatasetDeclaration& declaration) {
     shape.deviation = declaration.normalisation.deviation;
   }
   return shape;
+}
+
+at::Tensor ClassWeightsOf(const TrainConfig& config, c10::Device device) {
+  const std::vector<double>& weights = config.training.class_weights;
+  return weights.empty() ? at::Tensor() : at::tensor(weights, at::kFloat).to(device);
 }
 
 AugmentationOptions AugmentationOptionsOf(const TrainConfig& config) {

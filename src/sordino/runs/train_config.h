@@ -9,6 +9,7 @@
 #ifndef SORDINO_RUNS_TRAIN_CONFIG_H_
 #define SORDINO_RUNS_TRAIN_CONFIG_H_
 
+#include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
 
 #include <cstdint>
@@ -69,6 +70,9 @@ struct TrainingSettings {
   bool flip = false;
   std::int64_t shift = 0;
   std::int64_t copies = 1;  // augmentation multiplicity
+  // Factors of the losses of the classes, in their order; empty: 1. Declared: shares that were
+  // counted in the data are private.
+  std::vector<double> class_weights;
   std::string norms = "automatic";
   std::int64_t physical_batch = 0;
   bool fallback = false;
@@ -107,6 +111,8 @@ PlanOptions PlanOptionsOf(const TrainConfig& config, const DatasetDeclaration& d
 OptimizerOptions OptimizerOptionsOf(const TrainConfig& config);
 ModelOptions ModelOptionsOf(const TrainConfig& config);
 ModelShape ModelShapeOf(const DatasetDeclaration& declaration);
+// Undefined where none are declared.
+at::Tensor ClassWeightsOf(const TrainConfig& config, c10::Device device);
 AugmentationOptions AugmentationOptionsOf(const TrainConfig& config);
 GradientOptions GradientOptionsOf(const TrainConfig& config);
 

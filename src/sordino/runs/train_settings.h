@@ -42,6 +42,8 @@ struct Setting {
   std::span<const std::string_view> choices = {};  // of a name; empty: any text
   // Entries of the list may hold commas: each is a word of its own on the command line.
   bool repeats = false;
+  // Whole numbers from 1 on the command line, where 0 is not another word for leaving it out.
+  bool positive = false;
   // Not part of what a run is: left out of the file that is written.
   bool of_this_run = false;
   // The key, in the same section, of the setting that says the same in another way.

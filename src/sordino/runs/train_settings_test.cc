@@ -160,6 +160,28 @@ TEST(TrainSettings, ListsAreCutAtCommasAndColumnsAreNot) {
   EXPECT_THAT(config.data.columns.declared, ElementsAre("city:categorical:A,B|C", "y:label"));
 }
 
+TEST(TrainSettings, ValuesOfListsMayStandInQuotes) {
+  const TrainConfig config =
+      Flagged({}, {{"--class-names", {"\"Biel, Bienne\", <=50K"}}, {"--missing", {"?,\"\""}}});
+  EXPECT_THAT(config.data.class_names, ElementsAre("Biel, Bienne", "<=50K"));
+  EXPECT_THAT(config.data.missing, ElementsAre("?", ""));
+  EXPECT_THAT(MistakeOf("--class-names", {"a,,b"}), HasSubstr("empty"));
+  EXPECT_EQ(ParseTrainConfig(WriteTrainConfig(config), "c").data.missing, config.data.missing);
+}
+
+TEST(TrainSettings, EveryDataFormatTakesSettingsThatExist) {
+  for (const DataFormatFacts& format : KnownDataFormats()) {
+    for (const std::string_view key : format.takes) {
+      if (key == "id") continue;  // of predictions
+      EXPECT_EQ(SettingOf("--" + std::string(key)).section, "data") << key;
+    }
+  }
+  const Setting& setting = SettingOf("--format");
+  EXPECT_EQ(setting.choices.size(), DataFormatNames().size());
+  EXPECT_THAT(MistakeOf("--format", {"cvs"}), HasSubstr("did you mean 'csv'"));
+  EXPECT_THAT(MistakeIn("[data]\nformat = \"cvs\""), HasSubstr("c.toml, line 2"));
+}
+
 TEST(TrainSettings, MistakesInAFileNameTheLineAndTheNearestKey) {
   EXPECT_EQ(MistakeIn("[privacy]\n\nepsilom = 3\n"),
             "c.toml, line 3: 'epsilom' is not a key of [privacy]; did you mean 'epsilon'?");

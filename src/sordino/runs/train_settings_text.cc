@@ -12,6 +12,7 @@
 
 #include "sordino/base/error.h"
 #include "sordino/base/known_name.h"
+#include "sordino/base/list_text.h"
 #include "sordino/runs/train_settings.h"
 
 namespace sordino {
@@ -37,13 +38,6 @@ std::int64_t WholeFrom(std::string_view where, std::string_view text) {
         fmt::format("'{}' in {} is not a whole number; give one from 0 to 2^53.", text, where));
   }
   return static_cast<std::int64_t>(number);
-}
-
-std::vector<std::string> Split(const std::string& text) {
-  std::vector<std::string> parts;
-  std::istringstream in(text);
-  for (std::string part; std::getline(in, part, ',');) parts.push_back(part);
-  return parts;
 }
 
 void CheckChoice(const Setting& setting, std::string_view where, const std::string& given) {
@@ -241,6 +235,17 @@ std::string Written(const std::optional<Value>& value) {
   return value ? Written(*value) : "";
 }
 
+template <typename Value>
+Value SettingValue(const Setting& setting, const std::string& text) {
+  Value value = ValueFrom<Value>(setting.flag, text);
+  if constexpr (std::is_same_v<Value, std::int64_t>) {
+    if (setting.positive && value == 0) {
+      throw Error(fmt::format("{} is {}; give a whole number from 1.", setting.flag, text));
+    }
+  }
+  return value;
+}
+
 void SetFromText(TrainConfig& config, const Setting& setting,
                  const std::vector<std::string>& texts) {
   const std::string where(setting.flag);
@@ -251,18 +256,18 @@ void SetFromText(TrainConfig& config, const Setting& setting,
           field->clear();
           for (const std::string& text : texts) {
             if (setting.repeats) {
-              field->push_back(ValueFrom<typename Value::value_type>(where, text));
+              field->push_back(SettingValue<typename Value::value_type>(setting, text));
               continue;
             }
-            for (const std::string& part : Split(text)) {
-              field->push_back(ValueFrom<typename Value::value_type>(where, part));
+            for (const std::string& part : SplitList(text)) {
+              field->push_back(SettingValue<typename Value::value_type>(setting, part));
             }
           }
         } else {
           if (texts.size() != 1) {
             throw Error(fmt::format("{} is given {} times; give it once.", where, texts.size()));
           }
-          *field = ValueFrom<typename ValueOf<Value>::type>(where, texts.front());
+          *field = SettingValue<typename ValueOf<Value>::type>(setting, texts.front());
           if constexpr (std::is_same_v<Value, std::string>) CheckChoice(setting, where, *field);
         }
       },

@@ -1,5 +1,6 @@
 #include "sordino/runs/training_run.h"
 
+#include <ATen/Functions.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,6 +16,7 @@
 #include "sordino/base/error.h"
 #include "sordino/base/sha256.h"
 #include "sordino/base/testing/test_folder.h"
+#include "sordino/data/batch_loader.h"
 #include "sordino/gradients/testing/hostile_models_test_support.h"
 #include "sordino/models/safetensors.h"
 #include "sordino/runs/run_folder.h"
@@ -328,6 +330,47 @@ TEST(Classification, CopiesOfAnExampleHaveTheMeanOfTheirLosses) {
     const at::Tensor alone = CrossEntropy(*model, 1, {})({inputs, copies[1][example].expand({5})});
     EXPECT_NEAR(losses[example].item<double>(), alone.mean().item<double>(), 1e-5);
   }
+}
+
+TEST(Classification, ClassWeightsMultiplyTheLossesOfTheirClasses) {
+  ModelShape shape;
+  shape.input = {1, 4, 4};
+  shape.classes = 3;
+  const auto model = MakeModel("logistic", shape, {.seed = 2}, c10::kCPU);
+  DatasetDeclaration data;
+  data.shape = {1, 4, 4};
+  data.classes = 3;
+  const at::Tensor weights = at::tensor({0.5F, 2.0F, 10.0F});
+  for (const std::int64_t copies : {1, 4}) {
+    Batch batch = MadeUpBatch(data, *model, 3, copies, c10::kCPU);
+    batch[1] = at::tensor({2, 0, 1}, at::kLong);
+    const at::Tensor plain = CrossEntropy(*model, copies, {})(batch);
+    const at::Tensor weighted = CrossEntropy(*model, copies, {}, weights)(batch);
+    EXPECT_TRUE(at::allclose(weighted, plain * weights.index({batch[1]}))) << copies;
+  }
+}
+
+TEST_F(TrainingRun, ClassWeightsTurnADecision) {
+  const auto share = [&](std::vector<double> weights) {
+    TrainConfig config = Config();
+    config.run.insecure_seed = 3;
+    config.run.out += std::to_string(weights[0]);
+    config.training.class_weights = std::move(weights);
+    PreparedRun run = PrepareRun(config);
+    RunObserver nobody;
+    RunTraining(run, nobody);
+    const Dataset test = *OpenData(config.data).test;
+    const at::NoGradGuard no_grad;
+    const at::Tensor chosen =
+        run.model->Forward(Normalise(test.declaration, test.inputs)).argmax(1);
+    return chosen.eq(1).to(at::kDouble).mean().item<double>();
+  };
+  EXPECT_GT(share({1, 50}), share({50, 1}) + 0.2);
+  TrainConfig config = Config();
+  config.training.class_weights = {1, 2, 3};
+  EXPECT_THROW(PrepareRun(config), Error);
+  config.training.class_weights = {1, 0};
+  EXPECT_THROW(PrepareRun(config), Error);
 }
 
 // Its first update opens the gate, and in the second step the comparison finds that it mixes.

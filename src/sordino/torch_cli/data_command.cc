@@ -23,17 +23,24 @@
 #include "sordino/cli/torch_program.h"
 #include "sordino/data/catalog.h"
 #include "sordino/torch_cli/contact_sheet.h"
-#include "sordino/torch_cli/data_options.h"
 #include "sordino/torch_cli/told_errors.h"
+#include "sordino/torch_cli/train_options.h"
 
 namespace sordino {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
+// No text begins so: a schema that was filled in is overwritten with --force only.
+constexpr std::string_view kNever("\0", 1);
+constexpr OutputKind kSchema = {.name = "a new schema", .ending = ".toml", .beginning = kNever};
+
 struct CommandOptions {
-  DataOptions data;
+  std::string source;
+  TrainFlags data;
   std::optional<std::string> picture;
+  std::optional<std::string> declare;
+  bool formats = false;
   bool declaration_only = false;
   bool force = false;
   bool json = false;
@@ -88,13 +95,20 @@ std::string Picture(const CommandOptions& options, const Dataset& test) {
       test, fmt::format("First images of the public test set of {}", test.declaration.name));
 }
 
+DataRequest RequestOf(const CommandOptions& options) {
+  TrainConfig config;
+  SetFromFlags(config, options.data.Given());
+  config.data.source = options.source;
+  return config.data;
+}
+
 DataAnswer Solve(const CommandOptions& options) {
-  const DataRequest request = ToRequest(options.data);
+  const DataRequest request = RequestOf(options);
   DataAnswer answer;
   answer.declaration = Declare(request);
   answer.format = FormatOf(request);
   answer.files = FilesOf(request);
-  answer.columns = request.columns.declared;
+  answer.columns = WithSchema(request).columns.declared;
   if (options.declaration_only) {
     if (options.picture) {
       throw Error(
@@ -148,7 +162,7 @@ void PrintJson(const DataAnswer& answer) {
     json["files"].push_back({{"path", file.path},
                              {"role", file.role},
                              {"public", file.is_public},
-                             {"bytes", file.bytes}});
+                             {"bytes", file.is_public ? Json(file.bytes) : Json(nullptr)}});
   }
   json["keeps_to_declaration"] = answer.read ? Json(true) : Json(nullptr);
   json["test"] = nullptr;
@@ -204,7 +218,7 @@ void PrintText(const DataAnswer& answer, const std::optional<std::string>& pictu
     rows = {{"", "stored", "file"}};
     for (const DataFile& file : answer.files) {
       rows.push_back({fmt::format("{} {}", file.is_public ? "public" : "private", file.role),
-                      BytesText(file.bytes), file.path});
+                      file.is_public ? BytesText(file.bytes) : "-", file.path});
     }
     text += AlignedTable(rows, 2);
   }
@@ -221,7 +235,39 @@ void PrintText(const DataAnswer& answer, const std::optional<std::string>& pictu
   std::cout << text;
 }
 
+// A schema to fill in. Its only input is the first line of the table.
+void WriteTemplate(const CommandOptions& options) {
+  const DataRequest request = RequestOf(options);
+  const std::vector<std::filesystem::path> inputs = {request.source};
+  const OutputFile file({"--declare", *options.declare, kSchema, options.force}, inputs);
+  file.Write(SchemaTemplateOf(request));
+  std::cout << fmt::format(
+      "The names of the columns are in {}; write the kind of each that is used.\n",
+      *options.declare);
+}
+
+void PrintFormats(bool json) {
+  if (json) {
+    Json list = Json::array();
+    for (const DataFormatFacts& format : KnownDataFormats()) {
+      list.push_back({{"name", format.name}, {"files", format.help}, {"settings", format.takes}});
+    }
+    Json report = NewReport();
+    report["formats"] = list;
+    std::cout << report.dump(2) << '\n';
+    return;
+  }
+  std::vector<std::vector<std::string>> rows = {{"format", "files", "flags"}};
+  for (const DataFormatFacts& format : KnownDataFormats()) {
+    rows.push_back({std::string(format.name), std::string(format.help),
+                    fmt::format("--{}", fmt::join(format.takes, " --"))});
+  }
+  std::cout << AlignedTable(rows, 1);
+}
+
 void Run(const CommandOptions& options) {
+  if (options.formats) return PrintFormats(options.json);
+  if (options.declare) return WriteTemplate(options);
   const DataAnswer answer = Solve(options);
   if (options.json) {
     PrintJson(answer);
@@ -237,10 +283,19 @@ void AddDataCommand(CLI::App& app) {
   const auto options = std::make_shared<CommandOptions>();
   CommandOptions& o = *options;
   command
-      ->add_option("source", o.data.source,
+      ->add_option("source", o.source,
                    fmt::format("{}; or a file or folder", fmt::join(DatasetNames(), ", ")))
       ->type_name("NAME|FILE");
-  AddDeclarationFlags(*command, o.data);
+  o.data.AddTo(*command, [](const Setting& setting) {
+    return setting.section == "data" && setting.key != "source";
+  });
+  command->add_flag("--formats", o.formats, "List the data formats and the flags that each takes");
+  command
+      ->add_option(
+          "--declare", o.declare,
+          "Write a schema file to fill in, with the names of a table's columns and nothing "
+          "of its rows")
+      ->type_name("FILE");
   command->add_flag("--declaration", o.declaration_only,
                     "Show the declaration and read no records");
   command
@@ -252,7 +307,8 @@ void AddDataCommand(CLI::App& app) {
   command->footer(
       "Examples:\n"
       "  sordino data digits --picture digits.png\n"
-      "  sordino data patients.csv --columns 'age:numeric:0:120' 'sick:label:no|yes'");
+      "  sordino data patients.csv --columns 'age:numeric:0:120' 'sick:label:no|yes'\n"
+      "  sordino data patients.csv --declare schema.toml");
   command->callback([options] { TellErrors(options->show_private, [&] { Run(*options); }); });
 }
 

@@ -15,6 +15,7 @@
 
 #include "sordino/base/testing/test_folder.h"
 #include "sordino/cli/command_test_support.h"
+#include "sordino/data/catalog.h"
 #include "sordino/data/digits.h"
 #include "sordino/data/image_codec.h"
 #include "sordino/torch_cli/contact_sheet.h"
@@ -84,8 +85,8 @@ TEST(DataCommand, ShowsNothingThatWasLearnedFromPrivateRecords) {
   EXPECT_EQ(json.at("files").at(0).at("public"), false);
 }
 
-TEST(DataCommand, SaysTheSameOfNeighbouringFilesOfOneSize) {
-  // The same number of bytes, another number of rows and other labels.
+TEST(DataCommand, SaysTheSameOfNeighbouringFiles) {
+  // Another number of rows and bytes, and other labels.
   const std::vector<std::string> rest = {"--columns", "x:numeric:0:9", "y:label:a|b", "--json"};
   const auto answer = [&](const std::string& content) {
     std::vector<std::string> arguments = {"data", WriteTestFile("same.csv", content)};
@@ -94,7 +95,57 @@ TEST(DataCommand, SaysTheSameOfNeighbouringFilesOfOneSize) {
   };
   const std::string first = answer("x,y\n1,a\n2,b\n");
   EXPECT_EQ(first, answer("x,y\n11111,b\n"));
-  EXPECT_FALSE(first.empty());
+  EXPECT_EQ(first, answer("x,y\n1,b\n2,a\n2,a\n" + std::string(5000, '\n')));
+  EXPECT_THAT(first, HasSubstr("\"bytes\": null"));
+}
+
+TEST(DataCommand, TextOfNeighbouringFilesIsTheSameToo) {
+  const auto answer = [&](const std::string& content) {
+    return Call({"data", WriteTestFile("same.csv", content), "--columns", "x:numeric:0:9",
+                 "y:label:a|b"})
+        .out;
+  };
+  const std::string first = answer("x,y\n1,a\n2,b\n");
+  EXPECT_EQ(first, answer("x,y\n1,a\n" + std::string(20000, '\n')));
+  EXPECT_THAT(first, HasSubstr("private training records"));
+}
+
+TEST(DataCommand, WritesASchemaToFillInFromTheHeaderAlone) {
+  const TestFolder folder;
+  const std::string schema = (folder / "schema.toml").string();
+  const CommandOutcome outcome = Call({"data", PatientsFile(), "--declare", schema});
+  ASSERT_EQ(outcome.error, "");
+  EXPECT_THAT(outcome.out, Not(testing::ContainsRegex("name.*age|ann|[0-9] columns")));
+  std::string text = ReadTestFile(schema);
+  EXPECT_THAT(text, AllOf(HasSubstr("name = \"age\""), HasSubstr("name = \"sick\""),
+                          Not(HasSubstr("ann")), Not(HasSubstr("30"))));
+  // One that was filled in is not lost.
+  EXPECT_THAT(Call({"data", PatientsFile(), "--declare", schema}).error, HasSubstr("--force"));
+  EXPECT_EQ(ReadTestFile(schema), text);
+  const std::string age = "name = \"age\"\nkind = \"ignored\"";
+  text.replace(text.find(age), age.size(),
+               "name = \"age\"\nkind = \"numeric\"\nlow = 0\nhigh = 120");
+  const std::string sick = "name = \"sick\"\nkind = \"ignored\"";
+  text.replace(text.find(sick), sick.size(),
+               "name = \"sick\"\nkind = \"label\"\nvalues = [\"no\", \"yes\"]");
+  folder.Write("schema.toml", text);
+  const CommandOutcome declared = Call({"data", PatientsFile(), "--schema", schema});
+  EXPECT_EQ(declared.error, "");
+  EXPECT_THAT(declared.out, AllOf(HasSubstr("age:numeric:0:120"), HasSubstr("public schema"),
+                                  HasSubstr("All records keep to the declaration")));
+  EXPECT_THAT(Call({"data", schema, "--format", "csv", "--declare", schema, "--force"}).error,
+              HasSubstr("also reads"));
+}
+
+TEST(DataCommand, ListsTheFormatsThatItsFlagNames) {
+  const CommandOutcome text = Call({"data", "--formats"});
+  const CommandOutcome help = RunProgram({"data", "--help"});
+  const Json json = Json::parse(Call({"data", "--formats", "--json"}).out);
+  ASSERT_EQ(json.at("formats").size(), DataFormatNames().size());
+  for (const std::string_view name : DataFormatNames()) {
+    EXPECT_THAT(text.out, HasSubstr(std::string(name) + " "));
+    EXPECT_THAT(help.out, HasSubstr(std::string(name)));
+  }
 }
 
 TEST(DataCommand, DeclarationReadsNoRecords) {
@@ -168,7 +219,9 @@ INSTANTIATE_TEST_SUITE_P(
                       Mistake{"data digits --picture digits.gif", ".png or .svg"},
                       Mistake{"data digits --picture /nowhere/at/all.png", "cannot be written"},
                       Mistake{"data digits --declaration --picture a.png", "--declaration"},
-                      Mistake{"data digits --labels x", "--labels was given"}));
+                      Mistake{"data digits --labels x", "--labels was given"},
+                      Mistake{"data digits --declare schema.toml", "is not a table"},
+                      Mistake{"data digits --format ixd", "did you mean 'idx'"}));
 
 }  // namespace
 }  // namespace sordino

@@ -23,6 +23,7 @@
 #include "sordino/cli/report_json.h"
 #include "sordino/cli/torch_program.h"
 #include "sordino/data/batch_loader.h"
+#include "sordino/data/format_settings.h"
 #include "sordino/runs/run_folder.h"
 #include "sordino/torch_cli/told_errors.h"
 #include "sordino/torch_cli/train_options.h"
@@ -33,14 +34,14 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::int64_t kChunk = 500;  // records in one pass
-constexpr std::string_view kHeader = "class,probability\n";
-constexpr OutputKind kPredictions = {
-    .name = "a file of predictions", .ending = "", .beginning = kHeader};
+constexpr std::string_view kHeader = "class,probability";
 
 struct PredictOptions {
   std::string run;
   std::string out;
   std::string device = "cpu";
+  bool probabilities = false;
+  std::string id;
   bool public_labels = false;
   bool force = false;
   bool json = false;
@@ -49,37 +50,45 @@ struct PredictOptions {
 };
 
 struct Prediction {
-  std::int64_t label;
-  double probability;
+  std::int64_t label = 0;
+  std::vector<double> probabilities;  // of all classes
+
+  double probability() const { return probabilities[static_cast<std::size_t>(label)]; }
 };
 
 // What was declared about the data of the run holds for the new ones too, unless flags say
 // otherwise: the model knows no other shape, classes or normalisation.
 DataRequest RequestFor(const TrainedRun& run, const std::vector<GivenFlag>& flags) {
-  TrainConfig config;
-  const DataRequest& then = run.config.data;
-  if (!then.columns.declared.empty()) {
-    config.data.columns = then.columns;
-    config.data.rows_per_user = then.rows_per_user;
-    config.data.mean = then.mean;
-    config.data.deviation = then.deviation;
-  } else {
-    config.data.classes = run.data.classes;
-    config.data.class_names = run.data.class_names;
-    if (run.data.kind == InputKind::kTokens) {
-      config.data.vocabulary = then.vocabulary;
-      config.data.length = run.data.shape.front();
-    } else {
-      config.data.shape = run.data.shape;
-      config.data.mean = run.data.normalisation.mean;
-      config.data.deviation = run.data.normalisation.deviation;
-    }
-  }
-  SetFromFlags(config, flags);
-  if (config.data.source.empty()) {
+  TrainConfig asked;
+  SetFromFlags(asked, flags);
+  if (asked.data.source.empty()) {
     throw Error("there is nothing to predict; give --data with the file of the records.");
   }
-  return config.data;
+  TrainConfig config;
+  DataRequest& data = config.data;
+  const DataRequest& then = run.config.data;
+  const auto takes = [&](std::string_view key) { return TakesSetting(asked.data, key); };
+  if (takes("columns") && asked.data.schema.empty() && asked.data.columns.declared.empty()) {
+    data.columns = then.columns;
+    data.no_header = then.no_header;
+    data.delimiter = then.delimiter;
+    data.missing = then.missing;
+    data.rows_per_user = then.rows_per_user;
+  }
+  if (takes("classes")) data.classes = run.data.classes;
+  if (takes("class-names")) data.class_names = run.data.class_names;
+  if (takes("vocabulary")) data.vocabulary = then.vocabulary;
+  if (takes("length") && run.data.kind == InputKind::kTokens) data.length = run.data.shape[0];
+  const auto names = DatasetNames();
+  const bool known = std::find(names.begin(), names.end(), asked.data.source) != names.end();
+  // A known set has its own shape; CheckFit compares it.
+  if (takes("shape") && !known && run.data.kind != InputKind::kTokens) data.shape = run.data.shape;
+  if (run.data.kind != InputKind::kTokens) {
+    data.mean = run.data.normalisation.mean;
+    data.deviation = run.data.normalisation.deviation;
+  }
+  SetFromFlags(config, flags);
+  return data;
 }
 
 void CheckFit(const TrainedRun& run, const Dataset& data) {
@@ -103,12 +112,13 @@ std::vector<Prediction> Predict(const TrainedRun& run, const Dataset& data, c10:
     const std::int64_t end = std::min(records, begin + kChunk);
     const at::Tensor inputs =
         Normalise(data.declaration, data.inputs.slice(0, begin, end)).to(device);
-    const auto [probabilities, labels] =
-        at::softmax(run.model->Forward(run.model->Features(inputs)), 1).max(1);
-    const at::Tensor chances = probabilities.to(at::kCPU, at::kDouble);
-    const at::Tensor classes = labels.to(at::kCPU, at::kLong);
+    const at::Tensor chances = at::softmax(run.model->Forward(run.model->Features(inputs)), 1)
+                                   .to(at::kCPU, at::kDouble)
+                                   .contiguous();
+    const std::int64_t classes = chances.size(1);
     for (std::int64_t i = 0; i < end - begin; ++i) {
-      predictions.push_back({classes[i].item<std::int64_t>(), chances[i].item<double>()});
+      const double* const row = chances.const_data_ptr<double>() + i * classes;
+      predictions.push_back({std::max_element(row, row + classes) - row, {row, row + classes}});
     }
     progress.Update(static_cast<std::uint64_t>(end));
   }
@@ -129,13 +139,41 @@ std::string CsvField(const std::string& text) {
   return field + "\"";
 }
 
-std::string Csv(const Dataset& data, const std::vector<Prediction>& predictions) {
-  std::string csv(kHeader);
-  for (const Prediction& prediction : predictions) {
-    csv += fmt::format("{},{:.6g}\n", CsvField(ClassName(data.declaration, prediction.label)),
-                       prediction.probability);
+// "id,class,probability": the beginning of every file of predictions.
+std::string Header(const PredictOptions& options) {
+  return (options.id.empty() ? "" : CsvField(options.id) + ',') + std::string(kHeader);
+}
+
+std::string Csv(const PredictOptions& options, const Dataset& data,
+                const std::vector<Prediction>& predictions) {
+  std::string csv = Header(options);
+  if (options.probabilities) {
+    for (std::int64_t k = 0; k < data.declaration.classes; ++k) {
+      csv += ',' + CsvField(ClassName(data.declaration, k));
+    }
+  }
+  csv += '\n';
+  for (std::size_t i = 0; i < predictions.size(); ++i) {
+    const Prediction& prediction = predictions[i];
+    if (!data.ids.empty()) csv += CsvField(data.ids[i]) + ',';
+    csv += fmt::format("{},{:.6g}", CsvField(ClassName(data.declaration, prediction.label)),
+                       prediction.probability());
+    if (options.probabilities) {
+      for (const double p : prediction.probabilities) csv += fmt::format(",{:.6g}", p);
+    }
+    csv += '\n';
   }
   return csv;
+}
+
+Json PredictionJson(const PredictOptions& options, const Dataset& data,
+                    const Prediction& prediction, std::size_t index) {
+  Json json;
+  if (!data.ids.empty()) json["id"] = data.ids[index];
+  json["class"] = ClassName(data.declaration, prediction.label);
+  json["probability"] = prediction.probability();
+  if (options.probabilities) json["probabilities"] = prediction.probabilities;
+  return json;
 }
 
 // Of records whose labels were said to be public.
@@ -167,9 +205,8 @@ void PrintJson(const PredictOptions& options, const TrainedRun& run, const Datas
   json["private"] = run.is_private;
   if (options.out.empty()) {
     json["predictions"] = Json::array();
-    for (const Prediction& prediction : predictions) {
-      json["predictions"].push_back({{"class", ClassName(data.declaration, prediction.label)},
-                                     {"probability", prediction.probability}});
+    for (std::size_t i = 0; i < predictions.size(); ++i) {
+      json["predictions"].push_back(PredictionJson(options, data, predictions[i], i));
     }
   }
   PrintReport(json, /*one_line=*/true);
@@ -182,7 +219,10 @@ OutputFile FileOfPredictions(const PredictOptions& options, const TrainedRun& ru
                                                run.config.model.script,
                                                run.config.model.pretrained};
   for (const DataFile& file : FilesOf(request)) inputs.emplace_back(file.path);
-  return {{"--out", options.out, kPredictions, options.force}, inputs};
+  const std::string header = Header(options);
+  const OutputKind predictions = {
+      .name = "a file of predictions", .ending = "", .beginning = header};
+  return {{"--out", options.out, predictions, options.force}, inputs};
 }
 
 void Run(const PredictOptions& options) {
@@ -191,7 +231,8 @@ void Run(const PredictOptions& options) {
   }
   const c10::Device device = ParseDevice(options.device);
   const TrainedRun run = OpenRun(options.run, device);
-  const DataRequest request = RequestFor(run, options.data.Given());
+  DataRequest request = RequestFor(run, options.data.Given());
+  request.id = options.id;
   std::optional<OutputFile> out;
   if (!options.out.empty()) out.emplace(FileOfPredictions(options, run, request));
   const Dataset data = OpenForPrediction(request);
@@ -200,12 +241,12 @@ void Run(const PredictOptions& options) {
     std::cerr << "sordino: NOT PRIVATE: the model was trained without privacy.\n";
   const std::vector<Prediction> predictions = Predict(run, data, device);
   const std::optional<double> accuracy = Accuracy(options, data, predictions);
-  if (out) out->Write(Csv(data, predictions));
+  if (out) out->Write(Csv(options, data, predictions));
   if (options.json) {
     PrintJson(options, run, data, predictions, accuracy);
     return;
   }
-  if (!out) std::cout << Csv(data, predictions);
+  if (!out) std::cout << Csv(options, data, predictions);
   if (accuracy) std::cerr << fmt::format("sordino: accuracy {:.2f}%\n", 100 * *accuracy);
 }
 
@@ -218,6 +259,10 @@ void AddPredictCommand(CLI::App& app) {
   command->add_option("--run", o.run, "The folder of a run of 'sordino train'")
       ->type_name("FOLDER");
   command->add_option("--out", o.out, "Write the predictions to this CSV file")->type_name("FILE");
+  command->add_flag("--probabilities", o.probabilities,
+                    "The probabilities of all classes, in their order");
+  command->add_option("--id", o.id, "Of a table: a column that is written beside each prediction")
+      ->type_name("COLUMN");
   command->add_flag("--public-labels", o.public_labels,
                     "The labels of these records are public: say how many are right");
   command->add_option("--device", o.device, "cpu, cuda or cuda:N")

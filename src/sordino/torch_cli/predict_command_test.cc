@@ -109,6 +109,62 @@ TEST_F(PredictCommand, WritesAFileAndOneJsonObject) {
   fs::remove(out);
 }
 
+TEST_F(PredictCommand, CarriesIdsThroughAndGivesTheProbabilitiesOfAllClasses) {
+  const std::string data = WriteTestFile("new.csv", "who,x,y\n\"ann, a\",0.1,0.9\nbob,0.9,0.1\n");
+  std::vector<std::string> line = {"predict", "--run",           *run_,  "--data",
+                                   data,      "--probabilities", "--id", "who"};
+  const CommandOutcome outcome = RunProgram(line);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const std::string number = "(1|[0-9.e-]+)";
+  EXPECT_THAT(outcome.out,
+              MatchesRegex("who,class,probability,\"no, not\",yes\n"
+                           "\"ann, a\",yes," +
+                           number + "," + number + "," + number + "\nbob,\"no, not\"," + number +
+                           "," + number + "," + number + "\n"));
+  line.emplace_back("--json");
+  const Json json = Json::parse(RunProgram(line).out);
+  const Json& ann = json["predictions"][0];
+  EXPECT_EQ(ann["id"], "ann, a");
+  ASSERT_EQ(ann["probabilities"].size(), 2U);
+  EXPECT_NEAR(ann["probabilities"][0].get<double>() + ann["probabilities"][1].get<double>(), 1,
+              1e-6);
+  EXPECT_EQ(ann["probabilities"][1], ann["probability"]);
+  line[7] = "whom";
+  const CommandOutcome missing = RunProgram(line);
+  EXPECT_EQ(missing.exit_code, 2);
+  EXPECT_THAT(missing.err, HasSubstr("no column 'whom'"));
+  fs::remove(data);
+}
+
+TEST_F(PredictCommand, TakesAnotherLayoutOfTheTableFromASchema) {
+  const std::string data = WriteTestFile("bare.csv", "0.1;0.9\n?;0.1\n");
+  const std::string schema = WriteTestFile("schema.toml", R"([table]
+header = false
+delimiter = ";"
+missing = ["?"]
+[[column]]
+name = "1"
+kind = "numeric"
+low = 0
+high = 1
+[[column]]
+name = "2"
+kind = "numeric"
+low = 0
+high = 1
+[[column]]
+name = "above"
+kind = "label"
+values = ["no, not", "yes"]
+)");
+  const CommandOutcome outcome =
+      RunProgram({"predict", "--run", *run_, "--data", data, "--schema", schema});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, MatchesRegex("class,probability\nyes,[^\n]*\n\"no, not\",[^\n]*\n"));
+  fs::remove(data);
+  fs::remove(schema);
+}
+
 TEST_F(PredictCommand, NeverOverwritesItsInputsOrTheRun) {
   const std::string rows = Points(20, false);
   const std::string data = WriteTestFile("mine.csv", rows);
@@ -166,7 +222,7 @@ TEST_F(PredictCommand, MistakesAreToldInOneSentence) {
   mistake({"predict", "--run", "/nonexistent", "--data", "x"}, "has no config.toml");
   mistake({"predict", "--run", *run_}, "give --data");
   mistake({"predict", "--run", *run_, "--data", "absent.csv"}, "absent.csv");
-  mistake({"predict", "--run", *run_, "--data", "digits"}, "digits");
+  mistake({"predict", "--run", *run_, "--data", "digits"}, "the shape 1,28,28");
   mistake({"predict", "--run", *run_, "--data", "x.csv", "--out", ""}, "'--out' is empty");
   mistake({"predict", "--run", "", "--data", "x.csv"}, "'--run' is empty");
   mistake({"predict", "--rn", *run_}, "did you mean '--run'?");

@@ -3,13 +3,11 @@
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
-#include <iostream>
 #include <stdexcept>
 #include <string>
 
-#include "sordino/data/data_error.h"
+#include "sordino/cli/private_details.h"
 
 namespace sordino {
 namespace {
@@ -23,21 +21,9 @@ std::string FirstLine(const c10::Error& error) {
 
 }  // namespace
 
-void AddShowPrivate(CLI::App& command, bool& show_private) {
-  command.add_flag("--show-private", show_private,
-                   "Say on standard error which line or value of the data was refused; that is not "
-                   "private");
-}
-
 void TellErrors(bool show_private, const std::function<void()>& action) {
   try {
-    action();
-  } catch (const DataError& error) {
-    if (show_private) {
-      std::cerr << fmt::format(
-          "sordino: {}; this is about the private data, keep it to yourself.\n", error.detail());
-    }
-    throw;
+    TellPrivateDetails(show_private, action);
   } catch (const c10::Error& error) {
     const std::string why = FirstLine(error);
     throw std::runtime_error(

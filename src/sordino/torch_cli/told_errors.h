@@ -4,14 +4,9 @@
 
 #include <functional>
 
-namespace CLI {
-class App;
-}
+#include "sordino/cli/private_details.h"
 
 namespace sordino {
-
-// --show-private
-void AddShowPrivate(CLI::App& command, bool& show_private);
 
 // Runs `action`. The detail of a DataError is told on standard error where it was asked for.
 // libtorch's errors, which are thirty lines with addresses, become their first sentence.

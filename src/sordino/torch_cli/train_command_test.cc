@@ -350,6 +350,40 @@ TEST_F(TrainCommand, HelpHasEveryFlagAndExamples) {
   }
 }
 
+TEST_F(TrainCommand, TakesASchemaAndWritesItsColumnsIntoTheRun) {
+  const std::string schema = WriteTestFile("schema.toml", R"([table]
+missing = ["?"]
+[[column]]
+name = "x"
+kind = "numeric"
+low = 0
+high = 1
+[[column]]
+name = "y"
+kind = "numeric"
+low = 0
+high = 1
+[[column]]
+name = "above"
+kind = "label"
+values = ["no", "yes"]
+)");
+  std::vector<std::string> line = Line("--epsilon 5 --steps 20");
+  line.resize(line.size() - 4);  // without --columns
+  line.insert(line.end(), {"--schema", schema});
+  std::ofstream(train_, std::ios::app) << "?,0.5,yes\n";
+  line[4] = "301";
+  const CommandOutcome outcome = RunProgram(line);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const std::string config = ReadTestFile(out_ + "/config.toml");
+  EXPECT_THAT(config, HasSubstr("columns = [\"x:numeric:0:1\", \"y:numeric:0:1\", "
+                                "\"above:label:no|yes\"]"));
+  EXPECT_THAT(config, HasSubstr("missing = [\"?\"]"));
+  EXPECT_THAT(config, HasSubstr("# schema is left out"));
+  fs::remove(schema);
+  EXPECT_EQ(RunProgram({"predict", "--run", out_, "--data", test_}).exit_code, 0);
+}
+
 TEST_F(TrainCommand, DataAreDeclaredByTheSameFlagsAsInTheDataCommand) {
   const std::string help = RunProgram(Words("data --help")).out;
   for (const Setting& setting : TrainSettings()) {

@@ -9,6 +9,7 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "sordino/data/batch_loader.h"
@@ -34,16 +35,19 @@ at::Tensor Logits(const Model& model, const at::Tensor& inputs, const FeatureSha
   return model.Forward(inputs.view(sizes));
 }
 
-LossFunction CrossEntropy(const Model& model, std::int64_t copies, FeatureShape features) {
-  return [&model, copies, features = std::move(features)](const Batch& batch) {
+LossFunction CrossEntropy(const Model& model, std::int64_t copies, FeatureShape features,
+                          const at::Tensor& class_weights) {
+  std::optional<at::Tensor> weights;
+  if (class_weights.defined()) weights = class_weights;
+  return [&model, copies, features = std::move(features), weights](const Batch& batch) {
     if (copies == 1) {
-      return at::cross_entropy_loss(Logits(model, batch[0], features), batch[1], {},
+      return at::cross_entropy_loss(Logits(model, batch[0], features), batch[1], weights,
                                     at::Reduction::None);
     }
     // Copies of an example count as one: the mean of their losses has the mean of their gradients.
     const at::Tensor losses =
         at::cross_entropy_loss(Logits(model, batch[0].flatten(0, 1), features),
-                               batch[1].repeat_interleave(copies), {}, at::Reduction::None);
+                               batch[1].repeat_interleave(copies), weights, at::Reduction::None);
     return losses.view({batch[1].size(0), copies}).mean(1);
   };
 }

@@ -25,8 +25,11 @@ using FeatureShape = std::vector<std::int64_t>;
 at::Tensor Logits(const Model& model, const at::Tensor& inputs, const FeatureShape& features);
 
 // Cross entropy of each example of {inputs, labels}. With copies > 1 the inputs are [n, copies,
-// ...] and the loss of an example is the mean of those of its copies. The model must outlive it.
-LossFunction CrossEntropy(const Model& model, std::int64_t copies, FeatureShape features);
+// ...] and the loss of an example is the mean of those of its copies. The loss of an example is
+// multiplied by the weight of its class, where weights are given: declared numbers, on the device
+// of the model. The model must outlive it.
+LossFunction CrossEntropy(const Model& model, std::int64_t copies, FeatureShape features,
+                          const at::Tensor& class_weights = {});
 
 // Made-up records of the declared shape, as the model's Forward() takes them.
 Batch MadeUpBatch(const DatasetDeclaration& declaration, const Model& model, std::int64_t examples,

@@ -11,7 +11,6 @@
 
 #include "sordino/base/check.h"
 #include "sordino/base/error.h"
-#include "sordino/data/data_error.h"
 #include "sordino/gradients/adaptive_clipping.h"
 #include "sordino/gradients/automatic_clipping.h"
 #include "sordino/gradients/flat_clipping.h"
@@ -19,6 +18,7 @@
 #include "sordino/gradients/layerwise_clipping.h"
 #include "sordino/gradients/saved_tensors.h"
 #include "sordino/noise/gradient_noise.h"
+#include "sordino/tables/data_error.h"
 #include "sordino/training/internal/libtorch_seed.h"
 
 namespace sordino {

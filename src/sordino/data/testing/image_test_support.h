@@ -14,7 +14,7 @@
 #include <cstring>
 #include <vector>
 
-#include "sordino/data/testing/reader_test_support.h"
+#include "sordino/tables/testing/reader_test_support.h"
 
 namespace sordino {
 

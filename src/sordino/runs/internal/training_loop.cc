@@ -49,7 +49,8 @@ Trainer TrainingLoop::MakeTrainer() {
   }
   const auto make = [&](auto&& constructor) {
     return constructor(run_.plan, ParametersOf(*run_.model),
-                       CrossEntropy(*run_.model, run_.config.training.copies, feature_shape_),
+                       CrossEntropy(*run_.model, run_.config.training.copies, feature_shape_,
+                                    ClassWeightsOf(run_.config, run_.device)),
                        train_, OptimizerOptionsOf(run_.config), std::move(options));
   };
   if (run_.privacy == RunPrivacy::kNonPrivate) return make(Trainer::NonPrivate);

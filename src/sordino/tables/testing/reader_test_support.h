@@ -1,6 +1,6 @@
 // What the tests of the readers share: bytes, files of their own, and the sentences of errors.
-#ifndef SORDINO_DATA_TESTING_READER_TEST_SUPPORT_H_
-#define SORDINO_DATA_TESTING_READER_TEST_SUPPORT_H_
+#ifndef SORDINO_TABLES_TESTING_READER_TEST_SUPPORT_H_
+#define SORDINO_TABLES_TESTING_READER_TEST_SUPPORT_H_
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@
 
 #include "sordino/base/error.h"
 #include "sordino/base/testing/test_folder.h"
-#include "sordino/data/data_error.h"
+#include "sordino/tables/data_error.h"
 
 namespace sordino {
 
@@ -81,4 +81,4 @@ inline std::optional<std::filesystem::path> RealData(const char* name) {
 
 }  // namespace sordino
 
-#endif  // SORDINO_DATA_TESTING_READER_TEST_SUPPORT_H_
+#endif  // SORDINO_TABLES_TESTING_READER_TEST_SUPPORT_H_

@@ -1,14 +1,9 @@
-#include "sordino/base/csv_reader.h"
+#include "sordino/tables/csv_reader.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
-#include <memory>
 #include <utility>
 
 #include "sordino/base/error.h"
@@ -19,74 +14,34 @@ namespace {
 constexpr std::size_t kBlock = std::size_t{1} << 20;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
-class FileDescriptor {
- public:
-  FileDescriptor(int descriptor, bool owned) : descriptor_(descriptor), owned_(owned) {}
-  ~FileDescriptor() {
-    if (owned_) ::close(descriptor_);
+// Of the file up to its first line feed, or its first blocks where there is none.
+void CheckEncoding(std::string_view beginning, const std::string& name) {
+  if (beginning.starts_with("\xFF\xFE") || beginning.starts_with("\xFE\xFF") ||
+      beginning.substr(0, 2).find('\0') != std::string_view::npos) {
+    throw Error(fmt::format("'{}' is text in UTF-16, not in UTF-8; save it as UTF-8.", name));
   }
-  FileDescriptor(const FileDescriptor&) = delete;
-  FileDescriptor& operator=(const FileDescriptor&) = delete;
-  int get() const { return descriptor_; }
-
- private:
-  int descriptor_;
-  bool owned_;
-};
+  const std::size_t first_return = beginning.find('\r');
+  if (beginning.find('\n') == std::string_view::npos && first_return != std::string_view::npos &&
+      first_return + 1 < beginning.size()) {
+    throw Error(fmt::format(
+        "The lines of '{}' end in carriage returns alone, as those of old Macs did; save it with "
+        "LF or CRLF.",
+        name));
+  }
+}
 
 }  // namespace
 
-ByteSource OpenFile(const std::string& path) {
-  std::shared_ptr<FileDescriptor> file;
-  if (path == "-") {
-    file = std::make_shared<FileDescriptor>(STDIN_FILENO, false);
-  } else {
-    const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (descriptor < 0) {
-      throw Error(fmt::format("The file '{}' cannot be opened: {}.", path, std::strerror(errno)));
-    }
-    file = std::make_shared<FileDescriptor>(descriptor, true);
-    struct stat status {};
-    if (::fstat(descriptor, &status) == 0 && S_ISDIR(status.st_mode)) {
-      throw Error(fmt::format("'{}' is a directory; give a CSV file.", path));
-    }
-#ifdef POSIX_FADV_SEQUENTIAL
-    ::posix_fadvise(descriptor, 0, 0, POSIX_FADV_SEQUENTIAL);
-#endif
+CsvReader::CsvReader(ByteSource source, char separator, std::string name)
+    : source_(std::move(source)),
+      separator_(separator),
+      name_(std::move(name)),
+      buffer_(2 * kBlock) {
+  const auto beginning = [&] { return std::string_view(buffer_.data(), end_); };
+  while (beginning().find('\n') == std::string_view::npos && Refill()) {
   }
-  return [file, path](std::span<char> buffer) {
-    while (true) {
-      const ssize_t got = ::read(file->get(), buffer.data(), buffer.size());
-      if (got >= 0) return static_cast<std::size_t>(got);
-      if (errno != EINTR) {
-        throw Error(fmt::format("Reading '{}' failed: {}.", path, std::strerror(errno)));
-      }
-    }
-  };
-}
-
-std::uint64_t FileSize(const std::string& path) {
-  struct stat status {};
-  if (path == "-" || ::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return 0;
-  return static_cast<std::uint64_t>(status.st_size);
-}
-
-ByteSource FromText(std::string_view text) {
-  return [text, place = std::size_t{0}](std::span<char> buffer) mutable {
-    const std::size_t size = std::min(buffer.size(), text.size() - place);
-    std::memcpy(buffer.data(), text.data() + place, size);
-    place += size;
-    return size;
-  };
-}
-
-CsvReader::CsvReader(ByteSource source, char separator)
-    : source_(std::move(source)), separator_(separator), buffer_(2 * kBlock) {
-  while (end_ < kByteOrderMark.size() && Refill()) {
-  }
-  if (std::string_view(buffer_.data(), end_).starts_with(kByteOrderMark)) {
-    begin_ = kByteOrderMark.size();
-  }
+  CheckEncoding(beginning(), name_);
+  if (beginning().starts_with(kByteOrderMark)) begin_ = kByteOrderMark.size();
 }
 
 // Moves what is left to the front and reads more behind it; false when nothing more can come.

@@ -1,4 +1,4 @@
-#include "sordino/base/rows_per_user.h"
+#include "sordino/tables/rows_per_user.h"
 
 #include <gtest/gtest.h>
 

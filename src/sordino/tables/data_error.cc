@@ -1,4 +1,4 @@
-#include "sordino/data/data_error.h"
+#include "sordino/tables/data_error.h"
 
 #include <fmt/format.h>
 

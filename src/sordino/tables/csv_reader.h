@@ -8,39 +8,30 @@
 //
 // A record whose quoting is broken (text behind a closing quote, a quote that never closes) is
 // reported as such, and reading goes on behind the end of its first line.
-#ifndef SORDINO_BASE_CSV_READER_H_
-#define SORDINO_BASE_CSV_READER_H_
+#ifndef SORDINO_TABLES_CSV_READER_H_
+#define SORDINO_TABLES_CSV_READER_H_
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "sordino/tables/byte_source.h"
+
 namespace sordino {
-
-// Where the bytes come from: fills `buffer` as far as it can and returns how much, 0 at the end.
-using ByteSource = std::function<std::size_t(std::span<char> buffer)>;
-
-// A file as a byte source; "-" is standard input. Throws Error when it cannot be opened, and when
-// reading fails later. Closed when the last copy is destroyed.
-ByteSource OpenFile(const std::string& path);
-// The size in bytes of a regular file, 0 for anything else.
-std::uint64_t FileSize(const std::string& path);
-// A text in memory, which must outlive the source.
-ByteSource FromText(std::string_view text);
 
 class CsvReader {
  public:
-  // The separator is neither a quote nor a line break.
-  explicit CsvReader(ByteSource source, char separator = ',');
+  // The separator is neither a quote nor a line break. Throws Error, with `name` in its sentence,
+  // for text in UTF-16 and for lines that end in CR alone.
+  explicit CsvReader(ByteSource source, char separator = ',', std::string name = "the table");
 
   // Reads the next record; false at the end of the file. After that, fields() and the rest
   // describe it.
   bool Next();
 
+  const std::string& name() const { return name_; }
   const std::vector<std::string_view>& fields() const { return fields_; }
   // The number of the line on which the record starts, from 1.
   std::uint64_t line() const { return line_; }
@@ -60,6 +51,7 @@ class CsvReader {
 
   ByteSource source_;
   char separator_;
+  std::string name_;
   std::vector<char> buffer_;
   std::size_t begin_ = 0;  // of what is not yet split
   std::size_t end_ = 0;    // of what was read
@@ -73,4 +65,4 @@ class CsvReader {
 
 }  // namespace sordino
 
-#endif  // SORDINO_BASE_CSV_READER_H_
+#endif  // SORDINO_TABLES_CSV_READER_H_

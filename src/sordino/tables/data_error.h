@@ -4,8 +4,8 @@
 // the problem: no cell, no label, no line number, no count, and no name of a file in a folder.
 // Whoever may see the data can ask for these (`--show-private` of the commands), which is detail().
 // The PrivateErrors tests read the sentences of all readers.
-#ifndef SORDINO_DATA_DATA_ERROR_H_
-#define SORDINO_DATA_DATA_ERROR_H_
+#ifndef SORDINO_TABLES_DATA_ERROR_H_
+#define SORDINO_TABLES_DATA_ERROR_H_
 
 #include <cstddef>
 #include <string>
@@ -36,4 +36,4 @@ std::string QuotedText(std::string_view text, std::size_t longest = 40);
 
 }  // namespace sordino
 
-#endif  // SORDINO_DATA_DATA_ERROR_H_
+#endif  // SORDINO_TABLES_DATA_ERROR_H_

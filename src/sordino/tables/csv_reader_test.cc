@@ -1,4 +1,4 @@
-#include "sordino/base/csv_reader.h"
+#include "sordino/tables/csv_reader.h"
 
 #include <gtest/gtest.h>
 
@@ -48,6 +48,27 @@ TEST(CsvReader, UnescapesQuotedFields) {
 TEST(CsvReader, SplitsAtAnotherSeparatorWhereOneIsGiven) {
   CsvReader reader(FromText("a,b\tc\n\"x\ty\"\t\"q\"\"\"\r\n\t\n"), '\t');
   EXPECT_EQ(ReadAll(reader), (Rows{{"a,b", "c"}, {"x\ty", "q\""}, {"", ""}}));
+}
+
+TEST(CsvReader, SaysWhichEncodingItDoesNotRead) {
+  using std::string_literals::operator""s;
+  const auto complaint = [](const std::string& text) -> std::string {
+    try {
+      CsvReader(FromText(text), ',', "odd.csv");
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  for (const std::string& text :
+       {"\xFF\xFE"s + "a\0,\0b\0\n\0"s, "\xFE\xFF"s + "\0a\0\n"s, "a\0b\0\n\0"s, "\0a\0\n"s}) {
+    EXPECT_NE(complaint(text).find("'odd.csv' is text in UTF-16"), std::string::npos);
+  }
+  EXPECT_NE(complaint("a,b\r1,2\r3,4\r").find("'odd.csv' end in carriage returns"),
+            std::string::npos);
+  for (const char* const text : {"a,b\r\n1,2\r\n", "a,b\r", "a,b", "a,b\n\"x\ry\",2\n", ""}) {
+    EXPECT_EQ(complaint(text), "") << text;
+  }
 }
 
 TEST(CsvReader, NumbersTheLines) {
@@ -147,6 +168,8 @@ TEST(CsvReader, NeverCrashesOnGarbage) {
     for (std::size_t size = random() % 40; size > 0; --size) {
       text += alphabet[random() % alphabet.size()];
     }
+    // Lines that end in CR alone are refused.
+    if (text.find('\n') == std::string::npos) text += '\n';
     CsvReader reader(FromText(text));
     std::uint64_t last = 0;
     while (reader.Next()) {

@@ -7,8 +7,8 @@
 // Users are told apart by the exact text of their name: a hash that merged two of them would let
 // one user push out another's rows. Memory grows with the number of distinct users, about 100
 // bytes each.
-#ifndef SORDINO_BASE_ROWS_PER_USER_H_
-#define SORDINO_BASE_ROWS_PER_USER_H_
+#ifndef SORDINO_TABLES_ROWS_PER_USER_H_
+#define SORDINO_TABLES_ROWS_PER_USER_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -42,4 +42,4 @@ class RowsPerUser {
 
 }  // namespace sordino
 
-#endif  // SORDINO_BASE_ROWS_PER_USER_H_
+#endif  // SORDINO_TABLES_ROWS_PER_USER_H_

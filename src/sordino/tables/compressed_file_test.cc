@@ -1,4 +1,4 @@
-#include "sordino/data/compressed_file.h"
+#include "sordino/tables/compressed_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <random>
 
 #include "sordino/base/error.h"
-#include "sordino/data/testing/reader_test_support.h"
+#include "sordino/tables/testing/reader_test_support.h"
 
 namespace sordino {
 namespace {
@@ -65,6 +65,30 @@ TEST(CompressedFile, ReturnsWhatWasPackedWhateverTheName) {
     EXPECT_EQ(ReadWholeFile(folder.Write("plain.gz", plain)), plain);
     EXPECT_EQ(ReadWholeFile(folder.Write("packed.bin", Gzip(plain))), plain);
     EXPECT_EQ(ReadWholeFile(folder.Write("packed.txt", Xz(plain))), plain);
+  }
+}
+
+// A source may hand out any number of bytes at a time, and be asked for any.
+TEST(Decompressed, DoesNotDependOnTheSizesOfTheBlocks) {
+  const Bytes plain = RandomBytes(200000, 9);
+  const Bytes empty = {};
+  for (const Packer& packer : kPackers) {
+    SCOPED_TRACE(packer.name);
+    const Bytes packed = Joined(Joined(packer.pack(plain), packer.pack(empty)), packer.pack(plain));
+    for (const std::size_t block : {1U, 7U, 65536U}) {
+      const std::string_view text(reinterpret_cast<const char*>(packed.data()), packed.size());
+      const ByteSource all = FromText(text);
+      const ByteSource source = Decompressed(
+          [&](std::span<char> room) { return all(room.first(std::min(block, room.size()))); },
+          "blocks");
+      Bytes out;
+      std::vector<char> room(block * 3);
+      while (const std::size_t got = source(room)) {
+        out = Joined(std::move(out), ToBytes(std::string_view(room.data(), got)));
+      }
+      EXPECT_EQ(source(room), 0U);
+      EXPECT_EQ(out, Joined(plain, plain)) << block;
+    }
   }
 }
 

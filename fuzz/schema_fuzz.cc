@@ -1,0 +1,15 @@
+// Schema files of tables.
+#include "fuzz_target.h"
+#include "sordino/tables/table_schema.h"
+
+using namespace sordino;  // NOLINT: a program of one function
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  return fuzz::Run([&] {
+    const TableSchema schema = ParseSchema(fuzz::AsText(data, size), "input");
+    for (const TableColumn& column : schema.columns) {
+      fuzz::Require(ParseColumns({ColumnText(column)})[0].values == column.values,
+                    "a column is not what it was when it is read back");
+    }
+  });
+}

@@ -1,0 +1,18 @@
+// The cells of a table as numbers.
+#ifndef SORDINO_TABLES_CELL_H_
+#define SORDINO_TABLES_CELL_H_
+
+#include <cstdint>
+#include <string_view>
+
+namespace sordino {
+
+// A finite number that fills the whole field but for blanks around it.
+enum class NumberError : std::uint8_t { kNone, kEmpty, kNotANumber, kNotFinite, kOutOfRange };
+NumberError ParseNumber(std::string_view field, double* number);
+// "is not a number"; empty for kNone.
+std::string_view NumberErrorText(NumberError error);
+
+}  // namespace sordino
+
+#endif  // SORDINO_TABLES_CELL_H_

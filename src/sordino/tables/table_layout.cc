@@ -1,0 +1,54 @@
+#include "sordino/tables/table_layout.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sordino/base/error.h"
+#include "sordino/base/list_text.h"
+
+namespace sordino {
+
+bool TableLayout::IsMissing(std::string_view cell) const {
+  if (missing.empty()) return false;
+  return std::find(missing.begin(), missing.end(), Trimmed(cell)) != missing.end();
+}
+
+char ParseDelimiter(const std::string& text) {
+  if (text == "tab" || text == "\\t") return '\t';
+  constexpr std::string_view kUnusable = "\"\r\n ";
+  const bool ascii = text.size() == 1 && static_cast<unsigned char>(text[0]) - 1U < 0x7FU;
+  if (ascii && kUnusable.find(text[0]) == std::string_view::npos) return text[0];
+  throw Error(
+      fmt::format("The delimiter '{}' cannot be used; give one character such as ';', or 'tab'.",
+                  text.substr(0, 40)));
+}
+
+std::string DelimiterText(char delimiter) {
+  return delimiter == '\t' ? "tab" : std::string(1, delimiter);
+}
+
+TableRows::TableRows(CsvReader& reader, const TableLayout& layout)
+    : reader_(reader), first_is_record_(!layout.header) {
+  if (!reader.Next()) {
+    throw Error(fmt::format(
+        "'{}' is empty; a table {}.", reader.name(),
+        layout.header ? "starts with a line that names its columns" : "has one line or more"));
+  }
+  if (!reader.broken().empty()) {
+    throw Error(
+        fmt::format("The first line of '{}' cannot be read: {}.", reader.name(), reader.broken()));
+  }
+  for (std::size_t i = 0; i < reader.fields().size(); ++i) {
+    names_.push_back(layout.header ? std::string(Trimmed(reader.fields()[i]))
+                                   : fmt::format("{}", i + 1));
+  }
+}
+
+bool TableRows::Next() {
+  if (!first_is_record_) return reader_.Next();
+  first_is_record_ = false;
+  return true;
+}
+
+}  // namespace sordino

@@ -1,0 +1,50 @@
+// How a table is written down: what separates its fields, whether its first line names the columns,
+// and which cells stand for a missing value. All of it is declared.
+#ifndef SORDINO_TABLES_TABLE_LAYOUT_H_
+#define SORDINO_TABLES_TABLE_LAYOUT_H_
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sordino/tables/csv_reader.h"
+
+namespace sordino {
+
+struct TableLayout {
+  char delimiter = ',';
+  // Without a header the columns are called 1, 2, 3, ...
+  bool header = true;
+  // Cells that hold no value, without blanks at their ends: "?", "".
+  std::vector<std::string> missing = {};
+
+  bool IsMissing(std::string_view cell) const;
+};
+
+// One character, or "tab". Throws Error for a quote, a line break, a blank, and anything longer.
+char ParseDelimiter(const std::string& text);
+// What ParseDelimiter reads back.
+std::string DelimiterText(char delimiter);
+
+// The records of a table behind its header.
+class TableRows {
+ public:
+  // Reads the names of the columns. Throws Error for a table that is empty or whose first line
+  // cannot be split.
+  TableRows(CsvReader& reader, const TableLayout& layout);
+
+  // Without blanks at their ends.
+  const std::vector<std::string>& names() const { return names_; }
+  // Moves to the next record; false behind the last. The reader has its fields.
+  bool Next();
+
+ private:
+  CsvReader& reader_;
+  std::vector<std::string> names_;
+  bool first_is_record_;
+};
+
+}  // namespace sordino
+
+#endif  // SORDINO_TABLES_TABLE_LAYOUT_H_
