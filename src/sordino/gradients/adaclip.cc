@@ -1,12 +1,16 @@
 #include "sordino/gradients/adaclip.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/addcmul.h>
 #include <ATen/ops/full_like.h>
+#include <ATen/ops/isfinite.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/zeros_like.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 
 #include "sordino/base/check.h"
 #include "sordino/base/error.h"
@@ -62,7 +66,7 @@ at::Tensor AdaClip::Factors(const at::Tensor& norms) const { return FactorsToBou
 std::vector<double> AdaClip::Bounds() const { return {options_.bound.value()}; }
 
 std::string AdaClip::Description() const {
-  return "AdaCliP at " + Shown(options_.bound.value()) + " of centred and scaled gradients";
+  return "AdaCliP at " + FormatNumbers(options_.bound.value()) + " of centred and scaled gradients";
 }
 
 void AdaClip::CheckShapes(const NoisedGradients& mean) const {
@@ -73,14 +77,18 @@ void AdaClip::CheckShapes(const NoisedGradients& mean) const {
   }
 }
 
-std::vector<at::Tensor> AdaClip::ToGradients(const NoisedGradients& mean) const {
+NoisedGradients AdaClip::ToGradients(const NoisedGradients& mean) const {
   CheckShapes(mean);
   std::vector<at::Tensor> gradients;
   gradients.reserve(variance_.size());
+  double least = kInfinity;
   for (std::size_t i = 0; i < variance_.size(); ++i) {
     gradients.push_back(at::addcmul(transform_.centre[i], transform_.scale[i], mean.value()[i]));
+    if (variance_[i].numel() == 0) continue;
+    least = std::min(least, transform_.scale[i].min().item<double>());
   }
-  return gradients;
+  return NoisedGradients(std::move(gradients),
+                         mean.standard_deviation() * (least == kInfinity ? 1 : least));
 }
 
 void AdaClip::Update(const NoisedGradients& mean) {
@@ -94,6 +102,41 @@ void AdaClip::Update(const NoisedGradients& mean) {
     v.mul_(options_.variance_factor).clamp_(options_.smallest_variance, options_.largest_variance);
     variance_[i].mul_(options_.variance_decay).add_(v, 1 - options_.variance_decay);
     transform_.centre[i].addcmul_(scale, y, 1 - options_.mean_decay);
+  }
+  SetScale();
+}
+
+void AdaClip::Restore(const std::vector<at::Tensor>& mean,
+                      const std::vector<at::Tensor>& variance) {
+  const auto fits = [&](const std::vector<at::Tensor>& saved) {
+    if (saved.size() != variance_.size()) return false;
+    for (std::size_t i = 0; i < saved.size(); ++i) {
+      if (saved[i].sizes() != variance_[i].sizes() ||
+          saved[i].scalar_type() != variance_[i].scalar_type()) {
+        return false;
+      }
+    }
+    return true;
+  };
+  if (!fits(mean) || !fits(variance)) {
+    throw Error(
+        "the saved mean and variance of AdaCliP are not those of these parameters; resume with the "
+        "model of the run that was saved.");
+  }
+  // Averages of values in this range leave it by rounding only.
+  const double low = options_.smallest_variance * (1 - 1e-3);
+  const double high = options_.largest_variance * (1 + 1e-3);
+  for (std::size_t i = 0; i < variance_.size(); ++i) {
+    const at::Tensor in_range = (variance[i] >= low).logical_and(variance[i] <= high);
+    if (!in_range.all().item<bool>() || !at::isfinite(mean[i]).all().item<bool>()) {
+      throw Error(
+          "the saved mean and variance of AdaCliP are out of the range of its options; resume with "
+          "the options of the run that was saved.");
+    }
+  }
+  for (std::size_t i = 0; i < variance_.size(); ++i) {
+    variance_[i].copy_(variance[i]);
+    transform_.centre[i].copy_(mean[i]);
   }
   SetScale();
 }

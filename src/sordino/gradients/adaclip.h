@@ -52,13 +52,27 @@ class AdaClip : public ClippingPolicy {
   const CoordinateTransform* transform() const override { return &transform_; }
   std::string Description() const override;
 
-  // b y + m for the noised mean y: a gradient for the optimizer.
-  std::vector<at::Tensor> ToGradients(const NoisedGradients& mean) const;
+  // b y + m for the noised mean y: gradients for the optimizer, post-processing of y. Their noise
+  // has the standard deviation b_j sd in coordinate j.
+  NoisedGradients ToGradients(const NoisedGradients& mean) const;
 
   // Tracks mean and variance; after ToGradients, which undoes the transform of this step.
   void Update(const NoisedGradients& mean);
 
+  // What was tracked, one tensor for each parameter: m and s^2.
+  const std::vector<at::Tensor>& mean() const { return transform_.centre; }
+  const std::vector<at::Tensor>& variance() const { return variance_; }
+
  private:
+  friend class AdaClipState;  // of training, which saves and restores what was tracked
+  friend class TestForgery;   // testing/forged_values.h, which is not installed
+
+  // Resumes from what an earlier policy of the same parameters and options tracked, which are
+  // functions of noised values. Private: ToGradients would make a NoisedValue of any mean that is
+  // given here. Throws Error when a tensor has another shape or type, an entry of the mean is not
+  // finite, or a variance is outside the range of the options.
+  void Restore(const std::vector<at::Tensor>& mean, const std::vector<at::Tensor>& variance);
+
   void CheckShapes(const NoisedGradients& mean) const;
   void SetScale();
 

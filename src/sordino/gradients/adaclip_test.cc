@@ -6,6 +6,7 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 #include <type_traits>
@@ -54,7 +55,8 @@ TEST(AdaClip, TheTransformIsUndoneByToGradients) {
   for (std::size_t i = 0; i < 2; ++i) {
     transformed.push_back((gradients[i] - transform.centre[i]) / transform.scale[i]);
   }
-  const std::vector<at::Tensor> back = policy.ToGradients(ForgedGradients(transformed, 0.1));
+  const NoisedGradients noised = policy.ToGradients(ForgedGradients(transformed, 0.1));
+  const std::vector<at::Tensor>& back = noised.value();
   for (std::size_t i = 0; i < 2; ++i) {
     EXPECT_TRUE(back[i].allclose(gradients[i], 1e-5, 1e-5));
   }
@@ -157,11 +159,56 @@ TEST(AdaClip, TheFirstStepIsTheFormulaOfThePaper) {
   // s^2 = sqrt(0.01 * 4) = 0.2 = b^2; y = 1.5 with noise 0.5.
   const double b = std::sqrt(0.2);
   const NoisedGradients mean = ForgedGradients({at::full({1}, 1.5)}, 0.5);
-  EXPECT_NEAR(policy.ToGradients(mean)[0].item<double>(), 1.5 * b, 1e-6);
+  EXPECT_NEAR(policy.ToGradients(mean).value()[0].item<double>(), 1.5 * b, 1e-6);
   policy.Update(mean);
   EXPECT_NEAR(policy.transform()->centre[0].item<double>(), 0.1 * 1.5 * b, 1e-6);
   const double v = 2 * (1.5 * 1.5 - 0.25) * 0.2;
   EXPECT_NEAR(policy.transform()->scale[0].item<double>(), std::sqrt(0.8 * 0.2 + 0.2 * v), 1e-6);
+}
+
+TEST(AdaClip, ToGradientsStatesTheLeastNoiseOfACoordinate) {
+  std::mt19937_64 random(2);
+  AdaClip policy(Model(), {.largest_variance = 100});
+  for (int step = 0; step < 5; ++step) policy.Update(Mean(random, 1));
+  double least = 1e300;
+  for (const at::Tensor& scale : policy.transform()->scale) {
+    least = std::min(least, scale.min().item<double>());
+  }
+  EXPECT_DOUBLE_EQ(policy.ToGradients(Mean(random, 1)).standard_deviation(), 0.1 * least);
+}
+
+TEST(AdaClip, ARestoredPolicyContinuesBitForBit) {
+  std::mt19937_64 random(3);
+  const AdaClipOptions options = {.mean_decay = 0.9, .largest_variance = 100};
+  AdaClip policy(Model(), options);
+  for (int step = 0; step < 5; ++step) policy.Update(Mean(random, 1));
+  AdaClip restored(Model(), options);
+  TestForgery::Restore(restored, policy.mean(), policy.variance());
+  for (int step = 0; step < 3; ++step) {
+    for (std::size_t i = 0; i < 2; ++i) {
+      EXPECT_TRUE(restored.transform()->centre[i].equal(policy.transform()->centre[i]));
+      EXPECT_TRUE(restored.transform()->scale[i].equal(policy.transform()->scale[i]));
+    }
+    const NoisedGradients mean = Mean(random, 1);
+    policy.Update(mean);
+    restored.Update(mean);
+  }
+}
+
+TEST(AdaClip, RefusesASavedStateOfAnotherModelOrOutOfRange) {
+  AdaClip policy(Model());
+  const std::vector<at::Tensor> mean = {at::zeros({3, 2}), at::zeros({2})};
+  const std::vector<at::Tensor> variance = {at::full({3, 2}, 0.1), at::full({2}, 0.1)};
+  EXPECT_NO_THROW(TestForgery::Restore(policy, mean, variance));
+  EXPECT_THROW(TestForgery::Restore(policy, {mean[0]}, variance), Error);
+  EXPECT_THROW(TestForgery::Restore(policy, mean, {variance[0], variance[0]}), Error);
+  EXPECT_THROW(TestForgery::Restore(policy, {mean[0], at::zeros({2}, at::kDouble)}, variance),
+               Error);
+  for (const double wrong : {0.0, 1e-13, 2.0, std::nan("")}) {
+    EXPECT_THROW(TestForgery::Restore(policy, mean, {variance[0], at::full({2}, wrong)}), Error);
+  }
+  EXPECT_THROW(TestForgery::Restore(policy, {mean[0], at::full({2}, std::nan(""))}, variance),
+               Error);
 }
 
 TEST(AdaClip, CannotBeUpdatedFromPrivateSums) {

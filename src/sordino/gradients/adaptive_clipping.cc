@@ -29,10 +29,11 @@ NoiseMultiplier GradientNoiseMultiplier(NoiseMultiplier total, L2Sensitivity cou
   const double share = count_sensitivity.value() / count_noise * total.value();
   if (!(share <= 0.999)) {
     const double least = count_sensitivity.value() * total.value();
-    throw Error("noise of standard deviation " + Shown(count_noise) +
+    throw Error("noise of standard deviation " + FormatNumbers(count_noise) +
                 " on the counts leaves nothing of a total noise multiplier of " +
-                Shown(total.value()) + " for the gradients; it must be well above " + Shown(least) +
-                ", and " + Shown(10 * least) + " costs the gradients 0.5%.");
+                FormatNumbers(total.value()) + " for the gradients; it must be well above " +
+                FormatNumbers(least) + ", and " + FormatNumbers(10 * least) +
+                " costs the gradients 0.5%.");
   }
   const double rest = std::sqrt((1 - share) * (1 + share));
   return NoiseMultiplier(total.value() / rest * (1 + 1e-11));
@@ -83,9 +84,9 @@ double AdaptiveClipping::CountBound() const {
 }
 
 std::string AdaptiveClipping::Description() const {
-  return "adaptive clipping at " + Shown(Bounds()) + ", following the quantile " +
-         Shown(options_.target_quantile) + " with noise " + Shown(options_.count_noise) +
-         " on each count";
+  return "adaptive clipping at " + FormatNumbers(Bounds()) + ", following the quantile " +
+         FormatNumbers(options_.target_quantile) + " with noise " +
+         FormatNumbers(options_.count_noise) + " on each count";
 }
 
 void AdaptiveClipping::Update(const NoisedCounts& counts) {

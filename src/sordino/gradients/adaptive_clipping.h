@@ -48,7 +48,7 @@ struct AdaptiveClippingOptions {
   double count_noise = 0;
   double target_quantile = 0.5;  // [0, 1]
   double learning_rate = 0.2;    // (0, 10]
-  // C never leaves this range, however unlucky the noise.
+  // C never leaves this range, whatever the noise.
   ClipNorm smallest{1e-6};
   ClipNorm largest{1e6};
 };
@@ -77,7 +77,7 @@ class AdaptiveClipping : public ClippingPolicy {
   // count_noise stops the program, because the event was charged for count_noise.
   void Update(const NoisedCounts& counts);
 
-  // Goes on from the bounds of an earlier policy of the same options, which are functions of noised
+  // Resumes from the bounds of an earlier policy of the same options, which are functions of noised
   // counts. Throws Error when they are not one for each group, or not in the range of the options.
   void Restore(const std::vector<double>& bounds);
 

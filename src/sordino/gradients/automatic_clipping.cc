@@ -43,7 +43,8 @@ at::Tensor AutomaticClipping::Factors(const at::Tensor& norms) const {
 std::vector<double> AutomaticClipping::Bounds() const { return Values(bounds_); }
 
 std::string AutomaticClipping::Description() const {
-  return "automatic clipping to " + Shown(Bounds()) + " with stability constant " + Shown(gamma_);
+  return "automatic clipping to " + FormatNumbers(Bounds()) + " with stability constant " +
+         FormatNumbers(gamma_);
 }
 
 }  // namespace sordino

@@ -7,7 +7,6 @@
 #ifndef SORDINO_GRADIENTS_BOUNDED_SUM_H_
 #define SORDINO_GRADIENTS_BOUNDED_SUM_H_
 
-#include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
 
 #include <utility>
@@ -20,6 +19,7 @@
 namespace sordino {
 
 class ClippingPolicy;
+class JlDirections;
 struct JlOptions;
 struct JlResult;
 
@@ -55,7 +55,7 @@ class BoundedSum {
   friend JlResult JlClippedSum(const LossFunction& loss, const Batch& batch,
                                const std::vector<NamedParameter>& parameters,
                                const ClippingPolicy& policy, const JlOptions& options,
-                               at::Generator generator);
+                               const JlDirections& directions);
   friend class TestForgery;  // testing/forged_values.h, which is not installed
 
   explicit BoundedSum(SumParts parts)

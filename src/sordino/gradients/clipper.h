@@ -61,6 +61,10 @@ struct SumOptions {
   std::int64_t largest_batch = 4096;
 };
 
+// Those that require a gradient, a tied weight under the first of its names. Throws Error for one
+// that is computed from other tensors, and when none is left.
+std::vector<NamedParameter> TrainedParameters(std::vector<NamedParameter> parameters);
+
 class Clipper {
  public:
   explicit Clipper(std::vector<NamedParameter> parameters, GradientOptions options = {},
@@ -76,6 +80,7 @@ class Clipper {
   // and for audits of public data. They are private values.
   at::Tensor Norms(const LossFunction& loss, const Batch& batch, const ClippingPolicy& policy);
 
+  // TrainedParameters of those that were given.
   const std::vector<NamedParameter>& parameters() const;
 
  private:

@@ -129,16 +129,16 @@ std::vector<double> ValuesBelow(const std::vector<ClipNorm>& bounds) {
   return values;
 }
 
-std::string Shown(double number) {
+std::string FormatNumbers(double number) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%g", number);
   return text.data();
 }
 
-std::string Shown(const std::vector<double>& numbers) {
+std::string FormatNumbers(const std::vector<double>& numbers) {
   std::string text;
   for (const double number : numbers) {
-    text += (text.empty() ? "" : ", ") + Shown(number);
+    text += (text.empty() ? "" : ", ") + FormatNumbers(number);
   }
   return text;
 }

@@ -73,9 +73,9 @@ at::Tensor FactorsToBound(const GroupColumn& below, const at::Tensor& norms);
 std::vector<double> Values(const std::vector<ClipNorm>& bounds);
 std::vector<double> ValuesBelow(const std::vector<ClipNorm>& bounds);
 // "1.5" for a description.
-std::string Shown(double number);
+std::string FormatNumbers(double number);
 // "1, 2, 0.5"
-std::string Shown(const std::vector<double>& numbers);
+std::string FormatNumbers(const std::vector<double>& numbers);
 
 }  // namespace sordino
 

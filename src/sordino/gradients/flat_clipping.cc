@@ -16,7 +16,7 @@ at::Tensor FlatClipping::Factors(const at::Tensor& norms) const {
 std::vector<double> FlatClipping::Bounds() const { return {bound_.value()}; }
 
 std::string FlatClipping::Description() const {
-  return "flat clipping at " + Shown(bound_.value());
+  return "flat clipping at " + FormatNumbers(bound_.value());
 }
 
 }  // namespace sordino

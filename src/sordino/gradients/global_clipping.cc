@@ -24,8 +24,8 @@ std::vector<double> CommonFactors(const std::vector<GlobalBound>& bounds) {
   for (const GlobalBound& bound : bounds) {
     const double factor = BelowBound(bound.bound.value()) / bound.threshold.value();
     if (!(factor >= std::numeric_limits<double>::min() && factor < kInfinity)) {
-      throw Error("the clipping norm " + Shown(bound.bound.value()) + " over the threshold " +
-                  Shown(bound.threshold.value()) +
+      throw Error("the clipping norm " + FormatNumbers(bound.bound.value()) +
+                  " over the threshold " + FormatNumbers(bound.threshold.value()) +
                   " is not a normal number; bring the two nearer to each other.");
     }
     values.push_back(factor);
@@ -68,8 +68,8 @@ std::vector<double> GlobalClipping::Bounds() const {
 }
 
 std::string GlobalClipping::Description() const {
-  return "global clipping at " + Shown(Bounds()) + " of gradients up to " +
-         Shown(thresholds_.values());
+  return "global clipping at " + FormatNumbers(Bounds()) + " of gradients up to " +
+         FormatNumbers(thresholds_.values());
 }
 
 }  // namespace sordino

@@ -1,11 +1,10 @@
 #include "sordino/gradients/jl_clipping.h"
 
-#include <ATen/Context.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/full.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/isfinite.h>
+#include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 #include <c10/util/StringUtil.h>
@@ -29,6 +28,9 @@ namespace {
 // rho of the header: how far a computed directional derivative may be from <g, v>, over ||g||.
 double DerivativeError(at::ScalarType type) { return type == at::kDouble ? 1e-10 : 1e-4; }
 
+// Directions are rounded to this at the coarsest.
+constexpr double kDirectionGrid = 0x1p-40;
+
 at::ScalarType CheckedType(const std::vector<NamedParameter>& parameters) {
   at::ScalarType type = at::kDouble;
   for (const NamedParameter& parameter : parameters) {
@@ -43,22 +45,6 @@ at::ScalarType CheckedType(const std::vector<NamedParameter>& parameters) {
   return type;
 }
 
-void CheckGenerator(const at::Generator& generator, const std::vector<NamedParameter>& parameters) {
-  if (!generator.defined()) {
-    throw Error("The directions need a generator of their own; none was given.");
-  }
-  bool shared = generator == at::globalContext().defaultGenerator(at::kCPU);
-  if (!parameters.empty() && !parameters[0].value.is_cpu()) {
-    shared =
-        shared || generator == at::globalContext().defaultGenerator(parameters[0].value.device());
-  }
-  if (shared) {
-    throw Error(
-        "The directions were to come from libtorch's default generator, which is rewound so that "
-        "the model draws the same dropout masks again; give a generator of their own.");
-  }
-}
-
 struct Estimate {
   at::Tensor norms;  // [groups, examples]
   // The last direction, as tangents, and <g_i, tangents of group> by [groups, examples].
@@ -69,20 +55,17 @@ struct Estimate {
 class JlSum {
  public:
   JlSum(const LossFunction& loss, const std::vector<NamedParameter>& parameters,
-        const ClippingPolicy& policy, std::int64_t directions, at::Generator generator)
+        const ClippingPolicy& policy, std::int64_t count, const JlDirections& directions)
       : loss_(loss),
         parameters_(parameters),
         policy_(policy),
+        count_(count),
         directions_(directions),
-        generator_(std::move(generator)),
-        start_(generator_.defined() ? generator_.get_state() : at::Tensor()),
         type_(CheckedType(parameters)),
         groups_(policy.Groups(parameters)) {
-    CheckGenerator(generator_, parameters_);
     if (parameters_.empty()) throw Error("There is no parameter to clip the gradient of.");
-    if (directions_ < 1) {
-      throw Error(
-          c10::str("Norms are estimated from at least 1 direction, not ", directions_, "."));
+    if (count_ < 1) {
+      throw Error(c10::str("Norms are estimated from at least 1 direction, not ", count_, "."));
     }
     SORDINO_CHECK(groups_.size() == parameters_.size(), "a parameter has no clipping group");
     group_count_ = *std::max_element(groups_.begin(), groups_.end()) + 1;
@@ -111,31 +94,22 @@ class JlSum {
   SumParts Take();
 
  private:
-  // Drawn in float64: the uniforms behind float32 normals have 24 bits, too coarse for the lower
-  // tail of chi^2 with few directions.
-  at::Tensor Direction(const at::Tensor& like) {
-    const auto options = at::dtype(at::kDouble).device(generator_.device());
-    return at::empty(like.sizes(), options).normal_(0, 1, generator_).to(like.device());
-  }
-  // Examples that contribute nothing: their norms count as infinite.
-  void Drop(std::int64_t examples) {
-    clipped_ += static_cast<double>(examples);
-    AddCounts(at::full({group_count_, examples}, kInfinity, clipped_.options()));
-  }
+  std::vector<at::Tensor> Tangents(std::int64_t group, std::int64_t k, at::Tensor* centre) const;
   void AddCounts(const at::Tensor& norms) {
     const at::Tensor counts = policy_.Counts(norms);
     if (counts.defined()) counts_ = counts_.defined() ? counts_ + counts : counts;
   }
-  std::vector<at::Tensor> Gradients(const at::Tensor& losses, const at::Tensor& factors);
+  std::vector<at::Tensor> Gradients(const at::Tensor& losses, const at::Tensor& factors) const;
+  std::vector<at::Tensor> FiniteGradients(RepeatedLoss& loss, const Batch& batch,
+                                          const at::Tensor& factors, at::Tensor& usable) const;
   void CheckAgreement(const Estimate& estimate, const at::Tensor& factors,
                       const std::vector<at::Tensor>& gradients) const;
 
   const LossFunction& loss_;
   const std::vector<NamedParameter>& parameters_;
   const ClippingPolicy& policy_;
-  std::int64_t directions_;
-  at::Generator generator_;
-  at::Tensor start_;  // of the generator: all parts of a batch get the same directions
+  std::int64_t count_;  // of directions
+  const JlDirections& directions_;
   at::ScalarType type_;
   std::vector<std::int64_t> groups_;
   std::int64_t group_count_ = 0;
@@ -144,29 +118,48 @@ class JlSum {
   at::Tensor counts_;
 };
 
-Estimate JlSum::Norms(RepeatedLoss& loss, std::int64_t examples) {
+// Direction k of a group as tangents of its parameters; `centre` is what they give of the centre of
+// a transform.
+std::vector<at::Tensor> JlSum::Tangents(std::int64_t group, std::int64_t k,
+                                        at::Tensor* centre) const {
   const CoordinateTransform* transform = policy_.transform();
-  generator_.set_state(start_);
+  std::int64_t coordinates = 0;
+  for (std::size_t p = 0; p < parameters_.size(); ++p) {
+    if (groups_[p] == group) coordinates += parameters_[p].value.numel();
+  }
+  const at::Tensor normals = directions_.Draw(group * count_ + k, coordinates);
+  SORDINO_CHECK(normals.scalar_type() == at::kDouble && normals.numel() == coordinates,
+                "a direction has another number of coordinates than was asked for");
+  *centre = at::zeros({}, clipped_.options());
+  std::vector<at::Tensor> tangents(parameters_.size());
+  std::int64_t begin = 0;
+  for (std::size_t p = 0; p < parameters_.size(); ++p) {
+    if (groups_[p] != group) continue;
+    const at::Tensor& value = parameters_[p].value;
+    at::Tensor direction =
+        normals.narrow(0, begin, value.numel()).view(value.sizes()).to(value.device());
+    begin += value.numel();
+    if (transform != nullptr) {
+      // <(g - centre) / scale, v> = <g, v / scale> - <centre, v / scale>
+      direction = direction / transform->scale[p];
+      *centre += (transform->centre[p] * direction).sum();
+    }
+    tangents[p] = direction.to(value.scalar_type());
+  }
+  return tangents;
+}
+
+Estimate JlSum::Norms(RepeatedLoss& loss, std::int64_t examples) {
   Estimate estimate;
   estimate.tangents.resize(parameters_.size());
   estimate.derivatives = at::zeros({group_count_, examples}, clipped_.options());
   at::Tensor squared = at::zeros_like(estimate.derivatives);
   for (std::int64_t group = 0; group < group_count_; ++group) {
-    std::vector<at::Tensor> tangents(parameters_.size());
+    std::vector<at::Tensor> tangents;
     at::Tensor derivatives;
-    for (std::int64_t k = 0; k < directions_; ++k) {
-      at::Tensor centre = at::zeros({}, clipped_.options());
-      for (std::size_t p = 0; p < parameters_.size(); ++p) {
-        if (groups_[p] != group) continue;
-        const at::Tensor& value = parameters_[p].value;
-        at::Tensor direction = Direction(value);
-        if (transform != nullptr) {
-          // <(g - centre) / scale, v> = <g, v / scale> - <centre, v / scale>
-          direction = direction / transform->scale[p];
-          centre += (transform->centre[p] * direction).sum();
-        }
-        tangents[p] = direction.to(value.scalar_type());
-      }
+    for (std::int64_t k = 0; k < count_; ++k) {
+      at::Tensor centre;
+      tangents = Tangents(group, k, &centre);
       derivatives = loss.Derivatives(tangents);
       squared[group] += (derivatives - centre).square();
     }
@@ -175,11 +168,12 @@ Estimate JlSum::Norms(RepeatedLoss& loss, std::int64_t examples) {
       if (groups_[p] == group) estimate.tangents[p] = tangents[p];
     }
   }
-  estimate.norms = (squared / static_cast<double>(directions_)).sqrt_();
+  estimate.norms = (squared / static_cast<double>(count_)).sqrt_();
   return estimate;
 }
 
-std::vector<at::Tensor> JlSum::Gradients(const at::Tensor& losses, const at::Tensor& factors) {
+std::vector<at::Tensor> JlSum::Gradients(const at::Tensor& losses,
+                                         const at::Tensor& factors) const {
   std::vector<at::Tensor> gradients(parameters_.size());
   for (std::int64_t group = 0; group < group_count_ && losses.requires_grad(); ++group) {
     std::vector<at::Tensor> inputs;
@@ -225,6 +219,53 @@ void JlSum::CheckAgreement(const Estimate& estimate, const at::Tensor& factors,
   }
 }
 
+// The batch with the first usable example in the places of those that are not.
+Batch Substituted(const Batch& batch, const at::Tensor& usable) {
+  const std::int64_t examples = Examples(batch);
+  const at::Tensor places = at::arange(examples, usable.options().dtype(at::kLong));
+  const at::Tensor first = usable.to(at::kLong).argmax();
+  const at::Tensor source = at::where(usable, places, first);
+  Batch substituted;
+  for (const at::Tensor& tensor : batch) {
+    substituted.push_back(tensor.index_select(0, source.to(tensor.device())));
+  }
+  return substituted;
+}
+
+// sum_i factor_i g_i over the usable examples; those whose gradients are not finite are found by
+// halving, and taken out of `usable`. Left in the graph, 0 * inf would reach the sum.
+std::vector<at::Tensor> JlSum::FiniteGradients(RepeatedLoss& loss, const Batch& batch,
+                                               const at::Tensor& factors,
+                                               at::Tensor& usable) const {
+  const at::Tensor places = usable.nonzero().squeeze(1);
+  const std::int64_t count = places.size(0);
+  std::vector<at::Tensor> sum;
+  for (const at::Tensor& zeros : sums_) sum.push_back(at::zeros_like(zeros));
+  if (count == 0) return sum;
+  const bool all = count == usable.size(0);
+  std::vector<at::Tensor> gradients =
+      Gradients(loss.Losses(all ? batch : Substituted(batch, usable)),
+                factors.masked_fill(usable.logical_not(), 0));
+  const bool finite = std::all_of(
+      gradients.begin(), gradients.end(),
+      [](const at::Tensor& gradient) { return at::isfinite(gradient).all().item<bool>(); });
+  if (finite) return gradients;
+  if (count == 1) {
+    usable = at::zeros_like(usable);
+    return sum;
+  }
+  at::Tensor found = at::zeros_like(usable);
+  for (const auto& [begin, end] :
+       {std::pair{std::int64_t{0}, count / 2}, std::pair{count / 2, count}}) {
+    at::Tensor half = at::zeros_like(usable).index_fill(0, places.slice(0, begin, end), true);
+    const std::vector<at::Tensor> part = FiniteGradients(loss, batch, factors, half);
+    for (std::size_t p = 0; p < sum.size(); ++p) sum[p] += part[p];
+    found = found.logical_or(half);
+  }
+  usable = found;
+  return sum;
+}
+
 void JlSum::Add(const Batch& batch, const JlOptions& options) {
   const std::int64_t examples = Examples(batch);
   if (examples == 0) return;
@@ -237,39 +278,25 @@ void JlSum::Add(const Batch& batch, const JlOptions& options) {
 
   RepeatedLoss repeated(loss_, batch, parameters_);
   const Estimate estimate = Norms(repeated, examples);
-  const at::Tensor finite = at::isfinite(estimate.norms).all(0);
-  const at::Tensor kept = finite.nonzero().squeeze(1);
-  if (kept.size(0) < examples) {
-    // Left in the graph, 0 * inf would reach the sum. The rest is estimated afresh: dropout masks
-    // belong to places in the batch, and estimate and gradient must be of the same masks.
-    Drop(examples - kept.size(0));
-    Batch rest;
-    for (const at::Tensor& tensor : batch) {
-      rest.push_back(tensor.index_select(0, kept.to(tensor.device())));
-    }
-    Add(rest, options);
-    return;
+  if (repeated.DrewRandomNumbers()) {
+    throw Error(
+        "The model draws random numbers (dropout), and norms that are estimated by projections are "
+        "proven for models that do not; take dropout out of the model, or use exact norms.");
   }
-  if (options.compare) {
-    CompareWithJoint(loss_, batch, examples, GeneratorStates(parameters_[0].value.device()));
+  at::Tensor usable = at::isfinite(estimate.norms).all(0);
+  at::Tensor factors = policy_.Factors(estimate.norms).to(at::kDouble);
+  factors.masked_fill_(usable.logical_not(), 0);
+  if (options.compare && usable.any().item<bool>()) {
+    CompareWithJoint(loss_, Substituted(batch, usable), examples,
+                     GeneratorStates(parameters_[0].value.device()));
   }
-
-  const at::Tensor factors = policy_.Factors(estimate.norms).to(at::kDouble);
-  const std::vector<at::Tensor> gradients = Gradients(repeated.Losses(), factors);
-  const bool good = std::all_of(gradients.begin(), gradients.end(), [](const at::Tensor& gradient) {
-    return at::isfinite(gradient).all().item<bool>();
-  });
-  if (!good) {
-    // An example with finite derivatives and a gradient that is not: found by halving.
-    if (examples == 1) {
-      Drop(1);
-      return;
-    }
-    Add(Slice(batch, 0, examples / 2), options);
-    Add(Slice(batch, examples / 2, examples), options);
-    return;
-  }
-  CheckAgreement(estimate, factors, gradients);
+  const std::vector<at::Tensor> gradients = FiniteGradients(repeated, batch, factors, usable);
+  const at::Tensor unusable = usable.logical_not();
+  factors.masked_fill_(unusable, 0);
+  Estimate finite = estimate;
+  finite.norms = estimate.norms.masked_fill(unusable, 0);
+  finite.derivatives = estimate.derivatives.masked_fill(unusable, 0);
+  CheckAgreement(finite, factors, gradients);
 
   const at::Tensor total = factors.sum(1);
   for (std::size_t p = 0; p < parameters_.size(); ++p) {
@@ -280,7 +307,8 @@ void JlSum::Add(const Batch& batch, const JlOptions& options) {
     }
   }
   clipped_ += (factors < 1).sum(1);
-  AddCounts(estimate.norms);
+  // An example that contributes nothing counts as one of infinite norm.
+  AddCounts(estimate.norms.masked_fill(unusable, kInfinity));
 }
 
 SumParts JlSum::Take() {
@@ -320,9 +348,14 @@ double JlSensitivityFactor(std::int64_t directions, double failure_probability) 
 
 JlResult JlClippedSum(const LossFunction& loss, const Batch& batch,
                       const std::vector<NamedParameter>& parameters, const ClippingPolicy& policy,
-                      const JlOptions& options, at::Generator generator) {
+                      const JlOptions& options, const JlDirections& directions) {
   const at::NoGradGuard no_grad;
-  JlSum sum(loss, parameters, policy, options.directions, std::move(generator));
+  if (Examples(batch) > options.largest_batch) {
+    // How many there are is private where batches are drawn at random.
+    throw Error(c10::str("A batch is larger than the ", options.largest_batch,
+                         " examples that the sensitivity covers; declare a larger largest_batch."));
+  }
+  JlSum sum(loss, parameters, policy, options.directions, directions);
   const std::vector<double> bounds = policy.Bounds();
   SORDINO_CHECK(static_cast<std::int64_t>(bounds.size()) == sum.group_count(),
                 "a clipping group has no bound");
@@ -330,7 +363,11 @@ JlResult JlClippedSum(const LossFunction& loss, const Batch& batch,
   const double beta = options.failure_probability.value();
   const double phi = JlSensitivityFactor(options.directions,
                                          beta / (records * static_cast<double>(sum.group_count())));
-  const double rho = DerivativeError(sum.type());
+  double coordinates = 0;
+  for (const NamedParameter& parameter : parameters) {
+    coordinates += static_cast<double>(parameter.value.numel());
+  }
+  const double rho = DerivativeError(sum.type()) + std::sqrt(coordinates) * kDirectionGrid;
   if (!(rho * phi < 0.5)) {
     throw Error(c10::str("With ", options.directions, " directions and the failure probability ",
                          beta, " an estimate may be ", phi,
@@ -338,9 +375,10 @@ JlResult JlClippedSum(const LossFunction& loss, const Batch& batch,
   }
   sum.Add(batch, options);
   SumParts result = sum.Take();
-  const double rounding = 1 + rho * sum.Cancellation(bounds);
+  const double backward = 1 + rho * sum.Cancellation(bounds);
   result.sensitivity =
-      SumSensitivity(bounds, options.adjacency, 1, phi / (1 - rho * phi) * rounding * rounding - 1);
+      SumSensitivity(bounds, options.adjacency, 1,
+                     phi / (1 - rho * phi) * backward * backward - 1 + options.rounding);
   if (policy.CountBound() > 0) {
     result.count_sensitivity =
         SumSensitivity(std::vector<double>{policy.CountBound()}, options.adjacency, 1, 0);
@@ -351,9 +389,9 @@ JlResult JlClippedSum(const LossFunction& loss, const Batch& batch,
 
 at::Tensor JlNorms(const LossFunction& loss, const Batch& batch,
                    const std::vector<NamedParameter>& parameters, const ClippingPolicy& policy,
-                   std::int64_t directions, at::Generator generator) {
+                   std::int64_t count, const JlDirections& directions) {
   const at::NoGradGuard no_grad;
-  JlSum sum(loss, parameters, policy, directions, std::move(generator));
+  JlSum sum(loss, parameters, policy, count, directions);
   RepeatedLoss repeated(loss, batch, parameters);
   return sum.Norms(repeated, Examples(batch)).norms;
 }

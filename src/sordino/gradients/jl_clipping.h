@@ -30,21 +30,28 @@
 // records do: beta is shared out evenly among them (union bound), so what a caller asks for is
 // what a step costs. One set of directions serves all parts that a batch is
 // cut into: fresh ones for each part would depend on the cut, which one more record moves. The
-// directions must be fresh at each step and must not be known to whoever
-// chooses the data (a gradient orthogonal to all of them is not clipped): seed the generator from
-// the operating system's entropy, for each run anew.
+// directions must be fresh at each step and must not be known to whoever chooses the data (a
+// gradient orthogonal to all of them is not clipped): they come from a secret stream, for each step
+// anew.
+//
+// An example whose estimate or gradient is not finite contributes nothing. In the graph it would
+// spoil the sum (0 * inf), so another example is put in its place, with the factor 0. Examples run
+// isolated, and whether one is finite is a function of that example alone as long as the model
+// draws no random numbers; a model that does (dropout) is refused.
 //
 // Rounding. Forward and reverse mode round differently, and no bound holds for every model. An
 // error of the computed <g_i, v_k> of at most rho ||g_i|| makes E_i smaller by at most
 // rho ||g_i|| (triangle inequality), so that ||g_i|| / E_i <= phi / (1 - rho phi); the sensitivity
-// is computed with rho = 1e-4 for float32 and 1e-10 for float64, and every batch is checked: for
+// is computed with rho = 1e-4 for float32 and 1e-10 for float64, and 2^-40 sqrt(d) more for d
+// parameters because directions may lie on a grid of 2^-40. Every batch is checked: for
 // the last direction, sum_i factor_i <g_i, v> by forward mode and <sum_i factor_i g_i, v> by
 // reverse mode must agree to that. The same rho is allowed for the backward pass. With a
 // coordinate transform the error is relative to ||g_i / scale||, which may exceed the bound K-fold
-// (TransformCancellation): both allowances then grow to rho K. How the sum of all others rounds
-// when one example is added is not bounded as it is for exact norms (rounding.h): an ordinary
-// backward pass adds up rows that are not seen here, in the precision of the model. Where that
-// matters, use float64 or exact norms. Half precision is refused.
+// (TransformCancellation): both allowances then grow to rho K. An ordinary backward pass adds up
+// the rows of all examples in the precision of the model, and these rows are not seen here. How
+// much the sum of the others may move by rounding when one example is added is therefore assumed,
+// not proven as it is for exact norms (rounding.h): at most `rounding` times the bound, which is
+// part of the sensitivity. Half precision is refused.
 //
 // Cost of a step: r forward passes in forward mode (each about 2 to 3 plain ones) and one ordinary
 // forward and backward pass; with G clipping groups r G and one with G backward passes, because a
@@ -53,7 +60,6 @@
 #ifndef SORDINO_GRADIENTS_JL_CLIPPING_H_
 #define SORDINO_GRADIENTS_JL_CLIPPING_H_
 
-#include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
@@ -66,6 +72,17 @@
 
 namespace sordino {
 
+// Where the directions of a step come from. A direction is asked for again for each part of a
+// batch.
+class JlDirections {
+ public:
+  virtual ~JlDirections() = default;
+  // [coordinates], float64, on the CPU: independent and N(0, 1), or such rounded to a grid of
+  // 2^-40; independent of those of other numbers, and the same whenever the same number is asked
+  // for. From 0 on.
+  virtual at::Tensor Draw(std::int64_t number, std::int64_t coordinates) const = 0;
+};
+
 struct JlOptions {
   // r >= 1. More directions: slower, and a sensitivity nearer to that of exact norms.
   std::int64_t directions;
@@ -74,6 +91,10 @@ struct JlOptions {
   Adjacency adjacency = Adjacency::kAddRemove;
   // Examples in one pass; 0 takes the batch as it is.
   std::int64_t physical_batch = 0;
+  // The largest batch, a public constant; a larger one is refused.
+  std::int64_t largest_batch = 4096;
+  // Share of the bound that the rounding of the joint sum may add to the sensitivity (assumed).
+  double rounding = 0.01;
   // Compare the losses with those of an ordinary forward pass (operation_comparison.h). May be left
   // out for a model that was checked before.
   bool compare = true;
@@ -81,7 +102,7 @@ struct JlOptions {
 
 struct JlResult {
   BoundedSum sum;
-  // To be added to the delta of the step by whoever accounts for it.
+  // To be added to the delta of the step when it is accounted for.
   double failure_probability = 0;
 };
 
@@ -89,18 +110,17 @@ struct JlResult {
 double JlSensitivityFactor(std::int64_t directions, double failure_probability);
 
 // The clipped sum over the batch by estimated norms; zeros with the same sensitivity when it is
-// empty. An example whose estimate or gradient is not finite contributes nothing: the batch is
-// computed again without it. `generator` gives the directions, on its own device; it may not be a
-// default generator of libtorch, which the model's own randomness comes from.
+// empty. Throws Error for a model that draws random numbers. An example whose estimate or gradient
+// is not finite contributes nothing.
 JlResult JlClippedSum(const LossFunction& loss, const Batch& batch,
                       const std::vector<NamedParameter>& parameters, const ClippingPolicy& policy,
-                      const JlOptions& options, at::Generator generator);
+                      const JlOptions& options, const JlDirections& directions);
 
 // The estimates E_i by clipping group, [groups, examples], float64: for tests and for audits of
 // public data. They are private values.
 at::Tensor JlNorms(const LossFunction& loss, const Batch& batch,
                    const std::vector<NamedParameter>& parameters, const ClippingPolicy& policy,
-                   std::int64_t directions, at::Generator generator);
+                   std::int64_t count, const JlDirections& directions);
 
 }  // namespace sordino
 

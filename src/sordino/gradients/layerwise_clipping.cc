@@ -55,7 +55,7 @@ at::Tensor LayerwiseClipping::Factors(const at::Tensor& norms) const {
 std::vector<double> LayerwiseClipping::Bounds() const { return Values(bounds_); }
 
 std::string LayerwiseClipping::Description() const {
-  return "layerwise clipping at " + Shown(Bounds());
+  return "layerwise clipping at " + FormatNumbers(Bounds());
 }
 
 }  // namespace sordino

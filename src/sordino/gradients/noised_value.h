@@ -2,11 +2,11 @@
 //
 // What the policy learns decides how the next batch is clipped, so it must be post-processing of
 // a release that was charged. The private counts and sums are PrivateValues, of another type: an
-// update from un-noised data does not compile. The constructor is private, and the two functions of
-// the noise step (noise/gradient_noise.h) are its only friends
-// (tests/compile_fail/forged_noised_value.cc). The value carries the standard deviation of its
-// noise, and the policy stops the program when it is smaller than what was declared for the
-// accounting.
+// update from un-noised data does not compile. The constructor is private, and its only friends are
+// the two functions of the noise step (noise/gradient_noise.h) and AdaClip, which maps one
+// noised value to another (tests/compile_fail/forged_noised_value.cc, forged_adaclip.cc). The value
+// carries the standard deviation of its noise, and the policy stops the program when it is smaller
+// than what was declared for the accounting.
 #ifndef SORDINO_GRADIENTS_NOISED_VALUE_H_
 #define SORDINO_GRADIENTS_NOISED_VALUE_H_
 
@@ -20,6 +20,7 @@
 
 namespace sordino {
 
+class AdaClip;
 class BoundedSum;
 class RandomSource;
 struct StepNoise;
@@ -28,7 +29,8 @@ template <typename T>
 class NoisedValue {
  public:
   const T& value() const { return value_; }
-  // Of the noise on each entry, in the unit of the value; positive.
+  // Of the noise on each entry, in the unit of the value; the least of them where entries differ.
+  // Positive.
   double standard_deviation() const { return standard_deviation_; }
 
  private:
@@ -37,6 +39,7 @@ class NoisedValue {
                                                        RandomSource& source);
   friend NoisedValue<std::vector<double>> AddCountNoise(const BoundedSum& sum, double count_noise,
                                                         std::int64_t step, RandomSource& source);
+  friend class AdaClip;
   friend class TestForgery;  // testing/forged_values.h, which is not installed
 
   NoisedValue(T value, double standard_deviation)

@@ -1,9 +1,9 @@
 // Loops on libtorch's own threads.
 //
 // at::parallel_for is a template around an OpenMP pragma: in a program that is compiled without
-// OpenMP, as ours is, it is a plain loop, and says nothing. To compile with OpenMP is no remedy,
-// since the runtime of the compiler need not be the one inside libtorch, and two of them fight for
-// the cores. libtorch's element-wise loops are compiled inside it; one over a tensor of n bytes
+// OpenMP, as ours is, it is a plain loop, without a warning. Compiling with OpenMP does not help:
+// the runtime of the compiler need not be the one inside libtorch, and two runtimes compete for the
+// cores. libtorch's element-wise loops are compiled inside it; one over a tensor of n bytes
 // shares out n pieces of any work.
 #ifndef SORDINO_GRADIENTS_PARALLEL_SHARES_H_
 #define SORDINO_GRADIENTS_PARALLEL_SHARES_H_

@@ -8,7 +8,7 @@
 // and the peak for any n is the largest of these lines. (Two peaks alone do not do: a small batch
 // peaks in the backward pass, where there are gradients of the parameters, a large one where there
 // are most activations, and a line through two small peaks is far too low.) Where the prediction
-// fails all the same (another process took the memory), an allocation fails, IsOutOfMemory says so,
+// fails nevertheless (another process took the memory), an allocation fails, IsOutOfMemory says so,
 // and the caller halves the part.
 //
 // All sizes are in bytes.

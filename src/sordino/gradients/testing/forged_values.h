@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "sordino/gradients/adaclip.h"
 #include "sordino/gradients/bounded_sum.h"
 #include "sordino/gradients/noised_value.h"
 
@@ -18,6 +19,10 @@ class TestForgery {
   template <typename T>
   static NoisedValue<T> Noised(T value, double standard_deviation) {
     return NoisedValue<T>(std::move(value), standard_deviation);
+  }
+  static void Restore(AdaClip& policy, const std::vector<at::Tensor>& mean,
+                      const std::vector<at::Tensor>& variance) {
+    policy.Restore(mean, variance);
   }
 };
 

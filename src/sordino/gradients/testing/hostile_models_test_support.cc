@@ -69,11 +69,11 @@ torch::jit::Module MakeHostileScript(const Json& model) {
 }
 
 HostileTrigger TriggerOf(const nlohmann::json& model) {
-  constexpr std::int64_t kMostWarmUp = 20;
+  constexpr std::int64_t kMaxWarmUp = 20;
   HostileTrigger result;
   const nlohmann::json trigger = model.value("trigger", nlohmann::json::object());
   if (trigger.contains("calls")) {
-    result.warm_up = std::min(trigger["calls"].get<std::int64_t>(), kMostWarmUp);
+    result.warm_up = std::min(trigger["calls"].get<std::int64_t>(), kMaxWarmUp);
   }
   if (trigger.contains("batch")) result.examples = trigger["batch"].get<std::int64_t>();
   return result;

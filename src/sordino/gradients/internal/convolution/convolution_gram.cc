@@ -18,7 +18,7 @@ namespace {
 constexpr double kTermCost = 16;
 // Building a column entry, likewise.
 constexpr double kColumnCost = 8;
-constexpr std::int64_t kLargestGram = 2048;
+constexpr std::int64_t kMaxGramSize = 2048;
 
 // [channels, pixels] of one image, as float64, into rows that are `stride` long.
 void CopyImage(const at::Tensor& images, std::int64_t image, double* target, std::int64_t stride) {
@@ -43,7 +43,7 @@ void CopyImage(const at::Tensor& images, std::int64_t image, double* target, std
 }  // namespace
 
 bool GramIsCheaper(const ConvolutionShape& shape, std::int64_t pixels, double float64_cost) {
-  if (pixels > kLargestGram || shape.rows_per_example() > kLargestGram) return false;
+  if (pixels > kMaxGramSize || shape.rows_per_example() > kMaxGramSize) return false;
   const auto n = static_cast<double>(pixels);
   const auto rows = static_cast<double>(shape.rows_per_example());
   const auto columns = static_cast<double>(shape.columns());

@@ -27,9 +27,9 @@ std::int64_t Wrap(std::int64_t dim, const at::Tensor& tensor) {
   return dim < 0 ? dim + tensor.dim() : dim;
 }
 
-// Where output `output` of a split begins along its dimension.
-at::Tensor Part(const at::Tensor& whole, std::int64_t dim, const std::vector<std::int64_t>& sizes,
-                std::int64_t begin) {
+// The output of a split that begins at `begin` along its dimension.
+at::Tensor SplitOutput(const at::Tensor& whole, std::int64_t dim,
+                       const std::vector<std::int64_t>& sizes, std::int64_t begin) {
   const std::int64_t wrapped = Wrap(dim, whole);
   return whole.slice(wrapped, begin, begin + sizes[static_cast<std::size_t>(wrapped)]);
 }
@@ -37,14 +37,14 @@ at::Tensor Part(const at::Tensor& whole, std::int64_t dim, const std::vector<std
 template <typename Split>
 at::Tensor EqualPart(const Split& split, const PathStep& step, const at::Tensor& whole) {
   const auto sizes = OutputSizes(*step.node, step.output);
-  return Part(whole, split.dim, sizes, split.split_size.expect_int() * step.output);
+  return SplitOutput(whole, split.dim, sizes, split.split_size.expect_int() * step.output);
 }
 
 template <typename Split>
 at::Tensor ListedPart(const Split& split, const PathStep& step, const at::Tensor& whole) {
   std::int64_t begin = 0;
   for (std::uint32_t k = 0; k < step.output; ++k) begin += split.split_sizes[k].expect_int();
-  return Part(whole, split.dim, OutputSizes(*step.node, step.output), begin);
+  return SplitOutput(whole, split.dim, OutputSizes(*step.node, step.output), begin);
 }
 
 // The view that a step of a path makes, of a tensor of positions.

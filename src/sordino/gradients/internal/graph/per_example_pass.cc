@@ -18,56 +18,16 @@
 
 #include "sordino/base/check.h"
 #include "sordino/base/quantity.h"
-#include "sordino/gradients/internal/graph/shared_gradients.h"
+#include "sordino/gradients/internal/graph/stand_ins.h"
 #include "sordino/gradients/internal/rounding/rounding.h"
 #include "sordino/gradients/internal/terms/norm_cost.h"
 #include "sordino/gradients/internal/terms/row_kernels.h"
 
 namespace sordino {
-namespace {
-
 namespace ag = torch::autograd;
 
-// Stand-ins for nodes of a graph, in their places until the end of the scope.
-class StandIns {
- public:
-  explicit StandIns(const Tape& tape) : tape_(tape), of_(tape.graph.nodes.size()) {}
-  ~StandIns() {
-    for (const auto& [edge, node] : changed_) edge->function = node;
-  }
-  StandIns(const StandIns&) = delete;
-  StandIns& operator=(const StandIns&) = delete;
-
-  void Add(std::size_t node, TapeNode stand_in) { of_[node] = std::move(stand_in); }
-
-  const TapeNode& Of(std::size_t node) const {
-    return of_[node] != nullptr ? of_[node] : tape_.graph.nodes[node];
-  }
-
-  // Leads the edges to the nodes over to their stand-ins.
-  void TakeOver() {
-    for (std::size_t node = 0; node < of_.size(); ++node) {
-      if (of_[node] == nullptr) continue;
-      for (const std::size_t consumer : tape_.consumers[node]) {
-        for (ag::Edge& edge : Of(consumer)->next_edges()) {
-          if (edge.function != tape_.graph.nodes[node]) continue;
-          edge.function = of_[node];
-          changed_.emplace_back(&edge, tape_.graph.nodes[node]);
-        }
-      }
-    }
-  }
-
- private:
-  const Tape& tape_;
-  std::vector<TapeNode> of_;
-  std::vector<std::pair<ag::Edge*, TapeNode>> changed_;
-};
-
-}  // namespace
-
-// Hears the gradient of a node before the node runs. Lives in the graph; deaf once the pass is
-// over, since a kept graph may run again.
+// Takes the gradient of a node before the node runs. Lives in the graph, and does nothing once the
+// pass is over (its pointer is null), since a kept graph may run again.
 class PerExamplePass::Listener : public ag::FunctionPreHook {
  public:
   Listener(std::shared_ptr<PerExamplePass*> pass, std::size_t node, bool last)
@@ -130,24 +90,33 @@ PerExamplePass::PerExamplePass(const at::Tensor& losses, const Tape& tape,
       ++missing_roots_[*plan.roots[root].family];
     }
   }
+  Run(losses, loss_gradients);
+  FinishAll();
+}
 
-  const auto ear = std::make_shared<PerExamplePass*>(this);
+// The backward pass, with a listener at each node that uses a parameter.
+void PerExamplePass::Run(const at::Tensor& losses, const at::Tensor& loss_gradients) {
+  const auto pass = std::make_shared<PerExamplePass*>(this);
   ag::edge_list outputs;
-  StandIns stand_ins(tape);
-  for (std::size_t node = 0; node < tape.graph.nodes.size(); ++node) {
+  StandIns stand_ins(tape_);
+  for (std::size_t node = 0; node < tape_.graph.nodes.size(); ++node) {
     if (uses_of_node_[node].empty()) continue;
-    const bool last = !tape.leads_to_use[node];
-    stand_ins.Add(node, rules_[uses_of_node_[node].front()]->Replacement(options.keep_graph));
-    stand_ins.Of(node)->add_tensor_pre_hook(std::make_unique<Listener>(ear, node, last));
+    const bool last = !tape_.leads_to_use[node];
+    stand_ins.Add(node, rules_[uses_of_node_[node].front()]->Replacement(options_.keep_graph));
+    stand_ins.Of(node)->add_tensor_pre_hook(std::make_unique<Listener>(pass, node, last));
     if (last) outputs.emplace_back(stand_ins.Of(node), 0);
   }
   stand_ins.TakeOver();
   if (!outputs.empty()) {
     ag::Engine::get_default_engine().execute({ag::impl::gradient_edge(losses)}, {loss_gradients},
-                                             options.keep_graph, /*create_graph=*/false,
+                                             options_.keep_graph, /*create_graph=*/false,
                                              /*accumulate_grad=*/false, outputs);
   }
-  *ear = nullptr;
+  *pass = nullptr;
+}
+
+// What has to wait for the end of the pass.
+void PerExamplePass::FinishAll() {
   for (std::size_t root = 0; root < states_.size(); ++root) {
     // Uses that no gradient reached.
     if (states_[root].missing > 0 && !mismatch_) Finish(root);
@@ -215,7 +184,7 @@ void PerExamplePass::FinishCluster(std::size_t parameter, const UseCluster& clus
   }
   if (terms.empty()) return;
 
-  Part part;
+  RootTerm part;
   part.use = use;
   const bool whole_gradients =
       terms.front().kind == TermKind::kDirect || terms.front().kind == TermKind::kRows;
@@ -251,7 +220,7 @@ void PerExamplePass::FinishCluster(std::size_t parameter, const UseCluster& clus
 }
 
 // Without a norm yet, where it can be taken together with those of other terms.
-void PerExamplePass::FinishOnDevice(std::size_t parameter, Part part, NormForm form) {
+void PerExamplePass::FinishOnDevice(std::size_t parameter, RootTerm part, NormForm form) {
   const auto group = static_cast<std::size_t>(groups_[parameter]);
   at::Tensor gradients = GradientsToKeep(part.term, form);
   // A copy into one matrix costs less than a launch only where it is small.
@@ -312,7 +281,7 @@ void PerExamplePass::AddOneRowNorms() {
     const at::Tensor a = at::stack(left);
     const at::Tensor b = at::stack(right);
     at::Tensor norms = a * b;
-    norms.masked_fill_(at::maximum(a, b) > kLargestRows, kInfinity);
+    norms.masked_fill_(at::maximum(a, b) > kMaxRowsNorm, kInfinity);
     squared_of_[group].add_(norms.square_().sum(0));
   }
 }
@@ -352,110 +321,6 @@ NormForm PerExamplePass::Choose(const Term& term) const {
   return CheapestForm(term);
 }
 
-at::IntArrayRef PerExamplePass::RootSizes(std::size_t root) const {
-  if (root < tape_.parameters) return parameters_[root].value.sizes();
-  return tape_.derived[root - tape_.parameters].sizes;
-}
-
-// Gradients of the root for units [begin, end), [end - begin, entries], from all its parts;
-// undefined without any.
-at::Tensor PerExamplePass::Gradients(std::size_t root, std::int64_t begin, std::int64_t end) const {
-  at::Tensor gradients;
-  const at::IntArrayRef sizes = RootSizes(root);
-  for (const Part& part : states_[root].parts) {
-    const at::Tensor own = Materialise(part.term, begin, end);
-    if (!gradients.defined()) {
-      gradients = at::zeros({end - begin, c10::multiply_integers(sizes)}, own.options());
-    }
-    const at::Tensor positions =
-        PathPositions(tape_.uses[part.use], sizes).reshape({-1}).to(own.device());
-    gradients.index_add_(1, positions, own.reshape({end - begin, -1}));
-  }
-  return gradients;
-}
-
-// The same for each parameter of a family, with what its derived tensors add.
-std::vector<at::Tensor> PerExamplePass::FamilyGradients(const Family& family, std::int64_t begin,
-                                                        std::int64_t end) const {
-  std::vector<at::Tensor> shared(tape_.parameters);
-  if (!family.derived.empty()) {
-    std::vector<at::Tensor> of_derived(tape_.derived.size());
-    for (const std::size_t d : family.derived) {
-      const std::size_t root = tape_.parameters + d;
-      at::Tensor gradients = Gradients(root, begin, end);
-      if (!gradients.defined()) continue;
-      std::vector<std::int64_t> sizes = RootSizes(root).vec();
-      sizes.insert(sizes.begin(), end - begin);
-      of_derived[d] = gradients.view(sizes);
-    }
-    shared = SharedGradients(tape_, of_derived);
-  }
-  std::vector<at::Tensor> result;
-  for (const std::size_t p : family.parameters) {
-    at::Tensor own = Gradients(p, begin, end);
-    if (shared[p].defined()) own = own.defined() ? own + shared[p] : shared[p];
-    result.push_back(std::move(own));
-  }
-  return result;
-}
-
-// Visits the gradients of the parameters of a family, transformed where there is a transform, a few
-// units at a time and always the same ones together: what the norms are taken of is bit for bit
-// what the sums are of, so that nothing of the rounding in between has to be accounted for.
-template <typename Visit>
-void PerExamplePass::ForEachDense(const Family& family, const Visit& visit) const {
-  constexpr std::int64_t kChunkElements = 1 << 22;
-  std::int64_t entries = 1;
-  for (const std::size_t p : family.parameters) entries += parameters_[p].value.numel();
-  for (const std::size_t d : family.derived) {
-    entries += c10::multiply_integers(tape_.derived[d].sizes);
-  }
-  const std::int64_t chunk = std::max<std::int64_t>(1, kChunkElements / entries);
-  for (std::int64_t begin = 0; begin < options_.units; begin += chunk) {
-    const std::int64_t end = std::min(begin + chunk, options_.units);
-    std::vector<at::Tensor> all = FamilyGradients(family, begin, end);
-    for (std::size_t k = 0; k < all.size(); ++k) {
-      const std::size_t parameter = family.parameters[k];
-      at::Tensor& gradients = all[k];
-      if (options_.transform != nullptr) {
-        const at::Tensor centre = options_.transform->centre[parameter].reshape({1, -1});
-        const at::Tensor scale = options_.transform->scale[parameter].reshape({1, -1});
-        gradients = gradients.defined() ? (gradients - centre) / scale
-                                        : (-centre / scale).expand({end - begin, -1});
-      }
-      if (gradients.defined()) visit(parameter, begin, end, gradients);
-    }
-  }
-}
-
-void PerExamplePass::AddDenseNorms(const Family& family) {
-  ForEachDense(family, [&](std::size_t parameter, std::int64_t begin, std::int64_t end,
-                           const at::Tensor& gradients) {
-    const at::Tensor& squared = squared_of_[static_cast<std::size_t>(groups_[parameter])];
-    squared.slice(0, begin, end).add_(RowSquaredNorms(gradients));
-  });
-}
-
-void PerExamplePass::AddDenseSums(const Family& family, const std::vector<ExampleFactors>& factors,
-                                  bool all_finite, const SumAccuracy& accuracy,
-                                  std::vector<at::Tensor>& sums) const {
-  ForEachDense(family, [&](std::size_t parameter, std::int64_t begin, std::int64_t end,
-                           const at::Tensor& gradients) {
-    const Term term{.kind = TermKind::kDirect,
-                    .b = gradients,
-                    .layout = {1, end - begin, 1},
-                    .sizes = parameters_[parameter].value.sizes().vec()};
-    const ExampleFactors& group = factors[static_cast<std::size_t>(groups_[parameter])];
-    const ExampleFactors own(group.float64.slice(0, begin, end), all_finite);
-    const at::Tensor sum = WeightedSum(term, own, accuracy).to(at::kDouble);
-    sums[parameter] = sums[parameter].defined() ? sums[parameter] + sum : sum;
-  });
-  for (const std::size_t p : family.parameters) {
-    const bool wide = parameters_[p].value.scalar_type() == at::kDouble;
-    if (sums[p].defined()) sums[p] = sums[p].to(wide ? at::kDouble : at::kFloat);
-  }
-}
-
 std::vector<at::Tensor> PerExamplePass::WeightedSums(const at::Tensor& factors, bool all_finite,
                                                      const SumAccuracy& accuracy) const {
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
@@ -480,7 +345,7 @@ std::vector<at::Tensor> PerExamplePass::WeightedSums(const at::Tensor& factors, 
   for (std::size_t p = 0; p < parameters_.size(); ++p) {
     const ExampleFactors& own = by_group[static_cast<std::size_t>(groups_[p])];
     if (plan_.roots[p].family) continue;
-    for (const Part& part : states_[p].parts) {
+    for (const RootTerm& part : states_[p].parts) {
       const ParameterUse& use = tape_.uses[part.use];
       at::Tensor sum;
       if (part.term.kind == TermKind::kOuter && IsTransposition(use)) {

@@ -4,7 +4,7 @@
 // ordinary weight gradients are never computed. Each use turns into a term as its gradient arrives;
 // when the last use of a parameter has arrived, its norms are taken and, where the gradients of the
 // examples are smaller than what they are made of, they replace it, so that activations are freed
-// while the pass goes on.
+// during the pass.
 #ifndef SORDINO_GRADIENTS_INTERNAL_GRAPH_PER_EXAMPLE_PASS_H_
 #define SORDINO_GRADIENTS_INTERNAL_GRAPH_PER_EXAMPLE_PASS_H_
 
@@ -58,7 +58,7 @@ class PerExamplePass {
   // [groups, units], float64: squares of what AbsoluteMass says of the terms whose gradients are
   // not kept; undefined when all are.
   const at::Tensor& squared_mass() const { return squared_mass_; }
-  // Of the same terms: the most features p + q of a use with float32 Gram matrices, and the most
+  // Of the same terms: the maximum of features p + q of a use with float32 Gram matrices, and of
   // rows of an example; 0 when there is none. They follow from the shapes, not from the values.
   std::int64_t recomputed_features() const { return recomputed_features_; }
   std::int64_t recomputed_rows() const { return recomputed_rows_; }
@@ -72,7 +72,7 @@ class PerExamplePass {
 
  private:
   class Listener;
-  struct Part {  // a term of a parameter, and the use whose path leads to the parameter
+  struct RootTerm {  // a term of a parameter, and the use whose path leads to the parameter
     Term term;
     std::size_t use = 0;
     bool transposed = false;
@@ -84,15 +84,17 @@ class PerExamplePass {
   };
   struct RootState {
     std::size_t missing = 0;  // uses whose gradients have not arrived
-    std::vector<Part> parts;
+    std::vector<RootTerm> parts;
   };
 
+  void Run(const at::Tensor& losses, const at::Tensor& loss_gradients);
+  void FinishAll();
   void Arrived(std::size_t node, const std::vector<at::Tensor>& gradients);
   void Finish(std::size_t root);
   void FinishCluster(std::size_t parameter, const UseCluster& cluster);
   NormForm Choose(const Term& term) const;
   void Weigh(const Term& term, std::int64_t group);
-  void FinishOnDevice(std::size_t parameter, Part part, NormForm form);
+  void FinishOnDevice(std::size_t parameter, RootTerm part, NormForm form);
   void Join();
   void AddOneRowNorms();
   at::Tensor Gradients(std::size_t root, std::int64_t begin, std::int64_t end) const;

@@ -104,9 +104,16 @@ void RepeatedLoss::Rewind() {
   for (std::size_t i = 0; i < generators_.size(); ++i) SetState(generators_[i], states_[i]);
 }
 
+bool RepeatedLoss::DrewRandomNumbers() const {
+  for (std::size_t i = 0; i < generators_.size(); ++i) {
+    if (!StateOf(generators_[i]).equal(states_[i])) return true;
+  }
+  return false;
+}
+
 at::Tensor RepeatedLoss::TryDerivatives(const std::vector<at::Tensor>& tangents) {
   Rewind();
-  // Forward mode needs no graph; without one, activations are freed as the pass goes on.
+  // Forward mode needs no graph; without one, activations are freed during the pass.
   const at::NoGradGuard no_graph;
   const DualLevel dual;
   for (std::size_t p = 0; p < parameters_.size(); ++p) {
@@ -139,10 +146,10 @@ at::Tensor RepeatedLoss::Derivatives(const std::vector<at::Tensor>& tangents) {
   }
 }
 
-at::Tensor RepeatedLoss::Losses() {
+at::Tensor RepeatedLoss::Losses(const Batch& batch) {
   Rewind();
   const at::AutoGradMode grad_mode(true);
-  return IsolatedLosses(loss_, batch_, Examples(batch_));
+  return IsolatedLosses(loss_, batch, Examples(batch));
 }
 
 at::Tensor RepeatedLoss::LossesOf(const Batch& other) {

@@ -39,8 +39,13 @@ class RepeatedLoss {
   // operation without a forward derivative is an Error that names it.
   at::Tensor Derivatives(const std::vector<at::Tensor>& tangents);
 
-  // The losses with their graph. The default generators go on from here.
-  at::Tensor Losses();
+  // The losses of the batch, or of another one of the same shapes, with their graph. The default
+  // generators continue from here.
+  at::Tensor Losses() { return Losses(batch_); }
+  at::Tensor Losses(const Batch& batch);
+
+  // Whether the last evaluation took numbers from the default generators.
+  bool DrewRandomNumbers() const;
 
   // The losses of another batch of the same shapes with the same randomness, without a graph.
   at::Tensor LossesOf(const Batch& other);

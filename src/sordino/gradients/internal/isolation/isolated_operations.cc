@@ -5,13 +5,10 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/functorch/BatchedTensorImpl.h>
-#include <ATen/functorch/DynamicLayer.h>
-#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/util/Exception.h>
 #include <torch/library.h>
 
 #include <cstdint>
-#include <initializer_list>
 #include <limits>
 #include <optional>
 #include <string>
@@ -19,80 +16,24 @@
 #include <utility>
 #include <vector>
 
+#include "sordino/gradients/internal/isolation/isolated_recurrence.h"
+#include "sordino/gradients/internal/isolation/isolated_units.h"
 #include "sordino/gradients/internal/isolation/isolation.h"
 #include "sordino/gradients/internal/isolation/units_product.h"
 
 namespace sordino {
 namespace {
 
-namespace functorch = at::functorch;
 using at::Tensor;
-using OptionalTensor = std::optional<Tensor>;
-
-// Calls in its scope see plain tensors, and draw random numbers for each of their entries.
-struct PlainTensors {
-  c10::impl::ExcludeDispatchKeyGuard wrapped{c10::DispatchKey::FuncTorchBatched};
-  c10::impl::ExcludeDispatchKeyGuard random{c10::DispatchKey::FuncTorchVmapMode};
-};
-
-// The layer of the pass; its level tells the wrapped tensors of this pass from others.
-struct Layer {
-  std::int64_t level = -1;
-  std::int64_t units = 0;
-};
-
-Layer CurrentLayer() {
-  const auto& stack = functorch::getDynamicLayerStack();
-  if (stack.size() != 1 || stack.front().key() != functorch::TransformType::Vmap) return {};
-  return {stack.front().layerId(), stack.front().batchSize().expect_int()};
-}
-
-bool IsPlain(const Tensor& tensor) { return !functorch::isBatchedTensor(tensor); }
-bool IsPlain(const OptionalTensor& tensor) {
-  return !tensor || !tensor->defined() || IsPlain(*tensor);
-}
-bool IsPlain(at::TensorList tensors) {
-  for (const Tensor& tensor : tensors) {
-    if (!IsPlain(tensor)) return false;
-  }
-  return true;
-}
-
-bool IsOf(const Layer& layer, const Tensor& tensor) {
-  const auto* wrapped = functorch::maybeGetBatchedImpl(tensor);
-  return wrapped != nullptr && wrapped->level() == layer.level;
-}
-
-// The last result of Split for units of one row, and what it is a view of: merging it again needs
-// no view of a view. A pass ends with a loss that was just split.
-struct LastSplit {
-  Tensor value;
-  Tensor merged;
-};
-thread_local LastSplit last_split;
-
-// The plain tensor with the units merged into dimension `dim` of a unit.
-Tensor Merge(const Layer& layer, const Tensor& tensor, std::int64_t dim) {
-  const auto* wrapped = functorch::maybeGetBatchedImpl(tensor);
-  if (wrapped == nullptr) {
-    std::vector<std::int64_t> sizes = tensor.sizes().vec();
-    sizes.insert(sizes.begin() + dim, layer.units);
-    return tensor.unsqueeze(dim).expand(sizes).flatten(dim, dim + 1);
-  }
-  Tensor value = wrapped->value();
-  if (dim == 0 && value.is_same(last_split.value)) return last_split.merged;
-  if (wrapped->bdim() != dim) value = value.movedim(wrapped->bdim(), dim);
-  return value.size(dim + 1) == 1 ? value.squeeze(dim + 1) : value.flatten(dim, dim + 1);
-}
-
-// Back from a plain tensor whose dimension `dim` holds the units.
-Tensor Split(const Layer& layer, const Tensor& merged, std::int64_t dim) {
-  const std::int64_t each = merged.size(dim) / layer.units;
-  const Tensor value =
-      each == 1 ? merged.unsqueeze(dim + 1) : merged.unflatten(dim, {layer.units, each});
-  if (each == 1 && dim == 0) last_split = {value, merged};
-  return functorch::makeBatched(value, dim, layer.level);
-}
+using isolated::CurrentLayer;
+using isolated::IsOf;
+using isolated::IsPlain;
+using isolated::Layer;
+using isolated::Merge;
+using isolated::OptionalTensor;
+using isolated::PlainTensors;
+using isolated::Split;
+namespace functorch = at::functorch;
 
 // Of a wrapped tensor with the units in front, and plain ones.
 bool HasProduct(const Tensor& input, const Tensor& matrix, const Tensor& bias) {
@@ -217,100 +158,6 @@ Tensor CrossEntropy(const Tensor& scores, const Tensor& target, const OptionalTe
                at::cross_entropy_loss(Merge(layer, scores, 0), Merge(layer, target, 0), weight,
                                       reduction, ignore_index.expect_int(), smoothing),
                0);
-}
-
-// ---- Recurrent layers -------------------------------------------------------------------------
-
-bool Joins(const Layer& layer, const Tensor& input, at::TensorList states, at::TensorList params) {
-  constexpr std::int64_t kDims = 3;
-  if (!IsOf(layer, input) || input.dim() != kDims || !IsPlain(params)) return false;
-  for (const Tensor& state : states) {
-    if (state.dim() != kDims) return false;
-  }
-  return true;
-}
-
-std::tuple<Tensor, Tensor, Tensor> Lstm(const Tensor& input, at::TensorList states,
-                                        at::TensorList params, bool biases, std::int64_t layers,
-                                        double dropout, bool train, bool bidirectional,
-                                        bool batch_first) {
-  const Layer layer = CurrentLayer();
-  if (!Joins(layer, input, states, params)) {
-    return at::native::lstm(input, states, params, biases, layers, dropout, train, bidirectional,
-                            batch_first);
-  }
-  const PlainTensors plain;
-  const std::int64_t batch = batch_first ? 0 : 1;
-  std::vector<Tensor> merged;
-  for (const Tensor& state : states) merged.push_back(Merge(layer, state, 1).contiguous());
-  const auto [output, hidden, cell] = at::lstm(Merge(layer, input, batch), merged, params, biases,
-                                               layers, dropout, train, bidirectional, batch_first);
-  return {Split(layer, output, batch), Split(layer, hidden, 1), Split(layer, cell, 1)};
-}
-
-using Recurrence = std::tuple<Tensor, Tensor> (*)(const Tensor&, const Tensor&, at::TensorList,
-                                                  bool, std::int64_t, double, bool, bool, bool);
-
-template <Recurrence kMerged, Recurrence kOtherwise>
-std::tuple<Tensor, Tensor> Recurrent(const Tensor& input, const Tensor& state,
-                                     at::TensorList params, bool biases, std::int64_t layers,
-                                     double dropout, bool train, bool bidirectional,
-                                     bool batch_first) {
-  const Layer layer = CurrentLayer();
-  if (!Joins(layer, input, state, params)) {
-    return kOtherwise(input, state, params, biases, layers, dropout, train, bidirectional,
-                      batch_first);
-  }
-  const PlainTensors plain;
-  const std::int64_t batch = batch_first ? 0 : 1;
-  const auto [output, hidden] = kMerged(Merge(layer, input, batch), Merge(layer, state, 1), params,
-                                        biases, layers, dropout, train, bidirectional, batch_first);
-  return {Split(layer, output, batch), Split(layer, hidden, 1)};
-}
-
-bool CellJoins(const Layer& layer, const Tensor& input, at::TensorList states,
-               std::initializer_list<const Tensor*> weights,
-               std::initializer_list<const OptionalTensor*> biases) {
-  if (!IsOf(layer, input) || input.dim() != 2) return false;
-  for (const Tensor& state : states) {
-    if (state.dim() != 2) return false;
-  }
-  for (const Tensor* weight : weights) {
-    if (!IsPlain(*weight)) return false;
-  }
-  for (const OptionalTensor* bias : biases) {
-    if (!IsPlain(*bias)) return false;
-  }
-  return true;
-}
-
-std::tuple<Tensor, Tensor> LstmCell(const Tensor& input, at::TensorList states, const Tensor& w_ih,
-                                    const Tensor& w_hh, const OptionalTensor& b_ih,
-                                    const OptionalTensor& b_hh) {
-  const Layer layer = CurrentLayer();
-  if (!CellJoins(layer, input, states, {&w_ih, &w_hh}, {&b_ih, &b_hh})) {
-    return at::native::lstm_cell(input, states, w_ih, w_hh, b_ih, b_hh);
-  }
-  const PlainTensors plain;
-  std::vector<Tensor> merged;
-  for (const Tensor& state : states) merged.push_back(Merge(layer, state, 0));
-  const auto [hidden, cell] = at::lstm_cell(Merge(layer, input, 0), merged, w_ih, w_hh, b_ih, b_hh);
-  return {Split(layer, hidden, 0), Split(layer, cell, 0)};
-}
-
-using Cell = Tensor (*)(const Tensor&, const Tensor&, const Tensor&, const Tensor&,
-                        const OptionalTensor&, const OptionalTensor&);
-
-template <Cell kMerged, Cell kOtherwise>
-Tensor RecurrentCell(const Tensor& input, const Tensor& state, const Tensor& w_ih,
-                     const Tensor& w_hh, const OptionalTensor& b_ih, const OptionalTensor& b_hh) {
-  const Layer layer = CurrentLayer();
-  if (!CellJoins(layer, input, state, {&w_ih, &w_hh}, {&b_ih, &b_hh})) {
-    return kOtherwise(input, state, w_ih, w_hh, b_ih, b_hh);
-  }
-  const PlainTensors plain;
-  return Split(layer,
-               kMerged(Merge(layer, input, 0), Merge(layer, state, 0), w_ih, w_hh, b_ih, b_hh), 0);
 }
 
 // ---- Lists of views ---------------------------------------------------------------------------
@@ -464,12 +311,6 @@ class NoWarnings {
 
 }  // namespace
 
-at::Tensor MergeUnits(const at::Tensor& value) {
-  return value.is_same(last_split.value) ? last_split.merged : value.flatten(0, 1);
-}
-
-void ForgetSplits() { last_split = {}; }
-
 void RegisterIsolatedOperations() {
   static const torch::Library library = [] {
     const NoWarnings no_warnings;
@@ -483,14 +324,7 @@ void RegisterIsolatedOperations() {
     rules.impl("nll_loss", NegativeLogLikelihood);
     rules.impl("nll_loss2d", NegativeLogLikelihood);
     rules.impl("nll_loss_nd", NegativeLogLikelihood);
-    rules.impl("lstm.input", Lstm);
-    rules.impl("gru.input", Recurrent<at::gru, at::native::gru>);
-    rules.impl("rnn_tanh.input", Recurrent<at::rnn_tanh, at::native::rnn_tanh>);
-    rules.impl("rnn_relu.input", Recurrent<at::rnn_relu, at::native::rnn_relu>);
-    rules.impl("lstm_cell", LstmCell);
-    rules.impl("gru_cell", RecurrentCell<at::gru_cell, at::native::gru_cell>);
-    rules.impl("rnn_tanh_cell", RecurrentCell<at::rnn_tanh_cell, at::native::rnn_tanh_cell>);
-    rules.impl("rnn_relu_cell", RecurrentCell<at::rnn_relu_cell, at::native::rnn_relu_cell>);
+    RegisterRecurrentOperations(rules);
     rules.impl("embedding_bag.padding_idx", EmbeddingBag);
     rules.impl("embedding_bag",
                [](const Tensor& weight, const Tensor& indices, const Tensor& offsets,

@@ -21,18 +21,10 @@
 #ifndef SORDINO_GRADIENTS_INTERNAL_ISOLATION_ISOLATED_OPERATIONS_H_
 #define SORDINO_GRADIENTS_INTERNAL_ISOLATION_ISOLATED_OPERATIONS_H_
 
-#include <ATen/core/Tensor.h>
-
 namespace sordino {
 
 // Adds the rules to libtorch's dispatcher, once in a process.
 void RegisterIsolatedOperations();
-
-// [units * rows, ...] from the value of a wrapped tensor, [units, rows, ...].
-at::Tensor MergeUnits(const at::Tensor& value);
-
-// Lets go of the tensors of a pass that is over.
-void ForgetSplits();
 
 }  // namespace sordino
 

@@ -18,6 +18,7 @@
 #include "sordino/base/check.h"
 #include "sordino/gradients/example_loop.h"
 #include "sordino/gradients/internal/isolation/isolated_operations.h"
+#include "sordino/gradients/internal/isolation/isolated_units.h"
 #include "sordino/gradients/internal/physical_batch.h"
 
 namespace sordino {
@@ -128,7 +129,7 @@ class KeptTensorWatch {
     handle_ = at::addThreadLocalCallback(
         at::RecordFunctionCallback(
             [](const at::RecordFunction& call) -> std::unique_ptr<at::ObserverContext> {
-              for (const c10::IValue& input : call.inputs()) active_->Look(input);
+              for (const c10::IValue& input : call.inputs()) active_->Inspect(input);
               return nullptr;
             })
             .needsInputs(true)
@@ -146,7 +147,7 @@ class KeptTensorWatch {
   bool has_own_function() const { return has_own_function_; }
 
  private:
-  void Look(const c10::IValue& value) {
+  void Inspect(const c10::IValue& value) {
     if (value.isTensor()) {
       auto* wrapped = functorch::maybeGetBatchedImpl(value.toTensor());
       if (level_ == 0 || wrapped == nullptr) return;
@@ -155,10 +156,10 @@ class KeptTensorWatch {
       has_own_function_ = has_own_function_ || wrapped->requires_grad();
       if (wrapped->level() == level_) return;
       found_ = true;
-      // The operation goes on with it, so that it does not crash; its result is not used.
+      // The operation continues with it, so that it does not crash; its result is not used.
       wrapped->_unsafe_set_level(level_);
     } else if (value.isTensorList()) {
-      for (const at::Tensor& tensor : value.toTensorVector()) Look(tensor);
+      for (const at::Tensor& tensor : value.toTensorVector()) Inspect(tensor);
     }
   }
 
@@ -214,7 +215,7 @@ IsolationLayer::IsolationLayer(std::int64_t units) : units_(units), level_(NextL
 
 IsolationLayer::~IsolationLayer() {
   guards_.reset();
-  ForgetSplits();
+  isolated::ForgetSplits();
   functorch::setDynamicLayerStack({});
 }
 
@@ -252,7 +253,7 @@ at::Tensor IsolatedLosses(const LossFunction& loss, const Batch& batch, std::int
     for (at::Tensor& tensor : alone) tensor = layer.Wrap(tensor);
     const at::Tensor losses = loss(alone);
     CheckLosses(losses, width);
-    return MergeUnits(layer.Unwrap(losses));
+    return isolated::MergeUnits(layer.Unwrap(losses));
   });
 }
 

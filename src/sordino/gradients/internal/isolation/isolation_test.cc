@@ -1,24 +1,16 @@
-// No example has an effect on the gradient of another, whatever its values, and the distance of
-// the sums of neighbouring batches is at most their sensitivity.
+// No example has an effect on the gradient of another, whatever its values.
 #include <ATen/ATen.h>
-#include <ATen/functorch/BatchedTensorImpl.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 #include <memory>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "sordino/gradients/adaclip.h"
-#include "sordino/gradients/adaptive_clipping.h"
-#include "sordino/gradients/automatic_clipping.h"
 #include "sordino/gradients/flat_clipping.h"
-#include "sordino/gradients/global_clipping.h"
 #include "sordino/gradients/layerwise_clipping.h"
-#include "sordino/gradients/testing/forged_values.h"
 #include "sordino/gradients/testing/gradients_test_support.h"
 
 namespace sordino {
@@ -224,211 +216,6 @@ TEST(Isolation, AnExampleOfNanOrInfinityContributesExactlyZero) {
         }
       }
     }
-  }
-}
-
-struct NamedPolicy {
-  std::string name;
-  std::unique_ptr<ClippingPolicy> policy;
-};
-
-std::vector<NamedPolicy> Policies(const std::vector<NamedParameter>& parameters) {
-  std::vector<NamedPolicy> policies;
-  const auto add = [&](const std::string& name, auto policy) {
-    policies.push_back({name, std::make_unique<decltype(policy)>(std::move(policy))});
-  };
-  const AdaptiveClippingOptions adaptive = {.expected_batch = 5, .count_noise = 3};
-  add("flat", FlatClipping(ClipNorm(0.3)));
-  add("layerwise", LayerwiseClipping::Equal(parameters, ClipNorm(0.3)));
-  add("global", GlobalClipping(GlobalBound{ClipNorm(0.3), ClipNorm(2)}));
-  add("automatic", AutomaticClipping(ClipNorm(0.3)));
-  add("adaptive", AdaptiveClipping(ClipNorm(0.3), adaptive));
-  auto adaclip = std::make_unique<AdaClip>(parameters);
-  std::vector<at::Tensor> mean;
-  for (const NamedParameter& p : parameters) {
-    mean.push_back(at::randn(p.value.sizes(), p.value.options()).detach());
-  }
-  adaclip->Update(ForgedGradients(mean, 0.1));
-  policies.push_back({"AdaCliP", std::move(adaclip)});
-  return policies;
-}
-
-ModelFunction NeighbourModel() {
-  return [](ModelMaker& m) {
-    const at::Tensor w = m.Parameter("l.weight", {4, 3});
-    const at::Tensor b = m.Parameter("l.bias", {4});
-    const at::Tensor n = m.Parameter("n.weight", {4}, 0.3, 1);
-    const at::Tensor v = m.Parameter("v.weight", {4});
-    m.Input({2, 3});
-    m.Input({});  // a weight of the loss: 0 takes a record out
-    return [=](const Batch& x) {
-      const at::Tensor h = at::linear(x[0], w, b).relu() * n;
-      return at::matmul(h, v).sum(1) * x[1];
-    };
-  };
-}
-
-// Records that break arithmetic.
-std::vector<Batch> Adversaries(at::ScalarType type, const Batch& like) {
-  std::vector<Batch> records;
-  const double huge = type == at::kDouble ? 1e300 : 1e38;
-  const double denormal = type == at::kDouble ? 1e-310 : 1e-40;
-  for (const double value : {0.0, 1.0, -3.0, 1e10, -1e18, 1e-20, huge, denormal, kNan, kInf}) {
-    records.push_back(
-        {at::full({1, 2, 3}, value, like[0].options()), at::ones({1}, like[1].options())});
-  }
-  records.push_back(Slice(like, 0, 1));  // a duplicate
-  return records;
-}
-
-Batch Join(const Batch& first, const Batch& second) {
-  Batch joined;
-  for (std::size_t k = 0; k < first.size(); ++k) joined.push_back(at::cat({first[k], second[k]}));
-  return joined;
-}
-
-void ExpectWithinSensitivity(const BoundedSum& first, const BoundedSum& second,
-                             const std::string& what) {
-  const double distance = Distance(first.gradients, second.gradients);
-  EXPECT_LE(distance, first.sensitivity.value()) << what;
-  EXPECT_EQ(first.sensitivity.value(), second.sensitivity.value()) << what;
-  const at::Tensor counts = first.counts.RevealForAudit();
-  const at::Tensor others = second.counts.RevealForAudit();
-  if (counts.defined() && others.defined()) {
-    EXPECT_LE((counts - others).norm().item<double>(), first.count_sensitivity.value()) << what;
-  }
-}
-
-TEST(NeighbouringBatches, DifferByAtMostTheSensitivityForEveryPolicy) {
-  double largest = 0;
-  for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
-    const TestModel model = MakeModel(NeighbourModel(), type);
-    Batch batch = model.batch(5);
-    batch[1] = at::ones_like(batch[1]);
-    batch = Join(batch, Slice(batch, 2, 4));  // with duplicates
-    for (const NamedPolicy& named : Policies(model.parameters)) {
-      Clipper removing(model.parameters, {}, {.adjacency = Adjacency::kAddRemove});
-      Clipper replacing(model.parameters, {}, {.adjacency = Adjacency::kReplaceOne});
-      const BoundedSum before = removing.ClippedSum(model.loss, batch, *named.policy);
-      const auto records = Adversaries(type, batch);
-      for (std::size_t k = 0; k < records.size(); ++k) {
-        const std::string what = named.name + ", record " + std::to_string(k);
-        const Batch more = Join(batch, records[k]);
-        const BoundedSum after = removing.ClippedSum(model.loss, more, *named.policy);
-        ExpectWithinSensitivity(before, after, what);
-        largest = std::max(
-            largest, Distance(before.gradients, after.gradients) / before.sensitivity.value());
-        const Batch other = Join(batch, records[(k + 1) % records.size()]);
-        ExpectWithinSensitivity(replacing.ClippedSum(model.loss, more, *named.policy),
-                                replacing.ClippedSum(model.loss, other, *named.policy), what);
-      }
-    }
-  }
-  // The bound is reached: a test of distances that are all zero could not fail.
-  EXPECT_GT(largest, 0.98);
-}
-
-TEST(NeighbouringBatches, OfMicroBatchesDifferByAtMostTheSensitivity) {
-  const TestModel model = MakeModel(NeighbourModel(), at::kDouble);
-  Batch batch = model.batch(7);
-  batch[1] = at::ones_like(batch[1]);
-  // The record pulls its micro-batch against the other examples there: without it the average
-  // turns round, and two bounds lie between the clipped vectors.
-  batch[0].slice(0, 2, 6).copy_((batch[0].slice(0, 2, 3) * 10).clone());
-  batch[1][3] = -50;
-  for (const Adjacency adjacency : {Adjacency::kZeroOut, Adjacency::kReplaceOne}) {
-    double largest = 0;
-    for (const NamedPolicy& named : Policies(model.parameters)) {
-      for (const std::int64_t width : {2, 3}) {
-        Clipper clipper(model.parameters, {}, {.adjacency = adjacency, .micro_batch = width});
-        const BoundedSum before = clipper.ClippedSum(model.loss, batch, *named.policy);
-        for (const double weight : {0.0, 50.0, 1e-300, kNan}) {
-          if (adjacency == Adjacency::kZeroOut && weight != 0) continue;
-          Batch other = batch;
-          other[1] = batch[1].clone();
-          other[1][3] = weight;
-          const BoundedSum after = clipper.ClippedSum(model.loss, other, *named.policy);
-          ExpectWithinSensitivity(before, after, named.name);
-          largest = std::max(
-              largest, Distance(before.gradients, after.gradients) / before.sensitivity.value());
-        }
-      }
-    }
-    EXPECT_GT(largest, 0.95) << AdjacencyName(adjacency);
-  }
-}
-
-TEST(MicroBatches, AreClippedTogetherAsInTheLoop) {
-  const TestModel model = MakeModel(NeighbourModel(), at::kDouble);
-  const Batch batch = model.batch(7);
-  const FlatClipping policy(ClipNorm(0.4));
-  for (const std::int64_t width : {2, 3, 7}) {
-    for (const std::int64_t physical : {0, 1, 4}) {
-      Clipper clipper(model.parameters, {.physical_batch = physical},
-                      {.adjacency = Adjacency::kZeroOut, .micro_batch = width});
-      const BoundedSum sum = clipper.ClippedSum(model.loss, batch, policy);
-      const LoopResult loop =
-          LoopClippedSum(model.loss, batch, clipper.parameters(), policy, width);
-      EXPECT_LT(RelativeError(sum.gradients, loop.sum), 1e-12);
-    }
-  }
-}
-
-TEST(CutBatches, GiveTheSumAndTheCountsOfTheWholeBatch) {
-  for (const bool recurrent : {false, true}) {
-    const TestModel model = MakeModel(
-        recurrent ? RecurrentModel("gru", false, 1, false) : NeighbourModel(), at::kDouble);
-    const Batch batch = model.batch(7);
-    for (const NamedPolicy& named : Policies(model.parameters)) {
-      Clipper whole(model.parameters);
-      const BoundedSum expected = whole.ClippedSum(model.loss, batch, *named.policy);
-      for (const std::int64_t physical : {1, 2, 3, 7}) {
-        Clipper cut(model.parameters, {.physical_batch = physical});
-        const BoundedSum sum = cut.ClippedSum(model.loss, batch, *named.policy);
-        EXPECT_LT(RelativeError(sum.gradients, expected.gradients), 1e-12)
-            << named.name << " in parts of " << physical;
-        EXPECT_EQ(sum.sensitivity.value(), expected.sensitivity.value());
-        EXPECT_TRUE(sum.clipped.RevealForAudit().equal(expected.clipped.RevealForAudit()));
-        if (!expected.counts.RevealForAudit().defined()) continue;
-        EXPECT_TRUE(sum.counts.RevealForAudit().equal(expected.counts.RevealForAudit()));
-        EXPECT_EQ(sum.count_sensitivity.value(), expected.count_sensitivity.value());
-      }
-    }
-  }
-}
-
-TEST(CutBatches, OfADeclaredSizeHaveThatSizeInEveryPass) {
-  const TestModel model = MakeModel(NeighbourModel(), at::kDouble);
-  std::set<std::int64_t> sizes;
-  const LossFunction watched = [&](const Batch& batch) {
-    sizes.insert(at::functorch::maybeGetBatchedImpl(batch.front())->value().size(0));
-    return model.loss(batch);
-  };
-  const FlatClipping policy(ClipNorm(0.4));
-  Clipper clipper(model.parameters, {.physical_batch = 4});
-  clipper.ClippedSum(watched, model.batch(8), policy);  // looks at the model, with other sizes too
-  sizes.clear();
-  for (const std::int64_t examples : {5, 6, 7, 8, 9, 11}) {
-    clipper.ClippedSum(watched, model.batch(examples), policy);
-  }
-  EXPECT_EQ(sizes, std::set<std::int64_t>{4});
-}
-
-TEST(EmptyBatches, HaveZeroSumsZeroCountsAndTheSameSensitivity) {
-  const TestModel model = MakeModel(NeighbourModel(), at::kDouble);
-  for (const NamedPolicy& named : Policies(model.parameters)) {
-    Clipper clipper(model.parameters);
-    const BoundedSum full = clipper.ClippedSum(model.loss, model.batch(3), *named.policy);
-    const BoundedSum empty = clipper.ClippedSum(model.loss, model.batch(0), *named.policy);
-    EXPECT_EQ(NormOf(empty.gradients), 0) << named.name;
-    EXPECT_EQ(empty.sensitivity.value(), full.sensitivity.value());
-    const at::Tensor counts = full.counts.RevealForAudit();
-    const at::Tensor none = empty.counts.RevealForAudit();
-    ASSERT_EQ(counts.defined(), none.defined()) << named.name;
-    if (counts.defined()) {
-      EXPECT_TRUE(none.equal(at::zeros_like(counts)));
-    }
-    EXPECT_EQ(clipper.Norms(model.loss, model.batch(0), *named.policy).size(1), 0);
   }
 }
 

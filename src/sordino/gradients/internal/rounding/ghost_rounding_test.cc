@@ -100,11 +100,11 @@ TEST(GhostNormFactor, WithoutALimitOnCancellationTheNormIsLost) {
 }
 
 TEST(GhostNormFactor, CoversRowsWhoseSquaresUnderflow) {
-  // The squares of all 256 entries of a are 0 in float32 while |b| = kLargestRows: the largest
+  // The squares of all 256 entries of a are 0 in float32 while |b| = kMaxRowsNorm: the largest
   // gradient that rule (e) lets a Gram matrix hide. Its computed norm is 0 and its factor 1.
   const float a = 0x1p-75F;
   EXPECT_EQ(a * a, 0.0F);
-  const double hidden = static_cast<double>(a) * 16 * kLargestRows;
+  const double hidden = static_cast<double>(a) * 16 * kMaxRowsNorm;
   RoundingModel model = Ghost(257, 1, 1);
   model.underflow = 0x1p-149;
   model.smallest_bound = 0x1p-40;

@@ -52,7 +52,7 @@ double KappaLimit(const RoundingModel& model) {
   const double rows = Count(model.rows);
   const double relative = Gamma(features + rows + 4, model.norm_roundoff) +
                           Gamma(features * rows + 4, kFloat64Roundoff);
-  const double absolute = 4 * model.largest_factor * Count(model.uses) * kLargestRows *
+  const double absolute = 4 * model.largest_factor * Count(model.uses) * kMaxRowsNorm *
                           std::sqrt(rows * features * model.underflow);
   return model.cancellation / (1 - relative) + absolute / model.smallest_bound;
 }
@@ -72,7 +72,7 @@ double NormFactor(const RoundingModel& model) {
                         std::log1p(Gamma(rows * rows, kFloat64Roundoff)));
     const double hidden = model.largest_factor / model.smallest_bound;
     underflow = hidden * hidden * 2 * Count(model.uses) * model.underflow *
-                (rows * features * kLargestRows * kLargestRows + rows * rows);
+                (rows * features * kMaxRowsNorm * kMaxRowsNorm + rows * rows);
     recomputed = std::expm1(2 * input + std::log1p(Gamma(rows, model.norm_roundoff)));
   }
   return std::sqrt(1 + theta * kappa * kappa + underflow) + recomputed * kappa;
@@ -103,7 +103,7 @@ double RoundingSlack(const RoundingModel& model) {
       std::expm1(2 * std::log1p(model.product_roundoff) + 2 * std::log1p(model.input_roundoff));
   const double rho =
       norm + pi * kappa +
-      lost * (4 * Count(model.uses) * kLargestRows * std::sqrt(rows * Count(model.features)) +
+      lost * (4 * Count(model.uses) * kMaxRowsNorm * std::sqrt(rows * Count(model.features)) +
               (4 + 2 * rows) * width);
 
   const double product = Gamma(Count(model.rows_per_sum), model.sum_roundoff);

@@ -30,8 +30,8 @@
 //      or from squares rounded with u, and added up in float64.
 //  (d) Sums: matrix products over at most rows_per_sum rows with u, added up in float64, the
 //      result rounded once.
-//  (e) An example with ||a||_F or ||b||_F above kLargestRows in any use, or with a norm or kappa
-//      above kLargestNorm, counts as not finite: factor 0, and it enters no product.
+//  (e) An example with ||a||_F or ||b||_F above kMaxRowsNorm in any use, or with a norm or kappa
+//      above kMaxNorm, counts as not finite: factor 0, and it enters no product.
 //
 // Proof. Units: bound = 1 after division by the bound of the group; the absolute terms (underflow)
 // are divided by the smallest bound. Groups are disjoint coordinates and every term below is
@@ -39,12 +39,12 @@
 //
 // 1. Kappa. What (c) computes is off by gamma_{features+T+4} + gamma64_{features T} relatively
 //    and, since a Frobenius norm loses at most sqrt(T features omega), with (e)
-//        f kappa <= K' = cancellation / (1 - that) + 4 F U kLargestRows sqrt(T features omega)
+//        f kappa <= K' = cancellation / (1 - that) + 4 F U kMaxRowsNorm sqrt(T features omega)
 //    where F is the largest factor and U the number of uses.
 // 2. Norm. By Cauchy-Schwarz |fl(a_t.a_s) - a_t.a_s| <= gamma_p |a_t||a_s| + p omega, the same for
 //    b, so one term of (b) is off by gamma_{p+q+1} |a_t||a_s||b_t||b_s| + underflow, and the sum by
 //    theta kappa^2 + W with theta = (1 + u_in)^4 (1 + gamma_{p+q+1})(1 + gamma64_{T^2}) - 1 and
-//    W = 2 U omega (T features kLargestRows^2 + T^2), using sum_t |a_t| <= sqrt(T) ||a||_F. (a) is
+//    W = 2 U omega (T features kMaxRowsNorm^2 + T^2), using sum_t |a_t| <= sqrt(T) ||a||_F. (a) is
 //    off by gamma64_{coordinates+1} n^2, and n <= kappa. Hence n^2 <= computed^2 + Theta kappa^2 +
 //    W. Where T > 1 and g~ of (a) is recomputed, ||g|| <= ||g~|| + tau kappa with
 //    tau = (1 + u_in)^2 (1 + gamma_T) - 1. Either way
@@ -84,8 +84,8 @@ inline constexpr double kBfloat16Roundoff = 0x1p-8;
 
 // Rule (e). Far beyond what a gradient or an activation of a working model reaches, and far
 // enough inside the range of float32 that underflow cannot hide a large gradient.
-inline constexpr double kLargestRows = 0x1p36;
-inline constexpr double kLargestNorm = 0x1p80;
+inline constexpr double kMaxRowsNorm = 0x1p36;
+inline constexpr double kMaxNorm = 0x1p80;
 
 struct RoundingModel {
   double product_roundoff = kFloat32Roundoff;  // of factors and of factor * row

@@ -74,7 +74,7 @@ Vector ClippedSum(const Batch& batch, double bound, std::size_t rows, const Orde
       for (std::size_t i = begin; i < end; ++i) {
         const double norm = Norm(batch[i]);
         const auto factor = static_cast<float>(std::min(1.0, bound * (1 - 0x1p-50) / norm));
-        terms.push_back(norm <= kLargestNorm ? factor * batch[i][j] : 0.0F);
+        terms.push_back(norm <= kMaxNorm ? factor * batch[i][j] : 0.0F);
       }
       total[j] += static_cast<double>(order(terms));
     }

@@ -12,10 +12,10 @@ namespace {
 
 // A sum is rounded when blocks are added up or it leaves a float64 accumulator, when a part of a
 // cut batch is added, and when it takes the type of the parameter.
-constexpr double kRoundingsOfTheResult = kMostBlocks + 2;
+constexpr double kRoundingsOfTheResult = kMaxBlocks + 2;
 // Sums shorter than this are better taken in float64.
 constexpr std::int64_t kShortestSum = 16;
-constexpr double kLargestCancellation = 0x1p20;
+constexpr double kMaxCancellation = 0x1p20;
 
 RoundingModel Model(const SumShape& shape) {
   RoundingModel model;
@@ -64,8 +64,7 @@ SumPlan PlanSum(const SumShape& shape, double rounding) {
     products.features = shape.recomputed_features;
     products.rows = shape.recomputed_rows;
     double slack = 0;
-    for (plan.cancellation = kLargestCancellation; plan.cancellation >= 1;
-         plan.cancellation /= 1.25) {
+    for (plan.cancellation = kMaxCancellation; plan.cancellation >= 1; plan.cancellation /= 1.25) {
       products.cancellation = plan.cancellation;
       slack = RoundingSlack(products);
       if (slack <= rounding - plan.slack) break;

@@ -131,7 +131,7 @@ LstmGradients Backward(const LstmLayer& layer, const LstmRows& rows,
   Real* all_gates = result.gates.mutable_data_ptr<Real>();
   Real* d_hidden = result.first_hidden.mutable_data_ptr<Real>();
   Real* d_cell = result.first_cell.mutable_data_ptr<Real>();
-  // Sequences do not meet, so a thread takes its own through all steps and waits for nobody.
+  // Sequences do not meet, so a thread computes all steps of its own without waiting.
   ParallelShares(extent.batch, [&](std::int64_t begin, std::int64_t end) {
     const std::int64_t hidden = extent.hidden;
     const at::Tensor own_gates = by_time.narrow(0, begin, end - begin);

@@ -1,4 +1,4 @@
-// The backward pass of one direction of one LSTM layer, with the gradients of the gates laid open.
+// The backward pass of one direction of one LSTM layer, with the gradients of the gates as outputs.
 //
 // With processing order s = 1..time (the reverse direction runs from the last time step to the
 // first; * is the entry-wise product and sigma the logistic function), Hochreiter and Schmidhuber

@@ -19,7 +19,7 @@ namespace sordino {
 inline constexpr int kSquaresPerSum = 32;
 inline constexpr int kNormRoundings = kSquaresPerSum + 2;
 
-// Rows that OneRowSum adds up in the type of the values before it goes on in float64.
+// Rows that OneRowSum adds up in the type of the values before it continues in float64.
 inline constexpr int kRowsPerSmallSum = 32;
 
 // The squared L2 norm of `count` values, for float and double.

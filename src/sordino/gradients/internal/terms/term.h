@@ -39,11 +39,11 @@ struct Term {
 };
 
 // The most float32 products over rows that are added up in float32; beyond, sums are in float64.
-inline constexpr int kMostBlocks = 2;
+inline constexpr int kMaxBlocks = 2;
 
 // How long float32 sums over several examples may be (rounding.h).
 struct SumAccuracy {
-  // Rows of a float32 product, of which at most kMostBlocks are added up; 0 has all sums in
+  // Rows of a float32 product, of which at most kMaxBlocks are added up; 0 has all sums in
   // float64. Products over the rows of one example alone are not counted: what they round to
   // depends on that example only.
   std::int64_t rows_per_sum = 256;
@@ -99,7 +99,7 @@ at::Tensor GradientsToKeep(const Term& term, NormForm form);
 
 // For each example, a bound on sum_r |a_r| |b_r|: how much larger the terms of its gradient are
 // than the gradient, which bounds what rounding can do to a gradient that is not kept but computed
-// again for the sum. Infinite where rows are beyond kLargestRows (rounding.h). For kOuter and
+// again for the sum. Infinite where rows are beyond kMaxRowsNorm (rounding.h). For kOuter and
 // kConvolution terms.
 at::Tensor AbsoluteMass(const Term& term);
 

@@ -1,0 +1,118 @@
+// Families of a pass: parameters whose gradients are written out for a few examples at a time.
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "sordino/gradients/internal/graph/per_example_pass.h"
+#include "sordino/gradients/internal/graph/shared_gradients.h"
+#include "sordino/gradients/internal/terms/row_kernels.h"
+
+namespace sordino {
+
+at::IntArrayRef PerExamplePass::RootSizes(std::size_t root) const {
+  if (root < tape_.parameters) return parameters_[root].value.sizes();
+  return tape_.derived[root - tape_.parameters].sizes;
+}
+
+// Gradients of the root for units [begin, end), [end - begin, entries], from all its parts;
+// undefined without any.
+at::Tensor PerExamplePass::Gradients(std::size_t root, std::int64_t begin, std::int64_t end) const {
+  at::Tensor gradients;
+  const at::IntArrayRef sizes = RootSizes(root);
+  for (const RootTerm& part : states_[root].parts) {
+    const at::Tensor own = Materialise(part.term, begin, end);
+    if (!gradients.defined()) {
+      gradients = at::zeros({end - begin, c10::multiply_integers(sizes)}, own.options());
+    }
+    const at::Tensor positions =
+        PathPositions(tape_.uses[part.use], sizes).reshape({-1}).to(own.device());
+    gradients.index_add_(1, positions, own.reshape({end - begin, -1}));
+  }
+  return gradients;
+}
+
+// The same for each parameter of a family, with what its derived tensors add.
+std::vector<at::Tensor> PerExamplePass::FamilyGradients(const Family& family, std::int64_t begin,
+                                                        std::int64_t end) const {
+  std::vector<at::Tensor> shared(tape_.parameters);
+  if (!family.derived.empty()) {
+    std::vector<at::Tensor> of_derived(tape_.derived.size());
+    for (const std::size_t d : family.derived) {
+      const std::size_t root = tape_.parameters + d;
+      at::Tensor gradients = Gradients(root, begin, end);
+      if (!gradients.defined()) continue;
+      std::vector<std::int64_t> sizes = RootSizes(root).vec();
+      sizes.insert(sizes.begin(), end - begin);
+      of_derived[d] = gradients.view(sizes);
+    }
+    shared = SharedGradients(tape_, of_derived);
+  }
+  std::vector<at::Tensor> result;
+  for (const std::size_t p : family.parameters) {
+    at::Tensor own = Gradients(p, begin, end);
+    if (shared[p].defined()) own = own.defined() ? own + shared[p] : shared[p];
+    result.push_back(std::move(own));
+  }
+  return result;
+}
+
+// Visits the gradients of the parameters of a family, transformed where there is a transform, a few
+// units at a time and always the same ones together: what the norms are taken of is bit for bit
+// what the sums are of, so that nothing of the rounding in between has to be accounted for.
+template <typename Visit>
+void PerExamplePass::ForEachDense(const Family& family, const Visit& visit) const {
+  constexpr std::int64_t kChunkElements = 1 << 22;
+  std::int64_t entries = 1;
+  for (const std::size_t p : family.parameters) entries += parameters_[p].value.numel();
+  for (const std::size_t d : family.derived) {
+    entries += c10::multiply_integers(tape_.derived[d].sizes);
+  }
+  const std::int64_t chunk = std::max<std::int64_t>(1, kChunkElements / entries);
+  for (std::int64_t begin = 0; begin < options_.units; begin += chunk) {
+    const std::int64_t end = std::min(begin + chunk, options_.units);
+    std::vector<at::Tensor> all = FamilyGradients(family, begin, end);
+    for (std::size_t k = 0; k < all.size(); ++k) {
+      const std::size_t parameter = family.parameters[k];
+      at::Tensor& gradients = all[k];
+      if (options_.transform != nullptr) {
+        const at::Tensor centre = options_.transform->centre[parameter].reshape({1, -1});
+        const at::Tensor scale = options_.transform->scale[parameter].reshape({1, -1});
+        gradients = gradients.defined() ? (gradients - centre) / scale
+                                        : (-centre / scale).expand({end - begin, -1});
+      }
+      if (gradients.defined()) visit(parameter, begin, end, gradients);
+    }
+  }
+}
+
+void PerExamplePass::AddDenseNorms(const Family& family) {
+  ForEachDense(family, [&](std::size_t parameter, std::int64_t begin, std::int64_t end,
+                           const at::Tensor& gradients) {
+    const at::Tensor& squared = squared_of_[static_cast<std::size_t>(groups_[parameter])];
+    squared.slice(0, begin, end).add_(RowSquaredNorms(gradients));
+  });
+}
+
+void PerExamplePass::AddDenseSums(const Family& family, const std::vector<ExampleFactors>& factors,
+                                  bool all_finite, const SumAccuracy& accuracy,
+                                  std::vector<at::Tensor>& sums) const {
+  ForEachDense(family, [&](std::size_t parameter, std::int64_t begin, std::int64_t end,
+                           const at::Tensor& gradients) {
+    const Term term{.kind = TermKind::kDirect,
+                    .b = gradients,
+                    .layout = {1, end - begin, 1},
+                    .sizes = parameters_[parameter].value.sizes().vec()};
+    const ExampleFactors& group = factors[static_cast<std::size_t>(groups_[parameter])];
+    const ExampleFactors own(group.float64.slice(0, begin, end), all_finite);
+    const at::Tensor sum = WeightedSum(term, own, accuracy).to(at::kDouble);
+    sums[parameter] = sums[parameter].defined() ? sums[parameter] + sum : sum;
+  });
+  for (const std::size_t p : family.parameters) {
+    const bool wide = parameters_[p].value.scalar_type() == at::kDouble;
+    if (sums[p].defined()) sums[p] = sums[p].to(wide ? at::kDouble : at::kFloat);
+  }
+}
+
+}  // namespace sordino

@@ -1,0 +1,259 @@
+#include "sordino/gradients/internal/part_clipper.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/minimum.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "sordino/base/check.h"
+#include "sordino/base/error.h"
+#include "sordino/gradients/example_loop.h"
+#include "sordino/gradients/internal/graph/gradient_check.h"
+#include "sordino/gradients/internal/isolation/isolation.h"
+#include "sordino/gradients/internal/isolation/operation_comparison.h"
+#include "sordino/gradients/internal/rounding/rounding.h"
+#include "sordino/gradients/internal/terms/row_kernels.h"
+
+namespace sordino {
+namespace {
+
+// The batch, and copies of its first example behind it.
+Batch Padded(const Batch& batch, std::int64_t examples) {
+  Batch padded;
+  for (const at::Tensor& tensor : batch) {
+    std::vector<std::int64_t> sizes = tensor.sizes().vec();
+    sizes.front() = examples - tensor.size(0);
+    padded.push_back(at::cat({tensor, tensor.narrow(0, 0, 1).expand(sizes)}));
+  }
+  return padded;
+}
+
+// The bounds as [groups, 1] beside the norms; one group needs no copy to a device.
+at::Tensor BoundsOn(const at::Tensor& norms, const std::vector<double>& bounds) {
+  if (bounds.size() == 1) return at::full({1, 1}, bounds.front(), norms.options());
+  return at::tensor(bounds, norms.options()).unsqueeze(1);
+}
+
+// How many norms of each group are above its bound, or not a number.
+at::Tensor Above(const at::Tensor& norms, const std::vector<double>& bounds) {
+  if (norms.is_cpu()) return CountAbove(norms, bounds);
+  return (norms <= BoundsOn(norms, bounds)).logical_not().sum(1);
+}
+
+}  // namespace
+
+void Totals::Add(Totals other) {
+  for (std::size_t k = 0; k < gradients.size(); ++k) {
+    if (!other.gradients[k].defined()) continue;
+    // Float64 between the parts of a cut batch: what they were cut into does not show.
+    const at::Tensor wide = other.gradients[k].to(at::kDouble);
+    gradients[k] = gradients[k].defined() ? gradients[k].to(at::kDouble) + wide : wide;
+  }
+  const auto add = [](at::Tensor& sum, const at::Tensor& more) {
+    if (more.defined()) sum = sum.defined() ? sum + more : more;
+  };
+  add(clipped, other.clipped);
+  add(counts, other.counts);
+  norms.insert(norms.end(), other.norms.begin(), other.norms.end());
+}
+
+PartClipper::PartClipper(std::vector<NamedParameter> parameters, GradientOptions options,
+                         SumOptions sum)
+    : parameters_(std::move(parameters)), options_(options), sum_(sum) {}
+
+at::Tensor PartClipper::NoNorms(const ClippingPolicy& policy) const {
+  return at::zeros({static_cast<std::int64_t>(policy.Bounds().size()), 0},
+                   parameters_.front().value.options().dtype(at::kDouble).requires_grad(false));
+}
+
+// Which nodes of the graph are the same for all examples, from a second pass with another number of
+// them.
+std::vector<bool> PartClipper::SharedNodesOf(const Graph& graph, std::int64_t units,
+                                             const LossFunction& loss, const Batch& batch) const {
+  const std::int64_t width = Examples(batch) / units;
+  const GeneratorStates states(parameters_.front().value.device());
+  // Two are cheap; but libtorch may take other ways for few examples, and then it is one more.
+  for (const std::int64_t others : {std::int64_t{2}, units + 1}) {
+    if (others == units) continue;
+    Batch other;
+    for (const at::Tensor& tensor : batch) {
+      other.push_back(others < units
+                          ? tensor.narrow(0, 0, others * width)
+                          : at::cat({tensor, tensor.narrow(0, 0, (others - units) * width)}));
+    }
+    const at::Tensor losses = WatchedLosses(loss, other, others);
+    states.Rewind();
+    if (auto shared = SharedNodes(graph, ReadGraph(losses, parameters_))) return *std::move(shared);
+  }
+  throw NotPerExample(
+      "The model computes something else in each call (its graph changes from call to call), so "
+      "nothing that was found out about it holds for the next one; let it do the same for every "
+      "batch.");
+}
+
+GraphReading PartClipper::Read(const at::Tensor& losses, std::int64_t units,
+                               const LossFunction& loss, const Batch& batch, bool* is_new) {
+  Graph graph = ReadGraph(losses, parameters_);
+  std::optional<GraphReading> reading = memory_.Recall(graph, losses.numel(), units, parameters_);
+  *is_new = !reading.has_value();
+  if (reading) return *std::move(reading);
+  // Copies: a model may write into its inputs.
+  Batch copy;
+  for (const at::Tensor& tensor : batch) copy.push_back(tensor.clone());
+  std::vector<bool> shared = SharedNodesOf(graph, units, loss, copy);
+  if (options_.compare) {
+    CompareWithJoint(loss, copy, units, GeneratorStates(parameters_.front().value.device()));
+  }
+  return memory_.Learn(std::move(graph), std::move(shared), losses, units, parameters_,
+                       options_.probe);
+}
+
+SumPlan PartClipper::PlanOf(const PerExamplePass& pass, const Tape& tape,
+                            const ClippingPolicy& policy) {
+  SumShape shape;
+  shape.float64 = true;
+  for (const NamedParameter& parameter : parameters_) {
+    shape.float64 = shape.float64 && parameter.value.scalar_type() == at::kDouble;
+    shape.coordinates += parameter.value.numel();
+  }
+  shape.largest_batch = Units(sum_.largest_batch);
+  shape.one_row_features = pass.one_row_features();
+  shape.recomputed_features = pass.recomputed_features();
+  shape.recomputed_rows = pass.recomputed_rows();
+  shape.uses = static_cast<std::int64_t>(tape.uses.size());
+  const std::vector<double> bounds = policy.Bounds();
+  shape.smallest_bound = *std::min_element(bounds.begin(), bounds.end());
+  if (bounds != planned_bounds_) {
+    const auto groups = static_cast<std::int64_t>(bounds.size());
+    largest_factor_ = policy.Factors(at::zeros({groups, 1}, at::kDouble)).max().item<double>();
+    planned_bounds_ = bounds;
+  }
+  shape.largest_factor = largest_factor_;
+  if (!plan_ || !(planned_shape_ == shape)) {
+    plan_ = PlanSum(shape, sum_.rounding);
+    planned_shape_ = shape;
+  }
+  return *plan_;
+}
+
+// Norms, and the factors that they are clipped with. Units from real_units on are padding: they are
+// left out of everything.
+PartClipper::Clipped PartClipper::Clip(const PerExamplePass& pass, const ClippingPolicy& policy,
+                                       const SumPlan& plan, std::int64_t real_units) const {
+  const std::vector<double> bounds = policy.Bounds();
+  Roots roots;
+  if (pass.squared_norms().is_cpu()) {
+    roots = RootsWithin(pass.squared_norms(), kMaxNorm);
+  } else {
+    roots = {pass.squared_norms().sqrt(), false};
+  }
+  at::Tensor norms = roots.roots;
+  at::Tensor factors = policy.Factors(norms);
+  bool all_usable = roots.within;
+  at::Tensor mass;
+  if (pass.squared_mass().defined()) {
+    mass = pass.squared_mass().sqrt();
+    all_usable = all_usable && (mass <= kMaxNorm).all().item<bool>();
+    factors = at::minimum(factors, BoundsOn(norms, bounds) * plan.cancellation / mass);
+  }
+  if (!all_usable) {
+    // An example that is out of range (or not a number) anywhere is left out everywhere.
+    at::Tensor usable = norms <= kMaxNorm;
+    if (mass.defined()) usable = usable.logical_and(mass <= kMaxNorm);
+    factors = factors.masked_fill(usable.all(0, /*keepdim=*/true).logical_not(), 0);
+  }
+  if (const std::int64_t units = factors.size(1); real_units < units) {
+    all_usable = false;
+    const at::Tensor none = at::zeros({factors.size(0), units - real_units}, factors.options());
+    factors = at::cat({factors.narrow(1, 0, real_units), none}, 1);
+    norms = norms.slice(1, 0, real_units).contiguous();
+  }
+  return {std::move(norms), std::move(factors), all_usable};
+}
+
+Totals PartClipper::FromLosses(const at::Tensor& losses, std::int64_t real_units,
+                               const ClippingPolicy& policy, const LossFunction& loss,
+                               const Batch& batch) {
+  const std::int64_t units = Units(losses.numel());
+  const auto groups = policy.Groups(parameters_);
+  SORDINO_CHECK(groups.size() == parameters_.size(), "a clipping group for each parameter");
+  bool is_new = false;
+  GraphReading reading = Read(losses, units, loss, batch, &is_new);
+  const double loss_weight = 1.0 / static_cast<double>(sum_.micro_batch);
+  std::optional<GradientCheck> check;
+  if (is_new && options_.checked_examples > 0 && policy.transform() == nullptr) {
+    check.emplace(losses, units, loss_weight, parameters_, options_.checked_examples);
+  }
+  const bool write_out = policy.transform() != nullptr;
+  const PerExamplePass pass(losses, reading.tape, std::move(reading.rules), reading.layouts,
+                            write_out ? reading.facts->written_out : reading.facts->plan,
+                            parameters_, groups,
+                            {.norms = options_.norms,
+                             .loss_weight = loss_weight,
+                             .units = units,
+                             .transform = policy.transform()});
+  if (pass.mismatch()) {
+    memory_.Clear();
+    throw NotPerExample(
+        "The rows of an operation are not a multiple of the number of examples, or "
+        "lie in another order than in a batch that was checked before; run the "
+        "step again, which checks the order anew.");
+  }
+  const at::NoGradGuard no_grad;
+  // Gradients of zero show nothing; the graph is looked at again when it comes back.
+  if (check && !check->Compare(pass)) memory_.Clear();
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
+  const SumPlan sum_plan = PlanOf(pass, reading.tape, policy);
+  const Clipped clipped = Clip(pass, policy, sum_plan, real_units);
+  Totals totals;
+  totals.gradients = pass.WeightedSums(clipped.factors, clipped.all_usable, sum_plan.accuracy);
+  totals.clipped = Above(clipped.norms, policy.Bounds());
+  totals.counts = policy.Counts(clipped.norms);
+  totals.norms.push_back(clipped.norms);
+  return totals;
+}
+
+Totals PartClipper::Loop(const LossFunction& loss, const Batch& batch,
+                         const ClippingPolicy& policy) const {
+  LoopResult result = LoopClippedSum(loss, batch, parameters_, policy, sum_.micro_batch);
+  Totals totals;
+  totals.gradients = std::move(result.sum);
+  totals.clipped = (result.norms <= BoundsOn(result.norms, policy.Bounds())).logical_not().sum(1);
+  totals.counts = policy.Counts(result.norms);
+  totals.norms.push_back(result.norms);
+  return totals;
+}
+
+Totals PartClipper::Sum(const LossFunction& loss, const Batch& batch, const ClippingPolicy& policy,
+                        std::int64_t padded_examples) {
+  // Ordinary autograd serves one unit.
+  const std::int64_t seen = std::max(Examples(batch), padded_examples);
+  if (falls_back_ || options_.norms == NormMethod::kLoop || Units(seen) == 1) {
+    return Loop(loss, batch, policy);
+  }
+  try {
+    const Batch padded = padded_examples == 0 ? batch : Padded(batch, padded_examples);
+    const at::Tensor losses = IsolatedLosses(loss, padded, Units(Examples(padded)));
+    if (!losses.requires_grad()) {
+      throw Error(
+          "The losses do not depend on any parameter that requires a gradient; compute "
+          "them from the parameters that are trained, with gradients enabled.");
+    }
+    return FromLosses(losses, Units(Examples(batch)), policy, loss, padded);
+  } catch (const NeedsLoop&) {
+    return Loop(loss, batch, policy);
+  } catch (const NotPerExample&) {
+    if (!options_.fallback) throw;
+    falls_back_ = true;
+  }
+  return Loop(loss, batch, policy);
+}
+
+}  // namespace sordino

@@ -1,0 +1,84 @@
+// The clipped sum of examples that are in memory at once.
+//
+// The first stage of a Clipper, which cuts batches into such parts and makes a BoundedSum of their
+// totals. Remembers what was found out about the graphs of the model.
+#ifndef SORDINO_GRADIENTS_INTERNAL_PART_CLIPPER_H_
+#define SORDINO_GRADIENTS_INTERNAL_PART_CLIPPER_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "sordino/gradients/clipper.h"
+#include "sordino/gradients/clipping_policy.h"
+#include "sordino/gradients/internal/graph/graph_reading.h"
+#include "sordino/gradients/internal/graph/per_example_pass.h"
+#include "sordino/gradients/internal/rounding/sum_plan.h"
+#include "sordino/gradients/loss_function.h"
+
+namespace sordino {
+
+// What a batch adds up to, before it is a BoundedSum.
+struct Totals {
+  std::vector<at::Tensor> gradients;  // undefined for zero
+  at::Tensor clipped;
+  at::Tensor counts;
+  std::vector<at::Tensor> norms;
+
+  void Add(Totals other);
+};
+
+class PartClipper {
+ public:
+  PartClipper(std::vector<NamedParameter> parameters, GradientOptions options, SumOptions sum);
+
+  // With `padded_examples`, the model sees as many: copies of the first example are added, and left
+  // out of everything.
+  Totals Sum(const LossFunction& loss, const Batch& batch, const ClippingPolicy& policy,
+             std::int64_t padded_examples = 0);
+
+  const std::vector<NamedParameter>& parameters() const { return parameters_; }
+  const GradientOptions& options() const { return options_; }
+  const SumOptions& sum() const { return sum_; }
+
+  // The norms of an empty batch, [groups, 0].
+  at::Tensor NoNorms(const ClippingPolicy& policy) const;
+
+ private:
+  struct Clipped {
+    at::Tensor norms;    // [groups, real units]
+    at::Tensor factors;  // [groups, units]
+    bool all_usable = false;
+  };
+
+  std::int64_t Units(std::int64_t examples) const {
+    return (examples + sum_.micro_batch - 1) / sum_.micro_batch;
+  }
+  Totals FromLosses(const at::Tensor& losses, std::int64_t real_units, const ClippingPolicy& policy,
+                    const LossFunction& loss, const Batch& batch);
+  Totals Loop(const LossFunction& loss, const Batch& batch, const ClippingPolicy& policy) const;
+  Clipped Clip(const PerExamplePass& pass, const ClippingPolicy& policy, const SumPlan& plan,
+               std::int64_t real_units) const;
+  SumPlan PlanOf(const PerExamplePass& pass, const Tape& tape, const ClippingPolicy& policy);
+  GraphReading Read(const at::Tensor& losses, std::int64_t units, const LossFunction& loss,
+                    const Batch& batch, bool* is_new);
+  std::vector<bool> SharedNodesOf(const Graph& graph, std::int64_t units, const LossFunction& loss,
+                                  const Batch& batch) const;
+
+  std::vector<NamedParameter> parameters_;
+  GradientOptions options_;
+  SumOptions sum_;
+  GraphMemory memory_;
+  bool falls_back_ = false;
+  // The plan of the last sum, and what it was made for.
+  std::optional<SumPlan> plan_;
+  SumShape planned_shape_;
+  std::vector<double> planned_bounds_;
+  double largest_factor_ = 1;
+};
+
+}  // namespace sordino
+
+#endif  // SORDINO_GRADIENTS_INTERNAL_PART_CLIPPER_H_

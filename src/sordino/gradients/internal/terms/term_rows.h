@@ -1,0 +1,40 @@
+// The rows of a term, example by example.
+#ifndef SORDINO_GRADIENTS_INTERNAL_TERMS_TERM_ROWS_H_
+#define SORDINO_GRADIENTS_INTERNAL_TERMS_TERM_ROWS_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "sordino/gradients/internal/terms/example_layout.h"
+#include "sordino/gradients/internal/terms/row_kernels.h"
+#include "sordino/gradients/internal/terms/term.h"
+
+namespace sordino {
+
+// Entries of the temporaries of a chunk of examples: near the caches on a CPU, and large enough to
+// fill a GPU.
+std::int64_t ChunkElements(const at::Tensor& tensor);
+
+// Half precision as float32.
+inline at::Tensor Wide(const at::Tensor& tensor) {
+  const at::ScalarType type = tensor.scalar_type();
+  return type == at::kFloat || type == at::kDouble ? tensor : tensor.to(at::kFloat);
+}
+
+// Rows [rows, n] as [end - begin, rows of an example, n]; no copy where the rows of an example lie
+// together or one in each outer block.
+at::Tensor ByExample(const at::Tensor& rows, const ExampleLayout& layout, std::int64_t begin,
+                     std::int64_t end);
+
+// Of b, [examples, features].
+at::Tensor SumOfRows(const Term& term);
+
+LookupRows AsLookup(const Term& term);
+
+// The example of each row of a lookup.
+at::Tensor OwnersOf(const Term& term);
+
+}  // namespace sordino
+
+#endif  // SORDINO_GRADIENTS_INTERNAL_TERMS_TERM_ROWS_H_
