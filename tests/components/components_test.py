@@ -32,6 +32,8 @@ delta = 1e-6
 sampling = "backward"
 backward-turns = 2
 noise-kind = "doubled"
+clipping = "shrinking"
+shrinking-factor = 0.999
 
 [training]
 steps = {steps}
@@ -62,6 +64,8 @@ def check_help():
     text = run('train', '--help')
     for flag, wanted in [('--optimizer', 'adamw or leap'), ('--sampling', 'allocation or backward'),
                          ('--noise-kind', 'laplace or doubled'), ('--lr-schedule', 'halving'),
+                         ('--clipping', 'adaclip or shrinking'),
+                         ('--shrinking-factor', 'Of the bound, in each step (shrinking; 0.9)'),
                          ('--lr', '0.125 for leap'),
                          ('--leap-gain', 'Factor of the gradient (leap; 1)'),
                          ('--backward-turns', 'How often the order is turned (backward; 1)')]:
@@ -76,6 +80,8 @@ def check_mistakes(config):
             (['--optimizer', 'adam'], "the gain of the leap was given for the optimizer 'adam', "
                                       "which does not have it; use 'leap'"),
             (['--sampling', 'full'], "the number of turns was given for the sampling 'full'"),
+            (['--clipping', 'flat'], "the factor of the bound was given for the clipping 'flat'"),
+            (['--shrinking-factor', '2'], 'the factor of the bound is 2'),
             (['--lr-schedule', 'halving:2'], "'halving'"),
             (['--backward-turns', '0'], 'the number of turns is 0')]:
         text = run('train', config, '--dry-run', *words, code=2)
@@ -87,13 +93,14 @@ def check_run(config, folder):
     assert result['steps'] == 4 and result['private'], result
     written = (folder / 'config.toml').read_text(encoding='utf-8')
     for line in ['optimizer = "leap"', 'leap-gain = 0.5', 'learning-rate = 0.125',
-                 'sampling = "backward"', 'backward-turns = 2', 'noise-kind = "doubled"',
+                 'clipping = "shrinking"', 'shrinking-factor = 0.999', 'sampling = "backward"', 'backward-turns = 2', 'noise-kind = "doubled"',
                  'schedule = "warmup:2,halving"', '# momentum is left out']:
         assert f'\n{line}' in written, (line, written)
     event = (folder / 'event.txt').read_text(encoding='utf-8').strip()
     assert event == 'add-remove: 4*gaussian(3.75)', event
     statement = ' '.join((folder / 'statement.txt').read_text(encoding='utf-8').split())
     assert 'backward batches of 60 records' in statement, statement
+    assert 'shrinking clipping at 0.1' in statement, statement
     # A run is the same from its own config.toml.
     again = run('train', folder / 'config.toml', '--dry-run', '--json')
     assert json.loads(again)['event'] == event, again
@@ -123,6 +130,7 @@ def check_checkpoint(config, folder):
     kept = {name for name in names if re.fullmatch(r'optimizer\..+\.last_leap', name)}
     parameters = {name for name in names if name.startswith('parameter.')}
     assert parameters and len(kept) == len(parameters), names
+    assert 'clip.share' in names, names
     with subprocess.Popen([PROGRAM, 'train', '--resume', folder], stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True) as process:
         step = int(newest.name.removeprefix('step-'))

@@ -5,8 +5,9 @@ PROGRAM = "training_test"
 
 MUTATIONS = [
     Mutation("sigma 1 % too small in the trainer only", "training/trainer.cc",
-             ".multiplier = plan.GradientNoise(step, 1),",
-             ".multiplier = NoiseMultiplier(0.99 * plan.GradientNoise(step, 1).value()),",
+             ".multiplier = clipping->GradientNoise(plan.StepNoise(step)),",
+             ".multiplier =\n                                 NoiseMultiplier(0.99 * "
+             "clipping->GradientNoise(plan.StepNoise(step)).value()),",
              "Units/TrainerNoise.HasTheUnitOfTheEventToAFractionOfAPercent/*"),
     Mutation("half the unit everywhere", "training/privacy_plan.cc",
              "return sampler_->UnitShare(sampling_);",
@@ -70,13 +71,9 @@ MUTATIONS = [
              "PrivacyPlan.RateIsTheOneThatIsDrawn"),
     Mutation("failures are not paid for", "training/privacy_plan.cc",
              "return whole * sampler_->OverflowProbability() + noise_kind_->Distance(whole * "
-             "kMaxParameters);",
-             "return 1e-30 * whole * sampler_->OverflowProbability();",
+             "kMaxParameters) +",
+             "return 1e-30 * whole * sampler_->OverflowProbability() +",
              "PrivacyPlan.PaysForFailuresOutOfDelta"),
-    Mutation("counts of adaptive clipping are free", "training/privacy_plan.cc",
-             "return GradientNoiseMultiplier(total, L2Sensitivity(unit), options_.count_noise);",
-             "return total;",
-             "PrivacyPlan.CountsOfAdaptiveClippingTakeTheirShareOfTheNoise"),
     Mutation("a user has one row less", "sampling/poisson.cc",
              "const auto k = static_cast<double>(plan.rows_per_user);",
              "const auto k = static_cast<double>(plan.rows_per_user) - 1;",

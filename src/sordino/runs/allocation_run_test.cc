@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "sordino/accounting/calibration.h"
+#include "sordino/accounting/failures.h"
 #include "sordino/base/error.h"
 #include "sordino/base/testing/test_folder.h"
 #include "sordino/models/safetensors.h"

@@ -17,6 +17,8 @@
 #include <string>
 #include <vector>
 
+#include "sordino/clipping/clipping_component.h"
+#include "sordino/clipping/norms_component.h"
 #include "sordino/noise/noise_component.h"
 #include "sordino/optimizers/optimizer_component.h"
 #include "sordino/sampling/sampler_component.h"
@@ -26,7 +28,8 @@ namespace sordino {
 namespace {
 
 std::vector<const ComponentList*> AllKinds() {
-  return {&Samplers(), &Noises(), &Optimizers(), &ScheduleShapes()};
+  return {&Samplers(), &ClippingPolicies(), &NormMethods(),
+          &Noises(),   &Optimizers(),       &ScheduleShapes()};
 }
 
 std::filesystem::path Docs() {

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "sordino/base/error.h"
+#include "sordino/clipping/clipping_component.h"
+#include "sordino/clipping/norms_component.h"
 #include "sordino/gradients/flat_clipping.h"
 #include "sordino/ledger/data_description.h"
 #include "sordino/runs/internal/training_loop.h"
@@ -39,10 +41,18 @@ void TryStep(const PreparedRun& run) {
   }
   if (run.privacy == RunPrivacy::kNonPrivate) return;
   // With the bounds of the plan: batches that are too large for the rounding are found here too.
-  Clipper clipper(ParametersOf(*run.model), GradientOptionsOf(run.config), run.plan.Sum());
-  static_cast<void>(clipper.ClippedSum(
-      CrossEntropy(*run.model, copies, feature_shape, ClassWeightsOf(run.config, run.device)),
-      batch, FlatClipping(ClipNorm(run.config.privacy.clip))));
+  const auto sums = run.plan.StartSums(ParametersOf(*run.model), GradientOptionsOf(run.config));
+  const auto clipping = run.plan.StartClipping(sums->parameters());
+  const LossFunction loss =
+      CrossEntropy(*run.model, copies, feature_shape, ClassWeightsOf(run.config, run.device));
+  const ClippingPolicy& policy = clipping->StepPolicy(run.plan.StepClip(0));
+  RandomSource random;
+  if (policy.transform() != nullptr) {
+    // Gradients as they are, which are compared with those of ordinary autograd.
+    static_cast<void>(
+        sums->Sum(loss, batch, FlatClipping(run.plan.StepClip(0)), /*step=*/0, random));
+  }
+  static_cast<void>(sums->Sum(loss, batch, policy, /*step=*/0, random));
 }
 
 // What the run would only find after its first charge.
@@ -107,6 +117,7 @@ StatementFacts PlannedFacts(const PreparedRun& run) {
                              config.privacy.sampling.name, *config.training.batch, facts.steps);
   } else {
     facts.plan = run.plan.Description();
+    facts.norms_assumption = run.plan.norms().Assumption();
     facts.event = run.plan.event().ToString();
   }
   if (!config.run.ledger.empty()) {

@@ -268,6 +268,7 @@ void WriteAssumptions(Page& page, const StatementFacts& facts) {
       "rounding inside of the model may depend on the size of a batch and is not bounded. How long "
       "a step took may depend on the size of its batch too: whoever could time the steps is not "
       "covered.");
+  if (!facts.norms_assumption.empty()) page.Point(facts.norms_assumption);
 }
 
 void WriteLimits(Page& page, const StatementFacts& facts) {

@@ -48,6 +48,7 @@ struct StatementFacts {
   std::string event;               // accounting/event.h
   std::string normalisation;       // where its constants are from; empty: pixels / 255
   std::string pretrained;          // the file that the weights began with; empty: none
+  std::string norms_assumption;    // of how norms were found; empty: none
   bool has_test = false;           // a public test set was looked at
   std::string stopped_by;          // why it was stopped, where it was not asked to: a clause
   std::int64_t lost_steps = 0;     // charged, and not part of the run (run_ledger.h)

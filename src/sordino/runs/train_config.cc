@@ -12,6 +12,8 @@
 #include <utility>
 
 #include "sordino/base/error.h"
+#include "sordino/clipping/clipping_component.h"
+#include "sordino/clipping/norms_component.h"
 #include "sordino/optimizers/optimizer_component.h"
 
 namespace sordino {
@@ -27,13 +29,6 @@ constexpr double kMaxFactor = 1e9;
 // Far below any use; accounting computes with quotients of it, which must stay normal numbers.
 constexpr double kMinDelta = 1e-300;
 constexpr std::int64_t kMaxCopies = 1000;
-
-constexpr std::array<std::pair<std::string_view, NormMethod>, 4> kNorms = {{
-    {"automatic", NormMethod::kAutomatic},
-    {"materialise", NormMethod::kMaterialise},
-    {"ghost", NormMethod::kGhost},
-    {"loop", NormMethod::kLoop},
-}};
 
 void CheckNames(const TrainConfig& config) {
   if (config.data.source.empty()) {
@@ -88,6 +83,7 @@ void CompletePrivacy(TrainConfig& config, const DatasetDeclaration& data) {
   }
   privacy.sampling = Samplers().Completed(privacy.sampling);
   privacy.noise_kind = Noises().Completed(privacy.noise_kind);
+  privacy.clipping = ClippingPolicies().Completed(privacy.clipping);
   const SamplerComponent& sampler = Samplers().Find(privacy.sampling.name);
   if (privacy.adjacency.empty()) privacy.adjacency = AdjacencyName(sampler.DefaultAdjacency());
   if (!sampler.HasRate() && privacy.rate) {
@@ -168,6 +164,7 @@ void CheckClassWeights(const TrainConfig& config, const DatasetDeclaration& decl
 void CompleteOptimizer(TrainConfig& config) {
   TrainingSettings& training = config.training;
   training.optimizer = Optimizers().Completed(training.optimizer);
+  training.norms = NormMethods().Completed(training.norms);
   if (!training.learning_rate) {
     training.learning_rate = Optimizers().Find(training.optimizer.name).LearningRate();
   }
@@ -212,7 +209,8 @@ PlanOptions PlanOptionsOf(const TrainConfig& config, const DatasetDeclaration& d
   options.records = declaration.records;
   options.steps = *config.training.steps;
   options.adjacency = ParseAdjacency(privacy.adjacency);
-  options.clipping = ParseClipping(privacy.clipping);
+  options.clipping = privacy.clipping;
+  options.norms = config.training.norms;
   options.clip = ClipNorm(privacy.clip);
   options.noise = privacy.noise_kind;
   options.noise_schedule = Schedule::Parse(privacy.noise_schedule);
@@ -220,10 +218,6 @@ PlanOptions PlanOptionsOf(const TrainConfig& config, const DatasetDeclaration& d
   options.rate_schedule = Schedule::Parse(privacy.rate_schedule);
   options.rows_per_user = declaration.rows_per_user;
   options.micro_batch = privacy.micro_batch;
-  options.clip_threshold = privacy.clip_threshold;
-  options.target_quantile = privacy.target_quantile;
-  options.clip_learning_rate = privacy.clip_learning_rate;
-  options.count_noise = privacy.count_noise;
   return options;
 }
 
@@ -276,9 +270,6 @@ AugmentationOptions AugmentationOptionsOf(const TrainConfig& config) {
 
 GradientOptions GradientOptionsOf(const TrainConfig& config) {
   GradientOptions options;
-  for (const auto& [name, method] : kNorms) {
-    if (name == config.training.norms) options.norms = method;
-  }
   options.physical_batch = config.training.physical_batch;
   options.fallback = config.training.fallback;
   return options;

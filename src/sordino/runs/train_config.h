@@ -45,17 +45,13 @@ struct PrivacySettings {
   std::optional<double> rate;
   Choice sampling = "poisson";
   std::string adjacency;  // empty: that of the sampler
-  std::string clipping = "flat";
+  Choice clipping = "flat";
   double clip = 0.1;
-  double clip_threshold = 0;
   Choice noise_kind = "gaussian";
   std::string noise_schedule = "constant";
   std::string clip_schedule = "constant";
   std::string rate_schedule = "constant";
   std::int64_t micro_batch = 1;
-  double target_quantile = 0.5;
-  double clip_learning_rate = 0.2;
-  double count_noise = 0;
 };
 
 struct TrainingSettings {
@@ -73,7 +69,7 @@ struct TrainingSettings {
   // Factors of the losses of the classes, in their order; empty: 1. Declared: shares that were
   // counted in the data are private.
   std::vector<double> class_weights;
-  std::string norms = "automatic";
+  Choice norms = "automatic";
   std::int64_t physical_batch = 0;
   bool fallback = false;
   std::string device = "cpu";

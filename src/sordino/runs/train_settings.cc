@@ -6,6 +6,8 @@
 
 #include "sordino/base/component.h"
 #include "sordino/base/known_name.h"
+#include "sordino/clipping/clipping_component.h"
+#include "sordino/clipping/norms_component.h"
 #include "sordino/data/catalog.h"
 #include "sordino/noise/noise_component.h"
 #include "sordino/optimizers/optimizer_component.h"
@@ -16,9 +18,6 @@ namespace sordino {
 namespace {
 
 constexpr std::array<std::string_view, 3> kAdjacencies = {"add-remove", "replace-one", "zero-out"};
-constexpr std::array<std::string_view, 5> kClippings = {"flat", "layerwise", "global", "automatic",
-                                                        "adaptive"};
-constexpr std::array<std::string_view, 4> kNorms = {"automatic", "materialise", "ghost", "loop"};
 
 // A row's field.
 #define SORDINO_FIELD(member) [](TrainConfig& config) -> SettingField { return &config.member; }
@@ -239,6 +238,18 @@ std::vector<Setting> SamplerRows() {
 }
 
 std::vector<Setting> ClippingRows() {
+  return internal::ComponentRows(
+      "privacy", "clipping", "--clipping", ClippingPolicies(),
+      [](TrainConfig& config) -> Choice& { return config.privacy.clipping; });
+}
+
+std::vector<Setting> NormsRows() {
+  return internal::ComponentRows(
+      "training", "norms", "--norms", NormMethods(),
+      [](TrainConfig& config) -> Choice& { return config.training.norms; });
+}
+
+std::vector<Setting> PrivacyRows() {
   return {
       {.section = "privacy",
        .key = "adjacency",
@@ -249,24 +260,11 @@ std::vector<Setting> ClippingRows() {
        .field = SORDINO_FIELD(privacy.adjacency),
        .choices = kAdjacencies},
       {.section = "privacy",
-       .key = "clipping",
-       .flag = "--clipping",
-       .value_name = "NAME",
-       .help = "flat, layerwise, global, automatic or adaptive",
-       .field = SORDINO_FIELD(privacy.clipping),
-       .choices = kClippings},
-      {.section = "privacy",
        .key = "clip",
        .flag = "--clip",
        .value_name = "C",
        .help = "Bound on the gradient of an example",
        .field = SORDINO_FIELD(privacy.clip)},
-      {.section = "privacy",
-       .key = "clip-threshold",
-       .flag = "--clip-threshold",
-       .value_name = "X",
-       .help = "Global clipping: larger gradients are dropped",
-       .field = SORDINO_FIELD(privacy.clip_threshold)},
       {.section = "privacy",
        .key = "noise-schedule",
        .flag = "--noise-schedule",
@@ -291,24 +289,6 @@ std::vector<Setting> ClippingRows() {
        .value_name = "N",
        .help = "Examples whose gradients are averaged before they are clipped",
        .field = SORDINO_FIELD(privacy.micro_batch)},
-      {.section = "privacy",
-       .key = "quantile",
-       .flag = "--quantile",
-       .value_name = "Q",
-       .help = "Adaptive clipping: the norm that is followed",
-       .field = SORDINO_FIELD(privacy.target_quantile)},
-      {.section = "privacy",
-       .key = "clip-rate",
-       .flag = "--clip-rate",
-       .value_name = "X",
-       .help = "Adaptive clipping: how fast it follows",
-       .field = SORDINO_FIELD(privacy.clip_learning_rate)},
-      {.section = "privacy",
-       .key = "count-noise",
-       .flag = "--count-noise",
-       .value_name = "X",
-       .help = "Adaptive clipping: noise on its count, in examples; 0 is batch / 20",
-       .field = SORDINO_FIELD(privacy.count_noise)},
   };
 }
 
@@ -405,13 +385,6 @@ std::vector<Setting> TrainingRows() {
        .help = "Factors of the losses of the classes, declared; not counted in the data",
        .field = SORDINO_FIELD(training.class_weights)},
       {.section = "training",
-       .key = "norms",
-       .flag = "--norms",
-       .value_name = "NAME",
-       .help = "automatic, materialise, ghost or loop",
-       .field = SORDINO_FIELD(training.norms),
-       .choices = kNorms},
-      {.section = "training",
        .key = "physical-batch",
        .flag = "--physical-batch",
        .value_name = "N",
@@ -486,8 +459,9 @@ std::vector<Setting> RunRows() {
 
 std::vector<Setting> AllRows() {
   std::vector<Setting> all;
-  for (const auto rows : {DataRows, ModelRows, BudgetRows, SamplerRows, ClippingRows, NoiseRows,
-                          LengthRows, OptimizerRows, LearningRateRows, TrainingRows, RunRows}) {
+  for (const auto rows :
+       {DataRows, ModelRows, BudgetRows, SamplerRows, ClippingRows, PrivacyRows, NoiseRows,
+        LengthRows, OptimizerRows, LearningRateRows, TrainingRows, NormsRows, RunRows}) {
     for (Setting& row : rows()) all.push_back(std::move(row));
   }
   return all;

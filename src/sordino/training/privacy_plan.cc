@@ -12,49 +12,33 @@
 #include "sordino/accounting/failures.h"
 #include "sordino/base/check.h"
 #include "sordino/base/error.h"
-#include "sordino/base/known_name.h"
-#include "sordino/gradients/adaptive_clipping.h"
 #include "sordino/training/internal/plan_checks.h"
 
 namespace sordino {
 namespace {
 
-constexpr std::array<std::string_view, 5> kClippingNames = {"flat", "layerwise", "global",
-                                                            "automatic", "adaptive"};
-
 constexpr double kMaxParameters = 0x1p36;
 
 }  // namespace
-
-std::string_view ClippingName(ClippingKind kind) {
-  return kClippingNames[static_cast<std::size_t>(kind)];
-}
-
-ClippingKind ParseClipping(std::string_view name) {
-  return static_cast<ClippingKind>(IndexOfName("the clipping", name, kClippingNames));
-}
 
 PrivacyPlan::PrivacyPlan(const PlanOptions& options, NoiseMultiplier noise, Delta delta)
     : options_(internal::Checked(options)),
       sampling_(internal::SamplingOf(options_)),
       sampler_(&Samplers().Find(options_.sampling.name)),
       noise_kind_(&Noises().Find(options_.noise.name)),
+      clipping_(&ClippingPolicies().Find(options_.clipping.name)),
+      norms_(&NormMethods().Find(options_.norms.name)),
       noise_(noise),
       delta_(delta) {
-  if (options_.clipping == ClippingKind::kAdaptive) {
-    // Refused here rather than at the first step, when records were touched.
-    for (const std::int64_t step : {std::int64_t{0}, options_.steps - 1}) {
-      static_cast<void>(GradientNoise(step, 1));
-    }
-  }
+  // Refused here rather than at a step, when records were touched.
+  static_cast<void>(GradientNoise(LargestNoiseStep(), 1));
 }
 
 std::optional<PrivacyPlan> PrivacyPlan::ForBudget(const PlanOptions& options,
                                                   sordino::Epsilon epsilon, Delta delta) {
   const PlanOptions checked = internal::Checked(options);
   PlanOptions without_counts = checked;
-  without_counts.clipping = ClippingKind::kFlat;
-  without_counts.clip_threshold = 0;
+  without_counts.clipping = "flat";
   const auto event_of = [&](NoiseMultiplier noise) {
     return PrivacyPlan(without_counts, noise, delta).event();
   };
@@ -108,7 +92,9 @@ double PrivacyPlan::Failure(std::int64_t steps) const {
   if (steps == 0) return 0;
   const std::int64_t events = (steps - 1) / StepsPerEvent() + 1;
   const auto whole = static_cast<double>(events * StepsPerEvent());
-  return whole * sampler_->OverflowProbability() + noise_kind_->Distance(whole * kMaxParameters);
+  const auto rows = static_cast<double>(std::max<std::int64_t>(1, options_.rows_per_user));
+  return whole * sampler_->OverflowProbability() + noise_kind_->Distance(whole * kMaxParameters) +
+         norms_->Failure(whole, rows, kMaxParameters, options_.norms.options);
 }
 
 Interval PrivacyPlan::Epsilon(std::int64_t steps) const {
@@ -120,14 +106,32 @@ NoiseMultiplier PrivacyPlan::StepNoise(std::int64_t step) const {
   return NoiseMultiplier(noise_.value() * options_.noise_schedule.Factor(step, options_.steps));
 }
 
+std::int64_t PrivacyPlan::LargestNoiseStep() const {
+  std::int64_t largest = 0;
+  if (options_.noise_schedule.IsConstant()) return largest;
+  for (std::int64_t step = 1; step < options_.steps; ++step) {
+    if (StepNoise(step).value() > StepNoise(largest).value()) largest = step;
+  }
+  return largest;
+}
+
 NoiseMultiplier PrivacyPlan::GradientNoise(std::int64_t step, std::int64_t groups) const {
-  const NoiseMultiplier total = StepNoise(step);
-  if (options_.clipping != ClippingKind::kAdaptive) return total;
-  // One record adds 1/2 to the count of each group (adaptive_clipping.h); neighbours differ twice
-  // as much under replace-one, of which the unit of a Poisson event is half.
-  const bool twice = options_.adjacency == Adjacency::kReplaceOne;
-  const double unit = std::sqrt(static_cast<double>(groups)) / 2 * (twice ? 2 : 1) * UnitShare();
-  return GradientNoiseMultiplier(total, L2Sensitivity(unit), options_.count_noise);
+  return clipping_->GradientNoise(StepNoise(step), internal::ClippingTermsOf(options_),
+                                  options_.clipping.options, groups);
+}
+
+std::unique_ptr<ClippingState> PrivacyPlan::StartClipping(
+    const std::vector<NamedParameter>& parameters) const {
+  auto state =
+      clipping_->Start(internal::ClippingTermsOf(options_), options_.clipping.options, parameters);
+  // With the groups of these parameters, before anything is charged.
+  static_cast<void>(state->GradientNoise(StepNoise(LargestNoiseStep())));
+  return state;
+}
+
+std::unique_ptr<StepClipper> PrivacyPlan::StartSums(std::vector<NamedParameter> parameters,
+                                                    const GradientOptions& gradients) const {
+  return norms_->Start(std::move(parameters), gradients, Sum(), options_.norms.options);
 }
 
 double PrivacyPlan::UnitShare() const { return sampler_->UnitShare(sampling_); }
@@ -161,8 +165,9 @@ std::int64_t PrivacyPlan::MostRecords() const { return sampling_.MaxRecords(); }
 
 std::string PrivacyPlan::Description() const {
   std::string text = sampler_->Description(sampling_);
-  text += fmt::format(", {} clipping at {:.6g}", ClippingName(options_.clipping),
-                      options_.clip.value());
+  text += ", " + clipping_->Description(internal::ClippingTermsOf(options_));
+  const std::string norms = norms_->Description(options_.norms.options);
+  if (!norms.empty()) text += ", " + norms;
   text += fmt::format(", {} noise of multiplier {:.6g}", noise_kind_->name(), noise_.value());
   text += fmt::format(", {} step{}", options_.steps, options_.steps == 1 ? "" : "s");
   const auto scheduled = [&](std::string_view what, const Schedule& schedule) {

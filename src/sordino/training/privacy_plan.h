@@ -22,37 +22,30 @@
 //
 // Failures that have a probability. A batch of random size larger than LargestBatch() stops the run
 // (probability below 2^-80 a step), and noise is not quite that which is accounted
-// (noise/gaussian.cc, for up to 2^36 parameters). A mechanism within tau in total variation of one
-// that is (epsilon, delta)-DP is (epsilon, delta + (1 + e^epsilon) tau)-DP: Epsilon() pays out of
-// delta.
+// (noise/gaussian.cc, for up to 2^36 parameters). Estimated norms fail with a probability of their
+// own (clipping/norms_jl.cc). A mechanism within tau in total variation of one that is (epsilon,
+// delta)-DP is (epsilon, delta + (1 + e^epsilon) tau)-DP: Epsilon() pays out of delta.
 #ifndef SORDINO_TRAINING_PRIVACY_PLAN_H_
 #define SORDINO_TRAINING_PRIVACY_PLAN_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "sordino/accounting/event.h"
 #include "sordino/base/component.h"
 #include "sordino/base/quantity.h"
+#include "sordino/clipping/clipping_component.h"
+#include "sordino/clipping/norms_component.h"
 #include "sordino/gradients/clipper.h"
 #include "sordino/noise/noise_component.h"
 #include "sordino/sampling/sampler_component.h"
 #include "sordino/schedules/schedule.h"
 
 namespace sordino {
-
-enum class ClippingKind : std::uint8_t {
-  kFlat,       // one bound on the whole gradient
-  kLayerwise,  // one bound for each layer, clip / sqrt(layers) each
-  kGlobal,     // all within a threshold scaled alike, others dropped (global_clipping.h)
-  kAutomatic,  // normalised (AUTO-S)
-  kAdaptive,   // the bound follows a quantile of the norms and pays for it
-};
-
-std::string_view ClippingName(ClippingKind kind);   // "flat", "layerwise", "global", ...
-ClippingKind ParseClipping(std::string_view name);  // the inverse; throws Error
 
 inline constexpr std::int64_t kMostPlanSteps = 1'000'000'000;
 
@@ -68,19 +61,15 @@ struct PlanOptions {
   std::int64_t records = 0;
   std::int64_t steps = 0;
   Adjacency adjacency = Adjacency::kAddRemove;
-  ClippingKind clipping = ClippingKind::kFlat;
+  Choice clipping = "flat";  // clipping/clipping_component.h
   ClipNorm clip{1};
-  Choice noise = "gaussian";  // noise/noise_component.h
+  Choice norms = "automatic";  // clipping/norms_component.h
+  Choice noise = "gaussian";   // noise/noise_component.h
   Schedule noise_schedule = {};
   Schedule clip_schedule = {};
   Schedule rate_schedule = {};
   std::int64_t rows_per_user = 0;  // 0: the unit is a record
   std::int64_t micro_batch = 1;    // more: fixed-size or full batches, not under add-remove
-  double clip_threshold = 0;       // global clipping: gradients of a larger norm are dropped
-  // Adaptive clipping only.
-  double target_quantile = 0.5;
-  double clip_learning_rate = 0.2;
-  double count_noise = 0;  // standard deviation in examples; 0: batch / 20
 };
 
 class PrivacyPlan {
@@ -100,6 +89,7 @@ class PrivacyPlan {
   // What the sampler draws batches for.
   const SamplingPlan& sampling() const { return sampling_; }
   const NoiseComponent& noise_kind() const { return *noise_kind_; }
+  const NormsComponent& norms() const { return *norms_; }
 
   // How many steps an event is of: the t of random allocation, else 1.
   std::int64_t StepsPerEvent() const;
@@ -117,7 +107,7 @@ class PrivacyPlan {
 
   NoiseMultiplier StepNoise(std::int64_t step) const;
   // What of it is on the gradients: all, but for adaptive clipping, whose counts of `groups`
-  // clipping groups take a share (adaptive_clipping.h).
+  // clipping groups take a share (gradients/adaptive_clipping.h).
   NoiseMultiplier GradientNoise(std::int64_t step, std::int64_t groups) const;
   // The unit of the noise over the sensitivity of a BoundedSum: 1/2 for Poisson sampling under
   // replace-one, whose Gaussian event counts in C while neighbouring sums are 2C apart; else 1.
@@ -127,6 +117,12 @@ class PrivacyPlan {
   double Divisor(std::int64_t step) const;
   // No batch may be larger: a public constant that the clipper's rounding is proven for.
   std::int64_t LargestBatch() const;
+
+  // The clipping policy in a run, and what computes its clipped sums. Throws Error where one of
+  // them does not fit the parameters.
+  std::unique_ptr<ClippingState> StartClipping(const std::vector<NamedParameter>& parameters) const;
+  std::unique_ptr<StepClipper> StartSums(std::vector<NamedParameter> parameters,
+                                         const GradientOptions& gradients) const;
 
   // What the clipper is asked for: adjacency, micro-batch, the largest batch and what rounding may
   // add to the sensitivity. That is 1 %, and more for batches above 14,000 records, whose sum is
@@ -140,10 +136,15 @@ class PrivacyPlan {
   std::string Description() const;
 
  private:
+  // The step whose noise is largest: what takes a share of it leaves least there.
+  std::int64_t LargestNoiseStep() const;
+
   PlanOptions options_;  // completed
   SamplingPlan sampling_;
   const SamplerComponent* sampler_;
   const NoiseComponent* noise_kind_;
+  const ClippingComponent* clipping_;
+  const NormsComponent* norms_;
   NoiseMultiplier noise_;
   Delta delta_;
 };

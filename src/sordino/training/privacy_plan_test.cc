@@ -250,11 +250,78 @@ TEST(PrivacyPlan, UnitIsHalfTheDistanceForPoissonUnderReplaceOneOnly) {
 }
 
 TEST(PrivacyPlan, CountsOfAdaptiveClippingTakeTheirShareOfTheNoise) {
-  const PrivacyPlan plan(With([](auto& o) { o.clipping = ClippingKind::kAdaptive; }),
-                         NoiseMultiplier(1), Delta(1e-5));
+  const PrivacyPlan plan(With([](auto& o) { o.clipping = "adaptive"; }), NoiseMultiplier(1),
+                         Delta(1e-5));
   const double counts = 256.0 / 20;
   EXPECT_NEAR(plan.GradientNoise(0, 1).value(), 1 / std::sqrt(1 - 0.25 / (counts * counts)), 1e-9);
   EXPECT_GT(plan.GradientNoise(0, 1).value(), plan.StepNoise(0).value());
+}
+
+// Of m groups a record moves the counts by sqrt(m) / 2.
+TEST(PrivacyPlan, CountsOfEveryClippingGroupTakeTheirShareOfTheNoise) {
+  for (const bool replace : {false, true}) {
+    for (const double given : {0.0, 20.0}) {
+      const PrivacyPlan plan(With([&](auto& o) {
+                               o.clipping = {"adaptive-layerwise", {{"count-noise", given}}};
+                               if (!replace) return;
+                               o.sampling = "fixed";
+                               o.adjacency = Adjacency::kReplaceOne;
+                             }),
+                             NoiseMultiplier(1), Delta(1e-5));
+      for (const double groups : {1.0, 4.0, 25.0}) {
+        const double noise = given > 0 ? given : 256.0 / 20 * std::sqrt(groups);
+        const double moved = std::sqrt(groups) / 2 * (replace ? 2 : 1) / noise;
+        EXPECT_NEAR(plan.GradientNoise(0, static_cast<std::int64_t>(groups)).value(),
+                    1 / std::sqrt(1 - moved * moved), 1e-9);
+      }
+    }
+  }
+}
+
+TEST(PrivacyPlan, ALargestNoiseInTheMiddleOfAScheduleIsFoundBeforeTheFirstStep) {
+  // 2^3 at its largest, of which counts with the noise 2 would leave nothing.
+  const auto plan = [](const char* schedule, double noise) {
+    return PrivacyPlan(With([&](auto& o) {
+                         o.clipping = {"adaptive", {{"count-noise", 2.0}}};
+                         o.noise_schedule = Schedule::Parse(schedule);
+                       }),
+                       NoiseMultiplier(noise), Delta(1e-5));
+  };
+  EXPECT_NO_THROW(plan("constant", 3));
+  EXPECT_THROW(plan("constant", 5), Error);
+  EXPECT_NO_THROW(plan("warmup:50,linear:0.1", 3));
+  EXPECT_THROW(plan("warmup:50,linear:0.1", 5), Error);
+}
+
+// beta a step, for each row of a user, is paid out of delta.
+TEST(PrivacyPlan, EstimatedNormsPayForTheirFailures) {
+  const auto plan = [](Choice norms, std::int64_t rows = 0) {
+    return PrivacyPlan(With([&](auto& o) {
+                         o.norms = std::move(norms);
+                         o.rows_per_user = rows;
+                       }),
+                       NoiseMultiplier(1), Delta(1e-5));
+  };
+  const PrivacyPlan exact = plan("ghost");
+  const PrivacyPlan estimated = plan({"jl", {{"jl-failure", 1e-9}}});
+  EXPECT_GE(estimated.Failure(100), exact.Failure(100) + 100 * 1e-9);
+  EXPECT_LT(estimated.Failure(100), exact.Failure(100) + 100 * 1e-9 * (1 + 1e-3));
+  EXPECT_GE(plan({"jl", {{"jl-failure", 1e-9}}}, 3).Failure(100), 300 * 1e-9);
+  EXPECT_EQ(estimated.event().ToString(), exact.event().ToString());
+  EXPECT_GT(estimated.Epsilon(100).upper, exact.Epsilon(100).upper);
+  // So much does not fit into delta.
+  EXPECT_TRUE(std::isinf(plan({"jl", {{"jl-failure", 1e-6}}}).Epsilon(100).upper));
+  EXPECT_THAT(estimated.Description(),
+              testing::HasSubstr("norms estimated from 64 directions with failure probability "
+                                 "1e-09 a step"));
+  const auto noise_for = [](Choice norms) {
+    return PrivacyPlan::ForBudget(With([&](auto& o) { o.norms = std::move(norms); }), Epsilon(1),
+                                  Delta(1e-5));
+  };
+  ASSERT_TRUE(noise_for({"jl", {{"jl-failure", 1e-11}}}));
+  EXPECT_GT(noise_for({"jl", {{"jl-failure", 1e-11}}})->noise().value(),
+            noise_for("automatic")->noise().value());
+  EXPECT_FALSE(noise_for({"jl", {{"jl-failure", 1e-6}}}));
 }
 
 TEST(PrivacyPlan, RefusesWhatContradictsItself) {
@@ -277,10 +344,48 @@ TEST(PrivacyPlan, RefusesWhatContradictsItself) {
       },
       [](auto& o) { o.noise_schedule = Schedule::Parse("linear:0"); },
       [](auto& o) { o.clip_schedule = Schedule::Parse("cosine:0"); },
-      [](auto& o) { o.clipping = ClippingKind::kGlobal; },
-      [](auto& o) { o.clip_threshold = 3; },
+      [](auto& o) { o.clipping = "global"; },
       [](auto& o) {
-        o.clipping = ClippingKind::kAdaptive;
+        o.clipping = {"global", {{"clip-threshold", 0.5}}};
+      },
+      [](auto& o) {
+        o.clipping = {"flat", {{"clip-threshold", 3.0}}};
+      },
+      [](auto& o) {
+        o.clipping = {"adaptive", {{"quantile", 1.5}}};
+      },
+      [](auto& o) {
+        o.clipping = "adaptive-layerwise";
+        o.noise = "laplace";
+      },
+      [](auto& o) {
+        o.clipping = "adaclip";
+        o.clip_schedule = Schedule::Parse("linear:0.5");
+      },
+      [](auto& o) {
+        o.clipping = {"adaclip", {{"clip-variance-min", 2.0}}};  // above the largest
+      },
+      [](auto& o) {
+        o.clipping = "adaclip";
+        o.norms = "jl";
+      },
+      [](auto& o) {
+        o.norms = {"jl", {{"jl-failure", 0.7}}};
+      },
+      [](auto& o) {
+        o.norms = {"jl", {{"jl-directions", std::int64_t{0}}}};
+      },
+      [](auto& o) {
+        o.norms = {"ghost", {{"jl-directions", std::int64_t{8}}}};
+      },
+      [](auto& o) {
+        o.norms = "jl";
+        o.sampling = "fixed";
+        o.adjacency = Adjacency::kReplaceOne;
+        o.micro_batch = 2;
+      },
+      [](auto& o) {
+        o.clipping = "adaptive";
         o.clip_schedule = Schedule::Parse("linear:0.5");
       },
       [](auto& o) {
@@ -297,14 +402,9 @@ TEST(PrivacyPlan, RefusesWhatContradictsItself) {
   }
 }
 
-TEST(PrivacyPlan, NamesAreReadBack) {
-  for (const ClippingKind kind :
-       {ClippingKind::kFlat, ClippingKind::kLayerwise, ClippingKind::kGlobal,
-        ClippingKind::kAutomatic, ClippingKind::kAdaptive}) {
-    EXPECT_EQ(ParseClipping(ClippingName(kind)), kind);
-  }
+TEST(PrivacyPlan, AnUnknownClippingIsToldWithTheNearestName) {
   try {
-    ParseClipping("flatt");
+    PrivacyPlan(With([](auto& o) { o.clipping = "flatt"; }), NoiseMultiplier(1), Delta(1e-5));
     FAIL();
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), testing::HasSubstr("did you mean 'flat'?"));

@@ -11,11 +11,6 @@
 
 #include "sordino/base/check.h"
 #include "sordino/base/error.h"
-#include "sordino/gradients/adaptive_clipping.h"
-#include "sordino/gradients/automatic_clipping.h"
-#include "sordino/gradients/flat_clipping.h"
-#include "sordino/gradients/global_clipping.h"
-#include "sordino/gradients/layerwise_clipping.h"
 #include "sordino/gradients/saved_tensors.h"
 #include "sordino/noise/gradient_noise.h"
 #include "sordino/tables/data_error.h"
@@ -27,7 +22,6 @@ namespace {
 // Names in a saved state.
 constexpr const char* kParameter = "parameter.";
 constexpr const char* kUpdates = "updates";
-constexpr const char* kBounds = "clip.bounds";
 
 std::vector<NamedParameter> Trained(std::vector<NamedParameter> parameters) {
   std::erase_if(parameters, [](const NamedParameter& p) { return !p.value.requires_grad(); });
@@ -83,16 +77,9 @@ struct Trainer::State {
         sampler(
             plan.sampler().Make(plan.sampling(), static_cast<std::uint64_t>(data.size()), random)),
         optimizer(parameters, optimizer_options, plan.steps()),
-        clipper(parameters, options.gradients, plan.Sum()) {
+        sums(plan.StartSums(parameters, options.gradients)),
+        clipping(plan.StartClipping(sums->parameters())) {
     if (is_noised) CheckData(plan, data);
-    if (plan.options().clipping == ClippingKind::kAdaptive) {
-      adaptive = std::make_unique<AdaptiveClipping>(
-          plan.options().clip,
-          AdaptiveClippingOptions{.expected_batch = plan.options().batch,
-                                  .count_noise = plan.options().count_noise,
-                                  .target_quantile = plan.options().target_quantile,
-                                  .learning_rate = plan.options().clip_learning_rate});
-    }
     loader = std::make_unique<BatchLoader>(data, options.loader);
     SeedModel(0);
   }
@@ -118,6 +105,7 @@ struct Trainer::State {
   // the rounding of its sum. For the same bits it has to see again what it learned from: the first
   // batch, and each that was larger than all before it.
   void RepeatLearning(std::int64_t steps_done) {
+    if (!sums->LearnsFromBatches()) return;
     std::size_t largest = 0;
     for (std::int64_t step = 0; step < steps_done; ++step) {
       const auto stream = StreamOf(step, kSamplingStream);
@@ -126,34 +114,14 @@ struct Trainer::State {
         largest = indices.size();
         loader->Request(std::move(indices), stream->Next64());
         SeedModel(step);
-        const std::unique_ptr<ClippingPolicy> policy = PolicyOf(step);
-        static_cast<void>(
-            clipper.ClippedSum(losses, loader->Take(), adaptive ? *adaptive : *policy));
+        static_cast<void>(ClippedSum(loader->Take(), step));
       }
       if (plan.sampler().OverflowProbability() == 0) return;  // all have one size
     }
   }
 
-  // A fixed policy is made anew for the clipping norm of its step.
-  std::unique_ptr<ClippingPolicy> PolicyOf(std::int64_t step) const {
-    const ClipNorm clip = plan.StepClip(step);
-    switch (plan.options().clipping) {
-      case ClippingKind::kFlat:
-        return std::make_unique<FlatClipping>(clip);
-      case ClippingKind::kLayerwise:
-        return std::make_unique<LayerwiseClipping>(
-            LayerwiseClipping::Equal(clipper.parameters(), clip));
-      case ClippingKind::kGlobal: {
-        const double scheduled = clip.value() / plan.options().clip.value();
-        return std::make_unique<GlobalClipping>(
-            GlobalBound{clip, ClipNorm(plan.options().clip_threshold * scheduled)});
-      }
-      case ClippingKind::kAutomatic:
-        return std::make_unique<AutomaticClipping>(clip);
-      case ClippingKind::kAdaptive:
-        break;
-    }
-    return nullptr;
+  BoundedSum ClippedSum(const Batch& batch, std::int64_t step) {
+    return sums->Sum(losses, batch, clipping->StepPolicy(plan.StepClip(step)), step, random);
   }
 
   // The first step of an epoch pays for all of it, and so does the first one after a state was
@@ -164,8 +132,7 @@ struct Trainer::State {
   }
 
   void PrivateStep(const Batch& batch) {
-    const std::unique_ptr<ClippingPolicy> policy = PolicyOf(done);
-    const BoundedSum sum = clipper.ClippedSum(losses, batch, adaptive ? *adaptive : *policy);
+    const BoundedSum sum = ClippedSum(batch, done);
     SORDINO_CHECK(sum.adjacency == plan.options().adjacency,
                   "the sum was bounded for another adjacency than the plan's");
     // Charged, and counted as done, before any noise is drawn: what is released was paid for,
@@ -174,15 +141,11 @@ struct Trainer::State {
     if (options.charge) options.charge(step, ChargeOf(step));
     ++done;
     const StepNoise noise = {.kind = &plan.noise_kind(),
-                             .multiplier = plan.GradientNoise(step, 1),
+                             .multiplier = clipping->GradientNoise(plan.StepNoise(step)),
                              .unit_share = plan.UnitShare(),
                              .divisor = plan.Divisor(step),
                              .step = step};
-    const NoisedGradients noised = AddNoise(sum, noise, random);
-    if (adaptive) {
-      adaptive->Update(AddCountNoise(sum, plan.options().count_noise, step, random));
-    }
-    optimizer.Step(noised);
+    optimizer.Step(clipping->AfterNoise(AddNoise(sum, noise, random), sum, step, random));
   }
 
   void OrdinaryStep(const Batch& batch) {
@@ -191,7 +154,7 @@ struct Trainer::State {
     if (examples == 0) return;
     std::vector<at::Tensor> values;
     // A tied weight once, as the optimizer has it.
-    for (const NamedParameter& parameter : clipper.parameters()) values.push_back(parameter.value);
+    for (const NamedParameter& parameter : sums->parameters()) values.push_back(parameter.value);
     const std::int64_t part =
         options.gradients.physical_batch > 0 ? options.gradients.physical_batch : examples;
     std::vector<at::Tensor> sum(values.size());
@@ -219,8 +182,8 @@ struct Trainer::State {
   RandomSource random;
   std::unique_ptr<BatchSampler> sampler;
   Optimizer optimizer;
-  Clipper clipper;
-  std::unique_ptr<AdaptiveClipping> adaptive;
+  std::unique_ptr<StepClipper> sums;
+  std::unique_ptr<ClippingState> clipping;
   std::unique_ptr<BatchLoader> loader;
   std::int64_t first = 0;  // the step that this trainer began with
   std::int64_t requested = 0;
@@ -292,14 +255,12 @@ NamedTensors Trainer::SaveState() const {
         "one that was saved before.");
   }
   NamedTensors state = s.optimizer.SaveState();
-  for (const NamedParameter& parameter : s.clipper.parameters()) {
+  for (const NamedParameter& parameter : s.sums->parameters()) {
     state.emplace_back(kParameter + parameter.name, CopyToCpu(parameter.value));
   }
   // A step without privacy whose batch is empty makes no update.
   state.emplace_back(kUpdates, at::scalar_tensor(s.optimizer.steps_done(), at::kLong));
-  if (s.adaptive) {
-    state.emplace_back(kBounds, at::tensor(s.adaptive->Bounds(), at::kDouble));
-  }
+  for (auto& entry : s.clipping->Save()) state.push_back(std::move(entry));
   static_cast<void>(SavedTensors(state));  // names are needed to come back
   return state;
 }
@@ -327,25 +288,21 @@ void Trainer::RestoreState(const NamedTensors& state, std::int64_t steps_done) {
   }
   SavedTensors saved(own);
   std::vector<at::Tensor> values;
-  for (const NamedParameter& parameter : s.clipper.parameters()) {
+  for (const NamedParameter& parameter : s.sums->parameters()) {
     values.push_back(saved.Take(kParameter + parameter.name, parameter.value.sizes(),
                                 parameter.value.scalar_type()));
   }
   const std::int64_t updates = saved.TakeNumber(kUpdates, s.is_noised ? steps_done : 0, steps_done);
-  std::vector<double> bounds;
-  if (s.adaptive) {
-    const auto groups = static_cast<std::int64_t>(s.adaptive->Bounds().size());
-    const at::Tensor tensor = saved.Take(kBounds, {groups}, at::kDouble).contiguous();
-    bounds.assign(tensor.const_data_ptr<double>(), tensor.const_data_ptr<double>() + groups);
-  }
+  std::unique_ptr<ClippingState> clipping = s.plan.StartClipping(s.sums->parameters());
+  clipping->Restore(saved);
   saved.CheckAllTaken();
-  // With the parameters and bounds that a run begins with, as it was then.
+  // With the parameters and the policy that a run begins with, as it was then.
   if (s.is_noised && s.options.insecure_seed) s.RepeatLearning(steps_done);
   s.optimizer.RestoreState(of_optimizer, updates);
-  if (s.adaptive) s.adaptive->Restore(bounds);
+  s.clipping = std::move(clipping);
   const at::NoGradGuard no_grad;
   for (std::size_t i = 0; i < values.size(); ++i) {
-    s.clipper.parameters()[i].value.detach().copy_(values[i]);
+    s.sums->parameters()[i].value.detach().copy_(values[i]);
   }
   s.first = steps_done;
   s.requested = steps_done;

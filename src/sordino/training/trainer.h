@@ -69,9 +69,9 @@ class Trainer {
   Optimizer& optimizer();  // for its averaged weights
 
   // What later steps depend on, copied to the CPU: parameter.<name> of every parameter that is
-  // trained, the state of the optimizer with the number of its updates, and clip.bounds (float64)
-  // of adaptive clipping. All of it was noised. Throws Error after an exception, and while averaged
-  // weights are in use.
+  // trained, the state of the optimizer with the number of its updates, and what the clipping
+  // policy learned (clip.bounds, clip.mean.<name>, ...). All of it was noised. Throws Error after
+  // an exception, and while averaged weights are in use.
   NamedTensors SaveState() const;
   // Goes on behind `steps_done` steps of a run of the same plan and settings; before the first
   // step, with the model in training mode. Values are copied and storages kept. Throws Error when

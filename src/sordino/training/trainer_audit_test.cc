@@ -124,5 +124,19 @@ TEST(TrainerAudit, AllocatedBatchesGiveAwayNearlyWhatThePlanSaysOfAnEpochAndNoMo
   EXPECT_GT(audited, 0.7 * claimed);
 }
 
+// With b = 2 the record of gradient 5 becomes 2.5, is clipped to 1 and comes back as 2.
+TEST(TrainerAudit, AdaClipGivesAwayNearlyWhatThePlanSaysAndNoMore) {
+  PlanOptions options = FullBatch(1, 1);
+  options.clipping = {"adaclip",
+                      {{"clip-mean-decay", 1.0},
+                       {"clip-variance-decay", 1.0},
+                       {"clip-variance-min", 4.0},
+                       {"clip-variance-max", 4.0}}};
+  const double claimed = PrivacyPlan(options, NoiseMultiplier(1), Delta(0.05)).Epsilon(1).upper;
+  const double audited = AuditedEpsilon(options, 1, 2 * 1.9, 0.05);
+  EXPECT_LT(audited, claimed);
+  EXPECT_GT(audited, 0.7 * claimed);
+}
+
 }  // namespace
 }  // namespace sordino

@@ -27,6 +27,7 @@ struct ResumeCase {
   OptimizerOptions optimizer = {};
   AugmentationOptions augmentation = {};
   bool is_private = true;
+  double dropout = 0.4;
 };
 
 void PrintTo(const ResumeCase& resumed, std::ostream* out) { *out << resumed.name; }
@@ -79,9 +80,10 @@ class ResumedRun {
     options.batch = 50;
     if (resumed.plan) resumed.plan(options);
     const PrivacyPlan plan(options, NoiseMultiplier(1), Delta(1e-5));
-    const LossFunction losses = [a = first_, b = second_, c = frozen_](const Batch& batch) {
+    const LossFunction losses = [a = first_, b = second_, c = frozen_,
+                                 dropout = resumed.dropout](const Batch& batch) {
       const at::Tensor rows = batch[0].flatten(1);
-      const at::Tensor hidden = at::dropout(at::tanh(at::matmul(rows, a)) + c, 0.4, true);
+      const at::Tensor hidden = at::dropout(at::tanh(at::matmul(rows, a)) + c, dropout, true);
       return (at::matmul(hidden, b) - batch[1].to(at::kFloat)).square();
     };
     TrainerOptions trainer_options;
@@ -111,7 +113,7 @@ void ExpectSame(const std::vector<at::Tensor>& seen, const std::vector<at::Tenso
 
 class TrainerResume : public testing::TestWithParam<ResumeCase> {};
 
-// Dropout is in all of them, and batches that the clipper cuts by what it measured.
+// Dropout is in all that allow it, and batches that the clipper cuts by what it measured.
 TEST_P(TrainerResume, SeededRunGoesOnBitForBit) {
   for (const std::int64_t saved_at : {0, 1, 5, 12}) {
     ResumedRun whole(GetParam());
@@ -170,9 +172,17 @@ std::vector<ResumeCase> ResumeCases() {
        .optimizer = {.algorithm = {"sgd", {{"momentum", 0.5}}}}},
       {.name = "FullBatch", .plan = full, .optimizer = {.algorithm = {"sgd", {{"momentum", 0.5}}}}},
       {.name = "AdaptiveClipping",
-       .plan = [](PlanOptions& options) { options.clipping = ClippingKind::kAdaptive; }},
-      {.name = "Layerwise",
-       .plan = [](PlanOptions& options) { options.clipping = ClippingKind::kLayerwise; }},
+       .plan = [](PlanOptions& options) { options.clipping = "adaptive"; }},
+      {.name = "Layerwise", .plan = [](PlanOptions& options) { options.clipping = "layerwise"; }},
+      {.name = "AdaptiveLayerwise",
+       .plan = [](PlanOptions& options) { options.clipping = "adaptive-layerwise"; }},
+      {.name = "AdaClip", .plan = [](PlanOptions& options) { options.clipping = "adaclip"; }},
+      {.name = "EstimatedNorms",
+       .plan =
+           [](PlanOptions& options) {
+             options.norms = {"jl", {{"jl-directions", std::int64_t{16}}}};
+           },
+       .dropout = 0},
       {.name = "Augmentation",
        .optimizer = {.average_decay = 0.5},
        .augmentation = {.flip = true, .shift = 1}},
@@ -230,7 +240,7 @@ TEST(TrainerState, PrivateRunsFromOneStateDrawDifferentNoise) {
 TEST(TrainerState, SavesWhatWasNoisedAndNothingElse) {
   for (const std::optional<std::uint64_t> seed : {std::optional<std::uint64_t>(), {21}}) {
     ResumedRun run({.name = "",
-                    .plan = [](PlanOptions& o) { o.clipping = ClippingKind::kAdaptive; },
+                    .plan = [](PlanOptions& o) { o.clipping = "adaptive"; },
                     .optimizer = {.algorithm = {"sgd", {{"momentum", 0.9}}}, .average_decay = 0.9}},
                    seed);
     run.StepTo(3);
@@ -247,10 +257,9 @@ TEST(TrainerState, SavesWhatWasNoisedAndNothingElse) {
 }
 
 TEST(TrainerState, RefusesAStateThatIsNotItsOwn) {
-  const ResumeCase adaptive = {
-      .name = "",
-      .plan = [](PlanOptions& options) { options.clipping = ClippingKind::kAdaptive; },
-      .optimizer = {.algorithm = {"sgd", {{"momentum", 0.9}}}}};
+  const ResumeCase adaptive = {.name = "",
+                               .plan = [](PlanOptions& options) { options.clipping = "adaptive"; },
+                               .optimizer = {.algorithm = {"sgd", {{"momentum", 0.9}}}}};
   ResumedRun saved(adaptive);
   saved.StepTo(3);
   const NamedTensors state = saved.trainer().SaveState();

@@ -14,7 +14,9 @@
 #include <optional>
 #include <ostream>
 #include <string>
+#include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "sordino/base/error.h"
@@ -302,9 +304,8 @@ TEST(Trainer, LargeFullBatchesAreRoundedWithinWhatThePlanDeclares) {
 TEST(Trainer, AdaptiveClipFollowsTheQuantile) {
   const Dataset data = RandomFeatures(400, 3, 11);
   PlanOptions options = FullBatch(data.size(), 40);
-  options.clipping = ClippingKind::kAdaptive;
+  options.clipping = {"adaptive", {{"clip-rate", 0.5}}};
   options.clip = ClipNorm(1e-3);
-  options.clip_learning_rate = 0.5;
   const PrivacyPlan plan(options, NoiseMultiplier(0.5), Delta(1e-5));
   Weights weights(3);
   const at::Tensor start = weights.value.detach().clone();
@@ -322,21 +323,28 @@ TEST(Trainer, AdaptiveClipFollowsTheQuantile) {
   EXPECT_GT(moves.back(), 10 * moves.front());
 }
 
-TEST(Trainer, EveryClippingKindTrains) {
+TEST(Trainer, EveryClippingPolicyAndEveryWayToFindNormsTrains) {
   const Dataset data = RandomFeatures(50, 3, 12);
-  for (const ClippingKind kind :
-       {ClippingKind::kFlat, ClippingKind::kLayerwise, ClippingKind::kGlobal,
-        ClippingKind::kAutomatic, ClippingKind::kAdaptive}) {
+  std::vector<std::pair<std::string_view, std::string_view>> kinds;
+  for (const std::string_view name : ClippingPolicies().names())
+    kinds.emplace_back(name, "automatic");
+  for (const std::string_view name : NormMethods().names()) kinds.emplace_back("flat", name);
+  for (const auto& [clipping, norms] : kinds) {
     PlanOptions options = FullBatch(data.size(), 60);
-    options.clipping = kind;
-    if (kind == ClippingKind::kGlobal) options.clip_threshold = 50;
+    options.clipping = std::string(clipping);
+    options.norms = std::string(norms);
+    if (clipping == "global") options.clipping.options.Set("clip-threshold", 50.0);
+    if (clipping == "adaclip") {
+      options.clipping.options.Set("clip-variance-min", 1e-2);
+      options.clipping.options.Set("clip-variance-max", 10.0);
+    }
     const PrivacyPlan plan(options, NoiseMultiplier(0.05), Delta(1e-5));
     Weights weights(3);
     const double before = weights.MeanSquaredError(data);
     Trainer trainer(plan, weights.Named(), weights.SquaredError(), data, {.learning_rate = 0.2},
                     {.insecure_seed = 12});
     trainer.Run();
-    EXPECT_LT(weights.MeanSquaredError(data), 0.95 * before) << ClippingName(kind);
+    EXPECT_LT(weights.MeanSquaredError(data), 0.95 * before) << clipping << ", " << norms;
   }
 }
 

@@ -64,23 +64,10 @@ void CheckCombinations(const PlanOptions& o) {
                         "these, or one row per user.",
                         SamplersWith(&SamplerComponent::ProtectsUsers)));
   }
-  if (o.clipping == ClippingKind::kGlobal) {
-    Require(o.clip_threshold >= o.clip.value() && std::isfinite(o.clip_threshold),
-            fmt::format("global clipping needs a threshold of at least the clipping norm {}, and "
-                        "it is {}.",
-                        o.clip.value(), o.clip_threshold));
-  } else {
-    Require(o.clip_threshold == 0, "a clipping threshold is for global clipping only.");
-  }
-  if (o.clipping == ClippingKind::kAdaptive) {
-    Require(o.clip_schedule.IsConstant(),
-            "adaptive clipping chooses its own norm; leave out the schedule of the clipping norm.");
-    Require(gaussian,
-            "adaptive clipping shares its noise between gradients and counts, which needs Gaussian "
-            "noise.");
-    Require(o.rows_per_user <= 1 && o.micro_batch == 1,
-            "adaptive clipping counts records; use it without rows per user and micro-batches.");
-  }
+  NormMethods().Checked(o.norms).CheckMicroBatch(o.micro_batch);
+  ClippingPolicies()
+      .Checked(o.clipping)
+      .CheckTerms(internal::ClippingTermsOf(o), o.clipping.options);
 }
 
 }  // namespace
@@ -98,6 +85,20 @@ SamplingPlan internal::SamplingOf(const PlanOptions& options) {
   plan.noise_is_gaussian = Noises().Find(options.noise.name).IsGaussian();
   plan.noise_is_constant = options.noise_schedule.IsConstant();
   return plan;
+}
+
+ClippingTerms internal::ClippingTermsOf(const PlanOptions& options) {
+  ClippingTerms terms;
+  terms.clip = options.clip;
+  terms.clip_is_scheduled = !options.clip_schedule.IsConstant();
+  terms.batch = options.batch;
+  terms.adjacency = options.adjacency;
+  terms.noise_is_gaussian = Noises().Find(options.noise.name).IsGaussian();
+  terms.unit_share = Samplers().Find(options.sampling.name).UnitShare(SamplingOf(options));
+  terms.rows_per_user = options.rows_per_user;
+  terms.micro_batch = options.micro_batch;
+  terms.norms_are_exact = NormMethods().Find(options.norms.name).AreExact();
+  return terms;
 }
 
 PlanOptions internal::Checked(PlanOptions options) {
@@ -118,9 +119,6 @@ PlanOptions internal::Checked(PlanOptions options) {
   CheckSchedule(options.noise_schedule, "noise", options.steps);
   CheckSchedule(options.clip_schedule, "clipping norm", options.steps);
   CheckSchedule(options.rate_schedule, "sampling rate", options.steps);
-  if (options.clipping == ClippingKind::kAdaptive && options.count_noise == 0) {
-    options.count_noise = options.batch / 20;
-  }
   return options;
 }
 

@@ -6,12 +6,14 @@
 
 namespace sordino::internal {
 
-// With what follows from the others filled in: batch, rate, noise of the counts. Throws Error for
-// options that contradict each other and for what the accounting does not cover.
+// With what follows from the others filled in: batch, rate. Throws Error for options that
+// contradict each other and for what the accounting does not cover.
 PlanOptions Checked(PlanOptions options);
 
 // What the sampler has to know of them.
 SamplingPlan SamplingOf(const PlanOptions& options);
+// What the clipping policy has to know of them.
+ClippingTerms ClippingTermsOf(const PlanOptions& options);
 
 }  // namespace sordino::internal
 

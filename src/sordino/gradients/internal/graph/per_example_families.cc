@@ -21,7 +21,11 @@ at::IntArrayRef PerExamplePass::RootSizes(std::size_t root) const {
 at::Tensor PerExamplePass::Gradients(std::size_t root, std::int64_t begin, std::int64_t end) const {
   at::Tensor gradients;
   const at::IntArrayRef sizes = RootSizes(root);
-  for (const RootTerm& part : states_[root].parts) {
+  const std::vector<RootTerm>& parts = states_[root].parts;
+  if (parts.size() == 1 && tape_.uses[parts.front().use].path.empty()) {
+    return Materialise(parts.front().term, begin, end).reshape({end - begin, -1});
+  }
+  for (const RootTerm& part : parts) {
     const at::Tensor own = Materialise(part.term, begin, end);
     if (!gradients.defined()) {
       gradients = at::zeros({end - begin, c10::multiply_integers(sizes)}, own.options());

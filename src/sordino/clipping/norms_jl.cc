@@ -1,0 +1,164 @@
+// Norms that are estimated from random projections (DP-SGD-JL, gradients/jl_clipping.h).
+//
+// In each step the sensitivity of the sum holds but for the probability beta = jl-failure, which
+// the plan pays for (accounting/failures.h): the mechanism of a pair of neighbours is within beta a
+// step in total variation of one whose estimates never fail for the record in which they differ.
+// The directions are draws of a discrete Gaussian of 2^40 steps from a stream of the run's random
+// source that serves nothing else; their distance from Gaussian ones is counted as that of the
+// noise is (gradient_noise.h), and rounding to the grid is within what jl_clipping.h allows for
+// derivatives.
+#include "sordino/gradients/jl_clipping.h"
+
+#include <ATen/ops/empty.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "sordino/base/check.h"
+#include "sordino/base/error.h"
+#include "sordino/clipping/norms_component.h"
+#include "sordino/noise/noise_component.h"
+#include "sordino/random/discrete_gaussian.h"
+
+namespace sordino {
+namespace {
+
+constexpr std::int64_t kMaxDirections = 4096;
+
+constexpr OptionSpec kDirections{.key = "jl-directions",
+                                 .flag = "--jl-directions",
+                                 .value_name = "N",
+                                 .help = "Projections of a gradient, a forward pass each",
+                                 .what = "the number of directions of estimated norms",
+                                 .type = OptionType::kWhole,
+                                 .fallback = std::int64_t{64},
+                                 .low = 1,
+                                 .high = static_cast<double>(kMaxDirections),
+                                 .high_open = false};
+constexpr OptionSpec kFailure{
+    .key = "jl-failure",
+    .flag = "--jl-failure",
+    .value_name = "X",
+    .help = "Probability in a step that an estimate is too small, which is taken out of delta",
+    .what = "the failure probability of estimated norms",
+    .fallback = 1e-15,
+    .low_open = true,
+    .high = 0.5,
+    .high_open = false};
+constexpr const OptionSpec* kOptions[] = {&kDirections, &kFailure};
+
+class SecretDirections : public JlDirections {
+ public:
+  SecretDirections(RandomSource& random, std::int64_t step) : random_(random), step_(step) {}
+
+  at::Tensor Draw(std::int64_t number, std::int64_t coordinates) const override {
+    SORDINO_CHECK(number >= 0 && number < kMaxDirectionStreams,
+                  "a step has more directions than streams");
+    constexpr std::int64_t kBlock = 1 << 12;
+    const auto stream =
+        random_.Stream({.step = static_cast<std::uint64_t>(step_),
+                        .rank = 0,
+                        .tensor = kDirectionStream + static_cast<std::uint32_t>(number)});
+    at::Tensor direction = at::empty({coordinates}, at::kDouble);
+    double* const out = direction.mutable_data_ptr<double>();
+    std::vector<std::int64_t> draws(kBlock);
+    for (std::int64_t begin = 0; begin < coordinates; begin += kBlock) {
+      const std::int64_t count = std::min(kBlock, coordinates - begin);
+      gaussian_.Fill(*stream, std::span(draws).first(static_cast<std::size_t>(count)));
+      for (std::int64_t i = 0; i < count; ++i) {
+        out[begin + i] = static_cast<double>(draws[static_cast<std::size_t>(i)]) / kSigma;
+      }
+    }
+    return direction;
+  }
+
+ private:
+  static constexpr double kSigma = 0x1p40;
+  RandomSource& random_;
+  std::int64_t step_;
+  DiscreteGaussian gaussian_{kSigma};
+};
+
+class JlStepClipper : public StepClipper {
+ public:
+  JlStepClipper(std::vector<NamedParameter> parameters, JlOptions options)
+      : parameters_(TrainedParameters(std::move(parameters))), options_(options) {}
+
+  BoundedSum Sum(const LossFunction& loss, const Batch& batch, const ClippingPolicy& policy,
+                 std::int64_t step, RandomSource& random) override {
+    const bool is_first = options_.compare && Examples(batch) > 0;
+    JlResult result =
+        JlClippedSum(loss, batch, parameters_, policy, options_, SecretDirections(random, step));
+    if (is_first) options_.compare = false;
+    return std::move(result.sum);
+  }
+  const std::vector<NamedParameter>& parameters() const override { return parameters_; }
+  bool LearnsFromBatches() const override { return false; }
+
+ private:
+  std::vector<NamedParameter> parameters_;
+  JlOptions options_;
+};
+
+class Jl : public NormsComponent {
+ public:
+  Jl()
+      : NormsComponent({.name = "jl",
+                        .help = "estimated from random projections; needs no rule for any layer",
+                        .options = kOptions}) {}
+
+  bool AreExact() const override { return false; }
+  double Failure(double steps, double rows, double parameters,
+                 const OptionValues& options) const override {
+    const double draws = steps * static_cast<double>(options.Whole(kDirections)) * parameters;
+    return steps * rows * options.Number(kFailure) + GaussianNoise().Distance(draws);
+  }
+  void Check(const OptionValues& options) const override {
+    // Refuses a probability that so few directions cannot meet.
+    static_cast<void>(JlSensitivityFactor(options.Whole(kDirections), options.Number(kFailure)));
+  }
+  void CheckMicroBatch(std::int64_t micro_batch) const override {
+    if (micro_batch == 1) return;
+    throw Error(fmt::format(
+        "norms are estimated for single examples, and micro-batches have {}; use exact norms "
+        "(--norms automatic), or no micro-batches.",
+        micro_batch));
+  }
+
+  std::unique_ptr<StepClipper> Start(std::vector<NamedParameter> parameters,
+                                     const GradientOptions& gradients, const SumOptions& sum,
+                                     const OptionValues& options) const override {
+    CheckMicroBatch(sum.micro_batch);
+    return std::make_unique<JlStepClipper>(
+        std::move(parameters), JlOptions{.directions = options.Whole(kDirections),
+                                         .failure_probability = Delta(options.Number(kFailure)),
+                                         .adjacency = sum.adjacency,
+                                         .physical_batch = gradients.physical_batch,
+                                         .largest_batch = sum.largest_batch,
+                                         .rounding = sum.rounding,
+                                         .compare = gradients.compare});
+  }
+
+  std::string Description(const OptionValues& options) const override {
+    return fmt::format("norms estimated from {} directions with failure probability {:g} a step",
+                       options.Whole(kDirections), options.Number(kFailure));
+  }
+
+  std::string Assumption() const override {
+    return "The norms of gradients were estimated, and gradients of all records of a batch were "
+           "summed by an ordinary backward pass. That its rounding stays within the share of the "
+           "sensitivity that is kept for it is assumed, not proven.";
+  }
+};
+
+}  // namespace
+
+const NormsComponent& EstimatedNorms() {
+  static const Jl component;
+  return component;
+}
+
+}  // namespace sordino
