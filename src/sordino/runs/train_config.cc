@@ -157,7 +157,7 @@ void CheckClassWeights(const TrainConfig& config, const DatasetDeclaration& decl
                     weights.size(), declaration.classes));
   }
   for (const double weight : weights) {
-    CheckRange("a number of --class-weights", weight, 0, true, kLargestFactor, false);
+    CheckRange("a number of --class-weights", weight, 0, true, kMaxFactor, false);
   }
 }
 
