@@ -122,6 +122,12 @@ class CommandLineTest(unittest.TestCase):
             self.assertLessEqual(keys[command], set(answer), command)
             self.assertEqual((list(answer)[0], answer['schema']), ('schema', 1), command)
 
+    def test_every_command_with_json_says_its_schema(self):
+        for file in sorted(SOURCE.glob('src/sordino/*cli/*_command.cc')):
+            text = file.read_text(encoding='utf-8')
+            if '"--json"' in text:
+                self.assertRegex(text, r'NewReport\(\)|kJsonSchema', file.name)
+
     def test_errors_are_json_too_where_it_is_asked_for(self):
         for words in (['acount'], ['account', '--rat', '1'], [*ACCOUNT[:-1], 'x'], ['ledger', 'show',
                       'gone.db'], ['release', 'gone.csv', *RELEASE[2:]], ['account', '--event=']):

@@ -7,14 +7,15 @@
 
 #include "sordino/accounting/allocation_band.h"
 #include "sordino/accounting/allocation_knots.h"
+#include "sordino/accounting/gaussian.h"
 
 namespace sordino {
 namespace {
 
 using Direction = AllocationDirection;
 
-// What the ranges leave out of one allocation: e^-kRangeMargin of delta / count.
-constexpr double kRangeMargin = 12;
+// What the ranges leave out of one allocation: e^-kAllocationMargin of delta / count.
+constexpr double kAllocationMargin = 12;
 // The caps of neighbouring bands. Below e^kLogTinyDelta the errors of the widest band matter at
 // delta itself, and the next ones follow closely.
 constexpr double kBandRatio = 16;
@@ -37,8 +38,6 @@ constexpr double kLossError = 1e-12;
 // Rounding of a potential (a sum of products over the knots), relative.
 constexpr double kPotentialError = 1e-11;
 
-double UpperTail(double z) { return 0.5 * std::erfc(z / std::numbers::sqrt2); }
-
 class Allocation {
  public:
   Allocation(std::uint64_t batches, double sigma, const AllocationUse& use)
@@ -46,7 +45,7 @@ class Allocation {
         s_(1 / sigma),
         use_(use),
         log_lost_(std::max(
-            -600.0, use.log_delta - std::log(static_cast<double>(use.count)) - kRangeMargin)),
+            -600.0, use.log_delta - std::log(static_cast<double>(use.count)) - kAllocationMargin)),
         low_u_(-std::max(8.0, std::sqrt(2 * (std::log(t_) - log_lost_)))) {}
 
   void Remove(LossPair& upper, LossPair& lower) const;

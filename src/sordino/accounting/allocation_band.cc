@@ -4,13 +4,14 @@
 #include <cmath>
 #include <numbers>
 
+#include "sordino/accounting/gaussian.h"
 #include "sordino/base/check.h"
 
 namespace sordino {
 namespace {
 
-// Tilted mass outside the window of the sum: e^-kWindowMargin.
-constexpr double kWindowMargin = 40;
+// Tilted mass outside the window of the sum: e^-kBandMargin.
+constexpr double kBandMargin = 40;
 // Steeper tilts than this over the cap are not resolved by the nodes of the moments; of the law
 // itself, and of the bounds on its tails.
 constexpr double kSteepest = 40;
@@ -18,8 +19,6 @@ constexpr double kSteepestBound = 90;
 // Towards small losses the tilt magnifies the errors of the transform. Where an error is this share
 // of a mass, the rest of the mass is put at one value.
 constexpr double kNoiseShare = 0.01;
-
-double UpperTail(double z) { return 0.5 * std::erfc(z / std::numbers::sqrt2); }
 
 }  // namespace
 
@@ -58,7 +57,7 @@ void AllocationBand::ChooseTilt() {
   log_scale_ = ratio_.LogMoment(tilt_);
 }
 
-// The end of a window that leaves out e^-kWindowMargin of the tilted law, by Chernoff.
+// The end of a window that leaves out e^-kBandMargin of the tilted law, by Chernoff.
 AllocationBand::End AllocationBand::WindowEnd(int side) const {
   const double t = options_.batches;
   const LogNormalRatio::Moments tilted = ratio_.TiltedMoments(tilt_);
@@ -69,7 +68,7 @@ AllocationBand::End AllocationBand::WindowEnd(int side) const {
       const double theta = tilt_ + side * d;
       if (theta * ratio_.cap() * std::min(1.0, options_.s) > kSteepestBound) continue;
       const double bound =
-          (t * (ratio_.LogMoment(theta) - tilted.log_moment) + kWindowMargin) / (side * d);
+          (t * (ratio_.LogMoment(theta) - tilted.log_moment) + kBandMargin) / (side * d);
       if (std::isfinite(bound) && side * bound < side * best.value) best = {bound, d};
     }
   }

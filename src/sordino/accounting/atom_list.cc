@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "sordino/accounting/gauss_legendre.h"
 #include "sordino/base/quantity.h"
 
 namespace sordino {
@@ -13,11 +14,7 @@ namespace {
 
 // Gauss-Legendre with eight points. On a cell of a third of the smooth length its error is below
 // 1e-15 relative, up to nine standard deviations from the centre of the noise.
-constexpr std::array<double, 4> kNodes = {0.18343464249564980494, 0.52553240991632898582,
-                                          0.79666647741362673959, 0.96028985649753623168};
-constexpr std::array<double, 4> kWeights = {0.36268378337836198297, 0.31370664587788728734,
-                                            0.22238103445337447054, 0.10122853629037625915};
-constexpr double kPanel = 0.33;
+constexpr double kAtomPanel = 0.33;
 // Lists of so few atoms keep their tails.
 constexpr std::size_t kFewAtoms = 16;
 
@@ -162,15 +159,15 @@ LossCell IntegrateCell(const LossDensity& density, double a, double b) {
   LossCell cell;
   double excess = 0;  // of Q-mass e^reference over P-mass
   for (double from = a; from < b;) {
-    double to = from + kPanel * density.SmoothLength(from);
+    double to = from + kAtomPanel * density.SmoothLength(from);
     if (!(to > from) || to > b - 1e-3 * (to - from)) to = b;
     const double half = 0.5 * (to - from);
-    for (std::size_t k = 0; k < kNodes.size(); ++k) {
+    for (std::size_t k = 0; k < kLegendreNodesOfEight.size(); ++k) {
       for (const int side : {-1, 1}) {
         double log_density = 0;
         double loss = 0;
-        density.At(from + half + side * half * kNodes[k], &log_density, &loss);
-        const double mass = half * kWeights[k] * std::exp(log_density);
+        density.At(from + half + side * half * kLegendreNodesOfEight[k], &log_density, &loss);
+        const double mass = half * kLegendreWeightsOfEight[k] * std::exp(log_density);
         cell.mass += mass;
         excess += mass * std::expm1(reference - loss);
       }

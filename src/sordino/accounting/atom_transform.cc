@@ -5,12 +5,12 @@
 #include <cmath>
 #include <utility>
 
+#include "sordino/accounting/rounding.h"
 #include "sordino/base/quantity.h"
 
 namespace sordino {
 namespace {
 
-constexpr double kUnitRoundoff = 0x1p-53;
 // Relative error of a mass, from its quadrature and its exponential.
 constexpr double kMassError = 1e-13;
 constexpr std::size_t kBlock = 64;

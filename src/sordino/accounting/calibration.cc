@@ -10,7 +10,7 @@
 namespace sordino {
 namespace {
 
-constexpr double kLeastNoise = 1e-4;
+constexpr double kLeastCalibratedNoise = 1e-4;
 constexpr double kMostNoise = 1e12;
 constexpr double kLeastRate = 1e-15;
 constexpr std::uint64_t kMostSteps = 1000000000000;
@@ -124,7 +124,7 @@ std::optional<NoiseCalibration> CalibrateNoise(
     while (true) {
       const double x = bracket.good_log_x - step;
       // Less noise than anybody wants already meets the budget.
-      if (x < std::log(kLeastNoise)) {
+      if (x < std::log(kLeastCalibratedNoise)) {
         return NoiseCalibration{NoiseMultiplier(std::exp(bracket.good_log_x)),
                                 spent(bracket.good_log_x)};
       }

@@ -21,7 +21,7 @@ namespace sordino {
 namespace {
 
 // One direction of the adjacency of one alternative.
-struct Direction {
+struct DirectionBounds {
   std::vector<CountedPair> upper;
   std::vector<CountedPair> lower;
   bool same = true;       // upper and lower are the same pairs
@@ -73,8 +73,8 @@ class PairsOfSlots {
   std::unordered_map<std::string, DominatingPairs> known_;
 };
 
-std::vector<Direction> DirectionsOf(const Slots& slots, PairsOfSlots& pairs_of,
-                                    std::string& reason) {
+std::vector<DirectionBounds> DirectionsOf(const Slots& slots, PairsOfSlots& pairs_of,
+                                          std::string& reason) {
   std::vector<const DominatingPairs*> all;
   std::size_t most = 1;
   for (const Slot& slot : slots) {
@@ -82,9 +82,9 @@ std::vector<Direction> DirectionsOf(const Slots& slots, PairsOfSlots& pairs_of,
     if (all.back()->upper.empty()) reason = all.back()->reason;
     most = std::max({most, all.back()->upper.size(), all.back()->lower.size()});
   }
-  std::vector<Direction> directions(most);
+  std::vector<DirectionBounds> directions(most);
   for (std::size_t d = 0; d < most; ++d) {
-    Direction& direction = directions[d];
+    DirectionBounds& direction = directions[d];
     for (std::size_t i = 0; i < all.size(); ++i) {
       const DominatingPairs& pairs = *all[i];
       const std::uint64_t count = slots[i].count;
@@ -151,7 +151,7 @@ class WorstCase {
   double Add(const Slots& slots, Effort effort) {
     double worst = nothing_.lower;
     if (slots.empty()) return worst;
-    for (const Direction& direction : DirectionsOf(slots, pairs_of_, result_.reason)) {
+    for (const DirectionBounds& direction : DirectionsOf(slots, pairs_of_, result_.reason)) {
       const bool same = direction.same && single_;
       Answer answer{nothing_, ""};
       if (direction.has_upper) {
@@ -179,7 +179,7 @@ class WorstCase {
     const auto lower_of = [&](const Slots& slots, Effort effort) {
       double lower = nothing_.lower;
       if (slots.empty()) return lower;
-      for (const Direction& direction : DirectionsOf(slots, pairs_of_, unused)) {
+      for (const DirectionBounds& direction : DirectionsOf(slots, pairs_of_, unused)) {
         if (direction.lower.empty()) continue;
         const Question question{result_.value.lower, {false, true}, effort};
         lower = std::max(lower, solve_(direction.lower, question).value.lower);

@@ -17,7 +17,7 @@ namespace {
 
 using Kind = Event::Kind;
 
-constexpr double kMargin = 1e-12;
+constexpr double kAdvancedMargin = 1e-12;
 
 double LogAdd(double a, double b) {
   if (a < b) std::swap(a, b);
@@ -27,7 +27,7 @@ double LogAdd(double a, double b) {
 double SampledEpsilon(double epsilon, double q) {
   if (q == 0) return 0;
   if (epsilon > 40) return epsilon + std::log(q + (1 - q) * std::exp(-epsilon));
-  return std::log1p(q * std::expm1(epsilon)) * (1 + kMargin);
+  return std::log1p(q * std::expm1(epsilon)) * (1 + kAdvancedMargin);
 }
 
 }  // namespace
@@ -40,8 +40,8 @@ StepGuarantee ComposeBasic(std::span<const StepGuarantee> steps) {
     total.epsilon += times * step.epsilon;
     total.log_delta = LogAdd(total.log_delta, std::log(times) + step.log_delta);
   }
-  total.epsilon *= 1 + kMargin;
-  total.log_delta = std::min(0.0, total.log_delta + kMargin);
+  total.epsilon *= 1 + kAdvancedMargin;
+  total.log_delta = std::min(0.0, total.log_delta + kAdvancedMargin);
   return total;
 }
 
@@ -65,7 +65,7 @@ StepGuarantee AmplifyBySampling(StepGuarantee step, double q) {
 double AdvancedEpsilonOriginal(double epsilon, std::uint64_t count, double log_slack) {
   const double k = static_cast<double>(count);
   return (epsilon * std::sqrt(-2 * k * log_slack) + k * epsilon * std::expm1(epsilon)) *
-         (1 + kMargin);
+         (1 + kAdvancedMargin);
 }
 
 double AdvancedEpsilon(std::span<const StepGuarantee> steps, double log_slack) {
@@ -77,7 +77,7 @@ double AdvancedEpsilon(std::span<const StepGuarantee> steps, double log_slack) {
     squares += times * step.epsilon * step.epsilon;
   }
   if (squares == 0) return 0;
-  return (std::sqrt(-2 * log_slack * squares) + mean) * (1 + kMargin);
+  return (std::sqrt(-2 * log_slack * squares) + mean) * (1 + kAdvancedMargin);
 }
 
 double LeastLogDelta(const Event& event) {
@@ -121,9 +121,10 @@ double StepEpsilon(const Event& event, double log_delta, std::optional<RenyiCurv
     case Kind::kNone:
       return 0;
     case Kind::kLaplace:
-      return std::max(0.0, (1 / n[0] + 2 * std::log1p(-std::exp(log_delta))) * (1 + kMargin));
+      return std::max(0.0,
+                      (1 / n[0] + 2 * std::log1p(-std::exp(log_delta))) * (1 + kAdvancedMargin));
     case Kind::kDiscreteLaplace:
-      return n[1] / n[0] * (1 + kMargin);
+      return n[1] / n[0] * (1 + kAdvancedMargin);
     case Kind::kPure:
     case Kind::kExponential:
       return n[0];
@@ -160,7 +161,7 @@ double StepEpsilon(const Event& event, double log_delta, std::optional<RenyiCurv
       for (const auto& [part, count] : event.children()) {
         total += static_cast<double>(count) * StepEpsilon(part, share);
       }
-      return total * (1 + kMargin);
+      return total * (1 + kAdvancedMargin);
     }
     default:
       break;
@@ -214,8 +215,8 @@ class StepPlan {
         guarantees.push_back({step.fixed_epsilon, step.log_least, step.count});
         continue;
       }
-      const double log_delta =
-          std::min(0.0, LogAdd(step.log_least, log_share - std::log(adjustable_) - kMargin));
+      const double log_delta = std::min(
+          0.0, LogAdd(step.log_least, log_share - std::log(adjustable_) - kAdvancedMargin));
       guarantees.push_back({StepEpsilon(step.event, log_delta, step.curve), log_delta, step.count});
     }
     return guarantees;

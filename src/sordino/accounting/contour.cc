@@ -8,15 +8,15 @@
 #include <numbers>
 #include <utility>
 
+#include "sordino/accounting/rounding.h"
 #include "sordino/accounting/tilt_search.h"
 #include "sordino/accounting/tilted_loss.h"
 
 namespace sordino {
 namespace {
 
-constexpr double kUnitRoundoff = 0x1p-53;
-// Relative size to which the neglected terms are pushed: e^-kMargin.
-constexpr double kMargin = 30;
+// Relative size to which the neglected terms are pushed: e^-kLineMargin.
+constexpr double kLineMargin = 30;
 // The cuts take out at most e^-kCutMargin of delta.
 constexpr double kCutMargin = 24;
 constexpr double kMaxNodes = 1 << 17;
@@ -31,7 +31,7 @@ constexpr double kMaxTurns = 1e8;
 constexpr std::size_t kManyPairs = 48;
 
 // The composition, ready to be tilted.
-class Composition {
+class ContourComposition {
  public:
   // False when a pair has no closed form, table or finite list of atoms. With a finite
   // log_lost_goal, mixtures are cut where together they lose at most that much mass.
@@ -175,11 +175,12 @@ class Composition {
 };
 
 // The certified inversion at one tilt.
-class Inversion {
+class ContourInversion {
  public:
   // A target log delta that is meant to be resolved, and a guess of epsilon.
-  static std::optional<Inversion> Make(Composition& composition, double c, double log_delta) {
-    Inversion inversion;
+  static std::optional<ContourInversion> Make(ContourComposition& composition, double c,
+                                              double log_delta) {
+    ContourInversion inversion;
     inversion.c_ = c;
     if (!inversion.ChooseNodes(composition, log_delta)) return std::nullopt;
     return inversion;
@@ -239,7 +240,7 @@ class Inversion {
   }
 
  private:
-  bool ChooseNodes(Composition& composition, double log_delta) {
+  bool ChooseNodes(ContourComposition& composition, double log_delta) {
     // A first guess of the highest frequency, so that one pass over the pairs usually does.
     const double d = 0.1 * c_;
     const double curvature =
@@ -280,16 +281,16 @@ class Inversion {
     const double sd = std::sqrt(variance_);
     if (!(sd > 0) || !std::isfinite(sd)) return false;
 
-    // Period: both families of aliases below e^-kMargin of delta. The one from above wants a
+    // Period: both families of aliases below e^-kLineMargin of delta. The one from above wants a
     // larger tilt at which the moment is still moderate.
     const double log_front = log_moment_ - c_ * mean_;
-    double period = (kMargin - log_delta) / c_;
+    double period = (kLineMargin - log_delta) / c_;
     double best = kInfinity;
     for (std::size_t i = 0; i < larger_tilts.size(); ++i) {
       const double c2 = larger_tilts[i];
       const double moment = larger_moments[i];
       if (!std::isfinite(moment)) continue;
-      const double wanted = (moment - c2 * mean_ - log_front + kMargin + 5) / (c2 - c_);
+      const double wanted = (moment - c2 * mean_ - log_front + kLineMargin + 5) / (c2 - c_);
       if (wanted < best) {
         best = wanted;
         larger_c_ = c2;
@@ -307,14 +308,14 @@ class Inversion {
       return bound;
     };
     double high = 4 / sd;
-    while (log_bound(high) > -kMargin - 4) {
+    while (log_bound(high) > -kLineMargin - 4) {
       high *= 2;
       if (high / step_ > 2 * kMaxNodes) return false;
     }
     double low = high / 2;
     for (int i = 0; i < (parts.size() > kManyPairs ? 3 : 6); ++i) {
       const double middle = 0.5 * (low + high);
-      (log_bound(middle) > -kMargin - 4 ? low : high) = middle;
+      (log_bound(middle) > -kLineMargin - 4 ? low : high) = middle;
     }
     const double nodes = std::ceil(high / step_) + 1;
     // Higher frequencies want more nodes in x, so the work is known only after the last tilt.
@@ -386,7 +387,7 @@ class Inversion {
 };
 
 // Starts where a Gaussian of the composed variance would have its saddle point.
-double GuessTilt(Composition& composition, double log_delta) {
+double GuessTilt(ContourComposition& composition, double log_delta) {
   const double h = 1e-3;
   const double curvature = 2 * composition.ApproximateLogMoment(h) / (h * (1 + h));
   const double sd = std::sqrt(std::max(curvature, 1e-300));
@@ -395,7 +396,8 @@ double GuessTilt(Composition& composition, double log_delta) {
 
 // delta = (mass at infinity) + (mass that cuts took out) + (finite part): log of what is left for
 // the finite part.
-double FiniteTarget(double log_delta, const Composition& composition, bool charge_cuts = true) {
+double FiniteTarget(double log_delta, const ContourComposition& composition,
+                    bool charge_cuts = true) {
   const double taken =
       -std::expm1(composition.log_survival()) + (charge_cuts ? composition.lost_mass() : 0.0);
   if (taken == 0) return log_delta;
@@ -405,7 +407,7 @@ double FiniteTarget(double log_delta, const Composition& composition, bool charg
 
 // Chooses the tilt with and without a cut and keeps the better.
 struct Prepared {
-  Composition composition;
+  ContourComposition composition;
   double c = 0;
   double value = kInfinity;  // of the objective at c
 };
@@ -430,14 +432,14 @@ std::optional<Prepared> Prepare(std::span<const CountedPair> pairs, double log_d
   return best;
 }
 
-double Grain(const Inversion& inversion, double epsilon) {
+double Grain(const ContourInversion& inversion, double epsilon) {
   return 8 * kUnitRoundoff * (epsilon + std::abs(inversion.mean()));
 }
 
 }  // namespace
 
 std::optional<Interval> ContourEpsilon(std::span<const CountedPair> pairs, double log_delta) {
-  const auto converted = [&](Composition& composition, double c) {
+  const auto converted = [&](ContourComposition& composition, double c) {
     const double target = FiniteTarget(log_delta, composition);
     return (composition.ApproximateLogMoment(c) - target + LogChernoffConstant(c)) / c;
   };
@@ -446,8 +448,8 @@ std::optional<Interval> ContourEpsilon(std::span<const CountedPair> pairs, doubl
   // The upper end answers for what the cuts took out, the lower end does without it.
   const double upper_target = FiniteTarget(log_delta, prepared->composition);
   const double lower_target = FiniteTarget(log_delta, prepared->composition, false);
-  const std::optional<Inversion> inversion =
-      Inversion::Make(prepared->composition, prepared->c, upper_target);
+  const std::optional<ContourInversion> inversion =
+      ContourInversion::Make(prepared->composition, prepared->c, upper_target);
   if (!inversion) return std::nullopt;
 
   if (inversion->At(0).log_upper <= upper_target) return Interval{0, 0};
@@ -456,7 +458,7 @@ std::optional<Interval> ContourEpsilon(std::span<const CountedPair> pairs, doubl
   double high = kInfinity;
   double epsilon = std::max(0.0, prepared->value);
   for (int i = 0; i < 60; ++i) {
-    const Inversion::Value value = inversion->At(epsilon);
+    const ContourInversion::Value value = inversion->At(epsilon);
     if (!std::isfinite(value.log_delta)) {
       high = epsilon;
       epsilon = 0.5 * (low + high);
@@ -494,7 +496,7 @@ std::optional<Interval> ContourEpsilon(std::span<const CountedPair> pairs, doubl
 }
 
 std::optional<Interval> ContourLogDelta(std::span<const CountedPair> pairs, double epsilon) {
-  const auto bound = [&](Composition& composition, double c) {
+  const auto bound = [&](ContourComposition& composition, double c) {
     return composition.ApproximateLogMoment(c) - c * epsilon + LogChernoffConstant(c);
   };
   // The mass that a cut may lose hangs on the answer, so the answer is refined until it is small
@@ -505,10 +507,10 @@ std::optional<Interval> ContourLogDelta(std::span<const CountedPair> pairs, doub
     std::optional<Prepared> prepared = Prepare(pairs, guess, bound);
     if (!prepared || !std::isfinite(prepared->value)) return result;
     const double target = std::min(prepared->value, 0.0);
-    const std::optional<Inversion> inversion =
-        Inversion::Make(prepared->composition, prepared->c, target);
+    const std::optional<ContourInversion> inversion =
+        ContourInversion::Make(prepared->composition, prepared->c, target);
     if (!inversion) return result;
-    const Inversion::Value value = inversion->At(epsilon);
+    const ContourInversion::Value value = inversion->At(epsilon);
     const double infinite = -std::expm1(prepared->composition.log_survival());
     const double extra = infinite + prepared->composition.lost_mass();
     result = Interval{value.log_lower, value.log_upper};

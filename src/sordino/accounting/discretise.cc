@@ -12,7 +12,7 @@ namespace sordino {
 namespace {
 
 // In units of SmoothLength(): six points are then exact to 1e-14.
-constexpr double kPanel = 0.25;
+constexpr double kCellPanel = 0.25;
 // Losses within this share of a cell above a grid point are rounded down to it (kLower).
 constexpr double kSliver = 1e-3;
 constexpr double kLeastStep = 1e-6;  // in units of Scale()
@@ -21,7 +21,7 @@ constexpr double kLeastStep = 1e-6;  // in units of Scale()
 template <typename Visit>
 void Integrate(const LossDensity& density, double a, double b, Visit visit) {
   while (a < b) {
-    double end = a + kPanel * density.SmoothLength(a);
+    double end = a + kCellPanel * density.SmoothLength(a);
     // No sliver at the end, and no standstill.
     if (!(end > a) || b - end < 0.1 * (end - a)) end = b;
     const double middle = 0.5 * (a + end);
@@ -68,7 +68,8 @@ std::int64_t FloorIndex(double loss, const GridSpec& spec) {
 }
 
 // Connect the dots for one loss: P-mass e^log_mass at `loss` inside [l_i, l_{i+1}].
-void Split(Accumulator& out, const GridSpec& spec, std::int64_t i, double loss, double log_mass) {
+void SplitMass(Accumulator& out, const GridSpec& spec, std::int64_t i, double loss,
+               double log_mass) {
   const double low = out.LossAt(i);
   const double up = std::clamp(std::expm1(-(loss - low)) / std::expm1(-spec.spacing), 0.0, 1.0);
   if (up > 0) out.Add(i + 1, log_mass + std::log(up));
@@ -85,7 +86,7 @@ void ConnectTheDots(const DensityPiece& piece, const GridSpec& spec, Accumulator
     const double b =
         i == last ? piece.high_x : std::clamp(d.CoordinateOf(out.LossAt(i + 1)), a, piece.high_x);
     Integrate(d, a, b, [&](double x, double weight) {
-      Split(out, spec, i, d.Loss(x), d.LogDensity(x) + std::log(weight) + log_weight);
+      SplitMass(out, spec, i, d.Loss(x), d.LogDensity(x) + std::log(weight) + log_weight);
     });
     a = b;
   }
@@ -98,7 +99,7 @@ void DiscretiseUpper(const LossPair& pair, const GridSpec& spec, Accumulator& ou
     if (std::abs(out.LossAt(i) - atom.loss) <= 1e-12 * spec.spacing) {
       out.Add(i, std::log(atom.mass));
     } else {
-      Split(out, spec, i, atom.loss, std::log(atom.mass));
+      SplitMass(out, spec, i, atom.loss, std::log(atom.mass));
     }
   }
   for (const DensityPiece& piece : pair.pieces) {

@@ -23,13 +23,13 @@ constexpr double kMostGridSteps = 64;
 constexpr double kShortNarrow = 1e-5;
 // How often the split of rare large losses is moved.
 constexpr int kMostSplits = 4;
-constexpr double kLogTinyDelta = -45;
+constexpr double kLogLeastSplitDelta = -45;
 // Releases that are looked at alone.
 constexpr std::size_t kMostParts = 8;
 // Closed forms are exact to about 1e-13.
 constexpr double kClosedFormError = 1e-12;
 
-struct Shape {
+struct PairShape {
   bool only_gaussian = true;  // apart from mass at infinity
   bool single = false;        // one release, once
   double mu2 = 0;
@@ -37,8 +37,8 @@ struct Shape {
   double largest_loss = 0;  // of the composition
 };
 
-Shape ShapeOf(const std::vector<CountedPair>& pairs) {
-  Shape shape;
+PairShape ShapeOf(const std::vector<CountedPair>& pairs) {
+  PairShape shape;
   for (const CountedPair& p : pairs) {
     const auto count = static_cast<double>(p.count);
     if (!p.pair.atoms.empty() || !p.pair.pieces.empty()) shape.only_gaussian = false;
@@ -158,7 +158,7 @@ class EpsilonSearch {
   bool Few() const { return pairs_.size() <= kMostGridPairs; }
 
   // At tiny deltas moderate losses that add up decide, and a split is of no use.
-  bool CanSplit() const { return Few() && log_delta_ > kLogTinyDelta; }
+  bool CanSplit() const { return Few() && log_delta_ > kLogLeastSplitDelta; }
 
   bool Wide() const {
     const Interval& value = answer_.value;
@@ -246,7 +246,7 @@ double LowerFromParts(const std::vector<CountedPair>& pairs, double mu2, double 
 
 Answer ComposedEpsilon(const std::vector<CountedPair>& pairs, double log_delta,
                        const Question& question) {
-  const Shape shape = ShapeOf(pairs);
+  const PairShape shape = ShapeOf(pairs);
   if (log_delta == -kInfinity) {
     // A pure guarantee is the number that was given; any other loss was computed.
     const bool given = pairs.size() == 1 && pairs[0].count == 1 && pairs[0].pair.given_losses;
@@ -284,7 +284,7 @@ Answer ComposedEpsilon(const std::vector<CountedPair>& pairs, double log_delta,
 Answer ComposedLogDelta(const std::vector<CountedPair>& pairs, double epsilon,
                         const Question& question) {
   const auto [want_upper, want_lower] = question.wanted;
-  const Shape shape = ShapeOf(pairs);
+  const PairShape shape = ShapeOf(pairs);
   const double infinite = -std::expm1(shape.log_survival);
   if (shape.only_gaussian) {
     const double finite =

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "sordino/accounting/gauss_legendre.h"
 #include "sordino/accounting/gaussian.h"
 #include "sordino/base/quantity.h"
 
@@ -11,16 +12,12 @@ namespace sordino {
 namespace {
 
 // Gauss-Legendre with eight points on panels of a quarter of the density's scale.
-constexpr std::array<double, 4> kNodes = {0.18343464249564980494, 0.52553240991632898582,
-                                          0.79666647741362673959, 0.96028985649753623168};
-constexpr std::array<double, 4> kWeights = {0.36268378337836198297, 0.31370664587788728734,
-                                            0.22238103445337447054, 0.10122853629037625915};
-constexpr double kPanel = 0.25;
+constexpr double kReleasePanel = 0.25;
 // Integration stops where terms fall below e^-kNegligible of the largest.
 constexpr double kNegligible = 45;
 
 // A sum of e^{exponent} * value kept relative to its largest exponent.
-class LogSum {
+class WeightedLogSum {
  public:
   void Add(double exponent, double value) {
     if (!(value > 0) || exponent == -kInfinity) return;
@@ -40,7 +37,7 @@ class LogSum {
   double sum_ = 0;
 };
 
-void AddPiece(const DensityPiece& piece, double epsilon, LogSum& sum) {
+void AddPiece(const DensityPiece& piece, double epsilon, WeightedLogSum& sum) {
   const LossDensity& d = *piece.density;
   const double lowest = std::max(epsilon, piece.clip_low);
   double a = d.CoordinateOf(lowest);
@@ -56,14 +53,14 @@ void AddPiece(const DensityPiece& piece, double epsilon, LogSum& sum) {
   int falling = 0;
   double previous = -kInfinity;
   while (a < end) {
-    const double b = std::min(a + kPanel * d.SmoothLength(a), end);
+    const double b = std::min(a + kReleasePanel * d.SmoothLength(a), end);
     double largest = -kInfinity;
-    for (std::size_t k = 0; k < kNodes.size(); ++k) {
+    for (std::size_t k = 0; k < kLegendreNodesOfEight.size(); ++k) {
       for (const int side : {-1, 1}) {
-        const double x = 0.5 * (a + b) + side * 0.5 * (b - a) * kNodes[k];
+        const double x = 0.5 * (a + b) + side * 0.5 * (b - a) * kLegendreNodesOfEight[k];
         const double gain = -std::expm1(epsilon - d.Loss(x));
         const double exponent = d.LogDensity(x);
-        sum.Add(exponent, 0.5 * (b - a) * kWeights[k] * gain * piece.weight);
+        sum.Add(exponent, 0.5 * (b - a) * kLegendreWeightsOfEight[k] * gain * piece.weight);
         largest = std::max(largest, exponent);
       }
     }
@@ -90,7 +87,7 @@ double ExactLogDelta(const LossPair& pair, double epsilon) {
     return std::log(-std::expm1(epsilon) +
                     std::exp(epsilon + GaussianLogDelta(pair.gaussian_mu, -epsilon)));
   }
-  LogSum sum;
+  WeightedLogSum sum;
   if (pair.infinite_mass > 0) sum.Add(0, pair.infinite_mass);
   for (const LossAtom& atom : pair.atoms) {
     if (atom.mass > 0 && atom.loss > epsilon) {

@@ -47,8 +47,6 @@ double MillsSlope(double x) {
 
 double LogDensity(double x) { return -x * x / 2 - kLogSqrtTwoPi; }
 
-double UpperTail(double x) { return std::erfc(x / std::numbers::sqrt2) / 2; }
-
 double LogDeltaUpper(double mu, double epsilon) {
   return GaussianLogDelta(mu, epsilon) + GaussianLogDeltaError(mu, epsilon);
 }
@@ -87,6 +85,8 @@ double Solve(double low, double high, bool good_is_low, const Excess& excess) {
 }
 
 }  // namespace
+
+double UpperTail(double x) { return std::erfc(x / std::numbers::sqrt2) / 2; }
 
 double GaussianLogDelta(double mu, double epsilon) {
   SORDINO_CHECK(mu >= 0 && epsilon >= 0, "the Gaussian curve is defined for mu, epsilon >= 0");

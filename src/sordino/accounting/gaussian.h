@@ -17,6 +17,9 @@
 
 namespace sordino {
 
+// 1 - Phi(x).
+double UpperTail(double x);
+
 // log delta at epsilon in [0, inf] for mu in [0, inf]; -infinity where delta is 0.
 double GaussianLogDelta(double mu, double epsilon);
 

@@ -9,12 +9,12 @@
 #include <utility>
 #include <vector>
 
+#include "sordino/accounting/rounding.h"
 #include "sordino/accounting/tilt_search.h"
 
 namespace sordino {
 namespace {
 
-constexpr double kUnitRoundoff = 0x1p-53;
 // Mass left out of a pair's range, relative to delta: e^-kRangeMargin.
 constexpr double kRangeMargin = 26;
 // Tilted mass left out of the window: e^-kWindowMargin.
@@ -34,9 +34,6 @@ constexpr double kLeastDeviation = 0.1;
 // kSpread: the chance that the grid's errors add up to more than is allowed for, e^-kExceedMargin
 // of delta.
 constexpr double kExceedMargin = 9;
-// Rounding of one butterfly stage of the transform, in units of the unit roundoff: products,
-// sums and the error of the twiddle factors.
-constexpr double kStageRounding = 16;
 // The quadrature and the logarithms behind one tilted mass, relative.
 constexpr double kMassRounding = 1e-13;
 

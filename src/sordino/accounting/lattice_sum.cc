@@ -8,15 +8,12 @@
 #include <numbers>
 #include <numeric>
 
+#include "sordino/accounting/rounding.h"
+
 namespace sordino {
 namespace {
 
 using Complex = std::complex<double>;
-
-constexpr double kUnitRoundoff = 0x1p-53;
-// Roundings on a path through one stage of the transform, the error of the twiddle factors
-// included.
-constexpr double kStageRounding = 16;
 
 double TransformError(std::size_t size) {
   return kStageRounding * kUnitRoundoff * std::log2(static_cast<double>(size));

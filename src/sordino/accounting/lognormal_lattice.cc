@@ -11,7 +11,7 @@
 namespace sordino {
 namespace {
 
-constexpr double kPanel = 0.25;
+constexpr double kLatticePanel = 0.25;
 // Three points do as well on short pieces, of which there are most.
 constexpr std::array<double, 3> kShortNodes = {-0.77459666924148337704, 0, 0.77459666924148337704};
 constexpr std::array<double, 3> kShortWeights = {0.55555555555555555556, 0.88888888888888888889,
@@ -45,7 +45,7 @@ void LogNormalRatio::Integrate(double from_u, double to_u, Visit visit) const {
     }
     return;
   }
-  const double panel = kPanel * smooth;
+  const double panel = kLatticePanel * smooth;
   while (from_u < to_u) {
     double end = from_u + panel;
     if (to_u - end < 0.1 * panel) end = to_u;

@@ -4,12 +4,12 @@
 #include <cmath>
 #include <numbers>
 
+#include "sordino/accounting/rounding.h"
 #include "sordino/base/quantity.h"
 
 namespace sordino {
 namespace {
 
-constexpr double kUnitRoundoff = 0x1p-53;
 // Range of x in standard deviations: what lies outside is below 1e-21 of the tilted mass.
 constexpr double kTailDeviations = 9.5;
 constexpr std::size_t kMaxTable = 40000;

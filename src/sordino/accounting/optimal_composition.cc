@@ -15,7 +15,7 @@
 namespace sordino {
 namespace {
 
-constexpr double kMargin = 1e-12;
+constexpr double kOptimalMargin = 1e-12;
 
 // (1 + t) log(1 + t) - t without cancellation, t >= -1.
 double Deviance(double t) {
@@ -197,10 +197,10 @@ double OptimalLogDelta(const StepGuarantee& steps, double epsilon) {
   if (steps.epsilon > 0 && steps.count > 0) {
     log_hockey = LogHockeyStick(FlipCounts(steps.epsilon, k), steps.epsilon, k, epsilon);
   }
-  if (log_keep == 0) return std::min(0.0, log_hockey + kMargin);
+  if (log_keep == 0) return std::min(0.0, log_hockey + kOptimalMargin);
   // 1 - keep (1 - H)
   const double delta = -std::expm1(log_keep) + std::exp(log_keep + log_hockey);
-  return std::min(0.0, std::log(delta) + kMargin);
+  return std::min(0.0, std::log(delta) + kOptimalMargin);
 }
 
 double OptimalEpsilon(const StepGuarantee& steps, double log_delta) {
@@ -212,7 +212,7 @@ double OptimalEpsilon(const StepGuarantee& steps, double log_delta) {
   if (std::isinf(steps.epsilon)) return kInfinity;
   const double k = static_cast<double>(steps.count);
   const double basic = k * steps.epsilon;
-  if (k > kMostSummed) return std::min(basic * (1 + kMargin), ManyFlips(steps, log_target));
+  if (k > kMostSummed) return std::min(basic * (1 + kOptimalMargin), ManyFlips(steps, log_target));
   const FlipCounts counts(steps.epsilon, k);
   if (LogHockeyStick(counts, steps.epsilon, k, 0) <= log_target) return 0;
   if (LogHockeyStick(counts, steps.epsilon, k, basic - 2 * steps.epsilon) > log_target &&
@@ -237,8 +237,8 @@ double OptimalEpsilon(const StepGuarantee& steps, double log_delta) {
   if (log_target >= p) return std::max(0.0, std::min(basic, (2 * high - k) * steps.epsilon));
   const double left = -std::expm1(log_target - p);  // (S_P - target) / S_P
   const double epsilon = p + std::log(left) - q;
-  const double slack = kMargin * (std::abs(p) + std::abs(q) + 1) * 1e-1 / left;
-  return std::clamp(epsilon * (1 + kMargin) + slack, 0.0, basic);
+  const double slack = kOptimalMargin * (std::abs(p) + std::abs(q) + 1) * 1e-1 / left;
+  return std::clamp(epsilon * (1 + kOptimalMargin) + slack, 0.0, basic);
 }
 
 double OptimalEpsilon(std::span<const StepGuarantee> steps, double log_delta) {

@@ -67,7 +67,7 @@ class IntegerCache {
 };
 
 // Rounding of the log-gamma differences, relative to the sum.
-constexpr double kMargin = 1e-11;
+constexpr double kMomentMargin = 1e-11;
 
 }  // namespace
 
@@ -105,7 +105,7 @@ RenyiFunction PoissonRenyiBound(double q, RenyiFunction inner) {
       // The binomial probabilities sum to 1, so 1 is taken off every term instead of the total.
       sum.Add(binomial + (l == 2 ? LogExpm1(moment) : LogExpm1(moment + std::log(3.0))));
     }
-    return sum.Log1p() * (1 + kMargin) / (order - 1);
+    return sum.Log1p() * (1 + kMomentMargin) / (order - 1);
   };
   if (q >= 1) return inner;
   return InterpolatedRenyi(at_integer, kLargestIntegerOrder, std::move(inner));
@@ -122,7 +122,7 @@ RenyiFunction FixedRenyiBound(double q, RenyiFunction inner) {
     for (int j = 3; j <= order; ++j) {
       sum.Add(j * log_q + LogBinomial(order, j) + std::log(2.0) + (j - 1) * (*cache)(j));
     }
-    return sum.Log1p() * (1 + kMargin) / (order - 1);
+    return sum.Log1p() * (1 + kMomentMargin) / (order - 1);
   };
   if (q >= 1) return inner;
   return InterpolatedRenyi(at_integer, kLargestIntegerOrder, std::move(inner));

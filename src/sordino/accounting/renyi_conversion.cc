@@ -9,7 +9,7 @@
 namespace sordino {
 namespace {
 
-constexpr double kMargin = 1e-12;
+constexpr double kConversionMargin = 1e-12;
 const double kLowest = std::log(1e-10);  // of t = log(order - 1)
 const double kHighest = std::log(1e9);
 constexpr double kStride = 1.5;
@@ -67,7 +67,7 @@ double EpsilonFromRenyi(double rdp, double order, double log_delta, RenyiConvers
   if (log_delta == 0) return 0;
   if (std::isinf(log_delta) || std::isinf(rdp)) return kInfinity;
   const double epsilon = RawEpsilon(rdp, order, log_delta, conversion);
-  return std::max(0.0, epsilon * (1 + kMargin));
+  return std::max(0.0, epsilon * (1 + kConversionMargin));
 }
 
 double LogDeltaFromRenyi(double rdp, double order, double epsilon) {
@@ -76,7 +76,7 @@ double LogDeltaFromRenyi(double rdp, double order, double epsilon) {
   if (std::isinf(epsilon)) return -kInfinity;
   const double a = order - 1;
   const double log_delta = a * (rdp - epsilon) + Entropy(order);
-  return std::min(0.0, log_delta + kMargin * (a * (rdp + epsilon) + 1));
+  return std::min(0.0, log_delta + kConversionMargin * (a * (rdp + epsilon) + 1));
 }
 
 RenyiEpsilonResult MinimizeEpsilon(const std::function<double(double)>& curve, double log_delta,

@@ -11,15 +11,15 @@
 
 #include "sordino/accounting/atom_list.h"
 #include "sordino/accounting/atom_transform.h"
+#include "sordino/accounting/rounding.h"
 #include "sordino/accounting/tilt_search.h"
 
 namespace sordino {
 namespace {
 
-constexpr double kUnitRoundoff = 0x1p-53;
-// Tails, aliases and the cut of the integral are each pushed below e^-kMargin of delta.
-constexpr double kMargin = 13;
-struct Resolution {
+// Tails, aliases and the cut of the integral are each pushed below e^-kSmoothedMargin of delta.
+constexpr double kSmoothedMargin = 13;
+struct SmoothedResolution {
   // Relative width (of epsilon) or width (of log delta) at which refining ends, and what it aims at
   // while that is cheap.
   double narrow;
@@ -29,10 +29,12 @@ struct Resolution {
   double first_atoms;  // of all pairs together, in the first attempt
   double first_cells;  // of a pair, at most
 };
-constexpr Resolution kFull = {4e-4, 1e-5, 7, 3e8, 4e4, 400};
-constexpr Resolution kQuick = {0.02, 0.02, 1, 2e6, 3e3, 64};
+constexpr SmoothedResolution kFullSmoothed = {4e-4, 1e-5, 7, 3e8, 4e4, 400};
+constexpr SmoothedResolution kQuickSmoothed = {0.02, 0.02, 1, 2e6, 3e3, 64};
 
-const Resolution& ResolutionOf(Effort effort) { return effort == Effort::kQuick ? kQuick : kFull; }
+const SmoothedResolution& ResolutionOf(Effort effort) {
+  return effort == Effort::kQuick ? kQuickSmoothed : kFullSmoothed;
+}
 
 // Multiplications that take some milliseconds.
 constexpr double kCheapWork = 3e6;
@@ -40,9 +42,10 @@ constexpr double kMostNodes = 1 << 18;
 constexpr double kLargestSmoothing = 0.5;
 
 // A composition of atom lists, all from above or all from below.
-class Composition {
+class SmoothedComposition {
  public:
-  Composition(std::span<const CountedPair> pairs, double log_lost, std::size_t cells, Bound bound)
+  SmoothedComposition(std::span<const CountedPair> pairs, double log_lost, std::size_t cells,
+                      Bound bound)
       : bound_(bound) {
     for (const CountedPair& counted : pairs) {
       const auto count = static_cast<double>(counted.count);
@@ -144,11 +147,11 @@ struct Target {
 };
 
 // The inversion of one composition at one tilt and smoothing.
-class Inversion {
+class SmoothedInversion {
  public:
   // For a delta of about e^log_delta at about epsilon. False where the work would be too much.
-  bool Make(const Composition& composition, double c, double h, double log_delta, double epsilon,
-            double most_work) {
+  bool Make(const SmoothedComposition& composition, double c, double h, double log_delta,
+            double epsilon, double most_work) {
     c_ = c;
     h_ = h;
     lower_ = composition.bound() == Bound::kLower;
@@ -159,7 +162,7 @@ class Inversion {
     if (!ChoosePeriod(composition, tilted, log_delta, epsilon)) return false;
     // The cut is relative to the integrand at y = 0, which may be far above delta.
     const double above = std::max(0.0, log_moment_ - c * epsilon - log_delta);
-    const double last = std::sqrt(2 * (kMargin + above)) / h;
+    const double last = std::sqrt(2 * (kSmoothedMargin + above)) / h;
     const double nodes = std::ceil(last / step_) + 1;
     if (!(nodes < kMostNodes) || !(nodes * composition.atoms() < most_work)) return false;
     Evaluate(composition, static_cast<std::size_t>(nodes));
@@ -167,7 +170,7 @@ class Inversion {
   }
 
   // Multiplications, where a node costs as much as two hundred atoms.
-  double Work(const Composition& composition) const {
+  double Work(const SmoothedComposition& composition) const {
     return static_cast<double>(value_.size()) * (composition.atoms() + 200);
   }
   // log of the bound on delta of the finite part: from above, or from below.
@@ -193,8 +196,8 @@ class Inversion {
   }
 
  private:
-  // Both families of aliases below e^-kMargin of delta.
-  bool ChoosePeriod(const Composition& composition, const AtomTransform::Moments& tilted,
+  // Both families of aliases below e^-kSmoothedMargin of delta.
+  bool ChoosePeriod(const SmoothedComposition& composition, const AtomTransform::Moments& tilted,
                     double log_delta, double epsilon) {
     const double sd = std::sqrt(tilted.variance + h_ * h_);
     double best = kInfinity;
@@ -203,7 +206,7 @@ class Inversion {
       const double moment = composition.LogMoment(c2) + 0.5 * h_ * h_ * c2 * (c2 + 1);
       if (!std::isfinite(moment)) continue;
       const double bound = moment + composition.LogMomentError(c2) + 1e-12 * std::abs(moment);
-      const double wanted = (bound - c2 * epsilon - log_delta + kMargin) / (c2 - c_);
+      const double wanted = (bound - c2 * epsilon - log_delta + kSmoothedMargin) / (c2 - c_);
       if (wanted < best) {
         best = wanted;
         larger_c_ = c2;
@@ -211,12 +214,12 @@ class Inversion {
       }
     }
     if (!std::isfinite(best)) return false;
-    const double period = std::max({(kMargin - log_delta) / c_, best, 8 * sd, 16 * h_});
+    const double period = std::max({(kSmoothedMargin - log_delta) / c_, best, 8 * sd, 16 * h_});
     step_ = 2 * std::numbers::pi / period;
     return std::isfinite(step_) && step_ > 0;
   }
 
-  void Evaluate(const Composition& composition, std::size_t nodes) {
+  void Evaluate(const SmoothedComposition& composition, std::size_t nodes) {
     std::vector<double> log_modulus(nodes, composition.log_constant() - log_moment_);
     std::vector<double> log_largest(log_modulus);
     std::vector<double> phase(nodes, 0.0);
@@ -292,7 +295,7 @@ double TotalCount(std::span<const CountedPair> pairs) {
   return total;
 }
 
-std::size_t FirstCells(std::size_t pairs, const Resolution& resolution) {
+std::size_t FirstCells(std::size_t pairs, const SmoothedResolution& resolution) {
   const double each = resolution.first_atoms / static_cast<double>(std::max<std::size_t>(pairs, 1));
   return static_cast<std::size_t>(std::clamp(each, 40.0, resolution.first_cells));
 }
@@ -300,7 +303,7 @@ std::size_t FirstCells(std::size_t pairs, const Resolution& resolution) {
 // The tilt that minimises the objective; where the loss is bounded the best one is infinite, so it
 // stops where the deviation of the loss has shrunk to a tenth.
 template <typename Objective>
-double ChooseTilt(const Composition& composition, double log_delta, Objective objective) {
+double ChooseTilt(const SmoothedComposition& composition, double log_delta, Objective objective) {
   const double d = 1e-3;
   double variance = 2 * composition.RoughLogMoment(d) / (d * (1 + d));
   // Where mass is missing the moment may be below one.
@@ -314,7 +317,7 @@ double ChooseTilt(const Composition& composition, double log_delta, Objective ob
 
 // How fine an attempt is: cells of a pair, and the smoothing h.
 struct Refinement {
-  const Resolution& resolution;
+  const SmoothedResolution& resolution;
   std::size_t cells = 0;
   double smoothing = 0;
   double last_width = kInfinity;
@@ -335,7 +338,7 @@ struct Refinement {
 };
 
 // The smallest epsilon whose bound from above is within the target.
-double UpperEpsilon(const Inversion& inversion, const Target& target, double guess) {
+double UpperEpsilon(const SmoothedInversion& inversion, const Target& target, double guess) {
   const auto excess = [&](double epsilon) { return inversion.LogDelta(epsilon) - target(epsilon); };
   if (excess(0) <= 0) return 0;
   double high = std::min(guess, target.reach());
@@ -368,7 +371,7 @@ double UpperEpsilon(const Inversion& inversion, const Target& target, double gue
 }
 
 // The largest epsilon below `upper` whose bound from below is above the target.
-double LowerEpsilon(const Inversion& inversion, const Target& target, double upper) {
+double LowerEpsilon(const SmoothedInversion& inversion, const Target& target, double upper) {
   const auto exceeds = [&](double epsilon) {
     return inversion.LogDelta(epsilon) >= target(epsilon);
   };
@@ -397,14 +400,14 @@ namespace {
 // `split`, where there is one, is what the pairs are the bodies of.
 Interval SolveEpsilon(std::span<const CountedPair> pairs, const TailSplit* split, double log_delta,
                       WantedEnds wanted, Effort effort) {
-  const Resolution& resolution = ResolutionOf(effort);
+  const SmoothedResolution& resolution = ResolutionOf(effort);
   Interval result{0, kInfinity};
-  const double log_lost = log_delta - kMargin - std::log(TotalCount(pairs));
+  const double log_lost = log_delta - kSmoothedMargin - std::log(TotalCount(pairs));
   Refinement fine{resolution, FirstCells(pairs.size(), resolution)};
   double c = 0;
   double guess = 0;
   for (int attempt = 0; attempt < resolution.attempts; ++attempt) {
-    const Composition above(pairs, log_lost, fine.cells, Bound::kUpper);
+    const SmoothedComposition above(pairs, log_lost, fine.cells, Bound::kUpper);
     const double target = FiniteTarget(log_delta, above.Infinite());
     if (target == -kInfinity) return result;
     if (attempt == 0) {
@@ -418,7 +421,7 @@ Interval SolveEpsilon(std::span<const CountedPair> pairs, const TailSplit* split
       fine.smoothing =
           std::min(kLargestSmoothing, std::sqrt(0.5 * resolution.narrow * guess / (c + 1)));
     }
-    Inversion inversion;
+    SmoothedInversion inversion;
     while (!inversion.Make(above, c, fine.smoothing, target, guess, resolution.most_work)) {
       // Too much work: a coarser answer first, where there is none yet.
       fine.smoothing *= 4;
@@ -438,9 +441,9 @@ Interval SolveEpsilon(std::span<const CountedPair> pairs, const TailSplit* split
       fine.smoothing *= 0.5;
       continue;
     }
-    const Composition below(pairs, log_lost, fine.cells, Bound::kLower);
+    const SmoothedComposition below(pairs, log_lost, fine.cells, Bound::kLower);
     const Target lower_target{log_delta, below.Infinite(), split, Bound::kLower};
-    Inversion from_below;
+    SmoothedInversion from_below;
     if (!from_below.Make(below, c, fine.smoothing, target, guess, resolution.most_work))
       return result;
     const double top =
@@ -467,7 +470,7 @@ Interval SmoothedEpsilon(const TailSplit& split, double log_delta, WantedEnds wa
 double ChernoffEpsilon(std::span<const CountedPair> pairs, double log_delta) {
   constexpr std::size_t kCells = 64;
   const double log_lost = log_delta - 5 - std::log(TotalCount(pairs));
-  const Composition above(pairs, log_lost, kCells, Bound::kUpper);
+  const SmoothedComposition above(pairs, log_lost, kCells, Bound::kUpper);
   const double target = FiniteTarget(log_delta, above.Infinite());
   if (target == -kInfinity) return kInfinity;
   const double c = ChooseTilt(above, log_delta, [&](double tilt) {
@@ -481,7 +484,7 @@ double ChernoffLogDelta(std::span<const CountedPair> pairs, double epsilon) {
   constexpr std::size_t kCells = 64;
   constexpr double kLogGuess = -40;
   const double log_lost = kLogGuess - std::log(TotalCount(pairs));
-  const Composition above(pairs, log_lost, kCells, Bound::kUpper);
+  const SmoothedComposition above(pairs, log_lost, kCells, Bound::kUpper);
   const double c = ChooseTilt(above, kLogGuess, [&](double tilt) {
     return above.RoughLogMoment(tilt) - tilt * epsilon + LogChernoffConstant(tilt);
   });
@@ -492,14 +495,14 @@ double ChernoffLogDelta(std::span<const CountedPair> pairs, double epsilon) {
 
 Interval SmoothedLogDelta(std::span<const CountedPair> pairs, double epsilon, WantedEnds wanted,
                           Effort effort) {
-  const Resolution& resolution = ResolutionOf(effort);
+  const SmoothedResolution& resolution = ResolutionOf(effort);
   Interval result{-kInfinity, 0};
   double guess = -10;
   Refinement fine{resolution, FirstCells(pairs.size(), resolution)};
   double c = 0;
   for (int attempt = 0; attempt < resolution.attempts + 2; ++attempt) {
-    const double log_lost = guess - kMargin - std::log(TotalCount(pairs));
-    const Composition above(pairs, log_lost, fine.cells, Bound::kUpper);
+    const double log_lost = guess - kSmoothedMargin - std::log(TotalCount(pairs));
+    const SmoothedComposition above(pairs, log_lost, fine.cells, Bound::kUpper);
     const auto objective = [&](double tilt) {
       return above.RoughLogMoment(tilt) - tilt * epsilon + LogChernoffConstant(tilt);
     };
@@ -518,7 +521,7 @@ Interval SmoothedLogDelta(std::span<const CountedPair> pairs, double epsilon, Wa
       fine.smoothing =
           std::min(kLargestSmoothing, std::sqrt(0.5 * resolution.narrow / (c * (c + 1))));
     }
-    Inversion inversion;
+    SmoothedInversion inversion;
     while (!inversion.Make(above, c, fine.smoothing, guess, epsilon, resolution.most_work)) {
       fine.smoothing *= 4;
       if (!choose || fine.smoothing > kLargestSmoothing) return result;
@@ -535,8 +538,8 @@ Interval SmoothedLogDelta(std::span<const CountedPair> pairs, double epsilon, Wa
       fine.smoothing *= 0.5;
       continue;
     }
-    const Composition below(pairs, log_lost, fine.cells, Bound::kLower);
-    Inversion from_below;
+    const SmoothedComposition below(pairs, log_lost, fine.cells, Bound::kLower);
+    SmoothedInversion from_below;
     if (!from_below.Make(below, c, fine.smoothing, guess, epsilon, resolution.most_work))
       return result;
     const double finite = from_below.LogDelta(epsilon);

@@ -7,12 +7,12 @@
 #include <numeric>
 #include <utility>
 
+#include "sordino/accounting/rounding.h"
 #include "sordino/base/quantity.h"
 
 namespace sordino {
 namespace {
 
-constexpr double kUnitRoundoff = 0x1p-53;
 // Relative error that the quadrature aims at, before it is raised to the number of steps.
 constexpr double kLogQuadratureGoal = -38;
 // Each layer is this much lower than the one inside it.

@@ -8,6 +8,7 @@
 
 #include "sordino/accounting/accountant.h"
 #include "sordino/accounting/calibration.h"
+#include "sordino/accounting/gaussian.h"
 #include "sordino/base/check.h"
 #include "sordino/base/quantity.h"
 
@@ -15,7 +16,6 @@ namespace sordino {
 namespace {
 
 // Upper tail of the normal distribution and its inverse.
-double UpperTail(double x) { return 0.5 * std::erfc(x / std::numbers::sqrt2); }
 double UpperQuantile(double p) { return std::numbers::sqrt2 * boost::math::erfc_inv(2 * p); }
 
 void CheckTypeOne(double type_one) { CheckRange("the type I error", type_one, 0, false, 1, false); }

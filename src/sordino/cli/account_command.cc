@@ -48,7 +48,7 @@ struct AccountOptions {
   bool json = false;
 };
 
-struct Answer {
+struct AccountAnswer {
   Event event;
   bool asks_delta;
   double given;  // the delta of the question, or its epsilon
@@ -110,7 +110,7 @@ std::vector<double> ParseOrders(const std::string& text) {
   return orders;
 }
 
-Answer Solve(const AccountOptions& options) {
+AccountAnswer Solve(const AccountOptions& options) {
   if (options.delta.has_value() == options.epsilon.has_value()) {
     throw Error(
         options.delta
@@ -130,7 +130,7 @@ Answer Solve(const AccountOptions& options) {
   Event event = sequence.Prefix(sequence.TotalSteps());
   AccountReport report =
       asks_delta ? AccountDelta(event, Epsilon(given)) : Account(event, Delta(given));
-  Answer answer{std::move(event), asks_delta, given, std::move(report), {}, "", {}};
+  AccountAnswer answer{std::move(event), asks_delta, given, std::move(report), {}, "", {}};
   if (!orders.empty()) {
     answer.rdp_curve = RenyiTable(answer.event, orders);
     answer.rdp_reason = RenyiInapplicable(answer.event);
@@ -140,7 +140,7 @@ Answer Solve(const AccountOptions& options) {
 }
 
 // The event for a person: a long schedule is cut.
-std::string ShortEvent(const Event& event) {
+std::string ShortenedEvent(const Event& event) {
   constexpr std::size_t kLongest = 96;
   std::string text = event.ToString();
   if (text.size() <= kLongest) return text;
@@ -148,7 +148,7 @@ std::string ShortEvent(const Event& event) {
   return fmt::format("{}... ({} releases)", text, event.TotalCount());
 }
 
-void PrintJson(const Answer& answer) {
+void PrintJson(const AccountAnswer& answer) {
   const AccountReport& report = answer.report;
   Json json = NewReport();
   json[answer.held()] = answer.given;
@@ -180,7 +180,7 @@ void PrintJson(const Answer& answer) {
   PrintReport(json);
 }
 
-std::string CertifiedSentence(const Answer& answer) {
+std::string CertifiedSentence(const AccountAnswer& answer) {
   const Interval& value = answer.report.value;
   if (answer.event.kind() == Event::Kind::kNone) {
     return fmt::format("Nothing was released: {} is 0 at {} {:g}.", answer.asked(), answer.held(),
@@ -217,9 +217,9 @@ std::string MethodNote(const MethodReport& method, const std::string& decided_by
   return note;
 }
 
-void PrintText(const Answer& answer) {
+void PrintText(const AccountAnswer& answer) {
   const AccountReport& report = answer.report;
-  std::string text = CertifiedSentence(answer) + '\n' + ShortEvent(answer.event) + '\n';
+  std::string text = CertifiedSentence(answer) + '\n' + ShortenedEvent(answer.event) + '\n';
   if (const std::string note = UnitNote(answer.event); !note.empty()) text += note + '\n';
 
   std::vector<std::vector<std::string>> rows = {{"method", answer.asked(), "sound", "note"}};
@@ -246,7 +246,7 @@ void PrintText(const Answer& answer) {
   std::cout << text;
 }
 
-std::string TradeoffPicture(const Answer& answer) {
+std::string TradeoffPicture(const AccountAnswer& answer) {
   constexpr int kLines = 40;
   constexpr int kPoints = 200;
   // A bar where it takes long enough for one.
@@ -269,7 +269,7 @@ std::string TradeoffPicture(const Answer& answer) {
     type_one.push_back(share * share * share);
   }
   const auto curve = TradeoffCurve([&](double x) { return ProfileTradeoff(profile, x); }, type_one);
-  return TradeoffSvg(curve, claim, ShortEvent(answer.event));
+  return TradeoffSvg(curve, claim, ShortenedEvent(answer.event));
 }
 
 void Run(const AccountOptions& options) {
@@ -286,9 +286,9 @@ void Run(const AccountOptions& options) {
     tradeoff.emplace(OutputRequest{"--tradeoff", *options.tradeoff, kSvgPicture, options.force},
                      taken);
   }
-  const Answer answer = Solve(options);
+  const AccountAnswer answer = Solve(options);
   // Before anything is printed: a picture that cannot be written leaves standard output empty.
-  if (picture) picture->Write(CurveSvg(answer.curve, ShortEvent(answer.event), answer.given));
+  if (picture) picture->Write(CurveSvg(answer.curve, ShortenedEvent(answer.event), answer.given));
   if (tradeoff) tradeoff->Write(TradeoffPicture(answer));
   if (options.json) {
     PrintJson(answer);

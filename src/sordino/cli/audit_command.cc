@@ -70,7 +70,7 @@ void RunBound(const BoundFlags& flags) {
   if (gaussian && flags.epsilon) {
     throw Error("--epsilon asks for the p-value of a claim, which only --method one-run has.");
   }
-  Json json;
+  Json json = NewReport();
   GaussianLowerBound bound;
   if (gaussian) {
     bound = OneRunGaussian(run, delta, significance);
@@ -140,7 +140,7 @@ void RunScores(const ScoreFlags& flags) {
   const TwoWorlds worlds(ReadScores(flags.members), ReadScores(flags.others));
   const TwoWorlds::Bounds bounds = worlds.LowerBounds(delta, significance);
   const Estimate area = worlds.Area(significance);
-  Json json;
+  Json json = NewReport();
   json["epsilon_lower"] = {{"clopper-pearson", NumberJson(bounds.epsilon)},
                            {"gdp", NumberJson(bounds.mu_epsilon)},
                            {"katz", bounds.katz},

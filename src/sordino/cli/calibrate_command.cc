@@ -39,7 +39,7 @@ struct CalibrateOptions {
 
 enum class Unknown : std::uint8_t { kNoise, kSteps, kRate };
 
-struct Budget {
+struct AskedBudget {
   Epsilon epsilon;
   Delta delta;
 };
@@ -47,7 +47,7 @@ struct Budget {
 struct Question {
   Unknown unknown;
   StepShape shape;
-  Budget budget;
+  AskedBudget budget;
   std::optional<NoiseMultiplier> noise;
   std::optional<SamplingRate> rate;
   std::optional<std::uint64_t> steps;
@@ -59,7 +59,7 @@ struct Question {
   SamplingRate RateOrOne() const { return rate.value_or(SamplingRate(1)); }
 };
 
-struct Answer {
+struct CalibrationAnswer {
   double value;     // the noise multiplier, the number of steps or the rate
   bool at_the_end;  // the search ended before the budget did
   Interval epsilon;
@@ -124,13 +124,14 @@ std::optional<NoiseCalibration> LeastNoise(const Question& question, std::uint64
       question.budget.epsilon, question.budget.delta);
 }
 
-std::optional<Answer> Solve(const Question& question) {
-  const Budget& budget = question.budget;
+std::optional<CalibrationAnswer> Solve(const Question& question) {
+  const AskedBudget& budget = question.budget;
   switch (question.unknown) {
     case Unknown::kNoise:
       if (const auto found = LeastNoise(question, *question.steps)) {
-        return Answer{found->noise.value(), found->noise.value() < kLeastNoise, found->epsilon,
-                      question.EventAt(found->noise, question.RateOrOne(), *question.steps)};
+        return CalibrationAnswer{
+            found->noise.value(), found->noise.value() < kLeastNoise, found->epsilon,
+            question.EventAt(found->noise, question.RateOrOne(), *question.steps)};
       }
       break;
     case Unknown::kSteps:
@@ -139,8 +140,9 @@ std::optional<Answer> Solve(const Question& question) {
                              budget.epsilon, budget.delta)) {
         // Whole allocations, where records are allocated.
         const std::uint64_t steps = found->steps * question.shape.StepsOfOne(question.RateOrOne());
-        return Answer{static_cast<double>(steps), found->steps >= kUnboundedSteps, found->epsilon,
-                      question.EventAt(*question.noise, question.RateOrOne(), steps)};
+        return CalibrationAnswer{static_cast<double>(steps), found->steps >= kUnboundedSteps,
+                                 found->epsilon,
+                                 question.EventAt(*question.noise, question.RateOrOne(), steps)};
       }
       break;
     case Unknown::kRate:
@@ -149,8 +151,8 @@ std::optional<Answer> Solve(const Question& question) {
                 return question.EventAt(*question.noise, rate, *question.steps);
               },
               budget.epsilon, budget.delta)) {
-        return Answer{found->rate.value(), found->rate.value() == 1, found->epsilon,
-                      question.EventAt(*question.noise, found->rate, *question.steps)};
+        return CalibrationAnswer{found->rate.value(), found->rate.value() == 1, found->epsilon,
+                                 question.EventAt(*question.noise, found->rate, *question.steps)};
       }
       break;
   }
@@ -208,7 +210,7 @@ std::vector<Formula> Formulas(const Question& question) {
 }
 
 // One row for each power of ten below the number of steps, and one for the number itself.
-std::vector<NoiseFormulaRow> Table(const Question& question, const Answer& answer) {
+std::vector<NoiseFormulaRow> Table(const Question& question, const CalibrationAnswer& answer) {
   if (!FormulasApply(question)) {
     throw Error(
         "--table compares formulas for Gaussian noise; they need a rate well above delta, an "
@@ -237,7 +239,7 @@ const char* UnknownKey(Unknown unknown) {
   return "sampling_rate";
 }
 
-void PrintJson(const Question& question, const Answer& answer,
+void PrintJson(const Question& question, const CalibrationAnswer& answer,
                const std::vector<NoiseFormulaRow>& table) {
   const char* key = UnknownKey(question.unknown);
   Json json = NewReport();
@@ -264,7 +266,7 @@ void PrintJson(const Question& question, const Answer& answer,
   PrintReport(json);
 }
 
-std::string Headline(const Question& question, const Answer& answer) {
+std::string Headline(const Question& question, const CalibrationAnswer& answer) {
   const std::string budget = fmt::format(
       "epsilon {:g} at delta {:g}", question.budget.epsilon.value(), question.budget.delta.value());
   switch (question.unknown) {
@@ -293,7 +295,7 @@ std::string Headline(const Question& question, const Answer& answer) {
                            LowerText(answer.value), budget);
 }
 
-void PrintText(const Question& question, const Answer& answer,
+void PrintText(const Question& question, const CalibrationAnswer& answer,
                const std::vector<NoiseFormulaRow>& table) {
   std::string text = Headline(question, answer) + '\n';
   text += fmt::format("There epsilon is certified to lie between {} and {}.\n",
@@ -327,7 +329,7 @@ void PrintText(const Question& question, const Answer& answer,
 
 void Run(const CalibrateOptions& options) {
   const Question question = MakeQuestion(options);
-  const std::optional<Answer> answer = Solve(question);
+  const std::optional<CalibrationAnswer> answer = Solve(question);
   if (!answer) throw Error(Impossible(question));
   const std::vector<NoiseFormulaRow> table =
       options.table ? Table(question, *answer) : std::vector<NoiseFormulaRow>();

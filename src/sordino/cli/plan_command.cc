@@ -56,7 +56,7 @@ struct PlanFlags {
 };
 
 // R, and where it came from.
-struct Budget {
+struct PlanBudget {
   double value = 1;
   bool given = false;                 // else noise is in units of 1 / sqrt(R)
   std::optional<double> epsilon;      // that it was made for
@@ -65,7 +65,7 @@ struct Budget {
 
 struct Plan {
   ConvergenceProblem problem;
-  Budget budget;
+  PlanBudget budget;
   Horizon uniform;
   Horizon dynamic;
   std::optional<MomentumProblem> momentum;
@@ -99,12 +99,12 @@ std::optional<double> Optional(const char* flag, const std::optional<std::string
   return ParseReal(flag, *text);
 }
 
-Budget BudgetFrom(const PlanFlags& flags) {
+PlanBudget BudgetFrom(const PlanFlags& flags) {
   if (flags.budget && (flags.epsilon || flags.delta)) {
     throw Error(
         "--budget and --epsilon are two budgets; give --budget, or --epsilon with --delta.");
   }
-  Budget budget;
+  PlanBudget budget;
   if (flags.budget) {
     budget.value = ParseReal("--budget", *flags.budget);
     budget.given = true;
@@ -129,7 +129,7 @@ Budget BudgetFrom(const PlanFlags& flags) {
           .zcdp_budget = ZcdpBudgetOf(epsilon, delta)};
 }
 
-ConvergenceProblem ProblemFrom(const PlanFlags& flags, const Budget& budget) {
+ConvergenceProblem ProblemFrom(const PlanFlags& flags, const PlanBudget& budget) {
   if (!flags.HasConstants()) {
     return {Required("--kappa", flags.kappa), Required("--alpha", flags.alpha)};
   }
@@ -151,7 +151,7 @@ ConvergenceProblem ProblemFrom(const PlanFlags& flags, const Budget& budget) {
        .budget = budget.value});
 }
 
-std::optional<PublishedQuestion> PublishedFrom(const PlanFlags& flags, const Budget& budget) {
+std::optional<PublishedQuestion> PublishedFrom(const PlanFlags& flags, const PlanBudget& budget) {
   if (!flags.HasConstants()) return std::nullopt;
   return PublishedQuestion{.records = Required("--records", flags.records),
                            .dimension = Required("--dimension", flags.dimension),
@@ -180,7 +180,7 @@ void RefuseNoStep(const Plan& plan) {
 }
 
 Plan MakePlan(const PlanFlags& flags) {
-  const Budget budget = BudgetFrom(flags);
+  const PlanBudget budget = BudgetFrom(flags);
   const ConvergenceProblem problem = ProblemFrom(flags, budget);
   Plan plan{.problem = problem,
             .budget = budget,
@@ -227,7 +227,7 @@ Json HorizonJson(const Horizon& horizon) {
   return json;
 }
 
-Json BudgetJson(const Budget& budget) {
+Json BudgetJson(const PlanBudget& budget) {
   Json json = {{"value", budget.value}, {"given", budget.given}};
   if (budget.zcdp_budget) {
     json["epsilon"] = *budget.epsilon;

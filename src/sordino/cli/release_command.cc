@@ -34,7 +34,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // Smaller files are read before anybody looks at a progress bar.
-constexpr std::uint64_t kWorthABar = std::uint64_t{64} << 20;
+constexpr std::uint64_t kBytesWorthABar = std::uint64_t{64} << 20;
 
 // The ledger that a release is charged to, if there is one.
 class ReleaseLedger {
@@ -227,7 +227,7 @@ void Run(const ReleaseOptions& options) {
                    options.file);
   const std::uint64_t size = FileSize(options.file);
   std::unique_ptr<Progress> progress;
-  if (size >= kWorthABar) progress = std::make_unique<Progress>("reading", size);
+  if (size >= kBytesWorthABar) progress = std::make_unique<Progress>("reading", size);
   const TableResult result = ReleaseCsv(
       reader, release, *generator,
       [&](std::uint64_t) {

@@ -29,7 +29,7 @@ using internal::NormalisedOnDevice;
 using internal::Rows;
 using internal::StoredType;
 
-std::size_t Size(std::int64_t number) { return static_cast<std::size_t>(number); }
+std::size_t AsSize(std::int64_t number) { return static_cast<std::size_t>(number); }
 
 void CheckTensors(const Dataset& data) {
   const at::ScalarType type = StoredType(data.declaration.kind);
@@ -37,7 +37,7 @@ void CheckTensors(const Dataset& data) {
   const bool right = data.inputs.defined() && data.labels.defined() && data.inputs.is_cpu() &&
                      data.labels.is_cpu() && data.inputs.scalar_type() == type &&
                      data.labels.scalar_type() == at::kLong && data.labels.dim() == 1 &&
-                     Size(data.inputs.dim()) == dimensions &&
+                     AsSize(data.inputs.dim()) == dimensions &&
                      data.inputs.size(0) == data.labels.size(0) &&
                      data.inputs.sizes().slice(1) == at::IntArrayRef(data.declaration.shape);
   if (!right) {
@@ -69,7 +69,7 @@ at::Tensor Normalise(const DatasetDeclaration& declaration, const at::Tensor& in
   const at::ScalarType type = StoredType(declaration.kind);
   if (inputs.scalar_type() != type ||
       inputs.dim() < static_cast<std::int64_t>(declaration.shape.size()) ||
-      inputs.sizes().slice(Size(inputs.dim()) - declaration.shape.size()) !=
+      inputs.sizes().slice(AsSize(inputs.dim()) - declaration.shape.size()) !=
           at::IntArrayRef(declaration.shape)) {
     throw Error(
         fmt::format("the inputs do not have the type {} or the shape of an example that "

@@ -15,7 +15,7 @@
 namespace sordino {
 namespace {
 
-constexpr std::size_t kMaxDimensions = 8;
+constexpr std::size_t kMaxIdxDimensions = 8;
 
 std::optional<at::ScalarType> IdxType(unsigned code) {
   switch (code) {
@@ -133,10 +133,10 @@ at::Tensor ParseIdx(std::span<const std::byte> bytes, const std::string& name) {
         fmt::format("its type is 0x{:02X}", ByteAt(bytes, 2)));
   }
   const std::size_t dimensions = ByteAt(bytes, 3);
-  if (dimensions == 0 || dimensions > kMaxDimensions) {
+  if (dimensions == 0 || dimensions > kMaxIdxDimensions) {
     throw DataError(fmt::format("'{}' has a number of dimensions that is not possible; an IDX file "
                                 "may have 1 to {}.",
-                                name, kMaxDimensions),
+                                name, kMaxIdxDimensions),
                     fmt::format("it has {} dimensions", dimensions));
   }
   const std::size_t header = 4 + 4 * dimensions;

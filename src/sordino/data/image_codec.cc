@@ -33,7 +33,7 @@ constexpr std::uint64_t kMaxJpegPixelsPerByte = std::uint64_t{8} * 32 * 32;
 constexpr int kMaxScans = 100;
 
 template <std::size_t size>
-bool StartsWith(std::span<const std::byte> bytes, const std::array<unsigned char, size>& magic) {
+bool HasMagic(std::span<const std::byte> bytes, const std::array<unsigned char, size>& magic) {
   return bytes.size() >= size && std::memcmp(bytes.data(), magic.data(), size) == 0;
 }
 
@@ -276,9 +276,9 @@ void DecodeJpeg(Decoding& decoding, const std::string& name) {
 // ---- both ----
 
 void Decode(Decoding& decoding, const std::string& name) {
-  if (StartsWith(decoding.bytes, kPngMagic)) {
+  if (HasMagic(decoding.bytes, kPngMagic)) {
     DecodePng(decoding, name);
-  } else if (StartsWith(decoding.bytes, kJpegMagic)) {
+  } else if (HasMagic(decoding.bytes, kJpegMagic)) {
     DecodeJpeg(decoding, name);
   } else {
     throw Error(fmt::format("'{}' is neither a PNG nor a JPEG image by its first bytes.", name));

@@ -256,7 +256,7 @@ constexpr std::array<NamedMaker, 7> kMakers = {{
      }},
 }};
 
-constexpr auto kNames = [] {
+constexpr auto kBenchmarkNames = [] {
   std::array<std::string_view, kMakers.size()> names;
   for (std::size_t i = 0; i < kMakers.size(); ++i) names[i] = kMakers[i].name;
   return names;
@@ -264,10 +264,10 @@ constexpr auto kNames = [] {
 
 }  // namespace
 
-std::span<const std::string_view> BenchmarkModelNames() { return kNames; }
+std::span<const std::string_view> BenchmarkModelNames() { return kBenchmarkNames; }
 
 BenchmarkModel MakeBenchmarkModel(std::string_view name, at::Device device) {
-  const NamedMaker& maker = kMakers[IndexOfName("the model", name, kNames)];
+  const NamedMaker& maker = kMakers[IndexOfName("the model", name, kBenchmarkNames)];
   at::manual_seed(kWeightSeed);
   return maker.make(name, device);
 }

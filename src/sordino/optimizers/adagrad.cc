@@ -6,14 +6,14 @@
 namespace sordino {
 namespace {
 
-constexpr const OptionSpec* kOptions[] = {&kWeightDecay, &kStabiliser};
+constexpr const OptionSpec* kAdaGradOptions[] = {&kWeightDecay, &kStabiliser};
 
 class AdaGrad : public OptimizerComponent {
  public:
   AdaGrad()
       : OptimizerComponent({.name = "adagrad",
                             .help = "s ← s + g², p ← p − r g / (√s + η)",
-                            .options = kOptions}) {}
+                            .options = kAdaGradOptions}) {}
 
   double LearningRate() const override { return 0.01; }
 

@@ -9,14 +9,14 @@
 namespace sordino {
 namespace {
 
-constexpr const OptionSpec* kOptions[] = {&kBeta1, &kBeta2, &kWeightDecay, &kStabiliser};
+constexpr const OptionSpec* kAdamOptions[] = {&kBeta1, &kBeta2, &kWeightDecay, &kStabiliser};
 
 class Adam : public OptimizerComponent {
  public:
   Adam()
       : OptimizerComponent({.name = "adam",
                             .help = "p ← p − r m̂ / (√v̂ + η), m and v the means of g and g²",
-                            .options = kOptions}) {}
+                            .options = kAdamOptions}) {}
 
   double LearningRate() const override { return 0.001; }
 

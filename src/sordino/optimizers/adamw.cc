@@ -9,13 +9,14 @@
 namespace sordino {
 namespace {
 
-constexpr const OptionSpec* kOptions[] = {&kBeta1, &kBeta2, &kWeightDecay, &kStabiliser};
+constexpr const OptionSpec* kAdamWOptions[] = {&kBeta1, &kBeta2, &kWeightDecay, &kStabiliser};
 
 class AdamW : public OptimizerComponent {
  public:
   AdamW()
-      : OptimizerComponent(
-            {.name = "adamw", .help = "as adam, and p ← (1 − r w) p first", .options = kOptions}) {}
+      : OptimizerComponent({.name = "adamw",
+                            .help = "as adam, and p ← (1 − r w) p first",
+                            .options = kAdamWOptions}) {}
 
   double LearningRate() const override { return 0.001; }
 

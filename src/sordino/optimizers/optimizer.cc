@@ -27,7 +27,9 @@ void CheckOptions(const OptimizerOptions& options, std::int64_t steps) {
   CheckRange("the number of steps", static_cast<double>(steps), 1, false, kInfinity, true);
 }
 
-std::string Shown(at::IntArrayRef sizes) { return fmt::format("[{}]", fmt::join(sizes, ", ")); }
+std::string ShownSizes(at::IntArrayRef sizes) {
+  return fmt::format("[{}]", fmt::join(sizes, ", "));
+}
 
 // Rounding may not leave the ball, and what is inside stays untouched, so that a second projection
 // changes nothing: the factor is a little below radius / norm, by more than the scaled entries can
@@ -91,13 +93,13 @@ void Optimizer::State::Check(const std::vector<at::Tensor>& gradients) const {
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     if (!gradients[i].defined()) {
       throw Error(fmt::format("the gradient of '{}' is not defined; give zeros in its shape {}.",
-                              names[i], Shown(parameters[i].sizes())));
+                              names[i], ShownSizes(parameters[i].sizes())));
     }
     if (gradients[i].sizes() != parameters[i].sizes()) {
-      throw Error(
-          fmt::format("the gradient of '{}' has the shape {}; it must be {}, that of the "
-                      "parameter.",
-                      names[i], Shown(gradients[i].sizes()), Shown(parameters[i].sizes())));
+      throw Error(fmt::format(
+          "the gradient of '{}' has the shape {}; it must be {}, that of the "
+          "parameter.",
+          names[i], ShownSizes(gradients[i].sizes()), ShownSizes(parameters[i].sizes())));
     }
   }
 }

@@ -22,14 +22,14 @@ constexpr OptionSpec kNesterov{.key = "nesterov",
                                .what = "Nesterov's momentum",
                                .type = OptionType::kSwitch,
                                .fallback = false};
-constexpr const OptionSpec* kOptions[] = {&kMomentum, &kNesterov, &kWeightDecay};
+constexpr const OptionSpec* kSgdOptions[] = {&kMomentum, &kNesterov, &kWeightDecay};
 
 class Sgd : public OptimizerComponent {
  public:
   Sgd()
       : OptimizerComponent({.name = "sgd",
                             .help = "m ← μ m + g, p ← p − r m; Nesterov: p ← p − r (g + μ m)",
-                            .options = kOptions}) {}
+                            .options = kSgdOptions}) {}
 
   double LearningRate() const override { return 0.5; }
 

@@ -6,9 +6,9 @@
 namespace sordino {
 namespace {
 
-constexpr double kReach = 13;
+constexpr double kGaussianReach = 13;
 
-double Checked(double sigma) {
+double CheckedSigma(double sigma) {
   CheckRange("sigma of the discrete Gaussian", sigma, DiscreteGaussian::kMinSigma, false,
              DiscreteGaussian::kMaxSigma, false);
   return sigma;
@@ -17,9 +17,9 @@ double Checked(double sigma) {
 }  // namespace
 
 DiscreteGaussian::DiscreteGaussian(double sigma)
-    : sigma_(Checked(sigma)),
+    : sigma_(CheckedSigma(sigma)),
       sampler_(std::make_shared<internal::EnvelopeSampler>(internal::EnvelopeShape::kGaussian,
-                                                           sigma, kReach)) {}
+                                                           sigma, kGaussianReach)) {}
 
 std::int64_t DiscreteGaussian::operator()(Generator& generator) const {
   std::int64_t value = 0;

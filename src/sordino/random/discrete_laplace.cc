@@ -6,9 +6,9 @@
 namespace sordino {
 namespace {
 
-constexpr double kReach = 26;
+constexpr double kLaplaceReach = 26;
 
-double Checked(double scale) {
+double CheckedScale(double scale) {
   CheckRange("the scale of the discrete Laplace", scale, DiscreteLaplace::kMinScale, false,
              DiscreteLaplace::kMaxScale, false);
   return scale;
@@ -17,9 +17,9 @@ double Checked(double scale) {
 }  // namespace
 
 DiscreteLaplace::DiscreteLaplace(double scale)
-    : scale_(Checked(scale)),
+    : scale_(CheckedScale(scale)),
       sampler_(std::make_shared<internal::EnvelopeSampler>(internal::EnvelopeShape::kLaplace, scale,
-                                                           kReach)) {}
+                                                           kLaplaceReach)) {}
 
 std::int64_t DiscreteLaplace::operator()(Generator& generator) const {
   std::int64_t value = 0;

@@ -15,10 +15,10 @@
 namespace sordino {
 namespace {
 
-constexpr double kLeft = 76;
-constexpr double kRight = 644;
-constexpr double kTop = 92;
-constexpr double kBottom = 330;
+constexpr double kLedgerLeft = 76;
+constexpr double kLedgerRight = 644;
+constexpr double kLedgerTop = 92;
+constexpr double kLedgerBottom = 330;
 constexpr double kLegendTop = 386;
 constexpr double kLegendLine = 19;
 
@@ -60,15 +60,15 @@ std::vector<std::string> NamesInOrder(std::span<const LedgerPoint> points, Colou
   return names;
 }
 
-struct Axes {
+struct LedgerAxes {
   double steps;   // charges from left to right
   double budget;  // epsilon of the whole budget, or of the top where there is none
   bool has_budget;
   bool has_epsilon;  // of at least one charge
   double top;        // parts of the budget at the upper end
 
-  double X(double step) const { return kLeft + (kRight - kLeft) * step / steps; }
-  double Y(double part) const { return kBottom - (kBottom - kTop) * part / top; }
+  double X(double step) const { return kLedgerLeft + (kLedgerRight - kLedgerLeft) * step / steps; }
+  double Y(double part) const { return kLedgerBottom - (kLedgerBottom - kLedgerTop) * part / top; }
   double EpsilonY(double epsilon) const { return Y(epsilon / budget); }
 };
 
@@ -76,7 +76,7 @@ double Drawn(double used) { return std::isfinite(used) ? std::max(used, 0.0) : 0
 
 bool HasEpsilon(const LedgerPoint& point) { return point.epsilon && std::isfinite(*point.epsilon); }
 
-Axes MakeAxes(std::span<const LedgerPoint> points, double budget) {
+LedgerAxes MakeAxes(std::span<const LedgerPoint> points, double budget) {
   double used = 1;
   double epsilon = 0;
   bool has_epsilon = false;
@@ -103,7 +103,7 @@ std::string Day(std::int64_t milliseconds) {
   return fmt::format("{:04}-{:02}-{:02}", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday);
 }
 
-std::string UsedAxis(const Axes& axes) {
+std::string UsedAxis(const LedgerAxes& axes) {
   std::string svg;
   if (!axes.has_budget) return svg;
   const double tick = TickDistance(axes.top / 1.08, 5);
@@ -112,16 +112,16 @@ std::string UsedAxis(const Axes& axes) {
     svg += fmt::format(
         "<line class=\"{}\" x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"{:.1f}\" y2=\"{:.1f}\"/>\n"
         "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\">{:g}%</text>\n",
-        i == 0 ? "axis" : "grid", kLeft, kRight, y, y, kLeft - 9, y + 4.5,
+        i == 0 ? "axis" : "grid", kLedgerLeft, kLedgerRight, y, y, kLedgerLeft - 9, y + 4.5,
         std::round(i * tick * 1e6) / 1e4);
   }
   return svg + fmt::format(
                    "<text x=\"18\" y=\"{0:.1f}\" text-anchor=\"middle\" transform=\"rotate(-90 18 "
                    "{0:.1f})\">used of the budget</text>\n",
-                   (kTop + kBottom) / 2);
+                   (kLedgerTop + kLedgerBottom) / 2);
 }
 
-std::string EpsilonAxis(const Axes& axes) {
+std::string EpsilonAxis(const LedgerAxes& axes) {
   std::string svg;
   if (!axes.has_epsilon) return svg;
   const double most = axes.budget * axes.top;
@@ -131,18 +131,18 @@ std::string EpsilonAxis(const Axes& axes) {
     if (!axes.has_budget) {
       svg += fmt::format(
           "<line class=\"{}\" x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"{:.1f}\" y2=\"{:.1f}\"/>\n",
-          i == 0 ? "axis" : "grid", kLeft, kRight, y, y);
+          i == 0 ? "axis" : "grid", kLedgerLeft, kLedgerRight, y, y);
     }
-    svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\">{:.4g}</text>\n", kRight + 9, y + 4.5,
+    svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\">{:.4g}</text>\n", kLedgerRight + 9, y + 4.5,
                        i * tick);
   }
   return svg + fmt::format(
                    "<text x=\"704\" y=\"{0:.1f}\" text-anchor=\"middle\" transform=\"rotate(90 704 "
                    "{0:.1f})\">composed epsilon (dotted)</text>\n",
-                   (kTop + kBottom) / 2);
+                   (kLedgerTop + kLedgerBottom) / 2);
 }
 
-std::string ChargeAxis(const Axes& axes, std::span<const LedgerPoint> points) {
+std::string ChargeAxis(const LedgerAxes& axes, std::span<const LedgerPoint> points) {
   std::string svg;
   // The number of a charge stands below its step, so only whole distances make sense.
   const double tick = std::max(1.0, TickDistance(axes.steps, 8));
@@ -150,19 +150,19 @@ std::string ChargeAxis(const Axes& axes, std::span<const LedgerPoint> points) {
     svg += fmt::format(
         "<line class=\"axis\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1:.1f}\" y2=\"{2:.1f}\"/>\n"
         "<text x=\"{0:.1f}\" y=\"{3:.1f}\" text-anchor=\"middle\">{4:g}</text>\n",
-        axes.X(step), kBottom, kBottom + 5, kBottom + 20, step);
+        axes.X(step), kLedgerBottom, kLedgerBottom + 5, kLedgerBottom + 20, step);
   }
   const std::string first = Day(points.front().time);
   const std::string last = Day(points.back().time);
   return svg +
          fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">charges, {}</text>\n",
-                     (kLeft + kRight) / 2, kBottom + 40,
+                     (kLedgerLeft + kLedgerRight) / 2, kLedgerBottom + 40,
                      first == last ? first : fmt::format("{} to {}", first, last));
 }
 
 // The staircase: what was used before a charge at its left end, what is used after it from there.
 // Neighbouring charges of one run are one line.
-std::string Staircase(const Axes& axes, std::span<const LedgerPoint> points,
+std::string Staircase(const LedgerAxes& axes, std::span<const LedgerPoint> points,
                       const Colours& colours) {
   if (!axes.has_budget) return "";
   const std::size_t stride = (points.size() + kMostSteps - 1) / kMostSteps;
@@ -185,14 +185,15 @@ std::string Staircase(const Axes& axes, std::span<const LedgerPoint> points,
     areas += fmt::format(
         "<polygon class=\"area run{0}\" points=\"{1:.2f},{3:.2f} {2} {4:.2f},"
         "{3:.2f}\"/>\n",
-        colour, axes.X(static_cast<double>(begin)), line, kBottom, axes.X(static_cast<double>(i)));
+        colour, axes.X(static_cast<double>(begin)), line, kLedgerBottom,
+        axes.X(static_cast<double>(i)));
     lines += fmt::format("<polyline class=\"line run{}\" points=\"{}\"/>\n", colour, line);
     begin = i;
   }
   return areas + lines;
 }
 
-std::string EpsilonLine(const Axes& axes, std::span<const LedgerPoint> points) {
+std::string EpsilonLine(const LedgerAxes& axes, std::span<const LedgerPoint> points) {
   if (!axes.has_epsilon) return "";
   std::string line = fmt::format("{:.2f},{:.2f}", axes.X(0), axes.EpsilonY(0));
   for (std::size_t i = 0; i < points.size(); ++i) {
@@ -203,13 +204,13 @@ std::string EpsilonLine(const Axes& axes, std::span<const LedgerPoint> points) {
   return fmt::format("<polyline class=\"epsilon line\" points=\"{}\"/>\n", line);
 }
 
-std::string BudgetLine(const Axes& axes) {
+std::string BudgetLine(const LedgerAxes& axes) {
   if (!axes.has_budget) return "";
   const double y = axes.Y(1);
   return fmt::format(
       "<line class=\"budget\" x1=\"{0:.1f}\" x2=\"{1:.1f}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/>\n"
       "<text class=\"budget\" x=\"{3:.1f}\" y=\"{4:.1f}\">the whole budget</text>\n",
-      kLeft, kRight, y, kLeft + 6, y - 5);
+      kLedgerLeft, kLedgerRight, y, kLedgerLeft + 6, y - 5);
 }
 
 // The name for a legend: cut between characters of UTF-8, and never inside one.
@@ -223,7 +224,7 @@ std::string Shortened(const std::string& name) {
 std::string Legend(const std::vector<std::string>& names) {
   std::string svg;
   for (std::size_t i = 0; i < std::min(names.size(), kColours); ++i) {
-    const double x = i % 2 == 0 ? kLeft : (kLeft + kRight) / 2;
+    const double x = i % 2 == 0 ? kLedgerLeft : (kLedgerLeft + kLedgerRight) / 2;
     const std::size_t row = i / 2;
     const double y = kLegendTop + kLegendLine * static_cast<double>(row);
     const bool shared = i + 1 == kColours && names.size() > kColours;
@@ -244,16 +245,16 @@ std::string LedgerSvg(std::span<const LedgerPoint> points, const LedgerPictureTe
                                 .warning = text.warning,
                                 .title = text.title,
                                 .caption = text.caption},
-                               Style(), kLeft);
+                               Style(), kLedgerLeft);
   if (points.empty()) {
     return svg + fmt::format(
                      "<text x=\"{:.0f}\" y=\"{:.0f}\">Nothing was charged yet.</text>\n"
                      "</svg>\n",
-                     kLeft, kTop + 60);
+                     kLedgerLeft, kLedgerTop + 60);
   }
   Colours colours;
   const std::vector<std::string> names = NamesInOrder(points, colours);
-  const Axes axes = MakeAxes(points, text.epsilon);
+  const LedgerAxes axes = MakeAxes(points, text.epsilon);
   svg += UsedAxis(axes) + EpsilonAxis(axes) + ChargeAxis(axes, points);
   svg += Staircase(axes, points, colours) + EpsilonLine(axes, points) + BudgetLine(axes);
   return svg + (axes.has_budget ? Legend(names) : "") + "</svg>\n";

@@ -10,14 +10,14 @@
 namespace sordino {
 namespace {
 
-constexpr double kTop = 76;
-constexpr double kBottom = 366;
+constexpr double kPlanTop = 76;
+constexpr double kPlanBottom = 366;
 
-constexpr const char* kLight =
+constexpr const char* kPlanLight =
     ".uniform.line{stroke:#b25a00;stroke-dasharray:6 4}.dynamic.line{stroke:#0b62b8}"
     "text.uniform{fill:#b25a00}text.dynamic{fill:#0b62b8}"
     ".uniform.dot{fill:#b25a00}.dynamic.dot{fill:#0b62b8}";
-constexpr const char* kDark =
+constexpr const char* kPlanDark =
     ".uniform.line{stroke:#ffab57}.dynamic.line{stroke:#64b0ff}"
     "text.uniform{fill:#ffab57}text.dynamic{fill:#64b0ff}"
     ".uniform.dot{fill:#ffab57}.dynamic.dot{fill:#64b0ff}";
@@ -46,13 +46,14 @@ class Panel {
   double X(double steps) const { return left_ + (right_ - left_) * steps / steps_; }
   double Y(double value) const {
     const double at = logarithmic_ ? std::log10(value) : value;
-    return kBottom - (kBottom - kTop) * std::clamp((at - low_) / (high_ - low_), 0.0, 1.0);
+    return kPlanBottom -
+           (kPlanBottom - kPlanTop) * std::clamp((at - low_) / (high_ - low_), 0.0, 1.0);
   }
 
   std::string Axes(const char* name) const {
     std::string svg;
     for (double at = low_; at <= high_ * (1 + 1e-9) + 1e-9; at += tick_) {
-      const double y = kBottom - (kBottom - kTop) * (at - low_) / (high_ - low_);
+      const double y = kPlanBottom - (kPlanBottom - kPlanTop) * (at - low_) / (high_ - low_);
       const std::string label =
           logarithmic_ ? fmt::format("{:g}", std::pow(10, at)) : fmt::format("{:.4g}", at);
       svg += fmt::format(
@@ -65,12 +66,12 @@ class Panel {
       svg += fmt::format(
           "<line class=\"axis\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1:.1f}\" y2=\"{2:.1f}\"/>\n"
           "<text x=\"{0:.1f}\" y=\"{3:.1f}\" text-anchor=\"middle\">{4:g}</text>\n",
-          X(at), kBottom, kBottom + 5, kBottom + 21, at);
+          X(at), kPlanBottom, kPlanBottom + 5, kPlanBottom + 21, at);
     }
     return svg + fmt::format(
                      "<text class=\"small\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n"
                      "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">steps</text>\n",
-                     left_, kTop - 12, name, (left_ + right_) / 2, kBottom + 44);
+                     left_, kPlanTop - 12, name, (left_ + right_) / 2, kPlanBottom + 44);
   }
 
  private:
@@ -141,7 +142,7 @@ std::string PlanSvg(const PlanPicture& plan) {
                                 .warning = "",
                                 .title = "Which schedule spends the budget best",
                                 .caption = plan.caption},
-                               SvgStyle(kLight, kDark), 76);
+                               SvgStyle(kPlanLight, kPlanDark), 76);
   svg += BoundPanel(plan) + SchedulePanel(plan);
   return svg +
          "<text class=\"dynamic\" x=\"76\" y=\"432\">best schedule</text>\n"

@@ -11,18 +11,18 @@
 namespace sordino {
 namespace {
 
-constexpr double kLeft = 76;
-constexpr double kRight = 644;
-constexpr double kTop = 88;
-constexpr double kBottom = 376;
+constexpr double kRunLeft = 76;
+constexpr double kRunRight = 644;
+constexpr double kRunTop = 88;
+constexpr double kRunBottom = 376;
 
 // Rules of this picture: accuracy and epsilon each have a colour.
-constexpr const char* kLight =
+constexpr const char* kRunLight =
     ".warning{font-weight:700;fill:#b3261e}.accuracy.line{stroke:#0b62b8}"
     ".epsilon.line{stroke:#b25a00;stroke-dasharray:6 4}.accuracy.dot,text.accuracy{fill:#0b62b8}"
     ".epsilon.dot,text.epsilon{fill:#b25a00}.mark{paint-order:stroke;stroke:#ffffff;"
     "stroke-width:5;stroke-linejoin:round}";
-constexpr const char* kDark =
+constexpr const char* kRunDark =
     ".warning{fill:#ff8a80}.accuracy.line{stroke:#64b0ff}.epsilon.line{stroke:#ffab57}"
     ".accuracy.dot,text.accuracy{fill:#64b0ff}.epsilon.dot,text.epsilon{fill:#ffab57}"
     ".mark{stroke:#14191e}";
@@ -44,9 +44,11 @@ struct Scale {
   double Share(double value) const { return (value - low) / (high - low); }
 };
 
-double X(const Scale& steps, double step) { return kLeft + (kRight - kLeft) * steps.Share(step); }
+double X(const Scale& steps, double step) {
+  return kRunLeft + (kRunRight - kRunLeft) * steps.Share(step);
+}
 double Y(const Scale& scale, double value) {
-  return kBottom - (kBottom - kTop) * scale.Share(value);
+  return kRunBottom - (kRunBottom - kRunTop) * scale.Share(value);
 }
 
 std::string StepLabel(double steps) {
@@ -69,7 +71,7 @@ std::string Curve(const std::vector<Mark>& marks, const Scale& steps, const Scal
   line.pop_back();
   const double x = X(steps, marks.back().step);
   const double y = Y(scale, marks.back().value);
-  const double label_y = std::clamp(y + label_shift, kTop + 12, kBottom - 6);
+  const double label_y = std::clamp(y + label_shift, kRunTop + 12, kRunBottom - 6);
   return fmt::format(
       "<polyline class=\"{0} line\" points=\"{1}\"/>\n"
       "<circle class=\"{0} dot\" cx=\"{2:.2f}\" cy=\"{3:.2f}\" r=\"4\"/>\n"
@@ -84,10 +86,10 @@ std::string StepAxis(const Scale& steps) {
     svg += fmt::format(
         "<line class=\"axis\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1:.1f}\" y2=\"{2:.1f}\"/>\n"
         "<text x=\"{0:.1f}\" y=\"{3:.1f}\" text-anchor=\"middle\">{4}</text>\n",
-        X(steps, step), kBottom, kBottom + 5, kBottom + 21, StepLabel(step));
+        X(steps, step), kRunBottom, kRunBottom + 5, kRunBottom + 21, StepLabel(step));
   }
   return svg + fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">steps</text>\n",
-                           (kLeft + kRight) / 2, kBottom + 46);
+                           (kRunLeft + kRunRight) / 2, kRunBottom + 46);
 }
 
 std::string AccuracyAxis(const Scale& scale) {
@@ -98,10 +100,10 @@ std::string AccuracyAxis(const Scale& scale) {
     svg += fmt::format(
         "<line class=\"{}\" x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"{:.1f}\" y2=\"{:.1f}\"/>\n"
         "<text class=\"accuracy\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\">{:g}%</text>\n",
-        i == 0 ? "axis" : "grid", kLeft, kRight, y, y, kLeft - 9, y + 4.5,
+        i == 0 ? "axis" : "grid", kRunLeft, kRunRight, y, y, kRunLeft - 9, y + 4.5,
         std::round(value * 1e6) / 1e4);
   }
-  const double middle = (kTop + kBottom) / 2;
+  const double middle = (kRunTop + kRunBottom) / 2;
   return svg + fmt::format(
                    "<text class=\"accuracy\" x=\"18\" y=\"{0:.1f}\" text-anchor=\"middle\" "
                    "transform=\"rotate(-90 18 {0:.1f})\">test accuracy</text>\n",
@@ -116,12 +118,12 @@ std::string EpsilonAxis(const Scale& scale, bool draw_grid) {
     if (draw_grid) {
       svg += fmt::format(
           "<line class=\"{}\" x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"{:.1f}\" y2=\"{:.1f}\"/>\n",
-          i == 0 ? "axis" : "grid", kLeft, kRight, y, y);
+          i == 0 ? "axis" : "grid", kRunLeft, kRunRight, y, y);
     }
     svg += fmt::format("<text class=\"epsilon\" x=\"{:.1f}\" y=\"{:.1f}\">{:.4g}</text>\n",
-                       kRight + 9, y + 4.5, value);
+                       kRunRight + 9, y + 4.5, value);
   }
-  const double middle = (kTop + kBottom) / 2;
+  const double middle = (kRunTop + kRunBottom) / 2;
   return svg + fmt::format(
                    "<text class=\"epsilon\" x=\"704\" y=\"{0:.1f}\" text-anchor=\"middle\" "
                    "transform=\"rotate(90 704 {0:.1f})\">epsilon spent</text>\n",
@@ -135,7 +137,7 @@ std::string RunSvg(std::span<const RunPoint> points, const RunPictureText& text)
                                 .warning = text.warning,
                                 .title = text.title,
                                 .caption = text.caption},
-                               SvgStyle(kLight, kDark), kLeft);
+                               SvgStyle(kRunLight, kRunDark), kRunLeft);
 
   std::vector<Mark> accuracies;
   std::vector<Mark> epsilons;
@@ -150,7 +152,7 @@ std::string RunSvg(std::span<const RunPoint> points, const RunPictureText& text)
     return svg + fmt::format(
                      "<text x=\"{:.0f}\" y=\"{:.0f}\">There is nothing to draw yet.</text>\n"
                      "</svg>\n",
-                     kLeft, kTop + 60);
+                     kRunLeft, kRunTop + 60);
   }
   const Scale steps(0, std::max(1.0, last_step), std::max(1.0, last_step));
   svg += StepAxis(steps);

@@ -11,21 +11,21 @@ namespace sordino {
 namespace {
 
 // The axes are a square: a curve is symmetric about its diagonal.
-constexpr double kLeft = 76;
-constexpr double kTop = 68;
+constexpr double kTradeoffLeft = 76;
+constexpr double kTradeoffTop = 68;
 constexpr double kSide = 312;
-constexpr double kLegend = kLeft + kSide + 28;
+constexpr double kLegend = kTradeoffLeft + kSide + 28;
 
-constexpr const char* kLight =
+constexpr const char* kTradeoffLight =
     ".curve.line{stroke:#0b62b8}.claim.line{stroke:#b25a00;stroke-dasharray:6 4}"
     ".even.line{stroke:#8a949e;stroke-width:1.5;stroke-dasharray:2 4}"
     "text.curve{fill:#0b62b8}text.claim{fill:#b25a00}";
-constexpr const char* kDark =
+constexpr const char* kTradeoffDark =
     ".curve.line{stroke:#64b0ff}.claim.line{stroke:#ffab57}.even.line{stroke:#66717b}"
     "text.curve{fill:#64b0ff}text.claim{fill:#ffab57}";
 
-double X(double type_one) { return kLeft + kSide * type_one; }
-double Y(double type_two) { return kTop + kSide * (1 - type_two); }
+double X(double type_one) { return kTradeoffLeft + kSide * type_one; }
+double Y(double type_two) { return kTradeoffTop + kSide * (1 - type_two); }
 
 std::string Line(const char* kind, std::span<const TradeoffPoint> points) {
   std::string line;
@@ -80,7 +80,7 @@ TradeoffPoint LeastError(std::span<const TradeoffPoint> curve) {
 
 std::string Legend(std::span<const TradeoffPoint> curve, const std::optional<PrivacyLine>& claim) {
   std::string svg;
-  double y = kTop + 14;
+  double y = kTradeoffTop + 14;
   const auto say = [&](const char* kind, const std::string& text) {
     svg += fmt::format("<text class=\"{}\" x=\"{:.0f}\" y=\"{:.0f}\">{}</text>\n", kind, kLegend, y,
                        text);
@@ -112,7 +112,7 @@ std::string TradeoffSvg(std::span<const TradeoffPoint> curve, std::optional<Priv
                   .warning = "",
                   .title = "How well one record can be told",
                   .caption = caption},
-                 SvgStyle(kLight, kDark), kLeft);
+                 SvgStyle(kTradeoffLight, kTradeoffDark), kTradeoffLeft);
   svg += Axes() + Line("even", even);
   if (claim) svg += Line("claim", Corners(*claim));
   if (!curve.empty()) svg += Line("curve", curve) + Legend(curve, claim);

@@ -59,14 +59,14 @@ std::string Plain(const std::string& text) {
 }
 
 // The JSON value of a key; null where there is none.
-Json ValueOf(const std::map<std::string, std::string>& metadata, const std::string& key) {
+Json MetadataValue(const std::map<std::string, std::string>& metadata, const std::string& key) {
   const auto entry = metadata.find(key);
   return entry == metadata.end() ? Json(nullptr) : Json::parse(entry->second, nullptr, false);
 }
 
 std::int64_t WholeOf(const std::map<std::string, std::string>& metadata, const std::string& key,
                      const std::string& file) {
-  const Json value = ValueOf(metadata, key);
+  const Json value = MetadataValue(metadata, key);
   if (!value.is_number_integer() || value.get<std::int64_t>() < 0) FailToRead(file, key);
   return value.get<std::int64_t>();
 }
@@ -74,7 +74,7 @@ std::int64_t WholeOf(const std::map<std::string, std::string>& metadata, const s
 template <typename Entry>
 std::vector<Entry> ListOf(const std::map<std::string, std::string>& metadata,
                           const std::string& key, const std::string& file) {
-  const Json value = ValueOf(metadata, key);
+  const Json value = MetadataValue(metadata, key);
   const auto fits = [](const Json& entry) {
     return std::is_same_v<Entry, std::string> ? entry.is_string()
            : std::is_same_v<Entry, double>    ? entry.is_number()

@@ -12,7 +12,7 @@
 namespace sordino {
 namespace {
 
-void CheckPositive(std::string_view what, double value) {
+void CheckScheduleNumber(std::string_view what, double value) {
   CheckRange(what, value, 0, true, kInfinity, true);
 }
 
@@ -22,7 +22,7 @@ double SumOfRoots(std::span<const double> influence) {
   }
   double sum = 0;
   for (const double weight : influence) {
-    CheckPositive("an influence weight", weight);
+    CheckScheduleNumber("an influence weight", weight);
     sum += std::sqrt(weight);
   }
   return sum;
@@ -31,7 +31,7 @@ double SumOfRoots(std::span<const double> influence) {
 }  // namespace
 
 std::vector<double> OptimalNoise(std::span<const double> influence, double budget) {
-  CheckPositive("the budget", budget);
+  CheckScheduleNumber("the budget", budget);
   const double sum = SumOfRoots(influence);
   std::vector<double> noise;
   noise.reserve(influence.size());
@@ -56,7 +56,7 @@ double NoiseTerm(std::span<const double> influence, std::span<const double> nois
 double BudgetSpent(std::span<const double> noise) {
   double budget = 0;
   for (const double multiplier : noise) {
-    CheckPositive("the noise of a step", multiplier);
+    CheckScheduleNumber("the noise of a step", multiplier);
     budget += 1 / (multiplier * multiplier);
   }
   return budget;

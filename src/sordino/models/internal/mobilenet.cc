@@ -20,7 +20,7 @@ namespace nn = torch::nn;
 using at::Tensor;
 
 constexpr std::int64_t kStemWidth = 16;
-constexpr std::int64_t kChunk = 32;  // images whose features are computed at a time
+constexpr std::int64_t kMobilenetChunk = 32;  // images whose features are computed at a time
 
 struct BlockShape {
   std::int64_t expansion;
@@ -143,8 +143,8 @@ class MobileNet : public Network {
   }
   Tensor Features(const Tensor& inputs) override {
     Tensor features = at::empty({inputs.size(0), kMobileNetFeatures}, inputs.options());
-    for (std::int64_t begin = 0; begin < inputs.size(0); begin += kChunk) {
-      const std::int64_t end = std::min(begin + kChunk, inputs.size(0));
+    for (std::int64_t begin = 0; begin < inputs.size(0); begin += kMobilenetChunk) {
+      const std::int64_t end = std::min(begin + kMobilenetChunk, inputs.size(0));
       const Tensor images =
           Prepare(inputs.slice(0, begin, end)).contiguous(at::MemoryFormat::ChannelsLast);
       features.slice(0, begin, end).copy_(Rows(images));

@@ -17,11 +17,11 @@ namespace {
 using at::Tensor;
 
 constexpr double kPi = std::numbers::pi;
-constexpr double kSigma = 0.8;             // of the finest wavelet's envelope, in pixels
-constexpr double kFrequency = 0.75 * kPi;  // of the finest wavelet
-constexpr double kGaussSigma = 1.6;        // of phi: 0.8 * 2^(J-1)
-constexpr std::int64_t kReduction = 4;     // 2^J
-constexpr std::int64_t kChunk = 64;        // images at a time
+constexpr double kSigma = 0.8;                 // of the finest wavelet's envelope, in pixels
+constexpr double kFrequency = 0.75 * kPi;      // of the finest wavelet
+constexpr double kGaussSigma = 1.6;            // of phi: 0.8 * 2^(J-1)
+constexpr std::int64_t kReduction = 4;         // 2^J
+constexpr std::int64_t kScatteringChunk = 64;  // images at a time
 constexpr int kWraps = 2;  // filters are wrapped around this many times on each side
 
 std::int64_t PaddedSide(std::int64_t side) {
@@ -227,8 +227,8 @@ Tensor Scattering2d::operator()(const Tensor& images) const {
   sizes.insert(sizes.end(), {kChannels, out_height(), out_width()});
   const Tensor flat = images.reshape({-1, height_, width_});
   Tensor result = at::empty({flat.size(0), kChannels, out_height(), out_width()}, flat.options());
-  for (std::int64_t begin = 0; begin < flat.size(0); begin += kChunk) {
-    const std::int64_t end = std::min(begin + kChunk, flat.size(0));
+  for (std::int64_t begin = 0; begin < flat.size(0); begin += kScatteringChunk) {
+    const std::int64_t end = std::min(begin + kScatteringChunk, flat.size(0));
     result.slice(0, begin, end).copy_(Transform(flat.slice(0, begin, end)));
   }
   return result.view(sizes);

@@ -31,7 +31,7 @@ double Norm(const std::vector<at::Tensor>& tensors) {
   return std::sqrt(squared);
 }
 
-at::Tensor Difference(const at::Tensor& first, const at::Tensor& second) {
+at::Tensor DifferenceOf(const at::Tensor& first, const at::Tensor& second) {
   if (!first.defined()) return second;
   return second.defined() ? first.to(at::kDouble) - second : first;
 }
@@ -110,7 +110,7 @@ void GradientCheck::CompareOne(const PerExamplePass& pass, const Expected& expec
   double largest = -1;
   double squared = 0;
   for (std::size_t k = 0; k < found.size(); ++k) {
-    const double own = Norm({Difference(found[k], expected.gradients[k])});
+    const double own = Norm({DifferenceOf(found[k], expected.gradients[k])});
     squared += own * own;
     if (own > largest) worst = k;
     largest = std::max(largest, own);

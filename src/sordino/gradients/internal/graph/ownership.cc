@@ -119,7 +119,7 @@ Captured CaptureAtUses(const at::Tensor& losses, const Code& code, const Tape& t
 
 // The relative misfit of a row that one example owns alone: rounding commutes with the weights, but
 // kernels that add in no fixed order (CUDA) do not.
-double Tolerance(at::ScalarType type) {
+double OwnershipTolerance(at::ScalarType type) {
   if (type == at::kDouble) return 1e-10;
   return type == at::kFloat ? 1e-4 : 3e-2;
 }
@@ -172,7 +172,7 @@ std::vector<std::int64_t> Owners(const Code& code, const at::Tensor& plain,
         misfit = std::max(misfit, std::abs(y[k] - factor * x[k]));
       }
       if (!(exponent >= 0) || exponent >= static_cast<double>(code.levels) ||
-          misfit > Tolerance(type) * factor * std::abs(x[at])) {
+          misfit > OwnershipTolerance(type) * factor * std::abs(x[at])) {
         state = kMixed;
         continue;
       }

@@ -33,9 +33,9 @@ bool IsPathStep(const torch::autograd::Node& node) {
   return types.contains(std::type_index(typeid(node)));
 }
 
-class Maker {
+class NodeMaker {
  public:
-  Maker(Graph graph, std::vector<bool> shared, std::size_t parameters) {
+  NodeMaker(Graph graph, std::vector<bool> shared, std::size_t parameters) {
     tape_.graph = std::move(graph);
     tape_.shared = std::move(shared);
     tape_.parameters = parameters;
@@ -114,7 +114,7 @@ class Maker {
 
 Tape MakeTape(Graph graph, std::vector<bool> shared,
               const std::vector<NamedParameter>& parameters) {
-  return Maker(std::move(graph), std::move(shared), parameters.size()).Make();
+  return NodeMaker(std::move(graph), std::move(shared), parameters.size()).Make();
 }
 
 const std::string& RootName(const Tape& tape, std::size_t root,

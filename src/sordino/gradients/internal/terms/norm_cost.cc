@@ -18,8 +18,8 @@ constexpr Machine kCpu{125, 90, 15, 37};
 constexpr Machine kCuda{30000, 20000, 3000, 3000};
 
 // Gram matrices of convolutions are float64.
-constexpr double kFloat64Cost = 2.2;
-constexpr double kFewRows = 32;
+constexpr double kFloat64Factor = 2.2;
+constexpr double kFewRowsOfCost = 32;
 // A product of an example is read and added to a float64 sum.
 constexpr double kBytesPerAddedEntry = 20;
 
@@ -44,13 +44,13 @@ NormForm CheapestForm(const Term& term) {
     const at::Tensor& image = term.convolution.transposed ? term.a : term.b;
     rows *= static_cast<double>(image[0][0].numel());
     gram_work =
-        kFloat64Cost * 2 * rows * rows * static_cast<double>(term.a.size(1) + term.b.size(1));
+        kFloat64Factor * 2 * rows * rows * static_cast<double>(term.a.size(1) + term.b.size(1));
   }
   const double bytes = 4 * examples * entries;
   const double replaced = 4 * static_cast<double>(term.a.numel() + term.b.numel());
   const double product = 2 * examples * rows * entries / machine.products;
   // Products of few rows spend their time on the result.
-  const double separate_products = product * (1 + kFewRows / rows);
+  const double separate_products = product * (1 + kFewRowsOfCost / rows);
   const double add_up = kBytesPerAddedEntry / 4 * bytes / machine.cache;
   const double keep = separate_products + 2 * bytes / machine.memory;
   const double sum = product + add_up;

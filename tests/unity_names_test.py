@@ -1,0 +1,142 @@
+"""No name is repeated in the anonymous namespaces of a module: unity_names_test.py SOURCE_DIR
+
+The preset `user` compiles about a dozen files of a module as one, so that each header of libtorch is
+read once for all of them. What two of these files hide in anonymous namespaces then lies in one: a
+second constant, type or function of the same name and parameters does not compile. The separate build
+does not notice, so this test does, in every build.
+"""
+import collections
+import pathlib
+import re
+import sys
+import unittest
+
+SOURCE = pathlib.Path(sys.argv.pop(1)).resolve()
+
+NAME = re.compile(r'''
+    (?:template\s*<.*>\s*)?(?:\[\[\w+\]\]\s*)?
+    (?:(?:struct|class|enum(?:\ class)?|union)\s+(?P<type>\w+)\b(?!\s*;)
+      |using\s+(?P<alias>\w+)\s*=\s*(?P<target>[^;]*);
+      |namespace\s+(?P<space>\w+)\s*=\s*(?P<place>[^;]*);
+      |\#define\s+(?P<macro>\w+)
+      |(?:extern\s"C"\s)?[\w:][\w:<>,&*\s\[\]]*?[\s&*](?P<function>~?\w+)\((?P<parameters>.*)
+      |(?:inline\s|static\s|volatile\s|thread_local\s|const\s|constexpr\s)*[\w:][\w:<>,&*\s\[\]]*?
+        [\s&*](?P<value>\w+)\s*(?:=|;|\{|\(|\[)
+    )''', re.VERBOSE | re.DOTALL)
+
+
+def hidden_parts(text):
+    """What stands in anonymous namespaces, without comments, strings and bodies."""
+    text = re.sub(r'//[^\n]*', '', text)
+    text = re.sub(r'R"(\w*)\((?:.|\n)*?\)\1"', '""', text)
+    text = re.sub(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])\'', '""', text)
+    for match in re.finditer(r'^namespace \{\n', text, re.MULTILINE):
+        depth, part = 1, []
+        for character in text[match.end():]:
+            if character == '}':
+                depth -= 1
+                if depth == 0:
+                    break
+            if depth == 1:
+                part.append(character)
+            if character == '{':
+                depth += 1
+                part.append('{')
+        yield ''.join(part)
+
+
+def parameter_types(parameters):
+    """Parameters without their names and defaults: what tells overloads apart."""
+    depth, end = 1, 0
+    for end, character in enumerate(parameters):
+        depth += {'(': 1, ')': -1}.get(character, 0)
+        if depth == 0:
+            break
+    types, depth = [''], 0
+    for character in parameters[:end]:
+        depth += {'<': 1, '(': 1, '>': -1, ')': -1}.get(character, 0)
+        if character == ',' and depth == 0:
+            types.append('')
+        else:
+            types[-1] += character
+    types = [re.sub(r'\s*=.*', '', part.strip(), flags=re.DOTALL) for part in types]
+    types = [re.sub(r'(?<=[\s&*>])\w+$', '', part) if re.search(r'[\s&*>]\w+$', part) and
+             not re.fullmatch(r'(const )?(unsigned |std::)?\w+', part) else part for part in types]
+    return ','.join(re.sub(r'\s+', '', part) for part in types)
+
+
+def hidden_names(text):
+    """Pairs of a name and what two declarations of it must differ in to live side by side."""
+    for part in hidden_parts(text):
+        for declaration in re.split(r'(?<=[;}{])\s*\n(?=\S)|\n\s*\n', part):
+            match = NAME.match(declaration.strip())
+            if not match:
+                continue
+            if match['type']:
+                yield match['type'], ''
+            elif match['alias']:
+                yield match['alias'], '=' + match['target']
+            elif match['space']:
+                yield match['space'], '=' + match['place']
+            elif match['macro']:
+                yield match['macro'], ''
+            elif match['function']:
+                yield match['function'], '(' + parameter_types(match['parameters']) + ')'
+            elif match['value']:
+                yield match['value'], ''
+
+
+def repeated(files):
+    """Sentences about names that two files of a module, given as a dictionary of texts, share."""
+    places = collections.defaultdict(dict)
+    for name, text in files.items():
+        for hidden, kind in hidden_names(text):
+            places[hidden].setdefault(kind, set()).add(name)
+    sentences = []
+    for hidden, kinds in sorted(places.items()):
+        functions = [kind for kind in kinds if kind.startswith('(')]
+        for kind, names in kinds.items():
+            # An alias may be repeated, and functions may differ in their parameters.
+            if len(names) > 1 and not kind.startswith('='):
+                sentences.append(f"{hidden}{kind} is in {', '.join(sorted(names))}")
+        if len(kinds) > 1 and len(functions) < len(kinds) and len(set().union(*kinds.values())) > 1:
+            where = ', '.join(sorted(set().union(*kinds.values())))
+            sentences.append(f'{hidden} means different things in {where}')
+    return sentences
+
+
+class UnityNamesTest(unittest.TestCase):
+    def test_no_module_repeats_a_hidden_name(self):
+        modules = collections.defaultdict(dict)
+        for file in sorted(SOURCE.glob('src/sordino/**/*.cc')):
+            if re.search(r'_(test|benchmark|test_support|sweep|hunt)\.cc$', file.name) or \
+                    'testing' in file.parts or file.name == 'main.cc':
+                continue
+            module = file.relative_to(SOURCE / 'src/sordino').parts[0]
+            modules[module][str(file.relative_to(SOURCE))] = file.read_text(encoding='utf-8')
+        self.assertGreater(len(modules), 5)
+        for module, files in modules.items():
+            with self.subTest(module=module):
+                self.assertEqual(repeated(files), [])
+
+    def test_finds_what_is_repeated(self):
+        def file(*lines):
+            return '\n'.join(['namespace sordino {', 'namespace {', '', *lines, '', '}  // namespace',
+                              'int Public() { return 1; }', '}'])
+        one = file('constexpr double kMargin = 1;', '', 'struct Shape {', '  int a;', '};', '',
+                   'using Json = nlohmann::json;', '', 'double LogAdd(double a, double b) {',
+                   '  return a + b;', '}')
+        self.assertEqual(repeated({'one': one}), [])
+        self.assertEqual(len(repeated({'one': one, 'two': one})), 3)
+        two = file('constexpr double kOther = 1;', '', 'using Json = nlohmann::json;', '',
+                   'double LogAdd(float a, double b = 1) { return a; }')
+        self.assertEqual(repeated({'one': one, 'two': two}), [])
+        for line in ('double LogAdd(double x, double y);', 'class Shape final {};',
+                     'const std::string kMargin("x");', 'constexpr int kMargin[] = {1, 2};',
+                     '[[noreturn]] void LogAdd(double x, double y) {}', 'using Json = int;', 'int LogAdd = 1;',
+                     'template <typename T>\nstruct Shape {};'):
+            self.assertEqual(len(repeated({'one': one, 'two': file(line)})), 1, line)
+
+
+if __name__ == '__main__':
+    unittest.main()
