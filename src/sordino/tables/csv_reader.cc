@@ -11,7 +11,7 @@
 namespace sordino {
 namespace {
 
-constexpr std::size_t kBlock = std::size_t{1} << 20;
+constexpr std::size_t kReadBlock = std::size_t{1} << 20;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 // Of the file up to its first line feed, or its first blocks where there is none.
@@ -36,7 +36,7 @@ CsvReader::CsvReader(ByteSource source, char separator, std::string name)
     : source_(std::move(source)),
       separator_(separator),
       name_(std::move(name)),
-      buffer_(2 * kBlock) {
+      buffer_(2 * kReadBlock) {
   const auto beginning = [&] { return std::string_view(buffer_.data(), end_); };
   while (beginning().find('\n') == std::string_view::npos && Refill()) {
   }
@@ -54,7 +54,7 @@ bool CsvReader::Refill() {
     begin_ = 0;
   }
   if (end_ == buffer_.size()) return false;
-  const std::size_t room = std::min(kBlock, buffer_.size() - end_);
+  const std::size_t room = std::min(kReadBlock, buffer_.size() - end_);
   const std::size_t got = source_({buffer_.data() + end_, room});
   if (got == 0) {
     at_end_ = true;
@@ -73,10 +73,10 @@ bool CsvReader::FindLineEnd(std::size_t* end) {
     const std::size_t size = end_ - begin_ - searched;
     if (const void* found = size == 0 ? nullptr : std::memchr(from, '\n', size)) {
       *end = static_cast<std::size_t>(static_cast<const char*>(found) - buffer_.data());
-      return *end - begin_ <= kBlock;
+      return *end - begin_ <= kReadBlock;
     }
     searched = end_ - begin_;
-    if (searched > kBlock) return false;
+    if (searched > kReadBlock) return false;
     if (!Refill()) {
       *end = end_;
       return true;
@@ -162,11 +162,11 @@ void CsvReader::TakeQuoted(std::size_t line_end) {
   std::uint64_t breaks = 0;
   Quoted outcome = SplitQuoted(&end, &breaks);
   const std::size_t line_size = line_end - begin_;  // Refill moves begin_
-  while (outcome == Quoted::kIncomplete && end_ - begin_ <= kBlock) {
+  while (outcome == Quoted::kIncomplete && end_ - begin_ <= kReadBlock) {
     Refill();
     outcome = SplitQuoted(&end, &breaks);
   }
-  if (outcome == Quoted::kDone && end - begin_ <= kBlock) {
+  if (outcome == Quoted::kDone && end - begin_ <= kReadBlock) {
     begin_ = std::min(end + 1, end_);
     next_line_ += breaks + 1;
     return;
