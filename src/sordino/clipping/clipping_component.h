@@ -46,6 +46,10 @@ class ClippingState {
   // the next call, and is of the state before the step.
   virtual const ClippingPolicy& StepPolicy(ClipNorm clip) = 0;
 
+  // With the least bounds that any step with this clipping norm may have, to try before the first
+  // step whether sums can be rounded well enough for them (gradients/internal/rounding).
+  virtual const ClippingPolicy& TightestPolicy(ClipNorm clip) { return StepPolicy(clip); }
+
   // What of the noise multiplier of a step is on the gradients: all, where nothing else is
   // released.
   virtual NoiseMultiplier GradientNoise(NoiseMultiplier total) const { return total; }

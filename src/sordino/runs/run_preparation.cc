@@ -45,7 +45,8 @@ void TryStep(const PreparedRun& run) {
   const auto clipping = run.plan.StartClipping(sums->parameters());
   const LossFunction loss =
       CrossEntropy(*run.model, copies, feature_shape, ClassWeightsOf(run.config, run.device));
-  const ClippingPolicy& policy = clipping->StepPolicy(run.plan.StepClip(0));
+  // Sums are rounded least well for the smallest bounds.
+  const ClippingPolicy& policy = clipping->TightestPolicy(run.plan.SmallestClip());
   RandomSource random;
   if (policy.transform() != nullptr) {
     // Gradients as they are, which are compared with those of ordinary autograd.

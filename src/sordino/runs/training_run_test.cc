@@ -1,6 +1,7 @@
 #include "sordino/runs/training_run.h"
 
 #include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

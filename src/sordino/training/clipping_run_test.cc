@@ -275,6 +275,30 @@ TEST(AdaptiveLayerwiseRun, RefusesCountsOfSoManyLayersBeforeTheFirstCharge) {
   EXPECT_FALSE(charged);
 }
 
+// With the quantile 0 a bound falls in every step, to a thousandth of where it began; the policy
+// that is tried before the first step has that bound.
+TEST(AdaptiveRun, BoundsFallToTheTightestPolicyAndNoFurther) {
+  const Dataset data = RandomFeatures(kRecords, 3, 5);
+  for (const char* name : {"adaptive", "adaptive-layerwise"}) {
+    const PrivacyPlan plan(
+        Options({name, {{"quantile", 0.0}, {"clip-rate", 5.0}, {"count-noise", 5.0}}}, "automatic",
+                60),
+        NoiseMultiplier(1), Delta(1e-5));
+    Weights weights(3);
+    const auto tried = plan.StartClipping(weights.Named());
+    EXPECT_THAT(tried->TightestPolicy(plan.SmallestClip()).Bounds(),
+                testing::ElementsAre(testing::DoubleEq(1e-3)));
+    EXPECT_THAT(tried->StepPolicy(plan.StepClip(0)).Bounds(), testing::ElementsAre(1.0));
+    Trainer trainer(plan, weights.Named(), weights.NoGradient(), data, {.learning_rate = 1},
+                    {.insecure_seed = 2});
+    trainer.Run();
+    for (const auto& [key, tensor] : trainer.SaveState()) {
+      if (key != "clip.bounds") continue;
+      EXPECT_DOUBLE_EQ(tensor.item<double>(), 1e-3) << name;
+    }
+  }
+}
+
 TEST(EstimatedNormsRun, DirectionsAreSecretAndOfTheStep) {
   const Dataset data = RandomFeatures(kRecords, 5, 4);
   const PrivacyPlan plan(Options("flat", FewDirections(), 3), NoiseMultiplier(1), Delta(1e-5));

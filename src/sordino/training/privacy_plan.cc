@@ -144,6 +144,15 @@ ClipNorm PrivacyPlan::StepClip(std::int64_t step) const {
   return ClipNorm(options_.clip.value() * options_.clip_schedule.Factor(step, options_.steps));
 }
 
+ClipNorm PrivacyPlan::SmallestClip() const {
+  double smallest = StepClip(0).value();
+  if (options_.clip_schedule.IsConstant()) return ClipNorm(smallest);
+  for (std::int64_t step = 1; step < options_.steps; ++step) {
+    smallest = std::min(smallest, StepClip(step).value());
+  }
+  return ClipNorm(smallest);
+}
+
 double PrivacyPlan::Divisor(std::int64_t step) const {
   return options_.batch * options_.rate_schedule.Factor(step, options_.steps);
 }

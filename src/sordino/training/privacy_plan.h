@@ -114,6 +114,7 @@ class PrivacyPlan {
   double UnitShare() const;
   SamplingRate StepRate(std::int64_t step) const;  // as it is drawn and as it is accounted
   ClipNorm StepClip(std::int64_t step) const;
+  ClipNorm SmallestClip() const;  // of all steps
   double Divisor(std::int64_t step) const;
   // No batch may be larger: a public constant that the clipper's rounding is proven for.
   std::int64_t LargestBatch() const;

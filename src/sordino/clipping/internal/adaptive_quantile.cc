@@ -2,7 +2,9 @@
 
 #include <ATen/ops/tensor.h>
 
+#include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "sordino/base/check.h"
@@ -45,6 +47,10 @@ constexpr const OptionSpec* kOptions[] = {&kQuantile, &kRate, &kCountNoise};
 
 constexpr const char* kBounds = "clip.bounds";  // in a checkpoint
 
+// No bound falls below this share of what it began with. Without a floor the bounds of a model that
+// fits its data fall until float32 cannot round well enough for them.
+constexpr double kSmallestShare = 1e-3;
+
 double CountNoise(const ClippingTerms& terms, const OptionValues& options, std::int64_t groups) {
   const double given = options.Number(kCountNoise);
   return given > 0 ? given : terms.batch / 20 * std::sqrt(static_cast<double>(groups));
@@ -60,6 +66,12 @@ class AdaptiveQuantileState : public ClippingState {
         policy_(std::move(policy)) {}
 
   const ClippingPolicy& StepPolicy(ClipNorm /*clip*/) override { return policy_; }
+
+  const ClippingPolicy& TightestPolicy(ClipNorm /*clip*/) override {
+    tightest_.emplace(policy_).Restore(
+        std::vector<double>(policy_.Bounds().size(), policy_.options().smallest.value()));
+    return *tightest_;
+  }
 
   NoiseMultiplier GradientNoise(NoiseMultiplier total) const override {
     return component_.GradientNoise(total, terms_, options_, Groups());
@@ -90,6 +102,7 @@ class AdaptiveQuantileState : public ClippingState {
   ClippingTerms terms_;
   OptionValues options_;
   AdaptiveClipping policy_;
+  std::optional<AdaptiveClipping> tightest_;
 };
 
 }  // namespace
@@ -130,15 +143,18 @@ double AdaptiveQuantile::CountSensitivity(const ClippingTerms& terms, std::int64
 std::unique_ptr<ClippingState> AdaptiveQuantile::StartWith(
     const ClippingTerms& terms, const OptionValues& options,
     const std::vector<NamedParameter>& parameters, const ClippingGroups& groups) const {
-  const AdaptiveClippingOptions policy_options{
+  const std::vector<ClipNorm> initial = EqualBounds(groups, terms.clip);
+  AdaptiveClippingOptions policy_options{
       .expected_batch = terms.batch,
       .count_noise = CountNoise(terms, options, static_cast<std::int64_t>(groups.size())),
       .target_quantile = options.Number(kQuantile),
       .learning_rate = options.Number(kRate)};
-  AdaptiveClipping policy =
-      groups.layers().empty()
-          ? AdaptiveClipping(terms.clip, policy_options)
-          : AdaptiveClipping(parameters, EqualBounds(groups, terms.clip), policy_options);
+  policy_options.smallest = ClipNorm(kSmallestShare * initial.front().value());
+  policy_options.largest =
+      ClipNorm(std::max(policy_options.largest.value(), initial.front().value()));
+  AdaptiveClipping policy = groups.layers().empty()
+                                ? AdaptiveClipping(terms.clip, policy_options)
+                                : AdaptiveClipping(parameters, initial, policy_options);
   return std::make_unique<AdaptiveQuantileState>(*this, terms, options, std::move(policy));
 }
 

@@ -170,7 +170,7 @@ TEST_F(WitnessTest, ADiskThatTakesNoBytesIsSeenBeforeACharge) {
   EXPECT_EXIT(
       {
         std::signal(SIGXFSZ, SIG_IGN);
-        const struct rlimit nothing = {0, 0};
+        const struct rlimit nothing = {};  // a comma would end an argument of the macro
         setrlimit(RLIMIT_FSIZE, &nothing);
         try {
           CheckWitnessFolder(folder_ / "");
