@@ -202,7 +202,7 @@ const DataFormat& IdxFormat() {
           [](std::string_view bytes) {
             return bytes.size() >= 4 && bytes[0] == 0 && bytes[1] == 0 &&
                    IdxType(static_cast<unsigned char>(bytes[2])) && bytes[3] > 0 &&
-                   static_cast<std::size_t>(bytes[3]) <= kMaxDimensions;
+                   static_cast<std::size_t>(bytes[3]) <= kMaxIdxDimensions;
           },
       .takes = {"labels", "shape", "classes", "class-names"},
       .open = [](const DataRequest& request, DatasetDeclaration& declaration) -> DatasetReader {
