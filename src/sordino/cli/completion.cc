@@ -56,7 +56,8 @@ void ForEachCommand(const CommandNode& command, const Visit& visit,
 // The pattern of a case of bash: the path and, behind it, each name of the flag.
 std::string BashFlagPattern(const OptionNode& option, const std::string& path) {
   std::vector<std::string> patterns;
-  for (const std::string& name : option.names) patterns.push_back(Quoted(path + " " + name));
+  for (const std::string& name : option.names)
+    patterns.push_back(Quoted(fmt::format("{} {}", path, name)));
   return fmt::format("{}", fmt::join(patterns, "|"));
 }
 
@@ -193,6 +194,7 @@ std::string FishCompletion(const CommandNode& root) {
     std::string here = "__fish_use_subcommand";
     if (!path.empty()) {
       std::vector<std::string> seen;
+      seen.reserve(path.size());
       for (const std::string& name : path) seen.push_back("__fish_seen_subcommand_from " + name);
       here = fmt::format("{}", fmt::join(seen, "; and "));
     }
