@@ -39,7 +39,8 @@ class ReleaseTables : public ::testing::Test {
     EXPECT_EQ(outcome.error, "");
     std::vector<long> values;
     if (!outcome.error.empty()) return values;
-    for (const auto& release : nlohmann::json::parse(outcome.out)["releases"]) {
+    const auto json = nlohmann::json::parse(outcome.out);
+    for (const auto& release : json["releases"]) {
       if (release["value"].is_array()) {
         for (const auto& value : release["value"])
           values.push_back(std::lround(value.get<double>()));
@@ -58,7 +59,7 @@ class ReleaseTables : public ::testing::Test {
   std::string Census() const {
     return Write("census.csv",
                  "age, work, income\n39, State-gov, <=50K\n50, ?, <=50K\n?, Private, >50K\n"
-                 "28, \"Biel, Bienne\", >50K\n");
+                 "28,\"Biel, Bienne\", >50K\n");
   }
 
   const TestFolder folder_;
