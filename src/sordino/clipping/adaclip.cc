@@ -61,8 +61,8 @@ constexpr OptionSpec kVarianceFactor{
     .what = "AdaCliP's variance factor",
     .fallback = kDefaults.variance_factor,
     .low_open = true};
-constexpr const OptionSpec* kOptions[] = {&kMeanDecay, &kVarianceDecay, &kVarianceMin,
-                                          &kVarianceMax, &kVarianceFactor};
+constexpr const OptionSpec* kAdaClipOptions[] = {&kMeanDecay, &kVarianceDecay, &kVarianceMin,
+                                                 &kVarianceMax, &kVarianceFactor};
 
 // Names in a checkpoint.
 constexpr const char* kMean = "clip.mean.";
@@ -118,7 +118,7 @@ class AdaClipComponent : public ClippingComponent {
   AdaClipComponent()
       : ClippingComponent({.name = "adaclip",
                            .help = "min(1, C/n) of (g − m)/b, m and b tracked by coordinate",
-                           .options = kOptions}) {}
+                           .options = kAdaClipOptions}) {}
 
   void Check(const OptionValues& options) const override {
     if (options.Number(kVarianceMin) <= options.Number(kVarianceMax)) return;

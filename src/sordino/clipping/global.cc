@@ -18,14 +18,14 @@ constexpr OptionSpec kThreshold{.key = "clip-threshold",
                                 .help = "Gradients of a larger norm are dropped",
                                 .what = "the clipping threshold",
                                 .fallback = 0.0};
-constexpr const OptionSpec* kOptions[] = {&kThreshold};
+constexpr const OptionSpec* kGlobalOptions[] = {&kThreshold};
 
 class Global : public ClippingComponent {
  public:
   Global()
       : ClippingComponent({.name = "global",
                            .help = "C/Z for n ≤ Z, else 0; Z is the threshold",
-                           .options = kOptions}) {}
+                           .options = kGlobalOptions}) {}
 
   void CheckTerms(const ClippingTerms& terms, const OptionValues& options) const override {
     const double threshold = options.Number(kThreshold);

@@ -48,7 +48,7 @@ constexpr OptionSpec kFailure{
     .low_open = true,
     .high = 0.5,
     .high_open = false};
-constexpr const OptionSpec* kOptions[] = {&kDirections, &kFailure};
+constexpr const OptionSpec* kJlOptions[] = {&kDirections, &kFailure};
 
 class SecretDirections : public JlDirections {
  public:
@@ -108,7 +108,7 @@ class Jl : public NormsComponent {
   Jl()
       : NormsComponent({.name = "jl",
                         .help = "estimated from random projections; needs no rule for any layer",
-                        .options = kOptions}) {}
+                        .options = kJlOptions}) {}
 
   bool AreExact() const override { return false; }
   double Failure(double steps, double rows, double parameters,

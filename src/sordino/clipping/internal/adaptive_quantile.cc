@@ -43,7 +43,7 @@ constexpr OptionSpec kCountNoise{
         "of the number of groups",
     .what = "the noise on the counts of adaptive clipping",
     .fallback = 0.0};
-constexpr const OptionSpec* kOptions[] = {&kQuantile, &kRate, &kCountNoise};
+constexpr const OptionSpec* kQuantileOptions[] = {&kQuantile, &kRate, &kCountNoise};
 
 constexpr const char* kBounds = "clip.bounds";  // in a checkpoint
 
@@ -108,7 +108,7 @@ class AdaptiveQuantileState : public ClippingState {
 }  // namespace
 
 AdaptiveQuantile::AdaptiveQuantile(std::string_view name, std::string_view help)
-    : ClippingComponent({.name = name, .help = help, .options = kOptions}) {}
+    : ClippingComponent({.name = name, .help = help, .options = kQuantileOptions}) {}
 
 void AdaptiveQuantile::CheckTerms(const ClippingTerms& terms,
                                   const OptionValues& /*options*/) const {
