@@ -93,6 +93,15 @@ void AddPiece(const DensityPiece& piece, std::size_t cells, ListBuilder& out) {
   }
   double low = clipped_low ? std::max(piece.clip_low, d.Loss(a)) : d.Loss(a);
   if (!clipped_low) out.AddLowTail(w * d.MassBelow(a), w * d.OtherMassBelow(a), low);
+  // A range may end before the clip.
+  if (const double end = clipped_low ? d.CoordinateOf(piece.clip_low) : a; end < a) {
+    out.AddLowTail(w * std::max(0.0, d.MassBelow(a) - d.MassBelow(end)),
+                   w * std::max(0.0, d.OtherMassBelow(a) - d.OtherMassBelow(end)), low);
+  }
+  if (const double end = clipped_high ? d.CoordinateOf(piece.clip_high) : b; end > b) {
+    out.AddHighTail(w * std::max(0.0, d.MassAbove(b) - d.MassAbove(end)),
+                    w * std::max(0.0, d.OtherMassAbove(b) - d.OtherMassAbove(end)));
+  }
   // A tail of an endless coordinate that underflows is not zero.
   const double least = std::isfinite(d.high()) ? 0 : std::numeric_limits<double>::min();
   if (!clipped_high) out.AddHighTail(w * std::max(d.MassAbove(b), least), w * d.OtherMassAbove(b));

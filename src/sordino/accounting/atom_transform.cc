@@ -22,7 +22,7 @@ constexpr double kLargestExponent = 650;
 // Sums over the atoms with |l| below a bound.
 struct Series {
   std::array<double, kTerms + 1> moment{};  // sum of mass l^k / k!, k = 2 ...
-  double square = 0;                        // sum of mass l^2 e^{max(0, c l, -l)} / 2
+  double square = 0;                        // sum of |mass| l^2 e^{max(0, c l, -l)} / 2
 };
 
 // Sums over the others, tilted.
@@ -31,6 +31,8 @@ struct Explicit {
   std::vector<double> weight;  // mass e^{cl}
   double mass = 0;
   double other = 0;  // sum of mass (e^-l - 1)
+  // Sums of absolute values.
+  double absolute_mass = 0;
   double weights = 0;
   double absolute_other = 0;
   double weighted_loss = 0;  // sum of weight |l|
@@ -53,8 +55,9 @@ double AtomTransform::Excess(double c) const {
 double AtomTransform::ExcessError(double c) const {
   double sum = 0;
   for (std::size_t i = 0; i < list_.loss.size(); ++i) {
-    sum += list_.mass[i] * (ExpRest(c * list_.loss[i]) * (1 + std::abs(c * list_.loss[i])) +
-                            c * ExpRest(-list_.loss[i]));
+    sum +=
+        std::abs(list_.mass[i]) * (ExpRest(c * list_.loss[i]) * (1 + std::abs(c * list_.loss[i])) +
+                                   c * ExpRest(-list_.loss[i]));
   }
   const double terms = static_cast<double>(list_.loss.size());
   return sum * (2 * kMassError + terms * kUnitRoundoff) + c * list_.q_rounding +
@@ -92,7 +95,7 @@ void Sort(const AtomList& list, double c, double bound, Series& series, Explicit
         term *= l / k;
         series.moment[static_cast<std::size_t>(k)] += term;
       }
-      series.square += 0.5 * m * l * l * std::exp(std::max({0.0, c * l, -l}));
+      series.square += 0.5 * std::abs(m) * l * l * std::exp(std::max({0.0, c * l, -l}));
     } else {
       const double w = m * std::exp(c * l);
       const double other = m * std::expm1(-l);
@@ -100,9 +103,10 @@ void Sort(const AtomList& list, double c, double bound, Series& series, Explicit
       rest.weight.push_back(w);
       rest.mass += m;
       rest.other += other;
-      rest.weights += w;
+      rest.absolute_mass += std::abs(m);
+      rest.weights += std::abs(w);
       rest.absolute_other += std::abs(other);
-      rest.weighted_loss += w * std::abs(l);
+      rest.weighted_loss += std::abs(w * l);
     }
   }
 }
@@ -183,7 +187,7 @@ void AtomTransform::Line(double c, double step, std::vector<std::complex<double>
       out[first + k] += forward + s * backward - rest.mass + s * rest.other - p - s * gap;
       error[first + k] =
           size * (size + 1) * series.square * (2 * kMassError) +
-          (rest.weights + rest.mass + size * rest.absolute_other) *
+          (rest.weights + rest.absolute_mass + size * rest.absolute_other) *
               (kMassError + kUnitRoundoff * (8 + static_cast<double>(rest.loss.size()))) +
           kUnitRoundoff * (turns * rest.weights + 4 * size * rest.weighted_loss) +
           size * list_.q_rounding + 1e-12 * (std::abs(p) + size * std::abs(gap));

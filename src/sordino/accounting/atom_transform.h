@@ -3,7 +3,7 @@
 //
 // Along the line, atoms whose |s l| is small are summed as a power series in s, whose coefficients
 // are shared by all frequencies; the others turn by a constant angle from one frequency to the next
-// and start anew from sines every kBlock frequencies.
+// and start anew from sines every kBlock frequencies. Masses may be negative (list_family.h).
 #ifndef SORDINO_ACCOUNTING_ATOM_TRANSFORM_H_
 #define SORDINO_ACCOUNTING_ATOM_TRANSFORM_H_
 

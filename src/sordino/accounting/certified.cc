@@ -207,34 +207,45 @@ class WorstCase {
   Certified result_;
 };
 
-// A long schedule of sparsely sampled Gaussians, rounded to fewer different steps from both sides.
+// A long schedule of sparsely sampled noise, rounded to fewer different steps from both sides.
 struct CoarseSchedule {
   Event less_private;
   Event more_private;
 
+  // Steps that share their lists, those among them whose coordinates have no closed form, and
+  // others.
+  static constexpr std::size_t kMaxLines = 12000;
+  static constexpr std::size_t kMaxReplacedLines = 1500;
+  static constexpr std::size_t kMaxSingleLines = 300;
+
   // nullopt for a schedule that is short, or dense enough for the contour, as most are.
   static std::optional<CoarseSchedule> Of(const Event& event) {
-    constexpr std::size_t kMostLines = 300;
     constexpr double kFewHits = 40;
-    if (event.children().size() <= kMostLines) return std::nullopt;
+    if (event.children().size() <= kMaxSingleLines) return std::nullopt;
     double hits = 0;
+    std::size_t max_lines = kMaxLines;
     for (const auto& [step, count] : event.children()) {
-      const bool sampled =
-          step.kind() == Event::Kind::kPoisson || step.kind() == Event::Kind::kFixed;
-      if (!sampled) return std::nullopt;
+      const bool poisson = step.kind() == Event::Kind::kPoisson;
+      if (!poisson && step.kind() != Event::Kind::kFixed) return std::nullopt;
       const Event::Kind noise = step.children()[0].first.kind();
       if (noise != Event::Kind::kGaussian && noise != Event::Kind::kLaplace) return std::nullopt;
-      // Laplace noise has no contour, however dense.
-      if (noise == Event::Kind::kGaussian) hits += static_cast<double>(count) * step.numbers()[0];
+      if (noise == Event::Kind::kLaplace) {
+        max_lines = std::min(max_lines, kMaxSingleLines);
+      } else {
+        // Laplace noise has no contour, however dense.
+        hits += static_cast<double>(count) * step.numbers()[0];
+        const bool replaced = poisson && event.adjacency() == Adjacency::kReplaceOne;
+        if (replaced) max_lines = std::min(max_lines, kMaxReplacedLines);
+      }
     }
-    if (hits >= kFewHits) return std::nullopt;
-    double per_e = 4096;
+    if (hits >= kFewHits || event.children().size() <= max_lines) return std::nullopt;
+    double per_e = 16384;
     Event coarse = CoarsenNoise(event, per_e, Coarsening::kLessPrivate);
-    while (coarse.children().size() > kMostLines && per_e > 1) {
+    while (coarse.children().size() > max_lines && per_e > 1) {
       per_e *= 0.7;
       coarse = CoarsenNoise(event, per_e, Coarsening::kLessPrivate);
     }
-    if (coarse.children().size() > kMostLines) return std::nullopt;
+    if (coarse.children().size() > max_lines) return std::nullopt;
     return CoarseSchedule{coarse, CoarsenNoise(event, per_e, Coarsening::kMorePrivate)};
   }
 };

@@ -9,6 +9,7 @@
 #include "sordino/accounting/exact_release.h"
 #include "sordino/accounting/gaussian.h"
 #include "sordino/accounting/grid.h"
+#include "sordino/accounting/internal/atom_composition.h"
 #include "sordino/accounting/tail_split.h"
 
 namespace sordino {
@@ -18,14 +19,20 @@ namespace {
 constexpr double kNarrow = 1e-3;
 // The grid is very exact for short questions, and slow for long ones: there it is asked only about
 // what is left open, an epsilon far below the losses of a single step.
-constexpr std::size_t kMostGridPairs = 2;
-constexpr double kMostGridSteps = 64;
+constexpr std::size_t kMaxGridPairs = 2;
+constexpr double kMaxGridSteps = 64;
 constexpr double kShortNarrow = 1e-5;
+// Of many pairs a quick upper end is narrowed, by splits around it, while it falls by this factor.
+constexpr double kFalls = 0.9;
+constexpr double kSplitAhead = 2.2;
+constexpr std::size_t kMaxThinned = 400;
+// An interval with less than this ratio of its ends is asked about again without a split.
+constexpr double kOpen = 0.97;
 // How often the split of rare large losses is moved.
-constexpr int kMostSplits = 4;
+constexpr int kMaxSplits = 4;
 constexpr double kLogLeastSplitDelta = -45;
 // Releases that are looked at alone.
-constexpr std::size_t kMostParts = 8;
+constexpr std::size_t kMaxParts = 8;
 // Closed forms are exact to about 1e-13.
 constexpr double kClosedFormError = 1e-12;
 
@@ -60,7 +67,7 @@ double FinitePart(double log_delta, double log_survival) {
 bool IsShort(const std::vector<CountedPair>& pairs) {
   double steps = 0;
   for (const CountedPair& p : pairs) steps += static_cast<double>(p.count);
-  return pairs.size() <= kMostGridPairs && steps <= kMostGridSteps;
+  return pairs.size() <= kMaxGridPairs && steps <= kMaxGridSteps;
 }
 
 bool HasDensity(const std::vector<CountedPair>& pairs) {
@@ -70,8 +77,8 @@ bool HasDensity(const std::vector<CountedPair>& pairs) {
 
 // Lattices that the grid keeps without rounding; among many other pairs that is of no use.
 bool HasLattice(const std::vector<CountedPair>& pairs) {
-  constexpr std::size_t kMostBeside = 4;
-  if (pairs.size() > kMostBeside) return false;
+  constexpr std::size_t kMaxBeside = 4;
+  if (pairs.size() > kMaxBeside) return false;
   return std::any_of(pairs.begin(), pairs.end(),
                      [](const CountedPair& p) { return p.pair.on_lattice; });
 }
@@ -100,7 +107,7 @@ double ExpectedHits(const std::vector<CountedPair>& pairs) {
 // The contour wants many steps that count: sparse schedules would only cost it time.
 bool FitsContour(const std::vector<CountedPair>& pairs) {
   constexpr std::size_t kManyPairs = 16;
-  constexpr double kFewHits = 40;
+  constexpr double kFewHits = 15;
   return pairs.size() <= kManyPairs || ExpectedHits(pairs) >= kFewHits;
 }
 
@@ -135,6 +142,7 @@ class EpsilonSearch {
     if (FitsContour(pairs_)) {
       answer_.value = ContourEpsilon(pairs_, log_delta_).value_or(Interval{0, kInfinity});
     }
+    if (SharesLists(pairs_)) return Wide() ? RunMany() : answer_;
     const bool lattice = Wide() && HasLattice(pairs_);
     // The grid does short questions best, and splits do sparse ones; both want to know where.
     const bool is_short = IsShort(pairs_) && !lattice && HasDensity(pairs_);
@@ -155,7 +163,7 @@ class EpsilonSearch {
  private:
   const WantedEnds& wanted() const { return question_.wanted; }
   Effort effort() const { return question_.effort; }
-  bool Few() const { return pairs_.size() <= kMostGridPairs; }
+  bool Few() const { return pairs_.size() <= kMaxGridPairs; }
 
   // At tiny deltas moderate losses that add up decide, and a split is of no use.
   bool CanSplit() const { return Few() && log_delta_ > kLogLeastSplitDelta; }
@@ -195,6 +203,46 @@ class EpsilonSearch {
     if (wanted().lower) UseGrid(Bound::kLower);
   }
 
+  // Many pairs: quick upper ends of some of them, each counted for its neighbours, say about where
+  // epsilon is, and so where to split and how fine the losses have to be resolved. What is found
+  // with all pairs holds whatever that says.
+  Answer RunMany() {
+    const double near = NearEpsilon();
+    if (const std::optional<TailSplit> split = TailSplit::At(pairs_, kSplitAhead * near);
+        split && near > 0) {
+      Use(SmoothedEpsilon(*split, log_delta_, wanted(), effort(), near), "split");
+    }
+    const Interval& value = answer_.value;
+    if (std::isinf(value.upper) || (wanted().lower && value.lower < kOpen * value.upper)) {
+      Use(SmoothedEpsilon(pairs_, log_delta_, wanted(), effort(), near), "smoothed");
+    }
+    return answer_;
+  }
+
+  // 0 where nothing was found.
+  double NearEpsilon() const {
+    const std::size_t stride = (pairs_.size() + kMaxThinned - 1) / kMaxThinned;
+    std::vector<CountedPair> some;
+    for (std::size_t i = 0; i < pairs_.size(); ++i) {
+      if (i % stride == 0) {
+        some.push_back(pairs_[i]);
+      } else {
+        some.back().count += pairs_[i].count;
+      }
+    }
+    const WantedEnds upper_end{true, false};
+    double upper = SmoothedEpsilon(some, log_delta_, upper_end, Effort::kQuick).upper;
+    for (int round = 0; round < kMaxSplits && std::isfinite(upper); ++round) {
+      const std::optional<TailSplit> split = TailSplit::At(some, 2 * upper);
+      if (!split) break;
+      const double before = upper;
+      upper = std::min(
+          upper, SmoothedEpsilon(*split, log_delta_, upper_end, Effort::kQuick, before).upper);
+      if (!(upper < kFalls * before)) break;
+    }
+    return std::isfinite(upper) ? upper : 0;
+  }
+
   // Where nothing is known from below, delta(0) may already be within delta.
   bool NothingToTellAtZero() const {
     if (answer_.value.lower > 0 || !wanted().upper) return false;
@@ -205,7 +253,7 @@ class EpsilonSearch {
   // split be lower, and the lists and grids finer. False where the losses cannot be split.
   bool AskSplits() {
     if (!CanSplit()) return false;
-    for (int round = 0; round < kMostSplits; ++round) {
+    for (int round = 0; round < kMaxSplits; ++round) {
       const double before = answer_.value.upper - answer_.value.lower;
       if (!std::isfinite(before)) return round > 0;
       const std::optional<TailSplit> split = TailSplit::At(pairs_, 2 * answer_.value.upper);
@@ -235,7 +283,7 @@ class EpsilonSearch {
 // Some releases alone lose no more than all of them.
 double LowerFromParts(const std::vector<CountedPair>& pairs, double mu2, double log_delta) {
   double lower = mu2 > 0 ? GaussianEpsilon(std::sqrt(mu2), log_delta) * (1 - kClosedFormError) : 0;
-  for (std::size_t i = 0; i < std::min(pairs.size(), kMostParts); ++i) {
+  for (std::size_t i = 0; i < std::min(pairs.size(), kMaxParts); ++i) {
     const double one = ExactEpsilon(pairs[i].pair, log_delta + kExactReleaseError);
     lower = std::max(lower, Outward(one).lower);
   }
@@ -271,6 +319,11 @@ Answer ComposedEpsilon(const std::vector<CountedPair>& pairs, double log_delta,
     const double quick =
         std::min(shape.largest_loss * (1 + kClosedFormError), ChernoffEpsilon(pairs, log_delta));
     if (quick <= question.known_lower) return {{0, quick}, "quick"};
+    if (SharesLists(pairs)) {
+      const Question rough{0, {true, false}, Effort::kQuick};
+      Answer upper = EpsilonSearch(pairs, log_delta, rough).Run();
+      if (upper.value.upper <= question.known_lower) return {{0, upper.value.upper}, "quick"};
+    }
   }
   Answer answer = EpsilonSearch(pairs, log_delta, question).Run();
   if (question.wanted.lower && answer.value.lower < 0.5 * answer.value.upper) {
@@ -344,7 +397,7 @@ Answer ComposedLogDelta(const std::vector<CountedPair>& pairs, double epsilon,
       at_least(GaussianLogDelta(mu, epsilon) - GaussianLogDeltaError(mu, epsilon) -
                kClosedFormError);
     }
-    for (std::size_t i = 0; i < std::min(pairs.size(), kMostParts); ++i) {
+    for (std::size_t i = 0; i < std::min(pairs.size(), kMaxParts); ++i) {
       if (pairs[i].pair.gaussian_mu > 0) continue;
       at_least(ExactLogDelta(pairs[i].pair, epsilon) - kExactReleaseError);
     }

@@ -83,6 +83,8 @@ class GaussianMixtureDensity final : public LossDensity {
   void At(double x, double* log_density, double* loss) const override;
 
   double sigma() const { return sigma_; }
+  const Parts& numerator() const { return numerator_; }
+  const Parts& denominator() const { return denominator_; }
   // log of one side of the ratio, and what its posterior says: the mean of the shift, which is
   // sigma^2 d/dx of the log and increases with x, and the probability that the shift is not zero.
   struct Side {

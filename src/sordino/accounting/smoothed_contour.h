@@ -41,13 +41,14 @@ struct WantedEnds {
 };
 
 // The interval that contains the smallest epsilon >= 0 with delta(epsilon) <= e^log_delta;
-// [0, infinity] where the work would be too much.
+// [0, infinity] where the work would be too much. `near`, where it is not 0, says about where the
+// answer is.
 Interval SmoothedEpsilon(std::span<const CountedPair> pairs, double log_delta, WantedEnds wanted,
-                         Effort effort = Effort::kFull);
+                         Effort effort = Effort::kFull, double near = 0);
 
 // The same where rare large losses are set apart; epsilon up to the reach of the split.
-Interval SmoothedEpsilon(const TailSplit& split, double log_delta, WantedEnds wanted,
-                         Effort effort);
+Interval SmoothedEpsilon(const TailSplit& split, double log_delta, WantedEnds wanted, Effort effort,
+                         double near = 0);
 
 // A quick upper bound on the same epsilon by Chernoff at one tilt; good enough to see that one
 // direction of an adjacency, or one of several alternatives, does not matter.

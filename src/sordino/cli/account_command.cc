@@ -39,6 +39,7 @@ struct AccountOptions {
   std::optional<std::string> delta;
   std::optional<std::string> epsilon;
   std::optional<std::string> text;  // --event
+  std::optional<std::string> event_file;
   std::optional<std::string> schedule;
   std::optional<std::string> orders;
   std::optional<std::string> picture;
@@ -66,10 +67,18 @@ StepSequence ParseEventFlag(const AccountOptions& options) {
   if (options.schedule || flags.rate || flags.noise || flags.sampling || flags.adjacency ||
       flags.mechanism || flags.sensitivity) {
     throw Error(
-        "--event says everything about the mechanism; besides it only --steps may be given, to "
-        "repeat the whole event.");
+        fmt::format("{} says everything about the mechanism; besides it only --steps may be given, "
+                    "to repeat the whole event.",
+                    options.text ? "--event" : "--event-file"));
   }
-  Event event = Event::Parse(*options.text);
+  if (options.text && options.event_file) {
+    throw Error("--event and --event-file were both given; leave out one of the two.");
+  }
+  Event event = Event::Parse(
+      options.text
+          ? *options.text
+          : ReadEventText(*options.event_file,
+                          "write equal releases as one with a count, such as 10*gaussian(1)"));
   const std::uint64_t steps = flags.steps ? ParseWhole("--steps", *flags.steps) : 1;
   const Adjacency adjacency = event.adjacency();
   // The curve counts the copies of a single release one by one, and anything else as a whole.
@@ -82,7 +91,7 @@ StepSequence ParseEventFlag(const AccountOptions& options) {
 
 StepSequence MakeSequence(const AccountOptions& options) {
   const EventOptions& flags = options.event;
-  if (options.text) return ParseEventFlag(options);
+  if (options.text || options.event_file) return ParseEventFlag(options);
   if (options.schedule) return ReadSchedule(*options.schedule, flags);
   if (!flags.noise) {
     throw Error(
@@ -277,6 +286,7 @@ void Run(const AccountOptions& options) {
   std::optional<OutputFile> picture;
   std::optional<OutputFile> tradeoff;
   if (options.schedule) taken.emplace_back(*options.schedule);
+  if (options.event_file) taken.emplace_back(*options.event_file);
   if (options.picture) {
     picture.emplace(OutputRequest{"--picture", *options.picture, kSvgPicture, options.force},
                     taken);
@@ -316,6 +326,10 @@ void AddAccountCommand(CLI::App& app) {
   command
       ->add_option("--event", o.text, "What was done in the text form of events, instead of flags")
       ->type_name("TEXT");
+  command
+      ->add_option("--event-file", o.event_file,
+                   "The same in a file, for long events; - reads input")
+      ->type_name("FILE");
   command->add_option("--orders", o.orders, "Renyi orders to show the curve at, such as 1.5,2,64")
       ->type_name("LIST");
   command->add_flag("--curve", o.curve, "Epsilon against the number of steps");

@@ -178,6 +178,30 @@ TEST(AccountCommand, EventTextStandsForTheFlags) {
   EXPECT_THAT(mixed.error, HasSubstr("--event"));
 }
 
+// Ten thousand releases are more text than a command line takes.
+TEST(AccountCommand, EventFileStandsForALongEventText) {
+  const std::string usual = WriteTestFile("usual.txt", "add-remove: poisson(0.01, gaussian(4))\n");
+  const CommandOutcome same = CallCommand(
+      AddAccountCommand,
+      {"account", "--event-file", usual, "--steps", "10000", "--delta", "1e-5", "--json"});
+  ASSERT_EQ(same.error, "");
+  EXPECT_EQ(Json::parse(same.out), CallJson(kUsual));
+  std::string text = "add-remove: compose(gaussian(30)";
+  for (int i = 1; i < 10000; ++i) text += ", gaussian(" + std::to_string(30 + 0.001 * i) + ")";
+  const CommandOutcome outcome = CallCommand(
+      AddAccountCommand, {"account", "--event-file", WriteTestFile("long.txt", text + ")"),
+                          "--delta", "1e-5", "--json"});
+  ASSERT_EQ(outcome.error, "");
+  EXPECT_NEAR(Json::parse(outcome.out)["epsilon"]["upper"], 14.9, 1.5);
+  const CommandOutcome both =
+      CallCommand(AddAccountCommand,
+                  {"account", "--event", "gaussian(4)", "--event-file", usual, "--delta", "1e-5"});
+  EXPECT_THAT(both.error, HasSubstr("leave out one of the two"));
+  const CommandOutcome mixed = CallCommand(
+      AddAccountCommand, {"account", "--event-file", usual, "--noise", "4", "--delta", "1e-5"});
+  EXPECT_THAT(mixed.error, HasSubstr("--event-file says everything"));
+}
+
 TEST(AccountCommand, CurveOfAnEventCountsItsReleases) {
   for (const char* event : {"add-remove:6*gaussian(4)", "add-remove:2*gaussian(4)"}) {
     const bool repeated = std::string(event).find("2*") != std::string::npos;

@@ -156,17 +156,22 @@ StepSequence ParseSchedule(std::string_view text, const std::string& name,
   return sequence;
 }
 
-StepSequence ReadSchedule(const std::string& path, const EventOptions& flags) {
+std::string ReadEventText(const std::string& path, std::string_view advice) {
   const ByteSource source = OpenFile(path);
   std::string text;
   std::vector<char> block(std::size_t{1} << 16);
   while (const std::size_t size = source(std::span<char>(block))) {
     text.append(block.data(), size);
     if (text.size() > kMaxBytes) {
-      throw Error(fmt::format(
-          "{} is larger than 64 MiB; merge equal steps into one line with a steps column.", path));
+      throw Error(fmt::format("{} is larger than 64 MiB; {}.", path, advice));
     }
   }
+  return text;
+}
+
+StepSequence ReadSchedule(const std::string& path, const EventOptions& flags) {
+  const std::string text =
+      ReadEventText(path, "merge equal steps into one line with a steps column");
   return ParseSchedule(text, path == "-" ? "the schedule" : path, flags);
 }
 
