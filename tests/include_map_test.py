@@ -34,7 +34,7 @@ SUFFIXES = {'.h', '.cc', '.cu', '.cuh'}
 # Programs, which install no header.
 PROGRAMS = {'cli', 'torch_cli', 'python'}
 # Modules whose headers still have to be sorted into internal/ and testing/.
-UNSORTED = {'accounting'}
+UNSORTED = set()
 
 
 def read_map(text):

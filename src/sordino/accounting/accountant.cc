@@ -5,8 +5,8 @@
 #include <limits>
 
 #include "sordino/accounting/composition.h"
-#include "sordino/accounting/contradiction.h"
 #include "sordino/accounting/gdp.h"
+#include "sordino/accounting/internal/contradiction.h"
 #include "sordino/accounting/moments.h"
 #include "sordino/accounting/renyi.h"
 #include "sordino/accounting/zcdp.h"

@@ -5,9 +5,9 @@
 #include <numbers>
 #include <vector>
 
-#include "sordino/accounting/allocation_band.h"
-#include "sordino/accounting/allocation_knots.h"
 #include "sordino/accounting/gaussian.h"
+#include "sordino/accounting/internal/allocation_band.h"
+#include "sordino/accounting/internal/allocation_knots.h"
 
 namespace sordino {
 namespace {

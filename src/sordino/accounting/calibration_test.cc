@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "sordino/accounting/engine_test_support.h"
 #include "sordino/accounting/gaussian.h"
+#include "sordino/accounting/testing/engine_test_support.h"
 
 namespace sordino {
 namespace {

@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "sordino/accounting/accountant.h"
-#include "sordino/accounting/alternatives.h"
-#include "sordino/accounting/contradiction.h"
-#include "sordino/accounting/dominating_pair.h"
-#include "sordino/accounting/engines.h"
-#include "sordino/accounting/envelope.h"
+#include "sordino/accounting/internal/alternatives.h"
+#include "sordino/accounting/internal/contradiction.h"
+#include "sordino/accounting/internal/dominating_pair.h"
+#include "sordino/accounting/internal/engines.h"
+#include "sordino/accounting/internal/envelope.h"
 #include "sordino/accounting/renyi.h"
 
 namespace sordino {

@@ -7,9 +7,9 @@
 #include <set>
 #include <vector>
 
-#include "sordino/accounting/atom_transform.h"
-#include "sordino/accounting/dominating_pair.h"
 #include "sordino/accounting/gaussian.h"
+#include "sordino/accounting/internal/atom_transform.h"
+#include "sordino/accounting/internal/dominating_pair.h"
 #include "sordino/accounting/renyi.h"
 #include "sordino/accounting/testing/random_event.h"
 #include "sordino/base/error.h"

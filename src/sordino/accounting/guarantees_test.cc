@@ -11,8 +11,8 @@
 
 #include "sordino/accounting/accountant.h"
 #include "sordino/accounting/calibration.h"
-#include "sordino/accounting/envelope.h"
-#include "sordino/accounting/exact_release.h"
+#include "sordino/accounting/internal/envelope.h"
+#include "sordino/accounting/internal/exact_release.h"
 
 namespace sordino {
 namespace {

@@ -8,7 +8,7 @@
 #include <functional>
 #include <memory>
 
-#include "sordino/accounting/engine_test_support.h"
+#include "sordino/accounting/testing/engine_test_support.h"
 
 namespace sordino {
 namespace {

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "sordino/accounting/composition.h"
+#include "sordino/accounting/internal/renyi_moments.h"
+#include "sordino/accounting/internal/smoothed_contour.h"
 #include "sordino/accounting/renyi_conversion.h"
-#include "sordino/accounting/renyi_moments.h"
-#include "sordino/accounting/smoothed_contour.h"
 #include "sordino/base/check.h"
 
 namespace sordino {

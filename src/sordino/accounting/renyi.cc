@@ -8,10 +8,10 @@
 #include <memory>
 #include <utility>
 
-#include "sordino/accounting/renyi_bounds.h"
-#include "sordino/accounting/renyi_gaussian.h"
-#include "sordino/accounting/renyi_moments.h"
-#include "sordino/accounting/tree.h"
+#include "sordino/accounting/internal/renyi_bounds.h"
+#include "sordino/accounting/internal/renyi_gaussian.h"
+#include "sordino/accounting/internal/renyi_moments.h"
+#include "sordino/accounting/internal/tree.h"
 #include "sordino/base/check.h"
 #include "sordino/base/error.h"
 

@@ -13,9 +13,9 @@
 
 #include "sordino/accounting/accountant.h"
 #include "sordino/accounting/calibration.h"
-#include "sordino/accounting/dominating_pair.h"
 #include "sordino/accounting/event.h"
-#include "sordino/accounting/exact_release.h"
+#include "sordino/accounting/internal/dominating_pair.h"
+#include "sordino/accounting/internal/exact_release.h"
 #include "sordino/accounting/testing/vector_rows.h"
 
 namespace sordino {

@@ -15,12 +15,12 @@
 #include "sordino/accounting/event.h"
 #include "sordino/accounting/gaussian.h"
 #include "sordino/accounting/gdp.h"
+#include "sordino/accounting/internal/renyi_bounds.h"
+#include "sordino/accounting/internal/tree.h"
 #include "sordino/accounting/moments.h"
 #include "sordino/accounting/renyi.h"
-#include "sordino/accounting/renyi_bounds.h"
 #include "sordino/accounting/testing/vector_rows.h"
 #include "sordino/accounting/tradeoff.h"
-#include "sordino/accounting/tree.h"
 #include "sordino/accounting/zcdp.h"
 
 namespace sordino {

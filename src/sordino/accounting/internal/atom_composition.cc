@@ -6,7 +6,7 @@
 #include <numbers>
 #include <utility>
 
-#include "sordino/accounting/atom_list.h"
+#include "sordino/accounting/internal/atom_list.h"
 #include "sordino/base/quantity.h"
 
 namespace sordino {

@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
-#include "sordino/accounting/atom_transform.h"
-#include "sordino/accounting/contour.h"
-#include "sordino/accounting/discretise.h"
+#include "sordino/accounting/internal/atom_transform.h"
+#include "sordino/accounting/internal/contour.h"
+#include "sordino/accounting/internal/discretise.h"
 #include "sordino/accounting/internal/list_family.h"
 #include "sordino/accounting/internal/loss_cells.h"
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "sordino/accounting/tilt_search.h"
+#include "sordino/accounting/internal/tilt_search.h"
 #include "sordino/base/quantity.h"
 
 namespace sordino {

@@ -9,7 +9,7 @@
 #include <span>
 #include <utility>
 
-#include "sordino/accounting/atom_list.h"
+#include "sordino/accounting/internal/atom_list.h"
 #include "sordino/base/quantity.h"
 
 namespace sordino {

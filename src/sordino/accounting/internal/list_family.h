@@ -36,8 +36,8 @@
 #include <optional>
 #include <vector>
 
-#include "sordino/accounting/atom_transform.h"
-#include "sordino/accounting/discretise.h"
+#include "sordino/accounting/internal/atom_transform.h"
+#include "sordino/accounting/internal/discretise.h"
 #include "sordino/accounting/internal/loss_cells.h"
 
 namespace sordino {

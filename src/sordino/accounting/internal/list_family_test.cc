@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "sordino/accounting/accountant.h"
-#include "sordino/accounting/contour.h"
-#include "sordino/accounting/dominating_pair.h"
-#include "sordino/accounting/engine_test_support.h"
 #include "sordino/accounting/internal/atom_composition.h"
-#include "sordino/accounting/smoothed_contour.h"
+#include "sordino/accounting/internal/contour.h"
+#include "sordino/accounting/internal/dominating_pair.h"
+#include "sordino/accounting/internal/smoothed_contour.h"
+#include "sordino/accounting/testing/engine_test_support.h"
 
 namespace sordino {
 namespace {

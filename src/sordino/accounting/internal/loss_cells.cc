@@ -6,8 +6,8 @@
 #include <numbers>
 #include <utility>
 
-#include "sordino/accounting/atom_list.h"
-#include "sordino/accounting/discretise.h"
+#include "sordino/accounting/internal/atom_list.h"
+#include "sordino/accounting/internal/discretise.h"
 #include "sordino/base/quantity.h"
 
 namespace sordino {

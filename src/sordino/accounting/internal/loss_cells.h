@@ -17,7 +17,7 @@
 #include <span>
 #include <vector>
 
-#include "sordino/accounting/contour.h"
+#include "sordino/accounting/internal/contour.h"
 #include "sordino/accounting/loss_pair.h"
 
 namespace sordino {

@@ -1,0 +1,526 @@
+#include "sordino/accounting/internal/contour.h"
+
+#include <algorithm>
+#include <cmath>
+#include <complex>
+#include <limits>
+#include <memory>
+#include <numbers>
+#include <utility>
+
+#include "sordino/accounting/internal/rounding.h"
+#include "sordino/accounting/internal/tilt_search.h"
+#include "sordino/accounting/internal/tilted_loss.h"
+
+namespace sordino {
+namespace {
+
+// Relative size to which the neglected terms are pushed: e^-kLineMargin.
+constexpr double kLineMargin = 30;
+// The cuts take out at most e^-kCutMargin of delta.
+constexpr double kCutMargin = 24;
+constexpr double kMaxNodes = 1 << 17;
+// Of log E[e^{cL}] at the full resolution of a table that is certified at a tilt nearby; the
+// quadrature is far better than that.
+constexpr double kTableError = 1e-10;
+// Sines up to this many, a recurrence beyond, and no contour beyond some tenths of a second of
+// that.
+constexpr double kMaxSines = 2e5;
+constexpr double kMaxTurns = 1e8;
+// Beyond this many pairs the tilt is chosen on a sample and tables are not kept.
+constexpr std::size_t kManyPairs = 48;
+
+// The composition, ready to be tilted.
+class ContourComposition {
+ public:
+  // False when a pair has no closed form, table or finite list of atoms. With a finite
+  // log_lost_goal, mixtures are cut where together they lose at most that much mass.
+  bool Build(std::span<const CountedPair> pairs, double log_lost_goal, double cut_width) {
+    for (const CountedPair& counted : pairs) {
+      const LossPair& pair = counted.pair;
+      const auto count = static_cast<double>(counted.count);
+      if (pair.gaussian_mu > 0) gaussian_mu2_ += count * pair.gaussian_mu * pair.gaussian_mu;
+      if (!pair.pieces.empty()) {
+        const DensityPiece& piece = pair.pieces.front();
+        const auto* mixture = dynamic_cast<const GaussianMixtureDensity*>(piece.density.get());
+        const bool whole = piece.weight == 1 && piece.clip_low < -1e300 && piece.clip_high > 1e300;
+        if (mixture == nullptr || !whole || pair.pieces.size() > 1 || !pair.atoms.empty()) {
+          return false;
+        }
+        Table table{mixture, count};
+        if (std::isfinite(log_lost_goal)) {
+          table.log_lost = log_lost_goal - std::log(static_cast<double>(pairs.size()) * count);
+          table.cut_width = cut_width * mixture->sigma();
+          // A mass that underflows is not zero.
+          lost_mass_ +=
+              count * std::max(std::exp(table.log_lost), std::numeric_limits<double>::min());
+        }
+        tables_.push_back(std::move(table));
+      } else if (!pair.atoms.empty()) {
+        atoms_.push_back({&pair.atoms, count});
+      }
+      if (pair.infinite_mass > 0) log_survival_ += count * std::log1p(-pair.infinite_mass);
+    }
+    return true;
+  }
+
+  // P-mass that the cuts took out, at most.
+  double lost_mass() const { return lost_mass_; }
+  double log_survival() const { return log_survival_; }
+  bool HasDensity() const { return gaussian_mu2_ > 0 || !tables_.empty(); }
+  std::size_t size() const { return tables_.size() + atoms_.size(); }
+  double gaussian_mu2() const { return gaussian_mu2_; }
+
+  // log E[e^{cL}]; approximate (a sample of the pairs) where only the choice of a tilt hangs on it.
+  double ApproximateLogMoment(double c) {
+    double sum = 0.5 * gaussian_mu2_ * c * (c + 1);
+    const std::size_t stride = std::max<std::size_t>(1, tables_.size() / 12);
+    double sampled = 0;
+    double sampled_count = 0;
+    double all_count = 0;
+    for (std::size_t i = 0; i < tables_.size(); ++i) {
+      all_count += tables_[i].count;
+      if (i % stride != 0) continue;
+      sampled += tables_[i].count * tables_[i].Get().LogMoment(c);
+      sampled_count += tables_[i].count;
+    }
+    if (sampled_count > 0) sum += sampled * (all_count / sampled_count);
+    for (const auto& [atoms, count] : atoms_) {
+      sum += count * TiltedLoss::FromAtoms(*atoms, c, count).log_moment();
+    }
+    return sum;
+  }
+
+  // All parts tilted by c, good for frequencies up to max_frequency; false when not certified.
+  // For each of the larger tilts also log E[e^{cL}], rounded up.
+  bool Tilt(double c, double max_frequency, std::span<const double> larger_tilts,
+            std::vector<TiltedLoss>& out, std::vector<double>& larger_moments) {
+    out.clear();
+    larger_moments.clear();
+    for (const double c2 : larger_tilts) {
+      double sum = 0.5 * gaussian_mu2_ * c2 * (c2 + 1);
+      for (const auto& [atoms, count] : atoms_) {
+        sum += count * (TiltedLoss::FromAtoms(*atoms, c2, count).log_moment() + kTableError);
+      }
+      larger_moments.push_back(sum);
+    }
+    const bool keep = tables_.size() <= kManyPairs;
+    std::size_t strip = 4;
+    for (Table& entry : tables_) {
+      std::optional<TiltedLoss> tilted;
+      while (true) {
+        MixtureTable& table = entry.Get();
+        if (!table.Cover(c)) return false;
+        tilted = TiltedLoss::FromTable(table, c, entry.count, max_frequency, strip);
+        if (tilted || entry.refinement >= kMostRefinement) break;
+        entry.refinement *= 2;
+        entry.table.reset();
+      }
+      if (!tilted) return false;
+      out.push_back(std::move(*tilted));
+      for (std::size_t i = 0; i < larger_tilts.size(); ++i) {
+        larger_moments[i] += entry.count * (entry.Get().LogMoment(larger_tilts[i]) + kTableError);
+      }
+      if (!keep) entry.table.reset();
+    }
+    for (double& moment : larger_moments) moment += 1e-12 * std::abs(moment);
+    for (const auto& [atoms, count] : atoms_) {
+      out.push_back(TiltedLoss::FromAtoms(*atoms, c, count));
+    }
+    return true;
+  }
+
+ private:
+  static constexpr int kMostRefinement = 16;
+
+  // A mixture, its table made when it is first asked for.
+  struct Table {
+    const GaussianMixtureDensity* mixture;
+    double count;
+    double log_lost = 0;
+    double cut_width = 0;  // 0: no cut
+    int refinement = 1;
+    std::optional<MixtureTable> table = std::nullopt;
+
+    MixtureTable& Get() {
+      if (!table) {
+        std::optional<Cutoff> cutoff;
+        if (cut_width > 0) cutoff = ChooseCutoff(*mixture, log_lost, cut_width);
+        table.emplace(*mixture, refinement, cutoff);
+      }
+      return *table;
+    }
+  };
+  std::vector<Table> tables_;
+  std::vector<std::pair<const std::vector<LossAtom>*, double>> atoms_;
+  // The cut of the given width behind which P-mass of at most e^goal lies: smoothing by a Gaussian
+  // of that width turns it into a tail of N(shift, sigma^2 + width^2).
+  static Cutoff ChooseCutoff(const GaussianMixtureDensity& mixture, double goal, double width) {
+    const GaussianMixtureDensity& m = mixture;
+    const double stretch = std::hypot(m.sigma(), width) / m.sigma();
+    // MassAbove uses sigma; a tail of the wider Gaussian beyond x is one of sigma beyond x/stretch
+    // for each component, up to the shift, which is moved outward to be safe.
+    double low = 0;
+    double high = m.max_numerator_shift() + 60 * m.sigma();
+    for (int i = 0; i < 60; ++i) {
+      const double middle = 0.5 * (low + high);
+      (std::log(m.MassAbove(middle)) > goal ? low : high) = middle;
+    }
+    return {high * stretch, width};
+  }
+
+  double gaussian_mu2_ = 0;
+  double log_survival_ = 0;
+  double lost_mass_ = 0;
+};
+
+// The certified inversion at one tilt.
+class ContourInversion {
+ public:
+  // A target log delta that is meant to be resolved, and a guess of epsilon.
+  static std::optional<ContourInversion> Make(ContourComposition& composition, double c,
+                                              double log_delta) {
+    ContourInversion inversion;
+    inversion.c_ = c;
+    if (!inversion.ChooseNodes(composition, log_delta)) return std::nullopt;
+    return inversion;
+  }
+
+  double mean() const { return mean_; }
+  double deviation() const { return std::sqrt(variance_); }
+
+  // log of S, of its certified upper end and of the certified lower end; and d log S / d epsilon.
+  struct Value {
+    double log_delta;
+    double log_upper;
+    double log_lower;
+    double slope;
+  };
+
+  Value At(double epsilon) const {
+    const double shift = epsilon - mean_;
+    double sum = 0;
+    double slope = 0;
+    double error = 0;
+    for (std::size_t k = 0; k < log_modulus_.size(); ++k) {
+      const double y = step_ * static_cast<double>(k);
+      const std::complex<double> s(c_, y);
+      const std::complex<double> kernel = 1.0 / (s * (s + 1.0));
+      const double angle = phase_[k] - y * shift;
+      const double modulus = std::exp(log_modulus_[k]);
+      const std::complex<double> value = std::polar(modulus, angle) * kernel;
+      const double weight = k == 0 ? 1 : 2;
+      sum += weight * value.real();
+      slope -= weight * (value * s).real();
+      error +=
+          weight * std::abs(kernel) *
+          (error_[k] + modulus * kUnitRoundoff * (16 + std::abs(angle) + 2 * y * std::abs(shift)));
+    }
+    const double scale = step_ / (2 * std::numbers::pi);
+    const double log_front = log_moment_ - c_ * epsilon;
+    // |s (s + 1)| >= y^2 beyond the last node.
+    error = scale * error + std::exp(log_tail_) / (std::numbers::pi * last_frequency_);
+    const double front_error =
+        log_moment_error_ + 4 * kUnitRoundoff * (std::abs(log_moment_) + std::abs(c_ * epsilon));
+    const double period = 2 * std::numbers::pi / step_;
+    // Aliases, relative to e^log_front.
+    const double below = std::exp(-c_ * period - log_front) / -std::expm1(-c_ * period);
+    const double gap = (larger_c_ - c_) * period;
+    const double above = std::exp(larger_log_moment_ - larger_c_ * epsilon +
+                                  LogChernoffConstant(larger_c_) - gap - log_front) /
+                         -std::expm1(-gap);
+    sum *= scale;
+    Value value;
+    value.log_delta = sum > 0 ? log_front + std::log(sum) : -kInfinity;
+    value.log_upper = log_front + front_error + std::log(std::max(0.0, sum) + error);
+    const double rest = sum - error - (below + above) * (1 + 1e-6);
+    value.log_lower = rest > 0 ? log_front - front_error + std::log(rest) : -kInfinity;
+    value.slope = sum > 0 ? slope * scale / sum : -c_;
+    return value;
+  }
+
+ private:
+  bool ChooseNodes(ContourComposition& composition, double log_delta) {
+    // A first guess of the highest frequency, so that one pass over the pairs usually does.
+    const double d = 0.1 * c_;
+    const double curvature =
+        (composition.ApproximateLogMoment(c_ + d) - 2 * composition.ApproximateLogMoment(c_) +
+         composition.ApproximateLogMoment(c_ - d)) /
+        (d * d);
+    if (!(curvature > 0)) return false;
+    std::vector<double> larger_tilts;
+    for (const double deviations : {3.0, 7.0, 1.0, 0.3}) {
+      larger_tilts.push_back(c_ + deviations / std::sqrt(curvature));
+    }
+    if (composition.size() > kManyPairs) larger_tilts.resize(1);
+    std::vector<double> larger_moments;
+    std::vector<TiltedLoss> parts;
+    double certified_frequency = 24 / std::sqrt(curvature);
+    if (!composition.Tilt(c_, certified_frequency, larger_tilts, parts, larger_moments)) {
+      certified_frequency = 0;
+      if (!composition.Tilt(c_, 0, larger_tilts, parts, larger_moments)) return false;
+    }
+    const double mu2 = composition.gaussian_mu2();
+    const auto summarise = [&] {
+      log_moment_ = 0.5 * mu2 * c_ * (c_ + 1);
+      log_moment_error_ = 8 * kUnitRoundoff * log_moment_;
+      mean_ = mu2 * (c_ + 0.5);
+      variance_ = mu2;
+      for (const TiltedLoss& part : parts) {
+        log_moment_ += part.count() * part.log_moment();
+        log_moment_error_ += part.count() * part.log_moment_error() +
+                             kUnitRoundoff * std::abs(part.count() * part.log_moment());
+        mean_ += part.count() * part.mean();
+        variance_ += part.count() * part.variance();
+      }
+      // Summation over the parts.
+      log_moment_error_ +=
+          kUnitRoundoff * static_cast<double>(parts.size()) * std::abs(log_moment_);
+    };
+    summarise();
+    const double sd = std::sqrt(variance_);
+    if (!(sd > 0) || !std::isfinite(sd)) return false;
+
+    // Period: both families of aliases below e^-kLineMargin of delta. The one from above wants a
+    // larger tilt at which the moment is still moderate.
+    const double log_front = log_moment_ - c_ * mean_;
+    double period = (kLineMargin - log_delta) / c_;
+    double best = kInfinity;
+    for (std::size_t i = 0; i < larger_tilts.size(); ++i) {
+      const double c2 = larger_tilts[i];
+      const double moment = larger_moments[i];
+      if (!std::isfinite(moment)) continue;
+      const double wanted = (moment - c2 * mean_ - log_front + kLineMargin + 5) / (c2 - c_);
+      if (wanted < best) {
+        best = wanted;
+        larger_c_ = c2;
+        larger_log_moment_ = moment;
+      }
+    }
+    if (!std::isfinite(best)) return false;
+    period = std::max({period, best, 8 * sd});
+    step_ = 2 * std::numbers::pi / period;
+
+    // Cut: double the frequency until the bound on the modulus is negligible, then bisect.
+    const auto log_bound = [&](double y) {
+      double bound = -0.5 * mu2 * y * y;
+      for (const TiltedLoss& part : parts) bound += part.count() * part.LogModulusBound(y);
+      return bound;
+    };
+    double high = 4 / sd;
+    while (log_bound(high) > -kLineMargin - 4) {
+      high *= 2;
+      if (high / step_ > 2 * kMaxNodes) return false;
+    }
+    double low = high / 2;
+    for (int i = 0; i < (parts.size() > kManyPairs ? 3 : 6); ++i) {
+      const double middle = 0.5 * (low + high);
+      (log_bound(middle) > -kLineMargin - 4 ? low : high) = middle;
+    }
+    const double nodes = std::ceil(high / step_) + 1;
+    // Higher frequencies want more nodes in x, so the work is known only after the last tilt.
+    const auto too_much = [&] {
+      double work = 0;
+      for (const TiltedLoss& part : parts) work += nodes * static_cast<double>(part.size());
+      return nodes > kMaxNodes || work > kMaxTurns;
+    };
+    if (too_much()) return false;
+    last_frequency_ = step_ * (nodes - 1);
+
+    if (last_frequency_ > certified_frequency) {
+      std::vector<double> unused;
+      if (!composition.Tilt(c_, last_frequency_, {}, parts, unused) || too_much()) return false;
+      summarise();
+    }
+    log_tail_ = log_bound(last_frequency_);
+    Evaluate(parts, mu2, static_cast<std::size_t>(nodes));
+    return true;
+  }
+
+  void Evaluate(const std::vector<TiltedLoss>& parts, double mu2, std::size_t nodes) {
+    double work = 0;
+    for (const TiltedLoss& part : parts) work += static_cast<double>(part.size() * nodes);
+    const bool recurrence = work > kMaxSines;
+    log_modulus_.assign(nodes, 0.0);
+    phase_.assign(nodes, 0.0);
+    std::vector<double> log_largest(nodes, 0.0);
+    std::vector<std::complex<double>> values(nodes);
+    for (const TiltedLoss& part : parts) {
+      part.Characteristic(step_, recurrence, values);
+      for (std::size_t k = 0; k < nodes; ++k) {
+        const double modulus = std::abs(values[k]);
+        const double error = part.CharacteristicError(step_ * static_cast<double>(k), recurrence);
+        log_modulus_[k] += part.count() * std::log(std::max(modulus, 1e-300));
+        log_largest[k] += part.count() * std::log(modulus + error);
+        phase_[k] += part.count() * std::arg(values[k]);
+      }
+    }
+    error_.resize(nodes);
+    for (std::size_t k = 0; k < nodes; ++k) {
+      const double y = step_ * static_cast<double>(k);
+      log_modulus_[k] -= 0.5 * mu2 * y * y;
+      log_largest[k] -= 0.5 * mu2 * y * y;
+      // |a^n - b^n| <= (|a| + e)^n - |a|^n for |b - a| <= e, and the rounding of the logarithms.
+      const double rounding =
+          kUnitRoundoff * 4 *
+          (std::abs(log_modulus_[k]) + std::abs(phase_[k]) + static_cast<double>(parts.size()));
+      const double modulus = std::exp(log_modulus_[k]);
+      error_[k] = std::exp(log_largest[k]) - modulus + modulus * std::expm1(rounding) +
+                  std::exp(log_largest[k]) * 4 * kUnitRoundoff;
+      error_[k] = std::max(error_[k], 0.0);
+    }
+  }
+
+  double c_ = 0;
+  double log_moment_ = 0;
+  double log_moment_error_ = 0;
+  double mean_ = 0;
+  double variance_ = 0;
+  double larger_c_ = 0;
+  double larger_log_moment_ = 0;
+  double step_ = 0;
+  double last_frequency_ = 0;
+  double log_tail_ = 0;
+  std::vector<double> log_modulus_;
+  std::vector<double> phase_;
+  std::vector<double> error_;
+};
+
+// Starts where a Gaussian of the composed variance would have its saddle point.
+double GuessTilt(ContourComposition& composition, double log_delta) {
+  const double h = 1e-3;
+  const double curvature = 2 * composition.ApproximateLogMoment(h) / (h * (1 + h));
+  const double sd = std::sqrt(std::max(curvature, 1e-300));
+  return std::sqrt(std::max(1.0, -2 * log_delta)) / sd;
+}
+
+// delta = (mass at infinity) + (mass that cuts took out) + (finite part): log of what is left for
+// the finite part.
+double FiniteTarget(double log_delta, const ContourComposition& composition,
+                    bool charge_cuts = true) {
+  const double taken =
+      -std::expm1(composition.log_survival()) + (charge_cuts ? composition.lost_mass() : 0.0);
+  if (taken == 0) return log_delta;
+  const double share = taken * std::exp(-log_delta);
+  return share < 1 ? log_delta + std::log1p(-share) : -kInfinity;
+}
+
+// Chooses the tilt with and without a cut and keeps the better.
+struct Prepared {
+  ContourComposition composition;
+  double c = 0;
+  double value = kInfinity;  // of the objective at c
+};
+
+template <typename Objective>
+std::optional<Prepared> Prepare(std::span<const CountedPair> pairs, double log_delta,
+                                Objective objective) {
+  std::optional<Prepared> best;
+  // Narrow cuts cost more nodes, so a narrower one must earn its place.
+  for (const double cut_width : {0.0, 0.3, 0.1, 0.03}) {
+    Prepared candidate;
+    const double goal = cut_width > 0 ? log_delta - kCutMargin : -kInfinity;
+    if (!candidate.composition.Build(pairs, goal, cut_width)) return std::nullopt;
+    if (!candidate.composition.HasDensity()) return std::nullopt;
+    const auto f = [&](double c) { return objective(candidate.composition, c); };
+    candidate.c = MinimiseOverTilt(f, GuessTilt(candidate.composition, log_delta));
+    candidate.value = f(candidate.c);
+    const bool better = !best || candidate.value < best->value - 1e-4 * std::abs(best->value);
+    if (best && !better && std::isfinite(candidate.value)) break;
+    if (better) best = std::move(candidate);
+  }
+  return best;
+}
+
+double Grain(const ContourInversion& inversion, double epsilon) {
+  return 8 * kUnitRoundoff * (epsilon + std::abs(inversion.mean()));
+}
+
+}  // namespace
+
+std::optional<Interval> ContourEpsilon(std::span<const CountedPair> pairs, double log_delta) {
+  const auto converted = [&](ContourComposition& composition, double c) {
+    const double target = FiniteTarget(log_delta, composition);
+    return (composition.ApproximateLogMoment(c) - target + LogChernoffConstant(c)) / c;
+  };
+  std::optional<Prepared> prepared = Prepare(pairs, log_delta, converted);
+  if (!prepared || !std::isfinite(prepared->value)) return std::nullopt;
+  // The upper end answers for what the cuts took out, the lower end does without it.
+  const double upper_target = FiniteTarget(log_delta, prepared->composition);
+  const double lower_target = FiniteTarget(log_delta, prepared->composition, false);
+  const std::optional<ContourInversion> inversion =
+      ContourInversion::Make(prepared->composition, prepared->c, upper_target);
+  if (!inversion) return std::nullopt;
+
+  if (inversion->At(0).log_upper <= upper_target) return Interval{0, 0};
+  // Newton on log S(epsilon) = target, kept inside a bracket.
+  double low = 0;
+  double high = kInfinity;
+  double epsilon = std::max(0.0, prepared->value);
+  for (int i = 0; i < 60; ++i) {
+    const ContourInversion::Value value = inversion->At(epsilon);
+    if (!std::isfinite(value.log_delta)) {
+      high = epsilon;
+      epsilon = 0.5 * (low + high);
+      continue;
+    }
+    const double residual = value.log_delta - upper_target;
+    if (std::abs(residual) < 1e-12) break;
+    (residual > 0 ? low : high) = epsilon;
+    double next = epsilon - residual / value.slope;
+    // Rounding of epsilon against the mean of the loss: no step below it means anything.
+    if (std::abs(next - epsilon) <= 4 * Grain(*inversion, epsilon)) break;
+    if (!(next > low && next < high)) {
+      next = std::isinf(high) ? epsilon + inversion->deviation() : 0.5 * (low + high);
+    }
+    epsilon = next;
+  }
+  // Step outward until the certified ends confirm.
+  const double grain = Grain(*inversion, epsilon);
+  Interval result{0, kInfinity};
+  const double first = std::max(1e-14 * epsilon, grain);
+  for (double step = first; step < 0.5 * epsilon + inversion->deviation(); step *= 2) {
+    if (inversion->At(epsilon + step).log_upper <= upper_target) {
+      result.upper = epsilon + step + grain;
+      break;
+    }
+  }
+  for (double step = first; step < epsilon; step *= 2) {
+    if (inversion->At(epsilon - step).log_lower >= lower_target) {
+      result.lower = std::max(0.0, epsilon - step - grain);
+      break;
+    }
+  }
+  if (std::isinf(result.upper)) return std::nullopt;
+  return result;
+}
+
+std::optional<Interval> ContourLogDelta(std::span<const CountedPair> pairs, double epsilon) {
+  const auto bound = [&](ContourComposition& composition, double c) {
+    return composition.ApproximateLogMoment(c) - c * epsilon + LogChernoffConstant(c);
+  };
+  // The mass that a cut may lose hangs on the answer, so the answer is refined until it is small
+  // against it.
+  double guess = -10;
+  std::optional<Interval> result;
+  for (int round = 0; round < 4; ++round) {
+    std::optional<Prepared> prepared = Prepare(pairs, guess, bound);
+    if (!prepared || !std::isfinite(prepared->value)) return result;
+    const double target = std::min(prepared->value, 0.0);
+    const std::optional<ContourInversion> inversion =
+        ContourInversion::Make(prepared->composition, prepared->c, target);
+    if (!inversion) return result;
+    const ContourInversion::Value value = inversion->At(epsilon);
+    const double infinite = -std::expm1(prepared->composition.log_survival());
+    const double extra = infinite + prepared->composition.lost_mass();
+    result = Interval{value.log_lower, value.log_upper};
+    if (infinite > 0) result->lower = std::log(std::exp(result->lower) + infinite);
+    if (extra > 0) result->upper = std::log(std::exp(result->upper) + extra);
+    result->upper = std::min(result->upper, 0.0);
+    if (prepared->composition.lost_mass() <= std::exp(result->lower - kCutMargin + 5)) break;
+    guess = std::isfinite(value.log_delta) ? value.log_delta - 1 : guess - 30;
+  }
+  return result;
+}
+
+}  // namespace sordino

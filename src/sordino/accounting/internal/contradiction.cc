@@ -1,0 +1,38 @@
+#include "sordino/accounting/internal/contradiction.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace sordino {
+namespace {
+
+constexpr double kOutward = 1e-12;
+
+[[noreturn]] void Fail(Interval interval, BoundNames names, const std::string& event) {
+  throw ContradictionError(fmt::format(
+      "internal error: two sound bounds contradict each other, {} says at least {} and {} says at "
+      "most {}, for '{}'. Nothing was decided; please report this event.",
+      names.lower, interval.lower, names.upper, interval.upper, event.substr(0, 2000)));
+}
+
+}  // namespace
+
+double ConsistentLower(Interval interval, BoundNames names, const std::string& event) {
+  const double most =
+      interval.upper * (1 + kOutward) + 8 * std::numeric_limits<double>::denorm_min();
+  if (interval.lower > most) Fail(interval, names, event);
+  return std::min(interval.lower, interval.upper);
+}
+
+double ConsistentLogLower(Interval interval, BoundNames names, const std::string& event) {
+  const double slack = kOutward * (1 + std::abs(interval.upper));
+  if (interval.lower > interval.upper + (std::isfinite(slack) ? slack : 0)) {
+    Fail(interval, names, event);
+  }
+  return std::min(interval.lower, interval.upper);
+}
+
+}  // namespace sordino

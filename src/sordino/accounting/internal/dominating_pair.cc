@@ -1,0 +1,383 @@
+#include "sordino/accounting/internal/dominating_pair.h"
+
+#include <algorithm>
+#include <boost/math/distributions/binomial.hpp>
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "sordino/accounting/allocation.h"
+#include "sordino/accounting/internal/outcomes.h"
+#include "sordino/accounting/internal/renyi_moments.h"
+#include "sordino/accounting/internal/tree.h"
+#include "sordino/accounting/renyi.h"
+
+namespace sordino {
+namespace {
+
+using Mixture = GaussianMixtureDensity;
+
+// Below these the loss is so large that resolving it makes no sense; Renyi and basic composition
+// serve there.
+constexpr double kLeastSigma = 0.01;
+constexpr double kLeastScale = 1e-3;
+
+LossPair FromDensity(std::shared_ptr<const LossDensity> density) {
+  LossPair pair;
+  pair.pieces.push_back({std::move(density)});
+  return pair;
+}
+
+LossPair FromGaussian(double mu) {
+  LossPair pair;
+  pair.gaussian_mu = mu;
+  return pair;
+}
+
+DominatingPairs Same(const std::vector<LossPair>& pairs) { return {pairs, pairs, "", true}; }
+DominatingPairs Missing(std::string reason) { return {{}, {}, std::move(reason), false}; }
+
+// The mixture {(0, 1-q), (shift, q)}, or (shift, 1) alone when q is 1.
+Mixture::Parts SampledParts(double q, double shift) {
+  if (q == 1) return {{shift, 1.0}};
+  return {{0.0, 1 - q}, {shift, q}};
+}
+
+std::shared_ptr<const LossDensity> RemoveDensity(double sigma, double q, double shift) {
+  return std::make_shared<Mixture>(sigma, SampledParts(q, shift), Mixture::Parts{{0.0, 1.0}});
+}
+std::shared_ptr<const LossDensity> AddDensity(double sigma, double q, double shift) {
+  return std::make_shared<Mixture>(sigma, Mixture::Parts{{0.0, 1.0}}, SampledParts(q, -shift));
+}
+
+bool IsSymmetric(Event::Kind kind) { return kind != Event::Kind::kRandomizedResponse; }
+
+DominatingPairs DiscretePairs(const Event& event) {
+  const std::optional<Outcomes> outcomes = OutcomesOf(event);
+  if (!outcomes) return Missing("the noise has too many values for a table of them");
+  std::vector<LossPair> pairs = {FromOutcomes(*outcomes)};
+  pairs[0].given_losses =
+      event.kind() == Event::Kind::kPure || event.kind() == Event::Kind::kApproximate;
+  if (!IsSymmetric(event.kind()) && event.adjacency() != Adjacency::kReplaceOne) {
+    pairs.push_back(FromOutcomes(Swapped(*outcomes)));
+  }
+  return Same(pairs);
+}
+
+// ---- Sampling ----------------------------------------------------------------------------------
+
+// Positive losses of `remove` and negative losses of `add`, the rest of the mass at zero.
+LossPair Glue(const LossPair& remove, const LossPair& add) {
+  LossPair glued;
+  glued.infinite_mass = remove.infinite_mass;
+  double rest = 1 - remove.infinite_mass;
+  for (const LossAtom& atom : remove.atoms) {
+    if (atom.loss > 0) glued.atoms.push_back(atom), rest -= atom.mass;
+  }
+  for (const LossAtom& atom : add.atoms) {
+    if (atom.loss < 0) glued.atoms.push_back(atom), rest -= atom.mass;
+  }
+  for (DensityPiece piece : remove.pieces) {
+    piece.clip_low = 0;
+    const double x = piece.density->CoordinateOf(0);
+    rest -= piece.weight * piece.density->MassAbove(x);
+    glued.pieces.push_back(std::move(piece));
+  }
+  for (DensityPiece piece : add.pieces) {
+    piece.clip_high = 0;
+    const double x = piece.density->CoordinateOf(0);
+    rest -= piece.weight * piece.density->MassBelow(x);
+    glued.pieces.push_back(std::move(piece));
+  }
+  glued.atoms.push_back({0.0, std::max(0.0, rest)});
+  return glued;
+}
+
+// The two directions of sampling `child` with rate q, in units of the child's own sensitivity.
+std::optional<std::pair<LossPair, LossPair>> SampledDirections(const Event& child, double q) {
+  if (const std::optional<double> sigma = EquivalentGaussian(child)) {
+    return std::pair(FromDensity(RemoveDensity(*sigma, q, 1)),
+                     FromDensity(AddDensity(*sigma, q, 1)));
+  }
+  if (child.kind() == Event::Kind::kLaplace) {
+    const double scale = child.numbers()[0];
+    std::pair<LossPair, LossPair> directions;
+    for (const auto direction :
+         {LaplaceDensity::Direction::kRemove, LaplaceDensity::Direction::kAdd}) {
+      auto density = std::make_shared<LaplaceDensity>(scale, q, direction);
+      LossPair& pair =
+          direction == LaplaceDensity::Direction::kRemove ? directions.first : directions.second;
+      pair.atoms = density->Ends();
+      pair.pieces.push_back({std::move(density)});
+    }
+    return directions;
+  }
+  if (const std::optional<Outcomes> outcomes = OutcomesOf(child)) {
+    const Outcomes sampled = SampleOutcomes(*outcomes, q);
+    return std::pair(FromOutcomes(sampled), FromOutcomes(Swapped(sampled)));
+  }
+  return std::nullopt;
+}
+
+// (1-q) Lap(0) + q Lap(1) against (1-q) Lap(0) + q Lap(-1). Between 0 and 1 the first is that of
+// "remove" and the second Lap(0) times a constant e^k; between -1 and 0 it is the mirror image.
+LossPair LaplaceReplaceOne(double scale, double q) {
+  using Direction = LaplaceDensity::Direction;
+  const double k = q == 1 ? -1 / scale : std::log1p(q * std::expm1(-1 / scale));
+  const double top = SampledLoss(q, 1 / scale) - k;
+  const double end = std::exp(-1 / scale);
+  LossPair pair;
+  pair.atoms = {{top, 0.5 * ((1 - q) * end + q)}, {-top, 0.5 * ((1 - q) * end + q * end * end)}};
+  pair.pieces.push_back({std::make_shared<ShiftedDensity>(
+      std::make_shared<LaplaceDensity>(scale, q, Direction::kRemove), -k)});
+  pair.pieces.push_back({std::make_shared<ShiftedDensity>(
+                             std::make_shared<LaplaceDensity>(scale, q, Direction::kAdd), k),
+                         std::exp(k)});
+  return pair;
+}
+
+DominatingPairs PoissonReplaceOne(const Event& child, double q) {
+  if (const std::optional<double> sigma = EquivalentGaussian(child)) {
+    if (q == 1) return Same({FromGaussian(2 / *sigma)});
+    return Same(
+        {FromDensity(std::make_shared<Mixture>(*sigma, SampledParts(q, 1), SampledParts(q, -1)))});
+  }
+  std::optional<Outcomes> outcomes;
+  if (child.kind() == Event::Kind::kDiscreteGaussian) {
+    outcomes = DiscreteGaussianOutcomes(child.numbers()[0], child.numbers()[1], q, q);
+  } else if (child.kind() == Event::Kind::kDiscreteLaplace) {
+    outcomes = DiscreteLaplaceOutcomes(child.numbers()[0], child.numbers()[1], q, q);
+  }
+  if (outcomes) return Same({FromOutcomes(*outcomes)});
+  if (child.kind() == Event::Kind::kLaplace) {
+    return Same({LaplaceReplaceOne(child.numbers()[0], q)});
+  }
+  return Missing(
+      "no dominating pair is known for this mechanism under Poisson sampling and "
+      "replace-one");
+}
+
+bool TooLittleNoise(const Event& child) {
+  if (child.kind() == Event::Kind::kLaplace) return child.numbers()[0] < kLeastScale;
+  const std::optional<double> sigma = EquivalentGaussian(child);
+  return sigma && *sigma < kLeastSigma;
+}
+
+DominatingPairs SampledPairs(const Event& event) {
+  const double q = event.numbers()[0];
+  const bool fixed = event.kind() == Event::Kind::kFixed;
+  const Event& sampled = event.children()[0].first;
+  const Event child = fixed ? FixedReach(sampled) : sampled;
+  if (q == 0) return Same({LossPair{}});
+  if (TooLittleNoise(child)) return Missing("the noise is too small to resolve the loss");
+  const bool replace = event.adjacency() == Adjacency::kReplaceOne;
+  if (!fixed && replace) return PoissonReplaceOne(child, q);
+  if (q == 1 && !replace) {
+    if (const std::optional<double> sigma = EquivalentGaussian(child)) {
+      return Same({FromGaussian(1 / *sigma)});
+    }
+  }
+  const auto directions = SampledDirections(child, q);
+  if (!directions) return Missing("no dominating pair is known for sampling this mechanism");
+  if (!fixed || event.adjacency() == Adjacency::kAddRemove) {
+    return Same({directions->first, directions->second});
+  }
+  DominatingPairs pairs;
+  if (child == sampled) pairs.lower = {directions->first, directions->second};
+  pairs.upper = {Glue(directions->first, directions->second)};
+  if (const std::optional<double> sigma = EquivalentGaussian(child); replace && sigma && q < 1) {
+    // All other records contribute nothing, and the one moves from -1/2 to 1/2.
+    pairs.lower.push_back(FromDensity(
+        std::make_shared<Mixture>(*sigma, SampledParts(q, 0.5), SampledParts(q, -0.5))));
+  }
+  return pairs;
+}
+
+// How often a truncated Poisson batch is not full without the record, how often it is, and how
+// often the record enters a batch that is full.
+struct FullBatch {
+  double open = 1;
+  double full = 0;
+  double enter = 0;
+};
+
+FullBatch FullBatchOf(double others, double q, double cap) {
+  using boost::math::binomial_distribution;
+  using boost::math::cdf;
+  using boost::math::complement;
+  FullBatch result;
+  if (others < cap) return result;
+  result.full = cdf(complement(binomial_distribution<>(others, q), cap - 1));
+  if (!(result.full > 0)) return result;
+  result.open = cdf(binomial_distribution<>(others, q), cap - 1);
+  const double n = others + 1;
+  const double over = cdf(complement(binomial_distribution<>(n, q), cap));
+  // Both tails come out of one incomplete beta function, good to about 1e-12.
+  result.enter = std::min({1.0, q, over * cap / (n * result.full) * (1 + 1e-9)});
+  return result;
+}
+
+// Both directions of one pair of neighbours whose other records number `others`.
+DominatingPairs TruncatedWith(double others, const Event& event, double sigma) {
+  const double q = event.numbers()[1];
+  const FullBatch batch = FullBatchOf(others, q, event.numbers()[2]);
+  const double entered = batch.open * q + batch.full * batch.enter;
+  const bool replace = event.adjacency() == Adjacency::kReplaceOne;
+  const bool known_place = event.adjacency() != Adjacency::kAddRemove;
+  DominatingPairs pairs;
+  for (const bool remove : {true, false}) {
+    const auto density = [&](double rate, double shift) -> std::shared_ptr<const LossDensity> {
+      if (replace) {
+        return std::make_shared<Mixture>(sigma, SampledParts(rate, shift),
+                                         SampledParts(rate, -shift));
+      }
+      return remove ? RemoveDensity(sigma, rate, shift) : AddDensity(sigma, rate, shift);
+    };
+    LossPair pair;
+    if (batch.open > 0) pair.pieces.push_back({density(q, 1), batch.open});
+    if (batch.full > 0 && batch.enter == 0) pair.atoms.push_back({0.0, batch.full});
+    if (batch.full > 0 && batch.enter > 0) {
+      if (known_place) {
+        const LossPair glued = Glue(FromDensity(RemoveDensity(sigma, batch.enter, 2)),
+                                    FromDensity(AddDensity(sigma, batch.enter, 2)));
+        for (LossAtom atom : glued.atoms) {
+          pair.atoms.push_back({atom.loss, atom.mass * batch.full});
+        }
+        for (DensityPiece piece : glued.pieces) {
+          piece.weight *= batch.full;
+          pair.pieces.push_back(std::move(piece));
+        }
+      } else {
+        pair.pieces.push_back({density(batch.enter, 2), batch.full});
+      }
+    }
+    pairs.upper.push_back(std::move(pair));
+    // Nobody tells whether the batch was full, so the upper pairs need not be attained; all other
+    // records contributing nothing is a case with a shift of one.
+    pairs.lower.push_back(FromDensity(density(entered * (1 - 1e-9), 1)));
+    if (replace) break;
+  }
+  return pairs;
+}
+
+DominatingPairs TruncatedPairs(const Event& event) {
+  const double n = event.numbers()[0];
+  const double q = event.numbers()[1];
+  const std::optional<double> sigma = EquivalentGaussian(event.children()[0].first);
+  if (!sigma) return Missing("truncated Poisson batches are known for Gaussian noise only");
+  if (q == 0) return Same({LossPair{}});
+  if (*sigma < kLeastSigma) return Missing("the noise is too small to resolve the loss");
+  DominatingPairs pairs = TruncatedWith(n - 1, event, *sigma);
+  if (event.adjacency() == Adjacency::kAddRemove) {
+    // One record more instead of one less.
+    const DominatingPairs more = TruncatedWith(n, event, *sigma);
+    pairs.upper.insert(pairs.upper.end(), more.upper.begin(), more.upper.end());
+    pairs.lower.insert(pairs.lower.end(), more.lower.begin(), more.lower.end());
+  }
+  return pairs;
+}
+
+DominatingPairs AllocationPairsOf(const Event& event, const PairUse& use) {
+  const double batches = event.numbers()[0];
+  const std::optional<double> sigma = EquivalentGaussian(event.children()[0].first);
+  if (!sigma) return Missing("the noise is too small to resolve the loss");
+  if (use.log_delta == -kInfinity) return Same({FromGaussian(1 / *sigma)});  // unbounded as well
+  DominatingPairs pairs;
+  if (*sigma < kLeastAllocationNoise || *sigma > kMostAllocationNoise ||
+      batches > kMostAllocationBatches) {
+    // Telling the record's place leaves one Gaussian step; looking at one step only, a record that
+    // is there with probability 1/t.
+    pairs.upper = {FromGaussian(1 / *sigma)};
+    if (*sigma >= kLeastSigma && *sigma <= kMostAllocationNoise) {
+      pairs.lower = {FromDensity(RemoveDensity(*sigma, 1 / batches, 1)),
+                     FromDensity(AddDensity(*sigma, 1 / batches, 1))};
+    }
+    return pairs;
+  }
+  AllocationPairs found = PairsOfAllocation(static_cast<std::uint64_t>(batches), *sigma,
+                                            {use.log_delta, use.count, use.effort});
+  pairs.upper = {std::move(found.remove_upper), std::move(found.add_upper)};
+  pairs.lower = {std::move(found.remove_lower), std::move(found.add_lower)};
+  return pairs;
+}
+
+}  // namespace
+
+DominatingPairs DominatingPairsOf(const Event& event, const PairUse& use) {
+  const std::vector<double>& n = event.numbers();
+  switch (event.kind()) {
+    case Event::Kind::kNone:
+      return Same({LossPair{}});
+    case Event::Kind::kGaussian:
+      return Same({FromGaussian(1 / n[0])});
+    case Event::Kind::kTree:
+      return Same({FromGaussian(
+          std::sqrt(static_cast<double>(TreeHeight(static_cast<std::uint64_t>(n[1])))) / n[0])});
+    case Event::Kind::kLaplace: {
+      if (n[0] < kLeastScale) {
+        DominatingPairs pairs;
+        pairs.upper = {FromOutcomes(ApproximateOutcomes(1 / n[0], 0))};
+        return pairs;
+      }
+      auto density = std::make_shared<LaplaceDensity>(n[0], 1, LaplaceDensity::Direction::kRemove);
+      LossPair pair;
+      pair.atoms = density->Ends();
+      pair.pieces.push_back({std::move(density)});
+      return Same({std::move(pair)});
+    }
+    case Event::Kind::kPure:
+    case Event::Kind::kApproximate:
+    case Event::Kind::kRandomizedResponse:
+    case Event::Kind::kDiscreteGaussian:
+    case Event::Kind::kDiscreteLaplace:
+      return DiscretePairs(event);
+    case Event::Kind::kExponential: {
+      // Losses span a range of epsilon, so epsilon-DP dominates it; a loss of plus or minus half of
+      // epsilon is attained.
+      DominatingPairs pairs;
+      pairs.upper = {FromOutcomes(ApproximateOutcomes(n[0], 0))};
+      pairs.lower = {FromOutcomes(ApproximateOutcomes(n[0] / 2, 0))};
+      return pairs;
+    }
+    case Event::Kind::kZcdp: {
+      DominatingPairs pairs = Missing("a zCDP mechanism has no single dominating pair");
+      pairs.lower = {FromGaussian(std::sqrt(2 * n[0]))};  // the Gaussian is one
+      return pairs;
+    }
+    case Event::Kind::kMixtureGaussian: {
+      if (n[0] < kLeastSigma) return Missing("the noise is too small to resolve the loss");
+      Mixture::Parts parts;
+      Mixture::Parts mirrored;
+      bool moves = false;
+      for (std::size_t i = 1; i + 1 < n.size(); i += 2) {
+        parts.emplace_back(n[i], n[i + 1]);
+        mirrored.emplace_back(-n[i], n[i + 1]);
+        moves = moves || (n[i] > 0 && n[i + 1] > 0);
+      }
+      if (!moves) return Same({LossPair{}});
+      return Same(
+          {FromDensity(std::make_shared<Mixture>(n[0], parts, Mixture::Parts{{0.0, 1.0}})),
+           FromDensity(std::make_shared<Mixture>(n[0], Mixture::Parts{{0.0, 1.0}}, mirrored))});
+    }
+    case Event::Kind::kPoisson:
+    case Event::Kind::kFixed:
+      return SampledPairs(event);
+    case Event::Kind::kTruncatedPoisson:
+      return TruncatedPairs(event);
+    case Event::Kind::kAllocation:
+      return AllocationPairsOf(event, use);
+    case Event::Kind::kCompose:
+    case Event::Kind::kParallel:
+      break;
+  }
+  return Missing("a composition has no pair of its own");
+}
+
+bool DependsOnUse(const Event& event) {
+  return event.kind() == Event::Kind::kAllocation ||
+         std::any_of(event.children().begin(), event.children().end(),
+                     [](const auto& child) { return DependsOnUse(child.first); });
+}
+
+}  // namespace sordino

@@ -1,0 +1,73 @@
+// The dominating pairs of every event: from what was done to what it can give away.
+//
+// Theorems used, for Poisson sampling with rate q of a mechanism dominated by (A, B) (A with the
+// record, B without): add/remove is dominated by ((1-q)B + qA, B) and (B, (1-q)B + qA)
+// (arXiv 2106.08567, theorem 11). Fixed-size sampling under replace-one: the profile of
+// ((1-q)B + qA, B) for epsilon >= 0 and of (B, (1-q)B + qA) for epsilon < 0 (theorem 11 too),
+// which is glued into one pair with the rest of the mass at loss zero; every single direction of
+// it is attained (all other records equal), so the directions serve as lower bounds. Under zero-out
+// a batch of fixed size has the same bound: the outputs without the record, with it and with its
+// null stand-in are three vectors at pairwise distance one at most (the unit is the replace-one
+// sensitivity, with the null record as a possible value), and nothing more was used.
+//
+// Truncated Poisson batches (rate q, cap m; of more than m sampled records a uniform subset of m
+// stays). Let N be the number of other records and B those of them that were sampled.
+//   |B| < m: the record enters with probability q, and the others stay: one unit, as without a cap.
+//   |B| >= m: let W be a uniform subset of m records of B and j a uniform record of W. The batch is
+//     W - j + record with probability r_B = q m / (|B| + 1), else W: a batch of m out of B + record
+//     that holds the record is m - 1 uniform others and the record. Given |B|, W is a uniform
+//     subset of all others, so it does not depend on |B|, and given (W, j) the record enters with
+//     probability r = E[r_B | full] = m Pr[Bin(N+1, q) > m] / ((N+1) tau), tau = Pr[Bin(N, q) >=
+//     m]. It pushes j out: the output moves from the centre u_W to u_W - v_j + x, by two units at
+//     most.
+// (B is small), and (W, j), do not depend on the record and are drawn alike for both neighbours; by
+// joint convexity of the hockey-stick divergence they may be treated as public, so the mixture of
+// the two cases dominates. In a full batch
+//   add-remove: ((1-r) N(0) + r N(2), N(0)) and the reverse. A dataset of n records has neighbours
+//     with N = n - 1 and with N = n others; both are directions.
+//   zero-out, replace-one: the neighbour's record (the null record, or another one) has the same
+//     place in the batch, so the pair is (1-r) w0 + r w1 against (1-r) w0 + r w1', where the three
+//     centres are at distance at most two from each other. By advanced joint convexity (arXiv
+//     1807.01647, theorem 2) its profile at log(1 + r (e^eps - 1)) is at most r delta(eps) with
+//     delta that of a Gaussian of shift two: the glued pair, with shift two.
+//
+// Random allocation: allocation.h.
+#ifndef SORDINO_ACCOUNTING_INTERNAL_DOMINATING_PAIR_H_
+#define SORDINO_ACCOUNTING_INTERNAL_DOMINATING_PAIR_H_
+
+#include <string>
+
+#include "sordino/accounting/effort.h"
+#include "sordino/accounting/event.h"
+#include "sordino/accounting/loss_pair.h"
+
+namespace sordino {
+
+// What the pairs are for. Pairs without a closed form choose their ranges by it; they are bounds
+// for every question.
+struct PairUse {
+  double log_delta = -20;
+  std::uint64_t count = 1;
+  Effort effort = Effort::kFull;
+};
+
+struct DominatingPairs {
+  // One entry a direction of the adjacency (1, 2 or 4 of them; a release with fewer repeats its
+  // own, entry d modulo their number, and even ones remove); delta is the maximum over them.
+  // `upper` dominates every neighbouring pair; `lower` is attained. Most events have upper = lower.
+  // An empty list means that there is none (upper: see reason; lower: no bound but zero).
+  std::vector<LossPair> upper;
+  std::vector<LossPair> lower;
+  std::string reason;
+  bool exact = false;  // upper and lower are the same pairs
+};
+
+// The event must not be a composition or parallel.
+DominatingPairs DominatingPairsOf(const Event& event, const PairUse& use = {});
+
+// Whether the pairs of some release in the event depend on what they are for.
+bool DependsOnUse(const Event& event);
+
+}  // namespace sordino
+
+#endif  // SORDINO_ACCOUNTING_INTERNAL_DOMINATING_PAIR_H_

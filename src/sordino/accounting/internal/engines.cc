@@ -1,0 +1,408 @@
+// Which engine answers a composition.
+#include "sordino/accounting/internal/engines.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "sordino/accounting/gaussian.h"
+#include "sordino/accounting/internal/atom_composition.h"
+#include "sordino/accounting/internal/contradiction.h"
+#include "sordino/accounting/internal/exact_release.h"
+#include "sordino/accounting/internal/grid.h"
+#include "sordino/accounting/internal/tail_split.h"
+
+namespace sordino {
+namespace {
+
+// A contour interval that is narrower than this (relative) is not tried again on the grid.
+constexpr double kNarrow = 1e-3;
+// The grid is very exact for short questions, and slow for long ones: there it is asked only about
+// what is left open, an epsilon far below the losses of a single step.
+constexpr std::size_t kMaxGridPairs = 2;
+constexpr double kMaxGridSteps = 64;
+constexpr double kShortNarrow = 1e-5;
+// Of many pairs a quick upper end is narrowed, by splits around it, while it falls by this factor.
+constexpr double kFalls = 0.9;
+constexpr double kSplitAhead = 2.2;
+constexpr std::size_t kMaxThinned = 400;
+// An interval with less than this ratio of its ends is asked about again without a split.
+constexpr double kOpen = 0.97;
+// How often the split of rare large losses is moved.
+constexpr int kMaxSplits = 4;
+constexpr double kLogLeastSplitDelta = -45;
+// Releases that are looked at alone.
+constexpr std::size_t kMaxParts = 8;
+// Closed forms are exact to about 1e-13.
+constexpr double kClosedFormError = 1e-12;
+
+struct PairShape {
+  bool only_gaussian = true;  // apart from mass at infinity
+  bool single = false;        // one release, once
+  double mu2 = 0;
+  double log_survival = 0;
+  double largest_loss = 0;  // of the composition
+};
+
+PairShape ShapeOf(const std::vector<CountedPair>& pairs) {
+  PairShape shape;
+  for (const CountedPair& p : pairs) {
+    const auto count = static_cast<double>(p.count);
+    if (!p.pair.atoms.empty() || !p.pair.pieces.empty()) shape.only_gaussian = false;
+    shape.mu2 += count * p.pair.gaussian_mu * p.pair.gaussian_mu;
+    shape.log_survival += count * std::log1p(-p.pair.infinite_mass);
+    shape.largest_loss += count * LargestLoss(p.pair);
+  }
+  shape.single = pairs.size() == 1 && pairs[0].count == 1 && shape.mu2 == 0;
+  return shape;
+}
+
+// What is left of delta for the finite part of the loss.
+double FinitePart(double log_delta, double log_survival) {
+  if (log_survival == 0) return log_delta;
+  const double share = -std::expm1(log_survival) * std::exp(-log_delta);
+  return share < 1 ? log_delta + std::log1p(-share) : -kInfinity;
+}
+
+bool IsShort(const std::vector<CountedPair>& pairs) {
+  double steps = 0;
+  for (const CountedPair& p : pairs) steps += static_cast<double>(p.count);
+  return pairs.size() <= kMaxGridPairs && steps <= kMaxGridSteps;
+}
+
+bool HasDensity(const std::vector<CountedPair>& pairs) {
+  return std::any_of(pairs.begin(), pairs.end(),
+                     [](const CountedPair& p) { return !p.pair.pieces.empty(); });
+}
+
+// Lattices that the grid keeps without rounding; among many other pairs that is of no use.
+bool HasLattice(const std::vector<CountedPair>& pairs) {
+  constexpr std::size_t kMaxBeside = 4;
+  if (pairs.size() > kMaxBeside) return false;
+  return std::any_of(pairs.begin(), pairs.end(),
+                     [](const CountedPair& p) { return p.pair.on_lattice; });
+}
+
+// Whether a lattice that the grid cannot keep would be rounded down often.
+bool HasLongLattice(const std::vector<CountedPair>& pairs) {
+  constexpr std::uint64_t kOften = 30;
+  return std::any_of(pairs.begin(), pairs.end(),
+                     [](const CountedPair& p) { return p.pair.on_lattice && p.count > kOften; });
+}
+
+// The expected number of steps that a record takes part in, where all are sampled densities;
+// infinity where that says nothing.
+double ExpectedHits(const std::vector<CountedPair>& pairs) {
+  double hits = 0;
+  for (const CountedPair& p : pairs) {
+    if (p.pair.pieces.size() != 1) return kInfinity;
+    const auto* mixture =
+        dynamic_cast<const GaussianMixtureDensity*>(p.pair.pieces.front().density.get());
+    if (mixture == nullptr) return kInfinity;
+    hits += static_cast<double>(p.count) * mixture->HitProbability();
+  }
+  return hits;
+}
+
+// The contour wants many steps that count: sparse schedules would only cost it time.
+bool FitsContour(const std::vector<CountedPair>& pairs) {
+  constexpr std::size_t kManyPairs = 16;
+  constexpr double kFewHits = 15;
+  return pairs.size() <= kManyPairs || ExpectedHits(pairs) >= kFewHits;
+}
+
+// A loss, or an epsilon found by bisection between losses, is the rounded value of a formula of a
+// few operations. Zero is exact.
+Interval Outward(double epsilon) {
+  constexpr double kFormulaRounding = 0x1p-49;
+  return {epsilon * (1 - kFormulaRounding), epsilon * (1 + kFormulaRounding)};
+}
+
+// delta(0) of a composition is at most the sum of those of its releases: where that is within
+// delta, epsilon is 0 and nothing needs to be resolved.
+bool NothingToTell(const std::vector<CountedPair>& pairs, double log_delta) {
+  constexpr std::size_t kFew = 16;
+  if (pairs.size() > kFew) return false;
+  double total = 0;
+  for (const CountedPair& p : pairs) {
+    const double one = std::exp(ExactLogDelta(p.pair, 0) + kExactReleaseError - log_delta);
+    total += static_cast<double>(p.count) * one;
+    if (total > 1) return false;
+  }
+  return true;
+}
+
+// The engines asked one after the other for an epsilon, until the interval is narrow.
+class EpsilonSearch {
+ public:
+  EpsilonSearch(const std::vector<CountedPair>& pairs, double log_delta, const Question& question)
+      : pairs_(pairs), log_delta_(log_delta), question_(question) {}
+
+  Answer Run() {
+    if (FitsContour(pairs_)) {
+      answer_.value = ContourEpsilon(pairs_, log_delta_).value_or(Interval{0, kInfinity});
+    }
+    if (SharesLists(pairs_)) return Wide() ? RunMany() : answer_;
+    const bool lattice = Wide() && HasLattice(pairs_);
+    // The grid does short questions best, and splits do sparse ones; both want to know where.
+    const bool is_short = IsShort(pairs_) && !lattice && HasDensity(pairs_);
+    const bool first_guess = is_short || (CanSplit() && TailSplit::At(pairs_, 1));
+    if (Wide()) AskSmoothed(first_guess ? Effort::kQuick : effort());
+    if (lattice) {
+      AskGrid();
+      if (wanted().lower && HasLongLattice(pairs_)) UseGrid(Bound::kSpread);
+    } else if (Wide() || (is_short && Loose())) {
+      if (NothingToTellAtZero()) return {{0, 0}, "smoothed"};
+      const bool open = wanted().upper && wanted().lower && Few();
+      if (!AskSplits() && (open || is_short)) AskGrid();
+      if (first_guess && Wide()) AskSmoothed(effort());
+    }
+    return answer_;
+  }
+
+ private:
+  const WantedEnds& wanted() const { return question_.wanted; }
+  Effort effort() const { return question_.effort; }
+  bool Few() const { return pairs_.size() <= kMaxGridPairs; }
+
+  // At tiny deltas moderate losses that add up decide, and a split is of no use.
+  bool CanSplit() const { return Few() && log_delta_ > kLogLeastSplitDelta; }
+
+  bool Wide() const {
+    const Interval& value = answer_.value;
+    // The contour bounds both ends at once; the other engines tell nothing of the end that is not
+    // wanted.
+    const bool both = answer_.engine == "contour";
+    if (!wanted().lower && !both) return std::isinf(value.upper);
+    if (!wanted().upper && !both) return value.lower == 0;
+    return std::isinf(value.upper) || value.upper - value.lower > kNarrow * value.upper;
+  }
+  bool Loose() const {
+    const Interval& value = answer_.value;
+    return std::isinf(value.upper) || value.upper - value.lower > kShortNarrow * value.upper;
+  }
+
+  // Two engines bound the same number.
+  void Use(Interval found, const char* engine) {
+    Interval& value = answer_.value;
+    ConsistentLower({found.lower, value.upper}, {engine, answer_.engine}, "a composition");
+    ConsistentLower({value.lower, found.upper}, {answer_.engine, engine}, "a composition");
+    if (found.upper < value.upper || found.lower > value.lower) answer_.engine = engine;
+    value = {std::max(value.lower, found.lower), std::min(value.upper, found.upper)};
+  }
+
+  void AskSmoothed(Effort effort) {
+    Use(SmoothedEpsilon(pairs_, log_delta_, wanted(), effort), "smoothed");
+  }
+  void UseGrid(Bound bound) {
+    const double found = GridEpsilon(pairs_, log_delta_, bound, effort());
+    Use(bound == Bound::kUpper ? Interval{0, found} : Interval{found, kInfinity}, "grid");
+  }
+  void AskGrid() {
+    if (wanted().upper) UseGrid(Bound::kUpper);
+    if (wanted().lower) UseGrid(Bound::kLower);
+  }
+
+  // Many pairs: quick upper ends of some of them, each counted for its neighbours, say about where
+  // epsilon is, and so where to split and how fine the losses have to be resolved. What is found
+  // with all pairs holds whatever that says.
+  Answer RunMany() {
+    const double near = NearEpsilon();
+    if (const std::optional<TailSplit> split = TailSplit::At(pairs_, kSplitAhead * near);
+        split && near > 0) {
+      Use(SmoothedEpsilon(*split, log_delta_, wanted(), effort(), near), "split");
+    }
+    const Interval& value = answer_.value;
+    if (std::isinf(value.upper) || (wanted().lower && value.lower < kOpen * value.upper)) {
+      Use(SmoothedEpsilon(pairs_, log_delta_, wanted(), effort(), near), "smoothed");
+    }
+    return answer_;
+  }
+
+  // 0 where nothing was found.
+  double NearEpsilon() const {
+    const std::size_t stride = (pairs_.size() + kMaxThinned - 1) / kMaxThinned;
+    std::vector<CountedPair> some;
+    for (std::size_t i = 0; i < pairs_.size(); ++i) {
+      if (i % stride == 0) {
+        some.push_back(pairs_[i]);
+      } else {
+        some.back().count += pairs_[i].count;
+      }
+    }
+    const WantedEnds upper_end{true, false};
+    double upper = SmoothedEpsilon(some, log_delta_, upper_end, Effort::kQuick).upper;
+    for (int round = 0; round < kMaxSplits && std::isfinite(upper); ++round) {
+      const std::optional<TailSplit> split = TailSplit::At(some, 2 * upper);
+      if (!split) break;
+      const double before = upper;
+      upper = std::min(
+          upper, SmoothedEpsilon(*split, log_delta_, upper_end, Effort::kQuick, before).upper);
+      if (!(upper < kFalls * before)) break;
+    }
+    return std::isfinite(upper) ? upper : 0;
+  }
+
+  // Where nothing is known from below, delta(0) may already be within delta.
+  bool NothingToTellAtZero() const {
+    if (answer_.value.lower > 0 || !wanted().upper) return false;
+    return SmoothedLogDelta(pairs_, 0, {true, false}, effort()).upper <= log_delta_;
+  }
+
+  // Rare large losses set apart, around what is known of epsilon; a narrower interval lets the
+  // split be lower, and the lists and grids finer. False where the losses cannot be split.
+  bool AskSplits() {
+    if (!CanSplit()) return false;
+    for (int round = 0; round < kMaxSplits; ++round) {
+      const double before = answer_.value.upper - answer_.value.lower;
+      if (!std::isfinite(before)) return round > 0;
+      const std::optional<TailSplit> split = TailSplit::At(pairs_, 2 * answer_.value.upper);
+      if (!split) return round > 0;
+      if (!IsShort(pairs_)) {
+        Use(SmoothedEpsilon(*split, log_delta_, wanted(), effort()), "split");
+        if (!Wide()) return true;
+      }
+      if (wanted().upper) {
+        Use({0, GridEpsilon(*split, log_delta_, Bound::kUpper, effort())}, "split");
+      }
+      if (wanted().lower) {
+        Use({GridEpsilon(*split, log_delta_, Bound::kLower, effort()), kInfinity}, "split");
+      }
+      const double after = answer_.value.upper - answer_.value.lower;
+      if (after > 0.5 * before || !(Wide() || (IsShort(pairs_) && Loose()))) return true;
+    }
+    return true;
+  }
+
+  const std::vector<CountedPair>& pairs_;
+  double log_delta_;
+  const Question& question_;
+  Answer answer_{{0, kInfinity}, "contour"};
+};
+
+// Some releases alone lose no more than all of them.
+double LowerFromParts(const std::vector<CountedPair>& pairs, double mu2, double log_delta) {
+  double lower = mu2 > 0 ? GaussianEpsilon(std::sqrt(mu2), log_delta) * (1 - kClosedFormError) : 0;
+  for (std::size_t i = 0; i < std::min(pairs.size(), kMaxParts); ++i) {
+    const double one = ExactEpsilon(pairs[i].pair, log_delta + kExactReleaseError);
+    lower = std::max(lower, Outward(one).lower);
+  }
+  return lower;
+}
+
+}  // namespace
+
+Answer ComposedEpsilon(const std::vector<CountedPair>& pairs, double log_delta,
+                       const Question& question) {
+  const PairShape shape = ShapeOf(pairs);
+  if (log_delta == -kInfinity) {
+    // A pure guarantee is the number that was given; any other loss was computed.
+    const bool given = pairs.size() == 1 && pairs[0].count == 1 && pairs[0].pair.given_losses;
+    if (given) return {{shape.largest_loss, shape.largest_loss}, "exact"};
+    return {Outward(shape.largest_loss), "exact"};
+  }
+  if (shape.only_gaussian) {
+    // delta = infinite + survival * (the Gaussian's delta).
+    const double target = FinitePart(log_delta, shape.log_survival) - shape.log_survival;
+    if (target == -kInfinity) return {{kInfinity, kInfinity}, "closed form"};
+    if (shape.mu2 == 0) return {{0, 0}, "closed form"};
+    const double epsilon = GaussianEpsilon(std::sqrt(shape.mu2), target);
+    return {{epsilon * (1 - kClosedFormError), epsilon * (1 + kClosedFormError)}, "closed form"};
+  }
+  if (shape.single) {
+    return {{Outward(ExactEpsilon(pairs[0].pair, log_delta + kExactReleaseError)).lower,
+             Outward(ExactEpsilon(pairs[0].pair, log_delta - kExactReleaseError)).upper},
+            "exact"};
+  }
+  if (NothingToTell(pairs, log_delta)) return {{0, 0}, "exact"};
+  if (question.known_lower > 0) {
+    const double quick =
+        std::min(shape.largest_loss * (1 + kClosedFormError), ChernoffEpsilon(pairs, log_delta));
+    if (quick <= question.known_lower) return {{0, quick}, "quick"};
+    if (SharesLists(pairs)) {
+      const Question rough{0, {true, false}, Effort::kQuick};
+      Answer upper = EpsilonSearch(pairs, log_delta, rough).Run();
+      if (upper.value.upper <= question.known_lower) return {{0, upper.value.upper}, "quick"};
+    }
+  }
+  Answer answer = EpsilonSearch(pairs, log_delta, question).Run();
+  if (question.wanted.lower && answer.value.lower < 0.5 * answer.value.upper) {
+    answer.value.lower = std::max(answer.value.lower, LowerFromParts(pairs, shape.mu2, log_delta));
+  }
+  // Rounding of the largest loss itself is covered by the factor.
+  answer.value.upper = std::min(answer.value.upper, shape.largest_loss * (1 + kClosedFormError));
+  return answer;
+}
+
+Answer ComposedLogDelta(const std::vector<CountedPair>& pairs, double epsilon,
+                        const Question& question) {
+  const auto [want_upper, want_lower] = question.wanted;
+  const PairShape shape = ShapeOf(pairs);
+  const double infinite = -std::expm1(shape.log_survival);
+  if (shape.only_gaussian) {
+    const double finite =
+        shape.mu2 > 0 ? GaussianLogDelta(std::sqrt(shape.mu2), epsilon) : -kInfinity;
+    const double error = kClosedFormError +
+                         (shape.mu2 > 0 ? GaussianLogDeltaError(std::sqrt(shape.mu2), epsilon) : 0);
+    if (infinite == 0) return {{finite - error, finite + error}, "closed form"};
+    const double sum = infinite + (1 - infinite) * std::exp(finite);
+    return {{std::log(sum) - error, std::log(sum) + error}, "closed form"};
+  }
+  if (shape.single) {
+    const double log_delta = ExactLogDelta(pairs[0].pair, epsilon);
+    return {{log_delta - kExactReleaseError, log_delta + kExactReleaseError}, "exact"};
+  }
+  if (epsilon >= shape.largest_loss * (1 + kClosedFormError)) {
+    return {{-kInfinity, -kInfinity}, "exact"};
+  }
+  if (question.known_lower > -kInfinity) {
+    const double quick = ChernoffLogDelta(pairs, epsilon);
+    if (quick <= question.known_lower) return {{-kInfinity, quick}, "quick"};
+  }
+  Answer answer{{-kInfinity, 0}, "contour"};
+  const auto wide = [&] {
+    if (!want_lower) return answer.value.upper == 0;
+    if (!want_upper) return std::isinf(answer.value.lower);
+    return !(answer.value.upper - answer.value.lower <= kNarrow);
+  };
+  const auto use = [&](Interval found, const char* engine) {
+    ConsistentLogLower({found.lower, answer.value.upper}, {engine, answer.engine}, "a composition");
+    ConsistentLogLower({answer.value.lower, found.upper}, {answer.engine, engine}, "a composition");
+    if (found.upper < answer.value.upper || found.lower > answer.value.lower) {
+      answer.engine = engine;
+    }
+    answer.value.upper = std::min(answer.value.upper, found.upper);
+    answer.value.lower = std::max(answer.value.lower, found.lower);
+  };
+  if (FitsContour(pairs)) {
+    answer.value = ContourLogDelta(pairs, epsilon).value_or(Interval{-kInfinity, 0});
+  }
+  const bool lattice = wide() && HasLattice(pairs);
+  if (wide()) use(SmoothedLogDelta(pairs, epsilon, question.wanted, question.effort), "smoothed");
+  const bool loose = answer.value.upper - answer.value.lower > kShortNarrow;
+  if (lattice || (IsShort(pairs) && (wide() || loose))) {
+    if (want_upper)
+      use({-kInfinity, GridLogDelta(pairs, epsilon, Bound::kUpper, question.effort)}, "grid");
+    if (want_lower) use({GridLogDelta(pairs, epsilon, Bound::kLower, question.effort), 0}, "grid");
+    if (want_lower && lattice && HasLongLattice(pairs)) {
+      use({GridLogDelta(pairs, epsilon, Bound::kSpread, question.effort), 0}, "grid");
+    }
+  }
+  if (want_lower && !(answer.value.upper - answer.value.lower < 0.5)) {
+    const auto at_least = [&](double log_delta) {
+      answer.value.lower = std::max(answer.value.lower, log_delta);
+    };
+    if (shape.mu2 > 0) {
+      const double mu = std::sqrt(shape.mu2);
+      at_least(GaussianLogDelta(mu, epsilon) - GaussianLogDeltaError(mu, epsilon) -
+               kClosedFormError);
+    }
+    for (std::size_t i = 0; i < std::min(pairs.size(), kMaxParts); ++i) {
+      if (pairs[i].pair.gaussian_mu > 0) continue;
+      at_least(ExactLogDelta(pairs[i].pair, epsilon) - kExactReleaseError);
+    }
+  }
+  return answer;
+}
+
+}  // namespace sordino

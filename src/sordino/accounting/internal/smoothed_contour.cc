@@ -1,0 +1,363 @@
+#include "sordino/accounting/internal/smoothed_contour.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "sordino/accounting/internal/atom_composition.h"
+#include "sordino/accounting/internal/inversion.h"
+#include "sordino/accounting/internal/tilt_search.h"
+
+namespace sordino {
+namespace {
+
+constexpr double kUnitRoundoff = 0x1p-53;
+struct Resolution {
+  // Relative width (of epsilon) or width (of log delta) at which refining ends, and what it aims at
+  // while that is cheap.
+  double narrow;
+  double goal;
+  int attempts;
+  double max_work;           // multiplications of one inversion
+  double first_atoms;        // of all pairs together, in the first attempt
+  double first_cells;        // of a pair, at most
+  std::size_t shared_cells;  // of a pair among many
+};
+constexpr Resolution kFull = {4e-4, 1e-5, 7, 3e8, 4e4, 400, 300};
+// Of many different pairs, and of more than kVeryMany, where everything takes long.
+constexpr Resolution kManyPairs = {9e-4, 9e-4, 2, 4e8, 4e4, 400, 400};
+constexpr Resolution kVeryManyPairs = {9e-4, 9e-4, 1, 4e8, 4e4, 400, 400};
+constexpr std::size_t kVeryMany = 3000;
+constexpr Resolution kQuick = {0.02, 0.02, 1, 2e7, 3e3, 64, 96};
+
+const Resolution& ResolutionOf(Effort effort, std::span<const CountedPair> pairs) {
+  if (effort == Effort::kQuick) return kQuick;
+  if (!SharesLists(pairs)) return kFull;
+  return pairs.size() > kVeryMany ? kVeryManyPairs : kManyPairs;
+}
+
+// Multiplications that take some milliseconds.
+constexpr double kCheapWork = 3e6;
+constexpr double kLargestSmoothing = 0.5;
+// Of log delta over epsilon.
+constexpr double kLeastSlope = 0.4;
+
+// What is left of delta for the finite part of the loss.
+double FiniteTarget(double log_delta, double infinite) {
+  const double share = infinite * std::exp(-log_delta) * (1 + 1e-12);
+  return share < 1 ? log_delta + std::log1p(-share) : -kInfinity;
+}
+
+// What is left of delta for the finite part of the loss, at each epsilon: tails that were set apart
+// take a share that depends on it.
+struct Target {
+  double log_delta;
+  double infinite;
+  const TailSplit* split;  // nullptr: nothing was set apart
+  Bound bound;
+
+  double reach() const { return split == nullptr ? kInfinity : split->reach(); }
+  double operator()(double epsilon) const {
+    if (split == nullptr) return FiniteTarget(log_delta, infinite);
+    const Interval tails = split->Added(epsilon);
+    return FiniteTarget(log_delta, infinite + (bound == Bound::kUpper ? tails.upper : tails.lower));
+  }
+};
+
+double TotalCount(std::span<const CountedPair> pairs) {
+  double total = 0;
+  for (const CountedPair& counted : pairs) total += static_cast<double>(counted.count);
+  return total;
+}
+
+std::size_t FirstCells(std::span<const CountedPair> pairs, const Resolution& resolution) {
+  if (SharesLists(pairs)) return resolution.shared_cells;
+  const double each =
+      resolution.first_atoms / static_cast<double>(std::max<std::size_t>(pairs.size(), 1));
+  return static_cast<std::size_t>(std::clamp(each, 40.0, resolution.first_cells));
+}
+
+// The tilt that minimises the objective; where the loss is bounded the best one is infinite, so it
+// stops where the deviation of the loss has shrunk to a tenth.
+template <typename Objective>
+double ChooseTilt(const AtomComposition& composition, double log_delta, Objective objective) {
+  const double d = 1e-3;
+  double variance = 2 * composition.RoughLogMoment(d) / (d * (1 + d));
+  // Where mass is missing the moment may be below one.
+  if (!(variance > 0)) variance = std::max(composition.RoughTilted(0).variance, 1e-300);
+  const double sd = std::sqrt(variance);
+  double c = MinimiseOverTilt(objective, std::sqrt(std::max(1.0, -2 * log_delta)) / sd);
+  const double least = 0.1 * std::sqrt(composition.RoughTilted(0).variance);
+  while (c > 1e-9 && std::sqrt(composition.RoughTilted(c).variance) < least) c *= 0.7;
+  return c;
+}
+
+// The tilt of Chernoff's bound is close to where rare large losses take over, and there the period
+// has to be long. A smaller one may need fewer frequencies.
+double CheapestTilt(const AtomComposition& composition, double largest, double h, double log_delta,
+                    double epsilon) {
+  double best = largest;
+  double least = kInfinity;
+  for (double c = largest; c > 0.02 * largest; c *= 0.75) {
+    const double nodes = Inversion::Nodes(composition, c, h, log_delta, epsilon);
+    if (nodes < least) {
+      least = nodes;
+      best = c;
+    }
+  }
+  return best;
+}
+
+// How fine an attempt is: cells of a pair, and the smoothing h.
+struct Refinement {
+  const Resolution& resolution;
+  std::size_t cells = 0;
+  double smoothing = 0;
+  double last_width = kInfinity;
+
+  // Finer ones after an interval of this width; false where that is narrow enough or no use.
+  bool Next(double width, double work) {
+    // Both errors fall with the square, so the next work is known.
+    const double finer = std::clamp(std::sqrt(resolution.goal / width), 0.1, 0.5);
+    const double next = work / (finer * finer);
+    const bool enough =
+        width <= resolution.goal || (width <= resolution.narrow && next > kCheapWork);
+    if (enough || width > 0.8 * last_width) return false;
+    last_width = width;
+    cells = static_cast<std::size_t>(static_cast<double>(cells) / std::max(finer, 0.4));
+    smoothing *= width > 8 * resolution.narrow ? 0.2 : std::max(finer, 0.25);
+    return true;
+  }
+};
+
+// The smallest epsilon whose bound from above is within the target.
+double UpperEpsilon(const Inversion& inversion, const Target& target, double guess) {
+  const auto excess = [&](double epsilon) { return inversion.LogDelta(epsilon) - target(epsilon); };
+  if (excess(0) <= 0) return 0;
+  double high = std::min(guess, target.reach());
+  for (int i = 0; !(excess(high) <= 0); ++i) {
+    if (i == 40 || high == target.reach()) return kInfinity;
+    high = std::min(target.reach(), high * (i < 8 ? 1.02 : 1.3));
+  }
+  double low = 0;
+  double f_high = excess(high);
+  double f_low = kInfinity;
+  for (int i = 0; i < 60 && high - low > 2e-6 * high; ++i) {
+    double middle = 0.5 * (low + high);
+    if (std::isfinite(f_low) && i % 3 != 2) {
+      // Aim a little to the safe side.
+      middle = low + (high - low) * f_low / (f_low - f_high) * 1.0001;
+      middle = std::clamp(middle, low + 1e-4 * (high - low), high - 1e-4 * (high - low));
+    } else if (i == 0) {
+      middle = 0.9 * high;
+    }
+    const double f = excess(middle);
+    if (!(f <= 0)) {
+      low = middle;
+      f_low = f;
+    } else {
+      high = middle;
+      f_high = f;
+    }
+  }
+  return high * (1 + 4 * kUnitRoundoff);
+}
+
+// The largest epsilon below `upper` whose bound from below is above the target.
+double LowerEpsilon(const Inversion& inversion, const Target& target, double upper) {
+  const auto exceeds = [&](double epsilon) {
+    return inversion.LogDelta(epsilon) >= target(epsilon);
+  };
+  double bad = upper;
+  double good = -1;
+  for (double share = 2e-5; share < 1; share *= 2) {
+    const double epsilon = upper * (1 - share);
+    if (exceeds(epsilon)) {
+      good = epsilon;
+      break;
+    }
+    bad = epsilon;
+  }
+  if (good < 0) return 0;
+  for (int i = 0; i < 6 && bad - good > 2e-6 * upper; ++i) {
+    const double middle = 0.5 * (good + bad);
+    (exceeds(middle) ? good : bad) = middle;
+  }
+  return std::max(0.0, good * (1 - 4 * kUnitRoundoff));
+}
+
+}  // namespace
+
+namespace {
+
+// `split`, where there is one, is what the pairs are the bodies of.
+Interval SolveEpsilon(std::span<const CountedPair> pairs, const TailSplit* split, double log_delta,
+                      WantedEnds wanted, Effort effort, double near) {
+  const Resolution& resolution = ResolutionOf(effort, pairs);
+  Interval result{0, kInfinity};
+  const double log_lost = log_delta - kInversionMargin - std::log(TotalCount(pairs));
+  Refinement fine{resolution, FirstCells(pairs, resolution)};
+  double c = 0;
+  double guess = 0;
+  for (int attempt = 0; attempt < resolution.attempts; ++attempt) {
+    const CutPairs cut(pairs, log_lost, fine.cells, guess > 0 ? guess : near);
+    AtomComposition above(cut, Bound::kUpper);
+    const double target = FiniteTarget(log_delta, above.Infinite());
+    if (target == -kInfinity) return result;
+    if (attempt == 0) {
+      const auto objective = [&](double tilt) {
+        return (above.RoughLogMoment(tilt) - target + LogChernoffConstant(tilt)) / tilt;
+      };
+      c = ChooseTilt(above, log_delta, objective);
+      guess = objective(c);
+      if (!std::isfinite(guess) || !(c > 0)) return result;
+      guess = std::max(near > 0 ? std::min(near, guess) : guess, 1e-12 / c);
+      // The slope of log delta, by which the smoothing counts, is about the tilt of Chernoff's
+      // bound; not where losses that do not matter for delta keep that small.
+      const double slope = near > 0 ? std::max(c, -kLeastSlope * log_delta / guess) : c;
+      fine.smoothing =
+          std::min(kLargestSmoothing, std::sqrt(0.5 * resolution.narrow * guess / (slope + 1)));
+      if (near > 0) c = CheapestTilt(above, c, fine.smoothing, target, guess);
+    }
+    Inversion inversion;
+    while (!inversion.Make(above, c, fine.smoothing, target, guess, resolution.max_work)) {
+      // Too much work: a coarser answer first, where there is none yet.
+      fine.smoothing *= 4;
+      if (attempt > 0 || fine.smoothing > std::min(kLargestSmoothing, 0.3 * guess)) return result;
+    }
+    if (wanted.upper) {
+      const Target at{log_delta, above.Infinite(), split, Bound::kUpper};
+      result.upper = std::min(result.upper, UpperEpsilon(inversion, at, guess));
+      if (result.upper == 0) return {0, 0};
+      if (!std::isfinite(result.upper)) return result;
+      guess = result.upper;
+    }
+    if (!wanted.lower) {
+      // Nothing tells how far the upper end is from the truth; the second attempt is good enough.
+      if (attempt > 0) return result;
+      fine.cells *= 2;
+      fine.smoothing *= 0.5;
+      continue;
+    }
+    AtomComposition below(cut, Bound::kLower);
+    const Target lower_target{log_delta, below.Infinite(), split, Bound::kLower};
+    Inversion from_below;
+    if (!from_below.Make(below, c, fine.smoothing, target, guess, resolution.max_work))
+      return result;
+    const double top =
+        std::min(std::isfinite(result.upper) ? result.upper : guess, lower_target.reach());
+    result.lower = std::max(result.lower, LowerEpsilon(from_below, lower_target, top));
+    const double width = (top - result.lower) / top;
+    if (!fine.Next(width, inversion.Work(above))) return result;
+  }
+  return result;
+}
+
+}  // namespace
+
+Interval SmoothedEpsilon(std::span<const CountedPair> pairs, double log_delta, WantedEnds wanted,
+                         Effort effort, double near) {
+  return SolveEpsilon(pairs, nullptr, log_delta, wanted, effort, near);
+}
+
+Interval SmoothedEpsilon(const TailSplit& split, double log_delta, WantedEnds wanted, Effort effort,
+                         double near) {
+  return SolveEpsilon(split.body(), &split, log_delta, wanted, effort, near);
+}
+
+double ChernoffEpsilon(std::span<const CountedPair> pairs, double log_delta) {
+  constexpr std::size_t kCells = 64;
+  const double log_lost = log_delta - 5 - std::log(TotalCount(pairs));
+  const CutPairs cut(pairs, log_lost, kCells);
+  AtomComposition above(cut, Bound::kUpper);
+  const double target = FiniteTarget(log_delta, above.Infinite());
+  if (target == -kInfinity) return kInfinity;
+  const double c = ChooseTilt(above, log_delta, [&](double tilt) {
+    return (above.RoughLogMoment(tilt) - target + LogChernoffConstant(tilt)) / tilt;
+  });
+  above.Sharpen(c, c);
+  const double moment = above.LogMoment(c) + above.LogMomentError(c);
+  if (!std::isfinite(moment)) return kInfinity;
+  return std::max(0.0, (moment - target + LogChernoffConstant(c)) / c) * (1 + 1e-12);
+}
+
+double ChernoffLogDelta(std::span<const CountedPair> pairs, double epsilon) {
+  constexpr std::size_t kCells = 64;
+  constexpr double kLogGuess = -40;
+  const double log_lost = kLogGuess - std::log(TotalCount(pairs));
+  const CutPairs cut(pairs, log_lost, kCells);
+  AtomComposition above(cut, Bound::kUpper);
+  const double c = ChooseTilt(above, kLogGuess, [&](double tilt) {
+    return above.RoughLogMoment(tilt) - tilt * epsilon + LogChernoffConstant(tilt);
+  });
+  above.Sharpen(c, c);
+  const double finite =
+      above.LogMoment(c) + above.LogMomentError(c) - c * epsilon + LogChernoffConstant(c) + 1e-12;
+  return std::min(0.0, std::log(std::exp(finite) + above.Infinite() * (1 + 1e-12)) + 1e-12);
+}
+
+Interval SmoothedLogDelta(std::span<const CountedPair> pairs, double epsilon, WantedEnds wanted,
+                          Effort effort) {
+  const Resolution& resolution = ResolutionOf(effort, pairs);
+  Interval result{-kInfinity, 0};
+  double guess = -10;
+  Refinement fine{resolution, FirstCells(pairs, resolution)};
+  double c = 0;
+  for (int attempt = 0; attempt < resolution.attempts + 2; ++attempt) {
+    const double log_lost = guess - kInversionMargin - std::log(TotalCount(pairs));
+    const CutPairs cut(pairs, log_lost, fine.cells);
+    AtomComposition above(cut, Bound::kUpper);
+    const auto objective = [&](double tilt) {
+      return above.RoughLogMoment(tilt) - tilt * epsilon + LogChernoffConstant(tilt);
+    };
+    const bool choose = c == 0;
+    if (choose) {
+      c = ChooseTilt(above, guess, objective);
+      const double chernoff = objective(c);
+      if (!std::isfinite(chernoff)) return result;
+      // The tails were left out for the guess; a much smaller answer deserves longer ones.
+      if (chernoff < guess - 8 && attempt < 3) {
+        guess = chernoff - 4;
+        c = 0;
+        continue;
+      }
+      guess = std::min(guess, chernoff);
+      fine.smoothing =
+          std::min(kLargestSmoothing, std::sqrt(0.5 * resolution.narrow / (c * (c + 1))));
+    }
+    Inversion inversion;
+    while (!inversion.Make(above, c, fine.smoothing, guess, epsilon, resolution.max_work)) {
+      fine.smoothing *= 4;
+      if (!choose || fine.smoothing > kLargestSmoothing) return result;
+    }
+    if (wanted.upper) {
+      const double finite = inversion.LogDelta(epsilon);
+      const double infinite = above.Infinite() * (1 + 1e-12);
+      const double sum = infinite > 0 ? std::log(std::exp(finite) + infinite) : finite;
+      result.upper = std::min(result.upper, sum);
+    }
+    if (!wanted.lower) {
+      if (!choose) return result;
+      fine.cells *= 2;
+      fine.smoothing *= 0.5;
+      continue;
+    }
+    AtomComposition below(cut, Bound::kLower);
+    Inversion from_below;
+    if (!from_below.Make(below, c, fine.smoothing, guess, epsilon, resolution.max_work))
+      return result;
+    const double finite = from_below.LogDelta(epsilon);
+    const double infinite = below.Infinite() * (1 - 1e-12);
+    const double sum = infinite > 0 ? std::log(std::exp(finite) + infinite) : finite;
+    result.lower = std::max(result.lower, sum);
+    const double top = wanted.upper ? result.upper : inversion.LogDelta(epsilon);
+    const double width = top - result.lower;
+    if (!fine.Next(width, inversion.Work(above))) return result;
+  }
+  return result;
+}
+
+}  // namespace sordino

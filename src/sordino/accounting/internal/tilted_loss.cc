@@ -1,0 +1,360 @@
+#include "sordino/accounting/internal/tilted_loss.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numbers>
+#include <numeric>
+#include <utility>
+
+#include "sordino/accounting/internal/rounding.h"
+#include "sordino/base/quantity.h"
+
+namespace sordino {
+namespace {
+
+// Relative error that the quadrature aims at, before it is raised to the number of steps.
+constexpr double kLogQuadratureGoal = -38;
+// Each layer is this much lower than the one inside it.
+constexpr double kLayerRatio = 0.8;
+// Candidates for the width of the strip of analyticity, as shares of the widest.
+constexpr std::array<double, 11> kStrips = {0.9,  0.7,  0.5,  0.35,  0.25, 0.15,
+                                            0.08, 0.04, 0.02, 0.005, 0.001};
+constexpr double kLowestLayer = 1e-7;
+constexpr int kStacks = 4;
+constexpr double kNegligibleStack = 1e-3;
+constexpr std::size_t kLanes = 8;
+// The rotation recurrence starts anew from sines after so many turns.
+constexpr std::size_t kRefresh = 64;
+
+// sup over u >= v of |sin u / u|: the first side lobe has height 0.2172.
+double SincMajorant(double v) {
+  constexpr double kSideLobe = 0.21724;
+  if (v < 1e-4) return 1 - v * v / 6 + v * v * v * v / 120;
+  if (v < 2.6) return std::max(kSideLobe, std::sin(v) / v);
+  return std::min(kSideLobe, 1 / v);
+}
+
+}  // namespace
+
+std::optional<TiltedLoss> TiltedLoss::FromTable(const MixtureTable& table, double c, double count,
+                                                double max_frequency, std::size_t& strip) {
+  const std::size_t n = table.size();
+  const GaussianMixtureDensity& density = table.density();
+  const double sigma = density.sigma();
+  const double precision = 1 / (sigma * sigma);
+
+  std::vector<double> log_tilted(n);
+  double top = -kInfinity;
+  for (std::size_t i = 0; i < n; ++i) {
+    log_tilted[i] = table.LogWeight(i, c) + table.LogGaussian(i);
+    top = std::max(top, log_tilted[i]);
+  }
+  double total = 0;  // integral of exp(log_tilted - top) / spacing
+  for (std::size_t i = 0; i < n; ++i) total += std::exp(log_tilted[i] - top);
+
+  // Upper bounds of the tilted density cell by cell, from an enclosure of its slope.
+  std::vector<double> cell_upper(n - 1);
+  for (std::size_t i = 0; i + 1 < n; ++i) {
+    const double lowest = table.LowestSlope(i, c);
+    const double highest = table.HighestSlope(i, c);
+    const double d = table.spacing();
+    const double from_left = log_tilted[i] + std::max(0.0, highest) * d;
+    const double from_right = log_tilted[i + 1] - std::min(0.0, lowest) * d;
+    cell_upper[i] = std::min(from_left, from_right) - top;
+  }
+
+  // The widest strip |Im x| < a = v sigma^2 pays off until the growth of the integrand eats the
+  // gain; for each candidate v the largest stride that meets the goal is tried.
+  const double numerator_shift = density.max_numerator_shift();
+  const double denominator_shift = density.max_denominator_shift();
+  const double widest = std::numbers::pi / std::max({numerator_shift, denominator_shift, 1e-300});
+  double best_stride = 0;
+  double best_log_error = 0;
+  // Neighbouring pairs like the same strip: the search starts at the last one's and walks on while
+  // that pays.
+  const auto try_strip = [&](std::size_t candidate) {
+    const double fraction = kStrips[candidate];
+    double v = std::min(fraction * widest, 12 / sigma * (fraction / 0.9));
+    if (table.cutoff()) v = std::min(v, fraction * 14 * table.cutoff()->width * precision);
+    const double a = v * sigma * sigma;
+    double modulus = 0;
+    for (std::size_t i = 0; i + 1 < n; ++i) {
+      if (cell_upper[i] < -kDroppedWeight - 10) continue;
+      // |arg| <= v s B/(A+B) where B <= A, else v s.
+      const double num = table.NumeratorHit(i + 1);
+      const double den = table.DenominatorHit(i);
+      const double angle = v * (numerator_shift * (num <= 0.5 ? num : 1.0) +
+                                denominator_shift * (den <= 0.5 ? den : 1.0));
+      modulus += std::exp(cell_upper[i] + max_frequency * angle);
+    }
+    const double log_modulus = std::log(modulus / total) + 0.5 * a * a * precision -
+                               c * std::log(std::cos(0.5 * v * denominator_shift)) +
+                               (table.cutoff() ? 0.5 * std::pow(a / table.cutoff()->width, 2) : 0);
+    // 2 N / (e^{2 pi a / h} - 1) <= e^goal.
+    const double exponent = log_modulus + std::log(2.0) - kLogQuadratureGoal;
+    const double stride = std::floor(2 * std::numbers::pi * a / exponent / table.spacing());
+    if (!(stride > best_stride)) return false;
+    best_stride = stride;
+    strip = candidate;
+    const double reached = 2 * std::numbers::pi * a / (stride * table.spacing());
+    best_log_error = log_modulus + std::log(2.0) - std::log(std::expm1(std::min(700.0, reached)));
+    return true;
+  };
+  const std::size_t first_strip = strip;
+  try_strip(first_strip);
+  bool found = best_stride >= 1;
+  for (std::size_t k = first_strip; k-- > 0;) {
+    if (!try_strip(k) && found) break;
+    found = best_stride >= 1;
+  }
+  for (std::size_t k = first_strip + 1; k < kStrips.size(); ++k) {
+    if (!try_strip(k) && found) break;
+    found = best_stride >= 1;
+  }
+  if (best_stride < 1) return std::nullopt;
+
+  TiltedLoss result;
+  result.count_ = count;
+  result.quadrature_error_ = std::exp(best_log_error);
+  const auto stride = static_cast<std::size_t>(std::min(best_stride, static_cast<double>(n)));
+  std::vector<double> losses;
+  double sum = 0;
+  double dropped = 0;
+  double rounding = 0;
+  double moment_minus_one = 0;
+  double moment_rounding = 0;
+  double largest_weight = 0;
+  for (std::size_t i = 0; i < n; i += stride) {
+    const double log_weight = table.LogWeight(i, c);
+    largest_weight = std::max(largest_weight, log_weight);
+    const double w = std::exp(log_tilted[i] - top);
+    if (log_tilted[i] - top < -kDroppedWeight) {
+      dropped += w;
+      continue;
+    }
+    result.weights_.push_back(w);
+    losses.push_back(table.Loss(i));
+    sum += w;
+    // The exponent is a difference of terms of this size, each rounded.
+    const double z = table.X(i) / sigma;
+    rounding += w * (0.5 * z * z + 2 * std::abs(log_weight) + std::abs(c * table.Loss(i)) + 4);
+  }
+  result.exponent_rounding_ = kUnitRoundoff * rounding / sum;
+  const double step = static_cast<double>(stride) * table.spacing();
+  if (largest_weight < 500) {
+    double lost = 0;
+    for (std::size_t i = 0; i < n; i += stride) {
+      const double gaussian = std::exp(table.LogGaussian(i));
+      const double log_weight = table.LogWeight(i, c);
+      const double term = gaussian * std::expm1(log_weight);
+      // Terms of both signs cancel: what each addition rounds off is kept (Neumaier), so that the
+      // sum is rounded once and not once a term.
+      const double next = moment_minus_one + term;
+      lost += std::abs(moment_minus_one) >= std::abs(term) ? (moment_minus_one - next) + term
+                                                           : (term - next) + moment_minus_one;
+      moment_minus_one = next;
+      const double z = table.X(i) / sigma;
+      moment_rounding += std::abs(term) * (0.5 * z * z + 6) +
+                         gaussian * std::exp(log_weight) * 3 * std::abs(log_weight);
+    }
+    moment_minus_one += lost;
+    result.log_moment_ = std::log1p(moment_minus_one * step);
+    result.log_moment_error_ = kUnitRoundoff *
+                               (moment_rounding * step + 4e-1 * std::abs(moment_minus_one * step)) /
+                               (1 + moment_minus_one * step);
+  } else {
+    result.log_moment_ = top + std::log(sum * step);
+    result.log_moment_error_ = result.exponent_rounding_ + 8 * kUnitRoundoff * (1 + std::abs(top));
+  }
+  // The theorem is about the sum over the whole line; the table has the terms that count. To the
+  // left of -9.5 sigma the weight is at most that of the Gaussian, and E[e^{cL}] is at least one;
+  // on the right the table ends 9.5 sigma behind the mode or deep in the falling cut (Cover). Both
+  // ends together are below 1e-20 of the sum.
+  result.log_moment_error_ += result.quadrature_error_ + dropped / sum + 1e-20;
+  result.quadrature_error_ += dropped / sum + 1e-20;
+  for (double& w : result.weights_) w /= sum;
+  result.Centre(std::move(losses));
+  result.BuildLayers(table, c, top + std::log(sum * step));
+  return result;
+}
+
+TiltedLoss TiltedLoss::FromAtoms(const std::vector<LossAtom>& atoms, double c, double count) {
+  TiltedLoss result;
+  result.count_ = count;
+  double top = -kInfinity;
+  for (const LossAtom& atom : atoms) {
+    if (atom.mass > 0) top = std::max(top, std::log(atom.mass) + c * atom.loss);
+  }
+  std::vector<double> losses;
+  double sum = 0;
+  double rounding = 0;
+  for (const LossAtom& atom : atoms) {
+    if (!(atom.mass > 0)) continue;
+    const double exponent = std::log(atom.mass) + c * atom.loss - top;
+    const double w = std::exp(exponent);
+    result.weights_.push_back(w);
+    losses.push_back(atom.loss);
+    sum += w;
+    rounding += w * (4 + std::abs(c * atom.loss) + std::abs(top));
+  }
+  result.exponent_rounding_ = kUnitRoundoff * rounding / sum;
+  result.log_moment_ = top + std::log(sum);
+  result.log_moment_error_ = result.exponent_rounding_ + 8 * kUnitRoundoff * (1 + std::abs(top));
+  for (double& w : result.weights_) w /= sum;
+  result.Centre(std::move(losses));
+  return result;
+}
+
+void TiltedLoss::Centre(std::vector<double> losses) {
+  for (std::size_t i = 0; i < losses.size(); ++i) mean_ += weights_[i] * losses[i];
+  offsets_ = std::move(losses);
+  for (std::size_t i = 0; i < offsets_.size(); ++i) {
+    offsets_[i] -= mean_;
+    variance_ += weights_[i] * offsets_[i] * offsets_[i];
+    mean_deviation_ += weights_[i] * std::abs(offsets_[i]);
+  }
+}
+
+void TiltedLoss::BuildLayers(const MixtureTable& table, double c, double log_scale) {
+  // Lower bounds of the tilted density of the loss, cell by cell.
+  const std::size_t n = table.size();
+  const double sigma = table.density().sigma();
+  const double d = table.spacing();
+  std::vector<double> height(n - 1);
+  for (std::size_t i = 0; i + 1 < n; ++i) {
+    const double left = table.LogWeight(i, c) + table.LogGaussian(i);
+    const double right = table.LogWeight(i + 1, c) + table.LogGaussian(i + 1);
+    if (std::max(left, right) - log_scale < -40 - std::log(sigma)) continue;
+    const double lowest = table.LowestSlope(i, c);
+    const double highest = table.HighestSlope(i, c);
+    const double from_left = left + std::min(0.0, lowest) * d;
+    const double from_right = right - std::max(0.0, highest) * d;
+    const double slope = table.HighestLossSlope(i);
+    if (!(slope > 0)) continue;
+    height[i] = std::exp(std::max(from_left, from_right) - log_scale) / slope;
+  }
+  std::vector<double> width(n - 1);
+  for (std::size_t i = 0; i + 1 < n; ++i) {
+    if (height[i] > 0) width[i] = table.LossWidth(i);
+  }
+  // The first stack stands on the highest cell; the others, for a density with several humps, on
+  // the heaviest cell that is still free.
+  for (int stack = 0; stack < kStacks; ++stack) {
+    std::size_t base = 0;
+    double best = 0;
+    double free_mass = 0;
+    for (std::size_t i = 0; i + 1 < n; ++i) {
+      const double mass = height[i] * width[i];
+      const double merit = stack == 0 ? height[i] : mass;
+      free_mass += mass;
+      if (merit > best) {
+        best = merit;
+        base = i;
+      }
+    }
+    if (free_mass < kNegligibleStack) break;
+    StackLayers(base, width, height);
+  }
+}
+
+void TiltedLoss::StackLayers(std::size_t peak, const std::vector<double>& widths,
+                             std::vector<double>& height) {
+  // Nested intervals around the peak, each with the lowest height inside it: the density is at
+  // least the sum over j of (level_j - level_{j+1}) on interval j.
+  struct Step {
+    double level;
+    double width;
+  };
+  std::vector<Step> steps;
+  std::size_t left = peak;
+  std::size_t right = peak;
+  double level = height[peak];
+  double width = widths[peak];
+  while (true) {
+    const double to_left = left > 0 ? height[left - 1] : 0;
+    const double to_right = right + 1 < height.size() ? height[right + 1] : 0;
+    const double next = std::max(to_left, to_right);
+    if (!(next > kLowestLayer * height[peak])) break;
+    if (next < kLayerRatio * (steps.empty() ? height[peak] : steps.back().level)) {
+      steps.push_back({level, width});
+    }
+    if (to_left >= to_right) {
+      width += widths[--left];
+    } else {
+      width += widths[++right];
+    }
+    level = std::min(level, next);
+  }
+  steps.push_back({level, width});
+  for (std::size_t j = 0; j < steps.size(); ++j) {
+    const double below = j + 1 < steps.size() ? steps[j + 1].level : 0;
+    layers_.push_back({(steps[j].level - below) * steps[j].width, steps[j].width});
+  }
+  std::fill(height.begin() + static_cast<std::ptrdiff_t>(left),
+            height.begin() + static_cast<std::ptrdiff_t>(right) + 1, 0.0);
+}
+
+void TiltedLoss::Characteristic(double step, bool recurrence,
+                                std::vector<std::complex<double>>& out) const {
+  const std::size_t n = weights_.size();
+  std::vector<double> re(weights_);
+  std::vector<double> im(n, 0.0);
+  std::vector<double> turn_re(n);
+  std::vector<double> turn_im(n);
+  for (std::size_t i = 0; recurrence && i < n; ++i) {
+    turn_re[i] = std::cos(step * offsets_[i]);
+    turn_im[i] = std::sin(step * offsets_[i]);
+  }
+  for (std::size_t k = 0; k < out.size(); ++k) {
+    if (!recurrence || k % kRefresh == 0) {
+      const double y = step * static_cast<double>(k);
+      for (std::size_t i = 0; i < n; ++i) {
+        re[i] = weights_[i] * std::cos(y * offsets_[i]);
+        im[i] = weights_[i] * std::sin(y * offsets_[i]);
+      }
+    }
+    // Eight partial sums: an eighth of the rounding, and the compiler can use its vectors.
+    std::array<double, kLanes> sum_re = {};
+    std::array<double, kLanes> sum_im = {};
+    std::size_t i = 0;
+    for (; i + kLanes <= n; i += kLanes) {
+      for (std::size_t lane = 0; lane < kLanes; ++lane) {
+        sum_re[lane] += re[i + lane];
+        sum_im[lane] += im[i + lane];
+      }
+    }
+    for (; i < n; ++i) {
+      sum_re[0] += re[i];
+      sum_im[0] += im[i];
+    }
+    out[k] = {std::accumulate(sum_re.begin(), sum_re.end(), 0.0),
+              std::accumulate(sum_im.begin(), sum_im.end(), 0.0)};
+    if (recurrence && (k + 1) % kRefresh != 0) {
+      for (std::size_t j = 0; j < n; ++j) {
+        const double turned = re[j] * turn_re[j] - im[j] * turn_im[j];
+        im[j] = re[j] * turn_im[j] + im[j] * turn_re[j];
+        re[j] = turned;
+      }
+    }
+  }
+}
+
+double TiltedLoss::CharacteristicError(double y, bool recurrence) const {
+  // Summation in kLanes chains of terms whose moduli sum to one; the rounding of the angle, of each
+  // sine and product; with the recurrence, one complex product (4 roundings) a turn.
+  const double sums = static_cast<double>(weights_.size()) / kLanes + 2 * kLanes;
+  return quadrature_error_ + 2 * exponent_rounding_ +
+         kUnitRoundoff * (sums + 8 + 2 * y * mean_deviation_ + (recurrence ? 6.0 * kRefresh : 0.0));
+}
+
+double TiltedLoss::LogModulusBound(double y) const {
+  double loss = 0;
+  for (const Layer& layer : layers_) {
+    loss += layer.mass * (1 - SincMajorant(0.5 * y * layer.width));
+  }
+  // The layers were computed in floating point from certified values; a part in 10^9 covers that.
+  return std::log1p(-std::min(loss * (1 - 1e-9), 1 - 1e-12));
+}
+
+}  // namespace sordino
