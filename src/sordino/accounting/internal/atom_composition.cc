@@ -1,4 +1,5 @@
 #include "sordino/accounting/internal/atom_composition.h"
+#include "sordino/accounting/internal/rounding.h"
 
 #include <algorithm>
 #include <cmath>
@@ -12,7 +13,6 @@
 namespace sordino {
 namespace {
 
-constexpr double kUnitRoundoff = 0x1p-53;
 // So many lists decide a tilt.
 constexpr std::size_t kRoughLists = 24;
 

@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-#include "sordino/accounting/gauss_legendre.h"
+#include "sordino/accounting/internal/gauss_legendre.h"
 #include "sordino/base/quantity.h"
 
 namespace sordino {

@@ -4,8 +4,8 @@
 #include <array>
 #include <cmath>
 
-#include "sordino/accounting/gauss_legendre.h"
 #include "sordino/accounting/gaussian.h"
+#include "sordino/accounting/internal/gauss_legendre.h"
 #include "sordino/base/quantity.h"
 
 namespace sordino {

@@ -1,4 +1,5 @@
 #include "sordino/accounting/internal/inversion.h"
+#include "sordino/accounting/internal/rounding.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,8 +11,7 @@
 namespace sordino {
 namespace {
 
-constexpr double kUnitRoundoff = 0x1p-53;
-constexpr double kMaxNodes = 1 << 18;
+constexpr double kMaxInversionNodes = 1 << 18;
 
 // The period that pushes both families of aliases below e^-kInversionMargin of delta, and the
 // larger tilt that shows it for those above epsilon.
@@ -59,7 +59,7 @@ bool Inversion::Make(AtomComposition& composition, double c, double h, double lo
   const double about = composition.RoughLogMoment(c) + 0.5 * h * h * c * (c + 1);
   if (!std::isfinite(about)) return false;
   const double expected = Nodes(composition, c, h, log_delta, epsilon);
-  if (!(expected < kMaxNodes) || !(expected * composition.work() < max_work)) return false;
+  if (!(expected < kMaxInversionNodes) || !(expected * composition.work() < max_work)) return false;
   const double last = LastFrequency(about - c * epsilon - log_delta, h);
   composition.Sharpen(c, last);
   log_moment_ = composition.LogMoment(c) + 0.5 * h * h * c * (c + 1);
@@ -67,7 +67,7 @@ bool Inversion::Make(AtomComposition& composition, double c, double h, double lo
   log_moment_error_ = composition.LogMomentError(c) + 4 * kUnitRoundoff * std::abs(log_moment_);
   if (!ChoosePeriod(composition, log_delta, epsilon)) return false;
   const double nodes = std::ceil(last / step_) + 1;
-  if (!(nodes < kMaxNodes) || !(nodes * composition.work() < max_work)) return false;
+  if (!(nodes < kMaxInversionNodes) || !(nodes * composition.work() < max_work)) return false;
   Evaluate(composition, static_cast<std::size_t>(nodes));
   return true;
 }

@@ -1,4 +1,5 @@
 #include "sordino/accounting/internal/list_family.h"
+#include "sordino/accounting/internal/rounding.h"
 
 #include <algorithm>
 #include <array>
@@ -15,8 +16,7 @@
 namespace sordino {
 namespace {
 
-constexpr double kUnitRoundoff = 0x1p-53;
-constexpr double kLargestExponent = 650;
+constexpr double kLargestFamilyExponent = 650;
 // Basis vectors are added until what is left of all moments together is about this small.
 constexpr double kLeftOut = 3e-9;
 constexpr std::size_t kMaxRank = 64;
@@ -345,7 +345,7 @@ std::vector<double> ListFamily::Combine(const std::vector<double>& of_basis) con
 
 ListFamily::RealMoments ListFamily::MomentsAt(double c) const {
   RealMoments out;
-  if (c * place_.back() > kLargestExponent) return out;
+  if (c * place_.back() > kLargestFamilyExponent) return out;
   std::vector<double> factor(place_.size());
   for (std::size_t k = 0; k < place_.size(); ++k) {
     factor[k] = ExpRest(c * place_[k]) + c * ExpRest(-place_[k]);

@@ -7,14 +7,14 @@
 #include <vector>
 
 #include "sordino/accounting/internal/list_family.h"
+#include "sordino/accounting/internal/rounding.h"
 #include "sordino/base/quantity.h"
 
 namespace sordino {
 namespace {
 
-constexpr double kUnitRoundoff = 0x1p-53;
 // Frequencies that are multiplied at once.
-constexpr std::size_t kBlock = 64;
+constexpr std::size_t kLineBlock = 64;
 // A product of this many ratios is turned into a logarithm, or sooner where it gets small.
 constexpr std::size_t kMaxFactors = 64;
 constexpr std::size_t kFactorsBetweenLooks = 8;
@@ -24,7 +24,7 @@ constexpr double kLogNothing = -690;
 // What the expansion of logarithms may leave out of the sum over all lists.
 constexpr double kMaxRest = 1e-8;
 
-using Block = std::array<double, kBlock>;
+using Block = std::array<double, kLineBlock>;
 
 // log of the product of ratios M_i(s) / M_i(c) at one frequency, and how far it may be off,
 // relative to what was multiplied.
@@ -47,7 +47,7 @@ class BlockProduct {
   }
 
   void Multiply(const Block& re, const Block& im, double count) {
-    for (std::size_t k = 0; k < kBlock; ++k) {
+    for (std::size_t k = 0; k < kLineBlock; ++k) {
       const double square = re[k] * re[k] + im[k] * im[k];
       least_square_[k] = std::min(least_square_[k], square);
       most_square_[k] = std::max(most_square_[k], square);
@@ -56,7 +56,7 @@ class BlockProduct {
       for (std::size_t k = 0; k < nodes_; ++k) AddLogarithm(re[k], im[k], count, sums_[k]);
       return;
     }
-    for (std::size_t k = 0; k < kBlock; ++k) {
+    for (std::size_t k = 0; k < kLineBlock; ++k) {
       const double turned = re_[k] * re[k] - im_[k] * im[k];
       im_[k] = re_[k] * im[k] + im_[k] * re[k];
       re_[k] = turned;
@@ -102,7 +102,7 @@ class BlockProduct {
   Block im_;
   Block least_square_;
   Block most_square_;
-  std::array<LogProduct, kBlock> sums_;
+  std::array<LogProduct, kLineBlock> sums_;
 };
 
 }  // namespace
@@ -112,7 +112,7 @@ class ListFamily::Line {
   Line(const ListFamily& family, double c, double step, std::size_t nodes)
       : family_(family),
         rank_(family.basis_.size()),
-        padded_((nodes + kBlock - 1) / kBlock * kBlock),
+        padded_((nodes + kLineBlock - 1) / kLineBlock * kLineBlock),
         real_(family.MomentsAt(c)),
         re_(rank_ * padded_, 0.0),
         im_(rank_ * padded_, 0.0),
@@ -209,13 +209,13 @@ class ListFamily::Line {
         const double a = family_.coefficient_[i * family_.stride_ + r];
         const double* from_re = re_.data() + r * padded_ + first;
         const double* from_im = im_.data() + r * padded_ + first;
-        for (std::size_t k = 0; k < kBlock; ++k) {
+        for (std::size_t k = 0; k < kLineBlock; ++k) {
           re[k] += a * from_re[k];
           im[k] += a * from_im[k];
         }
       }
       const double inverse = 1 / (1 + real_.excess[i]);
-      for (std::size_t k = 0; k < kBlock; ++k) {
+      for (std::size_t k = 0; k < kLineBlock; ++k) {
         re[k] *= inverse;
         im[k] *= inverse;
       }
@@ -246,8 +246,9 @@ void ListFamily::MultiplyInto(double c, double step, MomentLine& line) const {
   const RealMoments& real = lists.real();
   const double log_moment = LogMoment(c);
   const LeftOut left_out(*this, c, std::hypot(c, step * static_cast<double>(nodes)));
-  for (std::size_t first = 0; first < nodes; first += kBlock) {
-    const std::vector<LogProduct> products = lists.Products(first, std::min(kBlock, nodes - first));
+  for (std::size_t first = 0; first < nodes; first += kLineBlock) {
+    const std::vector<LogProduct> products =
+        lists.Products(first, std::min(kLineBlock, nodes - first));
     for (std::size_t j = 0; j < products.size(); ++j) {
       const std::size_t k = first + j;
       const LogProduct& product = products[j];

@@ -1,4 +1,5 @@
 #include "sordino/accounting/internal/smoothed_contour.h"
+#include "sordino/accounting/internal/rounding.h"
 
 #include <algorithm>
 #include <cmath>
@@ -14,8 +15,7 @@
 namespace sordino {
 namespace {
 
-constexpr double kUnitRoundoff = 0x1p-53;
-struct Resolution {
+struct SmoothedResolution {
   // Relative width (of epsilon) or width (of log delta) at which refining ends, and what it aims at
   // while that is cheap.
   double narrow;
@@ -26,17 +26,17 @@ struct Resolution {
   double first_cells;        // of a pair, at most
   std::size_t shared_cells;  // of a pair among many
 };
-constexpr Resolution kFull = {4e-4, 1e-5, 7, 3e8, 4e4, 400, 300};
+constexpr SmoothedResolution kFullSmoothed = {4e-4, 1e-5, 7, 3e8, 4e4, 400, 300};
 // Of many different pairs, and of more than kVeryMany, where everything takes long.
-constexpr Resolution kManyPairs = {9e-4, 9e-4, 2, 4e8, 4e4, 400, 400};
-constexpr Resolution kVeryManyPairs = {9e-4, 9e-4, 1, 4e8, 4e4, 400, 400};
+constexpr SmoothedResolution kManySmoothedPairs = {9e-4, 9e-4, 2, 4e8, 4e4, 400, 400};
+constexpr SmoothedResolution kVeryManyPairs = {9e-4, 9e-4, 1, 4e8, 4e4, 400, 400};
 constexpr std::size_t kVeryMany = 3000;
-constexpr Resolution kQuick = {0.02, 0.02, 1, 2e7, 3e3, 64, 96};
+constexpr SmoothedResolution kQuickSmoothed = {0.02, 0.02, 1, 2e7, 3e3, 64, 96};
 
-const Resolution& ResolutionOf(Effort effort, std::span<const CountedPair> pairs) {
-  if (effort == Effort::kQuick) return kQuick;
-  if (!SharesLists(pairs)) return kFull;
-  return pairs.size() > kVeryMany ? kVeryManyPairs : kManyPairs;
+const SmoothedResolution& ResolutionOf(Effort effort, std::span<const CountedPair> pairs) {
+  if (effort == Effort::kQuick) return kQuickSmoothed;
+  if (!SharesLists(pairs)) return kFullSmoothed;
+  return pairs.size() > kVeryMany ? kVeryManyPairs : kManySmoothedPairs;
 }
 
 // Multiplications that take some milliseconds.
@@ -73,7 +73,7 @@ double TotalCount(std::span<const CountedPair> pairs) {
   return total;
 }
 
-std::size_t FirstCells(std::span<const CountedPair> pairs, const Resolution& resolution) {
+std::size_t FirstCells(std::span<const CountedPair> pairs, const SmoothedResolution& resolution) {
   if (SharesLists(pairs)) return resolution.shared_cells;
   const double each =
       resolution.first_atoms / static_cast<double>(std::max<std::size_t>(pairs.size(), 1));
@@ -113,7 +113,7 @@ double CheapestTilt(const AtomComposition& composition, double largest, double h
 
 // How fine an attempt is: cells of a pair, and the smoothing h.
 struct Refinement {
-  const Resolution& resolution;
+  const SmoothedResolution& resolution;
   std::size_t cells = 0;
   double smoothing = 0;
   double last_width = kInfinity;
@@ -196,7 +196,7 @@ namespace {
 // `split`, where there is one, is what the pairs are the bodies of.
 Interval SolveEpsilon(std::span<const CountedPair> pairs, const TailSplit* split, double log_delta,
                       WantedEnds wanted, Effort effort, double near) {
-  const Resolution& resolution = ResolutionOf(effort, pairs);
+  const SmoothedResolution& resolution = ResolutionOf(effort, pairs);
   Interval result{0, kInfinity};
   const double log_lost = log_delta - kInversionMargin - std::log(TotalCount(pairs));
   Refinement fine{resolution, FirstCells(pairs, resolution)};
@@ -301,7 +301,7 @@ double ChernoffLogDelta(std::span<const CountedPair> pairs, double epsilon) {
 
 Interval SmoothedLogDelta(std::span<const CountedPair> pairs, double epsilon, WantedEnds wanted,
                           Effort effort) {
-  const Resolution& resolution = ResolutionOf(effort, pairs);
+  const SmoothedResolution& resolution = ResolutionOf(effort, pairs);
   Interval result{-kInfinity, 0};
   double guess = -10;
   Refinement fine{resolution, FirstCells(pairs, resolution)};
