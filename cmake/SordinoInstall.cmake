@@ -18,7 +18,7 @@ foreach(module IN LISTS modules)
   # below it stays here (tests/include_map_test.py).
   install(DIRECTORY src/sordino/${module} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/sordino
     FILES_MATCHING PATTERN "*.h" PATTERN "internal" EXCLUDE PATTERN "testing" EXCLUDE
-    PATTERN "testdata" EXCLUDE PATTERN "*test_support.h" EXCLUDE)
+    PATTERN "testdata" EXCLUDE)
 endforeach()
 install(TARGETS sordino RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT program)
 install(CODE "set(SORDINO_PROGRAM \"$<TARGET_FILE:sordino>\")

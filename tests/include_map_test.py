@@ -33,8 +33,6 @@ TORCH_HEADER = re.compile(r'(torch|ATen|c10)/')
 SUFFIXES = {'.h', '.cc', '.cu', '.cuh'}
 # Programs, which install no header.
 PROGRAMS = {'cli', 'torch_cli', 'python'}
-# Modules whose headers still have to be sorted into internal/ and testing/.
-UNSORTED = set()
 
 
 def read_map(text):
@@ -144,8 +142,6 @@ def placement_violations(project):
         unseen.extend(more)
     found = []
     for header in sorted(public):
-        if header.parts[1] in UNSORTED:
-            continue
         if is_for_tests(header) or pathlib.Path('gtest/gtest.h') in includes[header]:
             found.append(f'{header} is for tests: it belongs in testing/')
         elif header not in used:
