@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 #include <numbers>
+#include <optional>
 #include <utility>
 
 #include "sordino/accounting/internal/rounding.h"
@@ -261,30 +262,47 @@ class ContourInversion {
       if (!composition.Tilt(c_, 0, larger_tilts, parts, larger_moments)) return false;
     }
     const double mu2 = composition.gaussian_mu2();
-    const auto summarise = [&] {
-      log_moment_ = 0.5 * mu2 * c_ * (c_ + 1);
-      log_moment_error_ = 8 * kUnitRoundoff * log_moment_;
-      mean_ = mu2 * (c_ + 0.5);
-      variance_ = mu2;
-      for (const TiltedLoss& part : parts) {
-        log_moment_ += part.count() * part.log_moment();
-        log_moment_error_ += part.count() * part.log_moment_error() +
-                             kUnitRoundoff * std::abs(part.count() * part.log_moment());
-        mean_ += part.count() * part.mean();
-        variance_ += part.count() * part.variance();
+    Summarise(parts, mu2);
+    if (!(variance_ > 0) || !std::isfinite(variance_)) return false;
+    if (!ChooseStep(larger_tilts, larger_moments, log_delta)) return false;
+    const std::optional<double> nodes = CountNodes(parts, mu2);
+    if (!nodes || IsTooMuch(parts, *nodes)) return false;
+    last_frequency_ = step_ * (*nodes - 1);
+    if (last_frequency_ > certified_frequency) {
+      // Higher frequencies want more nodes in x, so the work is known only after the last tilt.
+      std::vector<double> unused;
+      if (!composition.Tilt(c_, last_frequency_, {}, parts, unused) || IsTooMuch(parts, *nodes)) {
+        return false;
       }
-      // Summation over the parts.
-      log_moment_error_ +=
-          kUnitRoundoff * static_cast<double>(parts.size()) * std::abs(log_moment_);
-    };
-    summarise();
-    const double sd = std::sqrt(variance_);
-    if (!(sd > 0) || !std::isfinite(sd)) return false;
+      Summarise(parts, mu2);
+    }
+    log_tail_ = LogModulusBound(parts, mu2, last_frequency_);
+    Evaluate(parts, mu2, static_cast<std::size_t>(*nodes));
+    return true;
+  }
 
-    // Period: both families of aliases below e^-kLineMargin of delta. The one from above wants a
-    // larger tilt at which the moment is still moderate.
+  // Moment, mean and variance of the tilted sum.
+  void Summarise(const std::vector<TiltedLoss>& parts, double mu2) {
+    log_moment_ = 0.5 * mu2 * c_ * (c_ + 1);
+    log_moment_error_ = 8 * kUnitRoundoff * log_moment_;
+    mean_ = mu2 * (c_ + 0.5);
+    variance_ = mu2;
+    for (const TiltedLoss& part : parts) {
+      log_moment_ += part.count() * part.log_moment();
+      log_moment_error_ += part.count() * part.log_moment_error() +
+                           kUnitRoundoff * std::abs(part.count() * part.log_moment());
+      mean_ += part.count() * part.mean();
+      variance_ += part.count() * part.variance();
+    }
+    // Summation over the parts.
+    log_moment_error_ += kUnitRoundoff * static_cast<double>(parts.size()) * std::abs(log_moment_);
+  }
+
+  // The period, for which both families of aliases are below e^-kLineMargin of delta. The one from
+  // above wants a larger tilt at which the moment is still moderate.
+  bool ChooseStep(const std::vector<double>& larger_tilts,
+                  const std::vector<double>& larger_moments, double log_delta) {
     const double log_front = log_moment_ - c_ * mean_;
-    double period = (kLineMargin - log_delta) / c_;
     double best = kInfinity;
     for (std::size_t i = 0; i < larger_tilts.size(); ++i) {
       const double c2 = larger_tilts[i];
@@ -298,43 +316,39 @@ class ContourInversion {
       }
     }
     if (!std::isfinite(best)) return false;
-    period = std::max({period, best, 8 * sd});
+    const double period =
+        std::max({(kLineMargin - log_delta) / c_, best, 8 * std::sqrt(variance_)});
     step_ = 2 * std::numbers::pi / period;
+    return true;
+  }
 
-    // Cut: double the frequency until the bound on the modulus is negligible, then bisect.
-    const auto log_bound = [&](double y) {
-      double bound = -0.5 * mu2 * y * y;
-      for (const TiltedLoss& part : parts) bound += part.count() * part.LogModulusBound(y);
-      return bound;
-    };
-    double high = 4 / sd;
-    while (log_bound(high) > -kLineMargin - 4) {
+  static double LogModulusBound(const std::vector<TiltedLoss>& parts, double mu2, double y) {
+    double bound = -0.5 * mu2 * y * y;
+    for (const TiltedLoss& part : parts) bound += part.count() * part.LogModulusBound(y);
+    return bound;
+  }
+
+  // How many steps there are up to the cut: the frequency is doubled until the bound on the modulus
+  // is negligible, then bisected. None where that takes more than twice kMaxNodes.
+  std::optional<double> CountNodes(const std::vector<TiltedLoss>& parts, double mu2) const {
+    const auto counts = [&](double y) { return LogModulusBound(parts, mu2, y) > -kLineMargin - 4; };
+    double high = 4 / std::sqrt(variance_);
+    while (counts(high)) {
       high *= 2;
-      if (high / step_ > 2 * kMaxNodes) return false;
+      if (high / step_ > 2 * kMaxNodes) return std::nullopt;
     }
     double low = high / 2;
     for (int i = 0; i < (parts.size() > kManyPairs ? 3 : 6); ++i) {
       const double middle = 0.5 * (low + high);
-      (log_bound(middle) > -kLineMargin - 4 ? low : high) = middle;
+      (counts(middle) ? low : high) = middle;
     }
-    const double nodes = std::ceil(high / step_) + 1;
-    // Higher frequencies want more nodes in x, so the work is known only after the last tilt.
-    const auto too_much = [&] {
-      double work = 0;
-      for (const TiltedLoss& part : parts) work += nodes * static_cast<double>(part.size());
-      return nodes > kMaxNodes || work > kMaxTurns;
-    };
-    if (too_much()) return false;
-    last_frequency_ = step_ * (nodes - 1);
+    return std::ceil(high / step_) + 1;
+  }
 
-    if (last_frequency_ > certified_frequency) {
-      std::vector<double> unused;
-      if (!composition.Tilt(c_, last_frequency_, {}, parts, unused) || too_much()) return false;
-      summarise();
-    }
-    log_tail_ = log_bound(last_frequency_);
-    Evaluate(parts, mu2, static_cast<std::size_t>(nodes));
-    return true;
+  static bool IsTooMuch(const std::vector<TiltedLoss>& parts, double nodes) {
+    double work = 0;
+    for (const TiltedLoss& part : parts) work += nodes * static_cast<double>(part.size());
+    return nodes > kMaxNodes || work > kMaxTurns;
   }
 
   void Evaluate(const std::vector<TiltedLoss>& parts, double mu2, std::size_t nodes) {

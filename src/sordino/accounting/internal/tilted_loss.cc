@@ -35,101 +35,161 @@ double SincMajorant(double v) {
   return std::min(kSideLobe, 1 / v);
 }
 
+// The tilted density of a table, divided by its largest value e^top.
+struct TiltedTable {
+  TiltedTable(const MixtureTable& table, double c) : log_tilted(table.size()) {
+    const std::size_t n = table.size();
+    for (std::size_t i = 0; i < n; ++i) {
+      log_tilted[i] = table.LogWeight(i, c) + table.LogGaussian(i);
+      top = std::max(top, log_tilted[i]);
+    }
+    for (std::size_t i = 0; i < n; ++i) total += std::exp(log_tilted[i] - top);
+    cell_upper.resize(n - 1);
+    for (std::size_t i = 0; i + 1 < n; ++i) {
+      const double lowest = table.LowestSlope(i, c);
+      const double highest = table.HighestSlope(i, c);
+      const double d = table.spacing();
+      const double from_left = log_tilted[i] + std::max(0.0, highest) * d;
+      const double from_right = log_tilted[i + 1] - std::min(0.0, lowest) * d;
+      cell_upper[i] = std::min(from_left, from_right) - top;
+    }
+  }
+
+  std::vector<double> log_tilted;
+  double top = -kInfinity;
+  double total = 0;  // integral of exp(log_tilted - top) / spacing
+  // Logarithms of upper bounds cell by cell, from an enclosure of the slope.
+  std::vector<double> cell_upper;
+};
+
+// The widest strip |Im x| < a = v sigma^2 pays off until the growth of the integrand eats the gain;
+// for each candidate v the largest stride that meets the goal is tried.
+class StrideSearch {
+ public:
+  StrideSearch(const MixtureTable& table, const TiltedTable& tilted, double c, double max_frequency)
+      : table_(table), tilted_(tilted), c_(c), max_frequency_(max_frequency) {}
+
+  // Neighbouring pairs mostly have the same best strip: the search starts at the last one's and
+  // goes on while that pays.
+  void Run(std::size_t& strip) {
+    const std::size_t first = strip;
+    Try(first, strip);
+    bool found = stride_ >= 1;
+    for (std::size_t k = first; k-- > 0;) {
+      if (!Try(k, strip) && found) break;
+      found = stride_ >= 1;
+    }
+    for (std::size_t k = first + 1; k < kStrips.size(); ++k) {
+      if (!Try(k, strip) && found) break;
+      found = stride_ >= 1;
+    }
+  }
+  double stride() const { return stride_; }  // below 1: there is none
+  double log_error() const { return log_error_; }
+
+ private:
+  bool Try(std::size_t candidate, std::size_t& strip) {
+    const GaussianMixtureDensity& density = table_.density();
+    const double sigma = density.sigma();
+    const double precision = 1 / (sigma * sigma);
+    const double numerator_shift = density.max_numerator_shift();
+    const double denominator_shift = density.max_denominator_shift();
+    const double widest = std::numbers::pi / std::max({numerator_shift, denominator_shift, 1e-300});
+    const double fraction = kStrips[candidate];
+    double v = std::min(fraction * widest, 12 / sigma * (fraction / 0.9));
+    if (table_.cutoff()) v = std::min(v, fraction * 14 * table_.cutoff()->width * precision);
+    const double a = v * sigma * sigma;
+    double modulus = 0;
+    for (std::size_t i = 0; i + 1 < table_.size(); ++i) {
+      if (tilted_.cell_upper[i] < -kDroppedWeight - 10) continue;
+      // |arg| <= v s B/(A+B) where B <= A, else v s.
+      const double num = table_.NumeratorHit(i + 1);
+      const double den = table_.DenominatorHit(i);
+      const double angle = v * (numerator_shift * (num <= 0.5 ? num : 1.0) +
+                                denominator_shift * (den <= 0.5 ? den : 1.0));
+      modulus += std::exp(tilted_.cell_upper[i] + max_frequency_ * angle);
+    }
+    const double log_modulus =
+        std::log(modulus / tilted_.total) + 0.5 * a * a * precision -
+        c_ * std::log(std::cos(0.5 * v * denominator_shift)) +
+        (table_.cutoff() ? 0.5 * std::pow(a / table_.cutoff()->width, 2) : 0);
+    // 2 N / (e^{2 pi a / h} - 1) <= e^goal.
+    const double exponent = log_modulus + std::log(2.0) - kLogQuadratureGoal;
+    const double stride = std::floor(2 * std::numbers::pi * a / exponent / table_.spacing());
+    if (!(stride > stride_)) return false;
+    stride_ = stride;
+    strip = candidate;
+    const double reached = 2 * std::numbers::pi * a / (stride * table_.spacing());
+    log_error_ = log_modulus + std::log(2.0) - std::log(std::expm1(std::min(700.0, reached)));
+    return true;
+  }
+
+  const MixtureTable& table_;
+  const TiltedTable& tilted_;
+  double c_;
+  double max_frequency_;
+  double stride_ = 0;
+  double log_error_ = 0;
+};
+
+// The logarithm of E[e^{cL}] with its rounding, as 1 plus the sum of gaussian (e^{cL} - 1), which
+// keeps the digits of a moment near one.
+struct RoundedMoment {
+  double value;
+  double error;
+};
+RoundedMoment MomentNearOne(const MixtureTable& table, double c, std::size_t stride) {
+  const double sigma = table.density().sigma();
+  const double step = static_cast<double>(stride) * table.spacing();
+  double minus_one = 0;
+  double lost = 0;
+  double rounding = 0;
+  for (std::size_t i = 0; i < table.size(); i += stride) {
+    const double gaussian = std::exp(table.LogGaussian(i));
+    const double log_weight = table.LogWeight(i, c);
+    const double term = gaussian * std::expm1(log_weight);
+    // Terms of both signs cancel: what each addition rounds off is kept (Neumaier), so that the
+    // sum is rounded once and not once a term.
+    const double next = minus_one + term;
+    lost += std::abs(minus_one) >= std::abs(term) ? (minus_one - next) + term
+                                                  : (term - next) + minus_one;
+    minus_one = next;
+    const double z = table.X(i) / sigma;
+    rounding += std::abs(term) * (0.5 * z * z + 6) +
+                gaussian * std::exp(log_weight) * 3 * std::abs(log_weight);
+  }
+  minus_one += lost;
+  return {std::log1p(minus_one * step), kUnitRoundoff *
+                                            (rounding * step + 4e-1 * std::abs(minus_one * step)) /
+                                            (1 + minus_one * step)};
+}
+
 }  // namespace
 
 std::optional<TiltedLoss> TiltedLoss::FromTable(const MixtureTable& table, double c, double count,
                                                 double max_frequency, std::size_t& strip) {
   const std::size_t n = table.size();
-  const GaussianMixtureDensity& density = table.density();
-  const double sigma = density.sigma();
-  const double precision = 1 / (sigma * sigma);
-
-  std::vector<double> log_tilted(n);
-  double top = -kInfinity;
-  for (std::size_t i = 0; i < n; ++i) {
-    log_tilted[i] = table.LogWeight(i, c) + table.LogGaussian(i);
-    top = std::max(top, log_tilted[i]);
-  }
-  double total = 0;  // integral of exp(log_tilted - top) / spacing
-  for (std::size_t i = 0; i < n; ++i) total += std::exp(log_tilted[i] - top);
-
-  // Upper bounds of the tilted density cell by cell, from an enclosure of its slope.
-  std::vector<double> cell_upper(n - 1);
-  for (std::size_t i = 0; i + 1 < n; ++i) {
-    const double lowest = table.LowestSlope(i, c);
-    const double highest = table.HighestSlope(i, c);
-    const double d = table.spacing();
-    const double from_left = log_tilted[i] + std::max(0.0, highest) * d;
-    const double from_right = log_tilted[i + 1] - std::min(0.0, lowest) * d;
-    cell_upper[i] = std::min(from_left, from_right) - top;
-  }
-
-  // The widest strip |Im x| < a = v sigma^2 pays off until the growth of the integrand eats the
-  // gain; for each candidate v the largest stride that meets the goal is tried.
-  const double numerator_shift = density.max_numerator_shift();
-  const double denominator_shift = density.max_denominator_shift();
-  const double widest = std::numbers::pi / std::max({numerator_shift, denominator_shift, 1e-300});
-  double best_stride = 0;
-  double best_log_error = 0;
-  // Neighbouring pairs like the same strip: the search starts at the last one's and walks on while
-  // that pays.
-  const auto try_strip = [&](std::size_t candidate) {
-    const double fraction = kStrips[candidate];
-    double v = std::min(fraction * widest, 12 / sigma * (fraction / 0.9));
-    if (table.cutoff()) v = std::min(v, fraction * 14 * table.cutoff()->width * precision);
-    const double a = v * sigma * sigma;
-    double modulus = 0;
-    for (std::size_t i = 0; i + 1 < n; ++i) {
-      if (cell_upper[i] < -kDroppedWeight - 10) continue;
-      // |arg| <= v s B/(A+B) where B <= A, else v s.
-      const double num = table.NumeratorHit(i + 1);
-      const double den = table.DenominatorHit(i);
-      const double angle = v * (numerator_shift * (num <= 0.5 ? num : 1.0) +
-                                denominator_shift * (den <= 0.5 ? den : 1.0));
-      modulus += std::exp(cell_upper[i] + max_frequency * angle);
-    }
-    const double log_modulus = std::log(modulus / total) + 0.5 * a * a * precision -
-                               c * std::log(std::cos(0.5 * v * denominator_shift)) +
-                               (table.cutoff() ? 0.5 * std::pow(a / table.cutoff()->width, 2) : 0);
-    // 2 N / (e^{2 pi a / h} - 1) <= e^goal.
-    const double exponent = log_modulus + std::log(2.0) - kLogQuadratureGoal;
-    const double stride = std::floor(2 * std::numbers::pi * a / exponent / table.spacing());
-    if (!(stride > best_stride)) return false;
-    best_stride = stride;
-    strip = candidate;
-    const double reached = 2 * std::numbers::pi * a / (stride * table.spacing());
-    best_log_error = log_modulus + std::log(2.0) - std::log(std::expm1(std::min(700.0, reached)));
-    return true;
-  };
-  const std::size_t first_strip = strip;
-  try_strip(first_strip);
-  bool found = best_stride >= 1;
-  for (std::size_t k = first_strip; k-- > 0;) {
-    if (!try_strip(k) && found) break;
-    found = best_stride >= 1;
-  }
-  for (std::size_t k = first_strip + 1; k < kStrips.size(); ++k) {
-    if (!try_strip(k) && found) break;
-    found = best_stride >= 1;
-  }
-  if (best_stride < 1) return std::nullopt;
+  const double sigma = table.density().sigma();
+  const TiltedTable tilted(table, c);
+  StrideSearch search(table, tilted, c, max_frequency);
+  search.Run(strip);
+  if (search.stride() < 1) return std::nullopt;
 
   TiltedLoss result;
   result.count_ = count;
-  result.quadrature_error_ = std::exp(best_log_error);
-  const auto stride = static_cast<std::size_t>(std::min(best_stride, static_cast<double>(n)));
+  result.quadrature_error_ = std::exp(search.log_error());
+  const auto stride = static_cast<std::size_t>(std::min(search.stride(), static_cast<double>(n)));
   std::vector<double> losses;
   double sum = 0;
   double dropped = 0;
   double rounding = 0;
-  double moment_minus_one = 0;
-  double moment_rounding = 0;
   double largest_weight = 0;
   for (std::size_t i = 0; i < n; i += stride) {
     const double log_weight = table.LogWeight(i, c);
     largest_weight = std::max(largest_weight, log_weight);
-    const double w = std::exp(log_tilted[i] - top);
-    if (log_tilted[i] - top < -kDroppedWeight) {
+    const double log_ratio = tilted.log_tilted[i] - tilted.top;
+    const double w = std::exp(log_ratio);
+    if (log_ratio < -kDroppedWeight) {
       dropped += w;
       continue;
     }
@@ -142,40 +202,22 @@ std::optional<TiltedLoss> TiltedLoss::FromTable(const MixtureTable& table, doubl
   }
   result.exponent_rounding_ = kUnitRoundoff * rounding / sum;
   const double step = static_cast<double>(stride) * table.spacing();
-  if (largest_weight < 500) {
-    double lost = 0;
-    for (std::size_t i = 0; i < n; i += stride) {
-      const double gaussian = std::exp(table.LogGaussian(i));
-      const double log_weight = table.LogWeight(i, c);
-      const double term = gaussian * std::expm1(log_weight);
-      // Terms of both signs cancel: what each addition rounds off is kept (Neumaier), so that the
-      // sum is rounded once and not once a term.
-      const double next = moment_minus_one + term;
-      lost += std::abs(moment_minus_one) >= std::abs(term) ? (moment_minus_one - next) + term
-                                                           : (term - next) + moment_minus_one;
-      moment_minus_one = next;
-      const double z = table.X(i) / sigma;
-      moment_rounding += std::abs(term) * (0.5 * z * z + 6) +
-                         gaussian * std::exp(log_weight) * 3 * std::abs(log_weight);
-    }
-    moment_minus_one += lost;
-    result.log_moment_ = std::log1p(moment_minus_one * step);
-    result.log_moment_error_ = kUnitRoundoff *
-                               (moment_rounding * step + 4e-1 * std::abs(moment_minus_one * step)) /
-                               (1 + moment_minus_one * step);
-  } else {
-    result.log_moment_ = top + std::log(sum * step);
-    result.log_moment_error_ = result.exponent_rounding_ + 8 * kUnitRoundoff * (1 + std::abs(top));
-  }
+  const double log_sum = tilted.top + std::log(sum * step);
+  const RoundedMoment moment =
+      largest_weight < 500
+          ? MomentNearOne(table, c, stride)
+          : RoundedMoment{log_sum, result.exponent_rounding_ +
+                                       8 * kUnitRoundoff * (1 + std::abs(tilted.top))};
+  result.log_moment_ = moment.value;
   // The theorem is about the sum over the whole line; the table has the terms that count. To the
   // left of -9.5 sigma the weight is at most that of the Gaussian, and E[e^{cL}] is at least one;
   // on the right the table ends 9.5 sigma behind the mode or deep in the falling cut (Cover). Both
   // ends together are below 1e-20 of the sum.
-  result.log_moment_error_ += result.quadrature_error_ + dropped / sum + 1e-20;
+  result.log_moment_error_ = moment.error + result.quadrature_error_ + dropped / sum + 1e-20;
   result.quadrature_error_ += dropped / sum + 1e-20;
   for (double& w : result.weights_) w /= sum;
   result.Centre(std::move(losses));
-  result.BuildLayers(table, c, top + std::log(sum * step));
+  result.BuildLayers(table, c, log_sum);
   return result;
 }
 
