@@ -21,7 +21,7 @@ TEST(BenchStep, JsonHasTheCostsOfEveryModelAndBatchAndNothingElse) {
       Words("bench step --models ffnn,logreg --batch 8,3 --seconds 0.01 --threads 1 --json"));
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   const Json json = Json::parse(outcome.out);
-  ASSERT_EQ(json.size(), 2U);
+  ASSERT_EQ(json.size(), 3U);  // and "schema"
   for (const char* model : {"ffnn", "logreg"}) {
     ASSERT_EQ(json.at(model).size(), 2U);
     for (const char* batch : {"8", "3"}) {

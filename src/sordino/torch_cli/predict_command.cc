@@ -67,6 +67,10 @@ DataRequest RequestFor(const TrainedRun& run, const std::vector<GivenFlag>& flag
   TrainConfig config;
   DataRequest& data = config.data;
   const DataRequest& then = run.config.data;
+  // Tabs are in tables and in text; words tell which.
+  if (run.data.kind == InputKind::kTokens && asked.data.vocabulary.empty()) {
+    asked.data.vocabulary = then.vocabulary;
+  }
   const auto takes = [&](std::string_view key) { return TakesSetting(asked.data, key); };
   if (takes("columns") && asked.data.schema.empty() && asked.data.columns.declared.empty()) {
     data.columns = then.columns;
