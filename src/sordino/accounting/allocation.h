@@ -49,11 +49,11 @@
 namespace sordino {
 
 // Below this noise the ratio of a step spans too many orders of magnitude for a lattice.
-inline constexpr double kLeastAllocationNoise = 0.3;
+inline constexpr double kMinAllocationNoise = 0.3;
 // Above this noise losses are as small as the rounding of the sums.
-inline constexpr double kMostAllocationNoise = 2000;
+inline constexpr double kMaxAllocationNoise = 2000;
 // Beyond this many batches the rounding of the sums is larger than what they are to resolve.
-inline constexpr double kMostAllocationBatches = 1e7;
+inline constexpr double kMaxAllocationBatches = 1e7;
 
 // What the pairs are for: their ranges and resolution are chosen for `count` allocations and about
 // this delta. Bounds hold for every question.
@@ -70,8 +70,8 @@ struct AllocationPairs {
   LossPair add_lower;
 };
 
-// batches from 2 to kMostAllocationBatches, sigma from kLeastAllocationNoise to
-// kMostAllocationNoise.
+// batches from 2 to kMaxAllocationBatches, sigma from kMinAllocationNoise to
+// kMaxAllocationNoise.
 AllocationPairs PairsOfAllocation(std::uint64_t batches, double sigma, const AllocationUse& use);
 
 }  // namespace sordino

@@ -10,10 +10,10 @@
 namespace sordino {
 namespace {
 
-constexpr double kLeastCalibratedNoise = 1e-4;
-constexpr double kMostNoise = 1e12;
-constexpr double kLeastRate = 1e-15;
-constexpr std::uint64_t kMostSteps = 1000000000000;
+constexpr double kMinCalibratedNoise = 1e-4;
+constexpr double kMaxNoise = 1e12;
+constexpr double kMinRate = 1e-15;
+constexpr std::uint64_t kMaxSteps = 1000000000000;
 
 // Narrows (bad, good), the ends of a bracket in log x, until they agree to the tolerance. The
 // spend is close to a power of x, so a secant in logarithms does most of the work.
@@ -108,7 +108,7 @@ std::optional<NoiseCalibration> CalibrateNoise(
   if (bracket.bad_value > 0) {
     while (true) {
       const double x = bracket.bad_log_x + step;
-      if (x > std::log(kMostNoise)) return std::nullopt;
+      if (x > std::log(kMaxNoise)) return std::nullopt;
       const double v = value(x);
       if (v <= 0) {
         bracket.good_log_x = x;
@@ -124,7 +124,7 @@ std::optional<NoiseCalibration> CalibrateNoise(
     while (true) {
       const double x = bracket.good_log_x - step;
       // Less noise than anybody wants already meets the budget.
-      if (x < std::log(kLeastCalibratedNoise)) {
+      if (x < std::log(kMinCalibratedNoise)) {
         return NoiseCalibration{NoiseMultiplier(std::exp(bracket.good_log_x)),
                                 spent(bracket.good_log_x)};
       }
@@ -143,7 +143,7 @@ std::optional<NoiseCalibration> CalibrateNoise(
   // The upper end is not quite monotone where one engine hands over to another: the answer is the
   // first from here on that was seen to meet the budget.
   for (double wider = kCalibrationTolerance; met.upper > target; wider *= 2) {
-    if (noise > kMostNoise) return std::nullopt;
+    if (noise > kMaxNoise) return std::nullopt;
     noise = RoundToDigits(noise * (1 + wider), true);
     met = SpentEpsilon(event_of(NoiseMultiplier(noise)), delta);
   }
@@ -161,11 +161,11 @@ std::optional<StepCalibration> CalibrateSteps(const Event& step, Epsilon epsilon
   // A long composition is answered faster than a short one, so the doubling starts high.
   std::uint64_t good = 1;
   std::uint64_t bad = 32;
-  while (bad <= kMostSteps && meets(bad)) {
+  while (bad <= kMaxSteps && meets(bad)) {
     good = bad;
     bad *= 2;
   }
-  if (bad > kMostSteps) return StepCalibration{good, spent(good)};
+  if (bad > kMaxSteps) return StepCalibration{good, spent(good)};
   while (bad - good > 1) {
     const std::uint64_t middle = good + (bad - good) / 2;
     (meets(middle) ? good : bad) = middle;
@@ -187,7 +187,7 @@ std::optional<RateCalibration> CalibrateRate(const std::function<Event(SamplingR
   double step = 1;
   while (true) {
     const double x = bracket.bad_log_x - step;
-    if (x < std::log(kLeastRate)) return std::nullopt;
+    if (x < std::log(kMinRate)) return std::nullopt;
     const double v = value(x);
     if (v <= 0) {
       bracket.good_log_x = x;
@@ -201,7 +201,7 @@ std::optional<RateCalibration> CalibrateRate(const std::function<Event(SamplingR
   double rate = RoundToDigits(std::exp(Narrow(bracket, value)), false);
   Interval met = SpentEpsilon(event_of(SamplingRate(rate)), delta);
   for (double narrower = kCalibrationTolerance; met.upper > epsilon.value(); narrower *= 2) {
-    if (rate < kLeastRate) return std::nullopt;
+    if (rate < kMinRate) return std::nullopt;
     rate = RoundToDigits(rate / (1 + narrower), false);
     met = SpentEpsilon(event_of(SamplingRate(rate)), delta);
   }

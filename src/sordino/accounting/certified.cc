@@ -38,7 +38,7 @@ class PairsOfSlots {
 
   const DominatingPairs& operator()(const Slot& slot) {
     const std::uint64_t count =
-        shared_ && slot.count <= kMostShared ? std::bit_ceil(slot.count) : slot.count;
+        shared_ && slot.count <= kMaxShared ? std::bit_ceil(slot.count) : slot.count;
     std::string key = std::to_string(count);
     for (const Event& option : slot.options) key += option.ToString();
     const auto [found, is_new] = known_.try_emplace(std::move(key));
@@ -47,7 +47,7 @@ class PairsOfSlots {
   }
 
  private:
-  static constexpr std::uint64_t kMostShared = std::uint64_t{1} << 62;
+  static constexpr std::uint64_t kMaxShared = std::uint64_t{1} << 62;
 
   static DominatingPairs Make(const std::vector<Event>& options, const PairUse& use) {
     if (options.size() == 1) return DominatingPairsOf(options.front(), use);

@@ -136,8 +136,8 @@ double PrivacyFilter::CostOf(const Event& step) {
       break;
     }
   }
-  constexpr std::size_t kMostRemembered = 4096;
-  if (costs_.size() >= kMostRemembered) costs_.clear();
+  constexpr std::size_t kMaxRemembered = 4096;
+  if (costs_.size() >= kMaxRemembered) costs_.clear();
   costs_.emplace(std::move(text), cost);
   return cost;
 }

@@ -32,7 +32,7 @@ MomentsResult MomentsAccountant(const Event& event, double log_delta) {
   };
   int low = 1;
   int high = 2;
-  while (high < kLargestMoment && epsilon_at(high) < epsilon_at(high / 2)) high *= 2;
+  while (high < kMaxMoment && epsilon_at(high) < epsilon_at(high / 2)) high *= 2;
   while (low < high) {
     const int mid = low + (high - low) / 2;
     if (epsilon_at(mid) <= epsilon_at(mid + 1)) {

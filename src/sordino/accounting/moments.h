@@ -20,7 +20,7 @@ struct MomentsResult {
   std::string reason;  // why it does not apply; empty where it does
 };
 
-inline constexpr int kLargestMoment = 1024;
+inline constexpr int kMaxMoment = 1024;
 
 MomentsResult MomentsAccountant(const Event& event, double log_delta);
 

@@ -175,7 +175,7 @@ double GridEpsilon(std::span<const StepGuarantee> steps, double log_target, doub
 }
 
 // Beyond this many flips the sums of binomial tails, of 40 standard deviations, take too long.
-constexpr double kMostSummed = 3e8;
+constexpr double kMaxSummed = 3e8;
 
 // The same composition by the engine for any pair; an upper bound, 1e-3 from it at most.
 double ManyFlips(const StepGuarantee& steps, double log_target) {
@@ -212,7 +212,7 @@ double OptimalEpsilon(const StepGuarantee& steps, double log_delta) {
   if (std::isinf(steps.epsilon)) return kInfinity;
   const double k = static_cast<double>(steps.count);
   const double basic = k * steps.epsilon;
-  if (k > kMostSummed) return std::min(basic * (1 + kOptimalMargin), ManyFlips(steps, log_target));
+  if (k > kMaxSummed) return std::min(basic * (1 + kOptimalMargin), ManyFlips(steps, log_target));
   const FlipCounts counts(steps.epsilon, k);
   if (LogHockeyStick(counts, steps.epsilon, k, 0) <= log_target) return 0;
   if (LogHockeyStick(counts, steps.epsilon, k, basic - 2 * steps.epsilon) > log_target &&
@@ -264,9 +264,9 @@ double OptimalEpsilon(std::span<const StepGuarantee> steps, double log_delta) {
     return total;
   };
   double best = std::min(basic.epsilon, MinimizeEpsilon(curve, log_target).epsilon);
-  constexpr double kMostSteps = 400;
+  constexpr double kMaxSteps = 400;
   constexpr double kCells = 60000;
-  if (count <= kMostSteps && log_target > -600) {
+  if (count <= kMaxSteps && log_target > -600) {
     best = std::min(best, GridEpsilon(steps, log_target, basic.epsilon / kCells));
   }
   return best;

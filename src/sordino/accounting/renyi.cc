@@ -22,11 +22,11 @@ using Kind = Event::Kind;
 
 // Below this noise the quadrature's steps are too many, and the unsampled bound, which then differs
 // by little, takes over.
-constexpr double kLeastSampledNoise = 0.01;
-constexpr double kLeastNoise = 1e-100;
+constexpr double kMinSampledNoise = 0.01;
+constexpr double kMinNoise = 1e-100;
 // Beyond these the atoms of a loss would fill memory; the pure bound takes over.
-constexpr double kMostLaplaceLambda = 2000;
-constexpr double kMostDiscreteAtoms = 100000;
+constexpr double kMaxLaplaceLambda = 2000;
+constexpr double kMaxDiscreteAtoms = 100000;
 
 RenyiFunction Linear(double slope) {
   return [slope](double order) { return slope * order; };
@@ -63,10 +63,10 @@ std::optional<LossAtoms> SymmetricAtoms(const Event& event) {
   switch (event.kind()) {
     case Kind::kLaplace: {
       const double lambda = 1 / n[0];
-      return lambda <= kMostLaplaceLambda ? LaplaceAtoms(lambda) : PureAtoms(lambda);
+      return lambda <= kMaxLaplaceLambda ? LaplaceAtoms(lambda) : PureAtoms(lambda);
     }
     case Kind::kDiscreteLaplace: {
-      if (n[1] > kMostDiscreteAtoms) return PureAtoms(n[1] / n[0]);
+      if (n[1] > kMaxDiscreteAtoms) return PureAtoms(n[1] / n[0]);
       return DiscreteLaplaceAtoms(n[0], static_cast<std::uint64_t>(n[1]));
     }
     case Kind::kPure:
@@ -129,12 +129,12 @@ RenyiFunction MakePoisson(double q, const Event& child) {
   if (q == 0) return Linear(0);
   if (child.adjacency() == Adjacency::kReplaceOne) return MakePoissonReplaced(q, child);
   if (const std::optional<double> sigma = EquivalentGaussian(child)) {
-    if (q == 1 || *sigma < kLeastSampledNoise) return Linear(1 / (2 * *sigma * *sigma));
+    if (q == 1 || *sigma < kMinSampledNoise) return Linear(1 / (2 * *sigma * *sigma));
     return FromMoments<SampledGaussian>(q, *sigma);
   }
   if (child.kind() == Kind::kDiscreteGaussian) {
     const double noise = child.numbers()[0] / child.numbers()[1];
-    if (q == 1 || noise < kLeastSampledNoise) return Linear(1 / (2 * noise * noise));
+    if (q == 1 || noise < kMinSampledNoise) return Linear(1 / (2 * noise * noise));
     return FromMoments<SampledGaussian>(q, noise, 1 / child.numbers()[0]);
   }
   if (child.kind() == Kind::kMixtureGaussian) {
@@ -181,7 +181,7 @@ RenyiFunction MakeTruncatedPoisson(const Event& event) {
   RenyiFunction two;
   if (event.adjacency() == Adjacency::kAddRemove) {
     two = MakePoisson(q, Event::Gaussian(NoiseMultiplier(sigma / 2), event.adjacency()));
-  } else if (q == 1 || sigma / 2 < kLeastSampledNoise) {
+  } else if (q == 1 || sigma / 2 < kMinSampledNoise) {
     two = Linear(4 / (2 * sigma * sigma));
   } else {
     two = FromMoments<HalfProfileGaussian>(q, sigma / 2);
@@ -363,7 +363,7 @@ std::string RenyiInapplicable(const Event& event) {
                            event.kind() == Kind::kDiscreteGaussian ||
                            event.kind() == Kind::kMixtureGaussian ||
                            event.kind() == Kind::kLaplace || event.kind() == Kind::kDiscreteLaplace;
-  if (scaled_leaf && event.numbers()[0] < kLeastNoise) {
+  if (scaled_leaf && event.numbers()[0] < kMinNoise) {
     return fmt::format("noise of {} is too small for a finite Renyi divergence in doubles",
                        event.numbers()[0]);
   }

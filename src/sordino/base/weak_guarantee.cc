@@ -6,11 +6,11 @@ namespace sordino {
 
 std::string WeakGuarantee(double epsilon, double delta, std::int64_t records) {
   std::string warning;
-  if (epsilon > kLargestMeaningfulEpsilon) {
+  if (epsilon > kMaxMeaningfulEpsilon) {
     warning += fmt::format(
         " WEAK: an epsilon above {:g} allows results that give records away; spend less, with more "
         "noise or fewer steps.",
-        kLargestMeaningfulEpsilon);
+        kMaxMeaningfulEpsilon);
   }
   if (records > 0 && delta * static_cast<double>(records) > 1) {
     warning += fmt::format(

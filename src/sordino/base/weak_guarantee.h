@@ -8,7 +8,7 @@
 namespace sordino {
 
 // Odds may change by e^50: nothing is hidden from anybody.
-inline constexpr double kLargestMeaningfulEpsilon = 50;
+inline constexpr double kMaxMeaningfulEpsilon = 50;
 
 // Sentences that begin with WEAK, for an epsilon above the limit and for a delta above one over the
 // declared number of records (0: not declared); empty otherwise.

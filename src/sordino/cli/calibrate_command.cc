@@ -27,7 +27,7 @@ using Json = nlohmann::ordered_json;
 // CalibrateSteps doubles up to 10^12; an answer as large as this one was not bounded by the budget.
 constexpr std::uint64_t kUnboundedSteps = std::uint64_t{1} << 39;
 // CalibrateNoise stops looking for less noise near 1e-4.
-constexpr double kLeastNoise = 3e-4;
+constexpr double kMinNoise = 3e-4;
 
 struct CalibrateOptions {
   EventOptions event;
@@ -130,7 +130,7 @@ std::optional<CalibrationAnswer> Solve(const Question& question) {
     case Unknown::kNoise:
       if (const auto found = LeastNoise(question, *question.steps)) {
         return CalibrationAnswer{
-            found->noise.value(), found->noise.value() < kLeastNoise, found->epsilon,
+            found->noise.value(), found->noise.value() < kMinNoise, found->epsilon,
             question.EventAt(found->noise, question.RateOrOne(), *question.steps)};
       }
       break;

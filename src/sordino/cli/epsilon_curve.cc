@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kPoints = 25;
 constexpr std::uint64_t kMaxSteps = std::uint64_t{1} << 53;
-// Above this many phases a point takes long enough for somebody to wonder.
+// Above this many phases a point takes seconds, and progress is shown.
 constexpr std::size_t kWorthABar = 200;
 
 std::vector<std::uint64_t> LogSpacedSteps(std::uint64_t total) {

@@ -20,7 +20,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // A composed epsilon takes a fraction of a second; so many make a picture.
-constexpr std::size_t kMostEpsilons = 60;
+constexpr std::size_t kMaxEpsilons = 60;
 constexpr std::size_t kLongestWords = 56;
 
 bool IsLimited(const Budget& budget) { return std::isfinite(budget.epsilon.value()); }
@@ -191,7 +191,7 @@ std::vector<LedgerPoint> PointsOf(const LedgerReport& report) {
   };
   const auto total =
       static_cast<std::size_t>(std::count_if(report.entries.begin(), report.entries.end(), moves));
-  const std::size_t stride = (total + kMostEpsilons - 1) / kMostEpsilons;
+  const std::size_t stride = (total + kMaxEpsilons - 1) / kMaxEpsilons;
   BudgetFilter filter(report.budget);
   std::map<std::string, std::string> names;
   std::vector<LedgerPoint> points;

@@ -66,11 +66,11 @@ void CheckAugmentation(const AugmentationOptions& options, std::int64_t height,
         "0 to {}.",
         height, width, options.shift, largest));
   }
-  constexpr std::int64_t kLargestMultiplicity = 1 << 16;
-  if (options.multiplicity < 1 || options.multiplicity > kLargestMultiplicity) {
+  constexpr std::int64_t kMaxMultiplicity = 1 << 16;
+  if (options.multiplicity < 1 || options.multiplicity > kMaxMultiplicity) {
     throw Error(fmt::format(
         "{} augmented copies of an example were asked for; give a whole number from 1 to {}.",
-        options.multiplicity, kLargestMultiplicity));
+        options.multiplicity, kMaxMultiplicity));
   }
 }
 

@@ -15,7 +15,7 @@ namespace sordino {
 namespace {
 
 // Within this many classes a mistake is more likely than a task, and counts fit everywhere.
-constexpr std::int64_t kMostClasses = 1'000'000;
+constexpr std::int64_t kMaxClasses = 1'000'000;
 
 void CheckNormalisation(const DatasetDeclaration& declaration) {
   const Normalisation& n = declaration.normalisation;
@@ -54,9 +54,9 @@ void CheckItself(const DatasetDeclaration& declaration) {
         fmt::join(declaration.shape, ", "),
         dimensions == 3 ? "channels, height and width" : "the number of features or tokens"));
   }
-  if (declaration.classes < 2 || declaration.classes > kMostClasses) {
+  if (declaration.classes < 2 || declaration.classes > kMaxClasses) {
     throw Error(fmt::format("{} classes were declared; give a number from 2 to {}.",
-                            declaration.classes, kMostClasses));
+                            declaration.classes, kMaxClasses));
   }
   if (!declaration.class_names.empty() &&
       static_cast<std::int64_t>(declaration.class_names.size()) != declaration.classes) {

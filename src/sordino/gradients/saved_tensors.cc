@@ -28,7 +28,7 @@ at::Tensor SavedTensors::Take(const std::string& name, at::IntArrayRef sizes, at
   const auto entry = tensors_.find(name);
   if (entry == tensors_.end()) {
     throw Error(fmt::format(
-        "the saved state has no '{}', which this run needs; go on with the settings of the run "
+        "the saved state has no '{}', which this run needs; resume with the settings of the run "
         "that was saved.",
         name));
   }
@@ -59,7 +59,7 @@ std::int64_t SavedTensors::TakeNumber(const std::string& name, std::int64_t leas
 void SavedTensors::CheckAllTaken() const {
   if (tensors_.empty()) return;
   throw Error(fmt::format(
-      "the saved state has '{}', which this run has no place for; go on with the settings of the "
+      "the saved state has '{}', which this run has no place for; resume with the settings of the "
       "run that was saved.",
       tensors_.begin()->first));
 }

@@ -24,7 +24,7 @@ constexpr std::string_view kFolderDescription = "sordino.toml";
 constexpr std::string_view kFileSuffix = ".sordino.toml";
 constexpr std::array<std::string_view, 1> kKeys = {"ledger"};
 constexpr std::uintmax_t kLargest = std::uintmax_t{1} << 20;
-constexpr int kMostLinks = 40;  // as the kernel follows
+constexpr int kMaxLinks = 40;  // as the kernel follows
 
 struct NamedLedger {
   fs::path description;
@@ -45,7 +45,7 @@ std::vector<fs::path> NamesOf(const fs::path& data) {
     path = path.parent_path();
   }
   std::vector<fs::path> names = {path};
-  for (int i = 0; i < kMostLinks && fs::is_symlink(names.back(), error); ++i) {
+  for (int i = 0; i < kMaxLinks && fs::is_symlink(names.back(), error); ++i) {
     const fs::path target = fs::read_symlink(names.back(), error);
     if (error) break;
     names.push_back(names.back().parent_path() / target);

@@ -11,7 +11,7 @@ namespace sordino {
 namespace {
 
 // A block is measured on the one before it, which may have been an unusual one.
-constexpr std::int64_t kMostGrowth = 64;
+constexpr std::int64_t kMaxGrowth = 64;
 
 std::string StepWords(const StepCosts& costs, std::int64_t first, std::int64_t last) {
   return fmt::format("{} {} to {}", costs.unit, first, last - 1);
@@ -54,7 +54,7 @@ std::int64_t StepCharger::NextBlock() const {
                          static_cast<double>(made);
   const double target =
       std::max(options_.block.count(), options_.longest_in_charges * charge_seconds_);
-  const double most = static_cast<double>(std::min(left, kMostGrowth * made));
+  const double most = static_cast<double>(std::min(left, kMaxGrowth * made));
   // A clock that stands still makes the largest block.
   const double wanted = seconds > 0 ? target / seconds : most;
   return static_cast<std::int64_t>(std::clamp(wanted, 1.0, most));

@@ -19,7 +19,7 @@ namespace {
 // higher terms: below 2^-63 for |k| <= 13 sigma. Two densities of d coordinates each cost 2 d 2^-63
 // in epsilon, which the charge covers up to the number of coordinates that is allowed.
 constexpr double kGridCharge = 0x1p-40;
-constexpr std::size_t kMostCoordinates = std::size_t{1} << 20;
+constexpr std::size_t kMaxCoordinates = std::size_t{1} << 20;
 // An integer plus a rounded continuous Gaussian is post-processing of the continuous mechanism. In
 // total variation the discrete Gaussian is half the mean of |z^2 - 1| / (24 sigma^2) from the
 // rounded one, below 2^-71 by the same expansion; its missing tail adds TotalVariationBound().

@@ -21,7 +21,7 @@ constexpr int kRankBits = 30;  // ranks are multiples of 2^-30
 constexpr double kExponentCap = 40;
 constexpr int kWeightBits = 106;  // 2^16 cells of 2^106 stay below 2^128
 constexpr double kSamplingCharge = 0x1p-42;
-constexpr double kSmallestEpsilon = 0x1p-20;
+constexpr double kMinEpsilon = 0x1p-20;
 
 // Uniform on [0, total), by rejection from the next power of two.
 Uint128 UniformBelow(Uint128 total, Generator& generator) {
@@ -161,7 +161,7 @@ std::unique_ptr<StreamedStatistic> MakeQuantile(double q, const Bounds& bounds,
                                                 const NoiseBudget& budget) {
   CheckRange("the quantile", q, 0, true, 1, true);
   CheckRange("the confidence", budget.confidence, 0, true, 1, true);
-  if (!(budget.epsilon.value() >= kSmallestEpsilon && budget.epsilon.value() < kInfinity)) {
+  if (!(budget.epsilon.value() >= kMinEpsilon && budget.epsilon.value() < kInfinity)) {
     throw Error(fmt::format("A quantile needs a finite epsilon of at least 1e-6, not {}.",
                             budget.epsilon.value()));
   }

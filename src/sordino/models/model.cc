@@ -26,9 +26,9 @@ using internal::NamedTensors;
 using internal::NetworkPointer;
 
 constexpr std::string_view kClassifier = "classifier";
-constexpr std::int64_t kLargestSide = 1 << 16;  // of an input: what a shape may ask for is bounded
-constexpr std::int64_t kLargestInput = std::int64_t{1} << 28;
-constexpr std::int64_t kLargestCount = 1 << 24;  // of classes, of words
+constexpr std::int64_t kMaxSide = 1 << 16;  // of an input: what a shape may ask for is bounded
+constexpr std::int64_t kMaxInput = std::int64_t{1} << 28;
+constexpr std::int64_t kMaxCount = 1 << 24;  // of classes, of words
 
 struct NamedNetwork {
   std::string_view name;
@@ -122,17 +122,17 @@ class NetworkModel : public Model {
 void CheckShape(const ModelShape& shape) {
   std::int64_t size = 1;
   for (const std::int64_t side : shape.input) {
-    if (side < 1 || side > kLargestInput || (shape.input.size() > 1 && side > kLargestSide)) {
+    if (side < 1 || side > kMaxInput || (shape.input.size() > 1 && side > kMaxSide)) {
       throw Error(
           fmt::format("An example of shape {} has a side out of range; sides lie in 1 to {}.",
-                      fmt::join(shape.input, "x"), kLargestSide));
+                      fmt::join(shape.input, "x"), kMaxSide));
     }
     size *= side;  // at most 2^28 and three times 2^16 are multiplied before the check
-    if (size > kLargestInput) {
+    if (size > kMaxInput) {
       throw Error(
           fmt::format("An example of shape {} is too large for the named models; {} numbers "
                       "are the most.",
-                      fmt::join(shape.input, "x"), kLargestInput));
+                      fmt::join(shape.input, "x"), kMaxInput));
     }
   }
   if (shape.input.empty()) {
@@ -140,13 +140,13 @@ void CheckShape(const ModelShape& shape) {
         "The shape of an example has no sides; declare {features} or {channels, height, "
         "width}.");
   }
-  if (shape.classes < 2 || shape.classes > kLargestCount) {
+  if (shape.classes < 2 || shape.classes > kMaxCount) {
     throw Error(fmt::format("A classifier of {} classes was asked for; declare 2 to {}.",
-                            shape.classes, kLargestCount));
+                            shape.classes, kMaxCount));
   }
-  if (shape.tokens && (shape.vocabulary < 1 || shape.vocabulary > kLargestCount)) {
+  if (shape.tokens && (shape.vocabulary < 1 || shape.vocabulary > kMaxCount)) {
     throw Error(fmt::format("A vocabulary of {} words was declared; declare 1 to {}.",
-                            shape.vocabulary, kLargestCount));
+                            shape.vocabulary, kMaxCount));
   }
 }
 

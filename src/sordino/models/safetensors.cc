@@ -28,8 +28,8 @@ static_assert(std::endian::native == std::endian::little, "tensors are copied by
 using Json = nlohmann::json;
 
 constexpr std::size_t kLengthBytes = 8;
-constexpr std::uint64_t kLargestHeader = 100'000'000;
-constexpr std::size_t kMostDimensions = 64;
+constexpr std::uint64_t kMaxHeader = 100'000'000;
+constexpr std::size_t kMaxDimensions = 64;
 constexpr int kDeepestNesting = 3;  // header, tensor, list of numbers
 constexpr std::string_view kMetadata = "__metadata__";
 
@@ -189,7 +189,7 @@ class HeaderReader {
     // The product without its zeros bounds the strides as well as the bytes.
     std::uint64_t bytes = c10::elementSize(entry.type);
     bool empty = false;
-    for (const std::uint64_t side : Numbers(name, value, "shape", kMostDimensions)) {
+    for (const std::uint64_t side : Numbers(name, value, "shape", kMaxDimensions)) {
       empty = empty || side == 0;
       if (__builtin_mul_overflow(bytes, std::max<std::uint64_t>(side, 1), &bytes) ||
           bytes > std::numeric_limits<std::int64_t>::max()) {
@@ -314,10 +314,10 @@ SafetensorsFile ParseSafetensors(std::span<const std::byte> bytes, const std::st
   }
   std::memcpy(&length, bytes.data(), kLengthBytes);
   const std::uint64_t rest = bytes.size() - kLengthBytes;
-  if (length > kLargestHeader || length > rest) {
+  if (length > kMaxHeader || length > rest) {
     HeaderReader(name, 0).Fail(
         fmt::format("its header is said to have {} bytes and at most {} are possible", length,
-                    std::min(rest, kLargestHeader)));
+                    std::min(rest, kMaxHeader)));
   }
   const auto* text = reinterpret_cast<const char*>(bytes.data()) + kLengthBytes;
   const HeaderReader reader(name, rest - length);

@@ -17,9 +17,9 @@
 namespace sordino {
 namespace {
 
-constexpr double kMostGridSteps = 0x1p30;  // scale / g stays below
-constexpr int kFinerBits = 10;             // draws are this much finer than the grid
-constexpr double kSaturation = 0x1p50;     // of values, in steps
+constexpr double kMaxGridSteps = 0x1p30;  // scale / g stays below
+constexpr int kFinerBits = 10;            // draws are this much finer than the grid
+constexpr double kSaturation = 0x1p50;    // of values, in steps
 
 std::int64_t RoundedSteps(std::int64_t finer) {
   return (finer + (std::int64_t{1} << (kFinerBits - 1))) >> kFinerBits;
@@ -63,7 +63,7 @@ NoiseGrid ChooseNoiseGrid(const NoiseComponent& kind, NoiseMultiplier noise, L2S
   const double spread = kind.UnitOfDistance(d);
   const double moved = kind.UnitOfRounding(d);  // in steps
   // scale / g = z spread U / g + z moved is to stay below 2^30 with half of it left to the first.
-  if (z * moved > kMostGridSteps / 4) {
+  if (z * moved > kMaxGridSteps / 4) {
     throw Error(fmt::format(
         "noise of multiplier {} on {} parameters is too large for its grid; use a smaller noise "
         "multiplier (more records in a batch, or fewer steps) or train fewer parameters.",
@@ -71,7 +71,7 @@ NoiseGrid ChooseNoiseGrid(const NoiseComponent& kind, NoiseMultiplier noise, L2S
   }
   const double exact = z * spread * unit.value();
   int exponent = 0;
-  std::frexp(exact / (kMostGridSteps - 1 - z * moved), &exponent);  // g = 2^exponent > the quotient
+  std::frexp(exact / (kMaxGridSteps - 1 - z * moved), &exponent);  // g = 2^exponent > the quotient
   NoiseGrid grid;
   grid.granularity = std::ldexp(1.0, exponent);
   // Rounded upwards: noise is never too small.

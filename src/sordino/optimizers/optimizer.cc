@@ -205,7 +205,7 @@ void Optimizer::RestoreState(const NamedTensors& state, std::int64_t steps_done)
   }
   if (steps_done < 0 || steps_done > s.steps) {
     throw Error(
-        fmt::format("the saved state is that of step {} and the run has {} steps; go on with the "
+        fmt::format("the saved state is that of step {} and the run has {} steps; resume with the "
                     "settings of the run that was saved.",
                     steps_done, s.steps));
   }

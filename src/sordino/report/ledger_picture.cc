@@ -29,7 +29,7 @@ constexpr std::array<std::string_view, kColours> kLightColours = {"#0b62b8", "#b
 constexpr std::array<std::string_view, kColours> kDarkColours = {"#64b0ff", "#ffab57", "#63d297",
                                                                  "#d59bea", "#5fd0e0", "#a7b1ba"};
 // Wider than the picture is in pixels nothing more can be seen.
-constexpr std::size_t kMostSteps = 500;
+constexpr std::size_t kMaxSteps = 500;
 constexpr std::size_t kLongestName = 44;
 
 std::string Style() {
@@ -165,7 +165,7 @@ std::string ChargeAxis(const LedgerAxes& axes, std::span<const LedgerPoint> poin
 std::string Staircase(const LedgerAxes& axes, std::span<const LedgerPoint> points,
                       const Colours& colours) {
   if (!axes.has_budget) return "";
-  const std::size_t stride = (points.size() + kMostSteps - 1) / kMostSteps;
+  const std::size_t stride = (points.size() + kMaxSteps - 1) / kMaxSteps;
   std::string areas;
   std::string lines;
   double before = 0;

@@ -1,4 +1,4 @@
-// What the SVG pictures of the project share: their size, their look, and the small arts of axes.
+// What the SVG pictures of the project share: their size, their look, and ticks.
 #ifndef SORDINO_REPORT_SVG_H_
 #define SORDINO_REPORT_SVG_H_
 

@@ -139,12 +139,12 @@ void CompleteLength(TrainConfig& config, const DatasetDeclaration& data) {
     const double rate = config.privacy.rate.value_or(*training.batch / records);
     const double steps = std::ceil(*training.epochs / rate * (1 - 1e-12));
     CheckRange("the number of steps that --epochs and --batch make", steps, 1, false,
-               static_cast<double>(kMostPlanSteps), false);
+               static_cast<double>(kMaxPlanSteps), false);
     training.steps = static_cast<std::int64_t>(steps);
     training.epochs.reset();
   }
   CheckRange("--steps", static_cast<double>(*training.steps), 1, false,
-             static_cast<double>(kMostPlanSteps), false);
+             static_cast<double>(kMaxPlanSteps), false);
 }
 
 void CheckClassWeights(const TrainConfig& config, const DatasetDeclaration& declaration) {

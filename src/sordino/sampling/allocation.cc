@@ -54,10 +54,10 @@ class Allocation : public SamplerComponent {
             "random allocation needs its number of batches: declare the number of records (which "
             "makes it public), or give the rate, one over the number of batches.");
     const std::int64_t batches = AllocationBatches(*plan.rate);
-    Require(static_cast<double>(batches) <= kMostAllocationBatches,
+    Require(static_cast<double>(batches) <= kMaxAllocationBatches,
             fmt::format("random allocation was given {} batches an epoch; give a larger batch or "
                         "rate, so that they are at most {:g}.",
-                        batches, kMostAllocationBatches));
+                        batches, kMaxAllocationBatches));
     Require(plan.adjacency != Adjacency::kReplaceOne,
             "random allocation is accounted under add-remove and zero-out only, because no bound "
             "is proven for replacing a record; use one of these, or Poisson sampling.");

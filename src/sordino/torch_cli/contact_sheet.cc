@@ -13,7 +13,7 @@ namespace sordino {
 namespace {
 
 constexpr std::int64_t kColumns = 20;
-constexpr std::int64_t kMostImages = 200;
+constexpr std::int64_t kMaxImages = 200;
 constexpr std::int64_t kSmallSide = 48;  // images below it are shown at twice their size
 
 std::string Base64(const std::vector<std::uint8_t>& bytes) {
@@ -76,7 +76,7 @@ at::Tensor ContactSheet(const Dataset& images) {
                     "out.",
                     declaration.name));
   }
-  const std::int64_t count = std::min(images.inputs.size(0), kMostImages);
+  const std::int64_t count = std::min(images.inputs.size(0), kMaxImages);
   const std::int64_t columns = std::min(count, kColumns);
   const std::int64_t rows = (count + columns - 1) / columns;
   const std::int64_t channels = images.inputs.size(1);

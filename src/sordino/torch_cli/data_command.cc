@@ -174,8 +174,8 @@ void PrintJson(const DataAnswer& answer) {
 
 std::string ClassesText(const DatasetDeclaration& d) {
   if (d.class_names.empty()) return fmt::format("{}: 0 to {}", d.classes, d.classes - 1);
-  constexpr std::size_t kMostNames = 20;
-  if (d.class_names.size() > kMostNames) return fmt::format("{} with declared names", d.classes);
+  constexpr std::size_t kMaxNames = 20;
+  if (d.class_names.size() > kMaxNames) return fmt::format("{} with declared names", d.classes);
   return fmt::format("{}: {}", d.classes, fmt::join(d.class_names, ", "));
 }
 

@@ -250,7 +250,7 @@ void AddTrainCommand(CLI::App& app) {
   o.flags.AddTo(*command, [](const Setting&) { return true; });
   command
       ->add_option("--resume", o.resume,
-                   "Go on with the run in this folder, from its newest checkpoint")
+                   "Resume the run in this folder, from its newest checkpoint")
       ->type_name("FOLDER")
       ->group("Run");
   command

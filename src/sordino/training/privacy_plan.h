@@ -47,7 +47,7 @@
 
 namespace sordino {
 
-inline constexpr std::int64_t kMostPlanSteps = 1'000'000'000;
+inline constexpr std::int64_t kMaxPlanSteps = 1'000'000'000;
 
 struct PlanOptions {
   Choice sampling = "poisson";  // sampling/sampler_component.h

@@ -274,7 +274,7 @@ void Trainer::RestoreState(const NamedTensors& state, std::int64_t steps_done) {
   }
   if (steps_done < 0 || steps_done > s.plan.steps()) {
     throw Error(
-        fmt::format("the saved state is that of step {} and the plan has {} steps; go on with the "
+        fmt::format("the saved state is that of step {} and the plan has {} steps; resume with the "
                     "plan of the run that was saved.",
                     steps_done, s.plan.steps()));
   }

@@ -10,7 +10,7 @@ namespace sordino {
 namespace {
 
 // More combinations than this are not enumerated.
-constexpr std::size_t kMostAlternatives = 8;
+constexpr std::size_t kMaxAlternatives = 8;
 
 std::uint64_t Times(std::uint64_t a, std::uint64_t b) {
   if (b != 0 && a > std::numeric_limits<std::uint64_t>::max() / b) {
@@ -99,7 +99,7 @@ AlternativeSlots AlternativesOf(const Event& event) {
       std::move(inner.upper.begin(), inner.upper.end(), std::back_inserter(choices));
       std::move(inner.lower.begin(), inner.lower.end(), std::back_inserter(attained));
     }
-    const std::size_t room = kMostAlternatives / result.upper.size();
+    const std::size_t room = kMaxAlternatives / result.upper.size();
     std::vector<Slots> grown;
     std::vector<Slots> ways;
     if (Ways(count, choices.size(), room) <= room) {
@@ -116,7 +116,7 @@ AlternativeSlots AlternativesOf(const Event& event) {
     result.upper = std::move(grown);
     // Of what can happen a sample is enough: all copies in one part, or as above.
     ways.clear();
-    const std::size_t lower_room = kMostAlternatives / result.lower.size();
+    const std::size_t lower_room = kMaxAlternatives / result.lower.size();
     if (Ways(count, attained.size(), lower_room) <= lower_room) {
       Distribute(attained, 0, count, {}, ways);
     } else {

@@ -17,7 +17,7 @@ constexpr std::size_t kBlock = 64;
 // Atoms with |s l| up to this go into the series, whose kTerms terms are then good to 1e-17.
 constexpr double kSeriesReach = 0.5;
 constexpr int kTerms = 15;
-constexpr double kLargestExponent = 650;
+constexpr double kMaxExponent = 650;
 
 // Sums over the atoms with |l| below a bound.
 struct Series {
@@ -44,7 +44,7 @@ AtomTransform::AtomTransform(AtomList list, double count) : list_(std::move(list
 
 double AtomTransform::Excess(double c) const {
   if (list_.loss.empty()) return -list_.absent_p;
-  if (c * list_.loss.back() > kLargestExponent) return kInfinity;
+  if (c * list_.loss.back() > kMaxExponent) return kInfinity;
   double sum = 0;
   for (std::size_t i = 0; i < list_.loss.size(); ++i) {
     sum += list_.mass[i] * (ExpRest(c * list_.loss[i]) + c * ExpRest(-list_.loss[i]));

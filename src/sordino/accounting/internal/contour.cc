@@ -113,7 +113,7 @@ class ContourComposition {
         MixtureTable& table = entry.Get();
         if (!table.Cover(c)) return false;
         tilted = TiltedLoss::FromTable(table, c, entry.count, max_frequency, strip);
-        if (tilted || entry.refinement >= kMostRefinement) break;
+        if (tilted || entry.refinement >= kMaxRefinement) break;
         entry.refinement *= 2;
         entry.table.reset();
       }
@@ -132,7 +132,7 @@ class ContourComposition {
   }
 
  private:
-  static constexpr int kMostRefinement = 16;
+  static constexpr int kMaxRefinement = 16;
 
   // A mixture, its table made when it is first asked for.
   struct Table {

@@ -15,7 +15,7 @@ namespace {
 constexpr double kCellPanel = 0.25;
 // Losses within this share of a cell above a grid point are rounded down to it (kLower).
 constexpr double kSliver = 1e-3;
-constexpr double kLeastStep = 1e-6;  // in units of Scale()
+constexpr double kMinStep = 1e-6;  // in units of Scale()
 
 // Calls visit(x, weight) for a composite rule on [a, b].
 template <typename Visit>
@@ -216,7 +216,7 @@ void MergeDensity(const DensityPiece& piece, const GridSpec& spec, Accumulator& 
       end = std::min(piece.high_x, d.CoordinateOf(out.LossAt(floor_index + 1)));
     }
     // Rounding of the coordinates must not stop the march; what it skips is rounded down too.
-    end = std::min(piece.high_x, std::max(end, a + kLeastStep * d.Scale()));
+    end = std::min(piece.high_x, std::max(end, a + kMinStep * d.Scale()));
     Integrate(d, a, end, [&](double x, double weight) {
       out.Add(floor_index, d.LogDensity(x) + std::log(weight) + log_weight);
     });

@@ -20,8 +20,8 @@ using Mixture = GaussianMixtureDensity;
 
 // Below these the loss is so large that resolving it makes no sense; Renyi and basic composition
 // serve there.
-constexpr double kLeastSigma = 0.01;
-constexpr double kLeastScale = 1e-3;
+constexpr double kMinSigma = 0.01;
+constexpr double kMinScale = 1e-3;
 
 LossPair FromDensity(std::shared_ptr<const LossDensity> density) {
   LossPair pair;
@@ -159,9 +159,9 @@ DominatingPairs PoissonReplaceOne(const Event& child, double q) {
 }
 
 bool TooLittleNoise(const Event& child) {
-  if (child.kind() == Event::Kind::kLaplace) return child.numbers()[0] < kLeastScale;
+  if (child.kind() == Event::Kind::kLaplace) return child.numbers()[0] < kMinScale;
   const std::optional<double> sigma = EquivalentGaussian(child);
-  return sigma && *sigma < kLeastSigma;
+  return sigma && *sigma < kMinSigma;
 }
 
 DominatingPairs SampledPairs(const Event& event) {
@@ -267,7 +267,7 @@ DominatingPairs TruncatedPairs(const Event& event) {
   const std::optional<double> sigma = EquivalentGaussian(event.children()[0].first);
   if (!sigma) return Missing("truncated Poisson batches are known for Gaussian noise only");
   if (q == 0) return Same({LossPair{}});
-  if (*sigma < kLeastSigma) return Missing("the noise is too small to resolve the loss");
+  if (*sigma < kMinSigma) return Missing("the noise is too small to resolve the loss");
   DominatingPairs pairs = TruncatedWith(n - 1, event, *sigma);
   if (event.adjacency() == Adjacency::kAddRemove) {
     // One record more instead of one less.
@@ -284,12 +284,12 @@ DominatingPairs AllocationPairsOf(const Event& event, const PairUse& use) {
   if (!sigma) return Missing("the noise is too small to resolve the loss");
   if (use.log_delta == -kInfinity) return Same({FromGaussian(1 / *sigma)});  // unbounded as well
   DominatingPairs pairs;
-  if (*sigma < kLeastAllocationNoise || *sigma > kMostAllocationNoise ||
-      batches > kMostAllocationBatches) {
+  if (*sigma < kMinAllocationNoise || *sigma > kMaxAllocationNoise ||
+      batches > kMaxAllocationBatches) {
     // Telling the record's place leaves one Gaussian step; looking at one step only, a record that
     // is there with probability 1/t.
     pairs.upper = {FromGaussian(1 / *sigma)};
-    if (*sigma >= kLeastSigma && *sigma <= kMostAllocationNoise) {
+    if (*sigma >= kMinSigma && *sigma <= kMaxAllocationNoise) {
       pairs.lower = {FromDensity(RemoveDensity(*sigma, 1 / batches, 1)),
                      FromDensity(AddDensity(*sigma, 1 / batches, 1))};
     }
@@ -315,7 +315,7 @@ DominatingPairs DominatingPairsOf(const Event& event, const PairUse& use) {
       return Same({FromGaussian(
           std::sqrt(static_cast<double>(TreeHeight(static_cast<std::uint64_t>(n[1])))) / n[0])});
     case Event::Kind::kLaplace: {
-      if (n[0] < kLeastScale) {
+      if (n[0] < kMinScale) {
         DominatingPairs pairs;
         pairs.upper = {FromOutcomes(ApproximateOutcomes(1 / n[0], 0))};
         return pairs;
@@ -346,7 +346,7 @@ DominatingPairs DominatingPairsOf(const Event& event, const PairUse& use) {
       return pairs;
     }
     case Event::Kind::kMixtureGaussian: {
-      if (n[0] < kLeastSigma) return Missing("the noise is too small to resolve the loss");
+      if (n[0] < kMinSigma) return Missing("the noise is too small to resolve the loss");
       Mixture::Parts parts;
       Mixture::Parts mirrored;
       bool moves = false;

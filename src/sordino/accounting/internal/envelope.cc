@@ -15,10 +15,10 @@ namespace {
 constexpr double kLogLost = -120;
 constexpr double kRaise = 1e-10;
 constexpr std::size_t kCells = 400;
-constexpr std::size_t kMostPoints = 800;
-constexpr std::size_t kMostAtoms = 64;
+constexpr std::size_t kMaxPoints = 800;
+constexpr std::size_t kMaxAtoms = 64;
 // e^loss must stay in the range of a double.
-constexpr double kLargestLoss = 600;
+constexpr double kMaxLoss = 600;
 
 AtomList FromAbove(const LossPair& pair) {
   if (pair.gaussian_mu == 0) return ListAtoms(pair, kLogLost, kCells, Bound::kUpper);
@@ -37,16 +37,16 @@ std::vector<double> LossesFor(std::span<const LossPair> pairs, std::span<const A
     losses.insert(losses.end(), list.loss.begin(), list.loss.end());
   }
   std::sort(losses.begin(), losses.end());
-  const std::size_t stride = losses.size() / kMostPoints + 1;
+  const std::size_t stride = losses.size() / kMaxPoints + 1;
   std::vector<double> kept = {0};
   for (std::size_t i = 0; i < losses.size(); ++i) {
     if (i % stride == 0 || i + 1 == losses.size()) kept.push_back(losses[i]);
   }
   for (const LossPair& pair : pairs) {
-    if (pair.atoms.size() > kMostAtoms) continue;
+    if (pair.atoms.size() > kMaxAtoms) continue;
     for (const LossAtom& atom : pair.atoms) kept.push_back(atom.loss);
   }
-  std::erase_if(kept, [](double loss) { return !(std::abs(loss) < kLargestLoss); });
+  std::erase_if(kept, [](double loss) { return !(std::abs(loss) < kMaxLoss); });
   std::sort(kept.begin(), kept.end());
   kept.erase(std::unique(kept.begin(), kept.end()), kept.end());
   return kept;

@@ -30,7 +30,7 @@ constexpr Resolution kQuick = {1e-3, 24, 1 << 11, 4e3};
 
 constexpr std::size_t kMaxPairs = 256;
 // The tilt may shrink the standard deviation of the loss to this share of what it was.
-constexpr double kLeastDeviation = 0.1;
+constexpr double kMinDeviation = 0.1;
 // kSpread: the chance that the grid's errors add up to more than is allowed for, e^-kExceedMargin
 // of delta.
 constexpr double kExceedMargin = 9;
@@ -114,7 +114,7 @@ class ComposedGrid {
       }
       return std::sqrt(variance);
     };
-    const double least = kLeastDeviation * deviation(0);
+    const double least = kMinDeviation * deviation(0);
     while (tilt_ > 1e-9 && deviation(tilt_) < least) tilt_ *= 0.7;
     const double value = objective(moment(tilt_), tilt_);
     if (!std::isfinite(value)) return false;

@@ -16,7 +16,7 @@
 namespace sordino {
 namespace {
 
-constexpr double kLargestFamilyExponent = 650;
+constexpr double kMaxFamilyExponent = 650;
 // Basis vectors are added until what is left of all moments together is about this small.
 constexpr double kLeftOut = 3e-9;
 constexpr std::size_t kMaxRank = 64;
@@ -25,7 +25,7 @@ constexpr std::size_t kUsualRank = 12;
 constexpr std::size_t kMaxCandidates = 96;
 // Losses of a cell from below are put between places that are at least this far apart, relative, so
 // that their rounding does not look like a difference between pairs.
-constexpr double kLeastSpread = 1e-5;
+constexpr double kMinSpread = 1e-5;
 // The columns behind the masses.
 constexpr std::size_t kAbsent = 0;
 constexpr std::size_t kGap = 1;
@@ -136,7 +136,7 @@ void ListFamily::SetLower(const CellGroup& group) {
       high = std::max(high, pair.loss[k]);
     }
     if (low > high) std::swap(low, high);  // an empty cell
-    const double margin = kLeastSpread * std::max(std::abs(low), std::abs(high));
+    const double margin = kMinSpread * std::max(std::abs(low), std::abs(high));
     place_[2 * k] = low - margin;
     place_[2 * k + 1] = high + margin;
   }
@@ -345,7 +345,7 @@ std::vector<double> ListFamily::Combine(const std::vector<double>& of_basis) con
 
 ListFamily::RealMoments ListFamily::MomentsAt(double c) const {
   RealMoments out;
-  if (c * place_.back() > kLargestFamilyExponent) return out;
+  if (c * place_.back() > kMaxFamilyExponent) return out;
   std::vector<double> factor(place_.size());
   for (std::size_t k = 0; k < place_.size(); ++k) {
     factor[k] = ExpRest(c * place_[k]) + c * ExpRest(-place_[k]);

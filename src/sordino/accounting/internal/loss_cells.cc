@@ -16,7 +16,7 @@ namespace {
 using Mixture = GaussianMixtureDensity;
 
 // Differences of erfc below this are taken from a quadrature instead.
-constexpr double kLeastTail = 1e-280;
+constexpr double kMinTail = 1e-280;
 
 // A difference of two tails at z, relative: the roundings of z enter with z^2, which is about -2
 // log_lost at most, and a cell has some tenth of the mass of the tail that it belongs to.
@@ -282,7 +282,7 @@ class Cutter {
       } else if (k == places_.size()) {
         out.high_p += std::max(share.p, std::numeric_limits<double>::min());
         out.high_q += share.q;
-      } else if (share.q > kLeastTail) {
+      } else if (share.q > kMinTail) {
         Merge(out.mass[k - 1], out.loss[k - 1], {share.p, share.loss});
       } else {
         LossCell cell = IntegrateCell(density, from, to);
@@ -340,11 +340,11 @@ std::vector<double> EqualSteps(const ShiftedMixture& mixture, double a, double b
 // Adds to places in rising order those that are not much closer to one of them than to each other:
 // the mass of a tiny cell would be a difference of nearly equal numbers.
 void AddApart(const std::vector<double>& rising, std::vector<double>& places) {
-  constexpr double kLeastShare = 0.1;
+  constexpr double kMinShare = 0.1;
   for (std::size_t i = 0; i < rising.size(); ++i) {
     const double before = i > 0 ? rising[i] - rising[i - 1] : kInfinity;
     const double after = i + 1 < rising.size() ? rising[i + 1] - rising[i] : kInfinity;
-    const double least = kLeastShare * std::min(before, after);
+    const double least = kMinShare * std::min(before, after);
     const auto above = std::lower_bound(places.begin(), places.end(), rising[i]);
     if (above != places.end() && *above - rising[i] <= least) continue;
     if (above != places.begin() && rising[i] - *(above - 1) <= least) continue;
@@ -442,7 +442,7 @@ class Splitter {
     const double sigma = spread(&Key::log_sigma) / kWidestSigma;
     const double hit = spread(&Key::log_hit) / kWidestHit;
     const double narrow = pairs.size() > kLargeGroup ? 0.5 : 1;
-    if (pairs.size() < 2 * kLeastGroup || std::max(sigma, hit) <= narrow) {
+    if (pairs.size() < 2 * kMinGroup || std::max(sigma, hit) <= narrow) {
       Finish(pairs, out);
       return;
     }
@@ -455,7 +455,7 @@ class Splitter {
   }
 
  private:
-  static constexpr std::size_t kLeastGroup = 32;
+  static constexpr std::size_t kMinGroup = 32;
   static constexpr std::size_t kLargeGroup = 2000;
   static constexpr double kWidestSigma = 0.12;
   static constexpr double kWidestHit = 0.5;

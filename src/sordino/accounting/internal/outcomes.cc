@@ -10,8 +10,8 @@ namespace sordino {
 namespace {
 
 // Beyond this the atoms of a discrete Gaussian are too many; Renyi accounting serves there.
-constexpr double kLargestDiscreteSigma = 4000;
-constexpr double kLargestShift = 100000;
+constexpr double kMaxDiscreteSigma = 4000;
+constexpr double kMaxShift = 100000;
 
 Outcome OutcomeOf(double log_q, double loss) { return {log_q + loss, log_q, loss}; }
 
@@ -83,7 +83,7 @@ Outcomes ApproximateOutcomes(double epsilon, double delta) {
 
 std::optional<Outcomes> DiscreteGaussianOutcomes(double sigma, double sensitivity, double q,
                                                  double r) {
-  if (sigma > kLargestDiscreteSigma || sensitivity > kLargestShift) return std::nullopt;
+  if (sigma > kMaxDiscreteSigma || sensitivity > kMaxShift) return std::nullopt;
   const auto shift = static_cast<std::int64_t>(sensitivity);
   // Beyond 38.5 sigma of both centres the probabilities are below 1e-300.
   const auto reach = static_cast<std::int64_t>(std::ceil(38.5 * sigma)) + 2 + shift;
@@ -106,7 +106,7 @@ std::optional<Outcomes> DiscreteGaussianOutcomes(double sigma, double sensitivit
 // each.
 std::optional<Outcomes> DiscreteLaplaceOutcomes(double scale, double sensitivity, double q,
                                                 double r) {
-  if (sensitivity > kLargestShift) return std::nullopt;
+  if (sensitivity > kMaxShift) return std::nullopt;
   const auto shift = static_cast<std::int64_t>(sensitivity);
   const double log_one_plus = std::log1p(std::exp(-1 / scale));
   const double log_norm = std::log(-std::expm1(-1 / scale)) - log_one_plus;

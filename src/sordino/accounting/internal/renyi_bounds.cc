@@ -19,7 +19,7 @@ namespace sordino {
 namespace {
 
 // The integer-order sums are quadratic in the largest order when scanned.
-constexpr int kLargestIntegerOrder = 2048;
+constexpr int kMaxIntegerOrder = 2048;
 
 double LogBinomial(int n, int k) {
   return std::lgamma(n + 1.0) - std::lgamma(k + 1.0) - std::lgamma(n - k + 1.0);
@@ -108,7 +108,7 @@ RenyiFunction PoissonRenyiBound(double q, RenyiFunction inner) {
     return sum.Log1p() * (1 + kMomentMargin) / (order - 1);
   };
   if (q >= 1) return inner;
-  return InterpolatedRenyi(at_integer, kLargestIntegerOrder, std::move(inner));
+  return InterpolatedRenyi(at_integer, kMaxIntegerOrder, std::move(inner));
 }
 
 RenyiFunction FixedRenyiBound(double q, RenyiFunction inner) {
@@ -125,7 +125,7 @@ RenyiFunction FixedRenyiBound(double q, RenyiFunction inner) {
     return sum.Log1p() * (1 + kMomentMargin) / (order - 1);
   };
   if (q >= 1) return inner;
-  return InterpolatedRenyi(at_integer, kLargestIntegerOrder, std::move(inner));
+  return InterpolatedRenyi(at_integer, kMaxIntegerOrder, std::move(inner));
 }
 
 double PublishedFixedGaussianRenyi(double q, double sigma, int order) {

@@ -38,11 +38,11 @@ LossNode SampledGaussian::NodeAt(std::int64_t j) const {
 }
 
 const LossNode& SampledGaussian::Cached(std::int64_t j) {
-  constexpr std::int64_t kMostNodes = 20000;
+  constexpr std::int64_t kMaxMomentNodes = 20000;
   constexpr std::int64_t kWidestGap = 2000;
   const std::int64_t end = first_ + static_cast<std::int64_t>(cache_.size());
   if (j >= first_ && j < end) return cache_[static_cast<std::size_t>(j - first_)];
-  if (j >= end && j - end < kWidestGap && j - first_ < kMostNodes) {
+  if (j >= end && j - end < kWidestGap && j - first_ < kMaxMomentNodes) {
     for (std::int64_t i = end; i <= j; ++i) cache_.push_back(NodeAt(i));
     return cache_.back();
   }
@@ -176,11 +176,11 @@ const std::vector<LossNode>& ReplacedGaussian::NodesOf(std::size_t index) {
 }
 
 double ReplacedGaussian::Renyi(double order) {
-  constexpr double kMostPanels = 200000;
+  constexpr double kMaxPanels = 200000;
   const double count = std::ceil(((2 * order + 2) / sigma_ + 12) / step_ / kNodesInPanel);
   // Quasi-convexity: the pair is no further apart than N(1) and N(-1).
   const double unsampled = 2 * order / (sigma_ * sigma_);
-  if (!(2 * count < kMostPanels)) return unsampled;
+  if (!(2 * count < kMaxPanels)) return unsampled;
   const auto used = 2 * static_cast<std::size_t>(count);
   for (std::size_t i = panels_.size(); i < used; ++i) {
     const LossNode middle = NodeAt(FirstNode(i) + 0.5 * (kNodesInPanel - 1));
@@ -246,9 +246,9 @@ double HalfProfileGaussian::Renyi(double order) {
   const double log_bump = order * (order - 1) / (2 * sigma_ * sigma_) + order * std::log(q_);
   const double end =
       closed_bump ? std::max(clear, 2 / sigma_ + 14) : std::max(2.0, order) / sigma_ + 14;
-  constexpr double kMostPanels = 200000;
+  constexpr double kMaxPanels = 200000;
   const double count = std::max(1.0, std::ceil((end - 0.5 / sigma_) / width_));
-  if (!(count <= kMostPanels)) return unsampled;
+  if (!(count <= kMaxPanels)) return unsampled;
   const auto used = static_cast<std::size_t>(count);
   Extend(used);
   double log_scale = closed_bump ? log_bump : -kInfinity;
@@ -309,8 +309,8 @@ double MixtureGaussianMoments::Renyi(double order) {
   // Quasi-convexity: no further apart than the largest shift alone.
   const double whole = order * largest_ * largest_ / (2 * sigma_ * sigma_);
   const double top = std::max(2.0, order) * largest_ / sigma_ + 12;
-  constexpr double kMostNodes = 40000;
-  if (!(2 * top / step_ < kMostNodes)) return whole;
+  constexpr double kMaxMomentNodes = 40000;
+  if (!(2 * top / step_ < kMaxMomentNodes)) return whole;
   const std::size_t count = 2 * static_cast<std::size_t>(std::ceil(top / step_)) + 1;
   Extend(count);
   const double forward = RenyiFromNodes(std::span(forward_).first(count), order);

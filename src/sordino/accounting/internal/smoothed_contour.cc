@@ -41,9 +41,9 @@ const SmoothedResolution& ResolutionOf(Effort effort, std::span<const CountedPai
 
 // Multiplications that take some milliseconds.
 constexpr double kCheapWork = 3e6;
-constexpr double kLargestSmoothing = 0.5;
+constexpr double kMaxSmoothing = 0.5;
 // Of log delta over epsilon.
-constexpr double kLeastSlope = 0.4;
+constexpr double kMinSlope = 0.4;
 
 // What is left of delta for the finite part of the loss.
 double FiniteTarget(double log_delta, double infinite) {
@@ -217,16 +217,16 @@ Interval SolveEpsilon(std::span<const CountedPair> pairs, const TailSplit* split
       guess = std::max(near > 0 ? std::min(near, guess) : guess, 1e-12 / c);
       // The slope of log delta, by which the smoothing counts, is about the tilt of Chernoff's
       // bound; not where losses that do not matter for delta keep that small.
-      const double slope = near > 0 ? std::max(c, -kLeastSlope * log_delta / guess) : c;
+      const double slope = near > 0 ? std::max(c, -kMinSlope * log_delta / guess) : c;
       fine.smoothing =
-          std::min(kLargestSmoothing, std::sqrt(0.5 * resolution.narrow * guess / (slope + 1)));
+          std::min(kMaxSmoothing, std::sqrt(0.5 * resolution.narrow * guess / (slope + 1)));
       if (near > 0) c = CheapestTilt(above, c, fine.smoothing, target, guess);
     }
     Inversion inversion;
     while (!inversion.Make(above, c, fine.smoothing, target, guess, resolution.max_work)) {
       // Too much work: a coarser answer first, where there is none yet.
       fine.smoothing *= 4;
-      if (attempt > 0 || fine.smoothing > std::min(kLargestSmoothing, 0.3 * guess)) return result;
+      if (attempt > 0 || fine.smoothing > std::min(kMaxSmoothing, 0.3 * guess)) return result;
     }
     if (wanted.upper) {
       const Target at{log_delta, above.Infinite(), split, Bound::kUpper};
@@ -325,13 +325,12 @@ Interval SmoothedLogDelta(std::span<const CountedPair> pairs, double epsilon, Wa
         continue;
       }
       guess = std::min(guess, chernoff);
-      fine.smoothing =
-          std::min(kLargestSmoothing, std::sqrt(0.5 * resolution.narrow / (c * (c + 1))));
+      fine.smoothing = std::min(kMaxSmoothing, std::sqrt(0.5 * resolution.narrow / (c * (c + 1))));
     }
     Inversion inversion;
     while (!inversion.Make(above, c, fine.smoothing, guess, epsilon, resolution.max_work)) {
       fine.smoothing *= 4;
-      if (!choose || fine.smoothing > kLargestSmoothing) return result;
+      if (!choose || fine.smoothing > kMaxSmoothing) return result;
     }
     if (wanted.upper) {
       const double finite = inversion.LogDelta(epsilon);

@@ -12,7 +12,7 @@ constexpr double kTailRounding = 1e-12;
 
 // Losses beyond this are not small against anything, and their exponentials leave the range of
 // doubles.
-constexpr double kLargestCut = 50;
+constexpr double kMaxCut = 50;
 
 // The density of a pair that is nothing but a Gaussian mixture against one Gaussian at zero.
 const GaussianMixtureDensity* SparseDensity(const LossPair& pair) {
@@ -38,7 +38,7 @@ std::optional<TailSplit> TailSplit::At(std::span<const CountedPair> pairs, doubl
     lowest += static_cast<double>(counted.count) * std::log1p(-density->HitProbability());
   }
   const double cut = (epsilon - lowest) * (1 + 1e-9);
-  if (!(cut < kLargestCut)) return std::nullopt;
+  if (!(cut < kMaxCut)) return std::nullopt;
   TailSplit split;
   split.reach_ = kInfinity;
   for (const CountedPair& counted : pairs) {

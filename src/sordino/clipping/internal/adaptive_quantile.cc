@@ -49,7 +49,7 @@ constexpr const char* kBounds = "clip.bounds";  // in a checkpoint
 
 // No bound falls below this share of what it began with. Without a floor the bounds of a model that
 // fits its data fall until float32 cannot round well enough for them.
-constexpr double kSmallestShare = 1e-3;
+constexpr double kMinShare = 1e-3;
 
 double CountNoise(const ClippingTerms& terms, const OptionValues& options, std::int64_t groups) {
   const double given = options.Number(kCountNoise);
@@ -149,7 +149,7 @@ std::unique_ptr<ClippingState> AdaptiveQuantile::StartWith(
       .count_noise = CountNoise(terms, options, static_cast<std::int64_t>(groups.size())),
       .target_quantile = options.Number(kQuantile),
       .learning_rate = options.Number(kRate)};
-  policy_options.smallest = ClipNorm(kSmallestShare * initial.front().value());
+  policy_options.smallest = ClipNorm(kMinShare * initial.front().value());
   policy_options.largest =
       ClipNorm(std::max(policy_options.largest.value(), initial.front().value()));
   AdaptiveClipping policy = groups.layers().empty()

@@ -61,11 +61,11 @@ class Mlp : public Network {
 
 class CnnMnist : public Network {
  public:
-  static constexpr std::int64_t kSmallestSide = 14;
+  static constexpr std::int64_t kMinSide = 14;
 
   CnnMnist(const ModelShape& shape, const ModelOptions& options)
       : activation_(ChooseActivation(options, "relu")) {
-    const ImageSize size = ImagesFor("cnn-mnist", shape, kSmallestSide);
+    const ImageSize size = ImagesFor("cnn-mnist", shape, kMinSide);
     const auto left = [](std::int64_t side) {
       const std::int64_t first = (side + 6 - 8) / 2 + 1 - 1;  // convolution, pooling
       return (first - 4) / 2 + 1 - 1;

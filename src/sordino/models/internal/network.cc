@@ -27,7 +27,7 @@ constexpr std::array<NamedActivation, 6> kActivations = {{
     {"elu", [](const at::Tensor& x) { return at::elu(x); }},
 }};
 
-constexpr std::int64_t kLargestWidth = 1 << 16;
+constexpr std::int64_t kMaxWidth = 1 << 16;
 
 std::string WhatTheDataAre(const ModelShape& shape) {
   if (shape.tokens) return fmt::format("sentences of {} tokens", fmt::join(shape.input, "x"));
@@ -46,9 +46,9 @@ Activation ChooseActivation(const ModelOptions& options, std::string_view otherw
 
 std::int64_t ChooseWidth(const ModelOptions& options, std::int64_t otherwise) {
   if (options.width == 0) return otherwise;
-  if (options.width < 1 || options.width > kLargestWidth) {
-    throw Error(fmt::format("A hidden width of {} was asked for; give 1 to {}.", options.width,
-                            kLargestWidth));
+  if (options.width < 1 || options.width > kMaxWidth) {
+    throw Error(
+        fmt::format("A hidden width of {} was asked for; give 1 to {}.", options.width, kMaxWidth));
   }
   return options.width;
 }

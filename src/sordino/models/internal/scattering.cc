@@ -104,7 +104,7 @@ Tensor Modulus(const Tensor& complex) { return at::abs(complex); }
 class ScatternetLinear : public Network {
  public:
   explicit ScatternetLinear(const ModelShape& shape)
-      : size_(ImagesFor("scatternet-linear", shape, Scattering2d::kSmallestSide)),
+      : size_(ImagesFor("scatternet-linear", shape, Scattering2d::kMinSide)),
         to_pixels_(shape),
         scattering_(size_.height, size_.width),
         classifier_(register_module(
@@ -134,10 +134,10 @@ Scattering2d::Scattering2d(std::int64_t height, std::int64_t width)
       width_(width),
       padded_height_(PaddedSide(height)),
       padded_width_(PaddedSide(width)) {
-  if (std::min(height, width) < kSmallestSide) {
+  if (std::min(height, width) < kMinSide) {
     throw Error(
         fmt::format("Scattering takes images of at least {}x{} pixels and {}x{} were given.",
-                    kSmallestSide, kSmallestSide, height, width));
+                    kMinSide, kMinSide, height, width));
   }
   std::vector<Tensor> filters;
   for (int j = 0; j < kScales; ++j) {

@@ -28,9 +28,9 @@ class Scattering2d {
   static constexpr std::int64_t kScales = 2;        // J
   static constexpr std::int64_t kOrientations = 8;  // L
   static constexpr std::int64_t kChannels = 81;     // for each channel of the image
-  static constexpr std::int64_t kSmallestSide = 8;
+  static constexpr std::int64_t kMinSide = 8;
 
-  // Throws Error for images of fewer than kSmallestSide pixels on a side. Filters are made on the
+  // Throws Error for images of fewer than kMinSide pixels on a side. Filters are made on the
   // CPU and follow the images to their device.
   Scattering2d(std::int64_t height, std::int64_t width);
 

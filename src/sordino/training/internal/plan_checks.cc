@@ -11,8 +11,8 @@
 namespace sordino {
 namespace {
 
-constexpr std::int64_t kMostRecords = std::int64_t{1} << 40;
-constexpr std::int64_t kMostRowsPerUser = 1000;
+constexpr std::int64_t kMaxRecords = std::int64_t{1} << 40;
+constexpr std::int64_t kMaxRowsPerUser = 1000;
 
 void Require(bool condition, const std::string& sentence) {
   if (!condition) throw Error(sentence);
@@ -31,17 +31,17 @@ void CheckSchedule(const Schedule& schedule, std::string_view what, std::int64_t
 
 void CheckNumbers(const PlanOptions& o) {
   Require(
-      o.steps >= 1 && o.steps <= kMostPlanSteps,
-      fmt::format("the number of steps is {}; it must be from 1 to {}.", o.steps, kMostPlanSteps));
-  Require(o.records >= 0 && o.records <= kMostRecords,
+      o.steps >= 1 && o.steps <= kMaxPlanSteps,
+      fmt::format("the number of steps is {}; it must be from 1 to {}.", o.steps, kMaxPlanSteps));
+  Require(o.records >= 0 && o.records <= kMaxRecords,
           fmt::format("the number of records is {}; it must be from 1 to 2^40.", o.records));
   Require(std::isfinite(o.batch) && o.batch > 0,
           fmt::format("the batch size is {}; it must be positive: give a batch, or a rate and the "
                       "number of records.",
                       o.batch));
-  Require(o.rows_per_user >= 0 && o.rows_per_user <= kMostRowsPerUser,
+  Require(o.rows_per_user >= 0 && o.rows_per_user <= kMaxRowsPerUser,
           fmt::format("rows per user is {}; it must be from 1 to {}.", o.rows_per_user,
-                      kMostRowsPerUser));
+                      kMaxRowsPerUser));
   Require(o.micro_batch >= 1,
           fmt::format("the micro-batch is {}; it must be at least 1.", o.micro_batch));
 }
