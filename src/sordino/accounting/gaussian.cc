@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <boost/math/quadrature/gauss.hpp>
+#include <boost/math/special_functions/erf.hpp>
 #include <boost/math/tools/toms748_solve.hpp>
 #include <cmath>
 #include <cstdint>
@@ -87,6 +88,8 @@ double Solve(double low, double high, bool good_is_low, const Excess& excess) {
 }  // namespace
 
 double UpperTail(double x) { return std::erfc(x / std::numbers::sqrt2) / 2; }
+
+double UpperQuantile(double p) { return std::numbers::sqrt2 * boost::math::erfc_inv(2 * p); }
 
 double GaussianLogDelta(double mu, double epsilon) {
   SORDINO_CHECK(mu >= 0 && epsilon >= 0, "the Gaussian curve is defined for mu, epsilon >= 0");

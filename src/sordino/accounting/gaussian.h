@@ -17,8 +17,9 @@
 
 namespace sordino {
 
-// 1 - Phi(x).
+// 1 - Phi(x), and the x at which it is p.
 double UpperTail(double x);
+double UpperQuantile(double p);
 
 // log delta at epsilon in [0, inf] for mu in [0, inf]; -infinity where delta is 0.
 double GaussianLogDelta(double mu, double epsilon);

@@ -3,13 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numbers>
+
+#include "sordino/accounting/gaussian.h"
 
 namespace sordino {
 namespace {
-
-// log of the standard normal's upper tail.
-double NormalUpperTail(double z) { return 0.5 * std::erfc(z / std::numbers::sqrt2); }
 
 // Beyond this exponent exp() leaves the range of double.
 constexpr double kLargeExponent = 600;
@@ -161,7 +159,7 @@ double GaussianMixtureDensity::CoordinateOf(double loss) const {
 double GaussianMixtureDensity::MassBelow(double x) const {
   double mass = 0;
   for (const auto& [shift, probability] : numerator_) {
-    mass += probability * NormalUpperTail((shift - x) / sigma_);
+    mass += probability * UpperTail((shift - x) / sigma_);
   }
   return mass;
 }
@@ -170,7 +168,7 @@ double GaussianMixtureDensity::ExcessAbove(double x) const {
   double excess = 0;
   for (const auto& [shift, probability] : numerator_) {
     if (shift == 0) continue;
-    excess += probability * (NormalUpperTail((x - shift) / sigma_) - NormalUpperTail(x / sigma_));
+    excess += probability * (UpperTail((x - shift) / sigma_) - UpperTail(x / sigma_));
   }
   return excess;
 }
@@ -178,7 +176,7 @@ double GaussianMixtureDensity::ExcessAbove(double x) const {
 double GaussianMixtureDensity::MassAbove(double x) const {
   double mass = 0;
   for (const auto& [shift, probability] : numerator_) {
-    mass += probability * NormalUpperTail((x - shift) / sigma_);
+    mass += probability * UpperTail((x - shift) / sigma_);
   }
   return mass;
 }
@@ -196,7 +194,7 @@ double GaussianMixtureDensity::HitProbability() const {
 double GaussianMixtureDensity::OtherMassBelow(double x) const {
   double mass = 0;
   for (const auto& [shift, probability] : denominator_) {
-    mass += probability * NormalUpperTail((shift - x) / sigma_);
+    mass += probability * UpperTail((shift - x) / sigma_);
   }
   return mass;
 }
@@ -204,7 +202,7 @@ double GaussianMixtureDensity::OtherMassBelow(double x) const {
 double GaussianMixtureDensity::OtherMassAbove(double x) const {
   double mass = 0;
   for (const auto& [shift, probability] : denominator_) {
-    mass += probability * NormalUpperTail((x - shift) / sigma_);
+    mass += probability * UpperTail((x - shift) / sigma_);
   }
   return mass;
 }

@@ -1,10 +1,8 @@
 #include "sordino/accounting/tradeoff.h"
 
 #include <algorithm>
-#include <boost/math/special_functions/erf.hpp>
 #include <boost/math/tools/minima.hpp>
 #include <cmath>
-#include <numbers>
 
 #include "sordino/accounting/accountant.h"
 #include "sordino/accounting/calibration.h"
@@ -14,9 +12,6 @@
 
 namespace sordino {
 namespace {
-
-// Upper tail of the normal distribution and its inverse.
-double UpperQuantile(double p) { return std::numbers::sqrt2 * boost::math::erfc_inv(2 * p); }
 
 void CheckTypeOne(double type_one) { CheckRange("the type I error", type_one, 0, false, 1, false); }
 

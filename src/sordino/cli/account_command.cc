@@ -74,11 +74,16 @@ StepSequence ParseEventFlag(const AccountOptions& options) {
   if (options.text && options.event_file) {
     throw Error("--event and --event-file were both given; leave out one of the two.");
   }
-  Event event = Event::Parse(
+  const std::string text =
       options.text
           ? *options.text
-          : ReadEventText(*options.event_file,
-                          "write equal releases as one with a count, such as 10*gaussian(1)"));
+          : ReadTextFile(*options.event_file,
+                         "write equal releases as one with a count, such as 10*gaussian(1)");
+  if (text.find_first_not_of(" \t\r\n") == std::string::npos) {
+    throw Error(fmt::format("{} holds no event; give one such as add-remove: gaussian(4).",
+                            options.text ? "--event" : '\'' + *options.event_file + '\''));
+  }
+  Event event = Event::Parse(text);
   const std::uint64_t steps = flags.steps ? ParseWhole("--steps", *flags.steps) : 1;
   const Adjacency adjacency = event.adjacency();
   // The curve counts the copies of a single release one by one, and anything else as a whole.

@@ -93,12 +93,13 @@ void Show(const LedgerFlags& flags) {
 
 // 64 hex digits, as a statement or `show` prints them.
 std::string ParseHash(const std::string& text) {
-  constexpr std::size_t kDigits = 64;
+  constexpr std::size_t kHashDigits = 64;
   std::string hash = text;
   std::transform(hash.begin(), hash.end(), hash.begin(), [](char c) {
     return c >= 'A' && c <= 'F' ? static_cast<char>(c - 'A' + 'a') : c;
   });
-  if (hash.size() != kDigits || hash.find_first_not_of("0123456789abcdef") != std::string::npos) {
+  if (hash.size() != kHashDigits ||
+      hash.find_first_not_of("0123456789abcdef") != std::string::npos) {
     throw Error(fmt::format(
         "--expect '{}' is not the hash of an entry; give its 64 hex digits, as 'sordino "
         "ledger show' prints them.",

@@ -156,7 +156,7 @@ StepSequence ParseSchedule(std::string_view text, const std::string& name,
   return sequence;
 }
 
-std::string ReadEventText(const std::string& path, std::string_view advice) {
+std::string ReadTextFile(const std::string& path, std::string_view advice) {
   const ByteSource source = OpenFile(path);
   std::string text;
   std::vector<char> block(std::size_t{1} << 16);
@@ -171,7 +171,7 @@ std::string ReadEventText(const std::string& path, std::string_view advice) {
 
 StepSequence ReadSchedule(const std::string& path, const EventOptions& flags) {
   const std::string text =
-      ReadEventText(path, "merge equal steps into one line with a steps column");
+      ReadTextFile(path, "merge equal steps into one line with a steps column");
   return ParseSchedule(text, path == "-" ? "the schedule" : path, flags);
 }
 

@@ -21,7 +21,7 @@ namespace sordino {
 
 // The whole text of a file, or of standard input for "-"; `advice` says what to do where it is
 // larger than 64 MiB.
-std::string ReadEventText(const std::string& path, std::string_view advice);
+std::string ReadTextFile(const std::string& path, std::string_view advice);
 
 // `name` stands for the file in the sentences of Error, which also give the line.
 StepSequence ParseSchedule(std::string_view text, const std::string& name,

@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/math/special_functions/erf.hpp>
 #include <cmath>
-#include <numbers>
 
 #include "sordino/accounting/gaussian.h"
 #include "sordino/base/error.h"
@@ -18,9 +16,6 @@ namespace {
 constexpr double kRounding = 1e-10;
 constexpr double kMaxEpsilon = 700;
 constexpr double kMaxMu = 100;
-
-double NormalBelow(double x) { return 0.5 * boost::math::erfc(-x / std::numbers::sqrt2); }
-double NormalQuantile(double p) { return -std::numbers::sqrt2 * boost::math::erfc_inv(2 * p); }
 
 // The largest mean of masses below v.
 double LargestMean(const OneRun& run, double q, double beta) {
@@ -130,7 +125,7 @@ bool OneRunRejectsGaussian(const OneRun& run, double mu, double significance) {
   for (std::int64_t i = run.correct - 1; i >= 0; --i) {
     if (r + h > share) return true;
     // What a set of probability r may have at least under the neighbour.
-    const double moved = NormalBelow(NormalQuantile(std::min(r, 1.0)) - mu);
+    const double moved = UpperTail(UpperQuantile(std::min(r, 1.0)) + mu);
     if (!(moved > h)) return false;  // nothing changes from here on
     const auto left = static_cast<double>(i);
     r += left / (guesses - left) * (moved - h);

@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/math/special_functions/erf.hpp>
 #include <cmath>
-#include <numbers>
 #include <set>
 #include <string_view>
 
@@ -15,8 +13,6 @@
 
 namespace sordino {
 namespace {
-
-double QuantileOfNormal(double p) { return -std::numbers::sqrt2 * boost::math::erfc_inv(2 * p); }
 
 void CheckScores(std::string_view who, const std::vector<double>& scores) {
   if (scores.empty()) {
@@ -42,7 +38,7 @@ double EpsilonOf(const Odds& odds, double delta) {
 double MuOf(const Odds& odds) {
   if (!(odds.more > odds.less)) return 0;
   if (odds.more >= 1 || odds.less <= 0) return kInfinity;
-  return QuantileOfNormal(odds.more) - QuantileOfNormal(odds.less);
+  return UpperQuantile(odds.less) - UpperQuantile(odds.more);
 }
 
 std::vector<std::int64_t> UsualRanks(std::int64_t others) {
@@ -66,7 +62,7 @@ double KatzRatioLower(std::int64_t a, std::int64_t n, std::int64_t b, std::int64
   const double variance =
       1 / hits - 1 / static_cast<double>(n) + 1 / misses - 1 / static_cast<double>(m);
   const double ratio = hits / static_cast<double>(n) / (misses / static_cast<double>(m));
-  return ratio * std::exp(QuantileOfNormal(alpha) * std::sqrt(std::max(0.0, variance)));
+  return ratio * std::exp(-UpperQuantile(alpha) * std::sqrt(std::max(0.0, variance)));
 }
 
 double BaileyRatioLower(std::int64_t a, std::int64_t n, std::int64_t b, std::int64_t m,
@@ -75,7 +71,7 @@ double BaileyRatioLower(std::int64_t a, std::int64_t n, std::int64_t b, std::int
   const double y = AtLeastHalf(b);
   const double p = x / static_cast<double>(n);
   const double q = y / static_cast<double>(m);
-  const double z = -QuantileOfNormal(alpha);
+  const double z = UpperQuantile(alpha);
   const double divisor = 1 - z * z * (1 - q) / (9 * y);
   const double inside = (1 - p) / x + (1 - q) / y - z * z * (1 - p) * (1 - q) / (9 * x * y);
   if (!(divisor > 0)) return 0;

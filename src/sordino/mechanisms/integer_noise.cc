@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/math/special_functions/erf.hpp>
 #include <cmath>
 #include <numbers>
 
@@ -34,15 +33,12 @@ constexpr int kRecordBits = 50;
 // leaves the support of the other neighbour with probability Q(13 - mu) at most.
 double LargestMuWithinSupport(double share, std::size_t dimension) {
   const double each = share / static_cast<double>(dimension);
-  const double z = std::numbers::sqrt2 * boost::math::erfc_inv(2 * each);
-  return kSupportSigmas - z;
+  return kSupportSigmas - UpperQuantile(each);
 }
 
 }  // namespace
 
-double NormalHalfWidth(double confidence) {
-  return std::numbers::sqrt2 * boost::math::erfc_inv(1 - confidence);
-}
+double NormalHalfWidth(double confidence) { return UpperQuantile((1 - confidence) / 2); }
 
 double GridNoiseMultiplier(NoiseKind kind, Epsilon epsilon, Delta delta, std::size_t dimension,
                            GaussianCalibration calibration) {

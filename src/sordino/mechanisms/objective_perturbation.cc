@@ -1,12 +1,11 @@
 #include "sordino/mechanisms/objective_perturbation.h"
 
 #include <algorithm>
-#include <boost/math/special_functions/erf.hpp>
 #include <boost/math/special_functions/gamma.hpp>
 #include <cmath>
 #include <numbers>
 
-#include "sordino/base/check.h"
+#include "sordino/accounting/gaussian.h"
 
 namespace sordino {
 namespace {
@@ -29,8 +28,6 @@ double ChiTail(double degrees, double x) {
   return boost::math::gamma_q(0.5 * degrees, 0.5 * x * x);
 }
 
-double NormalTail(double x) { return 0.5 * boost::math::erfc(x / std::numbers::sqrt2); }
-
 // What of the loss is random: the loss is at most offset + slope r.
 struct LinearLoss {
   double offset;   // J + L^2 / (2 sigma^2)
@@ -52,8 +49,8 @@ double HalfNormalDelta(const LinearLoss& loss, double epsilon) {
   const double from = loss.From(epsilon);
   // e^{-slope r} moves the normal density by slope.
   const double shifted = std::exp(epsilon - loss.offset + 0.5 * loss.slope * loss.slope) * 2 *
-                         NormalTail(from + loss.slope);
-  return 2 * NormalTail(from) * (1 + kRounding) - shifted * (1 - kRounding);
+                         UpperTail(from + loss.slope);
+  return 2 * UpperTail(from) * (1 + kRounding) - shifted * (1 - kRounding);
 }
 
 // In general: on each cell [a, b] the factor 1 - e^{epsilon - loss}, which rises with r, is at most

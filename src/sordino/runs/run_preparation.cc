@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "sordino/accounting/failures.h"
 #include "sordino/base/error.h"
 #include "sordino/clipping/clipping_component.h"
 #include "sordino/clipping/norms_component.h"
@@ -69,6 +70,20 @@ void CheckStart(const TrainConfig& config, const Model& model) {
   }
 }
 
+// Why no noise meets a budget.
+std::string NoPlan(const PlanOptions& options, Epsilon epsilon, Delta delta) {
+  const double failure = PrivacyPlan(options, NoiseMultiplier(1e6), delta).Failure(options.steps);
+  const std::string advice =
+      failure > delta.value() * kFailureShares.back()
+          ? fmt::format(
+                "what can fail beside it has a probability of {:.2g} over these steps "
+                "(docs/plan.md), so give a larger delta, fewer steps or norms that fail less",
+                failure)
+          : "give a larger budget, fewer steps or a smaller batch";
+  return fmt::format("no noise meets epsilon {:g} and delta {:g} with {} steps at batch {:g}; {}.",
+                     epsilon.value(), delta.value(), options.steps, options.batch, advice);
+}
+
 PrivacyPlan MakePlan(const TrainConfig& config, const DatasetDeclaration& declaration,
                      std::optional<double> noise) {
   const PlanOptions options = PlanOptionsOf(config, declaration);
@@ -79,10 +94,7 @@ PrivacyPlan MakePlan(const TrainConfig& config, const DatasetDeclaration& declar
   std::optional<PrivacyPlan> plan =
       PrivacyPlan::ForBudget(options, Epsilon(*config.privacy.epsilon), delta);
   if (!plan) {
-    throw Error(fmt::format(
-        "no noise meets epsilon {:g} and delta {:g} with {} steps at batch {:g}; give a larger "
-        "budget, fewer steps or a smaller batch.",
-        *config.privacy.epsilon, *config.privacy.delta, options.steps, options.batch));
+    throw Error(NoPlan(options, Epsilon(*config.privacy.epsilon), delta));
   }
   return *std::move(plan);
 }

@@ -270,6 +270,10 @@ TEST_F(TrainingRun, MistakesAreFoundBeforeAFolderIsMade) {
   EXPECT_THAT(change([](auto& c) { c.training.optimizer.options.Set("momentum", 2.0); }),
               HasSubstr("momentum"));
   EXPECT_THAT(change([](auto& c) { c.privacy.delta = 1e-30; }), HasSubstr("no noise meets"));
+  EXPECT_THAT(change([](auto& c) {
+                c.training.norms = {"jl", {{"jl-failure", 0.4}}};
+              }),
+              HasSubstr("what can fail beside it has a probability of"));
   EXPECT_THAT(change([&](auto& c) { c.data.source = (root_ / "absent.csv").string(); }),
               HasSubstr("absent.csv"));
   EXPECT_THAT(change([&](auto& c) {

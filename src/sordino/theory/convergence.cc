@@ -7,14 +7,11 @@
 
 #include "sordino/base/error.h"
 #include "sordino/base/quantity.h"
+#include "sordino/theory/internal/check_positive.h"
 #include "sordino/theory/noise_schedule.h"
 
 namespace sordino {
 namespace {
-
-void CheckPositive(std::string_view what, double value) {
-  CheckRange(what, value, 0, true, kInfinity, true);
-}
 
 std::int64_t WholeSteps(double steps) {
   if (!(steps <= static_cast<double>(kMaxHorizon))) {
@@ -44,17 +41,17 @@ Horizon BesideMinimum(double minimum, Bound bound) {
 
 ConvergenceProblem::ConvergenceProblem(double kappa, double alpha) : kappa_(kappa), alpha_(alpha) {
   CheckRange("kappa", kappa, 1, false, kInfinity, true);
-  CheckPositive("alpha", alpha);
+  internal::CheckPositive("alpha", alpha);
 }
 
 ConvergenceProblem ConvergenceProblem::Of(const ProblemConstants& c) {
-  CheckPositive("the number of records", c.records);
-  CheckPositive("the dimension", c.dimension);
-  CheckPositive("the Lipschitz constant", c.lipschitz);
-  CheckPositive("the smoothness", c.smoothness);
-  CheckPositive("the strong convexity", c.strong_convexity);
-  CheckPositive("the initial gap", c.initial_gap);
-  CheckPositive("the budget", c.budget);
+  internal::CheckPositive("the number of records", c.records);
+  internal::CheckPositive("the dimension", c.dimension);
+  internal::CheckPositive("the Lipschitz constant", c.lipschitz);
+  internal::CheckPositive("the smoothness", c.smoothness);
+  internal::CheckPositive("the strong convexity", c.strong_convexity);
+  internal::CheckPositive("the initial gap", c.initial_gap);
+  internal::CheckPositive("the budget", c.budget);
   if (c.strong_convexity > c.smoothness) {
     throw Error(fmt::format(
         "the strong convexity is {:g} and the smoothness {:g}; the first is never above the "

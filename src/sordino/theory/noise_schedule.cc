@@ -8,13 +8,10 @@
 #include "sordino/accounting/event.h"
 #include "sordino/base/check.h"
 #include "sordino/base/error.h"
+#include "sordino/theory/internal/check_positive.h"
 
 namespace sordino {
 namespace {
-
-void CheckScheduleNumber(std::string_view what, double value) {
-  CheckRange(what, value, 0, true, kInfinity, true);
-}
 
 double SumOfRoots(std::span<const double> influence) {
   if (influence.empty()) {
@@ -22,7 +19,7 @@ double SumOfRoots(std::span<const double> influence) {
   }
   double sum = 0;
   for (const double weight : influence) {
-    CheckScheduleNumber("an influence weight", weight);
+    internal::CheckPositive("an influence weight", weight);
     sum += std::sqrt(weight);
   }
   return sum;
@@ -31,7 +28,7 @@ double SumOfRoots(std::span<const double> influence) {
 }  // namespace
 
 std::vector<double> OptimalNoise(std::span<const double> influence, double budget) {
-  CheckScheduleNumber("the budget", budget);
+  internal::CheckPositive("the budget", budget);
   const double sum = SumOfRoots(influence);
   std::vector<double> noise;
   noise.reserve(influence.size());
@@ -56,7 +53,7 @@ double NoiseTerm(std::span<const double> influence, std::span<const double> nois
 double BudgetSpent(std::span<const double> noise) {
   double budget = 0;
   for (const double multiplier : noise) {
-    CheckScheduleNumber("the noise of a step", multiplier);
+    internal::CheckPositive("the noise of a step", multiplier);
     budget += 1 / (multiplier * multiplier);
   }
   return budget;

@@ -12,6 +12,7 @@
 
 #include "sordino/base/testing/test_folder.h"
 #include "sordino/cli/command_test_support.h"
+#include "sordino/torch_cli/testing/points_table.h"
 
 // Everything here goes through `sordino`, which replaces itself by sordino-torch.
 namespace sordino {
@@ -22,24 +23,11 @@ using Json = nlohmann::json;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 
-std::string Points(int count, bool labelled) {
-  std::string csv = labelled ? "x,y,above\n" : "x,y\n";
-  double x = 0.1;
-  double y = 0.7;
-  for (int i = 0; i < count; ++i) {
-    x = std::fmod(x + 0.6180339887, 1);
-    y = std::fmod(y + 0.7548776662, 1);
-    csv += std::to_string(x) + ',' + std::to_string(y);
-    csv += labelled ? (y > x ? ",yes\n" : ",\"no, not\"\n") : "\n";
-  }
-  return csv;
-}
-
 // One run for all tests: without privacy, so that its predictions are known.
 class PredictCommand : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    train_ = new std::string(WriteTestFile("predict_train.csv", Points(300, true)));
+    train_ = new std::string(WriteTestFile("predict_train.csv", PointsTable(300, "\"no, not\"")));
     run_ = new std::string(*train_ + ".run");
     const CommandOutcome outcome = RunProgram({"train",
                                                "--model",
@@ -90,7 +78,7 @@ TEST_F(PredictCommand, WritesAClassAndItsProbabilityForEachRow) {
 }
 
 TEST_F(PredictCommand, WritesAFileAndOneJsonObject) {
-  const std::string data = WriteTestFile("new.csv", Points(20, false));
+  const std::string data = WriteTestFile("new.csv", PointsTable(20, ""));
   const std::string out = data + ".predictions";
   const CommandOutcome outcome =
       RunProgram({"predict", "--run", *run_, "--data", data, "--out", out, "--json"});
@@ -166,7 +154,7 @@ values = ["no, not", "yes"]
 }
 
 TEST_F(PredictCommand, NeverOverwritesItsInputsOrTheRun) {
-  const std::string rows = Points(20, false);
+  const std::string rows = PointsTable(20, "");
   const std::string data = WriteTestFile("mine.csv", rows);
   const std::string link = data + ".link";
   fs::create_hard_link(data, link);
@@ -198,7 +186,7 @@ TEST_F(PredictCommand, NeverOverwritesItsInputsOrTheRun) {
 }
 
 TEST_F(PredictCommand, TellsTheAccuracyOnlyOfLabelsThatAreDeclaredPublic) {
-  const std::string data = WriteTestFile("labelled.csv", Points(100, true));
+  const std::string data = WriteTestFile("labelled.csv", PointsTable(100, "\"no, not\""));
   const std::vector<std::string> line = {"predict", "--run", *run_, "--data", data, "--json"};
   const CommandOutcome silent = RunProgram(line);
   ASSERT_EQ(silent.exit_code, 0) << silent.err;

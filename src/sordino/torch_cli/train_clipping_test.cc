@@ -9,14 +9,13 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "sordino/cli/command_test_support.h"
+#include "sordino/torch_cli/testing/points_table.h"
 
 namespace sordino {
 namespace {
@@ -26,26 +25,9 @@ using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 using ::testing::Not;
 
-std::string Points(int count) {
-  std::string csv = "x,y,above\n";
-  double x = 0.1;
-  double y = 0.7;
-  for (int i = 0; i < count; ++i) {
-    x = std::fmod(x + 0.6180339887, 1);
-    y = std::fmod(y + 0.7548776662, 1);
-    csv += std::to_string(x) + ',' + std::to_string(y) + (y > x ? ",yes\n" : ",no\n");
-  }
-  return csv;
-}
-
-std::string Content(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
 // The hash of the weights; what else the file says counts the steps that were lost.
 std::string Weights(const std::string& run) {
-  const std::string model = Content(run + "/model.safetensors");
+  const std::string model = ReadTestFile(run + "/model.safetensors");
   const std::string key = "\"weights_sha256\":\"";
   const std::size_t at = model.find(key);
   EXPECT_NE(at, std::string::npos) << run;
@@ -62,7 +44,8 @@ struct ClippingCase {
 class TrainClipping : public ::testing::TestWithParam<ClippingCase> {
  protected:
   TrainClipping()
-      : train_(WriteTestFile(std::string("clipping-") + GetParam().name + ".csv", Points(300))) {
+      : train_(
+            WriteTestFile(std::string("clipping-") + GetParam().name + ".csv", PointsTable(300))) {
     setenv("SORDINO_STATE", (train_ + ".state").c_str(), 1);
   }
   ~TrainClipping() override {
@@ -122,7 +105,7 @@ TEST_P(TrainClipping, AKilledSeededRunResumesBitForBitAndItsStatementNamesIt) {
   const std::string seeded = "--insecure-seed 5 --checkpoint-every 10";
   const CommandOutcome whole = RunProgram(Line(".whole", seeded));
   ASSERT_EQ(whole.exit_code, 0) << whole.err;
-  std::string statement = Content(train_ + ".whole/statement.txt");
+  std::string statement = ReadTestFile(train_ + ".whole/statement.txt");
   for (char& c : statement) c = c == '\n' ? ' ' : c;
   while (statement.find("  ") != std::string::npos) statement.erase(statement.find("  "), 1);
   EXPECT_THAT(statement, HasSubstr(GetParam().plan));

@@ -16,6 +16,7 @@
 
 #include "sordino/cli/command_test_support.h"
 #include "sordino/runs/train_settings.h"
+#include "sordino/torch_cli/testing/points_table.h"
 
 // Everything here goes through `sordino`, which replaces itself by sordino-torch.
 namespace sordino {
@@ -29,24 +30,11 @@ using ::testing::MatchesRegex;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-// Points of the unit square as a table; those above the diagonal are "yes".
-std::string Points(int count) {
-  std::string csv = "x,y,above\n";
-  double x = 0.1;
-  double y = 0.7;
-  for (int i = 0; i < count; ++i) {
-    x = std::fmod(x + 0.6180339887, 1);
-    y = std::fmod(y + 0.7548776662, 1);
-    csv += std::to_string(x) + ',' + std::to_string(y) + (y > x ? ",yes\n" : ",no\n");
-  }
-  return csv;
-}
-
 class TrainCommand : public ::testing::Test {
  protected:
   TrainCommand()
-      : train_(WriteTestFile("train.csv", Points(300))),
-        test_(WriteTestFile("test.csv", Points(50))),
+      : train_(WriteTestFile("train.csv", PointsTable(300))),
+        test_(WriteTestFile("test.csv", PointsTable(50))),
         out_(train_ + ".run") {
     setenv("SORDINO_STATE", (train_ + ".state").c_str(), 1);
   }

@@ -123,17 +123,17 @@ std::optional<std::pair<LossPair, LossPair>> SampledDirections(const Event& chil
 // (1-q) Lap(0) + q Lap(1) against (1-q) Lap(0) + q Lap(-1). Between 0 and 1 the first is that of
 // "remove" and the second Lap(0) times a constant e^k; between -1 and 0 it is the mirror image.
 LossPair LaplaceReplaceOne(double scale, double q) {
-  using Direction = LaplaceDensity::Direction;
   const double k = q == 1 ? -1 / scale : std::log1p(q * std::expm1(-1 / scale));
   const double top = SampledLoss(q, 1 / scale) - k;
   const double end = std::exp(-1 / scale);
   LossPair pair;
   pair.atoms = {{top, 0.5 * ((1 - q) * end + q)}, {-top, 0.5 * ((1 - q) * end + q * end * end)}};
   pair.pieces.push_back({std::make_shared<ShiftedDensity>(
-      std::make_shared<LaplaceDensity>(scale, q, Direction::kRemove), -k)});
-  pair.pieces.push_back({std::make_shared<ShiftedDensity>(
-                             std::make_shared<LaplaceDensity>(scale, q, Direction::kAdd), k),
-                         std::exp(k)});
+      std::make_shared<LaplaceDensity>(scale, q, LaplaceDensity::Direction::kRemove), -k)});
+  pair.pieces.push_back(
+      {std::make_shared<ShiftedDensity>(
+           std::make_shared<LaplaceDensity>(scale, q, LaplaceDensity::Direction::kAdd), k),
+       std::exp(k)});
   return pair;
 }
 

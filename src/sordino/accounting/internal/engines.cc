@@ -106,9 +106,9 @@ double ExpectedHits(const std::vector<CountedPair>& pairs) {
 
 // The contour wants many steps that count: sparse schedules would only cost it time.
 bool FitsContour(const std::vector<CountedPair>& pairs) {
-  constexpr std::size_t kManyPairs = 16;
+  constexpr std::size_t kFewPairs = 16;
   constexpr double kFewHits = 15;
-  return pairs.size() <= kManyPairs || ExpectedHits(pairs) >= kFewHits;
+  return pairs.size() <= kFewPairs || ExpectedHits(pairs) >= kFewHits;
 }
 
 // A loss, or an epsilon found by bisection between losses, is the rounded value of a formula of a

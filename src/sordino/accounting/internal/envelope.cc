@@ -22,10 +22,10 @@ constexpr double kMaxLoss = 600;
 
 AtomList FromAbove(const LossPair& pair) {
   if (pair.gaussian_mu == 0) return ListAtoms(pair, kLogLost, kCells, Bound::kUpper);
-  using Mixture = GaussianMixtureDensity;
   LossPair density;
-  density.pieces.push_back({std::make_shared<Mixture>(
-      1 / pair.gaussian_mu, Mixture::Parts{{1.0, 1.0}}, Mixture::Parts{{0.0, 1.0}})});
+  density.pieces.push_back({std::make_shared<GaussianMixtureDensity>(
+      1 / pair.gaussian_mu, GaussianMixtureDensity::Parts{{1.0, 1.0}},
+      GaussianMixtureDensity::Parts{{0.0, 1.0}})});
   density.infinite_mass = pair.infinite_mass;
   return ListAtoms(density, kLogLost, kCells, Bound::kUpper);
 }

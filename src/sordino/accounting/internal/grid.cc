@@ -71,10 +71,10 @@ class ComposedGrid {
     }
     if (mu2 > 0) {
       // All Gaussians together are one Gaussian, whose loss is a mixture of a single part.
-      using Mixture = GaussianMixtureDensity;
       LossPair gaussian;
-      gaussian.pieces.push_back({std::make_shared<Mixture>(
-          1 / std::sqrt(mu2), Mixture::Parts{{1.0, 1.0}}, Mixture::Parts{{0.0, 1.0}})});
+      gaussian.pieces.push_back({std::make_shared<GaussianMixtureDensity>(
+          1 / std::sqrt(mu2), GaussianMixtureDensity::Parts{{1.0, 1.0}},
+          GaussianMixtureDensity::Parts{{0.0, 1.0}})});
       groups_.push_back({gaussian, 1, {}, {}});
     }
   }

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -107,6 +108,25 @@ class TorchAlgorithm : public OptimizerAlgorithm {
   StepCounter steps_;
   SetSteps set_steps_;
 };
+
+// Adam and its relatives: `Options` are those of torch::optim, which keeps two moments.
+template <typename Algorithm, typename ParamState, typename Options>
+std::unique_ptr<OptimizerAlgorithm> MakeMomentsAlgorithm(const std::vector<at::Tensor>& parameters,
+                                                         const OptionValues& options) {
+  return std::make_unique<TorchAlgorithm<Algorithm, ParamState>>(
+      parameters,
+      Options(kAnyLearningRate)
+          .betas(std::tuple(options.Number(kBeta1), options.Number(kBeta2)))
+          .weight_decay(options.Number(kWeightDecay))
+          .eps(options.Number(kStabiliser)),
+      std::vector<TorchTensor<ParamState>>{
+          {"first_moment", [](ParamState& state) -> at::Tensor& { return state.exp_avg(); }},
+          {"second_moment", [](ParamState& state) -> at::Tensor& { return state.exp_avg_sq(); }}},
+      [](const ParamState& state) { return state.step(); },
+      [](ParamState& state, std::int64_t steps) { state.step(steps); });
+}
+inline constexpr const OptionSpec* kMomentsOptions[] = {&kBeta1, &kBeta2, &kWeightDecay,
+                                                        &kStabiliser};
 
 }  // namespace sordino
 
