@@ -40,7 +40,7 @@ std::string TakeValue(std::string_view whole, std::string_view& rest, char separ
   rest = WithoutBlanks(rest, separator);
   if (!value || (!rest.empty() && rest.front() != separator)) {
     throw Error(
-        fmt::format("The list {} has {}; write a value as \"a, b\" and a quote in it twice.", whole,
+        fmt::format("the list {} has {}; write a value as \"a, b\" and a quote in it twice.", whole,
                     value ? "text behind a closing quote" : "quotes that do not close"));
   }
   return std::string(Trimmed(*value));
@@ -63,7 +63,7 @@ std::vector<std::string> SplitList(std::string_view text, char separator) {
     const std::string_view written(begin, static_cast<std::size_t>(rest.data() - begin));
     if (Trimmed(written).empty()) {
       throw Error(fmt::format(
-          "The list '{}' has a value that is empty; leave it out, or write \"\" for the empty "
+          "the list '{}' has a value that is empty; leave it out, or write \"\" for the empty "
           "value.",
           text));
     }

@@ -141,7 +141,7 @@ StepSequence ParseSchedule(std::string_view text, const std::string& name,
     try {
       parser.has_header() ? parser.ReadLine(line) : parser.ReadHeader(line);
     } catch (const Error& error) {
-      throw Error(fmt::format("Line {} of {}: {}", number, name, error.what()));
+      throw Error(fmt::format("line {} of {}: {}", number, name, error.what()));
     }
   }
   if (!parser.has_header()) {

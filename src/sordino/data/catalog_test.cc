@@ -125,7 +125,7 @@ TEST(Catalog, DeclaredConstantsReplaceThoseOfTheCatalogue) {
 TEST(Catalog, UnknownNamesGetTheNearestKnownOne) {
   EXPECT_THAT(Complaint(Named("mnits")),
               AllOf(HasSubstr("neither a known dataset nor a file"), HasSubstr("'mnist'?")));
-  EXPECT_THAT(Complaint(Named("")), HasSubstr("No data were named"));
+  EXPECT_THAT(Complaint(Named("")), HasSubstr("no data were named"));
 }
 
 TEST(Catalog, MissingFilesSayWhatToSet) {
@@ -276,7 +276,7 @@ kind = "user"
   EXPECT_THAT(FilesOf(request).back().role, "schema");
 
   request.columns.declared = {"2:numeric:0:10"};
-  EXPECT_THAT(Complaint(request), HasSubstr("Both --schema and --columns"));
+  EXPECT_THAT(Complaint(request), HasSubstr("both --schema and --columns"));
   request = Idx();
   request.schema = whole.source;
   EXPECT_THAT(Complaint(request), HasSubstr("--schema was given"));

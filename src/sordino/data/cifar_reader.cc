@@ -42,7 +42,7 @@ std::vector<fs::path> BatchFiles(const fs::path& path, bool test) {
   std::sort(files.begin(), files.end());
   if (files.empty()) {
     throw Error(
-        fmt::format("The folder '{}' holds no {} of CIFAR; give the folder of its binary "
+        fmt::format("the folder '{}' holds no {} of CIFAR; give the folder of its binary "
                     "version, or one file.",
                     path.string(), test ? "test_batch" : "data_batch_..."));
   }
@@ -84,10 +84,10 @@ CifarRows ParseCifar(std::span<const std::byte> bytes, const std::string& name,
 Dataset ReadCifarDataset(const std::vector<std::filesystem::path>& files,
                          const DatasetDeclaration& declaration, CifarLabels labels) {
   if (declaration.kind != InputKind::kImage || declaration.shape != kShape) {
-    throw Error(fmt::format("The declared shape is {}; CIFAR files hold images of the shape {}.",
+    throw Error(fmt::format("the declared shape is {}; CIFAR files hold images of the shape {}.",
                             internal::ShapeText(declaration.shape), internal::ShapeText(kShape)));
   }
-  if (files.empty()) throw Error("No CIFAR file was given; name at least one.");
+  if (files.empty()) throw Error("no CIFAR file was given; name at least one.");
   std::vector<at::Tensor> images(files.size());
   std::vector<at::Tensor> classes(files.size());
   const auto read = [&](std::size_t i) {

@@ -85,7 +85,7 @@ TEST(CifarReader, RefusesAnotherDeclaration) {
   DatasetDeclaration declaration = Cifar(10);
   declaration.shape = {1, 28, 28};
   EXPECT_THAT(SentenceOf([&] { ReadCifarDataset({"x"}, declaration); }),
-              HasSubstr("The declared shape is [1, 28, 28]"));
+              HasSubstr("the declared shape is [1, 28, 28]"));
   EXPECT_THROW(ReadCifarDataset({}, Cifar(10)), Error);
 }
 

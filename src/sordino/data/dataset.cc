@@ -22,7 +22,7 @@ void CheckNormalisation(const DatasetDeclaration& declaration) {
   if (n.mean.empty() && n.deviation.empty()) return;
   if (declaration.kind == InputKind::kTokens) {
     throw Error(
-        "A mean and a deviation were declared for tokens, which are not numbers to scale; "
+        "a mean and a deviation were declared for tokens, which are not numbers to scale; "
         "leave them out.");
   }
   const auto channels = static_cast<std::size_t>(declaration.shape[0]);
@@ -38,7 +38,7 @@ void CheckNormalisation(const DatasetDeclaration& declaration) {
   if (!std::all_of(n.mean.begin(), n.mean.end(), finite) ||
       !std::all_of(n.deviation.begin(), n.deviation.end(), scale)) {
     throw Error(
-        fmt::format("The means are {} and the deviations {}; means must be finite and "
+        fmt::format("the means are {} and the deviations {}; means must be finite and "
                     "deviations positive.",
                     fmt::join(n.mean, ", "), fmt::join(n.deviation, ", ")));
   }
@@ -50,7 +50,7 @@ void CheckItself(const DatasetDeclaration& declaration) {
   if (declaration.shape.size() != dimensions ||
       !std::all_of(declaration.shape.begin(), declaration.shape.end(), positive)) {
     throw Error(fmt::format(
-        "The declared shape of an example is ({}); give {} above 0.",
+        "the declared shape of an example is ({}); give {} above 0.",
         fmt::join(declaration.shape, ", "),
         dimensions == 3 ? "channels, height and width" : "the number of features or tokens"));
   }
@@ -65,7 +65,7 @@ void CheckItself(const DatasetDeclaration& declaration) {
   }
   if (declaration.kind == InputKind::kTokens && declaration.vocabulary < 2) {
     throw Error(
-        fmt::format("A vocabulary of {} ids was declared; tokens need at least 2, for "
+        fmt::format("a vocabulary of {} ids was declared; tokens need at least 2, for "
                     "padding and for unknown words.",
                     declaration.vocabulary));
   }
@@ -92,29 +92,29 @@ bool Within(const at::Tensor& values, std::int64_t end) {
 void CheckInputs(const Dataset& data) {
   const DatasetDeclaration& declaration = data.declaration;
   if (!data.inputs.defined()) {
-    throw Error(fmt::format("The dataset '{}' has no inputs; read them first.", declaration.name));
+    throw Error(fmt::format("the dataset '{}' has no inputs; read them first.", declaration.name));
   }
   if (data.inputs.scalar_type() != TypeOf(declaration.kind)) {
-    throw Error(fmt::format("The inputs of '{}' are {}; {} was declared.", declaration.name,
+    throw Error(fmt::format("the inputs of '{}' are {}; {} was declared.", declaration.name,
                             c10::toString(data.inputs.scalar_type()),
                             c10::toString(TypeOf(declaration.kind))));
   }
   std::vector<std::int64_t> shape = {data.inputs.dim() == 0 ? 0 : data.inputs.size(0)};
   shape.insert(shape.end(), declaration.shape.begin(), declaration.shape.end());
   if (data.inputs.sizes() != at::IntArrayRef(shape)) {
-    throw DataError(fmt::format("The inputs of '{}' do not have the declared shape ({}).",
+    throw DataError(fmt::format("the inputs of '{}' do not have the declared shape ({}).",
                                 declaration.name, fmt::join(declaration.shape, ", ")),
                     fmt::format("their shape is ({})", fmt::join(data.inputs.sizes(), ", ")));
   }
   if (declaration.kind == InputKind::kFeatures && !at::isfinite(data.inputs).all().item<bool>()) {
     throw Error(
-        fmt::format("The inputs of '{}' hold an infinity or something that is not a "
+        fmt::format("the inputs of '{}' hold an infinity or something that is not a "
                     "number; leave such records out or give them a value.",
                     declaration.name));
   }
   if (declaration.kind == InputKind::kTokens && !Within(data.inputs, declaration.vocabulary)) {
     throw Error(
-        fmt::format("The inputs of '{}' hold a token that is not among the declared 0 to "
+        fmt::format("the inputs of '{}' hold a token that is not among the declared 0 to "
                     "{}; declare the whole vocabulary.",
                     declaration.name, declaration.vocabulary - 1));
   }
@@ -125,7 +125,7 @@ void CheckLabels(const Dataset& data) {
   if (data.labels.scalar_type() != at::kLong || data.labels.dim() != 1 ||
       data.labels.size(0) != data.inputs.size(0)) {
     throw DataError(
-        fmt::format("The labels of '{}' are not one whole number for each of its "
+        fmt::format("the labels of '{}' are not one whole number for each of its "
                     "records.",
                     declaration.name),
         fmt::format("they are {} of the shape ({})", c10::toString(data.labels.scalar_type()),
@@ -133,7 +133,7 @@ void CheckLabels(const Dataset& data) {
   }
   if (!Within(data.labels, declaration.classes)) {
     throw Error(
-        fmt::format("The labels of '{}' go beyond the declared classes 0 to {}; declare "
+        fmt::format("the labels of '{}' go beyond the declared classes 0 to {}; declare "
                     "the right number of classes, or correct the file.",
                     declaration.name, declaration.classes - 1));
   }

@@ -108,7 +108,7 @@ TEST(CheckDeclaration, RefusesTokensOutsideTheVocabulary) {
   }
   Dataset data = TokenData();
   data.declaration.vocabulary = 0;
-  EXPECT_THAT(Complaint(data), HasSubstr("A vocabulary of 0 ids"));
+  EXPECT_THAT(Complaint(data), HasSubstr("a vocabulary of 0 ids"));
 }
 
 TEST(CheckDeclaration, RefusesADeclarationThatContradictsItself) {

@@ -76,7 +76,7 @@ at::Tensor Converted(const at::Tensor& inputs, InputKind kind, const std::string
     case InputKind::kImage:
       if (inputs.scalar_type() != at::kByte) {
         throw Error(fmt::format(
-            "The images in '{}' are {}; pixels must be unsigned bytes, 0 to 255: convert them "
+            "the images in '{}' are {}; pixels must be unsigned bytes, 0 to 255: convert them "
             "first.",
             name, c10::toString(inputs.scalar_type())));
       }
@@ -85,7 +85,7 @@ at::Tensor Converted(const at::Tensor& inputs, InputKind kind, const std::string
       return inputs.to(at::kFloat);
     case InputKind::kTokens:
       if (!IsWhole(inputs)) {
-        throw Error(fmt::format("The tokens in '{}' are {}; they must be whole numbers.", name,
+        throw Error(fmt::format("the tokens in '{}' are {}; they must be whole numbers.", name,
                                 c10::toString(inputs.scalar_type())));
       }
       return inputs.to(at::kLong);
@@ -98,11 +98,11 @@ at::Tensor LabelsOf(const at::Tensor& labels, std::int64_t records, const std::s
   const bool column = labels.dim() == 2 && labels.size(1) == 1;
   if (labels.dim() != 1 && !column) {
     throw DataError(
-        fmt::format("The labels in '{}' have another shape than one number a record.", name),
+        fmt::format("the labels in '{}' have another shape than one number a record.", name),
         fmt::format("their shape is {}", internal::ShapeText(labels.sizes())));
   }
   if (!IsWhole(labels)) {
-    throw Error(fmt::format("The labels in '{}' are {}; they must be whole numbers from 0.", name,
+    throw Error(fmt::format("the labels in '{}' are {}; they must be whole numbers from 0.", name,
                             c10::toString(labels.scalar_type())));
   }
   if (labels.size(0) != records) {

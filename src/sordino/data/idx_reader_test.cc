@@ -111,10 +111,10 @@ TEST(DatasetFromArrays, ArrangesWhatEachKindAllows) {
                         last.permute({0, 3, 1, 2})));
   EXPECT_THAT(
       SentenceOf([&] { DatasetFromArrays(last.to(at::kFloat), labels, declaration, "i", "l"); }),
-      HasSubstr("The images in 'i' are Float"));
+      HasSubstr("the images in 'i' are Float"));
   EXPECT_THAT(
       SentenceOf([&] { DatasetFromArrays(last, labels.to(at::kFloat), declaration, "i", "l"); }),
-      HasSubstr("The labels in 'l' are Float"));
+      HasSubstr("the labels in 'l' are Float"));
   EXPECT_THROW(DatasetFromArrays(at::tensor(1), labels, declaration, "i", "l"), Error);
 
   declaration.kind = InputKind::kFeatures;

@@ -59,7 +59,7 @@ void CheckSize(Decoding& decoding, const std::string& name) {
   const std::int64_t most = decoding.options->max_pixels;
   if (height < 1 || width < 1 || height > kMaxSide || width > kMaxSide || height > most / width) {
     throw DataError(
-        fmt::format("The image '{}' has more pixels than the {} that are decoded, or none.", name,
+        fmt::format("the image '{}' has more pixels than the {} that are decoded, or none.", name,
                     most),
         fmt::format("it is {} pixels high and {} wide", height, width));
   }
@@ -67,7 +67,7 @@ void CheckSize(Decoding& decoding, const std::string& name) {
 
 [[noreturn]] void ThrowDamaged(const Decoding& decoding, const char* kind,
                                const std::string& name) {
-  throw DataError(fmt::format("The {} image '{}' is damaged; replace or remove it.", kind, name),
+  throw DataError(fmt::format("the {} image '{}' is damaged; replace or remove it.", kind, name),
                   fmt::format("the decoder says {}", QuotedText(decoding.message.data(), 256)));
 }
 
@@ -259,7 +259,7 @@ void DecodeJpeg(Decoding& decoding, const std::string& name) {
   if (decoding.options == nullptr) return;
   if (!reader.HasColours()) {
     throw Error(
-        fmt::format("The JPEG image '{}' is neither grey nor red, green and blue; save it "
+        fmt::format("the JPEG image '{}' is neither grey nor red, green and blue; save it "
                     "as RGB.",
                     name));
   }
@@ -306,7 +306,7 @@ ImageSize ReadImageSize(std::span<const std::byte> bytes, const std::string& nam
 at::Tensor DecodeImage(std::span<const std::byte> bytes, const std::string& name,
                        const ImageOptions& options) {
   if (options.channels != 1 && options.channels != 3) {
-    throw Error(fmt::format("Images with {} channels were declared; 1 and 3 are possible.",
+    throw Error(fmt::format("images with {} channels were declared; 1 and 3 are possible.",
                             options.channels));
   }
   Decoding decoding;

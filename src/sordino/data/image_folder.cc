@@ -65,7 +65,7 @@ std::vector<fs::path> Entries(const fs::path& folder, const std::string& name) {
     if (!IsHidden(at->path())) entries.push_back(at->path());
   }
   if (failure) {
-    throw DataError(fmt::format("The folder '{}' cannot be read: {}.", name, failure.message()),
+    throw DataError(fmt::format("the folder '{}' cannot be read: {}.", name, failure.message()),
                     EntryText(folder));
   }
   std::sort(entries.begin(), entries.end(), [](const fs::path& a, const fs::path& b) {
@@ -80,13 +80,13 @@ void CheckStaysInside(const fs::path& root, const fs::path& path, const std::str
   const fs::path real = fs::canonical(path, failure);
   if (failure) {
     throw DataError(
-        fmt::format("A link in the folder '{}' cannot be followed: {}.", name, failure.message()),
+        fmt::format("a link in the folder '{}' cannot be followed: {}.", name, failure.message()),
         EntryText(path));
   }
   const auto parts = std::mismatch(root.begin(), root.end(), real.begin(), real.end());
   if (parts.first != root.end()) {
     throw DataError(
-        fmt::format("The folder '{}' has a link that leads out of it; copy the file instead.",
+        fmt::format("the folder '{}' has a link that leads out of it; copy the file instead.",
                     name),
         EntryText(path));
   }
@@ -99,7 +99,7 @@ void AddImages(const fs::path& root, const fs::path& folder, const std::string& 
     std::error_code failure;
     if (!fs::is_regular_file(entry, failure) || !IsImageName(entry)) {
       throw DataError(
-          fmt::format("The folder '{}' has something that is not an image file; only .png, .jpg "
+          fmt::format("the folder '{}' has something that is not an image file; only .png, .jpg "
                       "and .jpeg files belong there.",
                       name),
           EntryText(entry));
@@ -125,7 +125,7 @@ std::vector<LabelledFile> FindFiles(const fs::path& root, const fs::path& folder
     std::error_code failure;
     if (!fs::is_directory(entry, failure)) {
       throw DataError(
-          fmt::format("The folder '{}' has something that is not a folder; images belong into the "
+          fmt::format("the folder '{}' has something that is not a folder; images belong into the "
                       "subfolder of their class.",
                       shown),
           EntryText(entry));
@@ -133,7 +133,7 @@ std::vector<LabelledFile> FindFiles(const fs::path& root, const fs::path& folder
     const auto name = std::find(names.begin(), names.end(), entry.filename().string());
     if (name == names.end()) {
       throw DataError(
-          fmt::format("The folder '{}' has a subfolder that is not one of the {} declared classes; "
+          fmt::format("the folder '{}' has a subfolder that is not one of the {} declared classes; "
                       "declare it or remove it.",
                       shown, names.size()),
           EntryText(entry));
@@ -174,7 +174,7 @@ class Loader {
     const ImageSize size = ReadImageSize(bytes, name_);
     if (size != wanted_ && !resize_) {
       throw DataError(
-          fmt::format("The image '{}' does not have the {} by {} pixels that were declared: resize "
+          fmt::format("the image '{}' does not have the {} by {} pixels that were declared: resize "
                       "the images or ask for it.",
                       name_, wanted_.height, wanted_.width),
           fmt::format("it is {} pixels high and {} wide", size.height, size.width));
@@ -192,7 +192,7 @@ class Loader {
     try {
       return ReadWholeFile(path, kMaxImageFile);
     } catch (const Error& error) {
-      throw DataError(fmt::format("The image '{}' cannot be read or decompressed.", name_),
+      throw DataError(fmt::format("the image '{}' cannot be read or decompressed.", name_),
                       QuotedText(error.what(), 4096));
     }
   }
@@ -209,7 +209,7 @@ void CheckRequest(const DatasetDeclaration& declaration) {
                     (shape[0] == 1 || shape[0] == 3) && shape[1] > 0 && shape[2] > 0;
   if (!fits) {
     throw Error(
-        fmt::format("The declared shape is {}; a folder of images needs channels (1 or "
+        fmt::format("the declared shape is {}; a folder of images needs channels (1 or "
                     "3), height and width.",
                     internal::ShapeText(shape)));
   }
@@ -237,13 +237,13 @@ Dataset ReadImageFolder(const std::filesystem::path& folder, const DatasetDeclar
     AddImages(root, folder, folder.string(), 0, files);
   }
   if (files.empty()) {
-    throw Error(fmt::format("The folder '{}' has no .png, .jpg or .jpeg files{}.", folder.string(),
+    throw Error(fmt::format("the folder '{}' has no .png, .jpg or .jpeg files{}.", folder.string(),
                             options.labelled ? " in the subfolders of the declared classes" : ""));
   }
   std::vector<std::int64_t> shape{static_cast<std::int64_t>(files.size())};
   shape.insert(shape.end(), declaration.shape.begin(), declaration.shape.end());
   if (!internal::ArrayBytes(shape, 1)) {
-    throw DataError(fmt::format("The images of the declared shape {} in '{}' are more than can be "
+    throw DataError(fmt::format("the images of the declared shape {} in '{}' are more than can be "
                                 "counted.",
                                 internal::ShapeText(declaration.shape), folder.string()),
                     fmt::format("they are {}", files.size()));

@@ -71,7 +71,7 @@ class HeaderParser {
 
  private:
   [[noreturn]] void Fail(const std::string& why, const std::string& detail = {}) const {
-    throw DataError(fmt::format("The NPY header of '{}' cannot be read: {}.", name_, why),
+    throw DataError(fmt::format("the NPY header of '{}' cannot be read: {}.", name_, why),
                     detail.empty() ? fmt::format("it is byte {} of the header", place_) : detail);
   }
 

@@ -144,7 +144,7 @@ TEST(NpyReader, RefusesHeadersThatAreNotOfItsOneForm) {
            "{'descr': '|u1', " + order + "'shape': (0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0), }",
            "{'descr': '|u1\", " + order + "'shape': (0,), }",
        }) {
-    EXPECT_THAT(Refusal(header), HasSubstr("The NPY header of 'test.npy' cannot be read"))
+    EXPECT_THAT(Refusal(header), HasSubstr("the NPY header of 'test.npy' cannot be read"))
         << header;
   }
   EXPECT_THAT(SentenceOf([] { ParseNpy(ToBytes("PK\x03\x04"), "x.npz"); }),

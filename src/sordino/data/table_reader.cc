@@ -140,7 +140,7 @@ class RowReader {
       const std::string_view user = fields[*places_[i]];
       if (user.empty()) {
         throw DataError(
-            fmt::format("A row of '{}' names no user in the column '{}'; every row needs one.",
+            fmt::format("a row of '{}' names no user in the column '{}'; every row needs one.",
                         name_, options_.columns[i].name),
             fmt::format("it is line {}", line));
       }
@@ -156,7 +156,7 @@ class RowReader {
     } else if (ParseNumber(cell, &value) != NumberError::kNone) {
       throw DataError(
           fmt::format(
-              "A row of '{}' has {} in the column '{}'; give a finite number, leave the row "
+              "a row of '{}' has {} in the column '{}'; give a finite number, leave the row "
               "out, or declare what stands for a missing value with --missing.",
               name_, Trimmed(cell).empty() ? "nothing" : "no finite number", column.name),
           fmt::format("line {} has {}", line, QuotedText(cell)));
@@ -176,7 +176,7 @@ class RowReader {
     }
     if (place < column.values.size()) return place;
     throw DataError(
-        fmt::format("A row of '{}' has {} in the column '{}', which was declared as {}; {}.", name_,
+        fmt::format("a row of '{}' has {} in the column '{}', which was declared as {}; {}.", name_,
                     Trimmed(cell).empty() ? "nothing" : "a value that is not declared", column.name,
                     fmt::join(column.values, "|"),
                     column.role == ColumnRole::kLabel
@@ -204,13 +204,13 @@ Dataset ReadRows(ByteSource source, const std::string& name, const DatasetDeclar
   RowReader rows(name, options, records.names());
   while (records.Next()) {
     if (!reader.broken().empty()) {
-      throw DataError(fmt::format("A line of '{}' cannot be read: {}.", name, reader.broken()),
+      throw DataError(fmt::format("a line of '{}' cannot be read: {}.", name, reader.broken()),
                       fmt::format("it is line {}", reader.line()));
     }
     const std::size_t width = records.names().size();
     if (reader.fields().size() != width) {
       throw DataError(
-          fmt::format("A row of '{}' has another number of fields than its first line; correct "
+          fmt::format("a row of '{}' has another number of fields than its first line; correct "
                       "or leave out the row, or give the --delimiter of the table.",
                       name),
           fmt::format("line {} has {} fields, and the first line {}", reader.line(),
@@ -242,12 +242,12 @@ void CheckUser(const DataRequest& request, std::span<const TableColumn> columns)
   });
   if (has_user && request.rows_per_user == 0) {
     throw Error(
-        "A user column was declared without a cap on the rows of a user; give "
+        "a user column was declared without a cap on the rows of a user; give "
         "--rows-per-user, such as 1.");
   }
   if (!has_user && request.rows_per_user > 0) {
     throw Error(
-        fmt::format("At most {} rows of a user were declared without a user column; "
+        fmt::format("at most {} rows of a user were declared without a user column; "
                     "declare it, such as id:user.",
                     request.rows_per_user));
   }
@@ -299,7 +299,7 @@ void DeclareColumns(std::span<const TableColumn> columns, DatasetDeclaration& de
   }
   if (declaration.shape[0] == 0) {
     throw Error(
-        "The declared columns have no features; declare a numeric or categorical column, such as "
+        "the declared columns have no features; declare a numeric or categorical column, such as "
         "age:numeric:0:120.");
   }
 }

@@ -83,7 +83,7 @@ class SentenceReader {
     if (rows_ == 0) bare_ = !record.label && !options_.labelled;
     if (record.label.has_value() == bare_) {
       throw DataError(
-          fmt::format("A line of '{}' has {}; every line is {}.", name_, bare_ ? "a tab" : "no tab",
+          fmt::format("a line of '{}' has {}; every line is {}.", name_, bare_ ? "a tab" : "no tab",
                       bare_ ? "a sentence without a label, as the first one is"
                       : options_.order == TextOrder::kLabelFirst ? "a label, a tab and a sentence"
                                                                  : "a sentence, a tab and a label"),
@@ -93,7 +93,7 @@ class SentenceReader {
       const std::optional<std::int64_t> label = ClassOf(*record.label, declaration_);
       if (!label) {
         throw DataError(
-            fmt::format("A line of '{}' has a label that is not declared; declared are the classes "
+            fmt::format("a line of '{}' has a label that is not declared; declared are the classes "
                         "0 to {}, by number or by their declared names.",
                         name_, declaration_.classes - 1),
             fmt::format("line {} has the label {}", number, QuotedText(*record.label)));

@@ -58,7 +58,7 @@ struct Clipper::State {
 void Clipper::State::CheckSize(std::int64_t examples) const {
   if (examples <= sum.largest_batch) return;
   // How many there are is private where batches are drawn at random.
-  throw Error("A batch is larger than the " + std::to_string(sum.largest_batch) +
+  throw Error("a batch is larger than the " + std::to_string(sum.largest_batch) +
               " examples that the sensitivity covers; declare a larger largest_batch.");
 }
 
@@ -169,13 +169,13 @@ std::vector<NamedParameter> TrainedParameters(std::vector<NamedParameter> parame
       continue;
     }
     if (!parameter.value.is_leaf()) {
-      throw Error("The parameter '" + parameter.name +
+      throw Error("the parameter '" + parameter.name +
                   "' is computed from other tensors; give the "
                   "tensors that it is computed from.");
     }
     trained.push_back(std::move(parameter));
   }
-  if (trained.empty()) throw Error("No parameter requires a gradient; nothing can be trained.");
+  if (trained.empty()) throw Error("no parameter requires a gradient; nothing can be trained.");
   return trained;
 }
 

@@ -66,11 +66,11 @@ at::Tensor NormsOf(const std::vector<at::Tensor>& gradient, const std::vector<st
 
 void CheckLosses(const at::Tensor& losses, std::int64_t examples) {
   if (!losses.defined()) {
-    throw Error("The loss function returned an undefined tensor; return one loss an example.");
+    throw Error("the loss function returned an undefined tensor; return one loss an example.");
   }
   if (losses.dim() != 1 || losses.size(0) != examples) {
     throw Error(c10::str(
-        "The loss has shape ", losses.sizes(), " for a batch of ", examples,
+        "the loss has shape ", losses.sizes(), " for a batch of ", examples,
         " examples and must have one entry for each, shape [", examples,
         "]; compute it with reduction none and average over any other dimension of an example."));
   }

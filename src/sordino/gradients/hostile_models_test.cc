@@ -205,7 +205,7 @@ TEST(HostileModels, AreRefusedWithoutNumbers) {
     const bool has_number = std::any_of(refusal.begin(), refusal.end(),
                                         [](unsigned char c) { return std::isdigit(c) != 0; });
     // Names of operations and parameters have digits of their own, and so has the shape of a loss.
-    if (has_number && refusal.find("The loss has shape") == std::string::npos) {
+    if (has_number && refusal.find("the loss has shape") == std::string::npos) {
       EXPECT_NE(refusal.find('\''), std::string::npos) << model["name"] << ": " << refusal;
     }
   }

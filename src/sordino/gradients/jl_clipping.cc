@@ -63,7 +63,7 @@ class JlSum {
         directions_(directions),
         type_(CheckedType(parameters)),
         groups_(policy.Groups(parameters)) {
-    if (parameters_.empty()) throw Error("There is no parameter to clip the gradient of.");
+    if (parameters_.empty()) throw Error("there is no parameter to clip the gradient of.");
     if (count_ < 1) {
       throw Error(c10::str("Norms are estimated from at least 1 direction, not ", count_, "."));
     }
@@ -213,7 +213,7 @@ void JlSum::CheckAgreement(const Estimate& estimate, const at::Tensor& factors,
   const at::Tensor apart = (forward - reverse).abs() > 4 * DerivativeError(type_) * scale;
   if (apart.any().item<bool>()) {
     throw Error(
-        "The derivatives of forward and reverse mode disagree, so the estimated norms may not be "
+        "the derivatives of forward and reverse mode disagree, so the estimated norms may not be "
         "those of the gradients; use exact norms, and see that the model draws its random numbers "
         "from libtorch's default generator and that its own autograd functions are right.");
   }
@@ -280,7 +280,7 @@ void JlSum::Add(const Batch& batch, const JlOptions& options) {
   const Estimate estimate = Norms(repeated, examples);
   if (repeated.DrewRandomNumbers()) {
     throw Error(
-        "The model draws random numbers (dropout), and norms that are estimated by projections are "
+        "the model draws random numbers (dropout), and norms that are estimated by projections are "
         "proven for models that do not; take dropout out of the model, or use exact norms.");
   }
   at::Tensor usable = at::isfinite(estimate.norms).all(0);

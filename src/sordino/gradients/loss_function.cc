@@ -10,7 +10,7 @@ namespace sordino {
 
 std::int64_t Examples(const Batch& batch) {
   if (batch.empty()) {
-    throw Error("A batch holds no tensor; give at least one, with an example in each row.");
+    throw Error("a batch holds no tensor; give at least one, with an example in each row.");
   }
   for (std::size_t i = 0; i < batch.size(); ++i) {
     if (!batch[i].defined()) {

@@ -77,7 +77,7 @@ class ScriptModel::Attributes {
       if (!slot.value.isTensor() || !slot.tensor.defined()) continue;
       if (slot.tensor._version() == slot.version) continue;
       if (slot.is_parameter) {
-        throw NotPerExample("The script writes to its parameter '" + slot.name +
+        throw NotPerExample("the script writes to its parameter '" + slot.name +
                             "'; leave the parameters to the optimizer.");
       }
       const at::NoGradGuard no_grad;
@@ -85,7 +85,7 @@ class ScriptModel::Attributes {
       slot.version = slot.tensor._version();
     }
     if (wrapped.empty()) return;
-    throw NotPerExample("The script assigns a value that depends on an example to its attribute '" +
+    throw NotPerExample("the script assigns a value that depends on an example to its attribute '" +
                         wrapped + "'; keep no state between calls.");
   }
 
@@ -152,7 +152,7 @@ at::Tensor ScriptModel::Forward(const std::vector<at::Tensor>& inputs) const {
   }
   if (is_isolated) attributes_->Restore();
   if (!output.isTensor()) {
-    throw Error("The script module returns a " + output.tagKind() +
+    throw Error("the script module returns a " + output.tagKind() +
                 " and must return one tensor; return the tensor that the loss is computed from.");
   }
   return output.toTensor();
@@ -162,13 +162,13 @@ void ScriptModel::Train(bool on) const { module_->train(on); }
 
 ScriptModel LoadScriptModel(const std::filesystem::path& file, c10::Device device) {
   if (!std::filesystem::is_regular_file(file)) {
-    throw Error("The model file '" + file.string() +
+    throw Error("the model file '" + file.string() +
                 "' does not exist; give a file that torch.jit.save wrote.");
   }
   try {
     return ScriptModel(torch::jit::load(file.string(), device));
   } catch (const c10::Error& error) {
-    throw Error("The model file '" + file.string() + "' is no TorchScript module (" +
+    throw Error("the model file '" + file.string() + "' is no TorchScript module (" +
                 error.what_without_backtrace() + "); give a file that torch.jit.save wrote.");
   }
 }

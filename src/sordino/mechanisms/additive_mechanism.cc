@@ -11,10 +11,10 @@ namespace sordino {
 namespace {
 
 double CheckedSensitivity(double sensitivity, std::size_t dimension) {
-  if (dimension == 0) throw Error("A mechanism releases at least one value; the dimension is 0.");
+  if (dimension == 0) throw Error("a mechanism releases at least one value; the dimension is 0.");
   if (!(sensitivity > 0)) {
     throw Error(
-        "A sensitivity of 0 says that the data cannot change the value, so there is nothing to "
+        "a sensitivity of 0 says that the data cannot change the value, so there is nothing to "
         "protect; release the value as it is or declare the right sensitivity.");
   }
   return sensitivity;
@@ -46,7 +46,7 @@ Release GridMechanism::Apply(std::span<const double> values, double confidence,
                              Generator& generator) const {
   CheckConfidence(confidence);
   if (values.size() != dimension_) {
-    throw Error(fmt::format("The mechanism was made for {} values and was given {}.", dimension_,
+    throw Error(fmt::format("the mechanism was made for {} values and was given {}.", dimension_,
                             values.size()));
   }
   Release release;

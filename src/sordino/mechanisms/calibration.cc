@@ -34,7 +34,7 @@ NoiseMultiplier ClassicGaussianNoise(Epsilon epsilon, Delta delta) {
   CheckGaussianDelta(delta);
   if (!(epsilon.value() > 0 && epsilon.value() <= 1)) {
     throw Error(fmt::format(
-        "The classic Gaussian calibration is proven for epsilon in (0, 1] and too small above, and "
+        "the classic Gaussian calibration is proven for epsilon in (0, 1] and too small above, and "
         "epsilon is {}; use the analytic calibration.",
         epsilon.value()));
   }
@@ -45,7 +45,7 @@ NoiseMultiplier ClassicGaussianNoise(Epsilon epsilon, Delta delta) {
 NoiseMultiplier AnalyticGaussianNoise(Epsilon epsilon, Delta delta) {
   CheckGaussianDelta(delta);
   if (epsilon.value() == kInfinity) {
-    throw Error("An infinite epsilon asks for no noise; give a finite one.");
+    throw Error("an infinite epsilon asks for no noise; give a finite one.");
   }
   // One unit below the logarithm, which may have been rounded up.
   const double log_delta = std::nextafter(std::log(delta.value()), -kInfinity);

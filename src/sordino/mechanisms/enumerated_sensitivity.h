@@ -64,7 +64,7 @@ SensitivityAnswer EnumerateLocalSensitivity(const Query<Record>& query,
   }
   if (adjacency == Adjacency::kZeroOut) {
     throw Error(
-        "A query has no record that contributes nothing, so zero-out neighbours cannot be "
+        "a query has no record that contributes nothing, so zero-out neighbours cannot be "
         "enumerated; use add-remove or replace-one.");
   }
   for (const Record& candidate : domain) {

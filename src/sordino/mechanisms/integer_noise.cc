@@ -83,7 +83,7 @@ IntegerNoise::IntegerNoise(NoiseKind kind, const IntegerSensitivity& sensitivity
   SORDINO_CHECK(unit > 0 && multiplier > 0, "noise needs a sensitivity above 0");
   if (!(unit < 0x1p62)) {
     throw Error(
-        "The rows of one user may move the sum by more than a 62-bit integer; use a smaller cap of "
+        "the rows of one user may move the sum by more than a 62-bit integer; use a smaller cap of "
         "rows per user or a smaller epsilon.");
   }
   // Two roundings up cover the product's own rounding.
@@ -92,7 +92,7 @@ IntegerNoise::IntegerNoise(NoiseKind kind, const IntegerSensitivity& sensitivity
     scale_ = std::max(scale_, DiscreteLaplace::kMinScale);
     if (scale_ > DiscreteLaplace::kMaxScale) {
       throw Error(fmt::format(
-          "The noise would span {:.3g} steps of the smallest grid, more than 2^40; use a larger "
+          "the noise would span {:.3g} steps of the smallest grid, more than 2^40; use a larger "
           "epsilon.",
           scale_));
     }
@@ -101,7 +101,7 @@ IntegerNoise::IntegerNoise(NoiseKind kind, const IntegerSensitivity& sensitivity
     SORDINO_CHECK(scale_ >= 0x1p33, "the grid of a Gaussian release is too coarse for its charge");
     if (scale_ > DiscreteGaussian::kMaxSigma) {
       throw Error(fmt::format(
-          "The noise would span {:.3g} steps of the smallest grid, more than 2^40; use a larger "
+          "the noise would span {:.3g} steps of the smallest grid, more than 2^40; use a larger "
           "epsilon or delta.",
           scale_));
     }

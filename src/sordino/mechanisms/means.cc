@@ -18,7 +18,7 @@ namespace {
 using internal::Int128;
 
 void CheckNotEmpty(std::size_t n) {
-  if (n == 0) throw Error("The mean of no records does not exist; give at least one record.");
+  if (n == 0) throw Error("the mean of no records does not exist; give at least one record.");
 }
 
 double CheckedRoot(double second_moment_root) {

@@ -162,11 +162,11 @@ std::unique_ptr<StreamedStatistic> MakeQuantile(double q, const Bounds& bounds,
   CheckRange("the quantile", q, 0, true, 1, true);
   CheckRange("the confidence", budget.confidence, 0, true, 1, true);
   if (!(budget.epsilon.value() >= kMinEpsilon && budget.epsilon.value() < kInfinity)) {
-    throw Error(fmt::format("A quantile needs a finite epsilon of at least 1e-6, not {}.",
+    throw Error(fmt::format("a quantile needs a finite epsilon of at least 1e-6, not {}.",
                             budget.epsilon.value()));
   }
   if (unit.rows == 0 || unit.groups == 0) {
-    throw Error("A quantile needs at least one row per user and one group.");
+    throw Error("a quantile needs at least one row per user and one group.");
   }
   SORDINO_CHECK(!unit.count_is_public || (unit.adjacency == Adjacency::kReplaceOne &&
                                           unit.rows == 1 && unit.groups == 1),

@@ -36,7 +36,7 @@ Adjacency Normalise(Statistic statistic, Adjacency adjacency) {
   if (adjacency != Adjacency::kZeroOut) return adjacency;
   if (ContributesAdditively(statistic)) return Adjacency::kAddRemove;
   throw Error(fmt::format(
-      "The sensitivity of a {} is not defined under zero-out adjacency; use add-remove or "
+      "the sensitivity of a {} is not defined under zero-out adjacency; use add-remove or "
       "replace-one.",
       StatisticName(statistic)));
 }
@@ -156,7 +156,7 @@ double LocalOrderStatistic(std::span<const double> data, const Bounds& b, bool r
 Bounds::Bounds(double low, double high) : low_(low), high_(high) {
   if (!std::isfinite(low) || !std::isfinite(high) || !(low < high) || !std::isfinite(high - low)) {
     throw Error(fmt::format(
-        "The bounds {},{} are not a range; give two finite numbers, the smaller one first.", low,
+        "the bounds {},{} are not a range; give two finite numbers, the smaller one first.", low,
         high));
   }
 }
@@ -237,7 +237,7 @@ SensitivityAnswer LocalSensitivity(Statistic statistic, std::span<const double> 
   const bool replace = Normalise(statistic, adjacency) == Adjacency::kReplaceOne;
   for (const double x : data) {
     if (!(x >= bounds.low() && x <= bounds.high())) {
-      throw Error(fmt::format("The record {} lies outside the bounds {},{}; clamp the data first.",
+      throw Error(fmt::format("the record {} lies outside the bounds {},{}; clamp the data first.",
                               x, bounds.low(), bounds.high()));
     }
   }

@@ -218,7 +218,7 @@ class Mean final : public AdditiveStatistic {
 std::unique_ptr<StreamedStatistic> MakeCount(const PrivacyUnit& unit, const NoiseBudget& budget) {
   if (unit.count_is_public) {
     throw Error(
-        "Under replace-one adjacency the number of rows is public, so a count has nothing to "
+        "under replace-one adjacency the number of rows is public, so a count has nothing to "
         "protect; leave the count out or use add-remove.");
   }
   return std::make_unique<Counts>(unit, budget, 1);
@@ -226,7 +226,7 @@ std::unique_ptr<StreamedStatistic> MakeCount(const PrivacyUnit& unit, const Nois
 
 std::unique_ptr<StreamedStatistic> MakeHistogram(std::size_t bins, const PrivacyUnit& unit,
                                                  const NoiseBudget& budget) {
-  if (bins < 2) throw Error("A histogram has at least two bins; for one use a count.");
+  if (bins < 2) throw Error("a histogram has at least two bins; for one use a count.");
   return std::make_unique<Counts>(unit, budget, bins);
 }
 

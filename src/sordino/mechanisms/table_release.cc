@@ -70,7 +70,7 @@ TableRelease::~TableRelease() = default;
 
 void TableRelease::CheckRequest() const {
   if (request_.statistics.empty()) {
-    throw Error("Nothing was asked for; name at least one statistic, for example a mean.");
+    throw Error("nothing was asked for; name at least one statistic, for example a mean.");
   }
   CheckRange("the confidence", request_.confidence, 0, true, 1, true);
   if (request_.noise == NoiseKind::kLaplace && request_.delta != 0) {
@@ -80,17 +80,17 @@ void TableRelease::CheckRequest() const {
     CheckRange("delta", request_.delta, 0, true, 1, true);
   }
   if (request_.adjacency == Adjacency::kZeroOut) {
-    throw Error("A table is released under add-remove or replace-one adjacency, not zero-out.");
+    throw Error("a table is released under add-remove or replace-one adjacency, not zero-out.");
   }
   for (const StatisticRequest& statistic : request_.statistics) {
     const std::string_view name = TableStatisticName(statistic.kind);
     if ((statistic.kind == TableStatistic::kCount) != statistic.column.empty()) {
       throw Error(
-          fmt::format("A {} needs {}.", name, statistic.column.empty() ? "a column" : "no column"));
+          fmt::format("a {} needs {}.", name, statistic.column.empty() ? "a column" : "no column"));
     }
     if (NeedsBounds(statistic.kind) && !request_.bounds.contains(statistic.column)) {
       throw Error(
-          fmt::format("The {} of '{}' needs declared bounds, because without them one row can move "
+          fmt::format("the {} of '{}' needs declared bounds, because without them one row can move "
                       "it as far as "
                       "it likes; give them as low,high, and not from the data.",
                       name, statistic.column));
@@ -99,7 +99,7 @@ void TableRelease::CheckRequest() const {
       const auto bins = request_.bins.find(statistic.column);
       if (bins == request_.bins.end()) {
         throw Error(
-            fmt::format("The histogram of '{}' needs bins or categories, declared in advance.",
+            fmt::format("the histogram of '{}' needs bins or categories, declared in advance.",
                         statistic.column));
       }
       internal::CheckBins(statistic.column, bins->second);
@@ -122,13 +122,13 @@ void TableRelease::SplitBudget() {
   }
   if (request_.epsilon) CheckRange("epsilon", *request_.epsilon, 0, true, kInfinity, true);
   if (!request_.epsilon && open > 0) {
-    throw Error("No epsilon was given; give the total that the release may spend.");
+    throw Error("no epsilon was given; give the total that the release may spend.");
   }
   const double total = request_.epsilon.value_or(claimed);
   const double rest = total - claimed;
   if (claimed > total * (1 + 1e-12) || (open > 0 && !(rest > 0))) {
     throw Error(fmt::format(
-        "The statistics claim an epsilon of {} together and the total is {}; raise the total or "
+        "the statistics claim an epsilon of {} together and the total is {}; raise the total or "
         "lower theirs.",
         claimed, total));
   }
@@ -225,13 +225,13 @@ void TableRelease::SetHeader(const std::vector<std::string>& names) {
     }
     if (places.size() > 1) {
       throw Error(
-          fmt::format("The column '{}' stands in the header more than once; name columns "
+          fmt::format("the column '{}' stands in the header more than once; name columns "
                       "once.",
                       column.name));
     }
     if (!request_.layout.header) {
       throw Error(
-          fmt::format("There is no column '{}'; without a header the columns are called 1, "
+          fmt::format("there is no column '{}'; without a header the columns are called 1, "
                       "2, 3 and so on.",
                       column.name));
     }
@@ -239,7 +239,7 @@ void TableRelease::SetHeader(const std::vector<std::string>& names) {
     const std::vector<std::string_view> known(names.begin(), names.end());
     const std::string nearest = NearestName(column.name, known);
     throw DataError(
-        fmt::format("There is no column '{}' in the header; name it as the first line of "
+        fmt::format("there is no column '{}' in the header; name it as the first line of "
                     "the file does, or give --no-header.",
                     column.name),
         nearest.empty() ? "no name in the line is near to it"
@@ -256,7 +256,7 @@ void TableRelease::Malformed(std::string_view reason, std::string_view column, s
   const std::string what =
       column.empty() ? std::string(reason) : fmt::format("its field '{}' {}", column, reason);
   throw DataError(
-      fmt::format("A row is malformed: {}; correct it, skip such rows with --on-error skip, or "
+      fmt::format("a row is malformed: {}; correct it, skip such rows with --on-error skip, or "
                   "declare missing values with --missing.",
                   what),
       fmt::format("it is line {}{}", line, detail));

@@ -124,28 +124,28 @@ void CheckShape(const ModelShape& shape) {
   for (const std::int64_t side : shape.input) {
     if (side < 1 || side > kMaxInput || (shape.input.size() > 1 && side > kMaxSide)) {
       throw Error(
-          fmt::format("An example of shape {} has a side out of range; sides lie in 1 to {}.",
+          fmt::format("an example of shape {} has a side out of range; sides lie in 1 to {}.",
                       fmt::join(shape.input, "x"), kMaxSide));
     }
     size *= side;  // at most 2^28 and three times 2^16 are multiplied before the check
     if (size > kMaxInput) {
       throw Error(
-          fmt::format("An example of shape {} is too large for the named models; {} numbers "
+          fmt::format("an example of shape {} is too large for the named models; {} numbers "
                       "are the most.",
                       fmt::join(shape.input, "x"), kMaxInput));
     }
   }
   if (shape.input.empty()) {
     throw Error(
-        "The shape of an example has no sides; declare {features} or {channels, height, "
+        "the shape of an example has no sides; declare {features} or {channels, height, "
         "width}.");
   }
   if (shape.classes < 2 || shape.classes > kMaxCount) {
-    throw Error(fmt::format("A classifier of {} classes was asked for; declare 2 to {}.",
+    throw Error(fmt::format("a classifier of {} classes was asked for; declare 2 to {}.",
                             shape.classes, kMaxCount));
   }
   if (shape.tokens && (shape.vocabulary < 1 || shape.vocabulary > kMaxCount)) {
-    throw Error(fmt::format("A vocabulary of {} words was declared; declare 1 to {}.",
+    throw Error(fmt::format("a vocabulary of {} words was declared; declare 1 to {}.",
                             shape.vocabulary, kMaxCount));
   }
 }
@@ -153,17 +153,17 @@ void CheckShape(const ModelShape& shape) {
 void CheckOptions(const NamedNetwork& network, const ModelOptions& options) {
   if (!network.has_activation && !options.activation.empty()) {
     throw Error(
-        fmt::format("The model '{}' has no activation to choose and '{}' was given; leave "
+        fmt::format("the model '{}' has no activation to choose and '{}' was given; leave "
                     "it out.",
                     network.name, options.activation));
   }
   if (!network.has_width && options.width != 0) {
-    throw Error(fmt::format("The model '{}' has no width to choose and {} was given; leave it out.",
+    throw Error(fmt::format("the model '{}' has no width to choose and {} was given; leave it out.",
                             network.name, options.width));
   }
   if (network.linear_probe && options.pretrained.empty()) {
     throw Error(
-        fmt::format("The model '{}' trains a linear layer on the features of a pretrained "
+        fmt::format("the model '{}' trains a linear layer on the features of a pretrained "
                     "network and no file was given; name its safetensors file as "
                     "pretrained.",
                     network.name));
@@ -210,7 +210,7 @@ void LoadPretrained(const NamedTensors& parameters, const NamedTensors& tensors,
   for (const auto& [name, value] : tensors) {
     if (!known.contains(name) && !is_classifier(name)) {
       throw Error(
-          fmt::format("The file '{}' has a tensor '{}' that the model does not have; give "
+          fmt::format("the file '{}' has a tensor '{}' that the model does not have; give "
                       "the weights of this model.",
                       file, name));
     }
@@ -222,21 +222,21 @@ void LoadPretrained(const NamedTensors& parameters, const NamedTensors& tensors,
     if (found == tensors.end()) {
       if (is_classifier(name)) continue;
       throw Error(
-          fmt::format("The file '{}' has no tensor '{}', which the model needs; give the "
+          fmt::format("the file '{}' has no tensor '{}', which the model needs; give the "
                       "weights of this model.",
                       file, name));
     }
     const at::Tensor& weights = found->second;
     if (!weights.is_floating_point()) {
       throw Error(
-          fmt::format("The tensor '{}' of '{}' holds {} and weights are floating-point "
+          fmt::format("the tensor '{}' of '{}' holds {} and weights are floating-point "
                       "numbers; give the weights of this model.",
                       name, file, c10::toString(weights.scalar_type())));
     }
     if (weights.sizes() != value.sizes()) {
       if (is_classifier(name)) continue;
       throw Error(fmt::format(
-          "The tensor '{}' of '{}' has the shape [{}] and the model needs [{}]; "
+          "the tensor '{}' of '{}' has the shape [{}] and the model needs [{}]; "
           "give the weights of this model.",
           name, file, fmt::join(weights.sizes(), ", "), fmt::join(value.sizes(), ", ")));
     }
@@ -256,7 +256,7 @@ void Freeze(const NamedTensors& parameters, const std::vector<std::string>& pref
     std::vector<std::string> names;
     for (const auto& [name, value] : parameters) names.push_back(name);
     throw Error(
-        fmt::format("No parameter of the model begins with '{}', so it freezes nothing; the "
+        fmt::format("no parameter of the model begins with '{}', so it freezes nothing; the "
                     "parameters are {}.",
                     prefix, fmt::join(names, ", ")));
   }

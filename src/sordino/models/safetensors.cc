@@ -222,7 +222,7 @@ std::string_view DtypeName(at::ScalarType type, const std::string& name) {
     if (known.type == type) return known.name;
   }
   throw Error(
-      fmt::format("The tensor '{}' holds {}, which a safetensors file cannot; convert it to "
+      fmt::format("the tensor '{}' holds {}, which a safetensors file cannot; convert it to "
                   "one of {}.",
                   name, c10::toString(type), fmt::join(kDtypeNames, ", ")));
 }
@@ -235,7 +235,7 @@ std::string MakeHeader(const std::vector<std::pair<std::string, at::Tensor>>& te
   for (const auto& [name, tensor] : tensors) {
     if (name == kMetadata || header.contains(name)) {
       throw Error(
-          fmt::format("The name '{}' is given to two tensors or is reserved; give every "
+          fmt::format("the name '{}' is given to two tensors or is reserved; give every "
                       "tensor a name of its own.",
                       Shown(name)));
     }
@@ -251,7 +251,7 @@ std::string MakeHeader(const std::vector<std::pair<std::string, at::Tensor>>& te
     text.append((kLengthBytes - text.size() % kLengthBytes) % kLengthBytes, ' ');
     return text;
   } catch (const nlohmann::json::exception&) {
-    throw Error("A name or a text of the metadata is not UTF-8; use UTF-8 names.");
+    throw Error("a name or a text of the metadata is not UTF-8; use UTF-8 names.");
   }
 }
 
@@ -289,7 +289,7 @@ class OutputFile {
     std::filesystem::rename(path_, target, error);
     if (error) {
       throw Error(
-          fmt::format("The file '{}' cannot be written: {}.", target.string(), error.message()));
+          fmt::format("the file '{}' cannot be written: {}.", target.string(), error.message()));
     }
     kept_ = true;
   }
@@ -297,7 +297,7 @@ class OutputFile {
  private:
   [[noreturn]] void Fail() const {
     throw Error(
-        fmt::format("The file '{}' cannot be written: {}.", path_.string(), std::strerror(errno)));
+        fmt::format("the file '{}' cannot be written: {}.", path_.string(), std::strerror(errno)));
   }
 
   std::filesystem::path path_;
@@ -344,18 +344,18 @@ SafetensorsFile ReadSafetensors(const std::filesystem::path& file) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(file, error)) {
     throw Error(
-        fmt::format("The file '{}' does not exist; give a safetensors file.", file.string()));
+        fmt::format("the file '{}' does not exist; give a safetensors file.", file.string()));
   }
   std::ifstream stream(file, std::ios::binary);
   const std::uintmax_t size = std::filesystem::file_size(file, error);
   if (!stream || error) {
     throw Error(
-        fmt::format("The file '{}' cannot be opened; check that it may be read.", file.string()));
+        fmt::format("the file '{}' cannot be opened; check that it may be read.", file.string()));
   }
   std::vector<std::byte> bytes(size);
   stream.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(size));
   if (static_cast<std::uintmax_t>(stream.gcount()) != size) {
-    throw Error(fmt::format("The file '{}' could not be read to its end.", file.string()));
+    throw Error(fmt::format("the file '{}' could not be read to its end.", file.string()));
   }
   return ParseSafetensors(bytes, file.string());
 }

@@ -39,7 +39,7 @@ ByteSource OpenFile(const std::string& path) {
   } else {
     const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (descriptor < 0) {
-      throw Error(fmt::format("The file '{}' cannot be opened: {}.", path, std::strerror(errno)));
+      throw Error(fmt::format("the file '{}' cannot be opened: {}.", path, std::strerror(errno)));
     }
     file = std::make_shared<FileDescriptor>(descriptor, true);
     struct stat status {};
@@ -55,7 +55,7 @@ ByteSource OpenFile(const std::string& path) {
       const ssize_t got = ::read(file->get(), buffer.data(), buffer.size());
       if (got >= 0) return static_cast<std::size_t>(got);
       if (errno != EINTR) {
-        throw Error(fmt::format("Reading '{}' failed: {}.", path, std::strerror(errno)));
+        throw Error(fmt::format("reading '{}' failed: {}.", path, std::strerror(errno)));
       }
     }
   };

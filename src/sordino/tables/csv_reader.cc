@@ -24,7 +24,7 @@ void CheckEncoding(std::string_view beginning, const std::string& name) {
   if (beginning.find('\n') == std::string_view::npos && first_return != std::string_view::npos &&
       first_return + 1 < beginning.size()) {
     throw Error(fmt::format(
-        "The lines of '{}' end in carriage returns alone, as those of old Macs did; save it with "
+        "the lines of '{}' end in carriage returns alone, as those of old Macs did; save it with "
         "LF or CRLF.",
         name));
   }

@@ -5,7 +5,7 @@
 namespace sordino {
 
 RowsPerUser::RowsPerUser(std::uint32_t cap) : cap_(cap) {
-  if (cap == 0) throw Error("The cap of rows per user is at least 1, not 0.");
+  if (cap == 0) throw Error("the cap of rows per user is at least 1, not 0.");
 }
 
 bool RowsPerUser::Keep(std::string_view user) {

@@ -25,7 +25,7 @@ bool HasValues(ColumnRole role) {
 }
 
 [[noreturn]] void ThrowUnreadable(const std::string& text) {
-  throw Error(fmt::format("The column '{}' cannot be read; write {}.", text, kForms));
+  throw Error(fmt::format("the column '{}' cannot be read; write {}.", text, kForms));
 }
 
 void SetBounds(TableColumn& column, std::string_view text) {
@@ -75,7 +75,7 @@ void CheckColumn(const TableColumn& column) {
   if (column.role == ColumnRole::kNumeric &&
       (!(column.low < column.high) || !std::isfinite(column.high - column.low))) {
     throw Error(
-        fmt::format("The column '{}' needs two bounds, finite and the lower one first, such as "
+        fmt::format("the column '{}' needs two bounds, finite and the lower one first, such as "
                     "age:numeric:0:120; they are declared and do not come from the data.",
                     column.name));
   }
@@ -83,12 +83,12 @@ void CheckColumn(const TableColumn& column) {
   const std::set<std::string> distinct(column.values.begin(), column.values.end());
   if (column.values.size() < 2 || distinct.size() != column.values.size()) {
     throw Error(
-        fmt::format("The column '{}' needs at least two different values with bars between them, "
+        fmt::format("the column '{}' needs at least two different values with bars between them, "
                     "such as city:categorical:Bern|Basel.",
                     column.name));
   }
   if (column.role == ColumnRole::kLabel && distinct.contains(std::string(kOtherCategory))) {
-    throw Error(fmt::format("The label '{}' has the value '*'; a label has no class for the rest.",
+    throw Error(fmt::format("the label '{}' has the value '*'; a label has no class for the rest.",
                             column.name));
   }
 }
@@ -99,14 +99,14 @@ void CheckColumns(std::span<const TableColumn> columns) {
   std::int64_t users = 0;
   for (const TableColumn& column : columns) {
     if (!names.insert(column.name).second) {
-      throw Error(fmt::format("The column '{}' is declared twice; declare it once.", column.name));
+      throw Error(fmt::format("the column '{}' is declared twice; declare it once.", column.name));
     }
     labels += column.role == ColumnRole::kLabel ? 1 : 0;
     users += column.role == ColumnRole::kUser ? 1 : 0;
   }
   if (labels > 1 || users > 1) {
     throw Error(
-        fmt::format("The declared columns have {} labels and {} users; a table has at most one "
+        fmt::format("the declared columns have {} labels and {} users; a table has at most one "
                     "label and one user.",
                     labels, users));
   }

@@ -20,7 +20,7 @@ char ParseDelimiter(const std::string& text) {
   const bool ascii = text.size() == 1 && static_cast<unsigned char>(text[0]) - 1U < 0x7FU;
   if (ascii && kUnusable.find(text[0]) == std::string_view::npos) return text[0];
   throw Error(
-      fmt::format("The delimiter '{}' cannot be used; give one character such as ';', or 'tab'.",
+      fmt::format("the delimiter '{}' cannot be used; give one character such as ';', or 'tab'.",
                   text.substr(0, 40)));
 }
 
@@ -37,7 +37,7 @@ TableRows::TableRows(CsvReader& reader, const TableLayout& layout)
   }
   if (!reader.broken().empty()) {
     throw Error(
-        fmt::format("The first line of '{}' cannot be read: {}.", reader.name(), reader.broken()));
+        fmt::format("the first line of '{}' cannot be read: {}.", reader.name(), reader.broken()));
   }
   for (std::size_t i = 0; i < reader.fields().size(); ++i) {
     names_.push_back(layout.header ? std::string(Trimmed(reader.fields()[i]))

@@ -43,7 +43,7 @@ class SchemaReader {
     const toml::node* const columns = file.get("column");
     if (columns == nullptr || !columns->is_array_of_tables()) {
       throw Error(
-          fmt::format("The schema '{}' has no columns; write one [[column]] for each.", name_));
+          fmt::format("the schema '{}' has no columns; write one [[column]] for each.", name_));
     }
     for (const toml::node& column : *columns->as_array()) ReadColumn(*column.as_table());
     CheckColumns(schema_.columns);
@@ -203,11 +203,11 @@ void CheckNames(std::span<const std::string> names) {
     if (name.empty() || !distinct.insert(name).second ||
         ParseNumber(name, &number) != NumberError::kNotANumber) {
       throw Error(
-          "The first line does not look like one that names the columns (a name is empty, a number "
+          "the first line does not look like one that names the columns (a name is empty, a number "
           "or twice there); give --no-header where the table has none.");
     }
     if (!IsUtf8(name)) {
-      throw Error("A name in the first line is not text in UTF-8; save the table as UTF-8.");
+      throw Error("a name in the first line is not text in UTF-8; save the table as UTF-8.");
     }
   }
 }
@@ -237,13 +237,13 @@ TableSchema ReadSchema(const std::filesystem::path& file) {
   std::error_code error;
   const std::uintmax_t size = std::filesystem::file_size(file, error);
   if (error || size > kMaxBytes) {
-    throw Error(fmt::format("The schema '{}' cannot be read: {}.", file.string(),
+    throw Error(fmt::format("the schema '{}' cannot be read: {}.", file.string(),
                             error ? error.message() : "it is too large to be one"));
   }
   std::ifstream in(file, std::ios::binary);
   std::ostringstream content;
   content << in.rdbuf();
-  if (!in) throw Error(fmt::format("The schema '{}' cannot be read.", file.string()));
+  if (!in) throw Error(fmt::format("the schema '{}' cannot be read.", file.string()));
   return ParseSchema(content.str(), file.string());
 }
 

@@ -104,7 +104,7 @@ std::vector<std::uint8_t> EncodePng(const at::Tensor& sheet) {
   std::vector<std::uint8_t> bytes(size);
   if (png_image_write_to_memory(&image, bytes.data(), &size, 0,
                                 pixels.const_data_ptr<std::uint8_t>(), 0, nullptr) == 0) {
-    throw Error(fmt::format("The picture could not be made: {}.", image.message));
+    throw Error(fmt::format("the picture could not be made: {}.", image.message));
   }
   bytes.resize(size);
   return bytes;

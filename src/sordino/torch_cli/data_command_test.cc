@@ -209,7 +209,7 @@ TEST_P(DataMistakes, GetOneSentence) { ExpectMistake(GetParam()); }
 
 INSTANTIATE_TEST_SUITE_P(
     DataCommand, DataMistakes,
-    ::testing::Values(Mistake{"data", "No data were named"},
+    ::testing::Values(Mistake{"data", "no data were named"},
                       Mistake{"data digit", "did you mean 'digits'"},
                       Mistake{"data digits --classes ten", "--classes"},
                       Mistake{"data digits --classes 0", "whole number from 1"},

@@ -39,7 +39,7 @@ fs::path ExistingPath(const std::string& path) {
 fs::path NeededFile(const std::string& path, std::string_view what) {
   if (!Exists(path)) {
     throw Error(
-        fmt::format("The file of the {}, '{}', does not exist; give one that does.", what, path));
+        fmt::format("the file of the {}, '{}', does not exist; give one that does.", what, path));
   }
   return path;
 }
@@ -167,12 +167,12 @@ bool TakesSetting(const DataRequest& request, std::string_view key) {
 DataRequest WithSchema(DataRequest request) {
   if (request.schema.empty()) return request;
   if (!request.columns.declared.empty()) {
-    throw Error("Both --schema and --columns were given; declare the columns in one of them.");
+    throw Error("both --schema and --columns were given; declare the columns in one of them.");
   }
   const TableSchema schema = ReadSchema(request.schema);
   if (schema.columns.empty()) {
     throw Error(
-        fmt::format("The schema '{}' ignores every column; give the kinds of those that "
+        fmt::format("the schema '{}' ignores every column; give the kinds of those that "
                     "are used.",
                     request.schema));
   }
@@ -195,7 +195,7 @@ namespace internal {
 DataSource SourceOf(const DataRequest& given) {
   if (given.source.empty()) {
     throw Error(
-        fmt::format("No data were named; known are {}, and any file or folder can be "
+        fmt::format("no data were named; known are {}, and any file or folder can be "
                     "given.",
                     fmt::join(DatasetNames(), ", ")));
   }

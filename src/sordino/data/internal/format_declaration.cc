@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 void Need(bool declared, std::string_view what, std::string_view flag) {
   if (!declared) {
     throw Error(
-        fmt::format("The {} must be declared before the data are read; give {}.", what, flag));
+        fmt::format("the {} must be declared before the data are read; give {}.", what, flag));
   }
 }
 
@@ -24,7 +24,7 @@ void DeclareShape(const DataRequest& request, bool features, DatasetDeclaration&
                 : "--shape, such as 3,32,32");
   const std::size_t dimensions = request.shape.size();
   if (dimensions != 3 && !(features && dimensions == 1)) {
-    throw Error(fmt::format("The shape of an example is {}; give channels, height and width{}.",
+    throw Error(fmt::format("the shape of an example is {}; give channels, height and width{}.",
                             fmt::join(request.shape, ","),
                             features ? ", or one number of features" : ""));
   }

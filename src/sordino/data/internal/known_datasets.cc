@@ -30,7 +30,7 @@ class KnownFolder {
     const char* root = std::getenv("SORDINO_DATA");
     if (root == nullptr || *root == '\0') {
       throw Error(
-          fmt::format("The files of '{}' are looked for below the folder that SORDINO_DATA "
+          fmt::format("the files of '{}' are looked for below the folder that SORDINO_DATA "
                       "names, and it is not set; set it to the folder that holds {}/, or "
                       "take digits, which needs no files.",
                       name, name));

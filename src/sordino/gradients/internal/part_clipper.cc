@@ -93,7 +93,7 @@ std::vector<bool> PartClipper::SharedNodesOf(const Graph& graph, std::int64_t un
     if (auto shared = SharedNodes(graph, ReadGraph(losses, parameters_))) return *std::move(shared);
   }
   throw NotPerExample(
-      "The model computes something else in each call (its graph changes from call to call), so "
+      "the model computes something else in each call (its graph changes from call to call), so "
       "nothing that was found out about it holds for the next one; let it do the same for every "
       "batch.");
 }
@@ -202,7 +202,7 @@ Totals PartClipper::FromLosses(const at::Tensor& losses, std::int64_t real_units
   if (pass.mismatch()) {
     memory_.Clear();
     throw NotPerExample(
-        "The rows of an operation are not a multiple of the number of examples, or "
+        "the rows of an operation are not a multiple of the number of examples, or "
         "lie in another order than in a batch that was checked before; run the "
         "step again, which checks the order anew.");
   }
@@ -243,7 +243,7 @@ Totals PartClipper::Sum(const LossFunction& loss, const Batch& batch, const Clip
     const at::Tensor losses = IsolatedLosses(loss, padded, Units(Examples(padded)));
     if (!losses.requires_grad()) {
       throw Error(
-          "The losses do not depend on any parameter that requires a gradient; compute "
+          "the losses do not depend on any parameter that requires a gradient; compute "
           "them from the parameters that are trained, with gradients enabled.");
     }
     return FromLosses(losses, Units(Examples(batch)), policy, loss, padded);

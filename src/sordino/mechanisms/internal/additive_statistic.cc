@@ -11,8 +11,8 @@ namespace sordino::internal {
 namespace {
 
 const PrivacyUnit& Checked(const PrivacyUnit& unit) {
-  if (unit.rows == 0) throw Error("The number of rows per user is at least 1, not 0.");
-  if (unit.groups == 0) throw Error("A statistic has at least one group, not 0.");
+  if (unit.rows == 0) throw Error("the number of rows per user is at least 1, not 0.");
+  if (unit.groups == 0) throw Error("a statistic has at least one group, not 0.");
   SORDINO_CHECK(!unit.count_is_public || (unit.adjacency == Adjacency::kReplaceOne &&
                                           unit.rows == 1 && unit.groups == 1),
                 "the number of rows is private here");

@@ -16,13 +16,13 @@ GroupIndex::GroupIndex(std::span<const GroupColumn> columns) {
   for (const GroupColumn& given : columns) {
     for (const GroupColumn& other : columns) {
       if (&other != &given && other.column == given.column) {
-        throw Error(fmt::format("The groups of '{}' were declared twice; declare them once.",
+        throw Error(fmt::format("the groups of '{}' were declared twice; declare them once.",
                                 given.column));
       }
     }
     if (given.values.empty() || given.values.size() > kMaxGroups / size_) {
       throw Error(fmt::format(
-          "Grouping by '{}' needs between 1 and {} groups in all, declared in advance: groups that "
+          "grouping by '{}' needs between 1 and {} groups in all, declared in advance: groups that "
           "are read from the data would tell who is in it.",
           given.column, kMaxGroups));
     }
@@ -30,7 +30,7 @@ GroupIndex::GroupIndex(std::span<const GroupColumn> columns) {
     for (std::size_t i = 0; i < given.values.size(); ++i) {
       if (!column.index.emplace(Trimmed(given.values[i]), i).second) {
         throw Error(
-            fmt::format("The group '{}' was declared twice; name each once.", given.values[i]));
+            fmt::format("the group '{}' was declared twice; name each once.", given.values[i]));
       }
     }
     size_ *= given.values.size();

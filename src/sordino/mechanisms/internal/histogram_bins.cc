@@ -26,13 +26,13 @@ void CheckBins(const std::string& column, const HistogramBins& bins) {
   if (!bins.categories.empty()) {
     const std::set<std::string> distinct(bins.categories.begin(), bins.categories.end());
     if (distinct.size() != bins.categories.size()) {
-      throw Error(fmt::format("A category of '{}' was declared twice; name each once.", column));
+      throw Error(fmt::format("a category of '{}' was declared twice; name each once.", column));
     }
   } else {
     for (std::size_t i = 0; i + 1 < bins.edges.size(); ++i) {
       if (!(bins.edges[i] < bins.edges[i + 1]) || !std::isfinite(bins.edges[i + 1])) {
         throw Error(
-            fmt::format("The edges of the bins of '{}' must be finite and increase.", column));
+            fmt::format("the edges of the bins of '{}' must be finite and increase.", column));
       }
     }
   }
@@ -40,7 +40,7 @@ void CheckBins(const std::string& column, const HistogramBins& bins) {
       bins.categories.empty() ? bins.edges.size() : bins.categories.size() + 1;
   if (count < 3 || count > kMaxBins) {
     throw Error(
-        fmt::format("The histogram of '{}' needs between 2 and {} bins.", column, kMaxBins - 1));
+        fmt::format("the histogram of '{}' needs between 2 and {} bins.", column, kMaxBins - 1));
   }
 }
 

@@ -19,7 +19,7 @@ using at::Tensor;
 std::int64_t FlatSize(std::string_view model, const ModelShape& shape) {
   if (shape.tokens) {
     throw Error(
-        fmt::format("The model '{}' takes numbers and the data are token ids; choose "
+        fmt::format("the model '{}' takes numbers and the data are token ids; choose "
                     "'lstm' or 'transformer'.",
                     model));
   }

@@ -161,7 +161,7 @@ class MobileNet : public Network {
     const ImageSize size = ImagesFor("mobilenet", shape, 1);
     if (size.channels != 1 && size.channels != 3) {
       throw Error(
-          fmt::format("The model 'mobilenet' takes grey or colour images (1 or 3 channels) "
+          fmt::format("the model 'mobilenet' takes grey or colour images (1 or 3 channels) "
                       "and these have {} channels.",
                       size.channels));
     }

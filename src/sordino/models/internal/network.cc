@@ -48,7 +48,7 @@ std::int64_t ChooseWidth(const ModelOptions& options, std::int64_t otherwise) {
   if (options.width == 0) return otherwise;
   if (options.width < 1 || options.width > kMaxWidth) {
     throw Error(
-        fmt::format("A hidden width of {} was asked for; give 1 to {}.", options.width, kMaxWidth));
+        fmt::format("a hidden width of {} was asked for; give 1 to {}.", options.width, kMaxWidth));
   }
   return options.width;
 }
@@ -56,7 +56,7 @@ std::int64_t ChooseWidth(const ModelOptions& options, std::int64_t otherwise) {
 ImageSize ImagesFor(std::string_view model, const ModelShape& shape, std::int64_t smallest) {
   if (shape.tokens || shape.input.size() != 3) {
     throw Error(
-        fmt::format("The model '{}' takes images (channels, height, width) and the data "
+        fmt::format("the model '{}' takes images (channels, height, width) and the data "
                     "are {}; choose {}.",
                     model, WhatTheDataAre(shape),
                     shape.tokens ? "'lstm' or 'transformer'" : "'logistic' or 'mlp'"));
@@ -64,7 +64,7 @@ ImageSize ImagesFor(std::string_view model, const ModelShape& shape, std::int64_
   const ImageSize size{shape.input[0], shape.input[1], shape.input[2]};
   if (std::min(size.height, size.width) < smallest) {
     throw Error(
-        fmt::format("The model '{}' takes images of at least {}x{} pixels and these have "
+        fmt::format("the model '{}' takes images of at least {}x{} pixels and these have "
                     "{}x{}; choose 'logistic' or 'mlp'.",
                     model, smallest, smallest, size.height, size.width));
   }
@@ -74,7 +74,7 @@ ImageSize ImagesFor(std::string_view model, const ModelShape& shape, std::int64_
 void CheckTokensFor(std::string_view model, const ModelShape& shape) {
   if (shape.tokens && shape.input.size() == 1) return;
   throw Error(
-      fmt::format("The model '{}' takes sentences of token ids and the data are {}; choose "
+      fmt::format("the model '{}' takes sentences of token ids and the data are {}; choose "
                   "'logistic' or 'mlp', or a model for images.",
                   model, WhatTheDataAre(shape)));
 }

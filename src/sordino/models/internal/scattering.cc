@@ -136,7 +136,7 @@ Scattering2d::Scattering2d(std::int64_t height, std::int64_t width)
       padded_width_(PaddedSide(width)) {
   if (std::min(height, width) < kMinSide) {
     throw Error(
-        fmt::format("Scattering takes images of at least {}x{} pixels and {}x{} were given.",
+        fmt::format("scattering takes images of at least {}x{} pixels and {}x{} were given.",
                     kMinSide, kMinSide, height, width));
   }
   std::vector<Tensor> filters;

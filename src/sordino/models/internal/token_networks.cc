@@ -94,7 +94,7 @@ class Transformer : public Network {
     const std::int64_t width = ChooseWidth(options, 128);
     if (width % kHeads != 0) {
       throw Error(
-          fmt::format("The width of 'transformer' is divided among {} heads and {} was "
+          fmt::format("the width of 'transformer' is divided among {} heads and {} was "
                       "given; give a multiple of {}.",
                       kHeads, width, kHeads));
     }

@@ -65,18 +65,18 @@ void CheckFits(const Model& model, const ModelShape& shape, const std::string& f
     throw;
   } catch (const c10::Error& error) {
     throw Error(
-        fmt::format("The script '{}' does not take a batch of shape [{}] ({}); give a model "
+        fmt::format("the script '{}' does not take a batch of shape [{}] ({}); give a model "
                     "for these data.",
                     file, fmt::join(sizes, ", "), LastLine(error.what_without_backtrace())));
   } catch (const std::exception& error) {
     throw Error(
-        fmt::format("The script '{}' does not take a batch of shape [{}] ({}); give a model "
+        fmt::format("the script '{}' does not take a batch of shape [{}] ({}); give a model "
                     "for these data.",
                     file, fmt::join(sizes, ", "), LastLine(error.what())));
   }
   if (logits.sizes() != at::IntArrayRef(expected) || logits.scalar_type() != at::kFloat) {
     throw Error(
-        fmt::format("The script '{}' gives {} numbers of shape [{}] for 2 examples and must "
+        fmt::format("the script '{}' gives {} numbers of shape [{}] for 2 examples and must "
                     "give Float numbers of shape [{}]: one logit for each class.",
                     file, c10::toString(logits.scalar_type()), fmt::join(logits.sizes(), ", "),
                     fmt::join(expected, ", ")));
@@ -89,14 +89,14 @@ std::unique_ptr<Model> OpenScriptNetwork(const std::filesystem::path& file, cons
                                          const ModelOptions& options, c10::Device device) {
   if (!options.activation.empty() || options.width != 0 || options.seed != 0) {
     throw Error(
-        fmt::format("The script '{}' has its own activation, width and weights, and one of "
+        fmt::format("the script '{}' has its own activation, width and weights, and one of "
                     "these was given; leave activation, width and seed out.",
                     file.string()));
   }
   auto model =
       std::make_unique<ScriptNetwork>(file.filename().string(), LoadScriptModel(file, device));
   if (model->Parameters().empty()) {
-    throw Error(fmt::format("The script '{}' has no parameters, so there is nothing to train.",
+    throw Error(fmt::format("the script '{}' has no parameters, so there is nothing to train.",
                             file.string()));
   }
   if (!options.pretrained.empty()) {

@@ -123,7 +123,7 @@ void GradientCheck::CompareOne(const PerExamplePass& pass, const Expected& expec
   if (!std::isfinite(scale) || !std::isfinite(squared)) return;
   if (same && std::sqrt(squared) <= tolerance * scale + 1e-12) return;
   throw NotPerExample(
-      "The gradients per example that were read off the graph are not those of ordinary autograd, "
+      "the gradients per example that were read off the graph are not those of ordinary autograd, "
       "most in the parameter '" +
       parameters_[worst].name +
       "': an operation of the model is not handled rightly here; freeze the parameter, write the "

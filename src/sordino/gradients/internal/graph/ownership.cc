@@ -247,7 +247,7 @@ Ownership FindOwnership(const at::Tensor& losses, std::int64_t units, const Tape
     const auto owner = Owners(code, plain, weighted);
     const Fit fit = Any(owner, kMixed) ? Fit{} : FitLayout(owner, units);
     if (!fit.layout) {
-      throw NotPerExample("The rows of the operation '" +
+      throw NotPerExample("the rows of the operation '" +
                           OperationName(*tape.graph.nodes[tape.uses[k].node]) +
                           "' of the parameter '" + name +
                           "' are not as many, or not in the same order, for every example; "

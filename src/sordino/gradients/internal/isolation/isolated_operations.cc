@@ -226,7 +226,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> EmbeddingBag(const Tensor& weight, co
   if (padding_index && padding < 0) padding += weight.size(0);
   if (by_frequency) {
     throw NotPerExample(
-        "An embedding bag scales its gradient by how often a token occurs in the batch, which "
+        "an embedding bag scales its gradient by how often a token occurs in the batch, which "
         "mixes "
         "examples; set scale_grad_by_freq to false.");
   }

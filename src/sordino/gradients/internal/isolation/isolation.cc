@@ -54,46 +54,46 @@ struct Reason {
 // The first that is found counts.
 constexpr Reason kReasons[] = {
     {"Batch norm got a batched tensor",
-     "A batch norm normalises over the batch and keeps running statistics, so every example enters "
+     "a batch norm normalises over the batch and keeps running statistics, so every example enters "
      "the gradient of every other; use group norm or layer norm, or put the layer into evaluation "
      "mode."},
     {"Expected more than 1 value per channel when training",
-     "A batch norm normalises over the batch, so every example enters the gradient of every other; "
+     "a batch norm normalises over the batch, so every example enters the gradient of every other; "
      "use group norm or layer norm, or put the layer into evaluation mode."},
     {"calling .item() on a Tensor",
-     "The model takes a value of an example out of its tensor (item, bool, a branch or a loop that "
+     "the model takes a value of an example out of its tensor (item, bool, a branch or a loop that "
      "depends on a value), which is not possible for all examples of a batch at once; compute with "
      "tensors instead, with masks or where."},
     {"data-dependent control flow",
-     "The model takes a value of an example out of its tensor (item, bool, a branch or a loop that "
+     "the model takes a value of an example out of its tensor (item, bool, a branch or a loop that "
      "depends on a value), which is not possible for all examples of a batch at once; compute with "
      "tensors instead, with masks or where."},
     {"dynamic shape",
-     "The model uses an operation whose output has a size that depends on the values of an "
+     "the model uses an operation whose output has a size that depends on the values of an "
      "example; "
      "use masks and a fixed size instead."},
     {"is not possible because there exists a Tensor",
-     "The model writes values of an example into a tensor that all examples share (a buffer, a "
+     "the model writes values of an example into a tensor that all examples share (a buffer, a "
      "running statistic, a tensor made with zeros); keep no state between calls, and make new "
      "tensors with zeros_like of a tensor of the example."},
     // What is written has one dimension more, that of the examples.
     {"doesn't match the broadcast shape",
-     "The model writes values of an example into a tensor that all examples share (a buffer, a "
+     "the model writes values of an example into a tensor that all examples share (a buffer, a "
      "running statistic, a tensor made with zeros); keep no state between calls, and make new "
      "tensors with zeros_like of a tensor of the example."},
     {"vmap: inplace arithmetic",
-     "The model writes values of an example into a tensor that all examples share (a buffer, a "
+     "the model writes values of an example into a tensor that all examples share (a buffer, a "
      "running statistic, a tensor made with zeros); keep no state between calls, and make new "
      "tensors with zeros_like of a tensor of the example."},
     {"inplace randomness on an unbatched tensor",
-     "The model fills a tensor that all examples share with random numbers in place; draw them "
+     "the model fills a tensor that all examples share with random numbers in place; draw them "
      "with "
      "bernoulli or rand_like, or make the tensor with new_empty of a tensor of the example."},
     {"that doesn't have storage",
-     "The model uses the memory of a tensor directly, or a tensor that it kept from an earlier "
+     "the model uses the memory of a tensor directly, or a tensor that it kept from an earlier "
      "call; keep no state between calls."},
     {"Cannot access storage of BatchedTensorImpl",
-     "The model uses the memory of a tensor directly, or a tensor that it kept from an earlier "
+     "the model uses the memory of a tensor directly, or a tensor that it kept from an earlier "
      "call; keep no state between calls."},
 };
 
@@ -112,12 +112,12 @@ std::string LastLine(std::string text) {
   }
   if (const auto end = message.find(" hit the vmap fallback"); end != std::string::npos) {
     const std::string name = message.substr(0, end);
-    throw NotPerExample("The operation '" + name +
+    throw NotPerExample("the operation '" + name +
                         "' cannot be run for all examples of a batch at once; write it with other "
                         "operations.");
   }
   throw NotPerExample(
-      "The model fails on an example that is alone in its batch: " + WithoutNumbers(message) +
+      "the model fails on an example that is alone in its batch: " + WithoutNumbers(message) +
       " (numbers are left out, because they may come from private data).");
 }
 
@@ -234,7 +234,7 @@ at::Tensor IsolationLayer::Unwrap(const at::Tensor& tensor) const {
     }());
   if (wrapped->level() != level_) {
     throw NotPerExample(
-        "The model returns a tensor that it kept from an earlier call; keep no state between "
+        "the model returns a tensor that it kept from an earlier call; keep no state between "
         "calls.");
   }
   return wrapped->bdim() == 0 ? wrapped->value() : wrapped->value().movedim(wrapped->bdim(), 0);
@@ -262,12 +262,12 @@ at::Tensor WatchedLosses(const LossFunction& loss, const Batch& batch, std::int6
   const auto check = [&] {
     if (watch.found()) {
       throw NotPerExample(
-          "The model uses a tensor of an example that it kept from an earlier call; keep no state "
+          "the model uses a tensor of an example that it kept from an earlier call; keep no state "
           "between calls.");
     }
     if (watch.has_own_function()) {
       throw NotPerExample(
-          "The model uses an autograd function of its own (or a checkpoint), whose gradients per "
+          "the model uses an autograd function of its own (or a checkpoint), whose gradients per "
           "example cannot be computed; write it with operations of libtorch.");
     }
   };

@@ -63,7 +63,7 @@ void Rewrite(jit::Block* block, Seen& seen) {
     }
     const std::string kind = node->kind().toQualString();
     if (Refused().contains(kind)) {
-      throw Error("The script calls " + kind.substr(kind.find("::") + 2) +
+      throw Error("the script calls " + kind.substr(kind.find("::") + 2) +
                   ", which can reach memory or files outside of an example; write it in another "
                   "way.");
     }

@@ -72,7 +72,7 @@ SumPlan PlanSum(const SumShape& shape, double rounding) {
     plan.slack = plan.cancellation >= 1 ? plan.slack + slack : 2 * rounding + 1;
   }
   if (!(plan.slack <= rounding)) {
-    throw Error("Rounding in batches of up to " + std::to_string(shape.largest_batch) +
+    throw Error("rounding in batches of up to " + std::to_string(shape.largest_batch) +
                 " examples cannot be kept within " + std::to_string(rounding) +
                 " of the sensitivity; declare a smaller largest_batch or a larger rounding, or "
                 "train in float64.");

@@ -21,7 +21,7 @@ namespace sordino {
 class NeedsLoop : public NotPerExample {
  public:
   NeedsLoop()
-      : NotPerExample("An operation without a rule of its own met a value that is not finite.") {}
+      : NotPerExample("an operation without a rule of its own met a value that is not finite.") {}
 };
 
 class UseRule {
