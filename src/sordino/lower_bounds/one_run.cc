@@ -134,12 +134,17 @@ bool OneRunRejectsGaussian(const OneRun& run, double mu, double significance) {
   return r + h > share;
 }
 
-GaussianLowerBound OneRunGaussian(const OneRun& run, Delta delta, double significance) {
-  const double mu = FirstAccepted(
-      kMaxMu, [&](double at) { return OneRunRejectsGaussian(run, at, significance); });
+GaussianLowerBound GaussianBoundOf(double mu, Delta delta) {
   if (mu == 0) return {};
   if (delta.value() == 0) return {mu, kInfinity};
   return {mu, std::max(0.0, GaussianEpsilon(mu, std::log(delta.value())))};
+}
+
+GaussianLowerBound OneRunGaussian(const OneRun& run, Delta delta, double significance) {
+  return GaussianBoundOf(
+      FirstAccepted(kMaxMu,
+                    [&](double at) { return OneRunRejectsGaussian(run, at, significance); }),
+      delta);
 }
 
 }  // namespace sordino

@@ -47,6 +47,8 @@ struct GaussianLowerBound {
   double mu = 0;
   double epsilon = 0;  // of this mu at delta
 };
+// With the epsilon of this mu at delta: infinite for a mu above 0 and delta 0.
+GaussianLowerBound GaussianBoundOf(double mu, Delta delta);
 GaussianLowerBound OneRunGaussian(const OneRun& run, Delta delta, double significance);
 
 }  // namespace sordino

@@ -11,6 +11,10 @@
 // rounding to the grid may move two neighbouring sums apart: g / 2 each in every coordinate. Values
 // are saturated at 2^50 steps, which moves no two of them apart.
 //
+// Canaries (training/canaries.h) are records whose gradient is one coordinate. They are added in
+// whole steps of the grid, cut off towards 0: exact, so that they move no two sums of neighbouring
+// data apart, and one canary moves a sum by no more than its value.
+//
 // Draws are 2^10 times finer than the grid, and rounded to it, which is post-processing. The
 // scales, the draws and their distance from what is accounted are those of a NoiseComponent: its
 // file has the argument.
@@ -18,6 +22,8 @@
 #define SORDINO_NOISE_GRADIENT_NOISE_H_
 
 #include <cstdint>
+#include <span>
+#include <vector>
 
 #include "sordino/base/quantity.h"
 #include "sordino/gradients/bounded_sum.h"
@@ -39,6 +45,24 @@ struct NoiseGrid {
 NoiseGrid ChooseNoiseGrid(const NoiseComponent& kind, NoiseMultiplier noise, L2Sensitivity unit,
                           std::int64_t coordinates);
 
+// A gradient that is 0 but for one coordinate, counted over all parameters.
+struct Dirac {
+  std::int64_t coordinate = 0;
+  double value = 0;
+};
+
+// Canaries in a step.
+struct CanaryStep {
+  // Those of the batch; none of them is larger than the sensitivity of the sum.
+  std::span<const Dirac> drawn = {};
+  // Coordinates that are looked at, rising.
+  std::span<const std::int64_t> watched = {};
+  // What somebody who knows the sum of the data sees there: the release, before it is divided and
+  // rounded to float32, less the sum on its grid. Noise and canaries in whole steps, so exactly
+  // independent of the data.
+  std::vector<double> seen = {};
+};
+
 struct StepNoise {
   const NoiseComponent* kind = &GaussianNoise();
   NoiseMultiplier multiplier{1};
@@ -47,6 +71,7 @@ struct StepNoise {
   double unit_share = 1;
   double divisor = 1;  // the declared batch size
   std::int64_t step = 0;
+  CanaryStep* canaries = nullptr;  // null: there are none
 };
 
 // The sum with noise, divided: the gradients for the optimizer, in the shapes of the sum, float32

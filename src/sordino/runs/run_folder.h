@@ -8,6 +8,7 @@
 //   statement.txt              what was guaranteed, in words
 //   event.txt                  the same as data, for `sordino account --event`
 //   accuracy-and-epsilon.svg   a picture of metrics.jsonl
+//   audit.json, audit.svg      what the canaries of an audited run gave away (run_audit.h)
 //   ledger.db                  what was charged, unless a ledger was named
 //   checkpoints/               what a run is resumed from, while it has not ended
 //   .lock                      while a process writes here

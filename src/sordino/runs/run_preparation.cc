@@ -49,6 +49,7 @@ void TryStep(const PreparedRun& run) {
   // Sums are rounded least well for the smallest bounds.
   const ClippingPolicy& policy = clipping->TightestPolicy(run.plan.SmallestClip());
   RandomSource random;
+  CheckCanaries(run.config.run.canaries, sums->parameters());
   if (policy.transform() != nullptr) {
     // Gradients as they are, which are compared with those of ordinary autograd.
     static_cast<void>(

@@ -193,6 +193,12 @@ void WriteGuarantee(Page& page, const StatementFacts& facts) {
   }
 }
 
+void WriteAudit(Page& page, const StatementFacts& facts) {
+  if (facts.audit.empty()) return;
+  page.Heading("What an audit found");
+  page.Paragraph(facts.audit);
+}
+
 void WriteLedger(Page& page, const StatementFacts& facts) {
   if (facts.ledger.empty()) return;
   page.Heading("All releases together");
@@ -349,6 +355,7 @@ std::string Statement(const StatementFacts& facts) {
         "for this one.");
   }
   WriteGuarantee(page, facts);
+  WriteAudit(page, facts);
   WriteLedger(page, facts);
   WriteMethod(page, facts);
   WriteAssumptions(page, facts);

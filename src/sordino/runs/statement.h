@@ -50,6 +50,7 @@ struct StatementFacts {
   std::string pretrained;          // the file that the weights began with; empty: none
   std::string norms_assumption;    // of how norms were found; empty: none
   bool has_test = false;           // a public test set was looked at
+  std::string audit;               // a paragraph of run_audit.h; empty: there was none
   std::string stopped_by;          // why it was stopped, where it was not asked to: a clause
   std::int64_t lost_steps = 0;     // charged, and not part of the run (run_ledger.h)
   std::string ledger;              // its file; empty: the run has a ledger of its own

@@ -14,6 +14,7 @@
 #include "sordino/base/error.h"
 #include "sordino/clipping/clipping_component.h"
 #include "sordino/clipping/norms_component.h"
+#include "sordino/lower_bounds/canary_audit.h"
 #include "sordino/optimizers/optimizer_component.h"
 
 namespace sordino {
@@ -29,6 +30,7 @@ constexpr double kMaxFactor = 1e9;
 // Far below any use; accounting computes with quotients of it, which must stay normal numbers.
 constexpr double kMinDelta = 1e-300;
 constexpr std::int64_t kMaxCopies = 1000;
+constexpr std::int64_t kMaxAuditCanaries = 1'000'000;
 
 void CheckNames(const TrainConfig& config) {
   if (config.data.source.empty()) {
@@ -174,6 +176,19 @@ void CompleteOptimizer(TrainConfig& config) {
   }
 }
 
+void CheckCanaryNumber(const RunSettings& run) {
+  if (run.canaries == 0) return;
+  if (run.non_private) {
+    throw Error(
+        "--canaries audit what is claimed of a private run, and --non-private claims nothing; "
+        "leave one of them out.");
+  }
+  if (run.canaries < kMinAuditCanaries || run.canaries > kMaxAuditCanaries) {
+    throw Error(fmt::format("--canaries is {}; give {} to {}, or 0 for none.", run.canaries,
+                            kMinAuditCanaries, kMaxAuditCanaries));
+  }
+}
+
 }  // namespace
 
 std::string TrainConfig::ModelName() const {
@@ -188,6 +203,7 @@ TrainConfig Completed(TrainConfig config, const DatasetDeclaration& declaration)
   CompleteLength(config, declaration);
   CompleteOptimizer(config);
   CheckClassWeights(config, declaration);
+  CheckCanaryNumber(config.run);
   CheckRange("--checkpoint-every", static_cast<double>(config.run.checkpoint_every), 0, false,
              kInfinity, true);
   if (config.run.evaluate_every == 0) {

@@ -81,6 +81,7 @@ struct RunSettings {
   std::int64_t evaluate_every = 0;    // steps; 0: once an epoch
   std::string ledger;                 // empty: one of the run's own, in its folder
   std::int64_t checkpoint_every = 0;  // steps; 0: about once a minute
+  std::int64_t canaries = 0;          // made-up records to audit the run with
   bool non_private = false;
   std::optional<std::uint64_t> insecure_seed;
 };

@@ -148,6 +148,11 @@ RunResult ResultOf(const PreparedRun& run, const internal::TrainingLoop& loop, R
   facts.largest_epsilon = loop.Epsilon(run.plan.steps());
   facts.counts_whole = ledger != nullptr && ledger->CountsWhole();
   facts.stopped_by = loop.refusal();
+  if (run.config.run.canaries > 0 && !result.interrupted) {
+    result.audit =
+        AuditRun(loop.canary_scores(), Epsilon(result.epsilon.upper), Delta(result.delta));
+    facts.audit = AuditSentence(*result.audit);
+  }
   if (ledger == nullptr || loop.failure() != nullptr) return result;
   try {
     WriteLedgerFacts(facts, *ledger, result.steps);
@@ -165,6 +170,10 @@ void WriteResult(const PreparedRun& run, const RunFolder& folder, internal::Trai
                                                              : run.plan.event()));
   folder.Write("accuracy-and-epsilon.svg", RunSvg(loop.points(), PictureText(run, result.facts)));
   folder.Write("statement.txt", statement);
+  if (result.audit) {
+    folder.Write("audit.json", AuditJson(*result.audit));
+    folder.Write("audit.svg", AuditSvg(*result.audit, loop.canary_scores(), run.plan.event()));
+  }
   // Last: a model of all steps is what says that the run has ended.
   loop.Save(folder.path() / "model.safetensors", {.name = run.config.ModelName(),
                                                   .data = run.declaration,

@@ -25,6 +25,7 @@
 #include "sordino/data/dataset.h"
 #include "sordino/models/model.h"
 #include "sordino/runs/checkpoint.h"
+#include "sordino/runs/run_audit.h"
 #include "sordino/runs/run_folder.h"
 #include "sordino/runs/run_ledger.h"
 #include "sordino/runs/statement.h"
@@ -90,6 +91,7 @@ struct RunResult {
   bool is_private = false;
   bool interrupted = false;
   bool stopped_by_ledger = false;
+  std::optional<RunAudit> audit;  // of a run with canaries that made all of its steps
   StatementFacts facts;
 };
 

@@ -124,6 +124,44 @@ TEST_F(TrainingRun, LeavesEverythingInItsFolder) {
             PrepareRun(Config()).plan.event());
 }
 
+TEST_F(TrainingRun, CanariesAuditIt) {
+  TrainConfig config = Config();
+  config.model.name = "mlp";
+  config.model.width = 200;
+  config.run.canaries = 600;
+  const RunResult result = Train(config);
+  ASSERT_TRUE(result.audit.has_value());
+  EXPECT_TRUE(result.is_private);
+  EXPECT_EQ(result.audit->canaries, 600);
+  EXPECT_EQ(result.audit->claim, result.epsilon.upper);
+  EXPECT_FALSE(result.audit->contradicts);
+  EXPECT_LT(result.audit->every_update.epsilon, result.epsilon.upper);
+  EXPECT_LT(result.audit->every_update.signs.epsilon, result.epsilon.upper);
+  EXPECT_GT(result.audit->every_update.signs.epsilon, 0.2);  // about 3 draws of a canary
+  const auto record = nlohmann::json::parse(Read(result.folder / "audit.json"));
+  EXPECT_EQ(record["every_update"]["epsilon_lower"]["one-run"], result.audit->every_update.epsilon);
+  EXPECT_EQ(record["every_update"]["correct"], result.audit->every_update.outcome.correct);
+  EXPECT_THAT(Read(result.folder / "audit.svg"), HasSubstr("600 canaries; epsilon"));
+  EXPECT_THAT(Read(result.folder / "statement.txt"),
+              AllOf(HasSubstr("What an audit found"), HasSubstr("600 made-up records")));
+  // The price is the same.
+  TrainConfig without = config;
+  without.run.canaries = 0;
+  EXPECT_EQ(PrepareRun(without).plan.event(), PrepareRun(config).plan.event());
+}
+
+TEST_F(TrainingRun, CanariesThatCannotBeAreRefused) {
+  TrainConfig config = Config();
+  config.run.canaries = 7;
+  EXPECT_THAT(MistakeOf(config), HasSubstr("--canaries is 7; give 16 to"));
+  config.run.canaries = 20;  // the model has 6 numbers
+  EXPECT_THAT(MistakeOf(config), HasSubstr("give at most 6 canaries"));
+  config.run.non_private = true;
+  config.privacy.epsilon.reset();
+  EXPECT_THAT(MistakeOf(config), HasSubstr("--non-private claims nothing"));
+  EXPECT_FALSE(fs::exists(root_ / "run"));
+}
+
 TEST_F(TrainingRun, ItsConfigurationRunsTheSameThing) {
   TrainConfig config = Config();
   config.run.insecure_seed = 7;  // what the operating system would draw anew

@@ -7,6 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -122,6 +123,7 @@ Json ResultJson(const RunResult& result, bool dry_run) {
   if (!result.facts.stopped_by.empty()) json["stopped_by_ledger"] = result.facts.stopped_by;
   if (result.facts.lost_steps > 0) json["lost_steps"] = result.facts.lost_steps;
   if (!result.facts.ledger.empty()) json["ledger"] = LedgerJson(result.facts);
+  if (result.audit) json["audit"] = Json::parse(AuditJson(*result.audit));
   if (!result.is_private) json["warning"] = NotPrivateWarning(result.facts.privacy);
   if (dry_run) {
     json["dry_run"] = true;
@@ -170,6 +172,12 @@ void PrintResult(const RunResult& result) {
          fmt::format("{}: {} of epsilon {:g} at delta {:g} for all releases", result.facts.ledger,
                      UpperText(result.facts.ledger_epsilon.upper),
                      result.facts.budget.epsilon.value(), result.facts.budget.delta.value())});
+  }
+  if (result.audit) {
+    rows.push_back(
+        {"audit", fmt::format("{} canaries prove an epsilon of at least {}{}",
+                              result.audit->canaries, LowerText(result.audit->every_update.epsilon),
+                              result.audit->contradicts ? ", more than is claimed" : "")});
   }
   rows.push_back({"time", HumanDuration(result.seconds)});
   std::cout << AlignedTable(rows, 1);
@@ -232,6 +240,11 @@ void Run(const TrainOptions& options) {
     PrintReport(ResultJson(result, false), /*one_line=*/true);
   } else {
     PrintResult(result);
+  }
+  if (result.audit && result.audit->contradicts) {
+    throw std::runtime_error(
+        "the audit contradicts the claim of the run; do not release the model, and see "
+        "statement.txt and audit.json in its folder.");
   }
   if (result.stopped_by_ledger) throw EndWith{kEndedEarly};
   if (result.interrupted) throw EndWith{kSignal + StopGuard::Signal()};

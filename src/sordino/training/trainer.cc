@@ -7,6 +7,7 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
+#include <deque>
 #include <utility>
 
 #include "sordino/base/check.h"
@@ -74,12 +75,18 @@ struct Trainer::State {
         options(std::move(the_options)),
         is_noised(clip_and_noise),
         random(options.insecure_seed ? RandomSource(*options.insecure_seed) : RandomSource()),
-        sampler(
-            plan.sampler().Make(plan.sampling(), static_cast<std::uint64_t>(data.size()), random)),
+        records(static_cast<std::uint64_t>(data.size())),
+        sampler(plan.sampler().Make(
+            plan.sampling(), records + static_cast<std::uint64_t>(options.canaries), random)),
         optimizer(parameters, optimizer_options, plan.steps()),
         sums(plan.StartSums(parameters, options.gradients)),
         clipping(plan.StartClipping(sums->parameters())) {
     if (is_noised) CheckData(plan, data);
+    if (options.canaries > 0) {
+      SORDINO_CHECK(is_noised, "canaries were put into a run without privacy");
+      canaries = std::make_unique<Canaries>(options.canaries, sums->parameters(),
+                                            plan.options().adjacency, *StreamOf(0, kCanaryStream));
+    }
     loader = std::make_unique<BatchLoader>(data, options.loader);
     SeedModel(0);
   }
@@ -96,6 +103,7 @@ struct Trainer::State {
     if (requested == plan.steps()) return;
     const auto stream = StreamOf(requested, kSamplingStream);
     std::vector<std::uint64_t> indices = sampler->Batch(requested, *stream);
+    drawn_canaries.push_back(Canaries::TakeFrom(indices, records));
     // Augmentation is part of what is released: nobody may be able to repeat it (augmentation.h).
     loader->Request(std::move(indices), stream->Next64());
     ++requested;
@@ -110,6 +118,7 @@ struct Trainer::State {
     for (std::int64_t step = 0; step < steps_done; ++step) {
       const auto stream = StreamOf(step, kSamplingStream);
       std::vector<std::uint64_t> indices = sampler->Batch(step, *stream);
+      static_cast<void>(Canaries::TakeFrom(indices, records));
       if (indices.size() > largest) {
         largest = indices.size();
         loader->Request(std::move(indices), stream->Next64());
@@ -124,6 +133,26 @@ struct Trainer::State {
     return sums->Sum(losses, batch, clipping->StepPolicy(plan.StepClip(step)), step, random);
   }
 
+  // The sum with noise and, before it, with the canaries that were drawn; the policy is that of the
+  // step.
+  NoisedGradients Noised(const BoundedSum& sum, std::int64_t step,
+                         const std::vector<std::int64_t>& drawn) {
+    StepNoise noise = {.kind = &plan.noise_kind(),
+                       .multiplier = clipping->GradientNoise(plan.StepNoise(step)),
+                       .unit_share = plan.UnitShare(),
+                       .divisor = plan.Divisor(step),
+                       .step = step};
+    if (!canaries) return AddNoise(sum, noise, random);
+    const ClippingPolicy& policy = clipping->StepPolicy(plan.StepClip(step));
+    const std::vector<Dirac> gradients = canaries->Gradients(drawn, policy);
+    CanaryStep watched = {.drawn = gradients, .watched = canaries->coordinates()};
+    noise.canaries = &watched;
+    NoisedGradients noised = AddNoise(sum, noise, random);
+    canaries->Observe(watched.seen, noised.standard_deviation() * noise.divisor,
+                      plan.StepRate(step), policy);
+    return noised;
+  }
+
   // The first step of an epoch pays for all of it, and so does the first one after a state was
   // restored, whose batches are of a new allocation.
   Event ChargeOf(std::int64_t step) const {
@@ -131,7 +160,7 @@ struct Trainer::State {
     return begins ? plan.StepEvent(step) : Event::None(plan.options().adjacency);
   }
 
-  void PrivateStep(const Batch& batch) {
+  void PrivateStep(const Batch& batch, const std::vector<std::int64_t>& drawn) {
     const BoundedSum sum = ClippedSum(batch, done);
     SORDINO_CHECK(sum.adjacency == plan.options().adjacency,
                   "the sum was bounded for another adjacency than the plan's");
@@ -140,12 +169,7 @@ struct Trainer::State {
     const std::int64_t step = done;
     if (options.charge) options.charge(step, ChargeOf(step));
     ++done;
-    const StepNoise noise = {.kind = &plan.noise_kind(),
-                             .multiplier = clipping->GradientNoise(plan.StepNoise(step)),
-                             .unit_share = plan.UnitShare(),
-                             .divisor = plan.Divisor(step),
-                             .step = step};
-    optimizer.Step(clipping->AfterNoise(AddNoise(sum, noise, random), sum, step, random));
+    optimizer.Step(clipping->AfterNoise(Noised(sum, step, drawn), sum, step, random));
   }
 
   void OrdinaryStep(const Batch& batch) {
@@ -180,10 +204,13 @@ struct Trainer::State {
   TrainerOptions options;
   bool is_noised;
   RandomSource random;
+  std::uint64_t records;
   std::unique_ptr<BatchSampler> sampler;
   Optimizer optimizer;
   std::unique_ptr<StepClipper> sums;
   std::unique_ptr<ClippingState> clipping;
+  std::unique_ptr<Canaries> canaries;                    // null: there are none
+  std::deque<std::vector<std::int64_t>> drawn_canaries;  // of the batches that were requested
   std::unique_ptr<BatchLoader> loader;
   std::int64_t first = 0;  // the step that this trainer began with
   std::int64_t requested = 0;
@@ -223,9 +250,11 @@ void Trainer::Step() {
   if (s.options.insecure_seed) s.SeedModel(s.done);
   if (s.requested == s.done) s.RequestNext();
   const Batch batch = s.loader->Take();
+  const std::vector<std::int64_t> drawn = std::move(s.drawn_canaries.front());
+  s.drawn_canaries.pop_front();
   s.RequestNext();  // made ready while this step is computed
   if (s.is_noised) {
-    s.PrivateStep(batch);
+    s.PrivateStep(batch, drawn);
   } else {
     s.OrdinaryStep(batch);
   }
@@ -247,6 +276,10 @@ const PrivacyPlan& Trainer::plan() const { return state_->plan; }
 
 Optimizer& Trainer::optimizer() { return state_->optimizer; }
 
+CanaryScores Trainer::canary_scores() const {
+  return state_->canaries ? state_->canaries->Scores() : CanaryScores();
+}
+
 NamedTensors Trainer::SaveState() const {
   const State& s = *state_;
   if (s.is_broken) {
@@ -261,6 +294,9 @@ NamedTensors Trainer::SaveState() const {
   // A step without privacy whose batch is empty makes no update.
   state.emplace_back(kUpdates, at::scalar_tensor(s.optimizer.steps_done(), at::kLong));
   for (auto& entry : s.clipping->Save()) state.push_back(std::move(entry));
+  if (s.canaries) {
+    for (auto& entry : s.canaries->Save()) state.push_back(std::move(entry));
+  }
   static_cast<void>(SavedTensors(state));  // names are needed to come back
   return state;
 }
@@ -295,6 +331,7 @@ void Trainer::RestoreState(const NamedTensors& state, std::int64_t steps_done) {
   const std::int64_t updates = saved.TakeNumber(kUpdates, s.is_noised ? steps_done : 0, steps_done);
   std::unique_ptr<ClippingState> clipping = s.plan.StartClipping(s.sums->parameters());
   clipping->Restore(saved);
+  if (s.canaries) s.canaries->Restore(saved);
   saved.CheckAllTaken();
   // With the parameters and the policy that a run begins with, as it was then.
   if (s.is_noised && s.options.insecure_seed) s.RepeatLearning(steps_done);

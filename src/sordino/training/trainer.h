@@ -21,6 +21,7 @@
 #include "sordino/gradients/loss_function.h"
 #include "sordino/gradients/named_tensors.h"
 #include "sordino/optimizers/optimizer.h"
+#include "sordino/training/canaries.h"
 #include "sordino/training/privacy_plan.h"
 
 namespace sordino {
@@ -37,6 +38,7 @@ struct TrainerOptions {
   // Noise, batches and libtorch's default generators at each step from this seed instead of the
   // operating system: not private, for tests.
   std::optional<std::uint64_t> insecure_seed = {};
+  std::int64_t canaries = 0;  // made-up records to audit the run with (canaries.h)
 };
 
 class Trainer {
@@ -67,6 +69,8 @@ class Trainer {
   bool is_private() const;  // false also for a seeded run
   const PrivacyPlan& plan() const;
   Optimizer& optimizer();  // for its averaged weights
+  // What the run released about its canaries; empty without them.
+  CanaryScores canary_scores() const;
 
   // What later steps depend on, copied to the CPU: parameter.<name> of every parameter that is
   // trained, the state of the optimizer with the number of its updates, and what the clipping

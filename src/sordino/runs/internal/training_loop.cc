@@ -44,6 +44,7 @@ Trainer TrainingLoop::MakeTrainer() {
   options.loader.augmentation = AugmentationOptionsOf(run_.config);
   options.loader.device = run_.device;
   options.insecure_seed = run_.config.run.insecure_seed;
+  options.canaries = run_.config.run.canaries;
   if (ledger_ != nullptr) {
     options.charge = [this](std::int64_t step, const Event&) { ledger_->Use(step); };
   }

@@ -44,6 +44,7 @@ class TrainingLoop {
   // What the ledger threw; null where it did not. No noise was drawn after it.
   std::exception_ptr failure() const { return failure_; }
   Interval Epsilon(std::int64_t steps) const;
+  CanaryScores canary_scores() const { return trainer_.canary_scores(); }
 
   void Save(const std::filesystem::path& file, const ModelRecord& record);
 

@@ -1,0 +1,99 @@
+// Canaries: made-up records of a private run whose presence can be guessed afterwards.
+//
+// A canary is a record with a gradient of its own: the clipping norm in one coordinate of the model
+// and 0 in all others (a Dirac). No two canaries have the same coordinate. Before the first step a
+// fair coin of each says whether it is in the data. It takes part in every step like a record: the
+// sampler of the run draws it or does not, and if it was drawn its gradient is added to the clipped
+// sum before the noise (noise/gradient_noise.h, where it is shown that the sensitivity stays what
+// it is). No model is evaluated for it. Where its coin said no, nothing is added; under
+// replace-one, where neighbours have as many records, the gradient has the other sign.
+//
+// Two attackers give every canary a score:
+//   - Every update. They see the noised gradients of all steps and, as differential privacy allows,
+//     know all records of the data, so that what they learn is noise and canaries. The score is the
+//     logarithm of the likelihood ratio of the two worlds, added up over the steps, with what is
+//     seen of the coordinate y, the canary V, the noise s and the sampling rate q:
+//     log(1 - q + q e^((V y - V^2 / 2) / s^2)), less the same with -V under replace-one. It does
+//     not depend on the data (CanaryStep).
+//   - The last model. How far the coordinate of the model moved against the gradient, less the
+//     median of all canaries: a function of what the run releases.
+#ifndef SORDINO_TRAINING_CANARIES_H_
+#define SORDINO_TRAINING_CANARIES_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "sordino/base/quantity.h"
+#include "sordino/gradients/clipping_policy.h"
+#include "sordino/gradients/loss_function.h"
+#include "sordino/gradients/named_tensors.h"
+#include "sordino/noise/gradient_noise.h"
+#include "sordino/random/generator.h"
+
+namespace sordino {
+
+class SavedTensors;
+
+// One entry for each canary.
+struct CanaryScores {
+  std::vector<char> is_in;
+  std::vector<double> every_update;
+  std::vector<double> last_model;
+};
+
+// Throws Error when the parameters have fewer coordinates than there are canaries.
+void CheckCanaries(std::int64_t count, const std::vector<NamedParameter>& parameters);
+
+class Canaries {
+ public:
+  // `parameters` are those of the clipped sum, in its order.
+  Canaries(std::int64_t count, std::vector<NamedParameter> parameters, Adjacency adjacency,
+           Generator& stream);
+
+  std::int64_t size() const { return static_cast<std::int64_t>(coordinates_.size()); }
+
+  // A batch is drawn over the records and, behind them, the canaries: takes the canaries out of it.
+  static std::vector<std::int64_t> TakeFrom(std::vector<std::uint64_t>& batch,
+                                            std::uint64_t records);
+  // What those that were drawn add to the sum under this policy.
+  std::vector<Dirac> Gradients(const std::vector<std::int64_t>& drawn,
+                               const ClippingPolicy& policy) const;
+
+  // Coordinates to look at, rising.
+  const std::vector<std::int64_t>& coordinates() const { return coordinates_; }
+  // What was seen there in a step with noise of this standard deviation on the sum.
+  void Observe(const std::vector<double>& seen, double noise, SamplingRate rate,
+               const ClippingPolicy& policy);
+
+  CanaryScores Scores() const;
+
+  NamedTensors Save() const;
+  void Restore(SavedTensors& saved);
+
+ private:
+  // The bound of the clipping group of each canary's coordinate.
+  std::vector<double> Values(const ClippingPolicy& policy) const;
+  // The entries of the canaries' coordinates, as doubles on the CPU.
+  at::Tensor Gathered(const std::vector<at::Tensor>& tensors) const;
+  void FindPlaces();
+
+  std::vector<NamedParameter> parameters_;
+  bool other_sign_;
+  at::Tensor is_in_;                       // int64, 0 or 1
+  std::vector<std::int64_t> coordinates_;  // rising: the coins are independent of the order
+  // Those of a parameter: which canaries, and where in it.
+  struct Places {
+    at::Tensor canaries;
+    at::Tensor entries;
+  };
+  std::vector<Places> places_;
+  std::vector<std::size_t> parameter_of_;
+  at::Tensor start_;   // what the model began with
+  at::Tensor scores_;  // of every update
+};
+
+}  // namespace sordino
+
+#endif  // SORDINO_TRAINING_CANARIES_H_
