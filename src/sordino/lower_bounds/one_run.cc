@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/math/tools/toms748_solve.hpp>
 #include <cmath>
+#include <cstdint>
 
 #include "sordino/accounting/gaussian.h"
 #include "sordino/base/error.h"
@@ -16,8 +18,27 @@ namespace {
 constexpr double kRounding = 1e-10;
 constexpr double kMaxEpsilon = 700;
 constexpr double kMaxMu = 100;
+constexpr double kLeastPValue = 1e-300;
+constexpr std::int64_t kMaxScanned = 50'000;
+constexpr double kLeastMass = 1e-250;  // so that ratios of masses are exact to rounding
+constexpr std::uintmax_t kMaxEvaluations = 200;
 
-// The largest mean of masses below v.
+// The largest mean of masses below v, of which the first is `mass`, one after the other. Each step
+// rounds by less than 4 2^-53.
+double ScannedMean(const OneRun& run, double q, double mass) {
+  const auto guesses = static_cast<double>(run.guesses);
+  double sum = mass;
+  for (std::int64_t i = 1;; ++i) {
+    const auto k = static_cast<double>(run.correct - i);  // the mass of k successes is in the sum
+    const double mean = sum / static_cast<double>(i);
+    mass *= k * (1 - q) / ((guesses - k + 1) * q);
+    if (mass <= mean) return mean;
+    sum += mass;
+  }
+}
+
+// The same where v is far above the mode. Masses rise towards the mode, so the largest mean reaches
+// at least that far, and how much farther is a few standard deviations.
 double LargestMean(const OneRun& run, double q, double beta) {
   const auto mean = [&](std::int64_t i) {
     if (i == 1) return BinomialMass(run.guesses, run.correct - 1, q);
@@ -25,10 +46,20 @@ double LargestMean(const OneRun& run, double q, double beta) {
   };
   // The mean still rises at i where the next mass is above it.
   const auto rises = [&](std::int64_t i) {
-    return BinomialMass(run.guesses, run.correct - i - 1, q) > mean(i);
+    return i < run.correct && BinomialMass(run.guesses, run.correct - i - 1, q) > mean(i);
   };
-  std::int64_t low = 1;
-  std::int64_t high = run.correct;
+  const auto guesses = static_cast<double>(run.guesses);
+  const auto mode = static_cast<std::int64_t>((guesses + 1) * q);
+  const double first = mean(1);
+  if (run.correct - mode < kMaxScanned && first > kLeastMass) return ScannedMean(run, q, first);
+  std::int64_t low = std::clamp<std::int64_t>(run.correct - mode - 1, 1, run.correct);
+  std::int64_t step = static_cast<std::int64_t>(std::sqrt(guesses * q * (1 - q))) + 1;
+  std::int64_t high = low;
+  while (rises(high)) {
+    low = high + 1;
+    high = std::min(run.correct, high + step);
+    step *= 2;
+  }
   while (low < high) {
     const std::int64_t middle = low + (high - low) / 2;
     if (rises(middle)) {
@@ -37,7 +68,7 @@ double LargestMean(const OneRun& run, double q, double beta) {
       high = middle;
     }
   }
-  return mean(low);
+  return mean(high);
 }
 
 // Where a hypothesis that is rejected at 0 is no longer: at most `top`.
@@ -56,21 +87,6 @@ double FirstAccepted(double top, Rejects rejects) {
 }
 
 double Accuracy(double epsilon) { return 1 / (1 + std::exp(-epsilon)); }
-
-// Whether the p-value is at most s, with the search for the largest mean only where its bounds, 0
-// and the mass of the mode, do not decide.
-bool PValueIsAtMost(const OneRun& run, double epsilon, Delta delta, double s) {
-  if (run.correct == 0) return false;
-  const double q = Accuracy(epsilon);
-  const double beta = BinomialTail(run.guesses, run.correct, q) * (1 + kRounding);
-  if (beta > s) return false;
-  const auto mode =
-      std::min(run.guesses, static_cast<std::int64_t>(static_cast<double>(run.guesses + 1) * q));
-  const double most = 2 * static_cast<double>(run.canaries) * delta.value() *
-                      BinomialMass(run.guesses, mode, q) * (1 + kRounding);
-  if (beta + most <= s) return true;
-  return OneRunPValue(run, Epsilon(epsilon), delta) <= s;
-}
 
 void CheckSignificance(double significance) {
   CheckRange("the significance", significance, 0, true, 1, true);
@@ -108,9 +124,28 @@ double OneRunPValue(const OneRun& run, Epsilon epsilon, Delta delta) {
 double OneRunEpsilon(const OneRun& run, Delta delta, double significance) {
   CheckOneRun(run);
   CheckSignificance(significance);
-  return FirstAccepted(kMaxEpsilon, [&](double epsilon) {
-    return PValueIsAtMost(run, epsilon, delta, significance);
-  });
+  // Above 0 where the p-value is larger than the significance; it rises with epsilon.
+  const auto excess = [&](double epsilon) {
+    return std::log(std::max(OneRunPValue(run, Epsilon(epsilon), delta), kLeastPValue) /
+                    significance);
+  };
+  double low = 0;
+  double at_low = excess(low);
+  if (at_low > 0) return 0;
+  double high = 1;
+  double at_high = excess(high);
+  for (; at_high <= 0 && high < kMaxEpsilon; high = std::min(2 * high, kMaxEpsilon)) {
+    low = high;
+    at_low = at_high;
+    at_high = excess(std::min(2 * high, kMaxEpsilon));
+  }
+  if (at_high <= 0) return kMaxEpsilon;
+  if (at_low == 0) return low;
+  std::uintmax_t evaluations = kMaxEvaluations;
+  return boost::math::tools::toms748_solve(
+             excess, low, high, at_low, at_high,
+             [](double a, double b) { return b - a <= 1e-10 * b; }, evaluations)
+      .first;
 }
 
 bool OneRunRejectsGaussian(const OneRun& run, double mu, double significance) {
