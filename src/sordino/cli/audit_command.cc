@@ -6,6 +6,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -13,13 +14,18 @@
 #include <string>
 #include <vector>
 
+#include "sordino/accounting/event.h"
+#include "sordino/accounting/tradeoff.h"
 #include "sordino/base/error.h"
 #include "sordino/base/known_name.h"
+#include "sordino/base/output_file.h"
 #include "sordino/cli/event_options.h"
 #include "sordino/cli/interval_text.h"
+#include "sordino/cli/program.h"
 #include "sordino/cli/report_json.h"
 #include "sordino/lower_bounds/one_run.h"
 #include "sordino/lower_bounds/two_worlds.h"
+#include "sordino/report/roc_picture.h"
 #include "sordino/tables/csv_reader.h"
 
 namespace sordino {
@@ -46,8 +52,14 @@ struct ScoreFlags {
   std::string others;
   std::string delta = "0";
   std::string confidence = "0.95";
+  std::optional<std::string> event;
+  std::optional<std::string> picture;
+  bool force = false;
   bool json = false;
 };
+
+constexpr int kClaimLines = 24;  // of the trade-off curve of a claim
+constexpr std::size_t kMaxCaption = 90;
 
 double SignificanceFrom(const std::string& text) {
   const double confidence = ParseReal("--confidence", text);
@@ -130,6 +142,20 @@ std::vector<double> ReadScores(const std::string& path) {
   return scores;
 }
 
+std::string ScoresPicture(const TwoWorlds& worlds, const std::vector<PrivacyLine>& claim,
+                          const std::optional<Event>& event) {
+  RocCurve curve{.name = "the attack", .points = {}};
+  for (const TwoWorlds::Point& point : worlds.Curve()) {
+    curve.points.emplace_back(point.false_positive, point.true_positive);
+  }
+  RocPicture picture;
+  picture.title = "How well members are told from others";
+  picture.caption = event ? "claimed: " + event->ToString().substr(0, kMaxCaption) : "";
+  picture.curves = {std::move(curve)};
+  picture.claim = claim;
+  return RocSvg(picture);
+}
+
 Json EstimateJson(const Estimate& estimate) {
   return {{"value", estimate.value}, {"lower", estimate.lower}, {"upper", estimate.upper}};
 }
@@ -137,7 +163,20 @@ Json EstimateJson(const Estimate& estimate) {
 void RunScores(const ScoreFlags& flags) {
   const Delta delta(ParseReal("--delta", flags.delta));
   const double significance = SignificanceFrom(flags.confidence);
+  const std::optional<Event> event =
+      flags.event ? std::optional<Event>(Event::Parse(*flags.event)) : std::nullopt;
+  std::optional<OutputFile> picture;
+  if (flags.picture) {
+    const std::vector<std::filesystem::path> inputs = {flags.members, flags.others};
+    picture.emplace(OutputRequest{"--picture", *flags.picture, kSvgPicture, flags.force}, inputs);
+  } else if (event) {
+    throw Error("--event is the claim that --picture draws; give --picture too, or leave it out.");
+  }
   const TwoWorlds worlds(ReadScores(flags.members), ReadScores(flags.others));
+  if (picture) {
+    const auto claim = event ? PrivacyProfile(*event, kClaimLines) : std::vector<PrivacyLine>();
+    picture->Write(ScoresPicture(worlds, claim, event));
+  }
   const TwoWorlds::Bounds bounds = worlds.LowerBounds(delta, significance);
   const Estimate area = worlds.Area(significance);
   Json json = NewReport();
@@ -219,6 +258,16 @@ void AddScores(CLI::App& audit) {
       ->type_name("0..1");
   command->add_option("--confidence", flags->confidence, "Of every bound; 0.95 if left out")
       ->type_name("0..1");
+  command
+      ->add_option("--picture", flags->picture,
+                   "Draw true against false positive rates to this SVG file")
+      ->type_name("FILE");
+  command
+      ->add_option("--event", flags->event,
+                   "What is claimed of the release, such as 'add-remove: 100*gaussian(8)'; the "
+                   "picture shades what it allows")
+      ->type_name("EVENT");
+  AddForceFlag(*command, flags->force);
   command->add_flag("--json", flags->json, "One JSON object on standard output");
   command->footer("Example:\n  sordino audit scores members.csv others.csv --delta 1e-5");
   command->callback([flags] { RunScores(*flags); });

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -53,6 +54,35 @@ class AuditScores : public testing::Test {
   }
   TestFolder folder_;
 };
+
+TEST_F(AuditScores, AreDrawnWithinWhatIsClaimed) {
+  std::string low;
+  std::string high;
+  for (int i = 0; i < 200; ++i) {
+    low += std::to_string(i) + '\n';
+    high += std::to_string(i + 40) + '\n';
+  }
+  const std::string members = Write("members.csv", high);
+  const std::string others = Write("others.csv", low);
+  const std::string picture = (folder_.path() / "roc.svg").string();
+  const std::string call = "audit scores " + members + " " + others + " --delta 1e-5";
+  EXPECT_EQ(CallCommand(AddAuditCommand, {"audit", "scores", members, others, "--picture", picture,
+                                          "--event", "add-remove: gaussian(2)"})
+                .error,
+            "");
+  std::ifstream file(picture);
+  const std::string svg{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_THAT(svg, HasSubstr("class=\"limit\""));
+  EXPECT_THAT(svg, HasSubstr("add-remove: gaussian(2)"));
+  EXPECT_THAT(CallCommand(AddAuditCommand, {"audit", "scores", members, others, "--event",
+                                            "add-remove: gaussian(2)"})
+                  .error,
+              HasSubstr("give --picture too"));
+  // An input is never overwritten.
+  EXPECT_THAT(Call(call + " --force --picture " + members).error, HasSubstr("members.csv"));
+  std::ifstream again(members);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(again), {}), high);
+}
 
 TEST_F(AuditScores, AreReadFromFilesWithAndWithoutHeaders) {
   std::string members = "score\n";
