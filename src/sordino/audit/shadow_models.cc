@@ -14,6 +14,7 @@
 
 #include "sordino/base/error.h"
 #include "sordino/data/batch_loader.h"
+#include "sordino/data/catalog.h"
 #include "sordino/random/random_source.h"
 #include "sordino/training/classification.h"
 #include "sordino/training/trainer.h"
@@ -48,20 +49,30 @@ at::Tensor RandomHalf(std::int64_t records, Generator& stream) {
   return half;
 }
 
+// The declaration of the run with its public number of records, which the file of a model does not
+// hold; 0 where it is private.
+DatasetDeclaration DeclarationOf(const TrainedRun& run) {
+  DatasetDeclaration declaration = run.data;
+  if (declaration.records == 0 && !run.config.privacy.rate) {
+    declaration.records = Declare(run.config.data).records;
+  }
+  return declaration;
+}
+
 NoiseMultiplier NoiseOf(const TrainedRun& run) {
   const TrainConfig& config = run.config;
   if (config.run.non_private) return NoiseMultiplier(1);
   if (config.privacy.noise) return NoiseMultiplier(*config.privacy.noise);
   const auto plan =
-      PrivacyPlan::ForBudget(PlanOptionsOf(config, run.data), Epsilon(*config.privacy.epsilon),
-                             Delta(*config.privacy.delta));
+      PrivacyPlan::ForBudget(PlanOptionsOf(config, DeclarationOf(run)),
+                             Epsilon(*config.privacy.epsilon), Delta(*config.privacy.delta));
   if (!plan) throw Error("no noise meets the budget of the run, so it cannot be repeated.");
   return plan->noise();
 }
 
 // The plan of the run for so many records: the same share of them in a batch.
 PrivacyPlan ShadowPlan(const TrainedRun& run, NoiseMultiplier noise, std::int64_t records) {
-  PlanOptions options = PlanOptionsOf(run.config, run.data);
+  PlanOptions options = PlanOptionsOf(run.config, DeclarationOf(run));
   const double rate =
       options.rate ? options.rate->value() : options.batch / static_cast<double>(options.records);
   options.records = records;

@@ -30,7 +30,7 @@ int main(int argc, char** argv) {
   sordino::AddHelpCommands(app, SORDINO_VERSION);
   app.footer("Every command has --help with an example, and --json for programs.");
   words = sordino::WithoutHelpCommand(app, std::move(words));
-  if (!words.empty() && sordino::IsTorchCommand(words.front())) {
+  if (sordino::IsTorchCommand(words)) {
     return sordino::BecomeTorchProgram(words);
   }
   return sordino::RunCommandLine(app, std::move(words));

@@ -19,11 +19,12 @@ namespace sordino {
 namespace {
 
 struct TorchCommand {
-  std::string_view name;
+  std::string_view name;  // of a command below another one: both, with a blank between them
   std::string_view summary;
 };
 
-constexpr std::array<TorchCommand, 4> kTorchCommands = {{
+constexpr std::array<TorchCommand, 5> kTorchCommands = {{
+    {"audit membership", "How well records that a model was trained on are told from others."},
     {"bench", "What privacy costs on this machine: private steps beside ordinary ones."},
     {"data", "What is declared about data, which of it is public, and where it comes from."},
     {"predict", "Applies a trained model to records."},
@@ -55,7 +56,11 @@ std::vector<char*> Arguments(std::vector<std::string>& words) {
 
 }  // namespace
 
-bool IsTorchCommand(std::string_view name) { return Find(name) != nullptr; }
+bool IsTorchCommand(const std::vector<std::string>& words) {
+  if (words.empty()) return false;
+  return Find(words[0]) != nullptr ||
+         (words.size() > 1 && Find(words[0] + ' ' + words[1]) != nullptr);
+}
 
 std::string TorchCommandSummary(std::string_view name) {
   const TorchCommand* const command = Find(name);
@@ -65,7 +70,13 @@ std::string TorchCommandSummary(std::string_view name) {
 
 void ListTorchCommands(CLI::App& app) {
   for (const TorchCommand& command : kTorchCommands) {
-    app.add_subcommand(std::string(command.name), std::string(command.summary));
+    const std::size_t blank = command.name.find(' ');
+    CLI::App* const above = blank == std::string_view::npos
+                                ? &app
+                                : app.get_subcommand(std::string(command.name.substr(0, blank)));
+    above->add_subcommand(
+        std::string(command.name.substr(blank == std::string_view::npos ? 0 : blank + 1)),
+        std::string(command.summary));
   }
 }
 

@@ -14,12 +14,14 @@ class App;
 
 namespace sordino {
 
-bool IsTorchCommand(std::string_view name);
+// Whether a command line begins with one of them.
+bool IsTorchCommand(const std::vector<std::string>& words);
 
 // The line of a torch command in `sordino --help`.
 std::string TorchCommandSummary(std::string_view name);
 
-// Puts the commands into the help and among the names that are suggested for a misspelt one.
+// Puts the commands, some of them below others that are there, into the help and among the names
+// that are suggested for a misspelt one.
 void ListTorchCommands(CLI::App& app);
 
 // What sordino-torch prints on standard output for these words; empty where it is not there or

@@ -3,10 +3,12 @@
 #include <string>
 #include <vector>
 
+#include "sordino/cli/audit_command.h"
 #include "sordino/cli/help_command.h"
 #include "sordino/cli/program.h"
 #include "sordino/torch_cli/bench_command.h"
 #include "sordino/torch_cli/data_command.h"
+#include "sordino/torch_cli/membership_command.h"
 #include "sordino/torch_cli/predict_command.h"
 #include "sordino/torch_cli/train_command.h"
 
@@ -15,6 +17,8 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", "sordino " SORDINO_VERSION);
   app.require_subcommand(1);
   app.get_formatter()->column_width(34);
+  sordino::AddAuditCommand(app);
+  sordino::AddMembershipCommand(app);
   sordino::AddBenchCommand(app);
   sordino::AddDataCommand(app);
   sordino::AddPredictCommand(app);

@@ -25,6 +25,7 @@
 #include "sordino/data/batch_loader.h"
 #include "sordino/data/format_settings.h"
 #include "sordino/runs/run_folder.h"
+#include "sordino/torch_cli/run_data.h"
 #include "sordino/torch_cli/told_errors.h"
 #include "sordino/torch_cli/train_options.h"
 
@@ -55,57 +56,6 @@ struct Prediction {
 
   double probability() const { return probabilities[static_cast<std::size_t>(label)]; }
 };
-
-// What was declared about the data of the run holds for the new ones too, unless flags say
-// otherwise: the model knows no other shape, classes or normalisation.
-DataRequest RequestFor(const TrainedRun& run, const std::vector<GivenFlag>& flags) {
-  TrainConfig asked;
-  SetFromFlags(asked, flags);
-  if (asked.data.source.empty()) {
-    throw Error("there is nothing to predict; give --data with the file of the records.");
-  }
-  TrainConfig config;
-  DataRequest& data = config.data;
-  const DataRequest& then = run.config.data;
-  // Tabs are in tables and in text; words tell which.
-  if (run.data.kind == InputKind::kTokens && asked.data.vocabulary.empty()) {
-    asked.data.vocabulary = then.vocabulary;
-  }
-  const auto takes = [&](std::string_view key) { return TakesSetting(asked.data, key); };
-  if (takes("columns") && asked.data.schema.empty() && asked.data.columns.declared.empty()) {
-    data.columns = then.columns;
-    data.no_header = then.no_header;
-    data.delimiter = then.delimiter;
-    data.missing = then.missing;
-    data.rows_per_user = then.rows_per_user;
-  }
-  if (takes("classes")) data.classes = run.data.classes;
-  if (takes("class-names")) data.class_names = run.data.class_names;
-  if (takes("vocabulary")) data.vocabulary = then.vocabulary;
-  if (takes("length") && run.data.kind == InputKind::kTokens) data.length = run.data.shape[0];
-  const auto names = DatasetNames();
-  const bool known = std::find(names.begin(), names.end(), asked.data.source) != names.end();
-  // A known set has its own shape; CheckFit compares it.
-  if (takes("shape") && !known && run.data.kind != InputKind::kTokens) data.shape = run.data.shape;
-  if (run.data.kind != InputKind::kTokens) {
-    data.mean = run.data.normalisation.mean;
-    data.deviation = run.data.normalisation.deviation;
-  }
-  SetFromFlags(config, flags);
-  return data;
-}
-
-void CheckFit(const TrainedRun& run, const Dataset& data) {
-  const DatasetDeclaration& given = data.declaration;
-  if (given.shape == run.data.shape && given.kind == run.data.kind &&
-      given.vocabulary == run.data.vocabulary) {
-    return;
-  }
-  throw Error(fmt::format(
-      "the records have the shape {} and the model was trained on {}{}; give records of that kind.",
-      fmt::join(given.shape, ","), fmt::join(run.data.shape, ","),
-      given.shape == run.data.shape ? " of another kind or vocabulary" : ""));
-}
 
 std::vector<Prediction> Predict(const TrainedRun& run, const Dataset& data, c10::Device device) {
   const at::NoGradGuard no_grad;
@@ -235,12 +185,14 @@ void Run(const PredictOptions& options) {
   }
   const c10::Device device = ParseDevice(options.device);
   const TrainedRun run = OpenRun(options.run, device);
-  DataRequest request = RequestFor(run, options.data.Given());
+  DataRequest request =
+      RequestLike(run, options.data.Given(),
+                  "there is nothing to predict; give --data with the file of the records.");
   request.id = options.id;
   std::optional<OutputFile> out;
   if (!options.out.empty()) out.emplace(FileOfPredictions(options, run, request));
   const Dataset data = OpenForPrediction(request);
-  CheckFit(run, data);
+  CheckRecordsFit(run, data);
   if (!run.is_private)
     std::cerr << "sordino: NOT PRIVATE: the model was trained without privacy.\n";
   const std::vector<Prediction> predictions = Predict(run, data, device);
