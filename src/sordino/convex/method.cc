@@ -1,0 +1,86 @@
+#include "sordino/convex/method.h"
+
+#include <fmt/format.h>
+
+#include "sordino/base/check.h"
+#include "sordino/base/error.h"
+
+namespace sordino {
+
+#define SORDINO_COMPONENT(function, file) const FitMethod& function();
+#include "sordino/convex/method_list.inc"
+#undef SORDINO_COMPONENT
+
+const Registry<FitMethod>& FitMethods() {
+  static const Registry<FitMethod> list("method", {
+#define SORDINO_COMPONENT(function, file) &function(),
+#include "sordino/convex/method_list.inc"
+#undef SORDINO_COMPONENT
+                                                  });
+  return list;
+}
+
+void CheckQuestion(const FitQuestion& question) {
+  CheckedLoss(question.table);
+  CheckRange("the number of records", static_cast<double>(question.records), 1, false,
+             static_cast<double>(kMaxConvexRows), false);
+  CheckRange("epsilon", question.epsilon.value(), 1e-6, false, kInfinity, true);
+  if (question.delta.value() > 0) {
+    CheckRange("delta", question.delta.value(), 1e-20, false, 1, true);
+  }
+  CheckRange("the norm of the weights that is assumed", question.weight_norm, 0, true, 1e6, false);
+  if (question.lambda) CheckRange("lambda", *question.lambda, 1e-100, false, 1e100, false);
+}
+
+std::vector<PlannedFit> PlanFits(const FitQuestion& question) {
+  CheckQuestion(question);
+  std::vector<PlannedFit> plans;
+  for (const FitMethod* method : FitMethods().all()) plans.push_back(method->Plan(question, {}));
+  return plans;
+}
+
+FitPlan PlanFit(const FitQuestion& question, const Choice& method) {
+  CheckQuestion(question);
+  PlannedFit planned = FitMethods().Checked(method).Plan(question, method.options);
+  if (!planned.plan) throw Error(planned.refusal);
+  return *planned.plan;
+}
+
+FitPlan ChooseMethod(const std::vector<PlannedFit>& plans) {
+  const FitPlan* best = nullptr;
+  for (const PlannedFit& planned : plans) {
+    if (planned.plan && (best == nullptr || planned.plan->excess_risk < best->excess_risk)) {
+      best = &*planned.plan;
+    }
+  }
+  if (best == nullptr) {
+    throw Error(fmt::format("no method meets this budget: {}",
+                            plans.empty() ? "there is none." : plans.front().refusal));
+  }
+  return *best;
+}
+
+FitResult Fit(const FitPlan& plan, const Problem& problem, RandomSource& source,
+              const FitProgress& progress) {
+  const TableShape& planned = plan.question.table;
+  const TableShape& given = problem.shape();
+  if (given.loss != planned.loss || given.features != planned.features ||
+      given.classes != planned.classes || given.row_bound != planned.row_bound ||
+      given.target_bound != planned.target_bound) {
+    throw Error("the table is not of the shape that the plan was made for; plan again.");
+  }
+  if (plan.question.adjacency != Adjacency::kAddRemove && problem.rows() != plan.question.records) {
+    throw Error(fmt::format(
+        "the plan was made for {} rows, and under {} the table has to have as many; declare the "
+        "number of its rows.",
+        plan.question.records, AdjacencyName(plan.question.adjacency)));
+  }
+  FitResult result = FitMethods().Find(plan.method.name).Run(plan, problem, source, progress);
+  SORDINO_CHECK(result.coefficients.dim() == 2 && result.coefficients.size(0) == given.features &&
+                    result.coefficients.size(1) == problem.scores(),
+                "a fit has other coefficients than its table");
+  result.is_private = source.IsPrivate();
+  return result;
+}
+
+}  // namespace sordino

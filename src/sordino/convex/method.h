@@ -1,0 +1,128 @@
+// Private minimisation of an empirical risk: methods, plans and fits.
+//
+// The objective is a sum, sum_i l(theta; x_i, y_i) + (lambda / 2) |theta|^2, so that it does not
+// name the number of rows. A FitPlan is made from declared numbers alone; it holds the noise and
+// the event that a ledger is charged, and nothing about the data changes it. Fit then looks at the
+// data once.
+//
+// A new method is a file that defines a class derived from FitMethod and a function that returns
+// it, and a line in method_list.inc. Its file has the theorem that bounds its sensitivity.
+#ifndef SORDINO_CONVEX_METHOD_H_
+#define SORDINO_CONVEX_METHOD_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sordino/accounting/event.h"
+#include "sordino/base/component.h"
+#include "sordino/base/quantity.h"
+#include "sordino/convex/problem.h"
+#include "sordino/random/random_source.h"
+
+namespace sordino {
+
+// The norm of the weights that predictions assume of the best model, in units of 1 / R. It decides
+// how well a plan does, never how private it is.
+inline constexpr double kDefaultWeightNorm = 10;
+
+struct FitQuestion {
+  TableShape table;
+  // Declared. Under replace-one and zero-out it is public and Fit holds the table to it; under
+  // add-remove it is a guess that only decides how well the plan does.
+  std::int64_t records = 0;
+  Epsilon epsilon{1};
+  Delta delta{0};  // 0: pure epsilon, for the methods that have it
+  Adjacency adjacency = Adjacency::kAddRemove;
+  std::optional<double> lambda = std::nullopt;  // chosen by theory where it is not given
+  double weight_norm = kDefaultWeightNorm;
+};
+
+// A noise of a plan, for people: {"on the coefficients", 0.01}.
+struct PlannedNoise {
+  std::string where;
+  double deviation = 0;
+};
+
+struct FitPlan {
+  Choice method{"gradient"};
+  FitQuestion question;
+  double lambda = 0;
+  std::vector<PlannedNoise> noises;
+  // What the ledger is charged, and how far in total variation the noise is from it at most
+  // (accounting/failures.h). Together they spend at most epsilon at delta.
+  Event event = Event::None();
+  double failure = 0;
+  // Predicted mean excess empirical risk (a mean loss, not regularised) over that of weights of the
+  // assumed norm.
+  double excess_risk = kInfinity;
+  // The numbers of the method, for its Run.
+  std::int64_t steps = 0;          // gradient, newton, and output by descent
+  double step_size = 0;            // of the sum of the gradients
+  double sampling_rate = 1;        // gradient
+  double clip = 0;                 // gradient, newton: bound on the norm of a row's gradient
+  double multiplier = 0;           // noise over its sensitivity, of the first noise
+  double second_multiplier = 0;    // of the second noise
+  double sigma = 0;                // objective, minima: deviation or scale of b
+  double gradient_norm_limit = 0;  // what the certificate has to reach
+  bool is_laplace = false;         // else Gaussian
+};
+
+// A method with its plan, or with the sentence why it has none.
+struct PlannedFit {
+  std::string method;
+  std::optional<FitPlan> plan = std::nullopt;
+  std::string refusal = {};
+};
+
+struct FitResult {
+  at::Tensor coefficients = {};  // [d, K], float64
+  // An upper bound on the norm of the gradient of the minimised objective where the method needs a
+  // minimum: private until noise of the plan covered it, so the plan's limit is given. 0 for
+  // methods without one.
+  double gradient_norm = 0;
+  // Standard deviation of the noise on each coefficient where noise on the exact minimum is the
+  // only private randomness: [d, K], undefined otherwise.
+  at::Tensor deviation = {};
+  // False where the randomness was seeded.
+  bool is_private = true;
+};
+
+// Called with the share of the work that is done, from 0 to 1; may throw.
+using FitProgress = std::function<void(double share)>;
+
+class FitMethod : public Component {
+ public:
+  using Component::Component;
+
+  // A method that does not apply returns the sentence why not; a question that is wrong for every
+  // method throws Error.
+  virtual PlannedFit Plan(const FitQuestion& question, const OptionValues& options) const = 0;
+  virtual FitResult Run(const FitPlan& plan, const Problem& problem, RandomSource& source,
+                        const FitProgress& progress) const = 0;
+};
+
+const Registry<FitMethod>& FitMethods();
+
+// Throws Error for a number outside its range.
+void CheckQuestion(const FitQuestion& question);
+
+// One for each method, in the order of the list, with default options.
+std::vector<PlannedFit> PlanFits(const FitQuestion& question);
+// One method with its options; throws Error where it does not apply.
+FitPlan PlanFit(const FitQuestion& question, const Choice& method);
+// That of the least predicted risk; throws Error where none applies. Looks at no data.
+FitPlan ChooseMethod(const std::vector<PlannedFit>& plans);
+
+// Throws Error where the table is not that of the question (its shape and, under replace-one and
+// zero-out, its number of rows). Everything else was checked by the plan.
+FitResult Fit(const FitPlan& plan, const Problem& problem, RandomSource& source,
+              const FitProgress& progress = {});
+
+}  // namespace sordino
+
+#endif  // SORDINO_CONVEX_METHOD_H_

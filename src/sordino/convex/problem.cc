@@ -1,0 +1,102 @@
+#include "sordino/convex/problem.h"
+
+#include <ATen/Functions.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "sordino/base/error.h"
+
+namespace sordino {
+namespace {
+
+constexpr std::int64_t kClipBlock = 4096;
+// The computed norm of d <= 10^6 entries is right to d 2^-53 and the product adds a rounding.
+constexpr double kNormSlack = 0x1p-30;
+
+void ClipRows(at::Tensor& rows, double bound) {
+  const at::Tensor largest = rows.abs().amax(1, true);
+  const at::Tensor finite = largest.isfinite();  // an entry that is not a number is the largest
+  // First by the largest entry, so that no square overflows.
+  rows.mul_(at::where(finite, largest.clamp_min(bound).reciprocal_().mul_(bound), 0.0));
+  rows.nan_to_num_(0, 0, 0);  // 0 times infinity
+  const at::Tensor norm = rows.norm(2, {1}, true);
+  rows.mul_(norm.clamp_min_(bound * (1 - kNormSlack)).reciprocal_().mul_(bound * (1 - kNormSlack)));
+}
+
+at::Tensor CheckedClasses(const at::Tensor& targets, std::int64_t classes) {
+  at::Tensor taken = targets.to(at::kLong).contiguous();
+  if (taken.numel() > 0 &&
+      (taken.min().item<std::int64_t>() < 0 || taken.max().item<std::int64_t>() >= classes)) {
+    throw Error(
+        fmt::format("the targets hold a class outside 0 to {}; declare every class of the table.",
+                    classes - 1));
+  }
+  return taken;
+}
+
+}  // namespace
+
+const ConvexLoss& CheckedLoss(const TableShape& shape) {
+  const ConvexLoss& loss = ConvexLosses().Checked(shape.loss);
+  CheckRange("the number of features", static_cast<double>(shape.features), 1, false,
+             static_cast<double>(kMaxConvexFeatures), false);
+  CheckRange("the bound on the norm of a row", shape.row_bound, 1e-100, false, 1e100, false);
+  if (loss.Classifies()) {
+    CheckRange("the number of classes", static_cast<double>(shape.classes), 2, false,
+               static_cast<double>(kMaxConvexClasses), false);
+    if (shape.classes > loss.MaxClasses()) {
+      throw Error(fmt::format("the loss '{}' takes {} classes, not {}; use softmax.", loss.name(),
+                              loss.MaxClasses(), shape.classes));
+    }
+  } else {
+    CheckRange("the bound on the targets", shape.target_bound, 1e-100, false, 1e100, false);
+  }
+  return loss;
+}
+
+Problem::Problem(TableShape shape, at::Tensor features, at::Tensor targets)
+    : shape_(std::move(shape)), loss_(&CheckedLoss(shape_)) {
+  if (features.dim() != 2 || features.size(1) != shape_.features || targets.dim() != 1 ||
+      targets.size(0) != features.size(0)) {
+    throw Error(fmt::format(
+        "the features and targets of a table of {} features need the sizes [n, {}] and [n].",
+        shape_.features, shape_.features));
+  }
+  if (features.size(0) > kMaxConvexRows || features.numel() > kMaxConvexEntries) {
+    throw Error(fmt::format("a table has at most {} rows and {} entries.", kMaxConvexRows,
+                            kMaxConvexEntries));
+  }
+  features_ = features.to(at::kDouble).contiguous();
+  for (std::int64_t begin = 0; begin < rows(); begin += kClipBlock) {
+    at::Tensor block = features_.narrow(0, begin, std::min(kClipBlock, rows() - begin));
+    ClipRows(block, shape_.row_bound);
+  }
+  if (loss_->Classifies()) {
+    targets_ = CheckedClasses(targets, shape_.classes);
+  } else {
+    const double bound = shape_.target_bound;
+    targets_ = targets.to(at::kDouble).nan_to_num(0, bound, -bound).clamp_(-bound, bound);
+  }
+}
+
+Evaluation Evaluate(const Problem& problem, const at::Tensor& coefficients) {
+  if (problem.rows() == 0) return {};
+  const ConvexLoss& loss = problem.loss();
+  const at::Tensor scores = problem.features().mm(coefficients);
+  const at::Tensor& targets = problem.targets();
+  Evaluation result;
+  result.risk = loss.Values(scores, targets, problem.shape().target_bound).mean().item<double>();
+  const at::Tensor predicted = loss.Predictions(scores);
+  if (loss.Classifies()) {
+    result.accuracy = predicted.eq(targets).to(at::kDouble).mean().item<double>();
+  } else {
+    const double total = targets.sub(targets.mean()).square_().sum().item<double>();
+    const double left = predicted.sub(targets).square_().sum().item<double>();
+    result.accuracy = total > 0 ? 1 - left / total : 0;
+  }
+  return result;
+}
+
+}  // namespace sordino

@@ -1,0 +1,70 @@
+// A table as convex learning sees it: rows of bounded norm with their targets.
+//
+// The bounds of the proofs are made true here and never assumed: a row whose norm is above the
+// bound is scaled down to it, a row with an entry that is not finite becomes 0, a target is clipped
+// into its bounds. The column of ones of an intercept is a column like the others: inside the norm,
+// and regularised.
+#ifndef SORDINO_CONVEX_PROBLEM_H_
+#define SORDINO_CONVEX_PROBLEM_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "sordino/base/component.h"
+#include "sordino/convex/loss.h"
+
+namespace sordino {
+
+// What is declared about a table before it is read.
+struct TableShape {
+  Choice loss{"logistic"};    // of ConvexLosses()
+  std::int64_t features = 0;  // columns, that of ones included
+  std::int64_t classes = 2;   // of losses that classify
+  double row_bound = 1;       // R
+  double target_bound = 1;    // B, of losses that predict numbers
+};
+inline constexpr std::int64_t kMaxConvexFeatures = 1'000'000;
+inline constexpr std::int64_t kMaxConvexClasses = 10'000;
+// What the bounds on rounding are computed for (internal/gradient_sum.h).
+inline constexpr std::int64_t kMaxConvexRows = std::int64_t{1} << 26;
+inline constexpr std::int64_t kMaxConvexEntries = std::int64_t{1} << 33;
+
+// Throws Error for a loss that is not known and for numbers outside their range.
+const ConvexLoss& CheckedLoss(const TableShape& shape);
+
+class Problem {
+ public:
+  // features: [n, d], float32 or float64; a contiguous float64 tensor is taken as it is and its
+  // rows are clipped in place, anything else is copied. targets: [n], classes 0 ... classes - 1 as
+  // int64 or numbers as float64. n may be 0. Throws Error for sizes or types that do not agree
+  // with the shape, for too large a table, and for a class that is not declared.
+  Problem(TableShape shape, at::Tensor features, at::Tensor targets);
+
+  const TableShape& shape() const { return shape_; }
+  const ConvexLoss& loss() const { return *loss_; }
+  LossBounds bounds() const { return loss_->Bounds(shape_.classes, shape_.target_bound); }
+  std::int64_t rows() const { return features_.size(0); }
+  std::int64_t scores() const { return loss_->Scores(shape_.classes); }
+  // Float64, every row of norm at most R, rounding included.
+  const at::Tensor& features() const { return features_; }
+  const at::Tensor& targets() const { return targets_; }
+
+ private:
+  TableShape shape_;
+  const ConvexLoss* loss_;
+  at::Tensor features_;
+  at::Tensor targets_;
+};
+
+// On public data: the numbers are exact and not private.
+struct Evaluation {
+  double risk = 0;      // mean loss
+  double accuracy = 0;  // share of right classes, or 1 - residual / total squares of numbers (R^2)
+};
+// 0 and 0 for a table without rows.
+Evaluation Evaluate(const Problem& problem, const at::Tensor& coefficients);
+
+}  // namespace sordino
+
+#endif  // SORDINO_CONVEX_PROBLEM_H_
