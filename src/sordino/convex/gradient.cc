@@ -81,8 +81,9 @@ constexpr const OptionSpec* kGradientOptions[] = {&kSteps, &kDuration, &kClip, &
 
 double Momentum(double steps) { return std::clamp(1 - 5 / steps, 0.0, 0.9); }
 
-// Of Theta, for the projection; descent from 0 towards weights of the assumed norm stays inside.
-double Radius(const FitQuestion& question) { return 2 * internal::WeightNorm(question); }
+// Of Theta, for the projection. Noise in many dimensions is longer than the weights, and a small
+// ball would shrink both: this one only bounds the rounding.
+double Radius(const FitQuestion& question) { return 100 * internal::WeightNorm(question); }
 
 // What a step's noise is multiplied with.
 double StepSensitivity(const FitPlan& plan) {
@@ -205,7 +206,7 @@ class Gradient : public FitMethod {
       const double deviation = tried.multiplier * StepSensitivity(tried) / tried.sampling_rate *
                                (plan.is_laplace ? std::numbers::sqrt2 * std::sqrt(p) : 1) /
                                std::sqrt(t);
-      const double longest = t / (1 - Momentum(t)) / smoothness;
+      const double longest = t * (1 + Momentum(t)) / (1 - Momentum(t)) / smoothness;
       const auto risk = [&](double duration) {
         return DescentRisk(internal::ShapeOf(q), deviation, duration);
       };

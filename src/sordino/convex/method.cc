@@ -35,7 +35,13 @@ void CheckQuestion(const FitQuestion& question) {
 std::vector<PlannedFit> PlanFits(const FitQuestion& question) {
   CheckQuestion(question);
   std::vector<PlannedFit> plans;
-  for (const FitMethod* method : FitMethods().all()) plans.push_back(method->Plan(question, {}));
+  for (const FitMethod* method : FitMethods().all()) {
+    try {
+      plans.push_back(method->Plan(question, {}));
+    } catch (const Error& error) {
+      plans.push_back({.method = std::string(method->name()), .refusal = error.what()});
+    }
+  }
   return plans;
 }
 

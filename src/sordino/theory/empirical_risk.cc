@@ -64,6 +64,23 @@ double DescentRisk(const RiskShape& shape, double sigma, double duration) {
          shape.weight_norm * shape.weight_norm / (4 * std::numbers::e * t);
 }
 
+double PreconditionedRisk(const RiskShape& shape, double sigma, double steps, double floor) {
+  CheckShape(shape);
+  CheckRange("the deviation of the noise", sigma, 0, false, kInfinity, true);
+  CheckRange("the number of steps", steps, 1, false, kInfinity, true);
+  CheckRange("the floor", floor, 0, true, kInfinity, true);
+  const double sum = SpectrumSum(shape, [&](double h) {
+    const double t = steps / (h + floor);
+    return std::min(h * t * t, 0.5 * t);
+  });
+  double lost = 0;
+  for (double h = shape.trace; h > 1e-6 * std::min(floor, shape.trace); h *= 0.9) {
+    lost = std::max(lost, 0.5 * h * std::exp(-2 * steps * h / (h + floor)));
+  }
+  return 0.5 * (sigma / shape.records) * (sigma / shape.records) * sum +
+         shape.weight_norm * shape.weight_norm * lost;
+}
+
 double DescentRiskBound(double records, double parameters, double weight_norm, double sigma) {
   CheckShape({.records = records, .parameters = parameters, .weight_norm = weight_norm});
   CheckRange("the deviation of the noise", sigma, 0, false, kInfinity, true);

@@ -14,6 +14,7 @@
 //   has the deviation sigma sqrt(steps) per step (sigma: what a single step would need)
 //                                                      excess = (sigma^2 / 2 n^2) sum h_i min(t^2,
 //                                                      t / (2 h_i))
+//   T steps by the inverse of (Hessian + floor)        the same with t = T / (h_i + floor)
 //
 // and what regularisation or an early stop loses against weights of norm rho:
 //
@@ -37,6 +38,7 @@ struct RiskShape {
 double OutputRisk(const RiskShape& shape, double deviation, double lambda);
 double ObjectiveRisk(const RiskShape& shape, double sigma, double lambda);
 double DescentRisk(const RiskShape& shape, double sigma, double duration);
+double PreconditionedRisk(const RiskShape& shape, double sigma, double steps, double floor);
 
 // The bound of Bassily, Smith and Thakurta (FOCS 2014) for L-Lipschitz losses on weights of norm at
 // most rho, up to its constant: rho L sqrt(p) / (epsilon n) with the Gaussian noise of one release,

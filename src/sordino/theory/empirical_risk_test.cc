@@ -19,6 +19,12 @@ TEST(EmpiricalRisk, OneParameterIsTheFormulaOfTheHeader) {
   EXPECT_NEAR(DescentRisk(shape, 3, 50), 0.5 * 9e-4 * 25 + 4 / (200 * std::exp(1.0)), 1e-15);
 }
 
+// With a floor far above every eigenvalue the inverse is a step size.
+TEST(EmpiricalRisk, LargeFloorMakesNewtonStepsDescent) {
+  const RiskShape shape{.records = 100, .parameters = 50, .trace = 1, .weight_norm = 2};
+  EXPECT_NEAR(PreconditionedRisk(shape, 3, 1e4, 1e3) / DescentRisk(shape, 3, 10), 1, 0.01);
+}
+
 TEST(EmpiricalRisk, EigenvaluesAddUpToTheTrace) {
   // For a huge lambda every term of the objective is h / mu^2.
   for (const double p : {2.0, 100.0, 1000.0, 123'456.0}) {
