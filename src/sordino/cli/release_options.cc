@@ -178,6 +178,12 @@ void AddUnit(TableRequest& request, const ReleaseOptions& options) {
 
 // Rows with any other value count in no bin and no group.
 std::vector<std::string> NamedValues(const TableColumn& column) {
+  if (!column.spellings.empty()) {
+    throw Error(
+        fmt::format("the schema gives values of the column '{}' several spellings, which 'release' "
+                    "does not join; declare its categories or groups with flags.",
+                    column.name));
+  }
   std::vector<std::string> values = column.values;
   std::erase(values, kOtherCategory);
   return values;
@@ -205,7 +211,7 @@ void AddGroups(TableRequest& request, const ReleaseOptions& options, const Table
 void TakeSchemaBounds(TableRequest& request, const TableSchema& schema) {
   for (const StatisticRequest& statistic : request.statistics) {
     const TableColumn* const column = schema.Find(statistic.column);
-    if (column != nullptr && column->role == ColumnRole::kNumeric) {
+    if (column != nullptr && column->HasBounds()) {
       request.bounds.try_emplace(column->name, column->low, column->high);
     }
   }

@@ -33,18 +33,20 @@ std::size_t AsSize(std::int64_t number) { return static_cast<std::size_t>(number
 
 void CheckTensors(const Dataset& data) {
   const at::ScalarType type = StoredType(data.declaration.kind);
+  const at::ScalarType label_type = data.declaration.target ? at::kFloat : at::kLong;
   const std::size_t dimensions = data.declaration.shape.size() + 1;
   const bool right = data.inputs.defined() && data.labels.defined() && data.inputs.is_cpu() &&
                      data.labels.is_cpu() && data.inputs.scalar_type() == type &&
-                     data.labels.scalar_type() == at::kLong && data.labels.dim() == 1 &&
+                     data.labels.scalar_type() == label_type && data.labels.dim() == 1 &&
                      AsSize(data.inputs.dim()) == dimensions &&
                      data.inputs.size(0) == data.labels.size(0) &&
                      data.inputs.sizes().slice(1) == at::IntArrayRef(data.declaration.shape);
   if (!right) {
     throw Error(fmt::format(
         "the records of '{}' are not what was declared; the inputs must be {} in memory, one of "
-        "the declared shape for each label, and the labels whole numbers.",
-        data.declaration.name, c10::toString(type)));
+        "the declared shape for each label, and the labels {}.",
+        data.declaration.name, c10::toString(type),
+        data.declaration.target ? "numbers" : "whole numbers"));
   }
 }
 

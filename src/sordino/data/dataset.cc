@@ -54,11 +54,14 @@ void CheckItself(const DatasetDeclaration& declaration) {
         fmt::join(declaration.shape, ", "),
         dimensions == 3 ? "channels, height and width" : "the number of features or tokens"));
   }
-  if (declaration.classes < 2 || declaration.classes > kMaxClasses) {
+  if (declaration.target && declaration.classes > 0) {
+    throw Error("both classes and a target were declared; a model has one of them.");
+  }
+  if (!declaration.target && (declaration.classes < 2 || declaration.classes > kMaxClasses)) {
     throw Error(fmt::format("{} classes were declared; give a number from 2 to {}.",
                             declaration.classes, kMaxClasses));
   }
-  if (!declaration.class_names.empty() &&
+  if (!declaration.target && !declaration.class_names.empty() &&
       static_cast<std::int64_t>(declaration.class_names.size()) != declaration.classes) {
     throw Error(fmt::format("{} class names were declared for {} classes; give one for each.",
                             declaration.class_names.size(), declaration.classes));
@@ -89,6 +92,17 @@ bool Within(const at::Tensor& values, std::int64_t end) {
          (values.min().item<std::int64_t>() >= 0 && values.max().item<std::int64_t>() < end);
 }
 
+// In parts, so that the check needs little memory of its own.
+bool AllFinite(const at::Tensor& inputs) {
+  constexpr std::int64_t kPart = std::int64_t{1} << 20;
+  const at::Tensor flat = inputs.flatten();
+  for (std::int64_t begin = 0; begin < flat.size(0); begin += kPart) {
+    const at::Tensor part = flat.slice(0, begin, std::min(flat.size(0), begin + kPart));
+    if (!at::isfinite(part).all().item<bool>()) return false;
+  }
+  return true;
+}
+
 void CheckInputs(const Dataset& data) {
   const DatasetDeclaration& declaration = data.declaration;
   if (!data.inputs.defined()) {
@@ -106,7 +120,7 @@ void CheckInputs(const Dataset& data) {
                                 declaration.name, fmt::join(declaration.shape, ", ")),
                     fmt::format("their shape is ({})", fmt::join(data.inputs.sizes(), ", ")));
   }
-  if (declaration.kind == InputKind::kFeatures && !at::isfinite(data.inputs).all().item<bool>()) {
+  if (declaration.kind == InputKind::kFeatures && !AllFinite(data.inputs)) {
     throw Error(
         fmt::format("the inputs of '{}' hold an infinity or something that is not a "
                     "number; leave such records out or give them a value.",
@@ -117,6 +131,18 @@ void CheckInputs(const Dataset& data) {
         fmt::format("the inputs of '{}' hold a token that is not among the declared 0 to "
                     "{}; declare the whole vocabulary.",
                     declaration.name, declaration.vocabulary - 1));
+  }
+}
+
+void CheckTarget(const Dataset& data) {
+  const DatasetDeclaration& declaration = data.declaration;
+  const at::Tensor& labels = data.labels;
+  if (labels.scalar_type() != at::kFloat || labels.dim() != 1 ||
+      labels.size(0) != data.inputs.size(0) || !labels.abs().le(1).all().item<bool>()) {
+    throw Error(fmt::format(
+        "the targets of '{}' are not one number within the declared bounds for each of its "
+        "records.",
+        declaration.name));
   }
 }
 
@@ -141,10 +167,21 @@ void CheckLabels(const Dataset& data) {
 
 }  // namespace
 
+double TargetBounds::Scaled(double value) const {
+  return std::clamp((2 * (std::clamp(value, low, high) - low)) / (high - low) - 1, -1.0, 1.0);
+}
+
+double TargetBounds::Unscaled(double value) const { return low + (value + 1) * Unit(); }
+
 void CheckDeclaration(const Dataset& data) {
   CheckItself(data.declaration);
   CheckInputs(data);
-  if (data.labels.defined()) CheckLabels(data);
+  if (!data.labels.defined()) return;
+  if (data.declaration.target) {
+    CheckTarget(data);
+  } else {
+    CheckLabels(data);
+  }
 }
 
 }  // namespace sordino

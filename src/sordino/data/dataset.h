@@ -30,12 +30,25 @@ struct Normalisation {
   std::string source;             // "declared", "published for MNIST", ...
 };
 
+// Of a number that a model predicts. Labels hold it scaled from the bounds to [-1, 1].
+struct TargetBounds {
+  std::string name;  // of the column
+  double low = 0;
+  double high = 1;
+
+  double Scaled(double value) const;                // clamped to the bounds
+  double Unscaled(double value) const;              // the inverse, not clamped
+  double Unit() const { return (high - low) / 2; }  // what 1 means
+};
+
 struct DatasetDeclaration {
   std::string name;
   InputKind kind = InputKind::kImage;
   std::vector<std::int64_t> shape;  // of one example: {1, 28, 28}, {13}, {64}
   std::int64_t classes = 0;
   std::vector<std::string> class_names;  // empty: the labels are 0 ... classes - 1
+  // Instead of classes, which are 0 then.
+  std::optional<TargetBounds> target = {};
   // Number of training records as a public constant; 0 when it was not declared and is private.
   std::int64_t records = 0;
   std::int64_t vocabulary = 0;    // kTokens: ids are 0 ... vocabulary - 1
@@ -43,14 +56,19 @@ struct DatasetDeclaration {
   // At most this many records belong to one user, when there is a user column; 0 without one.
   std::int64_t rows_per_user = 0;
   Normalisation normalisation;
+
+  // Numbers that a model gives for an example: a logit for each class, or the target.
+  std::int64_t Outputs() const { return target ? 1 : classes; }
 };
 
 struct Dataset {
   DatasetDeclaration declaration;
   at::Tensor inputs;
-  at::Tensor labels;  // int64 [records]
+  at::Tensor labels;  // int64 [records]; float32 in [-1, 1] where a target is declared
   // What the column that was asked for says of each record; empty where none was.
   std::vector<std::string> ids = {};
+  // Rows of a table that were left out because their label is not declared. Private.
+  std::int64_t malformed = 0;
 
   std::int64_t size() const { return labels.defined() ? labels.size(0) : 0; }
 };

@@ -62,20 +62,63 @@ Places FindColumns(const std::vector<std::string>& names, const std::string& fil
                    const TableOptions& options) {
   Places places;
   for (const TableColumn& column : options.columns) {
-    const bool unneeded = column.role == ColumnRole::kUser
-                              ? options.rows_per_user == 0
-                              : column.role == ColumnRole::kLabel && !options.labelled;
+    const bool unneeded = column.role == ColumnRole::kUser ? options.rows_per_user == 0
+                                                           : (column.role == ColumnRole::kLabel ||
+                                                              column.role == ColumnRole::kTarget) &&
+                                                                 !options.labelled;
     places.push_back(unneeded ? PlaceOf(column.name, names, file)
                               : NeededPlace(column.name, names, file, options.layout));
   }
   return places;
 }
 
+// Rows of numbers whose count is not known in advance. They are kept in blocks, so that a table
+// needs little more memory than its features.
+class FeatureRows {
+ public:
+  explicit FeatureRows(std::size_t width)
+      : width_(width), block_rows_(std::max<std::size_t>(1, kBlockNumbers / width)) {}
+
+  // A row of zeros behind the last.
+  float* Add() {
+    const std::size_t place = static_cast<std::size_t>(rows_++) % block_rows_;
+    if (place == 0) blocks_.emplace_back(block_rows_ * width_);
+    return blocks_.back().data() + place * width_;
+  }
+  std::int64_t rows() const { return rows_; }
+
+  // Gives up the rows.
+  at::Tensor Take() {
+    at::Tensor all = at::empty({rows_, static_cast<std::int64_t>(width_)}, at::kFloat);
+    auto* to = all.mutable_data_ptr<float>();
+    std::size_t left = static_cast<std::size_t>(rows_) * width_;
+    for (std::vector<float>& block : blocks_) {
+      const std::size_t size = std::min(left, block.size());
+      std::copy_n(block.begin(), size, to);
+      to += size;
+      left -= size;
+      std::vector<float>().swap(block);
+    }
+    return all;
+  }
+
+ private:
+  static constexpr std::size_t kBlockNumbers = std::size_t{1} << 20;
+
+  std::size_t width_;
+  std::size_t block_rows_;
+  std::int64_t rows_ = 0;
+  std::vector<std::vector<float>> blocks_;
+};
+
 class RowReader {
  public:
   RowReader(const std::string& name, const TableOptions& options,
-            const std::vector<std::string>& names)
-      : name_(name), options_(options), places_(FindColumns(names, name, options)) {
+            const std::vector<std::string>& names, std::int64_t width)
+      : name_(name),
+        options_(options),
+        places_(FindColumns(names, name, options)),
+        features_(static_cast<std::size_t>(width)) {
     if (!options.id.empty()) id_ = NeededPlace(options.id, names, name, options.layout);
     if (options.rows_per_user > 0) {
       cap_.emplace(static_cast<std::uint32_t>(std::min<std::int64_t>(
@@ -85,52 +128,83 @@ class RowReader {
 
   void Take(const std::vector<std::string_view>& fields, std::uint64_t line) {
     if (!Keep(fields, line)) return;
+    if (options_.skip_malformed && !HasAnswer(fields)) {
+      ++malformed_;
+      return;
+    }
+    float* to = features_.Add();
     for (std::size_t i = 0; i < places_.size(); ++i) {
       if (!places_[i]) continue;
       const TableColumn& column = options_.columns[i];
       const std::string_view cell = fields[*places_[i]];
       switch (column.role) {
-        case ColumnRole::kNumeric:
-          TakeNumber(column, cell, line);
+        case ColumnRole::kNumeric: {
+          const double value = std::clamp(NumberOf(column, cell, line), column.low, column.high);
+          *to++ = static_cast<float>((value - column.low) / (column.high - column.low));
           break;
+        }
         case ColumnRole::kCategorical: {
           const std::size_t category = CategoryOf(column, cell, line);  // none: behind the last
-          for (std::size_t k = 0; k < column.values.size(); ++k) {
-            features_.push_back(k == category ? 1.0F : 0.0F);
-          }
+          if (category < column.values.size()) to[category] = 1;
+          to += column.values.size();
           break;
         }
         case ColumnRole::kLabel:
           labels_.push_back(static_cast<std::int64_t>(CategoryOf(column, cell, line)));
           break;
+        case ColumnRole::kTarget: {
+          const TargetBounds bounds{column.name, column.low, column.high};
+          targets_.push_back(static_cast<float>(bounds.Scaled(NumberOf(column, cell, line))));
+          break;
+        }
         case ColumnRole::kUser:
           break;
       }
     }
     if (id_) ids_.emplace_back(fields[*id_]);
-    ++rows_;
   }
 
   Dataset Finish(const DatasetDeclaration& declaration) {
     Dataset data;
     data.declaration = declaration;
     data.ids = std::move(ids_);
-    const std::int64_t width = declaration.shape[0];
-    data.inputs = at::empty({rows_, width}, at::kFloat);
-    std::copy(features_.begin(), features_.end(), data.inputs.mutable_data_ptr<float>());
-    if (HasLabel()) {
-      data.labels = at::empty({rows_}, at::kLong);
+    data.malformed = malformed_;
+    const std::int64_t rows = features_.rows();
+    data.inputs = features_.Take();
+    if (Has(ColumnRole::kLabel)) {
+      data.labels = at::empty({rows}, at::kLong);
       std::copy(labels_.begin(), labels_.end(), data.labels.mutable_data_ptr<std::int64_t>());
+    } else if (Has(ColumnRole::kTarget)) {
+      data.labels = at::empty({rows}, at::kFloat);
+      std::copy(targets_.begin(), targets_.end(), data.labels.mutable_data_ptr<float>());
     }
     return data;
   }
 
  private:
-  bool HasLabel() const {
+  bool Has(ColumnRole role) const {
     for (std::size_t i = 0; i < places_.size(); ++i) {
-      if (places_[i] && options_.columns[i].role == ColumnRole::kLabel) return true;
+      if (places_[i] && options_.columns[i].role == role) return true;
     }
     return false;
+  }
+
+  // Whether label or target of the row have a value that was declared.
+  bool HasAnswer(const std::vector<std::string_view>& fields) const {
+    for (std::size_t i = 0; i < places_.size(); ++i) {
+      const TableColumn& column = options_.columns[i];
+      if (!places_[i]) continue;
+      const std::string_view cell = Trimmed(fields[*places_[i]]);
+      double number = 0;
+      if (column.role == ColumnRole::kLabel && column.ValueOf(cell) == column.values.size()) {
+        return false;
+      }
+      if (column.role == ColumnRole::kTarget &&
+          (options_.layout.IsMissing(cell) || ParseNumber(cell, &number) != NumberError::kNone)) {
+        return false;
+      }
+    }
+    return true;
   }
 
   bool Keep(const std::vector<std::string_view>& fields, std::uint64_t line) {
@@ -149,29 +223,27 @@ class RowReader {
     return true;
   }
 
-  void TakeNumber(const TableColumn& column, std::string_view cell, std::uint64_t line) {
+  double NumberOf(const TableColumn& column, std::string_view cell, std::uint64_t line) const {
     double value = 0;
-    if (options_.layout.IsMissing(cell)) {
-      value = column.low + (column.high - column.low) / 2;
-    } else if (ParseNumber(cell, &value) != NumberError::kNone) {
-      throw DataError(
-          fmt::format(
-              "a row of '{}' has {} in the column '{}'; give a finite number, leave the row "
-              "out, or declare what stands for a missing value with --missing.",
-              name_, Trimmed(cell).empty() ? "nothing" : "no finite number", column.name),
-          fmt::format("line {} has {}", line, QuotedText(cell)));
+    const bool may_miss = column.role == ColumnRole::kNumeric;
+    if (may_miss && options_.layout.IsMissing(cell)) {
+      return column.low + (column.high - column.low) / 2;
     }
-    const double clamped = std::clamp(value, column.low, column.high);
-    features_.push_back(static_cast<float>((clamped - column.low) / (column.high - column.low)));
+    if (ParseNumber(cell, &value) == NumberError::kNone) return value;
+    throw DataError(
+        fmt::format("a row of '{}' has {} in the column '{}'; give a finite number{}.", name_,
+                    Trimmed(cell).empty() ? "nothing" : "no finite number", column.name,
+                    may_miss ? ", leave the row out, or declare what stands for a missing value "
+                               "with --missing"
+                             : " or leave the row out"),
+        fmt::format("line {} has {}", line, QuotedText(cell)));
   }
 
-  std::size_t CategoryOf(const TableColumn& column, std::string_view cell, std::uint64_t line) {
-    const auto find = [&](std::string_view value) {
-      return std::find(column.values.begin(), column.values.end(), value) - column.values.begin();
-    };
-    auto place = static_cast<std::size_t>(find(Trimmed(cell)));
+  std::size_t CategoryOf(const TableColumn& column, std::string_view cell,
+                         std::uint64_t line) const {
+    std::size_t place = column.ValueOf(Trimmed(cell));
     if (column.role == ColumnRole::kCategorical) {
-      if (place == column.values.size()) place = static_cast<std::size_t>(find(kOtherCategory));
+      if (place == column.values.size()) place = column.ValueOf(kOtherCategory);
       if (options_.layout.IsMissing(cell)) return place;
     }
     if (place < column.values.size()) return place;
@@ -192,16 +264,17 @@ class RowReader {
   std::optional<RowsPerUser> cap_;
   std::optional<std::size_t> id_;
   std::vector<std::string> ids_;
-  std::vector<float> features_;
+  FeatureRows features_;
   std::vector<std::int64_t> labels_;
-  std::int64_t rows_ = 0;
+  std::vector<float> targets_;
+  std::int64_t malformed_ = 0;
 };
 
 Dataset ReadRows(ByteSource source, const std::string& name, const DatasetDeclaration& declaration,
                  const TableOptions& options) {
   CsvReader reader(std::move(source), options.layout.delimiter, name);
   TableRows records(reader, options.layout);
-  RowReader rows(name, options, records.names());
+  RowReader rows(name, options, records.names(), declaration.shape[0]);
   while (records.Next()) {
     if (!reader.broken().empty()) {
       throw DataError(fmt::format("a line of '{}' cannot be read: {}.", name, reader.broken()),
@@ -233,6 +306,7 @@ TableOptions OptionsFor(const DataRequest& request, char delimiter) {
       .missing = request.missing};
   options.rows_per_user = request.rows_per_user;
   options.id = request.id;
+  options.skip_malformed = request.skip_malformed;
   return options;
 }
 
@@ -295,6 +369,9 @@ void DeclareColumns(std::span<const TableColumn> columns, DatasetDeclaration& de
     if (column.role == ColumnRole::kLabel) {
       declaration.class_names = column.values;
       declaration.classes = static_cast<std::int64_t>(column.values.size());
+    }
+    if (column.role == ColumnRole::kTarget) {
+      declaration.target = TargetBounds{column.name, column.low, column.high};
     }
   }
   if (declaration.shape[0] == 0) {

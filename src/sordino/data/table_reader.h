@@ -7,7 +7,8 @@
 // numeric column; in a categorical one it is the category of its text where that is declared, "*"
 // where that is, and else none of the categories. Any other cell without a value, a number that is
 // none, an unknown category and an unknown label are an Error: one sentence without the cell and
-// its line (tables/data_error.h).
+// its line (tables/data_error.h). Rows whose label or target has no value that was declared may be
+// left out and counted instead.
 #ifndef SORDINO_DATA_TABLE_READER_H_
 #define SORDINO_DATA_TABLE_READER_H_
 
@@ -24,8 +25,8 @@
 
 namespace sordino {
 
-// Fills in what the columns say: kind, shape, classes, names of the classes. Throws Error where
-// there is no feature.
+// Fills in what the columns say: kind, shape, classes, names of the classes, or target. Throws
+// Error where there is no feature.
 void DeclareColumns(std::span<const TableColumn> columns, DatasetDeclaration& declaration);
 
 struct TableOptions {
@@ -36,6 +37,8 @@ struct TableOptions {
   std::int64_t rows_per_user = 0;
   // Without it the labels are undefined where the table has no such column.
   bool labelled = true;
+  // Rows whose label is not declared, or whose target is no number, are left out and counted.
+  bool skip_malformed = false;
   // The column that names the records, which the dataset keeps as text (ids); empty: none.
   std::string id;
 };

@@ -29,7 +29,7 @@ Dataset Parse(std::string_view text, const std::vector<std::string>& columns = k
   DatasetDeclaration declaration;
   declaration.name = "table";
   DeclareColumns(options.columns, declaration);
-  if (declaration.classes == 0) declaration.classes = 2;
+  if (declaration.Outputs() == 0) declaration.classes = 2;
   return ParseTable(text, "table.csv", declaration, options);
 }
 
@@ -152,6 +152,66 @@ TEST(TableReader, ReadsCompressedFiles) {
   DatasetDeclaration declaration;
   DeclareColumns(options.columns, declaration);
   EXPECT_THAT(Row(ReadTable(path, declaration, options), 0), ElementsAre(0.5F, 1, 0));
+}
+
+TEST(TableReader, ATargetIsScaledFromItsBounds) {
+  const Dataset data =
+      Parse("age,cost\n30,0\n60,75\n0,100\n0,1e9\n", {"age:numeric:0:120", "cost:target:0:100"});
+  ASSERT_TRUE(data.declaration.target.has_value());
+  EXPECT_EQ(data.declaration.target->name, "cost");
+  EXPECT_EQ(data.declaration.classes, 0);
+  EXPECT_EQ(data.declaration.Outputs(), 1);
+  EXPECT_EQ(data.inputs.size(1), 1);
+  const auto* targets = data.labels.const_data_ptr<float>();
+  EXPECT_THAT(std::vector<float>(targets, targets + 4), ElementsAre(-1, 0.5F, 1, 1));
+  EXPECT_EQ(data.declaration.target->Unscaled(0.5), 75);
+}
+
+TEST(TableReader, ATargetWithoutAValueIsNotTheMiddleOfItsBounds) {
+  TableOptions options;
+  options.layout.missing = {"?"};
+  EXPECT_THAT(Complaint("age,cost\n30,?\n", {"age:numeric:0:120", "cost:target:0:100"}, options),
+              HasSubstr("no finite number in the column 'cost'"));
+}
+
+TEST(TableReader, SpellingsOfALabelAreOneClass) {
+  const Dataset data =
+      Parse("age,sick\n1,n\n2,yes\n3,no\n4, y \n", {"age:numeric:0:120", "sick:label:no~n|yes~y"});
+  EXPECT_THAT(Labels(data), ElementsAre(0, 1, 0, 1));
+  EXPECT_THAT(data.declaration.class_names, ElementsAre("no", "yes"));
+}
+
+TEST(TableReader, RowsWithoutADeclaredLabelMayBeCountedInsteadOfRefused) {
+  TableOptions options;
+  options.skip_malformed = true;
+  options.layout.missing = {"?"};
+  const Dataset data = Parse("age,sick\n1,no\n2,maybe\n3,\n4,yes\n5,?\n",
+                             {"age:numeric:0:120", "sick:label:no|yes"}, options);
+  EXPECT_THAT(Labels(data), ElementsAre(0, 1));
+  EXPECT_EQ(data.inputs.size(0), 2);
+  EXPECT_EQ(data.malformed, 3);
+  const Dataset numbers = Parse("age,cost\n1,5\n2,x\n3,?\n4,nan\n",
+                                {"age:numeric:0:120", "cost:target:0:100"}, options);
+  EXPECT_EQ(numbers.inputs.size(0), 1);
+  EXPECT_EQ(numbers.malformed, 3);
+}
+
+TEST(TableReader, KeepsEveryRowOfATableOfManyBlocks) {
+  // Blocks hold 2^20 numbers: 300,000 rows of 5 features are two of them.
+  constexpr std::int64_t kRows = 300'000;
+  std::string text = "sick,age,city\n";
+  for (std::int64_t i = 0; i < kRows; ++i) {
+    text += std::to_string(i % 2) + ',' + std::to_string(i % 121) + ',' + "abcd"[i % 4] + '\n';
+  }
+  const Dataset data =
+      Parse(text, {"age:numeric:0:120", "city:categorical:a|b|c|d", "sick:label:0|1"});
+  ASSERT_EQ(data.inputs.sizes(), (std::vector<std::int64_t>{kRows, 5}));
+  for (std::int64_t i = 0; i < kRows; ++i) {
+    const float* const row = data.inputs.const_data_ptr<float>() + 5 * i;
+    ASSERT_EQ(row[0], static_cast<float>(static_cast<double>(i % 121) / 120)) << i;
+    for (std::int64_t k = 0; k < 4; ++k) ASSERT_EQ(row[1 + k], k == i % 4 ? 1 : 0) << i;
+    ASSERT_EQ(data.labels.const_data_ptr<std::int64_t>()[i], i % 2);
+  }
 }
 
 TEST(DeclareColumns, NeedsAFeature) {

@@ -140,7 +140,7 @@ void CheckShape(const ModelShape& shape) {
         "the shape of an example has no sides; declare {features} or {channels, height, "
         "width}.");
   }
-  if (shape.classes < 2 || shape.classes > kMaxCount) {
+  if (!shape.predicts_number && (shape.classes < 2 || shape.classes > kMaxCount)) {
     throw Error(fmt::format("a classifier of {} classes was asked for; declare 2 to {}.",
                             shape.classes, kMaxCount));
   }

@@ -27,6 +27,7 @@ struct ModelShape {
   bool tokens = false;  // input is {length} of token ids; 0 is padding
   std::int64_t vocabulary = 0;
   std::int64_t classes = 0;
+  bool predicts_number = false;  // the model has one output, the number, and classes is 1
   // How the images were normalised: channel c of an input is (pixel - mean[c]) / deviation[c] with
   // pixels in [0, 1]. Empty: inputs are the pixels. Models with fixed features look at pixels
   // (scatternet-linear, mobilenet) and undo it; the others take inputs as they come.
@@ -58,7 +59,7 @@ class Model {
   // Inputs as data/batch_loader.h gives them to what Forward takes.
   virtual at::Tensor Features(const at::Tensor& inputs) const { return inputs; }
 
-  // Features(inputs), [n, ...], to logits [n, classes].
+  // Features(inputs), [n, ...], to logits [n, classes], or to the predicted numbers [n, 1].
   virtual at::Tensor Forward(const at::Tensor& features) const = 0;
 
   // Training mode (dropout) or evaluation mode.

@@ -140,6 +140,9 @@ std::optional<MetricsRow> ParseMetricsLine(const std::string& line) {
   if (const auto epsilon = NumberOf(json, "epsilon")) row.epsilon = {0, *epsilon};
   row.test_accuracy = NumberOf(json, "test_accuracy");
   row.test_loss = NumberOf(json, "test_loss");
+  const std::optional<double> squared = NumberOf(json, "test_mean_squared_error");
+  const std::optional<double> absolute = NumberOf(json, "test_mean_absolute_error");
+  if (squared && absolute) row.test_error = {*squared, *absolute};
   row.seconds = *seconds;
   return row;
 }
@@ -204,6 +207,10 @@ std::string MetricsLine(const MetricsRow& row) {
   json["epsilon"] = row.epsilon ? NumberOrNull(row.epsilon->upper) : Json(nullptr);
   json["test_accuracy"] = row.test_accuracy ? NumberOrNull(*row.test_accuracy) : Json(nullptr);
   json["test_loss"] = row.test_loss ? NumberOrNull(*row.test_loss) : Json(nullptr);
+  if (row.test_error) {
+    json["test_mean_squared_error"] = NumberOrNull(row.test_error->mean_squared);
+    json["test_mean_absolute_error"] = NumberOrNull(row.test_error->mean_absolute);
+  }
   json["seconds"] = row.seconds;
   return json.dump();
 }
@@ -332,6 +339,11 @@ std::map<std::string, std::string> ModelMetadata(const ModelRecord& record) {
       {"steps", fmt::format("{}", record.steps)},
       {"vocabulary", fmt::format("{}", data.vocabulary)},
   };
+  if (data.target) {
+    const Json target = {
+        {"name", data.target->name}, {"low", data.target->low}, {"high", data.target->high}};
+    metadata["target"] = target.dump(-1, ' ', false, Json::error_handler_t::replace);
+  }
   if (record.privacy == RunPrivacy::kPrivate) {
     metadata["epsilon"] = fmt::format("{}", record.epsilon.upper);
     metadata["delta"] = fmt::format("{}", record.delta);
@@ -350,6 +362,14 @@ DatasetDeclaration DeclarationFromMetadata(const std::map<std::string, std::stri
   data.shape = ListOf<std::int64_t>(metadata, "input", file);
   data.classes = WholeOf(metadata, "classes", file);
   data.class_names = ListOf<std::string>(metadata, "class_names", file);
+  if (metadata.contains("target")) {
+    const Json target = MetadataValue(metadata, "target");
+    const bool whole = target.is_object() && target.contains("name") && target["name"].is_string();
+    const std::optional<double> low = whole ? NumberOf(target, "low") : std::nullopt;
+    const std::optional<double> high = whole ? NumberOf(target, "high") : std::nullopt;
+    if (!low || !high || !(*low < *high)) FailToRead(file, "target");
+    data.target = TargetBounds{target["name"].get<std::string>(), *low, *high};
+  }
   data.vocabulary = WholeOf(metadata, "vocabulary", file);
   data.normalisation.mean = ListOf<double>(metadata, "mean", file);
   data.normalisation.deviation = ListOf<double>(metadata, "deviation", file);

@@ -36,6 +36,7 @@
 #include "sordino/models/model.h"
 #include "sordino/runs/statement.h"
 #include "sordino/runs/train_config.h"
+#include "sordino/training/classification.h"
 
 namespace sordino {
 
@@ -49,6 +50,7 @@ struct MetricsRow {
   std::optional<Interval> epsilon;  // absent without privacy
   std::optional<double> test_accuracy;
   std::optional<double> test_loss;
+  std::optional<PredictionError> test_error;
   double seconds = 0;  // since training began
 };
 std::string MetricsLine(const MetricsRow& row);  // one JSON object, no line break
@@ -107,8 +109,8 @@ struct ModelRecord {
   std::string inputs;     // CheckInputs of run_inputs.h
 };
 std::map<std::string, std::string> ModelMetadata(const ModelRecord& record);
-// The declaration that ModelMetadata wrote: kind, shape, classes and their names, vocabulary,
-// normalisation. Throws Error with the name of the file.
+// The declaration that ModelMetadata wrote: kind, shape, classes and their names or target,
+// vocabulary, normalisation. Throws Error with the name of the file.
 DatasetDeclaration DeclarationFromMetadata(const std::map<std::string, std::string>& metadata,
                                            const std::string& file);
 

@@ -33,19 +33,20 @@ void TryStep(const PreparedRun& run) {
   const at::Tensor rows = copies > 1 ? batch[0].flatten(0, 1) : batch[0];
   const at::Tensor logits = Logits(*run.model, rows, feature_shape);
   if (logits.dim() != 2 || logits.size(0) != rows.size(0) ||
-      logits.size(1) != run.declaration.classes) {
-    throw Error(
-        fmt::format("the model '{}' does not fit the data: it must give {} numbers for an example, "
-                    "one for each "
-                    "class.",
-                    run.config.ModelName(), run.declaration.classes));
+      logits.size(1) != run.declaration.Outputs()) {
+    throw Error(fmt::format(
+        "the model '{}' does not fit the data: it must give {} for an example.",
+        run.config.ModelName(),
+        run.declaration.target
+            ? std::string("one number")
+            : fmt::format("{} numbers, one for each class,", run.declaration.classes)));
   }
   if (run.privacy == RunPrivacy::kNonPrivate) return;
   // With the bounds of the plan: batches that are too large for the rounding are found here too.
   const auto sums = run.plan.StartSums(ParametersOf(*run.model), GradientOptionsOf(run.config));
   const auto clipping = run.plan.StartClipping(sums->parameters());
-  const LossFunction loss =
-      CrossEntropy(*run.model, copies, feature_shape, ClassWeightsOf(run.config, run.device));
+  const LossFunction loss = LossOf(run.declaration, *run.model, copies, feature_shape,
+                                   ClassWeightsOf(run.config, run.device));
   // Sums are rounded least well for the smallest bounds.
   const ClippingPolicy& policy = clipping->TightestPolicy(run.plan.SmallestClip());
   RandomSource random;

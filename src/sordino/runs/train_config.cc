@@ -152,6 +152,11 @@ void CompleteLength(TrainConfig& config, const DatasetDeclaration& data) {
 void CheckClassWeights(const TrainConfig& config, const DatasetDeclaration& declaration) {
   const std::vector<double>& weights = config.training.class_weights;
   if (weights.empty()) return;
+  if (declaration.target) {
+    throw Error(fmt::format(
+        "--class-weights was given, and '{}' is a number without classes; leave it out.",
+        declaration.target->name));
+  }
   if (static_cast<std::int64_t>(weights.size()) != declaration.classes) {
     throw Error(
         fmt::format("--class-weights has {} numbers, and there are {} classes; give one for "
@@ -263,7 +268,8 @@ ModelShape ModelShapeOf(const DatasetDeclaration& declaration) {
   shape.input = declaration.shape;
   shape.tokens = declaration.kind == InputKind::kTokens;
   shape.vocabulary = declaration.vocabulary;
-  shape.classes = declaration.classes;
+  shape.classes = declaration.Outputs();
+  shape.predicts_number = declaration.target.has_value();
   if (declaration.kind == InputKind::kImage) {
     shape.mean = declaration.normalisation.mean;
     shape.deviation = declaration.normalisation.deviation;

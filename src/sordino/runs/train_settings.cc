@@ -98,7 +98,8 @@ std::vector<Setting> DataRows() {
        .key = "columns",
        .flag = "--columns",
        .value_name = "COLUMN",
-       .help = "Of a table: age:numeric:0:120, city:categorical:A|B, sick:label:no|yes, id:user",
+       .help = "Of a table: age:numeric:0:120, city:categorical:A|B, sick:label:no|yes, "
+               "cost:target:0:5000, id:user",
        .field = SORDINO_FIELD(data.columns.declared),
        .repeats = true,
        .rival = "schema"},

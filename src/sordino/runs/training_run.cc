@@ -140,6 +140,7 @@ RunResult ResultOf(const PreparedRun& run, const internal::TrainingLoop& loop, R
   result.epsilon =
       ledger != nullptr ? ledger->CountedEpsilon(result.steps) : loop.Epsilon(result.steps);
   result.test_accuracy = loop.accuracy();
+  result.test_error = loop.error();
   StatementFacts& facts = result.facts;
   facts.state = result.interrupted ? RunState::kInterrupted : RunState::kFinished;
   facts.steps = result.steps;

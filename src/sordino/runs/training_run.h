@@ -63,6 +63,7 @@ struct StepReport {
   std::int64_t steps = 0;
   std::optional<double> epsilon;  // upper bound, a little behind; absent without privacy
   std::optional<double> test_accuracy;
+  std::optional<PredictionError> test_error;
   double examples_per_second = 0;  // declared batch size, not the private actual one
 };
 
@@ -86,7 +87,8 @@ struct RunResult {
   double noise_multiplier = 0;  // 0 without privacy
   double sampling_rate = 0;
   std::int64_t steps = 0;
-  std::optional<double> test_accuracy;
+  std::optional<double> test_accuracy;        // of classes
+  std::optional<PredictionError> test_error;  // of a number
   double seconds = 0;
   bool is_private = false;
   bool interrupted = false;

@@ -16,13 +16,12 @@
 namespace sordino {
 namespace {
 
-constexpr std::array<std::string_view, 4> kRoleNames = {"numeric", "categorical", "label", "user"};
+constexpr std::array<std::string_view, 5> kRoleNames = {"numeric", "categorical", "label", "target",
+                                                        "user"};
 constexpr const char* kForms =
-    "NAME:numeric:LOW:HIGH, NAME:categorical:A|B, NAME:label:A|B or NAME:user";
-
-bool HasValues(ColumnRole role) {
-  return role == ColumnRole::kCategorical || role == ColumnRole::kLabel;
-}
+    "NAME:numeric:LOW:HIGH, NAME:categorical:A|B, NAME:label:A|B, NAME:target:LOW:HIGH or "
+    "NAME:user";
+constexpr char kSpelling = '~';
 
 [[noreturn]] void ThrowUnreadable(const std::string& text) {
   throw Error(fmt::format("the column '{}' cannot be read; write {}.", text, kForms));
@@ -34,6 +33,42 @@ void SetBounds(TableColumn& column, std::string_view text) {
                     ParseNumber(text.substr(0, colon), &column.low) == NumberError::kNone &&
                     ParseNumber(text.substr(colon + 1), &column.high) == NumberError::kNone;
   if (!both) column.low = column.high = 0;  // refused by CheckColumn
+}
+
+// The parts between bars that do not stand in quotes, as they are written.
+std::vector<std::string_view> BetweenBars(std::string_view text) {
+  std::vector<std::string_view> parts;
+  std::size_t begin = 0;
+  bool in_quotes = false;
+  bool at_start = true;  // of a value: quotes elsewhere are ordinary characters
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_quotes) {
+      in_quotes = c != '"' || (i + 1 < text.size() && text[i + 1] == '"');
+      if (in_quotes && c == '"') ++i;
+    } else if (c == '|') {
+      parts.push_back(text.substr(begin, i - begin));
+      begin = i + 1;
+      at_start = true;
+    } else if (c == '"' && at_start) {
+      in_quotes = true;
+      at_start = false;
+    } else if (c != ' ' && c != '\t') {
+      at_start = c == kSpelling;
+    }
+  }
+  parts.push_back(text.substr(begin));
+  return parts;
+}
+
+void SetValues(TableColumn& column, std::string_view text) {
+  if (text.find(kSpelling) == std::string_view::npos) {
+    column.values = SplitList(text, '|');
+    return;
+  }
+  for (const std::string_view part : BetweenBars(text)) {
+    AddValue(column, SplitList(part, kSpelling));
+  }
 }
 
 TableColumn ParseColumn(const std::string& text) {
@@ -48,8 +83,8 @@ TableColumn ParseColumn(const std::string& text) {
   column.role = static_cast<ColumnRole>(known - kRoleNames.begin());
   const std::string_view rest = with_rest ? with_rest->second : std::string_view();
   if (column.role == ColumnRole::kUser && with_rest) ThrowUnreadable(text);
-  if (column.role == ColumnRole::kNumeric) SetBounds(column, rest);
-  if (HasValues(column.role) && !Trimmed(rest).empty()) column.values = SplitList(rest, '|');
+  if (column.HasBounds()) SetBounds(column, rest);
+  if (column.HasValues() && !Trimmed(rest).empty()) SetValues(column, rest);
   CheckColumn(column);
   return column;
 }
@@ -65,23 +100,43 @@ std::int64_t TableColumn::Features() const {
     case ColumnRole::kCategorical:
       return static_cast<std::int64_t>(values.size());
     case ColumnRole::kLabel:
+    case ColumnRole::kTarget:
     case ColumnRole::kUser:
       return 0;
   }
   return 0;
 }
 
-void CheckColumn(const TableColumn& column) {
-  if (column.role == ColumnRole::kNumeric &&
-      (!(column.low < column.high) || !std::isfinite(column.high - column.low))) {
-    throw Error(
-        fmt::format("the column '{}' needs two bounds, finite and the lower one first, such as "
-                    "age:numeric:0:120; they are declared and do not come from the data.",
-                    column.name));
+std::size_t TableColumn::ValueOf(std::string_view cell) const {
+  const auto named = std::find(values.begin(), values.end(), cell);
+  if (named != values.end()) return static_cast<std::size_t>(named - values.begin());
+  for (const ValueSpelling& spelling : spellings) {
+    if (spelling.text == cell) return spelling.value;
   }
-  if (!HasValues(column.role)) return;
-  const std::set<std::string> distinct(column.values.begin(), column.values.end());
-  if (column.values.size() < 2 || distinct.size() != column.values.size()) {
+  return values.size();
+}
+
+void AddValue(TableColumn& column, std::vector<std::string> spellings) {
+  for (std::size_t i = 1; i < spellings.size(); ++i) {
+    column.spellings.push_back({std::move(spellings[i]), column.values.size()});
+  }
+  column.values.push_back(std::move(spellings.front()));
+}
+
+void CheckColumn(const TableColumn& column) {
+  if (column.HasBounds() &&
+      (!(column.low < column.high) || !std::isfinite(column.high - column.low))) {
+    throw Error(fmt::format(
+        "the column '{}' needs two bounds, finite and the lower one first, such as "
+        "{}; they are declared and do not come from the data.",
+        column.name,
+        column.role == ColumnRole::kTarget ? "cost:target:0:5000" : "age:numeric:0:120"));
+  }
+  if (!column.HasValues()) return;
+  std::set<std::string> distinct(column.values.begin(), column.values.end());
+  for (const ValueSpelling& spelling : column.spellings) distinct.insert(spelling.text);
+  if (column.values.size() < 2 ||
+      distinct.size() != column.values.size() + column.spellings.size()) {
     throw Error(
         fmt::format("the column '{}' needs at least two different values with bars between them, "
                     "such as city:categorical:Bern|Basel.",
@@ -101,13 +156,13 @@ void CheckColumns(std::span<const TableColumn> columns) {
     if (!names.insert(column.name).second) {
       throw Error(fmt::format("the column '{}' is declared twice; declare it once.", column.name));
     }
-    labels += column.role == ColumnRole::kLabel ? 1 : 0;
+    labels += column.role == ColumnRole::kLabel || column.role == ColumnRole::kTarget ? 1 : 0;
     users += column.role == ColumnRole::kUser ? 1 : 0;
   }
   if (labels > 1 || users > 1) {
     throw Error(
-        fmt::format("the declared columns have {} labels and {} users; a table has at most one "
-                    "label and one user.",
+        fmt::format("the declared columns have {} labels or targets and {} users; a table has at "
+                    "most one label or target and one user.",
                     labels, users));
   }
 }
@@ -123,9 +178,12 @@ std::vector<TableColumn> ParseColumns(const std::vector<std::string>& declared) 
 std::string ColumnText(const TableColumn& column) {
   std::string text = ListValue(column.name, ":") + ':';
   text += kRoleNames[static_cast<std::size_t>(column.role)];
-  if (column.role == ColumnRole::kNumeric) text += fmt::format(":{}:{}", column.low, column.high);
+  if (column.HasBounds()) text += fmt::format(":{}:{}", column.low, column.high);
   for (std::size_t i = 0; i < column.values.size(); ++i) {
-    text += (i == 0 ? ':' : '|') + ListValue(column.values[i], "|");
+    text += (i == 0 ? ':' : '|') + ListValue(column.values[i], "|~");
+    for (const ValueSpelling& spelling : column.spellings) {
+      if (spelling.value == i) text += kSpelling + ListValue(spelling.text, "|~");
+    }
   }
   return text;
 }

@@ -2,7 +2,8 @@
 //
 //   age:numeric:0:120            a number, clamped to the bounds
 //   city:categorical:Bern|Basel  one of these values
-//   sick:label:no|yes            the class, in the order of the names
+//   sick:label:no~n|yes~y        the class, in the order of the names; n and y are other spellings
+//   cost:target:0:5000           the number that a model predicts, clamped to the bounds
 //   id:user                      whose row it is
 //
 // Names and values are written as in all lists (base/list_text.h): income:label:"a|b"|c. The
@@ -10,6 +11,7 @@
 #ifndef SORDINO_TABLES_TABLE_COLUMNS_H_
 #define SORDINO_TABLES_TABLE_COLUMNS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -20,17 +22,29 @@ namespace sordino {
 
 inline constexpr std::string_view kOtherCategory = "*";
 
-enum class ColumnRole : std::uint8_t { kNumeric, kCategorical, kLabel, kUser };
+enum class ColumnRole : std::uint8_t { kNumeric, kCategorical, kLabel, kTarget, kUser };
+
+// Another way in which a value stands in the table.
+struct ValueSpelling {
+  std::string text;
+  std::size_t value = 0;  // its place among the values
+};
 
 struct TableColumn {
   std::string name;
   ColumnRole role = ColumnRole::kNumeric;
-  double low = 0;  // kNumeric
+  double low = 0;  // kNumeric, kTarget
   double high = 1;
   std::vector<std::string> values;  // kCategorical, kLabel
+  std::vector<ValueSpelling> spellings = {};
 
   // Numbers that an example has for the column.
   std::int64_t Features() const;
+  bool HasBounds() const { return role == ColumnRole::kNumeric || role == ColumnRole::kTarget; }
+  bool HasValues() const { return role == ColumnRole::kCategorical || role == ColumnRole::kLabel; }
+  // The place of the value that a cell without blanks at its ends stands for; values.size() for
+  // none.
+  std::size_t ValueOf(std::string_view cell) const;
 };
 
 // Of every role, in the order of the enumeration: "numeric", ...
@@ -39,8 +53,11 @@ std::span<const std::string_view> ColumnRoleNames();
 // Throws Error unless the bounds are finite and in order, or there are two different values or
 // more: of a column however it was declared.
 void CheckColumn(const TableColumn& column);
-// Throws Error unless names differ, and there is at most one label and one user.
+// Throws Error unless names differ, and there is at most one label or target and one user.
 void CheckColumns(std::span<const TableColumn> columns);
+
+// Adds a value with its spellings, the first of which is its name.
+void AddValue(TableColumn& column, std::vector<std::string> spellings);
 
 // "age:numeric:0:120". Throws Error unless every column is well formed and they hold together.
 std::vector<TableColumn> ParseColumns(const std::vector<std::string>& declared);

@@ -34,6 +34,34 @@ TEST(ParseColumns, TakesNamesAndValuesInQuotes) {
   EXPECT_THAT(columns[3].values, ElementsAre("10:30", "11:00"));
 }
 
+TEST(ParseColumns, AValueMayHaveSeveralSpellings) {
+  const std::vector<TableColumn> columns = ParseColumns(
+      {R"(income:label:<=50K~"<=50K."|">50K"~">50K|50K"~"a~b")", R"(city:categorical:"a~b"|c)"});
+  const TableColumn& income = columns[0];
+  EXPECT_THAT(income.values, ElementsAre("<=50K", ">50K"));
+  EXPECT_EQ(income.ValueOf("<=50K."), 0);
+  EXPECT_EQ(income.ValueOf(">50K"), 1);
+  EXPECT_EQ(income.ValueOf(">50K|50K"), 1);
+  EXPECT_EQ(income.ValueOf("a~b"), 1);
+  EXPECT_EQ(income.ValueOf("a"), 2);
+  EXPECT_THAT(columns[1].values, ElementsAre("a~b", "c"));
+  for (const TableColumn& column : columns) {
+    EXPECT_EQ(ColumnText(ParseColumns({ColumnText(column)})[0]), ColumnText(column));
+  }
+  EXPECT_THAT(Complaint({"sick:label:no~n|yes~n"}), HasSubstr("different values"));
+  EXPECT_THAT(Complaint({"sick:label:no~|yes"}), HasSubstr("empty"));
+}
+
+TEST(ParseColumns, ATargetHasBoundsAndStandsInThePlaceOfALabel) {
+  const TableColumn column = ParseColumns({"cost:target:0:5000"})[0];
+  EXPECT_EQ(column.role, ColumnRole::kTarget);
+  EXPECT_EQ(column.high, 5000);
+  EXPECT_EQ(column.Features(), 0);
+  EXPECT_EQ(ColumnText(column), "cost:target:0:5000");
+  EXPECT_THAT(Complaint({"cost:target:5:1"}), HasSubstr("cost:target:0:5000"));
+  EXPECT_THAT(Complaint({"cost:target:0:1", "sick:label:no|yes"}), HasSubstr("at most one label"));
+}
+
 TEST(ParseColumns, MistakesGetOneSentence) {
   EXPECT_EQ(Complaint({"age:numeric:0:120", "sick:label:no|yes", "id:user"}), "");
   for (const char* bad : {"age", "age:", "age:number:0:1", ":numeric:0:1", "id:user:x", ""}) {

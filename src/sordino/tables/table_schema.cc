@@ -81,6 +81,19 @@ class SchemaReader {
     return texts;
   }
 
+  // A value is a text, or a list of its spellings.
+  void ReadValues(const toml::node& node, TableColumn& column) const {
+    const toml::array* const array = node.as_array();
+    if (array == nullptr) Texts(node, "values");  // refuses
+    for (const toml::node& entry : *array) {
+      std::vector<std::string> spellings = entry.is_array()
+                                               ? Texts(entry, "values")
+                                               : std::vector<std::string>{Text(entry, "values")};
+      if (spellings.empty()) Refuse(entry, "the list of the spellings of a value is empty.");
+      AddValue(column, std::move(spellings));
+    }
+  }
+
   double Number(const toml::node& node, std::string_view key) const {
     const std::optional<std::int64_t> whole = node.value_exact<std::int64_t>();
     const std::optional<double> real = node.value_exact<double>();
@@ -141,8 +154,8 @@ class SchemaReader {
     const toml::node* const low = table.get("low");
     const toml::node* const high = table.get("high");
     const toml::node* const values = table.get("values");
-    const bool numeric = column.role == ColumnRole::kNumeric;
-    const bool named = column.role == ColumnRole::kCategorical || column.role == ColumnRole::kLabel;
+    const bool numeric = column.HasBounds();
+    const bool named = column.HasValues();
     if (numeric != (low != nullptr) || numeric != (high != nullptr) ||
         named != (values != nullptr)) {
       Refuse(table,
@@ -155,7 +168,7 @@ class SchemaReader {
       column.low = Number(*low, "low");
       column.high = Number(*high, "high");
     }
-    if (named) column.values = Texts(*values, "values");
+    if (named) ReadValues(*values, column);
     At(table, [&] { CheckColumn(column); });
     schema_.columns.push_back(std::move(column));
   }
@@ -254,7 +267,8 @@ std::string SchemaTemplate(std::span<const std::string> names, const TableLayout
       "# bounds and values must not come from the rows. The kinds of columns:\n"
       "#   numeric      with low and high; numbers are clamped to them\n"
       "#   categorical  with values = [\"a\", \"b\"]; \"*\" takes all that are not named\n"
-      "#   label        with values: the classes\n"
+      "#   label        with values: the classes; [\"no\", \"n\"] is a value with two spellings\n"
+      "#   target       with low and high: the number to predict\n"
       "#   user         whose row it is; [table] then needs rows-per-user\n"
       "#   ignored      not read\n\n"
       "[table]\n"

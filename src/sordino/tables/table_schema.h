@@ -16,10 +16,10 @@
 //   [[column]]
 //   name = "income"
 //   kind = "label"           # or "categorical"
-//   values = ["<=50K", ">50K"]
+//   values = ["<=50K", [">50K", ">50K."]]   # the second with two spellings
 //
-// Further kinds are "user" and "ignored". All keys of [table] may be left out. Values are written
-// as they stand in the table; blanks at their ends do not count.
+// Further kinds are "target" (with low and high), "user" and "ignored". All keys of [table] may be
+// left out. Values are written as they stand in the table; blanks at their ends do not count.
 #ifndef SORDINO_TABLES_TABLE_SCHEMA_H_
 #define SORDINO_TABLES_TABLE_SCHEMA_H_
 

@@ -49,6 +49,21 @@ std::string Complaint(const std::string& text) {
   return "";
 }
 
+TEST(ParseSchema, AListInsideValuesGivesTheSpellingsOfOneValue) {
+  const TableSchema schema = ParseSchema(
+      "[[column]]\nname = 'income'\nkind = 'label'\nvalues = [['<=50K', '<=50K.'], '>50K']\n"
+      "[[column]]\nname = 'cost'\nkind = 'ignored'\n",
+      "census.toml");
+  const TableColumn* const income = schema.Find("income");
+  ASSERT_NE(income, nullptr);
+  EXPECT_EQ(income->values.size(), 2U);
+  EXPECT_EQ(income->ValueOf("<=50K."), 0U);
+  EXPECT_EQ(income->ValueOf(">50K"), 1U);
+  const TableSchema target =
+      ParseSchema("[[column]]\nname = 'cost'\nkind = 'target'\nlow = 0\nhigh = 10\n", "cost.toml");
+  EXPECT_EQ(target.Find("cost")->role, ColumnRole::kTarget);
+}
+
 TEST(TableSchema, DeclaresLayoutAndColumns) {
   const TableSchema schema = ParseSchema(kCensus, "schema.toml");
   EXPECT_EQ(schema.header, false);
@@ -76,6 +91,8 @@ TEST(TableSchema, MistakesNameTheFileTheLineAndWhatIsAllowed) {
   EXPECT_THAT(column("kind = 'numeric'\nlow = 2\nhigh = 1"), HasSubstr("needs two bounds"));
   EXPECT_THAT(column("kind = 'numeric'\nlow = 2\nhigh = inf"), HasSubstr("finite number"));
   EXPECT_THAT(column("kind = 'label'"), HasSubstr("needs values"));
+  EXPECT_THAT(column("kind = 'label'\nvalues = [['a'], []]"), HasSubstr("is empty"));
+  EXPECT_THAT(column("kind = 'target'"), HasSubstr("needs low and high"));
   EXPECT_THAT(column("kind = 'label'\nvalues = 'a'"), HasSubstr("list of texts"));
   EXPECT_THAT(column("kind = 'label'\nvalues = ['a', 1]"), HasSubstr("text in quotes"));
   EXPECT_THAT(column("kind = 'label'\nvalues = ['a', ' a']"), HasSubstr("two different values"));

@@ -138,6 +138,11 @@ Json NormalisationJson(const Normalisation& normalisation) {
           {"source", normalisation.source}};
 }
 
+Json TargetJson(const DatasetDeclaration& d) {
+  if (!d.target) return nullptr;
+  return {{"name", d.target->name}, {"low", d.target->low}, {"high", d.target->high}};
+}
+
 void PrintJson(const DataAnswer& answer) {
   const DatasetDeclaration& d = answer.declaration;
   const auto or_null = [](std::int64_t number) {
@@ -150,6 +155,7 @@ void PrintJson(const DataAnswer& answer) {
                {"shape", d.shape},
                {"classes", d.classes},
                {"class_names", d.class_names},
+               {"target", TargetJson(d)},
                {"records", or_null(d.records)},
                {"rows_per_user", or_null(d.rows_per_user)},
                {"normalisation", NormalisationJson(d.normalisation)}};
@@ -167,12 +173,16 @@ void PrintJson(const DataAnswer& answer) {
   json["keeps_to_declaration"] = answer.read ? Json(true) : Json(nullptr);
   json["test"] = nullptr;
   if (answer.test) {
-    json["test"] = {{"records", answer.test->size()}, {"class_counts", ClassCounts(*answer.test)}};
+    json["test"] = {{"records", answer.test->size()}};
+    if (!d.target) json["test"]["class_counts"] = ClassCounts(*answer.test);
   }
   PrintReport(json);
 }
 
 std::string ClassesText(const DatasetDeclaration& d) {
+  if (d.target)
+    return fmt::format("none: {} is a number from {:g} to {:g}", d.target->name, d.target->low,
+                       d.target->high);
   if (d.class_names.empty()) return fmt::format("{}: 0 to {}", d.classes, d.classes - 1);
   constexpr std::size_t kMaxNames = 20;
   if (d.class_names.size() > kMaxNames) return fmt::format("{} with declared names", d.classes);
@@ -223,8 +233,9 @@ void PrintText(const DataAnswer& answer, const std::optional<std::string>& pictu
     text += AlignedTable(rows, 2);
   }
   if (answer.test) {
-    text += fmt::format("\nThe public test set has {} records; by class: {}.\n",
-                        answer.test->size(), fmt::join(ClassCounts(*answer.test), ", "));
+    text += fmt::format("\nThe public test set has {} records", answer.test->size());
+    text += d.target ? std::string(".\n")
+                     : fmt::format("; by class: {}.\n", fmt::join(ClassCounts(*answer.test), ", "));
   }
   if (answer.read) {
     text +=

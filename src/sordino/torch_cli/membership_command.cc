@@ -284,6 +284,9 @@ std::string FindingsSvg(const Findings& findings, const std::optional<Event>& cl
 
 void Run(const MembershipOptions& options) {
   const TrainedRun run = OpenRun(options.run, ParseDevice(options.device));
+  if (run.data.target) {
+    throw Error("the model of the run predicts a number, and membership is told from classes.");
+  }
   const DataRequest members = SideOf(options, run, options.members, options.labels);
   const DataRequest others = SideOf(options, run, options.others, options.other_labels);
   std::optional<OutputFile> picture;

@@ -7,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -28,6 +29,7 @@
 #include "sordino/torch_cli/run_data.h"
 #include "sordino/torch_cli/told_errors.h"
 #include "sordino/torch_cli/train_options.h"
+#include "sordino/training/classification.h"
 
 namespace sordino {
 namespace {
@@ -35,7 +37,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::int64_t kChunk = 500;  // records in one pass
-constexpr std::string_view kHeader = "class,probability";
+constexpr std::string_view kClassHeader = "class,probability";
+constexpr std::string_view kNumberHeader = "prediction";
 
 struct PredictOptions {
   std::string run;
@@ -52,7 +55,8 @@ struct PredictOptions {
 
 struct Prediction {
   std::int64_t label = 0;
-  std::vector<double> probabilities;  // of all classes
+  std::vector<double> probabilities = {};  // of all classes; empty where a number is predicted
+  double number = 0;
 
   double probability() const { return probabilities[static_cast<std::size_t>(label)]; }
 };
@@ -66,13 +70,22 @@ std::vector<Prediction> Predict(const TrainedRun& run, const Dataset& data, c10:
     const std::int64_t end = std::min(records, begin + kChunk);
     const at::Tensor inputs =
         Normalise(data.declaration, data.inputs.slice(0, begin, end)).to(device);
-    const at::Tensor chances = at::softmax(run.model->Forward(run.model->Features(inputs)), 1)
-                                   .to(at::kCPU, at::kDouble)
-                                   .contiguous();
+    const at::Tensor outputs = run.model->Forward(run.model->Features(inputs));
+    if (run.data.target) {
+      const at::Tensor numbers = outputs.to(at::kCPU, at::kDouble).contiguous();
+      for (std::int64_t i = 0; i < end - begin; ++i) {
+        predictions.push_back(
+            {.label = 0, .number = run.data.target->Unscaled(numbers.const_data_ptr<double>()[i])});
+      }
+      progress.Update(static_cast<std::uint64_t>(end));
+      continue;
+    }
+    const at::Tensor chances = at::softmax(outputs, 1).to(at::kCPU, at::kDouble).contiguous();
     const std::int64_t classes = chances.size(1);
     for (std::int64_t i = 0; i < end - begin; ++i) {
       const double* const row = chances.const_data_ptr<double>() + i * classes;
-      predictions.push_back({std::max_element(row, row + classes) - row, {row, row + classes}});
+      predictions.push_back({.label = std::max_element(row, row + classes) - row,
+                             .probabilities = {row, row + classes}});
     }
     progress.Update(static_cast<std::uint64_t>(end));
   }
@@ -94,13 +107,15 @@ std::string CsvField(const std::string& text) {
 }
 
 // "id,class,probability": the beginning of every file of predictions.
-std::string Header(const PredictOptions& options) {
-  return (options.id.empty() ? "" : CsvField(options.id) + ',') + std::string(kHeader);
+std::string Header(const PredictOptions& options, const DatasetDeclaration& declaration) {
+  return (options.id.empty() ? "" : CsvField(options.id) + ',') +
+         std::string(declaration.target ? kNumberHeader : kClassHeader);
 }
 
 std::string Csv(const PredictOptions& options, const Dataset& data,
                 const std::vector<Prediction>& predictions) {
-  std::string csv = Header(options);
+  const bool numbers = data.declaration.target.has_value();
+  std::string csv = Header(options, data.declaration);
   if (options.probabilities) {
     for (std::int64_t k = 0; k < data.declaration.classes; ++k) {
       csv += ',' + CsvField(ClassName(data.declaration, k));
@@ -110,6 +125,10 @@ std::string Csv(const PredictOptions& options, const Dataset& data,
   for (std::size_t i = 0; i < predictions.size(); ++i) {
     const Prediction& prediction = predictions[i];
     if (!data.ids.empty()) csv += CsvField(data.ids[i]) + ',';
+    if (numbers) {
+      csv += fmt::format("{:.6g}\n", prediction.number);
+      continue;
+    }
     csv += fmt::format("{},{:.6g}", CsvField(ClassName(data.declaration, prediction.label)),
                        prediction.probability());
     if (options.probabilities) {
@@ -124,38 +143,63 @@ Json PredictionJson(const PredictOptions& options, const Dataset& data,
                     const Prediction& prediction, std::size_t index) {
   Json json;
   if (!data.ids.empty()) json["id"] = data.ids[index];
+  if (data.declaration.target) {
+    json["prediction"] = NumberJson(prediction.number);
+    return json;
+  }
   json["class"] = ClassName(data.declaration, prediction.label);
   json["probability"] = prediction.probability();
   if (options.probabilities) json["probabilities"] = prediction.probabilities;
   return json;
 }
 
-// Of records whose labels were said to be public.
-std::optional<double> Accuracy(const PredictOptions& options, const Dataset& data,
-                               const std::vector<Prediction>& predictions) {
-  if (!options.public_labels) return std::nullopt;
+// Of records whose labels were said to be public; nothing without records.
+struct Quality {
+  std::optional<double> accuracy = std::nullopt;
+  std::optional<PredictionError> error = std::nullopt;
+};
+
+PredictionError ErrorOf(const Dataset& data, const std::vector<Prediction>& predictions) {
+  PredictionError error;
+  const TargetBounds& target = *data.declaration.target;
+  for (std::size_t i = 0; i < predictions.size(); ++i) {
+    const double truth = target.Unscaled(data.labels[static_cast<std::int64_t>(i)].item<double>());
+    const double gap = predictions[i].number - truth;
+    error.mean_squared += gap * gap / static_cast<double>(predictions.size());
+    error.mean_absolute += std::abs(gap) / static_cast<double>(predictions.size());
+  }
+  return error;
+}
+
+Quality QualityOf(const PredictOptions& options, const Dataset& data,
+                  const std::vector<Prediction>& predictions) {
+  if (!options.public_labels) return {};
   if (!data.labels.defined()) {
     throw Error(
         "--public-labels is given and the data have no labels; leave it out, or give "
         "--labels.");
   }
+  if (predictions.empty()) return {};
+  if (data.declaration.target) return {.error = ErrorOf(data, predictions)};
   std::size_t right = 0;
   for (std::size_t i = 0; i < predictions.size(); ++i) {
     const auto label = data.labels[static_cast<std::int64_t>(i)].item<std::int64_t>();
     right += predictions[i].label == label ? 1U : 0U;
   }
-  return predictions.empty() ? std::nullopt
-                             : std::optional<double>(static_cast<double>(right) /
-                                                     static_cast<double>(predictions.size()));
+  return {.accuracy = static_cast<double>(right) / static_cast<double>(predictions.size())};
 }
 
 void PrintJson(const PredictOptions& options, const TrainedRun& run, const Dataset& data,
-               const std::vector<Prediction>& predictions, std::optional<double> accuracy) {
+               const std::vector<Prediction>& predictions, const Quality& quality) {
   Json json = NewReport();
   json["run"] = options.run;
   json["out"] = options.out.empty() ? Json(nullptr) : Json(options.out);
   json["records"] = predictions.size();
-  json["accuracy"] = accuracy ? Json(*accuracy) : Json(nullptr);
+  json["accuracy"] = quality.accuracy ? Json(*quality.accuracy) : Json(nullptr);
+  if (quality.error) {
+    json["mean_squared_error"] = NumberJson(quality.error->mean_squared);
+    json["mean_absolute_error"] = NumberJson(quality.error->mean_absolute);
+  }
   json["private"] = run.is_private;
   if (options.out.empty()) {
     json["predictions"] = Json::array();
@@ -173,7 +217,7 @@ OutputFile FileOfPredictions(const PredictOptions& options, const TrainedRun& ru
                                                run.config.model.script,
                                                run.config.model.pretrained};
   for (const DataFile& file : FilesOf(request)) inputs.emplace_back(file.path);
-  const std::string header = Header(options);
+  const std::string header = Header(options, run.data);
   const OutputKind predictions = {
       .name = "a file of predictions", .ending = "", .beginning = header};
   return {{"--out", options.out, predictions, options.force}, inputs};
@@ -193,17 +237,27 @@ void Run(const PredictOptions& options) {
   if (!options.out.empty()) out.emplace(FileOfPredictions(options, run, request));
   const Dataset data = OpenForPrediction(request);
   CheckRecordsFit(run, data);
+  if (data.declaration.target && options.probabilities) {
+    throw Error(
+        "--probabilities are those of classes, and the model predicts a number; leave it out.");
+  }
   if (!run.is_private)
     std::cerr << "sordino: NOT PRIVATE: the model was trained without privacy.\n";
   const std::vector<Prediction> predictions = Predict(run, data, device);
-  const std::optional<double> accuracy = Accuracy(options, data, predictions);
+  const Quality quality = QualityOf(options, data, predictions);
   if (out) out->Write(Csv(options, data, predictions));
   if (options.json) {
-    PrintJson(options, run, data, predictions, accuracy);
+    PrintJson(options, run, data, predictions, quality);
     return;
   }
   if (!out) std::cout << Csv(options, data, predictions);
-  if (accuracy) std::cerr << fmt::format("sordino: accuracy {:.2f}%\n", 100 * *accuracy);
+  if (quality.accuracy) {
+    std::cerr << fmt::format("sordino: accuracy {:.2f}%\n", 100 * *quality.accuracy);
+  }
+  if (quality.error) {
+    std::cerr << fmt::format("sordino: mean squared error {:.6g}, mean absolute error {:.6g}\n",
+                             quality.error->mean_squared, quality.error->mean_absolute);
+  }
 }
 
 }  // namespace

@@ -51,6 +51,11 @@ DataRequest RequestLike(const TrainedRun& run, const std::vector<GivenFlag>& fla
 
 void CheckRecordsFit(const TrainedRun& run, const Dataset& data) {
   const DatasetDeclaration& given = data.declaration;
+  if (given.target.has_value() != run.data.target.has_value()) {
+    throw Error(fmt::format(
+        "the model predicts {}, and the columns declare {}; declare those of the run.",
+        run.data.target ? "a number" : "a class", given.target ? "a target" : "a label"));
+  }
   if (given.shape == run.data.shape && given.kind == run.data.kind &&
       given.vocabulary == run.data.vocabulary) {
     return;

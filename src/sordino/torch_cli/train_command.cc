@@ -73,6 +73,9 @@ class Bar : public RunObserver {
     if (report.test_accuracy) {
       note += fmt::format(", test accuracy {:.2f}%", 100 * *report.test_accuracy);
     }
+    if (report.test_error) {
+      note += fmt::format(", mean absolute error {:.4g}", report.test_error->mean_absolute);
+    }
     note += fmt::format(", {:.0f} examples/s", report.examples_per_second);
     steps_->Update(static_cast<std::uint64_t>(report.step), note);
   }
@@ -111,6 +114,10 @@ Json ResultJson(const RunResult& result, bool dry_run) {
   json["sampling_rate"] = result.sampling_rate;
   json["steps"] = result.steps;
   json["test_accuracy"] = result.test_accuracy ? Json(*result.test_accuracy) : Json(nullptr);
+  if (result.test_error) {
+    json["test_mean_squared_error"] = NumberJson(result.test_error->mean_squared);
+    json["test_mean_absolute_error"] = NumberJson(result.test_error->mean_absolute);
+  }
   json["seconds"] = result.seconds;
   json["private"] = result.is_private;
   json["interrupted"] = result.interrupted;
@@ -153,6 +160,11 @@ void PrintResult(const RunResult& result) {
   std::vector<std::vector<std::string>> rows = {{"run", result.folder.string()}};
   if (result.test_accuracy) {
     rows.push_back({"test accuracy", fmt::format("{:.2f}%", 100 * *result.test_accuracy)});
+  }
+  if (result.test_error) {
+    rows.push_back({"test error", fmt::format("mean squared {:.6g}, mean absolute {:.6g}",
+                                              result.test_error->mean_squared,
+                                              result.test_error->mean_absolute)});
   }
   for (auto& row : NumberRows(result)) rows.push_back(std::move(row));
   rows.push_back({"steps", result.interrupted

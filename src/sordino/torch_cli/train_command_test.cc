@@ -74,6 +74,62 @@ void ExpectOneSentence(const CommandOutcome& outcome, const std::string& part) {
   EXPECT_THAT(outcome.err, HasSubstr(part));
 }
 
+TEST_F(TrainCommand, LearnsANumberAndPredictsItInItsUnits) {
+  std::string table = "x,cost\n";
+  for (int i = 0; i < 2000; ++i) {
+    const double x = (i * 37 % 101) / 100.0;
+    table += std::to_string(x) + ',' + std::to_string(1000 + 3000 * x) + '\n';
+  }
+  const std::string data = WriteTestFile("cost.csv", table);
+  const CommandOutcome outcome = RunProgram({"train",
+                                             "--data",
+                                             data,
+                                             "--test",
+                                             data,
+                                             "--columns",
+                                             "x:numeric:0:1",
+                                             "cost:target:0:5000",
+                                             "--model",
+                                             "logistic",
+                                             "--epsilon",
+                                             "5",
+                                             "--delta",
+                                             "1e-5",
+                                             "--records",
+                                             "2000",
+                                             "--batch",
+                                             "200",
+                                             "--steps",
+                                             "300",
+                                             "--clip",
+                                             "1",
+                                             "--lr",
+                                             "0.5",
+                                             "--out",
+                                             out_,
+                                             "--json"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const Json json = Json::parse(outcome.out);
+  EXPECT_EQ(json["test_accuracy"], nullptr);
+  // The deviation of the target is 870; the noise leaves a tenth of it.
+  EXPECT_LT(json["test_mean_absolute_error"], 200);
+  EXPECT_GE(json["test_mean_squared_error"].get<double>(),
+            std::pow(json["test_mean_absolute_error"].get<double>(), 2) * 0.999);
+  const CommandOutcome predicted =
+      RunProgram({"predict", "--run", out_, "--data", data, "--public-labels", "--json"});
+  ASSERT_EQ(predicted.exit_code, 0) << predicted.err;
+  EXPECT_NEAR(Json::parse(predicted.out)["mean_absolute_error"],
+              json["test_mean_absolute_error"].get<double>(), 0.1);
+  const CommandOutcome csv = RunProgram({"predict", "--run", out_, "--data", data});
+  EXPECT_THAT(csv.out, StartsWith("prediction\n"));
+  ExpectOneSentence(RunProgram({"predict", "--run", out_, "--data", data, "--probabilities"}),
+                    "the model predicts a number");
+  ExpectOneSentence(RunProgram({"train", "--data", data, "--columns", "x:numeric:0:1",
+                                "cost:target:0:5000", "--model", "logistic", "--epsilon", "5",
+                                "--delta", "1e-5", "--records", "2000", "--class-weights", "1,2"}),
+                    "a number without classes");
+}
+
 TEST_F(TrainCommand, JsonIsTheOnlyLineAndHasTheFieldsInOrder) {
   const CommandOutcome outcome = RunProgram(Line("--epsilon 5 --steps 20 --json"));
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;

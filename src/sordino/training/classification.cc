@@ -52,6 +52,22 @@ LossFunction CrossEntropy(const Model& model, std::int64_t copies, FeatureShape 
   };
 }
 
+LossFunction SquaredLoss(const Model& model, std::int64_t copies, FeatureShape features) {
+  return [&model, copies, features = std::move(features)](const Batch& batch) {
+    const at::Tensor rows = copies == 1 ? batch[0] : batch[0].flatten(0, 1);
+    const at::Tensor targets = copies == 1 ? batch[1] : batch[1].repeat_interleave(copies);
+    const at::Tensor losses =
+        Logits(model, rows, features).squeeze(1).sub(targets).square().mul(0.5);
+    return copies == 1 ? losses : losses.view({batch[1].size(0), copies}).mean(1);
+  };
+}
+
+LossFunction LossOf(const DatasetDeclaration& declaration, const Model& model, std::int64_t copies,
+                    FeatureShape features, const at::Tensor& class_weights) {
+  return declaration.target ? SquaredLoss(model, copies, std::move(features))
+                            : CrossEntropy(model, copies, std::move(features), class_weights);
+}
+
 Batch MadeUpBatch(const DatasetDeclaration& data, const Model& model, std::int64_t examples,
                   std::int64_t copies, c10::Device device) {
   std::vector<std::int64_t> sizes = {examples};
@@ -64,7 +80,8 @@ Batch MadeUpBatch(const DatasetDeclaration& data, const Model& model, std::int64
     const at::NoGradGuard no_grad;
     inputs = model.Features(inputs);
   }
-  return {inputs, at::zeros({examples}, at::TensorOptions(device).dtype(at::kLong))};
+  const at::ScalarType label = data.target ? at::kFloat : at::kLong;
+  return {inputs, at::zeros({examples}, at::TensorOptions(device).dtype(label))};
 }
 
 Dataset WithFeatures(const Dataset& data, const Model& model, c10::Device device,
@@ -87,8 +104,34 @@ Dataset WithFeatures(const Dataset& data, const Model& model, c10::Device device
   return result;
 }
 
+namespace {
+
+TestMetrics EvaluateNumbers(const Model& model, const Dataset& test, c10::Device device,
+                            const FeatureShape& features) {
+  const at::NoGradGuard no_grad;
+  const std::int64_t records = test.size();
+  double squares = 0;
+  double distances = 0;
+  for (std::int64_t begin = 0; begin < records; begin += kChunk) {
+    const std::vector<at::Tensor> batch =
+        LoadRange(test, begin, std::min(records, begin + kChunk), device);
+    const at::Tensor gap =
+        Logits(model, batch[0], features).squeeze(1).sub(batch[1]).to(at::kDouble);
+    squares += gap.square().sum().item<double>();
+    distances += gap.abs().sum().item<double>();
+  }
+  const auto count = static_cast<double>(std::max<std::int64_t>(records, 1));
+  const double unit = test.declaration.target->Unit();
+  return {.accuracy = std::nullopt,
+          .error = PredictionError{squares / count * unit * unit, distances / count * unit},
+          .loss = squares / count / 2};
+}
+
+}  // namespace
+
 TestMetrics Evaluate(const Model& model, const Dataset& test, c10::Device device,
                      const FeatureShape& features) {
+  if (test.declaration.target) return EvaluateNumbers(model, test, device, features);
   const at::NoGradGuard no_grad;
   const std::int64_t records = test.size();
   std::int64_t right = 0;
@@ -101,7 +144,8 @@ TestMetrics Evaluate(const Model& model, const Dataset& test, c10::Device device
     loss += at::cross_entropy_loss(logits, batch[1], {}, at::Reduction::Sum).item<double>();
   }
   const auto count = static_cast<double>(std::max<std::int64_t>(records, 1));
-  return {static_cast<double>(right) / count, loss / count};
+  return {
+      .accuracy = static_cast<double>(right) / count, .error = std::nullopt, .loss = loss / count};
 }
 
 }  // namespace sordino

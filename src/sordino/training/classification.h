@@ -1,4 +1,5 @@
-// What a run does with a classifier: its losses, its fixed features, its accuracy.
+// What a run does with a classifier, or with a model of a number: its losses, its fixed features,
+// its accuracy or its error.
 #ifndef SORDINO_TRAINING_CLASSIFICATION_H_
 #define SORDINO_TRAINING_CLASSIFICATION_H_
 
@@ -7,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "sordino/data/dataset.h"
@@ -31,6 +33,13 @@ at::Tensor Logits(const Model& model, const at::Tensor& inputs, const FeatureSha
 LossFunction CrossEntropy(const Model& model, std::int64_t copies, FeatureShape features,
                           const at::Tensor& class_weights = {});
 
+// Half the square of output - target, both in the units of the scaled target (data/dataset.h).
+LossFunction SquaredLoss(const Model& model, std::int64_t copies, FeatureShape features);
+
+// The one that the declaration asks for.
+LossFunction LossOf(const DatasetDeclaration& declaration, const Model& model, std::int64_t copies,
+                    FeatureShape features, const at::Tensor& class_weights = {});
+
 // Made-up records of the declared shape, as the model's Forward() takes them.
 Batch MadeUpBatch(const DatasetDeclaration& declaration, const Model& model, std::int64_t examples,
                   std::int64_t copies, c10::Device device);
@@ -40,9 +49,16 @@ Batch MadeUpBatch(const DatasetDeclaration& declaration, const Model& model, std
 Dataset WithFeatures(const Dataset& data, const Model& model, c10::Device device,
                      FeatureShape* features, const std::function<void(double)>& progress);
 
+// Of predicted numbers, in the units of the target.
+struct PredictionError {
+  double mean_squared = 0;
+  double mean_absolute = 0;
+};
+
 struct TestMetrics {
-  double accuracy = 0;  // in [0, 1]
-  double loss = 0;      // mean cross entropy
+  std::optional<double> accuracy;        // of classes, in [0, 1]
+  std::optional<PredictionError> error;  // of a number
+  double loss = 0;                       // the mean of what LossOf gives, without class weights
 };
 // On records that are public.
 TestMetrics Evaluate(const Model& model, const Dataset& test, c10::Device device,

@@ -204,8 +204,8 @@ DataSource SourceOf(const DataRequest& given) {
   const bool table = !known && FormatFor(given, ExistingPath(given.source)).Takes("schema");
   const DataRequest request = table ? WithSchema(given) : given;
   DataSource source = known ? NamedSource(request) : FileSource(request);
-  Need(source.declaration.classes > 0, "number of classes",
-       table ? "a label column" : "--classes, or --class-names");
+  Need(source.declaration.Outputs() > 0, "number of classes",
+       table ? "a label column, or a target column" : "--classes, or --class-names");
   if (!request.test.empty()) {
     source.test =
         FilesAt(*source.format, NeededFile(request.test, "test set"), request.test_labels, true);

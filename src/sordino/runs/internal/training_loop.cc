@@ -50,8 +50,8 @@ Trainer TrainingLoop::MakeTrainer() {
   }
   const auto make = [&](auto&& constructor) {
     return constructor(run_.plan, ParametersOf(*run_.model),
-                       CrossEntropy(*run_.model, run_.config.training.copies, feature_shape_,
-                                    ClassWeightsOf(run_.config, run_.device)),
+                       LossOf(run_.declaration, *run_.model, run_.config.training.copies,
+                              feature_shape_, ClassWeightsOf(run_.config, run_.device)),
                        train_, OptimizerOptionsOf(run_.config), std::move(options));
   };
   if (run_.privacy == RunPrivacy::kNonPrivate) return make(Trainer::NonPrivate);
@@ -74,6 +74,7 @@ void TrainingLoop::ResumeFrom(const Checkpoint& checkpoint, const std::vector<Me
     point.accuracy = row.test_accuracy;
     points_.push_back(point);
     accuracy_ = row.test_accuracy;
+    error_ = row.test_error;
   }
 }
 
@@ -205,7 +206,9 @@ void TrainingLoop::LogMetrics() {
     run_.model->Train(true);
     row.test_accuracy = metrics.accuracy;
     row.test_loss = metrics.loss;
+    row.test_error = metrics.error;
     accuracy_ = metrics.accuracy;
+    error_ = metrics.error;
   }
   // Whole seconds: finer ones would tell the sizes of batches.
   row.seconds = std::floor(Seconds());
@@ -231,6 +234,7 @@ void TrainingLoop::ReportStep(std::int64_t steps) {
   report.steps = run_.plan.steps();
   report.epsilon = epsilon_;
   report.test_accuracy = accuracy_;
+  report.test_error = error_;
   report.examples_per_second = run_.plan.options().batch *
                                static_cast<double>(steps - first_step_) /
                                (Seconds() - earlier_seconds_);

@@ -39,6 +39,7 @@ class TrainingLoop {
   std::int64_t steps_done() const { return trainer_.steps_done(); }
   const std::vector<RunPoint>& points() const { return points_; }
   std::optional<double> accuracy() const { return accuracy_; }
+  const std::optional<PredictionError>& error() const { return error_; }
   // Why the ledger ended it; empty where it did not.
   const std::string& refusal() const { return refusal_; }
   // What the ledger threw; null where it did not. No noise was drawn after it.
@@ -78,6 +79,7 @@ class TrainingLoop {
   Clock::duration epsilon_pause_ = std::chrono::seconds(2);
   std::optional<double> epsilon_;
   std::optional<double> accuracy_;
+  std::optional<PredictionError> error_;
   std::vector<RunPoint> points_;
   std::string refusal_;
   std::exception_ptr failure_;
