@@ -34,12 +34,11 @@ void TryStep(const PreparedRun& run) {
   const at::Tensor logits = Logits(*run.model, rows, feature_shape);
   if (logits.dim() != 2 || logits.size(0) != rows.size(0) ||
       logits.size(1) != run.declaration.Outputs()) {
-    throw Error(fmt::format(
-        "the model '{}' does not fit the data: it must give {} for an example.",
-        run.config.ModelName(),
-        run.declaration.target
-            ? std::string("one number")
-            : fmt::format("{} numbers, one for each class,", run.declaration.classes)));
+    throw Error(fmt::format("the model '{}' does not fit the data: it must give {} for an example.",
+                            run.config.ModelName(),
+                            run.declaration.target ? std::string("one number")
+                                                   : fmt::format("{} numbers, one for each class,",
+                                                                 run.declaration.classes)));
   }
   if (run.privacy == RunPrivacy::kNonPrivate) return;
   // With the bounds of the plan: batches that are too large for the rounding are found here too.

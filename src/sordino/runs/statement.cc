@@ -2,70 +2,20 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cmath>
-#include <sstream>
 #include <string_view>
 
 #include "sordino/base/weak_guarantee.h"
+#include "sordino/runs/internal/statement_page.h"
 
 namespace sordino {
 namespace {
 
-constexpr std::size_t kColumns = 80;
-
-// Paragraphs and points, wrapped.
-class Page {
- public:
-  void Heading(std::string_view text) {
-    if (!text_.empty()) text_ += '\n';
-    text_ += fmt::format("{}\n{}\n", text, std::string(text.size(), '-'));
-  }
-  void Paragraph(std::string_view text) { Wrap("", "", text); }
-  void Point(std::string_view text) { Wrap("- ", "  ", text); }
-  void Break() { text_ += '\n'; }
-  // A line that may be longer than the page: it is for machines.
-  void Verbatim(std::string_view text) { text_ += fmt::format("{}\n", text); }
-
-  std::string text() && { return std::move(text_); }
-
- private:
-  void Wrap(std::string_view first, std::string_view rest, std::string_view text) {
-    std::istringstream in{std::string(text)};
-    std::string line(first);
-    bool empty = true;
-    for (std::string word; in >> word;) {
-      if (!empty && line.size() + 1 + word.size() > kColumns) {
-        text_ += line + '\n';
-        line = rest;
-        empty = true;
-      }
-      if (!empty) line += ' ';
-      line += word;
-      empty = false;
-    }
-    text_ += line + '\n';
-  }
-
-  std::string text_;
-};
-
-// Four digits on the safe side of the value, so that what is read still holds.
-std::string Directed(double value, bool up) {
-  if (!std::isfinite(value)) return "infinity";
-  std::string text = fmt::format("{:.4g}", value);
-  double shown = 0;
-  std::from_chars(text.data(), text.data() + text.size(), shown);
-  if ((up ? shown >= value : shown <= value) || value <= 0) return text;
-  const double unit = std::pow(10, std::floor(std::log10(value)) - 3);
-  return fmt::format("{:.4g}", up ? shown + unit : shown - unit);
-}
-std::string UpTo(double value) { return Directed(value, true); }
-std::string DownTo(double value) { return Directed(value, false); }
-
-std::string Sentence(const std::string& text) {
-  return text.empty() || text.back() == '.' ? text : text + '.';
-}
+using internal::Chance;
+using internal::DownTo;
+using internal::Page;
+using internal::Sentence;
+using internal::UpTo;
 
 std::string Unit(const StatementFacts& facts) {
   return facts.rows_per_user > 0 ? "person" : "record";
@@ -89,11 +39,6 @@ std::string Change(const StatementFacts& facts) {
 
 std::string Tense(const StatementFacts& facts) {
   return facts.state == RunState::kPlanned ? "would be" : "is";
-}
-
-// One over delta, where it is a number that says something.
-std::string Chance(double delta) {
-  return delta > 0 ? fmt::format("{:g} (one in {:.6g})", delta, 1 / delta) : "0";
 }
 
 void WriteOpening(Page& page, const StatementFacts& facts) {

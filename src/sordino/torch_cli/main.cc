@@ -8,6 +8,7 @@
 #include "sordino/cli/program.h"
 #include "sordino/torch_cli/bench_command.h"
 #include "sordino/torch_cli/data_command.h"
+#include "sordino/torch_cli/fit_command.h"
 #include "sordino/torch_cli/membership_command.h"
 #include "sordino/torch_cli/predict_command.h"
 #include "sordino/torch_cli/train_command.h"
@@ -21,6 +22,7 @@ int main(int argc, char** argv) {
   sordino::AddMembershipCommand(app);
   sordino::AddBenchCommand(app);
   sordino::AddDataCommand(app);
+  sordino::AddFitCommand(app);
   sordino::AddPredictCommand(app);
   sordino::AddTrainCommand(app);
   sordino::AddHelpJsonCommand(app);

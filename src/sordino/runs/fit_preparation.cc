@@ -1,0 +1,381 @@
+// PrepareFit of fit_run.h: from settings to a question for the library and everything that can be
+// known before the data are read.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "sordino/accounting/failures.h"
+#include "sordino/base/error.h"
+#include "sordino/base/known_name.h"
+#include "sordino/data/format_settings.h"
+#include "sordino/ledger/data_description.h"
+#include "sordino/ledger/ledger.h"
+#include "sordino/runs/fit_run.h"
+#include "sordino/runs/internal/fit_steps.h"
+#include "sordino/tables/table_columns.h"
+
+namespace sordino {
+namespace {
+
+constexpr double kNamedDelta = 1e-5;  // of data of the catalogue
+constexpr double kMaxRecords = 1e11;
+// What the fits of a selection take for the norm of the best weights, over what is assumed.
+constexpr std::array<double, 6> kNormFactors = {0.125, 0.25, 0.5, 1, 2, 4};
+
+// What a model is called, and the loss of the library that it minimises.
+struct FitModel {
+  std::string_view name;
+  std::string_view words;
+  std::string_view loss;
+  std::string_view loss_of_many;  // of more than two classes; empty: two at most
+  bool predicts_number = false;
+};
+constexpr std::array<FitModel, 3> kFitModels = {{
+    {.name = "logistic",
+     .words = "logistic regression",
+     .loss = "logistic",
+     .loss_of_many = "softmax"},
+    {.name = "least-squares",
+     .words = "least squares",
+     .loss = "squares",
+     .loss_of_many = "",
+     .predicts_number = true},
+    {.name = "svm", .words = "Huber support vector machine", .loss = "huber", .loss_of_many = ""},
+}};
+constexpr auto kFitModelNames = [] {
+  std::array<std::string_view, kFitModels.size()> names;
+  for (std::size_t i = 0; i < kFitModels.size(); ++i) names[i] = kFitModels[i].name;
+  return names;
+}();
+
+const FitModel& ModelOf(const FitSettings& settings) {
+  return kFitModels[IndexOfName("the model", settings.model, kFitModelNames)];
+}
+
+void CheckNumber(std::string_view flag, const std::optional<double>& value) {
+  if (!value || (*value > 0 && std::isfinite(*value))) return;
+  throw Error(fmt::format("{} is {:g}; give a finite number above 0.", flag, *value));
+}
+
+void CheckMethod(const Choice& method) {
+  if (method.name != kAutoMethod) {
+    IndexOfName("the method", method.name, FitMethodNames());
+    FitMethods().Checked(method);
+    return;
+  }
+  if (!(method.options == OptionValues())) {
+    throw Error("options of a method were given without the method; name it with --method.");
+  }
+}
+
+bool IsNamed(const std::string& source) {
+  const auto names = DatasetNames();
+  return std::find(names.begin(), names.end(), source) != names.end();
+}
+
+void CheckBudgetOf(FitSettings& settings) {
+  if (!settings.epsilon) throw Error("there is no budget; give --epsilon, such as 1.");
+  CheckNumber("--epsilon", settings.epsilon);
+  if (!settings.delta) {
+    if (!IsNamed(settings.data.source)) {
+      throw Error(
+          "there is no --delta; give the probability with which the guarantee may fail, well below "
+          "one over the number of records, such as 1e-6, or 0 for methods with pure epsilon.");
+    }
+    settings.delta = kNamedDelta;
+  }
+  if (!(*settings.delta >= 0 && *settings.delta < 1) ||
+      (*settings.delta > 0 && *settings.delta < 1e-300)) {
+    throw Error(fmt::format("--delta is {:g}; give 0 or a number from 1e-300 to below 1.",
+                            *settings.delta));
+  }
+}
+
+// Pixels as they are: the constants of known images would move the dark background from 0 to -1,
+// and the norm of a picture would be that of its background.
+void TakePlainPixels(DataRequest& request, const DatasetDeclaration& declaration) {
+  if (declaration.kind != InputKind::kImage || !request.mean.empty()) return;
+  request.mean.assign(static_cast<std::size_t>(declaration.shape[0]), 0);
+  request.deviation.assign(request.mean.size(), 1);
+}
+
+void CheckData(const FitSettings& settings, const DatasetDeclaration& declaration) {
+  const FitModel& model = ModelOf(settings);
+  if (declaration.kind == InputKind::kTokens) {
+    throw Error("'fit' takes tables and images, and the data are text; use 'sordino train'.");
+  }
+  if (model.predicts_number != declaration.target.has_value()) {
+    throw Error(
+        fmt::format("--model {} predicts {}, and the data have {}; {}.", model.name,
+                    model.predicts_number ? "a number" : "classes",
+                    declaration.target ? fmt::format("the target '{}'", declaration.target->name)
+                                       : std::string("classes"),
+                    model.predicts_number ? "declare a target, such as cost:target:0:5000, or give "
+                                            "--model logistic"
+                                          : "give --model least-squares, or declare a label"));
+  }
+  if (declaration.classes > 2 && model.loss_of_many.empty()) {
+    throw Error(
+        fmt::format("--model {} takes two classes, and {} are declared; give --model "
+                    "logistic.",
+                    model.name, declaration.classes));
+  }
+  if (declaration.rows_per_user > 1) {
+    throw Error(fmt::format(
+        "'fit' protects people with one row each, and {} rows of a user were declared; give "
+        "--rows-per-user 1, or use 'sordino train'.",
+        declaration.rows_per_user));
+  }
+}
+
+std::vector<std::string> FeatureNames(const std::vector<std::string>& declared) {
+  std::vector<std::string> names;
+  for (const TableColumn& column : ParseColumns(declared)) {
+    if (column.role == ColumnRole::kNumeric) names.push_back(column.name);
+    if (column.role != ColumnRole::kCategorical) continue;
+    for (const std::string& value : column.values) names.push_back(column.name + '=' + value);
+  }
+  if (!names.empty()) names.emplace_back("intercept");
+  return names;
+}
+
+// The ledger that was asked for, or that the data's description names.
+std::string FitLedgerFile(const FitSettings& settings) {
+  std::vector<std::filesystem::path> files;
+  for (const DataFile& file : FilesOf(settings.data)) {
+    if (!file.is_public) files.emplace_back(file.path);
+  }
+  const std::optional<std::filesystem::path> ledger = ChooseLedger(settings.ledger, files);
+  return ledger ? std::filesystem::absolute(*ledger).lexically_normal().string() : std::string();
+}
+
+Adjacency AdjacencyOf(const PreparedFit& fit) {
+  const std::string& given = fit.settings.adjacency;
+  const Adjacency adjacency = !given.empty()                ? ParseAdjacency(given)
+                              : fit.budget                  ? fit.budget->adjacency
+                              : fit.declaration.records > 0 ? Adjacency::kAddRemove
+                                                            : Adjacency::kReplaceOne;
+  if (adjacency == Adjacency::kAddRemove && fit.declaration.records == 0) {
+    throw Error(
+        "under add-remove the number of records is private, and a plan needs one; give --records "
+        "with about as many as are expected, or --adjacency replace-one, under which their number "
+        "is public.");
+  }
+  if (fit.budget && fit.budget->adjacency != adjacency) {
+    throw Error(
+        fmt::format("the ledger '{}' counts {} adjacency and the fit is planned for {}; "
+                    "give --adjacency {}.",
+                    fit.settings.ledger, AdjacencyName(fit.budget->adjacency),
+                    AdjacencyName(adjacency), AdjacencyName(fit.budget->adjacency)));
+  }
+  return adjacency;
+}
+
+std::optional<SelectionBudget> SelectionOf(const PreparedFit& fit) {
+  const FitSettings& settings = fit.settings;
+  if (!settings.tune) return std::nullopt;
+  if (settings.data.test.empty() && !IsNamed(settings.data.source)) {
+    throw Error("--tune takes the best of several fits on public data; give --test.");
+  }
+  if (!(*settings.tune > 1 && *settings.tune <= kMaxExpectedRuns)) {
+    throw Error(
+        fmt::format("--tune is {:g}; give the expected number of fits, above 1 and at most "
+                    "{:g}.",
+                    *settings.tune, kMaxExpectedRuns));
+  }
+  std::optional<SelectionBudget> budget = PlanSelection(
+      Epsilon(*settings.epsilon), Delta(*settings.delta), *settings.tune, AdjacencyOf(fit));
+  if (!budget) {
+    throw Error(
+        fmt::format("--tune needs a --delta that pays for drawing the number of fits, and "
+                    "{:g} does not; give a larger one, such as 1e-6.",
+                    *settings.delta));
+  }
+  return budget;
+}
+
+FitQuestion QuestionOf(const PreparedFit& fit) {
+  const FitSettings& settings = fit.settings;
+  const FitModel& model = ModelOf(settings);
+  FitQuestion question;
+  question.table.loss = std::string(fit.declaration.classes > 2 ? model.loss_of_many : model.loss);
+  std::int64_t features = 1;
+  for (const std::int64_t side : fit.declaration.shape) features *= side;
+  question.table.features = features + 1;
+  question.table.classes = std::max<std::int64_t>(2, fit.declaration.classes);
+  question.table.row_bound = *settings.row_bound;
+  question.records = fit.declaration.records;
+  question.epsilon = Epsilon(*settings.epsilon);
+  question.delta = Delta(*settings.delta);
+  question.adjacency = AdjacencyOf(fit);
+  if (fit.selection) {
+    question.epsilon = fit.selection->run_epsilon;
+    question.delta = fit.selection->run_delta;
+  }
+  question.lambda = settings.lambda;
+  if (settings.weight_norm) question.weight_norm = *settings.weight_norm;
+  CheckedLoss(question.table);
+  return question;
+}
+
+std::string NoiseText(const FitPlan& plan) {
+  std::vector<std::string> parts;
+  parts.reserve(plan.noises.size());
+  for (const PlannedNoise& noise : plan.noises) {
+    parts.push_back(fmt::format("{:.4g} {}", noise.deviation, noise.where));
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+}  // namespace
+
+std::span<const std::string_view> FitModelNames() { return kFitModelNames; }
+
+std::vector<std::string_view> FitMethodNames() {
+  std::vector<std::string_view> names = {kAutoMethod};
+  for (const std::string_view name : FitMethods().names()) names.push_back(name);
+  return names;
+}
+
+double DefaultRowBound(const DatasetDeclaration& declaration,
+                       const std::vector<std::string>& columns) {
+  if (declaration.kind == InputKind::kImage) {
+    double pixels = 1;
+    for (const std::int64_t side : declaration.shape) pixels *= static_cast<double>(side);
+    return std::sqrt(pixels) / 4;
+  }
+  if (columns.empty() || !declaration.normalisation.mean.empty()) {
+    throw Error(
+        "the largest norm of a row does not follow from what was declared; give --row-bound, the "
+        "norm to which rows are scaled down, the 1 of the intercept included.");
+  }
+  double squares = 1;
+  for (const TableColumn& column : ParseColumns(columns)) squares += column.Features() > 0 ? 1 : 0;
+  return std::sqrt(squares);
+}
+
+void internal::MakePlans(PreparedFit& fit) {
+  fit.plans = PlanFits(fit.question);
+  const Choice& method = fit.settings.method;
+  fit.plan = method.name == kAutoMethod ? ChooseMethod(fit.plans) : PlanFit(fit.question, method);
+  if (!fit.selection) return;
+  for (const double factor : kNormFactors) {
+    FitQuestion question = fit.question;
+    question.weight_norm *= factor;
+    fit.candidates.push_back(
+        PlanFit(question, method.name == kAutoMethod ? Choice(fit.plan->method.name) : method));
+  }
+}
+
+const Event& internal::EventOf(const PreparedFit& fit) {
+  return fit.selection ? fit.selection->event : fit.plan->event;
+}
+
+double internal::FailureOf(const PreparedFit& fit) {
+  return fit.selection ? fit.selection->failure : fit.plan->failure;
+}
+
+PreparedFit PrepareFit(FitSettings settings) {
+  // What needs no data comes first, so that a misspelt name is not hidden by a missing file.
+  ModelOf(settings);
+  CheckMethod(settings.method);
+  CheckNumber("--lambda", settings.lambda);
+  CheckNumber("--row-bound", settings.row_bound);
+  CheckNumber("--weight-norm", settings.weight_norm);
+  if (settings.data.source.empty()) {
+    throw Error(
+        "there are no data; name a table, such as 'sordino fit census.csv --schema "
+        "census.toml --epsilon 1 --delta 1e-6', or give --data.");
+  }
+  CheckBudgetOf(settings);
+  const bool is_table = TakesSetting(settings.data, "columns");
+  if (is_table) settings.data = WithSchema(std::move(settings.data));
+  settings.data.skip_malformed = is_table;
+  PreparedFit fit;
+  fit.declaration = Declare(settings.data);
+  TakePlainPixels(settings.data, fit.declaration);
+  fit.declaration = Declare(settings.data);
+  CheckData(settings, fit.declaration);
+  const std::vector<std::string>& columns = settings.data.columns.declared;
+  if (!settings.row_bound) settings.row_bound = DefaultRowBound(fit.declaration, columns);
+  if (is_table) fit.names = FeatureNames(columns);
+  settings.ledger = FitLedgerFile(settings);
+  if (settings.insecure_seed) fit.privacy = RunPrivacy::kSeeded;
+  fit.settings = std::move(settings);
+  if (!fit.settings.ledger.empty()) {
+    fit.budget = Ledger::Open(fit.settings.ledger, {.read_only = true}).budget();
+  }
+  fit.selection = SelectionOf(fit);
+  fit.question = QuestionOf(fit);
+  if (fit.question.records > 0) internal::MakePlans(fit);
+  return fit;
+}
+
+FitFacts PlannedFacts(const PreparedFit& fit) {
+  const FitPlan& plan = *fit.plan;
+  FitFacts facts;
+  facts.privacy = fit.privacy;
+  facts.data = fit.declaration.name;
+  facts.model = fmt::format("Model: {} of {} features and an intercept",
+                            ModelOf(fit.settings).words, plan.question.table.features - 1);
+  facts.method =
+      fmt::format("{} ({})", plan.method.name, FitMethods().Find(plan.method.name).help());
+  facts.plan = fmt::format("Rows have a norm of at most {:.6g}, the regularisation is {:.6g}{}{}",
+                           plan.question.table.row_bound, plan.lambda,
+                           plan.noises.empty() ? "" : ", and the standard deviation of the noise ",
+                           plan.noises.empty() ? std::string() : "is " + NoiseText(plan));
+  facts.needs_minimum = plan.gradient_norm_limit > 0;
+  if (facts.needs_minimum) {
+    facts.plan += fmt::format(
+        "; the norm of the gradient at the minimum is certified to be at "
+        "most {:.4g}",
+        plan.gradient_norm_limit);
+  }
+  if (fit.selection) {
+    facts.plan += fmt::format(
+        ". The best on the test set of several fits was released, each with a plan of its own from "
+        "a fixed list of {}; their number was drawn in secret, with a mean of {:g}",
+        fit.candidates.size(), *fit.settings.tune);
+  }
+  facts.records = plan.question.records;
+  facts.counts_users = fit.declaration.rows_per_user > 0;
+  facts.adjacency = plan.question.adjacency;
+  facts.delta = *fit.settings.delta;
+  facts.epsilon =
+      SpentEpsilon(internal::EventOf(fit), Delta(facts.delta), internal::FailureOf(fit));
+  facts.event = internal::EventOf(fit).ToString();
+  facts.has_test = !fit.settings.data.test.empty() || IsNamed(fit.settings.data.source);
+  facts.ledger = fit.settings.ledger;
+  if (fit.budget) facts.budget = *fit.budget;
+  return facts;
+}
+
+std::optional<double> NeededRecords(const FitQuestion& question, const std::string& method,
+                                    double excess_risk) {
+  const FitMethod& component = FitMethods().Find(method);
+  const auto is_enough = [&](double records) {
+    FitQuestion asked = question;
+    asked.records = static_cast<std::int64_t>(records);
+    const PlannedFit planned = component.Plan(asked, {});
+    return planned.plan && planned.plan->excess_risk <= excess_risk;
+  };
+  // A factor of four at a time, then halves of what is left, until two digits are right.
+  double high = 16;
+  while (!is_enough(high)) {
+    high *= 4;
+    if (high > kMaxRecords) return std::nullopt;
+  }
+  double low = high / 4;
+  while (high / low > 1.05) {
+    const double middle = std::round(std::sqrt(low * high));
+    (is_enough(middle) ? high : low) = middle;
+  }
+  const double unit = std::pow(10, std::floor(std::log10(high)) - 1);
+  return std::ceil(high / unit) * unit;
+}
+
+}  // namespace sordino

@@ -1,0 +1,355 @@
+#include "sordino/runs/fit_run.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <ctime>
+#include <memory>
+#include <stdexcept>
+#include <utility>
+
+#include "sordino/base/error.h"
+#include "sordino/base/stop.h"
+#include "sordino/data/batch_loader.h"
+#include "sordino/ledger/ledger.h"
+#include "sordino/mechanisms/integer_noise.h"
+#include "sordino/report/coefficient_picture.h"
+#include "sordino/runs/internal/fit_steps.h"
+#include "sordino/runs/internal/run_inputs.h"
+#include "sordino/runs/run_folder.h"
+
+namespace sordino {
+namespace {
+
+constexpr double kConfidence = 0.95;
+constexpr std::int64_t kBlockRows = 4096;
+// The linear layer of models/model.h, which every fitted model is applied by.
+constexpr const char* kLinearModel = "logistic";
+
+RunDeclaration LedgerDeclaration(const PreparedFit& fit) {
+  return {.what = fmt::format("fit {} on {} by {}", fit.settings.model, fit.declaration.name,
+                              fit.plan->method.name),
+          .plan = internal::EventOf(fit),
+          .failure = internal::FailureOf(fit),
+          .unit = fit.declaration.rows_per_user > 0 ? ProtectedUnit::kUser : ProtectedUnit::kRecord,
+          .is_private = fit.privacy == RunPrivacy::kPrivate};
+}
+
+[[noreturn]] void RefuseFit(const PreparedFit& fit, const Verdict& verdict) {
+  throw Error(fmt::format("nothing was released: the ledger '{}' refuses the fit, because {}.",
+                          fit.settings.ledger, verdict.reason));
+}
+
+// Durable when it returns.
+void Charge(const PreparedFit& fit, Ledger& ledger) {
+  const RunDeclaration declaration = LedgerDeclaration(fit);
+  const Begun begun = ledger.BeginRun(
+      declaration, {.event = declaration.plan, .failure = declaration.failure, .words = "the fit"});
+  if (!begun.verdict.admitted) RefuseFit(fit, begun.verdict);
+}
+
+// The declared number of records is a guess under add-remove, and one that is too small must not be
+// told; under the others ProblemOf compares it.
+DataRequest UncountedRequest(DataRequest request) {
+  request.records = 0;
+  return request;
+}
+
+// A row as the library takes it: numbers in a line, with a 1 for the intercept behind them. Rows
+// that have no declared label are blank under replace-one, where their number counts: a record
+// that is replaced by such a row leaves the number of rows as it is.
+at::Tensor FitFeatures(Dataset& data, std::int64_t blank) {
+  const at::NoGradGuard no_grad;
+  const std::int64_t rows = data.inputs.size(0);
+  const std::int64_t width = data.inputs.numel() / std::max<std::int64_t>(rows, 1);
+  const std::int64_t columns =
+      rows > 0 ? width : at::zeros(data.declaration.shape, at::kByte).numel();
+  at::Tensor features = at::empty({rows + blank, columns + 1}, at::kDouble);
+  for (std::int64_t begin = 0; begin < rows; begin += kBlockRows) {
+    const std::int64_t end = std::min(rows, begin + kBlockRows);
+    features.slice(0, begin, end)
+        .slice(1, 0, columns)
+        .copy_(Normalise(data.declaration, data.inputs.slice(0, begin, end)).flatten(1));
+  }
+  features.slice(0, 0, rows).slice(1, columns).fill_(1);
+  features.slice(0, rows).zero_();
+  data.inputs = at::Tensor();
+  return features;
+}
+
+at::Tensor FitTargets(const Dataset& data, std::int64_t blank) {
+  const at::ScalarType type = data.declaration.target ? at::kDouble : at::kLong;
+  at::Tensor targets = at::zeros({data.labels.size(0) + blank}, type);
+  targets.slice(0, 0, data.labels.size(0)).copy_(data.labels);
+  return targets;
+}
+
+Problem ProblemOf(PreparedFit& fit, Dataset& train) {
+  const bool counted = fit.question.adjacency != Adjacency::kAddRemove;
+  const std::int64_t blank = counted ? train.malformed : 0;
+  const std::int64_t rows = train.inputs.size(0) + blank;
+  if (counted && rows == 0) {
+    throw Error(fmt::format("'{}' has no rows; a fit needs one.", fit.declaration.name));
+  }
+  if (counted && fit.question.records == 0) {
+    fit.question.records = rows;
+    internal::MakePlans(fit);
+  }
+  if (counted && fit.question.records != rows) {
+    throw Error(fmt::format(
+        "the number of rows of '{}' is not the {} that was declared with --records; under {} it is "
+        "public and must be right, or give --adjacency add-remove.",
+        fit.declaration.name, fit.question.records, AdjacencyName(fit.question.adjacency)));
+  }
+  const at::Tensor targets = FitTargets(train, blank);
+  return {fit.question.table, FitFeatures(train, blank), targets};
+}
+
+// A linear layer with the fitted coefficients. With one score for two classes the first class has
+// the score 0.
+std::unique_ptr<Model> ModelWith(const PreparedFit& fit, const at::Tensor& coefficients) {
+  const at::NoGradGuard no_grad;
+  std::unique_ptr<Model> model =
+      MakeModel(kLinearModel, ModelShapeOf(fit.declaration), {}, c10::kCPU);
+  const std::int64_t columns = coefficients.size(0) - 1;
+  const std::int64_t scores = coefficients.size(1);
+  const std::int64_t first = fit.declaration.Outputs() - scores;
+  for (const auto& [name, value] : model->Parameters()) {
+    value.zero_();
+    value.slice(0, first).copy_(name.ends_with("bias") ? coefficients[columns]
+                                                       : coefficients.slice(0, 0, columns).t());
+  }
+  model->Train(false);
+  return model;
+}
+
+void CheckFinite(const at::Tensor& coefficients) {
+  if (coefficients.isfinite().all().item<bool>()) return;
+  throw std::runtime_error(
+      "a coefficient is not a finite number, so there is no model; what was charged stays charged. "
+      "Give a larger --lambda.");
+}
+
+// In the units of the target, where there is one.
+std::vector<Coefficient> CoefficientsOf(const PreparedFit& fit, const FitResult& result) {
+  std::vector<Coefficient> coefficients;
+  if (fit.names.empty()) return coefficients;
+  const std::optional<TargetBounds>& target = fit.declaration.target;
+  const double unit = target ? target->Unit() : 1;
+  // After a selection the noise is that of the best fit, which is no longer centred.
+  const bool has_interval = result.deviation.defined() && !fit.plan->is_laplace && !fit.selection;
+  for (std::int64_t k = 0; k < result.coefficients.size(1); ++k) {
+    for (std::int64_t j = 0; j < result.coefficients.size(0); ++j) {
+      Coefficient c;
+      c.feature = fit.names[static_cast<std::size_t>(j)];
+      if (result.coefficients.size(1) > 1) {
+        c.score = fit.declaration.class_names[static_cast<std::size_t>(k)];
+      }
+      c.value = unit * result.coefficients[j][k].item<double>();
+      if (target && j + 1 == result.coefficients.size(0)) c.value += target->Unscaled(0);
+      if (result.deviation.defined()) c.deviation = unit * result.deviation[j][k].item<double>();
+      if (has_interval) {
+        const double half = NormalHalfWidth(kConfidence) * *c.deviation;
+        c.interval = Interval{c.value - half, c.value + half};
+      }
+      coefficients.push_back(std::move(c));
+    }
+  }
+  return coefficients;
+}
+
+std::string CsvText(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + '"';
+}
+
+std::string CoefficientsCsv(const std::vector<Coefficient>& coefficients) {
+  std::string csv = "feature,class,coefficient,noise,lower,upper\n";
+  for (const Coefficient& c : coefficients) {
+    csv +=
+        fmt::format("{},{},{},{},{}\n", CsvText(c.feature), CsvText(c.score), c.value,
+                    c.deviation ? fmt::format("{}", *c.deviation) : "",
+                    c.interval ? fmt::format("{},{}", c.interval->lower, c.interval->upper) : ",");
+  }
+  return csv;
+}
+
+std::string Picture(const PreparedFit& fit, const std::vector<Coefficient>& coefficients) {
+  CoefficientPicture picture;
+  picture.title = fmt::format("{} of {}", fit.settings.model, fit.declaration.name);
+  picture.caption = fmt::format("{}, epsilon {:g} at delta {:g}, {} adjacency",
+                                fit.plan->method.name, *fit.settings.epsilon, *fit.settings.delta,
+                                AdjacencyName(fit.plan->question.adjacency));
+  if (fit.privacy != RunPrivacy::kPrivate) picture.warning = "NOT PRIVATE";
+  for (const Coefficient& c : coefficients) {
+    picture.bars.push_back({.name = c.score.empty() ? c.feature : c.score + ": " + c.feature,
+                            .value = c.value,
+                            .deviation = c.deviation});
+  }
+  return CoefficientSvg(picture);
+}
+
+// What `predict` reads: data and model; a fit has no other settings of a training.
+TrainConfig ConfigOf(const PreparedFit& fit) {
+  TrainConfig config;
+  config.data = fit.settings.data;
+  config.model.name = kLinearModel;
+  config.privacy.epsilon = fit.settings.epsilon;
+  config.privacy.delta = fit.settings.delta;
+  config.run.out = fit.settings.out;
+  config.run.ledger = fit.settings.ledger;
+  return config;
+}
+
+std::string FitEvent(const PreparedFit& fit) {
+  return fmt::format("{}{}\n", fit.privacy == RunPrivacy::kSeeded ? "NOT PRIVATE\n" : "",
+                     internal::EventOf(fit).ToString());
+}
+
+void WriteFit(const PreparedFit& fit, RunFolder& folder, const FitOutcome& outcome,
+              const Model& model, const std::string& inputs) {
+  const std::string statement = FitStatement(outcome.facts);
+  folder.Write("event.txt", FitEvent(fit));
+  folder.Write("statement.txt", statement);
+  if (!outcome.coefficients.empty()) {
+    folder.Write("coefficients.csv", CoefficientsCsv(outcome.coefficients));
+    folder.Write("coefficients.svg", Picture(fit, outcome.coefficients));
+  }
+  MetricsRow row;
+  row.is_private = outcome.is_private;
+  row.step = std::max<std::int64_t>(1, fit.plan->steps);
+  row.epsilon = outcome.epsilon;
+  if (outcome.test) {
+    row.test_accuracy = outcome.test->accuracy;
+    row.test_error = outcome.test->error;
+    row.test_loss = outcome.test->loss;
+  }
+  row.seconds = std::floor(outcome.seconds.value_or(0));
+  folder.AppendMetrics(row);
+  // Last: it is what says that the fit has ended.
+  SaveModel(folder.path() / "model.safetensors", model,
+            {.name = "fit " + fit.settings.model,
+             .data = fit.declaration,
+             .privacy = fit.privacy,
+             .epsilon = outcome.epsilon,
+             .delta = outcome.delta,
+             .steps = fit.plan->steps,
+             .statement = statement,
+             .inputs = inputs});
+}
+
+struct FittedModel {
+  FitResult result;
+  std::unique_ptr<Model> model;
+  std::optional<TestMetrics> test;
+};
+
+FittedModel FitOnce(const PreparedFit& fit, const FitPlan& plan, const Problem& problem,
+                    const std::optional<Dataset>& test, RandomSource random,
+                    const FitProgress& progress) {
+  FittedModel fitted;
+  fitted.result = Fit(plan, problem, random, progress);
+  CheckFinite(fitted.result.coefficients);
+  fitted.model = ModelWith(fit, fitted.result.coefficients);
+  if (test) fitted.test = Evaluate(*fitted.model, *test, c10::kCPU, {});
+  return fitted;
+}
+
+bool IsBetter(const TestMetrics& a, const TestMetrics& b) {
+  return a.accuracy ? *a.accuracy > *b.accuracy : a.error->mean_squared < b.error->mean_squared;
+}
+
+// Each fit has randomness of its own.
+FittedModel FitBest(PreparedFit& fit, const Problem& problem, const std::optional<Dataset>& test,
+                    const FitProgress& progress) {
+  const std::optional<std::uint64_t>& seed = fit.settings.insecure_seed;
+  std::uint64_t made = 0;
+  const auto random = [&] { return seed ? RandomSource(*seed + made++) : RandomSource(); };
+  if (!fit.selection) return FitOnce(fit, *fit.plan, problem, test, random(), progress);
+  RandomSource choices = random();
+  const std::unique_ptr<Generator> generator = choices.Stream({.tensor = kModelStream});
+  const std::int64_t count = LogarithmicRuns(*fit.settings.tune).Draw(*generator);
+  std::optional<FittedModel> best;
+  for (std::int64_t i = 0; i < count; ++i) {
+    // 2^64 is no multiple of the number of plans: a bias far below the error that is paid for.
+    const FitPlan& plan = fit.candidates[generator->Next64() % fit.candidates.size()];
+    FittedModel fitted = FitOnce(fit, plan, problem, test, random(), [&](double) { progress(0); });
+    if (best && !IsBetter(*fitted.test, *best->test)) continue;
+    best = std::move(fitted);
+    fit.plan = plan;
+  }
+  return *std::move(best);
+}
+
+}  // namespace
+
+void CheckLedger(const PreparedFit& fit) {
+  if (fit.settings.ledger.empty()) return;
+  const Begun begun = Ledger::Open(fit.settings.ledger).Preview(LedgerDeclaration(fit));
+  if (!begun.verdict.admitted) RefuseFit(fit, begun.verdict);
+}
+
+FitOutcome RunFit(PreparedFit& fit, const FitObserver& observer) {
+  const auto start = std::chrono::steady_clock::now();
+  const StopGuard guard;
+  const std::filesystem::path place = ChooseRunFolder(ConfigOf(fit), std::time(nullptr));
+  if (fit.plan) CheckLedger(fit);
+  observer("read", 0);
+  DataSplits data = OpenData(UncountedRequest(fit.settings.data));
+  FitOutcome outcome;
+  outcome.malformed = data.train.malformed;
+  const bool was_planned = fit.plan.has_value();
+  const Problem problem = ProblemOf(fit, data.train);
+  data.train = Dataset();
+  if (!was_planned) CheckLedger(fit);
+  if (StopGuard::Requested()) {
+    throw Stopped("stopped before the fit; nothing was spent or written.");
+  }
+  RunFolder folder(place);
+  const std::string inputs = KeepInputs(place, ConfigOf(fit));
+  outcome.facts = PlannedFacts(fit);
+  folder.Write("event.txt", FitEvent(fit));
+  folder.Write("statement.txt", FitStatement(outcome.facts));
+
+  std::optional<Ledger> ledger;
+  if (!fit.settings.ledger.empty()) {
+    ledger.emplace(Ledger::Open(fit.settings.ledger));
+    Charge(fit, *ledger);
+  }
+  const FittedModel fitted = FitBest(fit, problem, data.test, [&](double share) {
+    if (StopGuard::Requested()) {
+      throw Stopped(
+          "stopped inside the fit; nothing was released, and what was charged stays charged.");
+    }
+    observer("fit", share);
+  });
+  outcome.facts = PlannedFacts(fit);
+  outcome.folder = place;
+  outcome.plan = *fit.plan;
+  outcome.plans = fit.plans;
+  outcome.epsilon = outcome.facts.epsilon;
+  outcome.delta = outcome.facts.delta;
+  outcome.is_private = fit.privacy == RunPrivacy::kPrivate;
+  outcome.coefficients = CoefficientsOf(fit, fitted.result);
+  outcome.facts.state = RunState::kFinished;
+  if (ledger) {
+    outcome.facts.ledger_epsilon = ledger->ComposedEpsilon();
+    outcome.facts.ledger_head = ledger->head().hash;
+  }
+  outcome.test = fitted.test;
+  if (!fit.selection) {
+    outcome.seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
+  WriteFit(fit, folder, outcome, *fitted.model, inputs);
+  return outcome;
+}
+
+}  // namespace sordino

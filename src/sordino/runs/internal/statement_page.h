@@ -1,0 +1,41 @@
+// What statements are written with.
+#ifndef SORDINO_RUNS_INTERNAL_STATEMENT_PAGE_H_
+#define SORDINO_RUNS_INTERNAL_STATEMENT_PAGE_H_
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace sordino::internal {
+
+// Paragraphs and points, wrapped at 80 columns.
+class Page {
+ public:
+  void Heading(std::string_view text);
+  void Paragraph(std::string_view text) { Wrap("", "", text); }
+  void Point(std::string_view text) { Wrap("- ", "  ", text); }
+  void Break() { text_ += '\n'; }
+  // A line that may be longer than the page: it is for machines.
+  void Verbatim(std::string_view text);
+
+  std::string text() && { return std::move(text_); }
+
+ private:
+  void Wrap(std::string_view first, std::string_view rest, std::string_view text);
+
+  std::string text_;
+};
+
+// Four digits on the safe side of the value, so that what is read still holds.
+std::string UpTo(double value);
+std::string DownTo(double value);
+
+// With a full stop.
+std::string Sentence(const std::string& text);
+
+// One over delta, where it is a number that says something.
+std::string Chance(double delta);
+
+}  // namespace sordino::internal
+
+#endif  // SORDINO_RUNS_INTERNAL_STATEMENT_PAGE_H_

@@ -1,0 +1,368 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "sordino/base/testing/test_folder.h"
+#include "sordino/cli/command_test_support.h"
+#include "sordino/runs/fit_run.h"
+#include "sordino/torch_cli/testing/points_table.h"
+
+// Everything here goes through `sordino`, which replaces itself by sordino-torch.
+namespace sordino {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+const std::vector<std::string> kPoints = {"x:numeric:0:1", "y:numeric:0:1", "above:label:no|yes"};
+
+class FitCommand : public ::testing::Test {
+ protected:
+  FitCommand() { setenv("SORDINO_STATE", (folder_ / "state").c_str(), 1); }
+  ~FitCommand() override { unsetenv("SORDINO_STATE"); }
+
+  std::string Place(const std::string& name) const { return (folder_ / name).string(); }
+
+  // Fits `table` into the folder `run`.
+  CommandOutcome Fit(const std::string& table, const std::string& more,
+                     const std::vector<std::string>& columns = kPoints,
+                     const std::string& run = "run") const {
+    std::vector<std::string> words = {"fit", folder_.Write("table.csv", table).string(),
+                                      "--columns"};
+    words.insert(words.end(), columns.begin(), columns.end());
+    words.insert(words.end(), {"--out", Place(run)});
+    for (const std::string& word : Words(more)) words.push_back(word);
+    if (more.find("--delta") == std::string::npos) {
+      words.insert(words.end(), {"--delta", "1e-5"});
+    }
+    return RunProgram(words);
+  }
+
+  TestFolder folder_;
+};
+
+void ExpectRefusal(const CommandOutcome& outcome, const std::string& part) {
+  EXPECT_EQ(outcome.exit_code, 2) << part;
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_THAT(outcome.err, MatchesRegex("(sordino: the number of records[^\n]+\n)?"
+                                        "sordino: [^\n]+\n"));
+  EXPECT_THAT(outcome.err, HasSubstr(part));
+}
+
+TEST_F(FitCommand, JsonHasTheFieldsOfTheDocs) {
+  const std::string test = folder_.Write("test.csv", PointsTable(200)).string();
+  const CommandOutcome outcome =
+      Fit(PointsTable(2000), "--epsilon 2 --records 2000 --json --test " + test);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), '\n'), 1);
+  const Json json = Json::parse(outcome.out);
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : json.items()) keys.push_back(key);
+  EXPECT_THAT(keys, ElementsAre("schema", "run", "method", "coefficients", "intervals", "epsilon",
+                                "delta", "test_accuracy", "predicted_excess_risk", "certificate",
+                                "plan", "seconds", "private"));
+  EXPECT_EQ(json["coefficients"].size(), 3U);
+  EXPECT_LT(json["coefficients"]["x"], 0);
+  EXPECT_GT(json["coefficients"]["y"], 0);
+  EXPECT_TRUE(json["coefficients"].contains("intercept"));
+  EXPECT_GT(json["epsilon"]["upper"], 1.5);
+  EXPECT_LE(json["epsilon"]["upper"], 2 * (1 + 1e-6));
+  EXPECT_GT(json["test_accuracy"], 0.9);
+  EXPECT_TRUE(json["predicted_excess_risk"].contains(json["method"].get<std::string>()));
+  EXPECT_EQ(json["plan"]["adjacency"], "add-remove");
+  EXPECT_EQ(json["private"], true);
+}
+
+TEST_F(FitCommand, EveryMethodRunsAndPredictReadsItsFolder) {
+  const std::string test = folder_.Write("test.csv", PointsTable(200)).string();
+  for (const std::string_view name : FitMethodNames()) {
+    const std::string method(name);
+    if (method == "adassp") continue;  // least squares alone
+    const CommandOutcome outcome =
+        Fit(PointsTable(5000), "--epsilon 5 --records 5000 --json --method " + method, kPoints,
+            "run-" + method);
+    ASSERT_EQ(outcome.exit_code, 0) << method << outcome.err;
+    if (method != kAutoMethod) {
+      EXPECT_EQ(Json::parse(outcome.out)["method"], method);
+    }
+    const CommandOutcome predicted = RunProgram(
+        {"predict", "--run", Place("run-" + method), "--data", test, "--public-labels", "--json"});
+    ASSERT_EQ(predicted.exit_code, 0) << predicted.err;
+    EXPECT_GT(Json::parse(predicted.out)["accuracy"], 0.85) << method;
+  }
+}
+
+TEST_F(FitCommand, TheFolderHoldsStatementEventCoefficientsAndPicture) {
+  const CommandOutcome outcome = Fit(PointsTable(1000), "--epsilon 3 --records 1000");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("differentially private"));
+  EXPECT_THAT(ReadTestFile(Place("run/statement.txt")), HasSubstr("Privacy statement"));
+  EXPECT_THAT(ReadTestFile(Place("run/statement.txt")), Not(HasSubstr("PLANNED")));
+  EXPECT_THAT(ReadTestFile(Place("run/coefficients.csv")), StartsWith("feature,class,"));
+  EXPECT_THAT(ReadTestFile(Place("run/coefficients.svg")), HasSubstr("</svg>"));
+  // The event of the folder costs what was said.
+  const CommandOutcome account =
+      RunProgram({"account", "--event-file", Place("run/event.txt"), "--delta", "1e-5", "--json"});
+  ASSERT_EQ(account.exit_code, 0) << account.err;
+  EXPECT_LE(Json::parse(account.out)["epsilon"]["upper"], 3 * (1 + 1e-6));
+}
+
+TEST_F(FitCommand, ANumberIsFittedByLeastSquaresAndPredictedInItsUnits) {
+  std::string table = "x,noise,cost\n";
+  for (int i = 0; i < 4000; ++i) {
+    const double x = (i * 37 % 101) / 100.0;
+    table += std::to_string(x) + ',' + std::to_string((i * 13 % 7) / 7.0) + ',' +
+             std::to_string(1000 + 3000 * x) + '\n';
+  }
+  const std::vector<std::string> columns = {"x:numeric:0:1", "noise:numeric:0:1",
+                                            "cost:target:0:5000"};
+  const std::string test = folder_.Write("test.csv", table).string();
+  const CommandOutcome outcome =
+      Fit(table, "--model least-squares --epsilon 5 --records 4000 --json --test " + test, columns);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const Json json = Json::parse(outcome.out);
+  EXPECT_EQ(json["test_accuracy"], nullptr);
+  EXPECT_LT(json["test_mean_absolute_error"], 400);
+  EXPECT_NEAR(json["coefficients"]["x"], 3000, 900);
+  EXPECT_NEAR(json["coefficients"]["intercept"], 1000, 700);
+  const CommandOutcome predicted =
+      RunProgram({"predict", "--run", Place("run"), "--data", test, "--public-labels", "--json"});
+  ASSERT_EQ(predicted.exit_code, 0) << predicted.err;
+  const Json predictions = Json::parse(predicted.out);
+  EXPECT_NEAR(predictions["mean_absolute_error"], json["test_mean_absolute_error"].get<double>(),
+              0.1);
+  EXPECT_GT(predictions["predictions"][0]["prediction"], 0);
+}
+
+TEST_F(FitCommand, ALedgerIsChargedOnceAndRefusesBeforeAnythingIsReleased) {
+  const std::string ledger = Place("ledger.db");
+  ASSERT_EQ(RunProgram({"ledger", "init", ledger, "--epsilon", "2", "--delta", "1e-4"}).exit_code,
+            0);
+  const CommandOutcome first =
+      Fit(PointsTable(500), "--epsilon 1.5 --records 500 --json --ledger " + ledger);
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  EXPECT_GT(Json::parse(first.out)["ledger"]["epsilon"]["upper"], 0.1);
+  const std::string after = RunProgram({"ledger", "show", ledger, "--json"}).out;
+  const CommandOutcome second =
+      Fit(PointsTable(500), "--epsilon 1.5 --records 500 --ledger " + ledger, kPoints, "second");
+  ExpectRefusal(second, "nothing was released");
+  EXPECT_FALSE(fs::exists(Place("second")));
+  EXPECT_EQ(RunProgram({"ledger", "show", ledger, "--json"}).out, after);
+  // The ledger's adjacency needs a declared number.
+  ExpectRefusal(Fit(PointsTable(500), "--epsilon 0.1 --ledger " + ledger, kPoints, "third"),
+                "--records");
+}
+
+TEST_F(FitCommand, DryRunComparesTheMethodsWithoutReadingTheData) {
+  // A row that no reader takes: it is not read.
+  const std::string broken = "x,y,above\nPRIVATE,PRIVATE,PRIVATE\n";
+  const CommandOutcome outcome =
+      Fit(broken, "--epsilon 1 --records 50000 --dry-run --json", kPoints, "none");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const Json json = Json::parse(outcome.out);
+  EXPECT_EQ(json["dry_run"], true);
+  const std::string method = json["method"];
+  for (const auto& [name, risk] : json["predicted_excess_risk"].items()) {
+    if (risk.is_null()) continue;
+    EXPECT_LE(json["predicted_excess_risk"][method], risk) << name;
+  }
+  EXPECT_GT(json["needed_records"][method], 10);
+  EXPECT_FALSE(fs::exists(Place("none")));
+  const CommandOutcome text = Fit(broken, "--epsilon 1 --records 50000 --dry-run");
+  EXPECT_THAT(text.out, HasSubstr("<- used"));
+  EXPECT_THAT(text.out, HasSubstr("PLANNED"));
+  ExpectRefusal(Fit(broken, "--epsilon 1 --dry-run"), "give --records");
+}
+
+TEST_F(FitCommand, WithoutDeclaredRecordsTheirNumberIsPublicAndSaid) {
+  const CommandOutcome open = Fit(PointsTable(777), "--epsilon 5 --json");
+  ASSERT_EQ(open.exit_code, 0) << open.err;
+  EXPECT_EQ(Json::parse(open.out)["plan"]["adjacency"], "replace-one");
+  EXPECT_EQ(Json::parse(open.out)["plan"]["records"], 777);
+  EXPECT_THAT(open.err, HasSubstr("taken to be public"));
+  // Declared, it stays private: nothing that is printed or written depends on it.
+  const CommandOutcome closed =
+      Fit(PointsTable(777), "--epsilon 5 --records 1000", kPoints, "closed");
+  ASSERT_EQ(closed.exit_code, 0) << closed.err;
+  for (const std::string& text :
+       {closed.out, closed.err, ReadTestFile(Place("closed/statement.txt")),
+        ReadTestFile(Place("closed/config.toml")), ReadTestFile(Place("closed/metrics.jsonl"))}) {
+    EXPECT_THAT(text, Not(HasSubstr("777")));
+  }
+  ExpectRefusal(
+      Fit(PointsTable(777), "--epsilon 5 --adjacency replace-one --records 700", kPoints, "wrong"),
+      "must be right");
+}
+
+TEST_F(FitCommand, LabelsThatAreNotDeclaredAreCountedAndNotShown) {
+  std::string table = PointsTable(500);
+  for (int i = 0; i < 7; ++i) table += "0.5,0.5,SECRET-DIAGNOSIS\n";
+  const CommandOutcome outcome = Fit(table, "--epsilon 5 --records 500 --show-private");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("7 rows without a declared label"));
+  EXPECT_THAT(outcome.err + outcome.out, Not(HasSubstr("SECRET")));
+  const CommandOutcome silent = Fit(table, "--epsilon 5 --records 500", kPoints, "silent");
+  ASSERT_EQ(silent.exit_code, 0) << silent.err;
+  EXPECT_THAT(silent.err, Not(HasSubstr("7 rows")));
+}
+
+// Under replace-one the number of rows is fixed: a row that cannot be used is blank and counts.
+TEST_F(FitCommand, UnderReplaceOneARowWithoutALabelIsBlankAndCounts) {
+  std::string table = PointsTable(400);
+  for (int i = 0; i < 5; ++i) table += "0.5,0.5,?\n";
+  const CommandOutcome outcome = Fit(table, "--epsilon 5 --adjacency replace-one --json");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(Json::parse(outcome.out)["plan"]["records"], 405);
+}
+
+// Tables that break solvers: each ends in a model of finite numbers.
+TEST_F(FitCommand, OddTablesEndInAModel) {
+  const auto rows = [](int count, auto&& row) {
+    std::string table = "x,y,above\n";
+    for (int i = 0; i < count; ++i) table += row(i) + "\n";
+    return table;
+  };
+  const std::string separable =
+      rows(200, [](int i) { return i % 2 == 0 ? std::string("0,0,no") : std::string("1,1,yes"); });
+  const std::string constant =
+      rows(200, [](int i) { return std::string("0.5,0.5,") + (i % 2 == 0 ? "no" : "yes"); });
+  const std::string single = rows(200, [](int) { return std::string("0.3,0.9,yes"); });
+  const std::string one = rows(1, [](int) { return std::string("0.3,0.9,yes"); });
+  const std::string huge = rows(
+      200, [](int i) { return std::string(i % 2 == 0 ? "1e300,-1e300,no" : "-1e300,1e300,yes"); });
+  const std::string missing =
+      rows(200, [](int i) { return std::string("?,?,") + (i % 2 == 0 ? "no" : "yes"); });
+  const std::string empty = rows(0, [](int) { return std::string(); });
+  const std::vector<std::pair<std::string, std::string>> tables = {
+      {"separable", separable}, {"constant", constant}, {"single-class", single}, {"one", one},
+      {"huge", huge},           {"missing", missing},   {"empty", empty}};
+  for (const auto& [name, table] : tables) {
+    for (const std::string_view method : FitMethodNames()) {
+      if (method == "adassp") continue;
+      const std::string run = name + "-" + std::string(method);
+      const CommandOutcome outcome =
+          Fit(table, "--epsilon 1 --records 200 --json --missing ? --method " + std::string(method),
+              kPoints, run);
+      ASSERT_EQ(outcome.exit_code, 0) << run << outcome.err;
+      for (const auto& [feature, value] : Json::parse(outcome.out)["coefficients"].items()) {
+        EXPECT_TRUE(value.is_number()) << run << feature;
+      }
+    }
+  }
+  ExpectRefusal(Fit(empty, "--epsilon 1", kPoints, "none"), "has no rows");
+}
+
+TEST_F(FitCommand, MoreColumnsThanRowsAndTheSameColumnTwiceEndInAModel) {
+  std::string table = "label";
+  std::vector<std::string> columns = {"label:label:no|yes"};
+  for (int j = 0; j < 40; ++j) {
+    table += ",c" + std::to_string(j);
+    columns.push_back("c" + std::to_string(j) + ":numeric:0:1");
+  }
+  table += '\n';
+  for (int i = 0; i < 10; ++i) {
+    table += i % 2 == 0 ? "no" : "yes";
+    for (int j = 0; j < 40; ++j) table += i % 2 == 0 ? ",0.25" : ",0.75";  // all columns alike
+    table += '\n';
+  }
+  for (const std::string_view method : FitMethodNames()) {
+    if (method == "adassp") continue;
+    const CommandOutcome outcome =
+        Fit(table, "--epsilon 2 --records 10 --json --method " + std::string(method), columns,
+            "wide-" + std::string(method));
+    ASSERT_EQ(outcome.exit_code, 0) << method << outcome.err;
+    EXPECT_EQ(Json::parse(outcome.out)["coefficients"].size(), 41U);
+  }
+}
+
+TEST_F(FitCommand, MistakesGetOneSentence) {
+  const std::string table = PointsTable(50);
+  ExpectRefusal(Fit(table, ""), "there is no budget");
+  ExpectRefusal(Fit(table, "--epsilon 0"), "--epsilon is 0");
+  ExpectRefusal(Fit(table, "--epsilon -1"), "--epsilon is -1");
+  ExpectRefusal(Fit(table, "--epsilon nan"), "--epsilon is nan");
+  ExpectRefusal(Fit(table, "--epsilon 1 --delta 1"), "--delta is 1");
+  ExpectRefusal(Fit(table, "--epsilon 1 --delta -1"), "--delta is -1");
+  ExpectRefusal(Fit(table, "--epsilon 1 --model logistc"), "did you mean 'logistic'?");
+  ExpectRefusal(Fit(table, "--epsilon 1 --method objectve --records 50"), "objectve");
+  ExpectRefusal(Fit(table, "--epsilon 1 --steps 5 --records 50"), "name it with --method");
+  ExpectRefusal(Fit(table, "--epsilon 1 --lambda 0"), "--lambda is 0");
+  ExpectRefusal(Fit(table, "--epsilon 1 --row-bound inf"), "--row-bound is inf");
+  ExpectRefusal(Fit(table, "--epsilon 1 --adjacency sideways"), "sideways");
+  ExpectRefusal(Fit(table, "--epsilon 1 --adjacency add-remove"), "give --records");
+  ExpectRefusal(Fit(table, "--epsilon 1 --model least-squares --records 50"), "declare a target");
+  ExpectRefusal(Fit(table, "--epsilon 1 --records 50", {"x:numeric:0:1", "y:target:0:1"}),
+                "--model least-squares");
+  ExpectRefusal(Fit(table, "--epsilon 1 --records 50", {"x:numeric:0:1"}),
+                "give a label column, or a target column");
+  ExpectRefusal(Fit("x,u,above\n1,a,no\n", "--epsilon 1 --records 5 --rows-per-user 2",
+                    {"x:numeric:0:1", "u:user", "above:label:no|yes"}),
+                "--rows-per-user 1");
+  ExpectRefusal(Fit("", "--epsilon 1 --records 5"), "is empty");
+  const CommandOutcome bad = Fit("x,y,above\nPRIVATE-7391,1,no\n", "--epsilon 1 --records 5");
+  ExpectRefusal(bad, "no finite number in the column 'x'");
+  EXPECT_THAT(bad.err, Not(HasSubstr("7391")));
+  ExpectRefusal(RunProgram({"fit", "--epsilon", "1", "--delta", "1e-5"}), "there are no data");
+  ExpectRefusal(RunProgram({"fit", "nowhere.csv", "--epsilon", "1", "--delta", "1e-5"}),
+                "neither a known dataset nor a file");
+}
+
+TEST_F(FitCommand, ASeededFitSaysThatItIsNotPrivate) {
+  const std::string line = "--epsilon 1 --records 100 --insecure-seed 7 --json";
+  const CommandOutcome first = Fit(PointsTable(100), line);
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  const CommandOutcome second = Fit(PointsTable(100), line, kPoints, "again");
+  ASSERT_EQ(second.exit_code, 0) << second.err;
+  EXPECT_EQ(Json::parse(first.out)["coefficients"], Json::parse(second.out)["coefficients"]);
+  EXPECT_EQ(Json::parse(first.out)["private"], false);
+  EXPECT_THAT(first.err, HasSubstr("NOT PRIVATE"));
+  EXPECT_THAT(ReadTestFile(Place("run/statement.txt")), StartsWith("NOT PRIVATE"));
+  EXPECT_THAT(ReadTestFile(Place("run/event.txt")), StartsWith("NOT PRIVATE"));
+}
+
+TEST_F(FitCommand, TuningIsOneChargeAndHidesHowManyFitsThereWere) {
+  const std::string ledger = Place("ledger.db");
+  ASSERT_EQ(RunProgram({"ledger", "init", ledger, "--epsilon", "3", "--delta", "1e-4"}).exit_code,
+            0);
+  const std::string test = folder_.Write("test.csv", PointsTable(200)).string();
+  const CommandOutcome outcome = Fit(PointsTable(3000),
+                                     "--epsilon 2 --records 3000 --json --tune 4 "
+                                     "--test " +
+                                         test + " --ledger " + ledger);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const Json json = Json::parse(outcome.out);
+  EXPECT_LE(json["epsilon"]["upper"], 2 * (1 + 1e-6));
+  EXPECT_GT(json["epsilon"]["upper"], 1.9);
+  EXPECT_EQ(json["seconds"], nullptr);
+  EXPECT_EQ(json["intervals"], nullptr);
+  EXPECT_THAT(outcome.err, Not(HasSubstr("fit:")));
+  EXPECT_THAT(ReadTestFile(Place("run/event.txt")), HasSubstr("approximate("));
+  EXPECT_THAT(ReadTestFile(Place("run/statement.txt")), HasSubstr("drawn in secret"));
+  ExpectRefusal(Fit(PointsTable(50), "--epsilon 1 --records 50 --tune 4", kPoints, "none"),
+                "give --test");
+  ExpectRefusal(
+      Fit(PointsTable(50), "--epsilon 1 --records 50 --tune 1 --test " + test, kPoints, "none"),
+      "--tune is 1");
+  ExpectRefusal(Fit(PointsTable(50), "--epsilon 1 --delta 0 --records 50 --tune 4 --test " + test,
+                    kPoints, "none"),
+                "--tune needs a --delta");
+}
+
+TEST_F(FitCommand, ARunIsNeverOverwritten) {
+  ASSERT_EQ(Fit(PointsTable(100), "--epsilon 1 --records 100").exit_code, 0);
+  ExpectRefusal(Fit(PointsTable(100), "--epsilon 1 --records 100"), "already holds something");
+}
+
+}  // namespace
+}  // namespace sordino
