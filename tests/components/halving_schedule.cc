@@ -20,7 +20,8 @@ class Halving : public ScheduleShape {
   Halving() : ScheduleShape({.name = "halving", .help = "of a test"}) {}
   std::string_view Arguments() const override { return ""; }
   std::string_view Note() const override { return ""; }
-  std::shared_ptr<const ScheduleCurve> Parse(std::string_view arguments) const override {
+  std::shared_ptr<const ScheduleCurve> Parse(std::string_view arguments,
+                                             std::string_view) const override {
     return arguments.empty() ? std::make_shared<HalvingCurve>() : nullptr;
   }
 };

@@ -28,6 +28,7 @@
 #include "sordino/cli/report_json.h"
 #include "sordino/cli/schedule_file.h"
 #include "sordino/report/tradeoff_picture.h"
+#include "sordino/tables/text_file.h"
 
 namespace sordino {
 namespace {

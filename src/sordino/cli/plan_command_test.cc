@@ -7,8 +7,10 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "sordino/accounting/calibration.h"
 #include "sordino/base/testing/test_folder.h"
 #include "sordino/cli/command_test_support.h"
+#include "sordino/cli/schedule_file.h"
 
 namespace sordino {
 namespace {
@@ -93,6 +95,29 @@ TEST(PlanCommand, DrawsAPicture) {
   }
 }
 
+TEST(PlanCommand, WritesAScheduleThatTheAccountantReads) {
+  const TestFolder folder;
+  const std::string file = (folder.path() / "noise.csv").string();
+  const std::string line = std::string(kConstants) + "--epsilon 1 --delta 1e-5";
+  const Json json = CallJson(line + " --schedule-out " + file);
+  const StepSequence sequence = ReadSchedule(file, {});
+  const Json& noise = json["schedule"]["noise"];
+  ASSERT_EQ(sequence.TotalSteps(), noise.size());
+  for (std::size_t t = 0; t < noise.size(); ++t) {
+    EXPECT_EQ(sequence.phases[t].first.ToString(),
+              Event::Gaussian(NoiseMultiplier(noise[t].get<double>())).ToString());
+  }
+  // All of it together spends the epsilon that was given.
+  const Interval epsilon = SpentEpsilon(sequence.Prefix(sequence.TotalSteps()), Delta(1e-5));
+  EXPECT_LE(epsilon.upper, 1);
+  EXPECT_GT(epsilon.lower, 0.999);
+  // An earlier schedule is overwritten, another file is not.
+  EXPECT_EQ(CallCommand(AddPlanCommand, Words(line + " --schedule-out " + file)).error, "");
+  WriteTestFile(file, "noise\n1\n");
+  EXPECT_THAT(CallCommand(AddPlanCommand, Words(line + " --schedule-out " + file)).error,
+              HasSubstr("--force"));
+}
+
 class PlanMistake : public testing::TestWithParam<Mistake> {};
 TEST_P(PlanMistake, IsToldInOneSentence) { ExpectMistake(GetParam()); }
 INSTANTIATE_TEST_SUITE_P(
@@ -114,7 +139,10 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"plan --kappa 2 --alpha 1e-4 --epsilon 1", "--delta is missing"},
         Mistake{"plan --kappa 2 --alpha 1e-4 --epsilon 1 --delta 0", "--delta"},
         Mistake{"plan --kappa 2 --alpha 1e-4 --epsilon 1 --delta 1e-5 --budget 2", "two budgets"},
-        Mistake{"plan --kappa 2 --alpha 1e-4 --budget 0", "--budget"}));
+        Mistake{"plan --kappa 2 --alpha 1e-4 --budget 0", "--budget"},
+        Mistake{"plan --kappa 10 --alpha 1 --schedule-out x.csv", "allows no step"},
+        Mistake{"plan --kappa 10 --alpha 1e-4 --schedule-out x.txt", ".csv"},
+        Mistake{"plan --kappa 1e9 --alpha 1e-20 --schedule-out x.csv", "too many for a file"}));
 
 }  // namespace
 }  // namespace sordino

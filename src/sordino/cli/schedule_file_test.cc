@@ -62,13 +62,13 @@ TEST(ScheduleFile, PrefixStopsInsideAPhase) {
 
 TEST(ScheduleFile, MistakesNameTheLine) {
   EXPECT_THAT(Refusal("noise\n4\n\n# x\nmuch\n"),
-              HasSubstr("Line 5 of plan.csv: 'much' in column noise"));
-  EXPECT_THAT(Refusal("noise,rate\n4,0.1\n4\n"), HasSubstr("Line 3 of plan.csv: 1 fields"));
-  EXPECT_THAT(Refusal("noise,rate\n4,1.5\n"), HasSubstr("Line 2 of plan.csv: the sampling rate"));
-  EXPECT_THAT(Refusal("noise\n-4\n"), HasSubstr("Line 2 of plan.csv: the noise multiplier"));
-  EXPECT_THAT(Refusal("noise,clip\n4,0\n"), HasSubstr("Line 2 of plan.csv: the clipping norm"));
+              HasSubstr("line 5 of plan.csv: 'much' in column noise"));
+  EXPECT_THAT(Refusal("noise,rate\n4,0.1\n4\n"), HasSubstr("line 3 of plan.csv: 1 fields"));
+  EXPECT_THAT(Refusal("noise,rate\n4,1.5\n"), HasSubstr("line 2 of plan.csv: the sampling rate"));
+  EXPECT_THAT(Refusal("noise\n-4\n"), HasSubstr("line 2 of plan.csv: the noise multiplier"));
+  EXPECT_THAT(Refusal("noise,clip\n4,0\n"), HasSubstr("line 2 of plan.csv: the clipping norm"));
   EXPECT_THAT(Refusal("noise,steps\n4,2.5\n"), HasSubstr("whole number"));
-  EXPECT_THAT(Refusal("noise,\n4,\n"), HasSubstr("Line 1 of plan.csv"));
+  EXPECT_THAT(Refusal("noise,\n4,\n"), HasSubstr("line 1 of plan.csv"));
 }
 
 TEST(ScheduleFile, HeadersThatSayTooMuchOrTooLittleAreRefused) {

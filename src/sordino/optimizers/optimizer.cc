@@ -25,6 +25,7 @@ void CheckOptions(const OptimizerOptions& options, std::int64_t steps) {
   CheckRange("the projection radius", options.projection_radius, 0, false, kMaxStepFactor, false);
   CheckRange("the decay of the average of the weights", options.average_decay, 0, false, 1, true);
   CheckRange("the number of steps", static_cast<double>(steps), 1, false, kInfinity, true);
+  options.schedule.CheckLength("learning rate", steps);
 }
 
 std::string ShownSizes(at::IntArrayRef sizes) {

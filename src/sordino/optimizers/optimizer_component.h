@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -51,6 +52,11 @@ class OptimizerComponent : public Component {
 
   // What `sordino train` takes where none is given.
   virtual double LearningRate() const = 0;
+  // Its momentum, for schedules that follow from it; nullopt where it has none.
+  virtual std::optional<double> Momentum(const OptionValues& options) const {
+    static_cast<void>(options);
+    return std::nullopt;
+  }
   // `parameters` are leaves that require gradients; options were checked.
   virtual std::unique_ptr<OptimizerAlgorithm> Make(const std::vector<at::Tensor>& parameters,
                                                    const OptionValues& options) const = 0;

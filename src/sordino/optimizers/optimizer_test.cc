@@ -51,6 +51,11 @@ class Reference {
       const bool nesterov = o_.algorithm.options.Switch(OptionOf("nesterov"));
       return nesterov ? g + momentum * m_[i] : m_[i];
     }
+    if (o_.algorithm.name == "debiased-momentum") {
+      const double momentum = Option("momentum");
+      m_[i] = momentum * m_[i] + (1 - momentum) * g;
+      return m_[i] / (1 - std::pow(momentum, static_cast<double>(step_)));
+    }
     if (o_.algorithm.name == "adagrad") {
       v_[i] += g * g;
       return g / (std::sqrt(v_[i]) + Option("stabiliser"));
@@ -106,6 +111,42 @@ TEST_P(OptimizerCases, MakesTheStepsOfItsAlgorithm) {
 
 INSTANTIATE_TEST_SUITE_P(Optimizer, OptimizerCases, testing::ValuesIn(OptimizerCasesOfAllKinds()),
                          [](const auto& tested) { return tested.param.name; });
+
+// Step t moves by the weighted mean of all gradients so far, with weights in proportion to
+// beta^(t - i): the recursion of Algorithm 2 solved, without recursion.
+TEST(DebiasedMomentum, MovesByTheWeightedMeanOfAllGradients) {
+  constexpr int kSteps = 40;
+  constexpr double kBeta = 0.8;
+  std::mt19937_64 random(23);
+  const at::Tensor p = Parameter({0});
+  Optimizer optimizer(
+      {{"p", p}},
+      {.algorithm = {"debiased-momentum", {{"momentum", kBeta}}}, .learning_rate = 0.25}, kSteps);
+  Numbers gradients;
+  double expected = 0;
+  for (int t = 1; t <= kSteps; ++t) {
+    gradients.push_back(Normal(random, 1).front());
+    optimizer.Step(Noised({at::tensor({gradients.back()})}));
+    double sum = 0;
+    double weights = 0;
+    for (int i = 1; i <= t; ++i) {
+      const double weight = std::pow(kBeta, t - i);
+      sum += weight * gradients[static_cast<std::size_t>(i - 1)];
+      weights += weight;
+    }
+    expected -= 0.25 * sum / weights;
+    ASSERT_NEAR(Values(p).front(), expected, 1e-12) << t;
+  }
+}
+
+TEST(DebiasedMomentum, TakesTheFirstGradientWhole) {
+  const at::Tensor p = Parameter({1, 2});
+  Optimizer optimizer(
+      {{"p", p}}, {.algorithm = {"debiased-momentum", {{"momentum", 0.75}}}, .learning_rate = 1},
+      1);
+  optimizer.Step(Noised({at::tensor({0.25, 0.5})}));
+  EXPECT_EQ(Values(p), (Numbers{0.75, 1.5}));
+}
 
 TEST(Optimizer, StepsWithoutPrivacyByTheSameAlgorithm) {
   const at::Tensor a = Parameter({1, 2, 3});

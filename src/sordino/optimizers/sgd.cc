@@ -8,14 +8,6 @@
 namespace sordino {
 namespace {
 
-constexpr OptionSpec kMomentum{.key = "momentum",
-                               .flag = "--momentum",
-                               .value_name = "X",
-                               .help = "Share of the last step that is added to the next",
-                               .what = "the momentum",
-                               .fallback = 0.0,
-                               .recipe = 0.9,
-                               .high = 1};
 constexpr OptionSpec kNesterov{.key = "nesterov",
                                .flag = "--nesterov",
                                .help = "Nesterov's momentum",

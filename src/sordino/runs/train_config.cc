@@ -16,6 +16,7 @@
 #include "sordino/clipping/norms_component.h"
 #include "sordino/lower_bounds/canary_audit.h"
 #include "sordino/optimizers/optimizer_component.h"
+#include "sordino/schedules/schedule_shape.h"
 
 namespace sordino {
 namespace {
@@ -149,6 +150,46 @@ void CompleteLength(TrainConfig& config, const DatasetDeclaration& data) {
              static_cast<double>(kMaxPlanSteps), false);
 }
 
+// A file has a factor for each step of a run, so it may say how many there are.
+void CompleteStepsFromFiles(TrainConfig& config) {
+  TrainingSettings& training = config.training;
+  if (training.steps || training.epochs) return;
+  const PrivacySettings& privacy = config.privacy;
+  const std::pair<std::string_view, std::string_view> schedules[] = {
+      {privacy.noise_schedule, "noise"},
+      {privacy.clip_schedule, "clip"},
+      {privacy.rate_schedule, "rate"},
+      {training.schedule, "learning-rate"}};
+  for (const auto& [text, column] : schedules) {
+    if (!Schedule::FileOf(text)) continue;
+    training.steps = Schedule::Parse(text, column).Length();
+    return;
+  }
+}
+
+void CompleteSchedules(TrainConfig& config) {
+  PrivacySettings& privacy = config.privacy;
+  if (privacy.kappa && privacy.decay) {
+    throw Error("--kappa and --decay are both given; give one of them.");
+  }
+  ScheduleTerms terms{.kappa = privacy.kappa, .decay = privacy.decay, .momentum = std::nullopt};
+  terms.momentum =
+      Optimizers().Find(config.training.optimizer.name).Momentum(config.training.optimizer.options);
+  bool used = false;
+  for (std::string* text : {&privacy.noise_schedule, &privacy.clip_schedule, &privacy.rate_schedule,
+                            &config.training.schedule}) {
+    *text = Schedule::Completed(*text, terms, used);
+  }
+  if ((privacy.kappa || privacy.decay) && !used) {
+    throw Error(fmt::format(
+        "{} is for the schedules 'optimal' and 'optimal-momentum', and none is given; add "
+        "--noise-schedule optimal, or leave it out.",
+        privacy.kappa ? "--kappa" : "--decay"));
+  }
+  privacy.kappa.reset();
+  privacy.decay.reset();
+}
+
 void CheckClassWeights(const TrainConfig& config, const DatasetDeclaration& declaration) {
   const std::vector<double>& weights = config.training.class_weights;
   if (weights.empty()) return;
@@ -205,8 +246,10 @@ TrainConfig Completed(TrainConfig config, const DatasetDeclaration& declaration)
   CheckBudget(config);
   config.data = WithSchema(std::move(config.data));  // a run does not need the file again
   CompletePrivacy(config, declaration);
+  CompleteStepsFromFiles(config);
   CompleteLength(config, declaration);
   CompleteOptimizer(config);
+  CompleteSchedules(config);
   CheckClassWeights(config, declaration);
   CheckCanaryNumber(config.run);
   CheckRange("--checkpoint-every", static_cast<double>(config.run.checkpoint_every), 0, false,
@@ -234,9 +277,9 @@ PlanOptions PlanOptionsOf(const TrainConfig& config, const DatasetDeclaration& d
   options.norms = config.training.norms;
   options.clip = ClipNorm(privacy.clip);
   options.noise = privacy.noise_kind;
-  options.noise_schedule = Schedule::Parse(privacy.noise_schedule);
-  options.clip_schedule = Schedule::Parse(privacy.clip_schedule);
-  options.rate_schedule = Schedule::Parse(privacy.rate_schedule);
+  options.noise_schedule = Schedule::Parse(privacy.noise_schedule, "noise");
+  options.clip_schedule = Schedule::Parse(privacy.clip_schedule, "clip");
+  options.rate_schedule = Schedule::Parse(privacy.rate_schedule, "rate");
   options.rows_per_user = declaration.rows_per_user;
   options.micro_batch = privacy.micro_batch;
   return options;
@@ -247,7 +290,7 @@ OptimizerOptions OptimizerOptionsOf(const TrainConfig& config) {
   OptimizerOptions options;
   options.algorithm = training.optimizer;
   options.learning_rate = *training.learning_rate;
-  options.schedule = Schedule::Parse(training.schedule);
+  options.schedule = Schedule::Parse(training.schedule, "learning-rate");
   options.projection_radius = training.projection_radius;
   options.average_decay = training.average_decay;
   return options;

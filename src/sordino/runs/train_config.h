@@ -51,6 +51,9 @@ struct PrivacySettings {
   std::string noise_schedule = "constant";
   std::string clip_schedule = "constant";
   std::string rate_schedule = "constant";
+  // What the schedules 'optimal' and 'optimal-momentum' follow from; part of them once completed.
+  std::optional<double> kappa;
+  std::optional<double> decay;
   std::int64_t micro_batch = 1;
 };
 

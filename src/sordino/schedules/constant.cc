@@ -15,7 +15,8 @@ class Constant : public ScheduleShape {
   Constant() : ScheduleShape({.name = "constant", .help = "1"}) {}
   std::string_view Arguments() const override { return ""; }
   std::string_view Note() const override { return ""; }
-  std::shared_ptr<const ScheduleCurve> Parse(std::string_view arguments) const override {
+  std::shared_ptr<const ScheduleCurve> Parse(std::string_view arguments,
+                                             std::string_view) const override {
     return arguments.empty() ? std::make_shared<ConstantCurve>() : nullptr;
   }
 };

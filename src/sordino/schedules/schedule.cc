@@ -18,6 +18,7 @@ namespace sordino {
 namespace {
 
 constexpr std::string_view kWarmup = "warmup:";
+constexpr std::string_view kFileShape = "file";
 
 // What was given, short and printable: a file may hold anything.
 std::string Printable(std::string_view text) {
@@ -45,32 +46,74 @@ std::string Printable(std::string_view text) {
                   Printable(text), OneOf(shown), fmt::join(notes, ", ")));
 }
 
-}  // namespace
+struct TextParts {
+  std::string_view warmup;  // "warmup:100,", empty where there is none
+  std::string_view name;
+  std::optional<std::string_view> arguments;  // behind a colon
+};
 
-Schedule Schedule::Parse(std::string_view text) {
-  Schedule schedule;
-  std::string_view rest = text;
+TextParts PartsOf(std::string_view text) {
+  TextParts parts;
   if (text.starts_with(kWarmup)) {
     const std::size_t comma = text.find(',');
-    if (comma == std::string_view::npos) Refuse(text);
-    const std::optional<std::int64_t> steps =
-        internal::CountFrom(text.substr(kWarmup.size(), comma - kWarmup.size()));
+    if (comma == std::string_view::npos) return parts;  // no shape has an empty name
+    parts.warmup = text.substr(0, comma + 1);
+    text.remove_prefix(comma + 1);
+  }
+  const std::size_t colon = text.find(':');
+  parts.name = text.substr(0, colon);
+  if (colon != std::string_view::npos) parts.arguments = text.substr(colon + 1);
+  return parts;
+}
+
+const ScheduleShape* ShapeNamed(std::string_view name) {
+  for (const ScheduleShape* shape : ScheduleShapes().all()) {
+    if (shape->name() == name) return shape;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Schedule Schedule::Parse(std::string_view text, std::string_view column) {
+  Schedule schedule;
+  const TextParts parts = PartsOf(text);
+  if (!parts.warmup.empty()) {
+    const std::optional<std::int64_t> steps = internal::CountFrom(
+        parts.warmup.substr(kWarmup.size(), parts.warmup.size() - kWarmup.size() - 1));
     if (!steps) Refuse(text);
     schedule.warmup_ = *steps;
-    rest = text.substr(comma + 1);
   }
-  const std::size_t colon = std::min(rest.find(':'), rest.size());
-  const std::string_view name = rest.substr(0, colon);
-  for (const ScheduleShape* shape : ScheduleShapes().all()) {
-    // A shape with arguments has a colon, and one without has none.
-    if (shape->name() != name || shape->Arguments().empty() != (colon == rest.size())) continue;
-    schedule.curve_ = shape->Parse(colon == rest.size() ? "" : rest.substr(colon + 1));
-    if (schedule.curve_ == nullptr) Refuse(text);
-    const std::string arguments = schedule.curve_->Arguments();
-    schedule.text_ = arguments.empty() ? std::string(name) : fmt::format("{}:{}", name, arguments);
-    return schedule;
-  }
-  Refuse(text);
+  const ScheduleShape* const shape = ShapeNamed(parts.name);
+  // A shape with arguments has a colon, and one without has none.
+  if (shape == nullptr || shape->Arguments().empty() == parts.arguments.has_value()) Refuse(text);
+  schedule.curve_ = shape->Parse(parts.arguments.value_or(""), column);
+  if (schedule.curve_ == nullptr) Refuse(text);
+  const std::string arguments = schedule.curve_->Arguments();
+  schedule.text_ = std::string(parts.name) + (arguments.empty() ? "" : ":") + arguments;
+  return schedule;
+}
+
+std::string Schedule::Completed(std::string_view text, const ScheduleTerms& terms, bool& used) {
+  const TextParts parts = PartsOf(text);
+  const ScheduleShape* const shape = ShapeNamed(parts.name);
+  if (shape == nullptr || parts.arguments) return std::string(text);
+  const std::optional<std::string> arguments = shape->ArgumentsFrom(terms);
+  if (!arguments) return std::string(text);
+  used = true;
+  return fmt::format("{}{}:{}", parts.warmup, parts.name, *arguments);
+}
+
+std::optional<std::string> Schedule::FileOf(std::string_view text) {
+  const TextParts parts = PartsOf(text);
+  if (parts.name != kFileShape || !parts.arguments) return std::nullopt;
+  return std::string(*parts.arguments);
+}
+
+std::string Schedule::WithFile(std::string_view text, const std::string& file) {
+  const TextParts parts = PartsOf(text);
+  if (parts.name != kFileShape) return std::string(text);
+  return fmt::format("{}{}:{}", parts.warmup, parts.name, file);
 }
 
 std::string Schedule::Grammar() {
@@ -90,6 +133,19 @@ double Schedule::Factor(std::int64_t step, std::int64_t steps) const {
 
 bool Schedule::IsConstant() const {
   return warmup_ <= 1 && (curve_ == nullptr || curve_->IsConstant());
+}
+
+std::optional<std::int64_t> Schedule::Length() const {
+  return curve_ == nullptr ? std::nullopt : curve_->Length();
+}
+
+void Schedule::CheckLength(std::string_view what, std::int64_t steps) const {
+  const std::optional<std::int64_t> own = Length();
+  if (!own || *own == steps) return;
+  throw Error(
+      fmt::format("the schedule '{}' of the {} is for {} steps, and the run has {}; give a file "
+                  "with a line for each step, or --steps {}.",
+                  ToString(), what, *own, steps, *own));
 }
 
 std::string Schedule::ToString() const {

@@ -7,12 +7,20 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "sordino/base/component.h"
 
 namespace sordino {
+
+// What is known about a run that some shapes need (Schedule::Completed).
+struct ScheduleTerms {
+  std::optional<double> kappa = std::nullopt;     // condition number of the problem, or
+  std::optional<double> decay = std::nullopt;     // share of the excess risk that a step leaves
+  std::optional<double> momentum = std::nullopt;  // of the optimizer
+};
 
 class ScheduleCurve {
  public:
@@ -21,6 +29,8 @@ class ScheduleCurve {
   virtual double Factor(std::int64_t step, std::int64_t steps) const = 0;
   // Whether the factor is 1 at every step.
   virtual bool IsConstant() const = 0;
+  // The number of steps that it is for; nullopt: any. Factor() is asked for no other.
+  virtual std::optional<std::int64_t> Length() const { return std::nullopt; }
   // As they are parsed, with every digit that counts: "0.1", "30:0.5"; empty where there are none.
   virtual std::string Arguments() const = 0;
 };
@@ -35,8 +45,16 @@ class ScheduleShape : public Component {
   virtual std::string_view Arguments() const = 0;
   // What they can be: "E is at least 0".
   virtual std::string_view Note() const = 0;
-  // Null for arguments that it does not take.
-  virtual std::shared_ptr<const ScheduleCurve> Parse(std::string_view arguments) const = 0;
+  // Null for arguments that it does not take. `column` is what the schedule is of, as a file names
+  // it: "noise", "clip", "rate" or "learning-rate".
+  virtual std::shared_ptr<const ScheduleCurve> Parse(std::string_view arguments,
+                                                     std::string_view column) const = 0;
+  // Arguments that follow from what is known about the run; nullopt where they have to be given.
+  // Throws Error for terms that are missing or outside of their range.
+  virtual std::optional<std::string> ArgumentsFrom(const ScheduleTerms& terms) const {
+    static_cast<void>(terms);
+    return std::nullopt;
+  }
 };
 
 const Registry<ScheduleShape>& ScheduleShapes();

@@ -29,7 +29,8 @@ class Step : public ScheduleShape {
   std::string_view Note() const override {
     return "F is more than 0 and N is a whole number from 1";
   }
-  std::shared_ptr<const ScheduleCurve> Parse(std::string_view arguments) const override {
+  std::shared_ptr<const ScheduleCurve> Parse(std::string_view arguments,
+                                             std::string_view) const override {
     const std::size_t colon = arguments.find(':');
     if (colon == std::string_view::npos) return nullptr;
     const auto every = internal::CountFrom(arguments.substr(0, colon));

@@ -73,6 +73,20 @@ std::vector<double> MomentumInfluence(double beta, double gamma, std::int64_t st
   return influence;
 }
 
+double MomentumInfluenceAt(double beta, double gamma, std::int64_t left) {
+  CheckRange("the momentum", beta, 0, false, 1, true);
+  CheckRange("gamma", gamma, 0, false, 1, true);
+  // m^(s - 1) (1 + r + ... + r^(s - 1)) for the larger base m and the ratio r, without the
+  // cancellation of the paper's form where both are nearly equal.
+  const double larger = std::max(beta * beta, gamma);
+  const double smaller = std::min(beta * beta, gamma);
+  if (larger == 0) return left == 1 ? 1 : 0;
+  const auto s = static_cast<double>(left);
+  const double log_ratio = std::log1p((smaller - larger) / larger);
+  const double sum = log_ratio == 0 ? s : std::expm1(s * log_ratio) / std::expm1(log_ratio);
+  return std::pow(larger, s - 1) * sum;
+}
+
 double LargestMomentumStep(double kappa, double beta) {
   CheckRange("kappa", kappa, 1, false, kInfinity, true);
   CheckMomentum(beta);

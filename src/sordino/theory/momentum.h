@@ -32,6 +32,9 @@ namespace sordino {
 // q_1 ... q_T of Theorem 3.4. Throws Error for beta or gamma outside of [0, 1).
 std::vector<double> MomentumInfluence(double beta, double gamma, std::int64_t steps);
 
+// a_s by its closed form; `left` is s = T - t + 1, from 1. Throws Error as above.
+double MomentumInfluenceAt(double beta, double gamma, std::int64_t left);
+
 class MomentumProblem {
  public:
   // `step` is x; left out, it is the largest that the theorem takes. Throws Error for a beta

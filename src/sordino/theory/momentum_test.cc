@@ -10,6 +10,19 @@
 namespace sordino {
 namespace {
 
+TEST(MomentumInfluence, ClosedFormIsTheSum) {
+  for (const double beta : {0.0, 0.1, 0.5, 0.9, 0.99}) {
+    for (const double gamma : {0.0, 0.01, 0.25, 0.81, 0.81 + 1e-15, 0.95, 0.9999}) {
+      const std::vector<double> influence = MomentumInfluence(beta, gamma, 60);
+      for (std::int64_t left = 1; left <= 60; ++left) {
+        const double expected = influence[static_cast<std::size_t>(60 - left)];
+        EXPECT_NEAR(MomentumInfluenceAt(beta, gamma, left), expected, 1e-12 * expected)
+            << beta << " " << gamma << " " << left;
+      }
+    }
+  }
+}
+
 TEST(Momentum, InfluenceHasTheReferenceValues) {
   const struct {
     double beta;

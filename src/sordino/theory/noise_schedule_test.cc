@@ -6,7 +6,9 @@
 #include <random>
 
 #include "sordino/accounting/calibration.h"
+#include "sordino/accounting/filter.h"
 #include "sordino/base/error.h"
+#include "sordino/theory/convergence.h"
 
 namespace sordino {
 namespace {
@@ -120,6 +122,26 @@ TEST(NoiseSchedule, RefusesWhatIsNotPositive) {
   EXPECT_THROW(OptimalNoise(std::vector{1.0, std::nan("")}, 1), Error);
   EXPECT_THROW(OptimalNoise(std::vector{1.0}, 0), Error);
   EXPECT_THROW(BudgetSpent(std::vector{1.0, 0.0}), Error);
+}
+
+// Algorithms 1 and 2 of the paper end a run where 1 / noise^2 is more than what is left of R. That
+// is the Gaussian filter, which holds for noise that is chosen as the run goes.
+TEST(BudgetOf, IsTheBudgetOfTheGaussianFilter) {
+  for (const double epsilon : {0.3, 1.0, 4.0}) {
+    const Delta delta(1e-5);
+    const double budget = *BudgetOf(Epsilon(epsilon), delta);
+    PrivacyFilter filter = PrivacyFilter::Gaussian(Epsilon(epsilon), delta);
+    // Calibration stops 1e-5 below what it may spend at the latest.
+    EXPECT_LE(budget, filter.Budget());
+    EXPECT_GT(budget, (1 - 1e-5) * filter.Budget());
+    const std::vector<double> influence = ConvergenceProblem(10, 1e-4).Influence(63);
+    for (const double noise : OptimalNoise(influence, budget * (1 - 1e-6))) {
+      EXPECT_TRUE(filter.Charge(Event::Gaussian(NoiseMultiplier(noise))));
+    }
+    // The residue is at most 1.1e-5 of R: no step of the schedule fits any more, a tiny one does.
+    EXPECT_FALSE(filter.Charge(Event::Gaussian(NoiseMultiplier(100 / std::sqrt(budget)))));
+    EXPECT_TRUE(filter.Charge(Event::Gaussian(NoiseMultiplier(1e4 / std::sqrt(budget)))));
+  }
 }
 
 }  // namespace

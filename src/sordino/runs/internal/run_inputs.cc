@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <system_error>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "sordino/base/sha256.h"
 #include "sordino/data/catalog.h"
 #include "sordino/runs/train_settings.h"
+#include "sordino/schedules/schedule.h"
 
 namespace sordino {
 namespace {
@@ -35,6 +37,19 @@ std::string ReadAll(const fs::path& file) {
   return std::move(content).str();
 }
 
+// A setting that may name a file of factors, and where the copy of that file lies.
+struct ScheduleText {
+  std::string* text;
+  std::string_view copy;
+};
+
+std::vector<ScheduleText> SchedulesOf(TrainConfig& config) {
+  return {{&config.privacy.noise_schedule, "schedules/noise.csv"},
+          {&config.privacy.clip_schedule, "schedules/clip.csv"},
+          {&config.privacy.rate_schedule, "schedules/rate.csv"},
+          {&config.training.schedule, "schedules/learning-rate.csv"}};
+}
+
 // Another command may be given the configuration in another folder.
 TrainConfig WithAbsolutePaths(TrainConfig config) {
   const auto names = DatasetNames();
@@ -44,6 +59,12 @@ TrainConfig WithAbsolutePaths(TrainConfig config) {
         &config.data.vocabulary, &config.model.script, &config.model.pretrained}) {
     if (path->empty() || (path == &config.data.source && is_named)) continue;
     *path = fs::absolute(*path).lexically_normal().string();
+  }
+  for (const ScheduleText& schedule : SchedulesOf(config)) {
+    if (const std::optional<std::string> file = Schedule::FileOf(*schedule.text)) {
+      *schedule.text =
+          Schedule::WithFile(*schedule.text, fs::absolute(*file).lexically_normal().string());
+    }
   }
   return config;
 }
@@ -80,7 +101,7 @@ std::vector<SumLine> ReadSums(const fs::path& folder) {
 }  // namespace
 
 std::string KeepInputs(const fs::path& folder, const TrainConfig& config) {
-  const TrainConfig kept = WithAbsolutePaths(config);
+  TrainConfig kept = WithAbsolutePaths(config);
   std::string sums;
   const auto keep = [&](const std::string& name, std::string_view content) {
     WriteWholeFile(folder / name, content);
@@ -94,6 +115,12 @@ std::string KeepInputs(const fs::path& folder, const TrainConfig& config) {
       fs::create_directory(folder / kScriptFolder);
       keep(fs::relative(ScriptCopy(folder, kept), folder).string(), ReadAll(kept.model.script));
     }
+  }
+  for (const ScheduleText& schedule : SchedulesOf(kept)) {
+    const std::optional<std::string> file = Schedule::FileOf(*schedule.text);
+    if (!file) continue;
+    fs::create_directories((folder / schedule.copy).parent_path());
+    keep(std::string(schedule.copy), ReadAll(*file));
   }
   if (const std::string words = VocabularyText(config.data); !words.empty()) {
     keep(kVocabulary, words);
@@ -125,6 +152,11 @@ TrainConfig KeptConfig(const fs::path& folder) {
   if (const fs::path copy = ScriptCopy(folder, config);
       !config.model.script.empty() && fs::exists(copy, none)) {
     config.model.script = copy.string();
+  }
+  for (const ScheduleText& schedule : SchedulesOf(config)) {
+    if (const fs::path copy = folder / schedule.copy; fs::exists(copy, none)) {
+      *schedule.text = Schedule::WithFile(*schedule.text, copy.string());
+    }
   }
   if (const fs::path words = folder / kVocabulary; fs::exists(words, none)) {
     config.data.vocabulary = words.string();

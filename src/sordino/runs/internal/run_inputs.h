@@ -2,6 +2,7 @@
 //
 //   config.toml      the settings; files that they name have absolute paths
 //   script/NAME      a copy of --script, up to 64 MiB; a larger one stays where it is
+//   schedules/*.csv  copies of the files that schedules name
 //   vocabulary.txt   the words of a model of text, one a line, in the order of their ids
 //   SHA256SUMS       the hash of each of these, as sha256sum(1) writes and checks them
 //

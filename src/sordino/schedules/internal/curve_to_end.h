@@ -37,7 +37,8 @@ class ShapeToEnd : public ScheduleShape {
 
   std::string_view Arguments() const override { return "E"; }
   std::string_view Note() const override { return note_; }
-  std::shared_ptr<const ScheduleCurve> Parse(std::string_view arguments) const override {
+  std::shared_ptr<const ScheduleCurve> Parse(std::string_view arguments,
+                                             std::string_view) const override {
     const std::optional<double> end = FactorFrom(arguments, zero_is_allowed_);
     return end ? std::make_shared<CurveToEnd>(formula_, *end) : nullptr;
   }

@@ -32,6 +32,12 @@ inline std::optional<double> FactorFrom(std::string_view text, bool zero_is_allo
   return factor;
 }
 
+// Between 0 and 1, neither of them.
+inline std::optional<double> ShareFrom(std::string_view text) {
+  const std::optional<double> share = FactorFrom(text, false);
+  return share && *share < 1 ? share : std::nullopt;
+}
+
 // How far step 0 ... steps - 1 is into the run, from 0 to 1; a run of one step stays at 0.
 inline double Progress(std::int64_t step, std::int64_t steps) {
   return steps == 1 ? 0 : static_cast<double>(step) / static_cast<double>(steps - 1);

@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::int64_t kMaxRecords = std::int64_t{1} << 40;
 constexpr std::int64_t kMaxRowsPerUser = 1000;
+constexpr double kMaxScheduleFactor = 1e9;
 
 void Require(bool condition, const std::string& sentence) {
   if (!condition) throw Error(sentence);
@@ -20,12 +21,17 @@ void Require(bool condition, const std::string& sentence) {
 
 // A schedule of a privacy quantity must stay positive: the factor of every step is looked at once.
 void CheckSchedule(const Schedule& schedule, std::string_view what, std::int64_t steps) {
+  schedule.CheckLength(what, steps);
   if (schedule.IsConstant()) return;
   for (std::int64_t step = 0; step < steps; ++step) {
-    Require(schedule.Factor(step, steps) > 0,
-            fmt::format("the schedule '{}' of the {} reaches 0 at step {}; it must stay positive, "
-                        "for example linear:0.1.",
-                        schedule.ToString(), what, step));
+    const double factor = schedule.Factor(step, steps);
+    Require(factor > 0, fmt::format("the schedule '{}' of the {} reaches 0 at step {}; it must "
+                                    "stay positive, for example linear:0.1.",
+                                    schedule.ToString(), what, step));
+    Require(factor <= kMaxScheduleFactor,
+            fmt::format("the schedule '{}' of the {} multiplies it by {:g} at step {} of {}; it "
+                        "may be at most {:g}: give fewer steps, or a schedule that is less steep.",
+                        schedule.ToString(), what, factor, step, steps, kMaxScheduleFactor));
   }
 }
 
