@@ -23,11 +23,12 @@ struct TorchCommand {
   std::string_view summary;
 };
 
-constexpr std::array<TorchCommand, 6> kTorchCommands = {{
+constexpr std::array<TorchCommand, 7> kTorchCommands = {{
     {"audit membership", "How well records that a model was trained on are told from others."},
     {"bench", "What privacy costs on this machine: private steps beside ordinary ones."},
     {"data", "What is declared about data, which of it is public, and where it comes from."},
     {"fit", "The best private linear model of a table, by the method that theory chooses."},
+    {"kernel", "What clipping does to the tangent kernel of a model, on public data."},
     {"predict", "Applies a trained model to records."},
     {"train", "From data to a private model, its accuracy, its epsilon and its statement."},
 }};

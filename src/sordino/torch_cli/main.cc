@@ -10,6 +10,7 @@
 #include "sordino/torch_cli/data_command.h"
 #include "sordino/torch_cli/fit_command.h"
 #include "sordino/torch_cli/membership_command.h"
+#include "sordino/torch_cli/kernel_command.h"
 #include "sordino/torch_cli/predict_command.h"
 #include "sordino/torch_cli/train_command.h"
 
@@ -23,6 +24,7 @@ int main(int argc, char** argv) {
   sordino::AddBenchCommand(app);
   sordino::AddDataCommand(app);
   sordino::AddFitCommand(app);
+  sordino::AddKernelCommand(app);
   sordino::AddPredictCommand(app);
   sordino::AddTrainCommand(app);
   sordino::AddHelpJsonCommand(app);

@@ -220,6 +220,36 @@ Totals PartClipper::FromLosses(const at::Tensor& losses, std::int64_t real_units
   return totals;
 }
 
+CollectedTerms PartClipper::Collect(const LossFunction& loss, const Batch& batch) {
+  const std::int64_t units = Examples(batch);
+  SORDINO_CHECK(units >= 2 && sum_.micro_batch == 1, "terms of at least two single examples");
+  const at::Tensor losses = IsolatedLosses(loss, batch, units);
+  CollectedTerms collected;
+  collected.losses = losses.detach();
+  collected.terms.resize(parameters_.size());
+  if (!losses.requires_grad()) return collected;
+  bool is_new = false;
+  GraphReading reading = Read(losses, units, loss, batch, &is_new);
+  std::optional<GradientCheck> check;
+  if (is_new && options_.checked_examples > 0) {
+    check.emplace(losses, units, 1, parameters_, options_.checked_examples);
+  }
+  const std::vector<std::int64_t> groups(parameters_.size(), 0);
+  const PerExamplePass pass(losses, reading.tape, std::move(reading.rules), reading.layouts,
+                            reading.facts->plan, parameters_, groups,
+                            {.units = units, .keep_graph = true, .collect = true});
+  if (pass.mismatch()) {
+    memory_.Clear();
+    throw NotPerExample(
+        "the rows of an operation lie in another order than in a batch that was checked before.");
+  }
+  const at::NoGradGuard no_grad;
+  if (check && !check->Compare(pass)) memory_.Clear();
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
+  for (std::size_t p = 0; p < parameters_.size(); ++p) collected.terms[p] = pass.TermsOf(p);
+  return collected;
+}
+
 Totals PartClipper::Loop(const LossFunction& loss, const Batch& batch,
                          const ClippingPolicy& policy) const {
   LoopResult result = LoopClippedSum(loss, batch, parameters_, policy, sum_.micro_batch);

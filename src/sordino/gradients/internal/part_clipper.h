@@ -30,6 +30,12 @@ struct Totals {
   void Add(Totals other);
 };
 
+// One number for each example, and the gradients of these numbers in the form of terms.
+struct CollectedTerms {
+  at::Tensor losses;                              // [examples]
+  std::vector<std::vector<ParameterTerm>> terms;  // of each parameter; empty for a zero gradient
+};
+
 class PartClipper {
  public:
   PartClipper(std::vector<NamedParameter> parameters, GradientOptions options, SumOptions sum);
@@ -38,6 +44,9 @@ class PartClipper {
   // out of everything.
   Totals Sum(const LossFunction& loss, const Batch& batch, const ClippingPolicy& policy,
              std::int64_t padded_examples = 0);
+
+  // For at least two examples. Throws NotPerExample where Sum would fall back to a loop.
+  CollectedTerms Collect(const LossFunction& loss, const Batch& batch);
 
   const std::vector<NamedParameter>& parameters() const { return parameters_; }
   const GradientOptions& options() const { return options_; }

@@ -62,6 +62,26 @@ std::vector<at::Tensor> PerExamplePass::FamilyGradients(const Family& family, st
   return result;
 }
 
+std::vector<ParameterTerm> PerExamplePass::TermsOf(std::size_t parameter) const {
+  std::vector<ParameterTerm> terms;
+  const std::optional<std::size_t>& family = plan_.roots[parameter].family;
+  if (!family) {
+    for (const RootTerm& part : states_[parameter].parts) terms.push_back({part.use, part.term});
+    return terms;
+  }
+  const std::vector<std::size_t>& members = plan_.families[*family].parameters;
+  const auto index = static_cast<std::size_t>(std::find(members.begin(), members.end(), parameter) -
+                                              members.begin());
+  at::Tensor gradients = FamilyGradients(plan_.families[*family], 0, options_.units)[index];
+  if (!gradients.defined()) return terms;
+  terms.push_back({0,
+                   {.kind = TermKind::kDirect,
+                    .b = std::move(gradients),
+                    .layout = {1, options_.units, 1},
+                    .sizes = parameters_[parameter].value.sizes().vec()}});
+  return terms;
+}
+
 // Visits the gradients of the parameters of a family, transformed where there is a transform, a few
 // units at a time and always the same ones together: what the norms are taken of is bit for bit
 // what the sums are of, so that nothing of the rounding in between has to be accounted for.

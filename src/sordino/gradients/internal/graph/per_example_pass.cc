@@ -77,7 +77,7 @@ PerExamplePass::PerExamplePass(const at::Tensor& losses, const Tape& tape,
     }
     loss_gradients = at::full_like(losses, options.loss_weight);
   }
-  waits_ = !losses.is_cpu() && options.transform == nullptr;
+  waits_ = !losses.is_cpu() && options.transform == nullptr && !options.collect;
   waiting_.resize(squared_of_.size());
   one_row_.resize(squared_of_.size());
   joined_.resize(squared_of_.size());
@@ -210,7 +210,7 @@ void PerExamplePass::FinishCluster(std::size_t parameter, const UseCluster& clus
   }
   at::Tensor kept = AddSquaredNorms(part.term, form, squared);
   if (!kept.defined()) Weigh(part.term, groups_[parameter]);
-  if (kept.defined()) {
+  if (kept.defined() && !options_.collect) {
     part.term = {.kind = TermKind::kDirect,
                  .b = std::move(kept),
                  .layout = {1, options_.units, 1},

@@ -34,6 +34,15 @@ struct PassOptions {
   std::int64_t units = 0;
   bool keep_graph = false;
   const CoordinateTransform* transform = nullptr;
+  // Keep the terms as they are, for TermsOf, also where gradients would be smaller.
+  bool collect = false;
+};
+
+// What one part of a parameter contributes to the gradients of the units, and the use that it
+// begins with: parts of other passes over the same graph with the same use are of the same entries.
+struct ParameterTerm {
+  std::size_t use = 0;
+  Term term;
 };
 
 class PerExamplePass {
@@ -64,6 +73,9 @@ class PerExamplePass {
   std::int64_t recomputed_rows() const { return recomputed_rows_; }
   // The most features of a use with one row an example.
   std::int64_t one_row_features() const { return one_row_features_; }
+
+  // With `collect`: the terms of a parameter, which have no entry in common.
+  std::vector<ParameterTerm> TermsOf(std::size_t parameter) const;
 
   // sum_u factors[group, u] g_u for each parameter; factors [groups, units], float64. With a
   // transform, of (g_u - centre) / scale. An undefined tensor stands for a zero gradient.
