@@ -9,8 +9,8 @@
 #include "sordino/torch_cli/bench_command.h"
 #include "sordino/torch_cli/data_command.h"
 #include "sordino/torch_cli/fit_command.h"
-#include "sordino/torch_cli/membership_command.h"
 #include "sordino/torch_cli/kernel_command.h"
+#include "sordino/torch_cli/membership_command.h"
 #include "sordino/torch_cli/predict_command.h"
 #include "sordino/torch_cli/train_command.h"
 
