@@ -122,7 +122,10 @@ Batch BatchOf(const TrainConfig& config, const Model& model, std::int64_t exampl
 }
 
 void CheckRows(std::int64_t examples, std::int64_t classes) {
-  const std::int64_t most = kMaxKernelRows / std::max<std::int64_t>(1, classes);
+  if (classes < 2) {
+    throw Error("the data have a number to predict; a kernel is of classes, so give such data.");
+  }
+  const std::int64_t most = kMaxKernelRows / classes;
   if (examples < 2 || examples > most) {
     throw Error(fmt::format(
         "--examples is {}; give from 2 to {}: the kernel of {} outputs has {} rows for each "
