@@ -108,7 +108,10 @@ std::vector<AllocationBand> Allocation::RemoveBands() const {
   while (bands.size() < most) {
     AllocationBand band = Band(Direction::kRemove, cap_u);
     const bool close = use_.log_delta < kLogTinyDelta && bands.size() + 1 < kCloseBands;
-    if (!bands.empty() && band.spacing() > 0.9 * bands.back().spacing()) break;
+    // What a band loses is charged: one that loses everything bounds nothing.
+    if (!bands.empty() && (band.spacing() > 0.9 * bands.back().spacing() || band.LostMass() >= 1)) {
+      break;
+    }
     bands.push_back(std::move(band));
     if (!close && (bands.back().spacing() <= goal || bands.back().cap() < typical)) break;
     cap_u -= std::log(close ? kCloseRatio : kBandRatio) / s_;

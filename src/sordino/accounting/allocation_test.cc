@@ -290,6 +290,17 @@ TEST(Allocation, LittleNoiseAndManyBatchesHaveABound) {
   EXPECT_TRUE(std::isinf(CertifiedEpsilon(Allocated(100, 1), -kInfinity).value.lower));
 }
 
+// A second lattice for smaller ratios would lose the bulk of them.
+TEST(Allocation, RatiosCloseToOneNeedOneLattice) {
+  const Interval value =
+      CertifiedEpsilon(Event::Parse("add-remove: 792*allocation(46182, gaussian(12.1825))"),
+                       std::log(1.45581e-11))
+          .value;
+  EXPECT_GT(value.lower, 0.0364);  // at a noise of 20
+  EXPECT_LT(value.upper, 0.0942);  // at a noise of 8
+  EXPECT_LE(value.upper - value.lower, 0.01 * value.upper);
+}
+
 TEST(Allocation, EveryMethodBoundsTheLowerEnd) {
   const AccountReport report = Account(Allocated(100, 1, 2), Delta(1e-6));
   EXPECT_EQ(report.decided_by, "pld");

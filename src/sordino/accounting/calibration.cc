@@ -10,45 +10,17 @@
 namespace sordino {
 namespace {
 
+double RenyiUpper(const Event& event, Delta delta) {
+  const double log_delta = std::log(delta.value());
+  if (!std::isfinite(log_delta) || log_delta >= 0) return kInfinity;
+  RenyiCurve curve(event);
+  return curve.reason().empty() ? curve.ToEpsilon(log_delta).epsilon : kInfinity;
+}
+
 constexpr double kMinCalibratedNoise = 1e-4;
 constexpr double kMaxNoise = 1e12;
 constexpr double kMinRate = 1e-15;
 constexpr std::uint64_t kMaxSteps = 1000000000000;
-
-// Narrows (bad, good), the ends of a bracket in log x, until they agree to the tolerance. The
-// spend is close to a power of x, so a secant in logarithms does most of the work.
-struct Bracket {
-  double bad_log_x;
-  double bad_value;  // log(spent / target), positive
-  double good_log_x;
-  double good_value;  // at most zero
-};
-
-template <typename Value>
-double Narrow(Bracket bracket, Value value) {
-  for (int i = 0; i < 200; ++i) {
-    const double width = bracket.good_log_x - bracket.bad_log_x;
-    if (std::abs(width) <= kCalibrationTolerance) break;
-    double share = 0.5;
-    if (i % 4 != 3 && std::isfinite(bracket.bad_value) && std::isfinite(bracket.good_value)) {
-      share = bracket.bad_value / (bracket.bad_value - bracket.good_value);
-      // Aim a quarter of the tolerance to the good side, so that the last step closes the bracket.
-      share += 0.25 * kCalibrationTolerance / std::abs(width);
-      share = std::clamp(share, 0.02, 0.98);
-      if (std::abs(width) < 50 * kCalibrationTolerance) share = std::clamp(share, 0.1, 0.9);
-    }
-    const double x = bracket.bad_log_x + share * width;
-    const double v = value(x);
-    if (v > 0) {
-      bracket.bad_log_x = x;
-      bracket.bad_value = v;
-    } else {
-      bracket.good_log_x = x;
-      bracket.good_value = v;
-    }
-  }
-  return bracket.good_log_x;
-}
 
 // x to ten significant digits, away from the wrong side: an answer that people copy, and the same
 // on every machine.
@@ -61,32 +33,189 @@ double RoundToDigits(double x, bool up) {
   return exponent >= 0 ? digits / power : digits * power;
 }
 
-// log(spent / target); a target of zero is met by a spend of zero only.
-double Excess(double spent, double target) {
-  if (spent <= target) return target > 0 ? std::log(std::max(spent, 1e-300) / target) : 0;
-  return target > 0 ? std::log(spent / target) : kInfinity;
-}
+// What is solved for. The search runs along y = log x, or -log x where more of it spends more, so
+// that epsilon falls as y rises.
+struct Unknown {
+  std::function<Event(double)> event_of;
+  double sign;  // 1 where more of it spends less
+  bool whole;   // a whole number
+  double start;
+  double least_private;
+  double most_private;
 
-// The upper end of SpentEpsilon, or any bound that is on the same side of the target: a quick one
-// decides most steps of a search.
-double SpentAgainst(double target, const Event& event, Delta delta) {
-  const Interval quick = CertifiedEpsilon(event, std::log(delta.value()), Effort::kQuick).value;
-  if (quick.upper <= target) return quick.upper;
-  if (quick.lower > target) return quick.lower;
-  return SpentEpsilon(event, delta).upper;
-}
+  double Coordinate(double x) const { return sign * std::log(x); }
+  // The nearest number that may be an answer, on the safe side.
+  double At(double y) const {
+    const double x = std::exp(sign * y);
+    const auto [low, high] = std::minmax(least_private, most_private);
+    // A whole number comes back from its logarithm a little too small.
+    return std::clamp(whole ? std::floor(x * (1 + 1e-13)) : RoundToDigits(x, sign > 0), low, high);
+  }
+};
+
+struct Tried {
+  double x;
+  double y;
+  Interval spent;
+  double excess;  // log(spent / target); at most 0 where the budget is met
+};
+
+// The least private x that meets a budget. Quick bounds say about where it is; bounds at full
+// effort, which cost ten times as much, are asked for near it only, along secants: epsilon is close
+// to a power of x.
+class BudgetSearch {
+ public:
+  BudgetSearch(Unknown unknown, double target, Delta delta)
+      : unknown_(std::move(unknown)), target_(target), delta_(delta) {}
+
+  std::optional<Tried> Solve() {
+    double y = QuickCrossing();
+    for (tries_ = 0; tries_ < kMaxTries; ++tries_) {
+      const Tried tried = Try(unknown_.At(y), false);
+      const bool met = tried.excess <= 0;
+      same_side_ = met == last_met_ ? same_side_ + 1 : 0;
+      last_met_ = met;
+      (met ? good_ : bad_) = tried;
+      if (!met && tried.x == unknown_.most_private) return std::nullopt;
+      if (met && (tried.x == unknown_.least_private || CloseEnough(tried))) return tried;
+      if (good_ && bad_ && Closed()) return good_;
+      y = Next();
+    }
+    return good_;
+  }
+
+ private:
+  // Where the secants of a jump would go on for long, bisection ends after fewer than this.
+  static constexpr int kMaxTries = 200;
+  // In log x: how far apart the ends of a bracket of quick bounds may be.
+  static constexpr double kQuickBracket = 0.1;
+  // An excess beyond this says nothing of the distance.
+  static constexpr double kFarOff = 3;
+
+  Tried Try(double x, bool quick) const {
+    const Event event = unknown_.event_of(x);
+    Interval spent;
+    if (quick) {
+      spent = CertifiedEpsilon(event, std::log(delta_.value()), Effort::kQuick).value;
+      if (std::isinf(spent.upper)) spent.upper = std::min(spent.upper, RenyiUpper(event, delta_));
+    } else {
+      spent = SpentEpsilon(event, delta_);
+    }
+    return {x, unknown_.Coordinate(x), spent, Excess(spent.upper)};
+  }
+
+  // A target of zero is met by a spend of zero only.
+  double Excess(double spent) const {
+    if (spent <= target_ && target_ == 0) return -kInfinity;
+    if (target_ == 0) return kInfinity;
+    return std::log(std::max(spent, 1e-300) / target_);
+  }
+
+  // About where quick upper ends meet the budget; sets slope_.
+  double QuickCrossing() {
+    const double first = unknown_.Coordinate(unknown_.least_private);
+    const double last = unknown_.Coordinate(unknown_.most_private);
+    Tried good = Try(unknown_.start, true);
+    Tried bad = good;
+    for (double step = 1; good.excess > 0; step *= 1.5) {
+      if (good.y >= last) return last;
+      bad = good;
+      good = Try(unknown_.At(std::min(last, good.y + step)), true);
+    }
+    for (double step = 1; bad.excess <= 0; step *= 1.5) {
+      if (bad.y <= first) return first;
+      good = bad;
+      bad = Try(unknown_.At(std::max(first, bad.y - step)), true);
+    }
+    for (int i = 0; good.y - bad.y > kQuickBracket && good.x != bad.x; ++i) {
+      const bool near = std::abs(bad.excess) < kFarOff && std::abs(good.excess) < kFarOff;
+      const double share = near && i % 3 != 2 ? bad.excess / (bad.excess - good.excess) : 0.5;
+      const double y = bad.y + std::clamp(share, 0.1, 0.9) * (good.y - bad.y);
+      const Tried middle = Try(unknown_.At(y), true);
+      if (middle.x == good.x || middle.x == bad.x) break;
+      (middle.excess <= 0 ? good : bad) = middle;
+    }
+    const double rise = bad.excess - good.excess;
+    if (!(rise < kFarOff) || !(good.y > bad.y)) return good.y;
+    slope_ = std::max(rise / (good.y - bad.y), kMinSearchSlope);
+    return bad.y + (good.y - bad.y) * bad.excess / rise;
+  }
+
+  // How much of the budget may be left: a share of what the interval itself leaves open. Wide
+  // intervals take long, and their upper ends jump where engines hand over to each other: after
+  // some tries more may be left.
+  double Slack(const Tried& tried) const {
+    constexpr double kShare = 0.25;
+    constexpr double kExact = 1e-6;
+    constexpr int kPatience = 2;
+    const double open =
+        tried.spent.lower > 0 ? std::log(tried.spent.upper / tried.spent.lower) : kInfinity;
+    const double least = std::min(kShare * open, kMaxSlack);
+    return open < kExact ? least : std::ldexp(least, 2 * std::max(0, tries_ - kPatience));
+  }
+  bool CloseEnough(const Tried& tried) const { return tried.excess >= -Slack(tried); }
+
+  // Whether nothing is left between the ends.
+  bool Closed() const {
+    if (unknown_.whole) return std::abs(good_->x - bad_->x) <= 1;
+    return good_->y - bad_->y <= kCalibrationTolerance;
+  }
+
+  double Next() const {
+    if (good_ && bad_) return unknown_.Coordinate(Between());
+    // One side only: along the slope, in growing steps.
+    const Tried& from = good_ ? *good_ : *bad_;
+    const double reach = std::ldexp(1.0, same_side_);
+    const double aim = 0.5 * Slack(from);
+    const double excess = std::clamp(from.excess + aim, -kFarOff, kFarOff);
+    double step = excess / slope_ * (same_side_ > 0 ? reach : 1);
+    const double least = 0.5 * kCalibrationTolerance * reach;
+    step = good_ ? std::min(step, -least) : std::max(step, least);
+    double y = from.y + step;
+    if (unknown_.whole && unknown_.At(y) == from.x) {
+      y = unknown_.Coordinate(from.x + (good_ ? 1 : -1));
+    }
+    return y;
+  }
+
+  // A number between the ends.
+  double Between() const {
+    const double width = good_->y - bad_->y;
+    const bool near = bad_->excess < kFarOff && good_->excess > -kFarOff;
+    double share = 0.5;
+    if (near && tries_ % 4 != 3 && same_side_ < 3) {
+      const double slope = (bad_->excess - good_->excess) / width;
+      const double aim =
+          std::max(0.5 * Slack(*good_), unknown_.whole ? 0 : 0.25 * kCalibrationTolerance * slope);
+      share = std::clamp((bad_->excess + aim) / (bad_->excess - good_->excess), 0.02, 0.98);
+    }
+    const double x = unknown_.At(bad_->y + share * width);
+    if (!unknown_.whole) return x;
+    const auto [low, high] = std::minmax(good_->x, bad_->x);
+    return std::clamp(x, low + 1, high - 1);
+  }
+
+  static constexpr double kMinSearchSlope = 0.05;
+  static constexpr double kMaxSlack = 2e-4;
+
+  Unknown unknown_;
+  double target_;
+  Delta delta_;
+  double slope_ = 1;  // of log epsilon over y, less the sign
+  std::optional<Tried> good_;
+  std::optional<Tried> bad_;
+  std::optional<bool> last_met_;
+  int tries_ = 0;      // at full effort
+  int same_side_ = 0;  // how often the last answer was on the same side as the one before
+};
 
 }  // namespace
 
 Interval SpentEpsilon(const Event& event, Delta delta) {
-  const double log_delta = std::log(delta.value());
-  Interval spent = CertifiedEpsilon(event, log_delta).value;
+  Interval spent = CertifiedEpsilon(event, std::log(delta.value())).value;
   const bool wide = spent.upper - spent.lower > 0.01 * spent.upper;
-  if ((wide || std::isinf(spent.upper)) && std::isfinite(log_delta) && log_delta < 0) {
-    RenyiCurve curve(event);
-    if (curve.reason().empty()) {
-      spent.upper = std::min(spent.upper, curve.ToEpsilon(log_delta).epsilon);
-    }
+  if (wide || std::isinf(spent.upper)) {
+    spent.upper = std::min(spent.upper, RenyiUpper(event, delta));
   }
   spent.lower = ConsistentLower(spent, {"the lower end of pld", "the upper end of pld or rdp"},
                                 event.ToString());
@@ -95,117 +224,31 @@ Interval SpentEpsilon(const Event& event, Delta delta) {
 
 std::optional<NoiseCalibration> CalibrateNoise(
     const std::function<Event(NoiseMultiplier)>& event_of, Epsilon epsilon, Delta delta) {
-  const double target = epsilon.value();
-  const auto spent = [&](double log_noise) {
-    return SpentEpsilon(event_of(NoiseMultiplier(std::exp(log_noise))), delta);
-  };
-  const auto value = [&](double log_noise) {
-    const Event event = event_of(NoiseMultiplier(std::exp(log_noise)));
-    return Excess(SpentAgainst(target, event, delta), target);
-  };
-  Bracket bracket{0, value(0), 0, 0};
-  double step = 1;
-  if (bracket.bad_value > 0) {
-    while (true) {
-      const double x = bracket.bad_log_x + step;
-      if (x > std::log(kMaxNoise)) return std::nullopt;
-      const double v = value(x);
-      if (v <= 0) {
-        bracket.good_log_x = x;
-        bracket.good_value = v;
-        break;
-      }
-      bracket.bad_log_x = x;
-      bracket.bad_value = v;
-      step *= 1.5;
-    }
-  } else {
-    bracket.good_value = bracket.bad_value;
-    while (true) {
-      const double x = bracket.good_log_x - step;
-      // Less noise than anybody wants already meets the budget.
-      if (x < std::log(kMinCalibratedNoise)) {
-        return NoiseCalibration{NoiseMultiplier(std::exp(bracket.good_log_x)),
-                                spent(bracket.good_log_x)};
-      }
-      const double v = value(x);
-      if (v > 0) {
-        bracket.bad_log_x = x;
-        bracket.bad_value = v;
-        break;
-      }
-      bracket.good_log_x = x;
-      bracket.good_value = v;
-    }
-  }
-  double noise = RoundToDigits(std::exp(Narrow(bracket, value)), true);
-  Interval met = SpentEpsilon(event_of(NoiseMultiplier(noise)), delta);
-  // The upper end is not quite monotone where one engine hands over to another: the answer is the
-  // first from here on that was seen to meet the budget.
-  for (double wider = kCalibrationTolerance; met.upper > target; wider *= 2) {
-    if (noise > kMaxNoise) return std::nullopt;
-    noise = RoundToDigits(noise * (1 + wider), true);
-    met = SpentEpsilon(event_of(NoiseMultiplier(noise)), delta);
-  }
-  return NoiseCalibration{NoiseMultiplier(noise), met};
+  const auto at = [&](double noise) { return event_of(NoiseMultiplier(noise)); };
+  const Unknown noise{at, 1, false, 1, kMinCalibratedNoise, kMaxNoise};
+  const auto found = BudgetSearch(noise, epsilon.value(), delta).Solve();
+  if (!found) return std::nullopt;
+  return NoiseCalibration{NoiseMultiplier(found->x), found->spent};
 }
 
 std::optional<StepCalibration> CalibrateSteps(const Event& step, Epsilon epsilon, Delta delta) {
-  const auto spent = [&](std::uint64_t steps) {
-    return SpentEpsilon(Event::Repeat(step, steps), delta);
+  const auto at = [&](double steps) {
+    return Event::Repeat(step, static_cast<std::uint64_t>(steps));
   };
-  const auto meets = [&](std::uint64_t steps) {
-    return SpentAgainst(epsilon.value(), Event::Repeat(step, steps), delta) <= epsilon.value();
-  };
-  if (!meets(1)) return std::nullopt;
-  // A long composition is answered faster than a short one, so the doubling starts high.
-  std::uint64_t good = 1;
-  std::uint64_t bad = 32;
-  while (bad <= kMaxSteps && meets(bad)) {
-    good = bad;
-    bad *= 2;
-  }
-  if (bad > kMaxSteps) return StepCalibration{good, spent(good)};
-  while (bad - good > 1) {
-    const std::uint64_t middle = good + (bad - good) / 2;
-    (meets(middle) ? good : bad) = middle;
-  }
-  return StepCalibration{good, spent(good)};
+  // A long composition is answered faster than a short one, so the search starts high.
+  const Unknown steps{at, -1, true, 32, static_cast<double>(kMaxSteps), 1};
+  const auto found = BudgetSearch(steps, epsilon.value(), delta).Solve();
+  if (!found) return std::nullopt;
+  return StepCalibration{static_cast<std::uint64_t>(found->x), found->spent};
 }
 
 std::optional<RateCalibration> CalibrateRate(const std::function<Event(SamplingRate)>& event_of,
                                              Epsilon epsilon, Delta delta) {
-  const auto spent = [&](double log_rate) {
-    return SpentEpsilon(event_of(SamplingRate(std::min(1.0, std::exp(log_rate)))), delta);
-  };
-  const auto value = [&](double log_rate) {
-    const Event event = event_of(SamplingRate(std::min(1.0, std::exp(log_rate))));
-    return Excess(SpentAgainst(epsilon.value(), event, delta), epsilon.value());
-  };
-  Bracket bracket{0, value(0), 0, 0};
-  if (bracket.bad_value <= 0) return RateCalibration{SamplingRate(1), spent(0)};
-  double step = 1;
-  while (true) {
-    const double x = bracket.bad_log_x - step;
-    if (x < std::log(kMinRate)) return std::nullopt;
-    const double v = value(x);
-    if (v <= 0) {
-      bracket.good_log_x = x;
-      bracket.good_value = v;
-      break;
-    }
-    bracket.bad_log_x = x;
-    bracket.bad_value = v;
-    step *= 1.5;
-  }
-  double rate = RoundToDigits(std::exp(Narrow(bracket, value)), false);
-  Interval met = SpentEpsilon(event_of(SamplingRate(rate)), delta);
-  for (double narrower = kCalibrationTolerance; met.upper > epsilon.value(); narrower *= 2) {
-    if (rate < kMinRate) return std::nullopt;
-    rate = RoundToDigits(rate / (1 + narrower), false);
-    met = SpentEpsilon(event_of(SamplingRate(rate)), delta);
-  }
-  return RateCalibration{SamplingRate(rate), met};
+  const auto at = [&](double rate) { return event_of(SamplingRate(rate)); };
+  const Unknown rate{at, -1, false, 1, 1, kMinRate};
+  const auto found = BudgetSearch(rate, epsilon.value(), delta).Solve();
+  if (!found) return std::nullopt;
+  return RateCalibration{SamplingRate(found->x), found->spent};
 }
 
 }  // namespace sordino

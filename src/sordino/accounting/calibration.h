@@ -1,8 +1,10 @@
 // From a budget to the noise, the number of steps or the sampling rate that meets it.
 //
-// Each answer is the tightest to kCalibrationTolerance relative and never on the wrong side: the
-// certified upper end of epsilon at the answer is at most the target. A budget that nothing meets
-// is an expected failure and gives nullopt.
+// No answer is on the wrong side: the certified upper end of epsilon at the answer is at most the
+// target. It is the tightest to kCalibrationTolerance relative, or that upper end is within a
+// quarter of the width of its own interval of the target, and within 2e-4 of it (more where the
+// upper end jumps between engines, and after several tries). A budget that nothing meets is an
+// expected failure and gives nullopt.
 #ifndef SORDINO_ACCOUNTING_CALIBRATION_H_
 #define SORDINO_ACCOUNTING_CALIBRATION_H_
 
@@ -34,8 +36,8 @@ struct StepCalibration {
   std::uint64_t steps;
   Interval epsilon;
 };
-// The largest number of steps that spends at most epsilon; nullopt when not even one does. At most
-// 10^12.
+// The largest number of steps that spends at most epsilon, up to the same tolerance; nullopt when
+// not even one does. At most 10^12.
 std::optional<StepCalibration> CalibrateSteps(const Event& step, Epsilon epsilon, Delta delta);
 
 struct RateCalibration {

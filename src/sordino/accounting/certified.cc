@@ -26,6 +26,8 @@ struct DirectionBounds {
   std::vector<CountedPair> lower;
   bool same = true;       // upper and lower are the same pairs
   bool has_upper = true;  // every release has a dominating pair
+  bool new_upper = true;  // no earlier direction has the same
+  bool new_lower = true;
 };
 
 // The pairs of slots: those of the release, or the envelope of what the slot may hold. Alternatives
@@ -76,15 +78,19 @@ class PairsOfSlots {
 std::vector<DirectionBounds> DirectionsOf(const Slots& slots, PairsOfSlots& pairs_of,
                                           std::string& reason) {
   std::vector<const DominatingPairs*> all;
-  std::size_t most = 1;
+  std::size_t uppers = 1;
+  std::size_t lowers = 1;
   for (const Slot& slot : slots) {
     all.push_back(&pairs_of(slot));
     if (all.back()->upper.empty()) reason = all.back()->reason;
-    most = std::max({most, all.back()->upper.size(), all.back()->lower.size()});
+    uppers = std::max(uppers, all.back()->upper.size());
+    lowers = std::max(lowers, all.back()->lower.size());
   }
-  std::vector<DirectionBounds> directions(most);
-  for (std::size_t d = 0; d < most; ++d) {
+  std::vector<DirectionBounds> directions(std::max(uppers, lowers));
+  for (std::size_t d = 0; d < directions.size(); ++d) {
     DirectionBounds& direction = directions[d];
+    direction.new_upper = d < uppers;
+    direction.new_lower = d < lowers;
     for (std::size_t i = 0; i < all.size(); ++i) {
       const DominatingPairs& pairs = *all[i];
       const std::uint64_t count = slots[i].count;
@@ -151,16 +157,14 @@ class WorstCase {
   double Add(const Slots& slots, Effort effort) {
     double worst = nothing_.lower;
     if (slots.empty()) return worst;
-    for (const DirectionBounds& direction : DirectionsOf(slots, pairs_of_, result_.reason)) {
+    const std::vector<DirectionBounds> directions = DirectionsOf(slots, pairs_of_, result_.reason);
+    for (const DirectionBounds& direction : directions) {
+      if (!direction.new_upper) continue;
       const bool same = direction.same && single_;
       Answer answer{nothing_, ""};
       if (direction.has_upper) {
         answer = solve_(direction.upper, {result_.value.lower, {true, same}, effort});
         if (!same) answer.value.lower = nothing_.lower;
-      }
-      if (single_ && (!direction.same || !direction.has_upper) && !direction.lower.empty()) {
-        const Question question{result_.value.lower, {false, true}, effort};
-        answer.value.lower = solve_(direction.lower, question).value.lower;
       }
       result_.value.lower = std::max(result_.value.lower, answer.value.lower);
       worst = std::max(worst, answer.value.upper);
@@ -170,7 +174,34 @@ class WorstCase {
         result_.value.upper = std::max(result_.value.upper, answer.value.upper);
       }
     }
+    if (single_) AddLower(directions, effort);
     return worst;
+  }
+
+  // Of the lower ends of all directions the largest counts, and quick ones say which that is.
+  void AddLower(const std::vector<DirectionBounds>& directions, Effort effort) {
+    std::vector<const DirectionBounds*> asked;
+    for (const DirectionBounds& one : directions) {
+      const bool own = !one.same || !one.has_upper;
+      if (own && one.new_lower && !one.lower.empty()) asked.push_back(&one);
+    }
+    const DirectionBounds* best = nullptr;
+    double most = -kInfinity;
+    for (const DirectionBounds* one : asked) {
+      if (asked.size() == 1 && effort == Effort::kFull) {
+        best = one;
+        break;
+      }
+      const Question quick{nothing_.lower, {false, true}, Effort::kQuick};
+      const double lower = solve_(one->lower, quick).value.lower;
+      result_.value.lower = std::max(result_.value.lower, lower);
+      if (best != nullptr && lower <= most) continue;
+      best = one;
+      most = lower;
+    }
+    if (best == nullptr || effort == Effort::kQuick) return;
+    const Question question{nothing_.lower, {false, true}, effort};
+    result_.value.lower = std::max(result_.value.lower, solve_(best->lower, question).value.lower);
   }
 
   // Of what can happen the worst, as far as quick answers tell, is looked at closely.
@@ -212,10 +243,8 @@ struct CoarseSchedule {
   Event less_private;
   Event more_private;
 
-  // Steps that share their lists, those among them whose coordinates have no closed form, and
-  // others.
+  // Steps that share their lists, and others.
   static constexpr std::size_t kMaxLines = 12000;
-  static constexpr std::size_t kMaxReplacedLines = 1500;
   static constexpr std::size_t kMaxSingleLines = 300;
 
   // nullopt for a schedule that is short, or dense enough for the contour, as most are.
@@ -234,8 +263,6 @@ struct CoarseSchedule {
       } else {
         // Laplace noise has no contour, however dense.
         hits += static_cast<double>(count) * step.numbers()[0];
-        const bool replaced = poisson && event.adjacency() == Adjacency::kReplaceOne;
-        if (replaced) max_lines = std::min(max_lines, kMaxReplacedLines);
       }
     }
     if (hits >= kFewHits || event.children().size() <= max_lines) return std::nullopt;
@@ -282,21 +309,28 @@ Certified CertifiedLogDelta(const Event& event, double epsilon, Effort effort) {
     upper.value.lower = CertifiedLogDelta(coarse->more_private, epsilon, effort).value.lower;
     return upper;
   }
-  const auto at = [&](double guess) {
+  const auto at = [&](double guess, Effort at_effort) {
     const auto solve = [&](const std::vector<CountedPair>& pairs, const Question& question) {
       return ComposedLogDelta(pairs, epsilon, question);
     };
-    return WorstCase(event, guess, effort, {-kInfinity, 0}, -kInfinity, solve).Find();
+    return WorstCase(event, guess, at_effort, {-kInfinity, 0}, -kInfinity, solve).Find();
   };
   double guess = PairUse().log_delta;
-  Certified result = at(guess);
-  // Pairs that were made for the guess deserve wider ranges where the answer is much smaller.
-  for (int round = 0; round < 2 && DependsOnUse(event) && result.value.upper < guess + 1; ++round) {
-    guess = std::max(result.value.upper - 4, -650.0);
-    Certified next = at(guess);
-    next.value.upper = std::min(next.value.upper, result.value.upper);
-    next.value.lower = std::max(next.value.lower, result.value.lower);
-    result = next;
+  // Pairs that were made for the guess deserve wider ranges where the answer is much smaller. Quick
+  // answers say whether it is.
+  constexpr int kMaxGuesses = 3;
+  bool known = !DependsOnUse(event);
+  for (int round = 0; round < kMaxGuesses && DependsOnUse(event); ++round) {
+    const double upper = at(guess, Effort::kQuick).value.upper;
+    known = known || upper < 0;
+    if (!(upper < guess + 1)) break;
+    guess = std::max(upper - 4, -650.0);
+  }
+  Certified result = at(guess, effort);
+  if (!known && result.value.upper < guess + 1) {
+    const Certified next = at(std::max(result.value.upper - 4, -650.0), effort);
+    result.value.upper = std::min(next.value.upper, result.value.upper);
+    result.value.lower = std::max(next.value.lower, result.value.lower);
   }
   result.value.upper = std::min(0.0, result.value.upper);
   result.value.lower = ConsistentLogLower(

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
+#include <optional>
 
 #include "sordino/accounting/gaussian.h"
 
@@ -116,6 +118,32 @@ double GaussianMixtureDensity::SmoothLength(double x) const {
   return slope * length > 6 ? 6 / slope : length;
 }
 
+namespace {
+
+// A pair with both sides alike but for the sign of the shift s (Poisson sampling, replace-one):
+// with a = e^{-s^2/(2 sigma^2)} and y = s x / sigma^2, e^loss = (1 - q + q a e^y) / (1 - q + q a
+// e^-y), a quadratic equation for e^y with the solution
+//   y = loss/2 + asinh((1 - q) / (q a) sinh(loss/2)).
+std::optional<double> MirroredExponent(const GaussianMixtureDensity::Parts& numerator,
+                                       const GaussianMixtureDensity::Parts& denominator,
+                                       double half_precision, double loss) {
+  if (numerator.size() != 2 || denominator.size() != 2 || numerator[0] != denominator[0] ||
+      numerator[0].first != 0 || numerator[1].first != -denominator[1].first ||
+      numerator[1].second != denominator[1].second || !(numerator[0].second > 0)) {
+    return std::nullopt;
+  }
+  constexpr double kLarge = 18;  // where asinh(e^t) is t + log 2 to the last digit
+  const double half = 0.5 * std::abs(loss);
+  if (half == 0) return 0.0;
+  const double log_sinh = half < kLarge ? std::log(std::sinh(half)) : half - std::numbers::ln2;
+  const auto [shift, q] = numerator[1];
+  const double t = std::log(numerator[0].second / q) + shift * shift * half_precision + log_sinh;
+  const double y = half + (t < kLarge ? std::asinh(std::exp(t)) : t + std::numbers::ln2);
+  return loss < 0 ? -y : y;
+}
+
+}  // namespace
+
 double GaussianMixtureDensity::CoordinateOf(double loss) const {
   // A closed form where one side is a single rate: e^loss = 1 - q + q e^z.
   if (denominator_.size() == 1 && numerator_.size() == 2 && numerator_[0].first == 0) {
@@ -133,6 +161,9 @@ double GaussianMixtureDensity::CoordinateOf(double loss) const {
     const double z = loss > -30 ? std::log(rest / q)
                                 : -loss + std::log1p(-(1 - q) * std::exp(loss)) - std::log(q);
     return (z / half_precision_ / shift + shift) / 2;
+  }
+  if (const auto y = MirroredExponent(numerator_, denominator_, half_precision_, loss)) {
+    return *y / (2 * half_precision_ * numerator_[1].first);
   }
   // Bracket by doubling, then Newton inside the bracket: the loss is strictly increasing.
   double a = -sigma_;
@@ -169,6 +200,10 @@ double GaussianMixtureDensity::ExcessAbove(double x) const {
   for (const auto& [shift, probability] : numerator_) {
     if (shift == 0) continue;
     excess += probability * (UpperTail((x - shift) / sigma_) - UpperTail(x / sigma_));
+  }
+  for (const auto& [shift, probability] : denominator_) {
+    if (shift == 0) continue;
+    excess += probability * (UpperTail(x / sigma_) - UpperTail((x - shift) / sigma_));
   }
   return excess;
 }

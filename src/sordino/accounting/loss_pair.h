@@ -96,7 +96,7 @@ class GaussianMixtureDensity final : public LossDensity {
   Side Denominator(double x) const { return Evaluate(denominator_, x); }
   // The probability that the shift of either side is not zero, the larger of both.
   double HitProbability() const;
-  // MassAbove less OtherMassAbove without cancellation, where Q is one Gaussian at zero.
+  // MassAbove less OtherMassAbove, as a sum of non-negative terms.
   double ExcessAbove(double x) const;
   double max_numerator_shift() const { return max_numerator_shift_; }
   double max_denominator_shift() const { return max_denominator_shift_; }  // absolute value

@@ -2,19 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 
+#include "sordino/accounting/accountant.h"
 #include "sordino/accounting/calibration.h"
 #include "sordino/base/error.h"
-#include "sordino/base/progress.h"
 
 namespace sordino {
 namespace {
 
 constexpr int kPoints = 25;
 constexpr std::uint64_t kMaxSteps = std::uint64_t{1} << 53;
-// Above this many phases a point takes seconds, and progress is shown.
-constexpr std::size_t kWorthABar = 200;
+// Of a sequence with more phases than this the points in between are quick bounds.
+constexpr std::size_t kManyPhases = 200;
 
 std::vector<std::uint64_t> LogSpacedSteps(std::uint64_t total) {
   std::vector<std::uint64_t> steps;
@@ -26,6 +25,14 @@ std::vector<std::uint64_t> LogSpacedSteps(std::uint64_t total) {
   steps.back() = total;
   steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
   return steps;
+}
+
+Interval PointBetween(const Event& prefix, Delta delta, bool quick) {
+  if (quick) {
+    const Interval value = CertifiedEpsilon(prefix, std::log(delta.value()), Effort::kQuick).value;
+    if (std::isfinite(value.upper)) return value;
+  }
+  return SpentEpsilon(prefix, delta);
 }
 
 }  // namespace
@@ -55,14 +62,11 @@ std::vector<CurvePoint> EpsilonCurve(const StepSequence& sequence, Delta delta, 
   const std::uint64_t total = sequence.TotalSteps();
   if (total == 0) return {};
   std::vector<CurvePoint> curve;
-  const std::vector<std::uint64_t> counts = LogSpacedSteps(total);
-  std::optional<Progress> progress;
-  if (sequence.phases.size() > kWorthABar) progress.emplace("curve", counts.size());
-  for (const std::uint64_t steps : counts) {
-    curve.push_back({steps, steps == total ? whole : SpentEpsilon(sequence.Prefix(steps), delta)});
-    if (progress) progress->Update(curve.size());
+  const bool quick = sequence.phases.size() > kManyPhases;
+  for (const std::uint64_t steps : LogSpacedSteps(total)) {
+    curve.push_back(
+        {steps, steps == total ? whole : PointBetween(sequence.Prefix(steps), delta, quick)});
   }
-  if (progress) progress->Finish();
   for (std::size_t i = 1; i < curve.size(); ++i) {
     curve[i].epsilon.lower = std::max(curve[i].epsilon.lower, curve[i - 1].epsilon.lower);
   }

@@ -28,7 +28,8 @@ struct CurvePoint {
 };
 
 // Certified intervals at about 25 step counts, evenly spaced in their logarithm, from the first
-// step to the last. `whole` is the interval of the whole sequence, which is known already. Epsilon
+// step to the last. `whole` is the interval of the whole sequence, which is known already. In
+// between, sequences of more than 200 phases have quick bounds, some percent wide. Epsilon
 // cannot fall as steps are added, so the bounds of neighbouring points tighten each other, and
 // both ends come out monotone.
 std::vector<CurvePoint> EpsilonCurve(const StepSequence& sequence, Delta delta, Interval whole);

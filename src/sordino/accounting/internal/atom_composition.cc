@@ -24,7 +24,7 @@ bool SharesLists(std::span<const CountedPair> pairs) {
   const auto single = static_cast<std::size_t>(std::count_if(
       pairs.begin(), pairs.end(),
       [](const CountedPair& one) { return HasLosses(one.pair) && !CanBeCut(one.pair); }));
-  return pairs.size() > kMaxSingleLists && single <= kMaxSingleLists;
+  return pairs.size() > kFewLists + single && single <= kMaxSingleLists;
 }
 
 CutPairs::CutPairs(std::span<const CountedPair> pairs, double log_lost_mass, std::size_t about,

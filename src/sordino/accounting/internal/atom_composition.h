@@ -14,7 +14,9 @@
 
 namespace sordino {
 
-// Up to this many pairs have lists of their own.
+// Up to this many pairs have lists of their own, and of more pairs as many of those that cannot be
+// cut.
+inline constexpr std::size_t kFewLists = 3;
 inline constexpr std::size_t kMaxSingleLists = 32;
 // Whether there are many pairs, and most of them can be cut at shared losses.
 bool SharesLists(std::span<const CountedPair> pairs);

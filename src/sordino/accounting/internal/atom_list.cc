@@ -84,7 +84,12 @@ void AddPiece(const DensityPiece& piece, std::size_t cells, ListBuilder& out) {
   const double w = piece.weight;
   if (!(b > a)) {
     // Clipped down to a part of its own tail.
-    if (clipped_low) {
+    if (clipped_low && clipped_high) {
+      const double start = d.CoordinateOf(piece.clip_low);
+      const double end = d.CoordinateOf(piece.clip_high);
+      out.AddHighTail(w * std::max(0.0, d.MassAbove(start) - d.MassAbove(end)),
+                      w * std::max(0.0, d.OtherMassAbove(start) - d.OtherMassAbove(end)));
+    } else if (clipped_low) {
       out.AddHighTail(w * d.MassAbove(b), w * d.OtherMassAbove(b));
     } else {
       out.AddLowTail(w * d.MassBelow(a), w * d.OtherMassBelow(a), piece.clip_high);

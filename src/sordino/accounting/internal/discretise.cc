@@ -279,13 +279,16 @@ GridMass Discretise(const LossPair& pair, const GridSpec& spec, Bound bound) {
                   (piece.clip_low > -1e300 ? d.MassAbove(piece.high_x) : d.MassBelow(piece.low_x));
         continue;
       }
+      // A range may also end before its clip.
       const double below = piece.weight * piece.density->MassBelow(piece.low_x);
-      if (piece.clip_low < -1e300 && below > 0) {
+      const bool starts_late =
+          piece.clip_low < -1e300 || piece.density->CoordinateOf(piece.clip_low) < piece.low_x;
+      if (starts_late && below > 0) {
         out.Add(FloorIndex(piece.density->Loss(piece.low_x), spec) + 1, std::log(below));
       }
       // A tail that underflows is not zero.
       if (piece.clip_high > 1e300 && std::isfinite(piece.density->high())) continue;
-      if (piece.clip_high > 1e300) {
+      if (piece.clip_high > 1e300 || piece.density->CoordinateOf(piece.clip_high) > piece.high_x) {
         beyond += piece.weight * std::max(piece.density->MassAbove(piece.high_x),
                                           std::numeric_limits<double>::min());
       }

@@ -17,6 +17,7 @@ namespace {
 
 // A contour interval that is narrower than this (relative) is not tried again on the grid.
 constexpr double kNarrow = 1e-3;
+constexpr double kNarrowLogDelta = 0.03;
 // The grid is very exact for short questions, and slow for long ones: there it is asked only about
 // what is left open, an epsilon far below the losses of a single step.
 constexpr std::size_t kMaxGridPairs = 2;
@@ -173,8 +174,8 @@ class EpsilonSearch {
     // The contour bounds both ends at once; the other engines tell nothing of the end that is not
     // wanted.
     const bool both = answer_.engine == "contour";
-    if (!wanted().lower && !both) return std::isinf(value.upper);
-    if (!wanted().upper && !both) return value.lower == 0;
+    if (!wanted().lower && !both) return std::isinf(value.upper) || !at_effort_;
+    if (!wanted().upper && !both) return value.lower == 0 || !at_effort_;
     return std::isinf(value.upper) || value.upper - value.lower > kNarrow * value.upper;
   }
   bool Loose() const {
@@ -193,6 +194,7 @@ class EpsilonSearch {
 
   void AskSmoothed(Effort effort) {
     Use(SmoothedEpsilon(pairs_, log_delta_, wanted(), effort), "smoothed");
+    at_effort_ = at_effort_ || effort == question_.effort;
   }
   void UseGrid(Bound bound) {
     const double found = GridEpsilon(pairs_, log_delta_, bound, effort());
@@ -259,7 +261,12 @@ class EpsilonSearch {
       const std::optional<TailSplit> split = TailSplit::At(pairs_, 2 * answer_.value.upper);
       if (!split) return round > 0;
       if (!IsShort(pairs_)) {
+        const Interval known = answer_.value;
         Use(SmoothedEpsilon(*split, log_delta_, wanted(), effort()), "split");
+        at_effort_ = true;
+        // Nothing tells how far a single end is from the truth; a lower split may move it further.
+        const bool one_end = !wanted().lower || !wanted().upper;
+        if (one_end && answer_.value.upper < kFalls * known.upper) continue;
         if (!Wide()) return true;
       }
       if (wanted().upper) {
@@ -278,6 +285,7 @@ class EpsilonSearch {
   double log_delta_;
   const Question& question_;
   Answer answer_{{0, kInfinity}, "contour"};
+  bool at_effort_ = false;  // an engine has answered at the effort that was asked for
 };
 
 // Some releases alone lose no more than all of them.
@@ -359,11 +367,13 @@ Answer ComposedLogDelta(const std::vector<CountedPair>& pairs, double epsilon,
     const double quick = ChernoffLogDelta(pairs, epsilon);
     if (quick <= question.known_lower) return {{-kInfinity, quick}, "quick"};
   }
+  // Of many pairs, what takes long is good enough earlier.
+  const double narrow = SharesLists(pairs) ? kNarrowLogDelta : kNarrow;
   Answer answer{{-kInfinity, 0}, "contour"};
   const auto wide = [&] {
     if (!want_lower) return answer.value.upper == 0;
     if (!want_upper) return std::isinf(answer.value.lower);
-    return !(answer.value.upper - answer.value.lower <= kNarrow);
+    return !(answer.value.upper - answer.value.lower <= narrow);
   };
   const auto use = [&](Interval found, const char* engine) {
     ConsistentLogLower({found.lower, answer.value.upper}, {engine, answer.engine}, "a composition");
@@ -378,16 +388,23 @@ Answer ComposedLogDelta(const std::vector<CountedPair>& pairs, double epsilon,
     answer.value = ContourLogDelta(pairs, epsilon).value_or(Interval{-kInfinity, 0});
   }
   const bool lattice = wide() && HasLattice(pairs);
-  if (wide()) use(SmoothedLogDelta(pairs, epsilon, question.wanted, question.effort), "smoothed");
-  const bool loose = answer.value.upper - answer.value.lower > kShortNarrow;
-  if (lattice || (IsShort(pairs) && (wide() || loose))) {
+  if (wide()) {
+    if (const std::optional<TailSplit> split = TailSplit::At(pairs, epsilon)) {
+      use(SmoothedLogDelta(*split, epsilon, question.wanted, question.effort), "split");
+    }
+  }
+  const auto ask_grid = [&] {
     if (want_upper)
       use({-kInfinity, GridLogDelta(pairs, epsilon, Bound::kUpper, question.effort)}, "grid");
     if (want_lower) use({GridLogDelta(pairs, epsilon, Bound::kLower, question.effort), 0}, "grid");
     if (want_lower && lattice && HasLongLattice(pairs)) {
       use({GridLogDelta(pairs, epsilon, Bound::kSpread, question.effort), 0}, "grid");
     }
-  }
+  };
+  if (lattice) ask_grid();
+  if (wide()) use(SmoothedLogDelta(pairs, epsilon, question.wanted, question.effort), "smoothed");
+  const bool loose = answer.value.upper - answer.value.lower > kShortNarrow;
+  if (!lattice && IsShort(pairs) && (wide() || loose)) ask_grid();
   if (want_lower && !(answer.value.upper - answer.value.lower < 0.5)) {
     const auto at_least = [&](double log_delta) {
       answer.value.lower = std::max(answer.value.lower, log_delta);

@@ -392,6 +392,9 @@ std::vector<double> ChoosePlaces(std::span<const CountedPair* const> references,
     }
     AddApart(equal, places);
   }
+  // Pairs whose range is empty: any cell will do.
+  if (places.empty()) places.push_back(0);
+  if (places.size() < 2) places.push_back(places.back() + 1);
   return places;
 }
 

@@ -121,7 +121,8 @@ struct Refinement {
   // Finer ones after an interval of this width; false where that is narrow enough or no use.
   bool Next(double width, double work) {
     // Both errors fall with the square, so the next work is known.
-    const double finer = std::clamp(std::sqrt(resolution.goal / width), 0.1, 0.5);
+    const double least = resolution.goal < resolution.narrow ? 0.5 : 0.75;
+    const double finer = std::clamp(std::sqrt(resolution.goal / width), 0.1, least);
     const double next = work / (finer * finer);
     const bool enough =
         width <= resolution.goal || (width <= resolution.narrow && next > kCheapWork);
@@ -299,16 +300,24 @@ double ChernoffLogDelta(std::span<const CountedPair> pairs, double epsilon) {
   return std::min(0.0, std::log(std::exp(finite) + above.Infinite() * (1 + 1e-12)) + 1e-12);
 }
 
-Interval SmoothedLogDelta(std::span<const CountedPair> pairs, double epsilon, WantedEnds wanted,
-                          Effort effort) {
+namespace {
+
+// What is at most e^log_floor need not be resolved.
+Interval SolveLogDelta(std::span<const CountedPair> pairs, double epsilon, WantedEnds wanted,
+                       Effort effort, double log_floor) {
   const SmoothedResolution& resolution = ResolutionOf(effort, pairs);
   Interval result{-kInfinity, 0};
   double guess = -10;
   Refinement fine{resolution, FirstCells(pairs, resolution)};
   double c = 0;
-  for (int attempt = 0; attempt < resolution.attempts + 2; ++attempt) {
+  const bool many = SharesLists(pairs);
+  // A log delta moves several times as far as epsilon does, relative.
+  const double unit = many ? 5 : 1;
+  int answered = 0;
+  for (int attempt = 0; attempt < resolution.attempts + 2 && answered < resolution.attempts;
+       ++attempt) {
     const double log_lost = guess - kInversionMargin - std::log(TotalCount(pairs));
-    const CutPairs cut(pairs, log_lost, fine.cells);
+    const CutPairs cut(pairs, log_lost, fine.cells, epsilon);
     AtomComposition above(cut, Bound::kUpper);
     const auto objective = [&](double tilt) {
       return above.RoughLogMoment(tilt) - tilt * epsilon + LogChernoffConstant(tilt);
@@ -318,6 +327,13 @@ Interval SmoothedLogDelta(std::span<const CountedPair> pairs, double epsilon, Wa
       c = ChooseTilt(above, guess, objective);
       const double chernoff = objective(c);
       if (!std::isfinite(chernoff)) return result;
+      if (chernoff < log_floor) {
+        above.Sharpen(c, c);
+        const double finite = above.LogMoment(c) + above.LogMomentError(c) - c * epsilon +
+                              LogChernoffConstant(c) + 1e-12;
+        const double sum = std::exp(finite) + above.Infinite() * (1 + 1e-12);
+        return {-kInfinity, std::min(0.0, std::log(sum) + 1e-12)};
+      }
       // The tails were left out for the guess; a much smaller answer deserves longer ones.
       if (chernoff < guess - 8 && attempt < 3) {
         guess = chernoff - 4;
@@ -325,8 +341,12 @@ Interval SmoothedLogDelta(std::span<const CountedPair> pairs, double epsilon, Wa
         continue;
       }
       guess = std::min(guess, chernoff);
-      fine.smoothing = std::min(kMaxSmoothing, std::sqrt(0.5 * resolution.narrow / (c * (c + 1))));
+      const double slope = many ? std::max(c, -kMinSlope * guess / epsilon) : c;
+      fine.smoothing = std::min(kMaxSmoothing,
+                                std::sqrt(0.5 * unit * resolution.narrow / (slope * (slope + 1))));
+      if (many) c = CheapestTilt(above, c, fine.smoothing, guess, epsilon);
     }
+    ++answered;
     Inversion inversion;
     while (!inversion.Make(above, c, fine.smoothing, guess, epsilon, resolution.max_work)) {
       fine.smoothing *= 4;
@@ -353,10 +373,27 @@ Interval SmoothedLogDelta(std::span<const CountedPair> pairs, double epsilon, Wa
     const double sum = infinite > 0 ? std::log(std::exp(finite) + infinite) : finite;
     result.lower = std::max(result.lower, sum);
     const double top = wanted.upper ? result.upper : inversion.LogDelta(epsilon);
-    const double width = top - result.lower;
+    const double width = (top - result.lower) / unit;
     if (!fine.Next(width, inversion.Work(above))) return result;
   }
   return result;
+}
+
+}  // namespace
+
+Interval SmoothedLogDelta(std::span<const CountedPair> pairs, double epsilon, WantedEnds wanted,
+                          Effort effort) {
+  return SolveLogDelta(pairs, epsilon, wanted, effort, -kInfinity);
+}
+
+Interval SmoothedLogDelta(const TailSplit& split, double epsilon, WantedEnds wanted,
+                          Effort effort) {
+  constexpr double kNegligible = -14;
+  const Interval tails = split.Added(epsilon);
+  const double log_floor = std::log(tails.upper) + kNegligible;
+  const Interval body = SolveLogDelta(split.body(), epsilon, wanted, effort, log_floor);
+  return {std::log(std::exp(body.lower) + tails.lower) - 1e-12,
+          std::min(0.0, std::log(std::exp(body.upper) + tails.upper) + 1e-12)};
 }
 
 }  // namespace sordino

@@ -60,6 +60,9 @@ double ChernoffLogDelta(std::span<const CountedPair> pairs, double epsilon);
 Interval SmoothedLogDelta(std::span<const CountedPair> pairs, double epsilon, WantedEnds wanted,
                           Effort effort = Effort::kFull);
 
+// The same where rare large losses are set apart; epsilon up to the reach of the split.
+Interval SmoothedLogDelta(const TailSplit& split, double epsilon, WantedEnds wanted, Effort effort);
+
 }  // namespace sordino
 
 #endif  // SORDINO_ACCOUNTING_INTERNAL_SMOOTHED_CONTOUR_H_

@@ -1,7 +1,10 @@
 #include "sordino/accounting/internal/tail_split.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <limits>
+#include <utility>
 
 namespace sordino {
 namespace {
@@ -14,51 +17,183 @@ constexpr double kTailRounding = 1e-12;
 // doubles.
 constexpr double kMaxCut = 50;
 
-// The density of a pair that is nothing but a Gaussian mixture against one Gaussian at zero.
-const GaussianMixtureDensity* SparseDensity(const LossPair& pair) {
-  if (!pair.atoms.empty() || pair.pieces.size() != 1 || pair.infinite_mass > 0 ||
-      pair.gaussian_mu > 0) {
-    return nullptr;
-  }
-  const DensityPiece& piece = pair.pieces.front();
-  if (piece.weight != 1 || piece.clip_low > -1e300 || piece.clip_high < 1e300) return nullptr;
-  const auto* mixture = dynamic_cast<const GaussianMixtureDensity*>(piece.density.get());
-  if (mixture == nullptr || mixture->max_denominator_shift() != 0) return nullptr;
-  return mixture->HitProbability() < 1 ? mixture : nullptr;
+// log of what R may be of e^{-(m - epsilon)} P(A).
+constexpr double kLogRest = -14;
+// Orders c at which the moments are bounded.
+constexpr std::array<int, 13> kOrders = {0, 1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 24, 32};
+constexpr int kMaxOrder = 32;
+
+// A pair that can be split: the density whose large losses are the tail, and what the other end of
+// the losses is like.
+struct SplitPair {
+  const GaussianMixtureDensity* density = nullptr;
+  bool glued = false;
+
+  bool bounded_below() const { return !glued && density->max_denominator_shift() == 0; }
+  double LowestLoss() const { return std::log1p(-density->HitProbability()); }
+};
+
+const GaussianMixtureDensity* MixtureOf(const DensityPiece& piece) {
+  if (piece.weight != 1) return nullptr;
+  return dynamic_cast<const GaussianMixtureDensity*>(piece.density.get());
 }
 
+bool HasOneShift(const GaussianMixtureDensity::Parts& parts) {
+  return parts.size() == 2 && parts[0].first == 0 && parts[1].first != 0;
+}
+
+// The positive losses of a density and the mirror image of them, besides an atom at zero.
+SplitPair GluedPair(const LossPair& pair) {
+  if (pair.atoms.size() != 1 || pair.atoms.front().loss != 0) return {};
+  const GaussianMixtureDensity* above = MixtureOf(pair.pieces[0]);
+  const GaussianMixtureDensity* below = MixtureOf(pair.pieces[1]);
+  if (above == nullptr || below == nullptr || above->sigma() != below->sigma()) return {};
+  const bool clipped = pair.pieces[0].clip_low == 0 && pair.pieces[0].clip_high > 1e300 &&
+                       pair.pieces[1].clip_high == 0 && pair.pieces[1].clip_low < -1e300;
+  if (!clipped || above->max_denominator_shift() != 0 || below->max_numerator_shift() != 0 ||
+      !HasOneShift(above->numerator()) || !HasOneShift(below->denominator())) {
+    return {};
+  }
+  const auto& [shift, probability] = above->numerator()[1];
+  const bool mirrored = below->denominator()[1] == std::pair(-shift, probability);
+  return mirrored && probability < 1 ? SplitPair{above, true} : SplitPair{};
+}
+
+SplitPair SplitPairOf(const LossPair& pair) {
+  if (pair.infinite_mass > 0 || pair.gaussian_mu > 0 || pair.missing_p != 0) return {};
+  if (pair.pieces.size() == 2) return GluedPair(pair);
+  if (!pair.atoms.empty() || pair.pieces.size() != 1) return {};
+  const DensityPiece& piece = pair.pieces.front();
+  if (piece.clip_low > -1e300 || piece.clip_high < 1e300) return {};
+  const GaussianMixtureDensity* density = MixtureOf(piece);
+  if (density == nullptr || !(density->HitProbability() < 1)) return {};
+  if (density->max_denominator_shift() != 0 && !HasOneShift(density->denominator())) return {};
+  return {density, false};
+}
+
+// Bounds on the sums over all steps of log E_Q[e^{-cL}] at kOrders.
+class FloorMoments {
+ public:
+  void Add(const SplitPair& pair, double count) {
+    const double q = pair.density->HitProbability();
+    const double sigma = pair.density->sigma();
+    const double shift =
+        std::max(pair.density->max_numerator_shift(), pair.density->max_denominator_shift());
+    const double precision = shift * shift / (sigma * sigma);
+    if (!pair.bounded_below()) SetGrowth(precision);
+    for (std::size_t i = 1; i < kOrders.size(); ++i) {
+      const int c = kOrders[i];
+      const double square = 0.5 * c * (c + 1);
+      const double g = std::exp(-c * std::log1p(-q));
+      const double low = square * g / ((1 - q) * (1 - q)) * q * q * std::expm1(precision);
+      double excess = low;
+      if (pair.glued) {
+        excess = 2 * BinomialExcess(q, c);
+      } else if (!pair.bounded_below()) {
+        excess += 3 * square * q * q * g + g * BinomialExcess(q, c) + (g - 1) * (1 + c) * q +
+                  std::max(0.0, g - 1 - c * q);
+      }
+      sum_[i] += count * std::log1p(excess) * (1 + 1e-9);
+    }
+  }
+
+  // The order that makes the gap m - epsilon smallest, and that gap.
+  std::pair<std::size_t, double> Best() const {
+    std::pair<std::size_t, double> best{0, -kLogRest};
+    for (std::size_t i = 1; i < kOrders.size(); ++i) {
+      const double gap = (sum_[i] - kLogRest) / (1 + kOrders[i]);
+      if (gap < best.second) best = {i, gap};
+    }
+    return best;
+  }
+  double At(std::size_t i) const { return sum_[i]; }
+
+ private:
+  void SetGrowth(double precision) {
+    if (precision == precision_) return;
+    precision_ = precision;
+    for (int k = 2; k <= kMaxOrder + 1; ++k) {
+      growth_[static_cast<std::size_t>(k)] = std::expm1(0.5 * k * (k - 1) * precision);
+    }
+  }
+  // B of order c.
+  double BinomialExcess(double q, int c) const {
+    double term = std::exp((1 + c) * std::log1p(-q));
+    double sum = 0;
+    for (int k = 1; k <= 1 + c; ++k) {
+      term *= (2.0 + c - k) / k * q / (1 - q);
+      if (k >= 2) sum += term * growth_[static_cast<std::size_t>(k)];
+    }
+    return std::isnan(sum) ? kInfinity : sum;
+  }
+
+  double precision_ = -1;
+  std::array<double, kMaxOrder + 2> growth_ = {};
+  std::array<double, kOrders.size()> sum_ = {};
+};
+
 }  // namespace
+
+double LogFloorMoment(const LossPair& pair, int c) {
+  const SplitPair one = SplitPairOf(pair);
+  const auto* const found = std::find(kOrders.begin(), kOrders.end(), c);
+  if (one.density == nullptr || found == kOrders.end()) return kInfinity;
+  FloorMoments moments;
+  moments.Add(one, 1);
+  return moments.At(static_cast<std::size_t>(found - kOrders.begin()));
+}
 
 std::optional<TailSplit> TailSplit::At(std::span<const CountedPair> pairs, double epsilon) {
   // The ratio of the densities is at least the weight of the part that has not moved.
   double lowest = 0;
+  FloorMoments moments;
+  std::vector<SplitPair> split_pairs;
   for (const CountedPair& counted : pairs) {
-    const GaussianMixtureDensity* density = SparseDensity(counted.pair);
-    if (density == nullptr) return std::nullopt;
-    lowest += static_cast<double>(counted.count) * std::log1p(-density->HitProbability());
+    const SplitPair one = SplitPairOf(counted.pair);
+    if (one.density == nullptr) return std::nullopt;
+    const auto count = static_cast<double>(counted.count);
+    lowest += one.bounded_below() ? count * one.LowestLoss() : -kInfinity;
+    moments.Add(one, count);
+    split_pairs.push_back(one);
   }
-  const double cut = (epsilon - lowest) * (1 + 1e-9);
+  const auto [order, gap] = moments.Best();
+  // Losses that stay above epsilon for certain, or all but certainly.
+  const bool certain = -lowest <= gap;
+  const double cut = (epsilon + (certain ? -lowest : gap)) * (1 + 1e-9);
   if (!(cut < kMaxCut)) return std::nullopt;
   TailSplit split;
-  split.reach_ = kInfinity;
-  for (const CountedPair& counted : pairs) {
-    const GaussianMixtureDensity& density = *SparseDensity(counted.pair);
-    const double x = density.CoordinateOf(cut);
-    const double other = density.OtherMassAbove(x);
-    const double excess = density.ExcessAbove(x);
-    if (!(other + excess < 0.9)) return std::nullopt;
-    split.reach_ = std::min(split.reach_, density.Loss(x) * (1 - 1e-12) + lowest * (1 + 1e-12));
-    const auto count = static_cast<double>(counted.count);
-    split.log_other_body_ += count * std::log1p(-other);
-    split.log_ratio_ += count * std::log1p(-excess / (1 - other));
-    CountedPair body = counted;
-    body.pair.pieces.front().clip_high = cut;
-    body.pair.missing_p = other + excess;
-    body.pair.absent_q = other;
-    body.pair.q_rounding = kTailRounding * other;
+  split.reach_ = certain ? kInfinity : epsilon;
+  double others = 0;
+  double least_tail_loss = kInfinity;
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    CountedPair body = pairs[i];
+    const GaussianMixtureDensity& density = *split_pairs[i].density;
+    if (!(density.LargestLoss() <= cut)) {
+      const auto count = static_cast<double>(body.count);
+      const double x = density.CoordinateOf(cut);
+      const double other = density.OtherMassAbove(x);
+      const double excess = density.ExcessAbove(x);
+      if (!(other + excess < 0.9)) return std::nullopt;
+      least_tail_loss = std::min(least_tail_loss, density.Loss(x) * (1 - 1e-12));
+      others += count * other;
+      split.log_other_body_ += count * std::log1p(-other);
+      split.log_ratio_ += count * std::log1p(-excess / (1 - other));
+      body.pair.pieces.front().clip_high = cut;
+      body.pair.missing_p = other + excess;
+      body.pair.absent_q += other;
+      body.pair.q_rounding += kTailRounding * other;
+    }
     split.body_.push_back(std::move(body));
   }
-  if (!(split.reach_ > 0)) return std::nullopt;
+  if (certain) {
+    split.reach_ = least_tail_loss + lowest * (1 + 1e-12);
+    split.log_rest_ = -kInfinity;
+  } else {
+    split.rest_order_ = kOrders[order];
+    split.log_rest_ = std::log(std::max(others, std::numeric_limits<double>::min())) +
+                      moments.At(order) - kOrders[order] * least_tail_loss + 1e-9;
+  }
+  if (!(split.reach_ > 0) || !std::isfinite(least_tail_loss)) return std::nullopt;
   return split;
 }
 
@@ -68,7 +203,8 @@ Interval TailSplit::Added(double epsilon) const {
   const double more = std::exp(log_other_body_) * -std::expm1(log_ratio_);
   const double less = std::expm1(epsilon) * -std::expm1(log_other_body_);
   const double error = kTailRounding * (more + less);
-  return {std::max(0.0, more - less - error), std::max(0.0, more - less) + error};
+  const double rest = std::exp(log_rest_ + (1 + rest_order_) * epsilon);
+  return {std::max(0.0, more - less - error), std::max(0.0, more - less) + rest + error};
 }
 
 }  // namespace sordino
