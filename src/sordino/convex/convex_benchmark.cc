@@ -89,13 +89,13 @@ void Accuracy(benchmark::State& state, const Figure& figure) {
 }
 
 constexpr ImageFeatures kPixels = ImageFeatures::kPixels;
-constexpr ImageFeatures kScattering = ImageFeatures::kScattering;
+constexpr ImageFeatures kGradients = ImageFeatures::kGradients;
 BENCHMARK_CAPTURE(Accuracy, mnist_auto, Figure{"mnist", kPixels, "auto"})->Iterations(20);
 BENCHMARK_CAPTURE(Accuracy, mnist_gradient, Figure{"mnist", kPixels, "gradient"})->Iterations(20);
 BENCHMARK_CAPTURE(Accuracy, mnist_newton, Figure{"mnist", kPixels, "newton"})->Iterations(20);
 BENCHMARK_CAPTURE(Accuracy, mnist_objective, Figure{"mnist", kPixels, "objective"})->Iterations(20);
 BENCHMARK_CAPTURE(Accuracy, mnist_output, Figure{"mnist", kPixels, "output"})->Iterations(20);
-BENCHMARK_CAPTURE(Accuracy, fashion_auto, Figure{"fashion-mnist", kScattering, "auto"})
+BENCHMARK_CAPTURE(Accuracy, fashion_auto, Figure{"fashion-mnist", kGradients, "auto"})
     ->Iterations(20);
 
 }  // namespace

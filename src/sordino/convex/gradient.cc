@@ -165,7 +165,7 @@ class Gradient : public FitMethod {
       if (progress) progress(static_cast<double>(step) / static_cast<double>(plan.steps));
       const at::Tensor sum = Sum(plan, problem, theta, slope_clip, step, source);
       const at::Tensor noised = Noised(plan, sum, sensitivity, step, source);
-      velocity.mul_(momentum).add_(noised).add_(theta, plan.lambda);
+      velocity.mul_(momentum).add_(noised).add_(theta, plan.lambda * plan.sampling_rate);
       theta.sub_(velocity, plan.step_size);
       const double norm = internal::NormBound(theta);
       if (norm > radius) theta.mul_(radius / norm);

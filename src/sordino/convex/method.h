@@ -26,8 +26,8 @@
 
 namespace sordino {
 
-// The norm of the weights that predictions assume of the best model, in units of 1 / R. It decides
-// how well a plan does, never how private it is.
+// The norm of the weights of one score that predictions assume of the best model, in units of 1 /
+// R: scores between -10 and 10. It decides how well a plan does, never how private it is.
 inline constexpr double kDefaultWeightNorm = 10;
 
 struct FitQuestion {
@@ -81,9 +81,8 @@ struct PlannedFit {
 
 struct FitResult {
   at::Tensor coefficients = {};  // [d, K], float64
-  // An upper bound on the norm of the gradient of the minimised objective where the method needs a
-  // minimum: private until noise of the plan covered it, so the plan's limit is given. 0 for
-  // methods without one.
+  // The certified upper bound on the norm of the gradient where the method needs a minimum; 0 for
+  // methods without one. It is the limit of the plan: what was reached below it is private.
   double gradient_norm = 0;
   // Standard deviation of the noise on each coefficient where noise on the exact minimum is the
   // only private randomness: [d, K], undefined otherwise.

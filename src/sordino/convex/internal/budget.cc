@@ -39,9 +39,10 @@ double GradientBound(const FitQuestion& question) {
 }
 
 double WeightNorm(const FitQuestion& question) {
-  const bool classifies = CheckedLoss(question.table).Classifies();
-  return question.weight_norm / question.table.row_bound *
-         (classifies ? 1 : question.table.target_bound);
+  const ConvexLoss& loss = CheckedLoss(question.table);
+  const auto scores = static_cast<double>(loss.Scores(question.table.classes));
+  return question.weight_norm * std::sqrt(scores) / question.table.row_bound *
+         (loss.Classifies() ? 1 : question.table.target_bound);
 }
 
 RiskShape ShapeOf(const FitQuestion& question) {

@@ -24,7 +24,7 @@ std::int64_t Parameters(const FitQuestion& question);
 LossBounds BoundsOf(const FitQuestion& question);
 // The bound L on the norm of a row's gradient.
 double GradientBound(const FitQuestion& question);
-// The assumed norm of the best weights: weight_norm / R, times B where targets are numbers.
+// The assumed norm of the best weights: weight_norm sqrt(K) / R, times B where targets are numbers.
 double WeightNorm(const FitQuestion& question);
 RiskShape ShapeOf(const FitQuestion& question);
 
