@@ -33,16 +33,16 @@ struct ImageTable {
 inline at::Tensor OrientedGradients(const at::Tensor& pixels) {
   constexpr int kDirections = 8;
   const at::Tensor padded = at::constant_pad_nd(pixels, {1, 1, 1, 1});
-  const at::Tensor dx =
-      padded.narrow(1, 1, 28).narrow(2, 2, 28) - padded.narrow(1, 1, 28).narrow(2, 0, 28);
-  const at::Tensor dy =
-      padded.narrow(1, 2, 28).narrow(2, 1, 28) - padded.narrow(1, 0, 28).narrow(2, 1, 28);
+  const at::Tensor rows = padded.narrow(1, 1, 28);
+  const at::Tensor columns = padded.narrow(2, 1, 28);
+  const at::Tensor dx = rows.narrow(2, 2, 28).sub(rows.narrow(2, 0, 28));
+  const at::Tensor dy = columns.narrow(1, 2, 28).sub(columns.narrow(1, 0, 28));
   std::vector<at::Tensor> maps = {pixels};
   for (int k = 0; k < kDirections; ++k) {
     const double angle = 2 * std::numbers::pi * k / kDirections;
     // The share of the difference along this direction beyond that of its neighbours.
     const at::Tensor along = dx.mul(std::cos(angle)).add_(dy, std::sin(angle)).clamp_min_(0);
-    const at::Tensor strength = (dx.square() + dy.square()).sqrt_();
+    const at::Tensor strength = dx.square().add_(dy.square()).sqrt_();
     maps.push_back(along.sub_(strength, 0.5).clamp_min_(0).mul_(2));
   }
   const at::Tensor pooled = at::avg_pool2d(at::stack(maps, 1), {4, 4});
