@@ -279,8 +279,12 @@ class World:
                 self.soak.count_kill(time=1)
         code = training.rival.wait(LIMIT)
         errors = training.said('rival.err')
-        if code not in (0, -9) and (code != 2 or not complaint(errors)
-                                    or not any(words in errors for words in BESIDE)):
+        # It ended, was killed, or was stopped by the ledger; or it saw that it is not alone, or that
+        # nothing is left.
+        ended = code in (0, -9) or (code == 3 and 'by the ledger' in errors)
+        refused = code == 2 and complaint(errors) and any(
+            words in errors for words in (*BESIDE, 'does not admit a single step'))
+        if not (ended or refused):
             raise Finding(f'the rival of {training.log.name} (exit {code}): {errors.strip()}')
 
     def check_ledger(self):
