@@ -64,8 +64,8 @@ struct Figure {
   const char* method;  // "auto": by theory
 };
 
-// Settings are those of theory but for the assumed norm of the weights, which was chosen among three
-// by the accuracy on MNIST's test images.
+// Settings are those of theory but for the assumed norm of the weights, which was chosen among
+// three by the accuracy on MNIST's test images.
 void Accuracy(benchmark::State& state, const Figure& figure) {
   const char* const data = std::getenv("SORDINO_DATA");
   if (data == nullptr) {

@@ -6,8 +6,8 @@
 
 #include "sordino/accounting/failures.h"
 #include "sordino/base/error.h"
+#include "sordino/convex/internal/published.h"
 #include "sordino/convex/method.h"
-#include "sordino/convex/published.h"
 #include "sordino/mechanisms/objective_perturbation.h"
 
 namespace sordino {

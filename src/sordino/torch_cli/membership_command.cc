@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -31,6 +30,7 @@
 #include "sordino/lower_bounds/two_worlds.h"
 #include "sordino/report/roc_picture.h"
 #include "sordino/runs/run_folder.h"
+#include "sordino/tables/text_file.h"
 #include "sordino/torch_cli/run_data.h"
 #include "sordino/torch_cli/told_errors.h"
 #include "sordino/torch_cli/train_options.h"
@@ -97,15 +97,9 @@ Dataset Joined(const Dataset& members, const Dataset& others) {
 // What the run claims; nothing where it is not private.
 std::optional<Event> ClaimOf(const std::filesystem::path& folder, const TrainedRun& run) {
   if (!run.is_private) return std::nullopt;
-  std::ifstream file(folder / "event.txt");
-  std::string event;
-  if (!std::getline(file, event)) {
-    throw Error(
-        fmt::format("the run in '{}' has no event.txt, so its claim is not known; give the "
-                    "folder as 'sordino train' left it.",
-                    folder.string()));
-  }
-  return Event::Parse(event);
+  const std::string text =
+      ReadTextFile((folder / "event.txt").string(), "give the folder as 'sordino train' left it");
+  return Event::Parse(text.substr(0, text.find('\n')));
 }
 
 struct Attack {

@@ -1,7 +1,7 @@
 // Constants of the literature, for comparison: the methods of this module use exact ones, which are
 // smaller.
-#ifndef SORDINO_CONVEX_PUBLISHED_H_
-#define SORDINO_CONVEX_PUBLISHED_H_
+#ifndef SORDINO_CONVEX_INTERNAL_PUBLISHED_H_
+#define SORDINO_CONVEX_INTERNAL_PUBLISHED_H_
 
 #include "sordino/base/quantity.h"
 
@@ -33,4 +33,4 @@ PublishedAdassp WangAdassp(double features, Epsilon epsilon, Delta delta, double
 
 }  // namespace sordino
 
-#endif  // SORDINO_CONVEX_PUBLISHED_H_
+#endif  // SORDINO_CONVEX_INTERNAL_PUBLISHED_H_

@@ -1,4 +1,4 @@
-#include "sordino/convex/published.h"
+#include "sordino/convex/internal/published.h"
 
 #include <cmath>
 
