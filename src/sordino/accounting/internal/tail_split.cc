@@ -33,7 +33,7 @@ struct SplitPair {
   double LowestLoss() const { return std::log1p(-density->HitProbability()); }
 };
 
-const GaussianMixtureDensity* MixtureOf(const DensityPiece& piece) {
+const GaussianMixtureDensity* WholeMixtureOf(const DensityPiece& piece) {
   if (piece.weight != 1) return nullptr;
   return dynamic_cast<const GaussianMixtureDensity*>(piece.density.get());
 }
@@ -45,8 +45,8 @@ bool HasOneShift(const GaussianMixtureDensity::Parts& parts) {
 // The positive losses of a density and the mirror image of them, besides an atom at zero.
 SplitPair GluedPair(const LossPair& pair) {
   if (pair.atoms.size() != 1 || pair.atoms.front().loss != 0) return {};
-  const GaussianMixtureDensity* above = MixtureOf(pair.pieces[0]);
-  const GaussianMixtureDensity* below = MixtureOf(pair.pieces[1]);
+  const GaussianMixtureDensity* above = WholeMixtureOf(pair.pieces[0]);
+  const GaussianMixtureDensity* below = WholeMixtureOf(pair.pieces[1]);
   if (above == nullptr || below == nullptr || above->sigma() != below->sigma()) return {};
   const bool clipped = pair.pieces[0].clip_low == 0 && pair.pieces[0].clip_high > 1e300 &&
                        pair.pieces[1].clip_high == 0 && pair.pieces[1].clip_low < -1e300;
@@ -65,7 +65,7 @@ SplitPair SplitPairOf(const LossPair& pair) {
   if (!pair.atoms.empty() || pair.pieces.size() != 1) return {};
   const DensityPiece& piece = pair.pieces.front();
   if (piece.clip_low > -1e300 || piece.clip_high < 1e300) return {};
-  const GaussianMixtureDensity* density = MixtureOf(piece);
+  const GaussianMixtureDensity* density = WholeMixtureOf(piece);
   if (density == nullptr || !(density->HitProbability() < 1)) return {};
   if (density->max_denominator_shift() != 0 && !HasOneShift(density->denominator())) return {};
   return {density, false};
