@@ -1,0 +1,92 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "sordino/cli/command_test_support.h"
+#include "sordino/torch_cli/testing/points_table.h"
+
+// Everything here goes through `sordino`, which replaces itself by sordino-torch.
+namespace sordino {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+using ::testing::HasSubstr;
+
+class MembershipCommand : public ::testing::Test {
+ protected:
+  MembershipCommand()
+      : members_(WriteTestFile("members.csv", PointsTable(80))),
+        others_(WriteTestFile("others.csv", PointsTable(60))),
+        run_(members_ + ".run") {}
+  ~MembershipCommand() override {
+    for (const std::string& path : {members_, others_, run_, run_ + ".svg"}) fs::remove_all(path);
+  }
+
+  void Train(const std::vector<std::string>& privacy) {
+    std::vector<std::string> words = {"train",   "--model", "logistic", "--records", "80",
+                                      "--batch", "20",      "--steps",  "40",        "--lr",
+                                      "2",       "--data",  members_,   "--out",     run_};
+    words.insert(words.end(), privacy.begin(), privacy.end());
+    words.insert(words.end(),
+                 {"--columns", "x:numeric:0:1", "y:numeric:0:1", "above:label:no|yes"});
+    const CommandOutcome outcome = RunProgram(words);
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  }
+  CommandOutcome Attack(const std::vector<std::string>& more = {}) {
+    std::vector<std::string> words = {"audit",  "membership", run_,   "--members",
+                                      members_, "--others",   others_};
+    words.insert(words.end(), more.begin(), more.end());
+    return RunProgram(words);
+  }
+
+  std::string members_;
+  std::string others_;
+  std::string run_;
+};
+
+TEST_F(MembershipCommand, AttacksAPrivateRunWithinItsClaim) {
+  Train({"--epsilon", "1", "--delta", "1e-5"});
+  const CommandOutcome outcome =
+      Attack({"--shadows", "4", "--json", "--picture", run_ + ".svg", "--show-records", "3"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("it is as private as they are"));
+  const Json json = Json::parse(outcome.out);
+  EXPECT_EQ(json["members"], 80);
+  EXPECT_EQ(json["others"], 60);
+  EXPECT_EQ(json["attacks"].size(), 6U);
+  for (const auto& [name, attack] : json["attacks"].items()) {
+    EXPECT_LE(attack["auc"]["lower"], attack["auc"]["value"]) << name;
+    EXPECT_GT(attack["auc"]["upper"], 0.5) << name;
+    EXPECT_LE(attack["tpr"]["0.01"]["lower"], json["limit"]["0.01"]) << name;
+  }
+  EXPECT_EQ(json["classes"].size(), 2U);
+  EXPECT_EQ(json["most_exposed"].size(), 3U);
+  EXPECT_TRUE(fs::exists(run_ + ".svg"));
+}
+
+TEST_F(MembershipCommand, NeedsNoShadowsAndSaysWhatIsWrong) {
+  Train({"--non-private"});
+  const CommandOutcome outcome = Attack();
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("loss"));
+  EXPECT_THAT(outcome.out, testing::Not(HasSubstr("limit of the claim")));
+  EXPECT_EQ(Attack({"--shadows", "5"}).exit_code, 2);
+  EXPECT_THAT(Attack({"--shadows", "5"}).err, HasSubstr("give an even one from 4"));
+  EXPECT_THAT(Attack({"--force", "--picture", members_}).err, HasSubstr("members.csv"));
+  EXPECT_EQ(RunProgram(
+                {"audit", "membership", run_, "--members", members_, "--others", others_ + ".gone"})
+                .exit_code,
+            2);
+  EXPECT_EQ(
+      RunProgram({"audit", "membership", "nothing", "--members", members_, "--others", others_})
+          .exit_code,
+      2);
+}
+
+}  // namespace
+}  // namespace sordino
