@@ -4,7 +4,7 @@
 
 The first table has 32,561 rows or ROWS, the test table 16,281. Nobody in them exists: every person is
 drawn from the odds below. As in real tables some cells are '?', some text has blanks around it, and
-the labels of the test table end in a point. examples/census.toml declares the columns.
+the labels of the test table end in a point. examples/schemas/census.toml declares the columns.
 """
 import math
 import random

@@ -16,6 +16,7 @@
 #include "sordino/ledger/ledger.h"
 #include "sordino/runs/fit_run.h"
 #include "sordino/runs/internal/fit_steps.h"
+#include "sordino/runs/train_config.h"
 #include "sordino/tables/table_columns.h"
 
 namespace sordino {
@@ -51,6 +52,8 @@ constexpr auto kFitModelNames = [] {
   for (std::size_t i = 0; i < kFitModels.size(); ++i) names[i] = kFitModels[i].name;
   return names;
 }();
+
+constexpr std::array<std::string_view, 1> kFitFeatures = {"scattering"};
 
 const FitModel& ModelOf(const FitSettings& settings) {
   return kFitModels[IndexOfName("the model", settings.model, kFitModelNames)];
@@ -198,14 +201,32 @@ std::optional<SelectionBudget> SelectionOf(const PreparedFit& fit) {
   return budget;
 }
 
+// Without the intercept.
+std::int64_t FeatureCount(const FitSettings& settings, const DatasetDeclaration& declaration) {
+  if (!settings.features.empty()) {
+    for (const auto& [name, value] : internal::MakeFitModel(settings, declaration)->Parameters()) {
+      if (!name.ends_with("bias")) return value.size(1);
+    }
+  }
+  std::int64_t features = 1;
+  for (const std::int64_t side : declaration.shape) features *= side;
+  return features;
+}
+
+void CheckFeatures(const FitSettings& settings, const DatasetDeclaration& declaration) {
+  if (settings.features.empty()) return;
+  IndexOfName("--features", settings.features, kFitFeatures);
+  if (declaration.kind != InputKind::kImage) {
+    throw Error("--features are those of images, and the data are none; leave it out.");
+  }
+}
+
 FitQuestion QuestionOf(const PreparedFit& fit) {
   const FitSettings& settings = fit.settings;
   const FitModel& model = ModelOf(settings);
   FitQuestion question;
   question.table.loss = std::string(fit.declaration.classes > 2 ? model.loss_of_many : model.loss);
-  std::int64_t features = 1;
-  for (const std::int64_t side : fit.declaration.shape) features *= side;
-  question.table.features = features + 1;
+  question.table.features = FeatureCount(settings, fit.declaration) + 1;
   question.table.classes = std::max<std::int64_t>(2, fit.declaration.classes);
   question.table.row_bound = *settings.row_bound;
   question.records = fit.declaration.records;
@@ -234,6 +255,17 @@ std::string NoiseText(const FitPlan& plan) {
 }  // namespace
 
 std::span<const std::string_view> FitModelNames() { return kFitModelNames; }
+
+std::span<const std::string_view> FitFeatureNames() { return kFitFeatures; }
+
+std::string_view internal::FitModelName(const FitSettings& settings) {
+  return settings.features.empty() ? "logistic" : "scatternet-linear";
+}
+
+std::unique_ptr<Model> internal::MakeFitModel(const FitSettings& settings,
+                                              const DatasetDeclaration& declaration) {
+  return MakeModel(std::string(FitModelName(settings)), ModelShapeOf(declaration), {}, c10::kCPU);
+}
 
 std::vector<std::string_view> FitMethodNames() {
   std::vector<std::string_view> names = {kAutoMethod};
@@ -300,8 +332,14 @@ PreparedFit PrepareFit(FitSettings settings) {
   TakePlainPixels(settings.data, fit.declaration);
   fit.declaration = Declare(settings.data);
   CheckData(settings, fit.declaration);
+  CheckFeatures(settings, fit.declaration);
   const std::vector<std::string>& columns = settings.data.columns.declared;
-  if (!settings.row_bound) settings.row_bound = DefaultRowBound(fit.declaration, columns);
+  if (!settings.row_bound) {
+    settings.row_bound =
+        settings.features.empty()
+            ? DefaultRowBound(fit.declaration, columns)
+            : std::sqrt(static_cast<double>(FeatureCount(settings, fit.declaration) + 1));
+  }
   if (is_table) fit.names = FeatureNames(columns);
   settings.ledger = FitLedgerFile(settings);
   if (settings.insecure_seed) fit.privacy = RunPrivacy::kSeeded;
@@ -320,8 +358,9 @@ FitFacts PlannedFacts(const PreparedFit& fit) {
   FitFacts facts;
   facts.privacy = fit.privacy;
   facts.data = fit.declaration.name;
-  facts.model = fmt::format("Model: {} of {} features and an intercept",
-                            ModelOf(fit.settings).words, plan.question.table.features - 1);
+  facts.model = fmt::format("Model: {} of {} features{} and an intercept",
+                            ModelOf(fit.settings).words, plan.question.table.features - 1,
+                            fit.settings.features.empty() ? "" : " by " + fit.settings.features);
   facts.method =
       fmt::format("{} ({})", plan.method.name, FitMethods().Find(plan.method.name).help());
   facts.plan = fmt::format("Rows have a norm of at most {:.6g}, the regularisation is {:.6g}{}{}",

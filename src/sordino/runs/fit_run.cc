@@ -28,8 +28,6 @@ namespace {
 
 constexpr double kConfidence = 0.95;
 constexpr std::int64_t kBlockRows = 4096;
-// The linear layer of models/model.h, which every fitted model is applied by.
-constexpr const char* kLinearModel = "logistic";
 
 RunDeclaration LedgerDeclaration(const PreparedFit& fit) {
   return {.what = fmt::format("fit {} on {} by {}", fit.settings.model, fit.declaration.name,
@@ -110,12 +108,28 @@ Problem ProblemOf(PreparedFit& fit, Dataset& train) {
   return {fit.question.table, FitFeatures(train, blank), targets};
 }
 
+// In the place of the records, where features were asked for. Returns their shape.
+FeatureShape ComputeFeatures(const PreparedFit& fit, DataSplits& data,
+                             const FitObserver& observer) {
+  if (fit.settings.features.empty()) return {};
+  const std::unique_ptr<Model> model = internal::MakeFitModel(fit.settings, fit.declaration);
+  FeatureShape shape;
+  const auto progress = [&](double share) {
+    if (StopGuard::Requested()) {
+      throw Stopped("stopped before the fit; nothing was spent or written.");
+    }
+    observer("features", share);
+  };
+  data.train = WithFeatures(data.train, *model, c10::kCPU, &shape, progress);
+  if (data.test) data.test = WithFeatures(*data.test, *model, c10::kCPU, &shape, progress);
+  return shape;
+}
+
 // A linear layer with the fitted coefficients. With one score for two classes the first class has
 // the score 0.
 std::unique_ptr<Model> ModelWith(const PreparedFit& fit, const at::Tensor& coefficients) {
   const at::NoGradGuard no_grad;
-  std::unique_ptr<Model> model =
-      MakeModel(kLinearModel, ModelShapeOf(fit.declaration), {}, c10::kCPU);
+  std::unique_ptr<Model> model = internal::MakeFitModel(fit.settings, fit.declaration);
   const std::int64_t columns = coefficients.size(0) - 1;
   const std::int64_t scores = coefficients.size(1);
   const std::int64_t first = fit.declaration.Outputs() - scores;
@@ -200,7 +214,7 @@ std::string Picture(const PreparedFit& fit, const std::vector<Coefficient>& coef
 TrainConfig ConfigOf(const PreparedFit& fit) {
   TrainConfig config;
   config.data = fit.settings.data;
-  config.model.name = kLinearModel;
+  config.model.name = internal::FitModelName(fit.settings);
   config.privacy.epsilon = fit.settings.epsilon;
   config.privacy.delta = fit.settings.delta;
   config.run.out = fit.settings.out;
@@ -245,6 +259,12 @@ void WriteFit(const PreparedFit& fit, RunFolder& folder, const FitOutcome& outco
              .inputs = inputs});
 }
 
+// Public records to measure a fit on.
+struct FitTest {
+  const std::optional<Dataset>& data;
+  const FeatureShape& features;
+};
+
 struct FittedModel {
   FitResult result;
   std::unique_ptr<Model> model;
@@ -252,13 +272,12 @@ struct FittedModel {
 };
 
 FittedModel FitOnce(const PreparedFit& fit, const FitPlan& plan, const Problem& problem,
-                    const std::optional<Dataset>& test, RandomSource random,
-                    const FitProgress& progress) {
+                    const FitTest& test, RandomSource random, const FitProgress& progress) {
   FittedModel fitted;
   fitted.result = Fit(plan, problem, random, progress);
   CheckFinite(fitted.result.coefficients);
   fitted.model = ModelWith(fit, fitted.result.coefficients);
-  if (test) fitted.test = Evaluate(*fitted.model, *test, c10::kCPU, {});
+  if (test.data) fitted.test = Evaluate(*fitted.model, *test.data, c10::kCPU, test.features);
   return fitted;
 }
 
@@ -267,7 +286,7 @@ bool IsBetter(const TestMetrics& a, const TestMetrics& b) {
 }
 
 // Each fit has randomness of its own.
-FittedModel FitBest(PreparedFit& fit, const Problem& problem, const std::optional<Dataset>& test,
+FittedModel FitBest(PreparedFit& fit, const Problem& problem, const FitTest& test,
                     const FitProgress& progress) {
   const std::optional<std::uint64_t>& seed = fit.settings.insecure_seed;
   std::uint64_t made = 0;
@@ -305,6 +324,7 @@ FitOutcome RunFit(PreparedFit& fit, const FitObserver& observer) {
   DataSplits data = OpenData(UncountedRequest(fit.settings.data));
   FitOutcome outcome;
   outcome.malformed = data.train.malformed;
+  const FeatureShape features = ComputeFeatures(fit, data, observer);
   const bool was_planned = fit.plan.has_value();
   const Problem problem = ProblemOf(fit, data.train);
   data.train = Dataset();
@@ -323,7 +343,7 @@ FitOutcome RunFit(PreparedFit& fit, const FitObserver& observer) {
     ledger.emplace(Ledger::Open(fit.settings.ledger));
     Charge(fit, *ledger);
   }
-  const FittedModel fitted = FitBest(fit, problem, data.test, [&](double share) {
+  const FittedModel fitted = FitBest(fit, problem, {data.test, features}, [&](double share) {
     if (StopGuard::Requested()) {
       throw Stopped(
           "stopped inside the fit; nothing was released, and what was charged stays charged.");

@@ -37,6 +37,7 @@ inline constexpr std::string_view kAutoMethod = "auto";
 struct FitSettings {
   DataRequest data;
   std::string model = "logistic";            // of FitModelNames()
+  std::string features;                      // empty, or one of FitFeatureNames(): of images
   Choice method = std::string(kAutoMethod);  // or one of FitMethods()
   std::optional<double> epsilon;
   std::optional<double> delta;  // 1e-5 for data of the catalogue; otherwise it must be given
@@ -56,12 +57,15 @@ struct FitSettings {
 
 // "logistic", "least-squares", "svm".
 std::span<const std::string_view> FitModelNames();
+// "scattering": fixed functions of an image, in the place of its pixels.
+std::span<const std::string_view> FitFeatureNames();
 // "auto" and the methods of the library.
 std::vector<std::string_view> FitMethodNames();
 
 // The norm of a row, the one of the intercept included, that no row of declared columns exceeds:
 // a numeric column adds at most 1 to its square, a categorical one too. For images a quarter of
-// the largest possible norm, which most pictures reach: they count by their direction.
+// the largest possible norm, which most pictures reach: they count by their direction. Features by
+// scattering are normalised, and all have the norm of their number.
 double DefaultRowBound(const DatasetDeclaration& declaration,
                        const std::vector<std::string>& columns);
 

@@ -339,6 +339,13 @@ void AddModelFlags(CLI::App& command, FitOptions& o) {
         },
         o.settings.method.options.SlotOf(*spec));
   }
+  SetChoices(*command
+                  .add_option("--features", o.settings.features,
+                              "Of images: scattering, fixed wavelet features in the place of the "
+                              "pixels")
+                  ->type_name("NAME")
+                  ->group("Model"),
+             FitFeatureNames());
   command
       .add_option("--lambda", o.settings.lambda,
                   "Regularisation beside the sum of the losses; by theory if left out")

@@ -145,6 +145,42 @@ TEST_F(FitCommand, ANumberIsFittedByLeastSquaresAndPredictedInItsUnits) {
   EXPECT_GT(predictions["predictions"][0]["prediction"], 0);
 }
 
+TEST_F(FitCommand, ImagesAreFittedByTheirScattering) {
+  // Strokes that lie or stand: the same pixels on average.
+  const int count = 1200;
+  const auto number = [](int value) {
+    return std::string{'\0', '\0', static_cast<char>(value >> 8), static_cast<char>(value & 255)};
+  };
+  std::string images = number(0x803) + number(count) + number(16) + number(16);
+  std::string labels = number(0x801) + number(count);
+  for (int i = 0; i < count; ++i) {
+    const int at = i / 2 % 16;
+    for (int pixel = 0; pixel < 256; ++pixel) {
+      const bool is_on = (i % 2 == 0 ? pixel / 16 : pixel % 16) == at;
+      images += is_on ? '\xff' : '\0';
+    }
+    labels += static_cast<char>(i % 2);
+  }
+  const std::string x = folder_.Write("x-idx3-ubyte", images).string();
+  const std::string y = folder_.Write("y-idx1-ubyte", labels).string();
+  const std::vector<std::string> data = {"--data",  x,         "--labels",      y,
+                                         "--shape", "1,16,16", "--classes",     "2",
+                                         "--test",  x,         "--test-labels", y};
+  std::vector<std::string> words = {"fit",  "--features", "scattering", "--epsilon",
+                                    "8",    "--delta",    "1e-5",       "--records",
+                                    "1200", "--out",      Place("run"), "--json"};
+  words.insert(words.end(), data.begin(), data.end());
+  const CommandOutcome outcome = RunProgram(words);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_GT(Json::parse(outcome.out)["test_accuracy"], 0.9);
+  const CommandOutcome predicted = RunProgram(
+      {"predict", "--run", Place("run"), "--data", x, "--labels", y, "--public-labels", "--json"});
+  ASSERT_EQ(predicted.exit_code, 0) << predicted.err;
+  EXPECT_GT(Json::parse(predicted.out)["accuracy"], 0.9);
+  ExpectRefusal(Fit(PointsTable(20), "--epsilon 1 --records 20 --features scattering"),
+                "--features are those of images");
+}
+
 TEST_F(FitCommand, ALedgerIsChargedOnceAndRefusesBeforeAnythingIsReleased) {
   const std::string ledger = Place("ledger.db");
   ASSERT_EQ(RunProgram({"ledger", "init", ledger, "--epsilon", "2", "--delta", "1e-4"}).exit_code,
