@@ -110,6 +110,9 @@ std::optional<double> StepMultiplier(const FitPlan& plan, std::int64_t steps) {
     return std::sqrt(t) / internal::GaussianBudget(q.epsilon, q.delta, plan.failure);
   }
   const double share = kFailureShares[1];
+  if (!plan.is_laplace && !FailuresArePaid(plan.failure, q.epsilon, q.delta.value() * share)) {
+    return std::nullopt;
+  }
   const auto found = CalibrateNoise(
       [&](NoiseMultiplier z) {
         return Event::Repeat(StepEvent(plan, z), static_cast<std::uint64_t>(steps));

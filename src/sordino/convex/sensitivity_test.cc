@@ -140,6 +140,18 @@ TEST(Certificate, IsReachedOnBadlyConditionedTables) {
   }
 }
 
+TEST(Certificate, ProgressSaysNothingAboutTheRows) {
+  at::manual_seed(4);
+  const Problem problem = Table(ShapeFor("logistic", 3), at::randn({40, 3}, at::kDouble),
+                                at::randint(0, 2, {40}, at::kLong));
+  int reports = 0;
+  internal::Minimise({&problem, 0.1}, 1e-9, [&](double done) {
+    ++reports;
+    EXPECT_EQ(done, 0);
+  });
+  EXPECT_GT(reports, 0);
+}
+
 TEST(Certificate, WhatRoundingForbidsIsNotClaimed) {
   const TableShape shape = ShapeFor("logistic", 1);
   const Problem problem =

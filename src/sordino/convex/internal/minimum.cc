@@ -149,13 +149,13 @@ CertifiedMinimum Minimise(const RegularisedObjective& objective, double limit,
   const Problem& problem = *objective.problem;
   Point point =
       Evaluated(objective, at::zeros({problem.shape().features, problem.scores()}, at::kDouble));
-  const double first = std::max(NormBound(point.gradient), 2 * limit);
   const double r = problem.shape().row_bound;
   QuasiNewton memory(1 / (objective.lambda + 0.1 * static_cast<double>(problem.rows()) *
                                                  problem.bounds().curvature * r * r));
   double norm = Certified(objective, point);
   for (int step = 0; step < kMaxQuasiNewtonSteps && norm > limit; ++step) {
-    if (progress) progress(std::clamp(std::log(first / norm) / std::log(first / limit), 0.0, 0.99));
+    // How far it is would be a statement about the rows.
+    if (progress) progress(0);
     std::optional<Point> next = LineSearch(objective, point, memory.Direction(point.gradient));
     if (!next) break;
     memory.Learn(point, *next);
