@@ -22,6 +22,7 @@
 #include "sordino/runs/internal/fit_steps.h"
 #include "sordino/runs/internal/run_inputs.h"
 #include "sordino/runs/run_folder.h"
+#include "sordino/tables/csv_field.h"
 
 namespace sordino {
 namespace {
@@ -177,18 +178,11 @@ std::vector<Coefficient> CoefficientsOf(const PreparedFit& fit, const FitResult&
   return coefficients;
 }
 
-std::string CsvText(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + '"';
-}
-
 std::string CoefficientsCsv(const std::vector<Coefficient>& coefficients) {
   std::string csv = "feature,class,coefficient,noise,lower,upper\n";
   for (const Coefficient& c : coefficients) {
     csv +=
-        fmt::format("{},{},{},{},{}\n", CsvText(c.feature), CsvText(c.score), c.value,
+        fmt::format("{},{},{},{},{}\n", CsvField(c.feature), CsvField(c.score), c.value,
                     c.deviation ? fmt::format("{}", *c.deviation) : "",
                     c.interval ? fmt::format("{},{}", c.interval->lower, c.interval->upper) : ",");
   }

@@ -6,6 +6,7 @@
 
 #include "sordino/base/error.h"
 #include "sordino/base/testing/test_folder.h"
+#include "sordino/tables/csv_field.h"
 
 namespace sordino {
 namespace {
@@ -31,6 +32,18 @@ TEST(CsvReader, SplitsPlainRecords) {
   EXPECT_EQ(Parse("a,b\n1,2"), (Rows{{"a", "b"}, {"1", "2"}}));
   EXPECT_EQ(Parse("a,,\n,\n"), (Rows{{"a", "", ""}, {"", ""}}));
   EXPECT_EQ(Parse(""), Rows{});
+}
+
+TEST(CsvReader, ReadsBackWhatCsvFieldWrote) {
+  const std::vector<std::string> values{"plain", "a,b",     "say \"hi\"", "\"",       "two\nlines",
+                                        "cr\r",  "\r\n,\"", " blank ",    "caf\u00e9"};
+  std::string text;
+  for (const std::string& value : values) text += CsvField(value) + ",";
+  text += "end\n";
+  std::vector<std::string> expected = values;
+  expected.emplace_back("end");
+  EXPECT_EQ(Parse(text), Rows{expected});
+  EXPECT_EQ(CsvField("plain"), "plain");
 }
 
 TEST(CsvReader, TakesCrlfByteOrderMarkAndBlankLines) {

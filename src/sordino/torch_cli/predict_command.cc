@@ -26,6 +26,7 @@
 #include "sordino/data/batch_loader.h"
 #include "sordino/data/format_settings.h"
 #include "sordino/runs/run_folder.h"
+#include "sordino/tables/csv_field.h"
 #include "sordino/torch_cli/run_data.h"
 #include "sordino/torch_cli/told_errors.h"
 #include "sordino/torch_cli/train_options.h"
@@ -97,13 +98,6 @@ std::string ClassName(const DatasetDeclaration& declaration, std::int64_t label)
   const auto index = static_cast<std::size_t>(label);
   return index < declaration.class_names.size() ? declaration.class_names[index]
                                                 : fmt::format("{}", label);
-}
-
-std::string CsvField(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string field = "\"";
-  for (const char c : text) field += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return field + "\"";
 }
 
 // "id,class,probability": the beginning of every file of predictions.
