@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kRatio = 2;            // gamma of rmia
 constexpr double kMinVariance = 1e-12;  // of confidences that all agree
-constexpr double kMinRecords = 2;       // shadows on either side
+constexpr double kMinSide = 2;          // shadow models that saw a record, and that did not
 
 std::vector<double> Listed(const at::Tensor& scores) {
   const at::Tensor flat = scores.to(at::kCPU, at::kDouble).contiguous();
@@ -89,8 +89,8 @@ std::vector<AttackScores> MembershipScores(const at::Tensor& confidences,
   std::vector<AttackScores> attacks = {{"loss", Listed(confidences)}};
   if (shadows.size() == 0) return attacks;
   const at::Tensor missed = shadows.saw.logical_not();
-  SORDINO_CHECK(shadows.saw.sum(0).min().item<double>() >= kMinRecords &&
-                    missed.sum(0).min().item<double>() >= kMinRecords,
+  SORDINO_CHECK(shadows.saw.sum(0).min().item<double>() >= kMinSide &&
+                    missed.sum(0).min().item<double>() >= kMinSide,
                 "a record was seen by too many or too few shadow models");
   const Normals in = NormalsOf(shadows.confidences, shadows.saw);
   const Normals out = NormalsOf(shadows.confidences, missed);

@@ -126,6 +126,11 @@ ShadowConfidences TrainShadows(const TrainedRun& run, const Dataset& data,
   if (data.size() < kMinAudited) {
     throw Error("an audit with shadow models needs at least two members and two others.");
   }
+  if (!run.config.training.steps) {
+    throw Error(
+        "shadow models are trained as the run was, and this one is a fit; give a run of 'sordino "
+        "train', or --shadows 0.");
+  }
   RandomSource random = options.seed ? RandomSource(*options.seed) : RandomSource();
   const auto stream = random.Stream({.step = 0, .rank = 0, .tensor = kSamplingStream});
   const NoiseMultiplier noise = NoiseOf(run);

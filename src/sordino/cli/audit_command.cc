@@ -144,20 +144,12 @@ std::vector<double> ReadScores(const std::string& path) {
 
 std::string ScoresPicture(const TwoWorlds& worlds, const std::vector<PrivacyLine>& claim,
                           const std::optional<Event>& event) {
-  RocCurve curve{.name = "the attack", .points = {}};
-  for (const TwoWorlds::Point& point : worlds.Curve()) {
-    curve.points.emplace_back(point.false_positive, point.true_positive);
-  }
   RocPicture picture;
   picture.title = "How well members are told from others";
   picture.caption = event ? "claimed: " + event->ToString().substr(0, kMaxCaption) : "";
-  picture.curves = {std::move(curve)};
+  picture.curves = {{"the attack", worlds.Curve()}};
   picture.claim = claim;
   return RocSvg(picture);
-}
-
-Json EstimateJson(const Estimate& estimate) {
-  return {{"value", estimate.value}, {"lower", estimate.lower}, {"upper", estimate.upper}};
 }
 
 void RunScores(const ScoreFlags& flags) {

@@ -45,4 +45,8 @@ Json MethodsJson(const AccountReport& report, std::string_view quantity) {
   return methods;
 }
 
+nlohmann::ordered_json EstimateJson(const Estimate& estimate) {
+  return {{"value", estimate.value}, {"lower", estimate.lower}, {"upper", estimate.upper}};
+}
+
 }  // namespace sordino

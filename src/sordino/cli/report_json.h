@@ -10,6 +10,7 @@
 
 #include "sordino/accounting/accountant.h"
 #include "sordino/base/quantity.h"
+#include "sordino/lower_bounds/two_worlds.h"
 
 namespace sordino {
 
@@ -27,6 +28,9 @@ nlohmann::ordered_json IntervalJson(const Interval& interval, const std::string&
 // {"pld": {"lower": ..., "upper": ..., "sound": true}, "rdp": {"epsilon": ..., ...}, ...};
 // `quantity` is "epsilon" or "delta".
 nlohmann::ordered_json MethodsJson(const AccountReport& report, std::string_view quantity);
+
+// {"value": ..., "lower": ..., "upper": ...}
+nlohmann::ordered_json EstimateJson(const Estimate& estimate);
 
 }  // namespace sordino
 

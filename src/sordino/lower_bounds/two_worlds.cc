@@ -152,8 +152,8 @@ Estimate TwoWorlds::Area(double significance) const {
   return {area, std::max(0.0, area - reach), std::min(1.0, area + reach)};
 }
 
-std::vector<TwoWorlds::Point> TwoWorlds::Curve() const {
-  std::vector<Point> curve = {{0, 0}};
+std::vector<std::pair<double, double>> TwoWorlds::Curve() const {
+  std::vector<std::pair<double, double>> curve = {{0, 0}};
   const auto members = static_cast<double>(members_.size());
   const auto others = static_cast<double>(others_.size());
   auto member = members_.rbegin();
@@ -163,28 +163,27 @@ std::vector<TwoWorlds::Point> TwoWorlds::Curve() const {
                                 other != others_.rend() ? *other : -kInfinity);
     while (member != members_.rend() && *member == top) ++member;
     while (other != others_.rend() && *other == top) ++other;
-    curve.push_back({static_cast<double>(other - others_.rbegin()) / others,
-                     static_cast<double>(member - members_.rbegin()) / members});
+    curve.emplace_back(static_cast<double>(other - others_.rbegin()) / others,
+                       static_cast<double>(member - members_.rbegin()) / members);
   }
   return curve;
 }
 
 double TwoWorlds::HullArea() const {
-  std::vector<Point> hull;
-  for (const Point& point : Curve()) {
+  std::vector<std::pair<double, double>> hull;
+  for (const auto& point : Curve()) {
     const auto turns_left = [&] {
-      const Point& a = hull[hull.size() - 2];
-      const Point& b = hull.back();
-      return (b.false_positive - a.false_positive) * (point.true_positive - a.true_positive) >=
-             (b.true_positive - a.true_positive) * (point.false_positive - a.false_positive);
+      const auto& a = hull[hull.size() - 2];
+      const auto& b = hull.back();
+      return (b.first - a.first) * (point.second - a.second) >=
+             (b.second - a.second) * (point.first - a.first);
     };
     while (hull.size() >= 2 && turns_left()) hull.pop_back();
     hull.push_back(point);
   }
   double area = 0;
   for (std::size_t i = 1; i < hull.size(); ++i) {
-    area += 0.5 * (hull[i].false_positive - hull[i - 1].false_positive) *
-            (hull[i].true_positive + hull[i - 1].true_positive);
+    area += 0.5 * (hull[i].first - hull[i - 1].first) * (hull[i].second + hull[i - 1].second);
   }
   return area;
 }

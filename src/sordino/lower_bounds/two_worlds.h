@@ -27,6 +27,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "sordino/base/quantity.h"
@@ -71,11 +72,7 @@ class TwoWorlds {
   Estimate TruePositiveRate(double false_positive_rate, double significance) const;
 
   // The curve: pairs of false and true positive rates from (0, 0) to (1, 1).
-  struct Point {
-    double false_positive = 0;
-    double true_positive = 0;
-  };
-  std::vector<Point> Curve() const;
+  std::vector<std::pair<double, double>> Curve() const;
 
  private:
   std::int64_t MembersAbove(double threshold) const;  // score > threshold

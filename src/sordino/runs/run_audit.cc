@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <utility>
 #include <vector>
 
 #include "sordino/accounting/tradeoff.h"
@@ -39,12 +40,8 @@ RocCurve CurveOf(const std::string& name, const CanaryScores& scores,
   for (std::size_t i = 0; i < of.size(); ++i) {
     (scores.is_in[i] != 0 ? members : others).push_back(of[i]);
   }
-  RocCurve curve{.name = name, .points = {}};
-  if (members.empty() || others.empty()) return curve;
-  for (const TwoWorlds::Point& point : TwoWorlds(members, others).Curve()) {
-    curve.points.emplace_back(point.false_positive, point.true_positive);
-  }
-  return curve;
+  if (members.empty() || others.empty()) return {.name = name, .points = {}};
+  return {.name = name, .points = TwoWorlds(std::move(members), std::move(others)).Curve()};
 }
 
 // Rounded so that it still holds.

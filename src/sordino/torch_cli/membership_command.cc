@@ -23,6 +23,7 @@
 #include "sordino/base/error.h"
 #include "sordino/base/output_file.h"
 #include "sordino/base/progress.h"
+#include "sordino/cli/event_options.h"
 #include "sordino/cli/interval_text.h"
 #include "sordino/cli/program.h"
 #include "sordino/cli/report_json.h"
@@ -50,6 +51,8 @@ struct MembershipOptions {
   std::string others;
   std::string labels;
   std::string other_labels;
+  std::string shadows_text = "0";
+  std::string show_records_text = "0";
   std::int64_t shadows = 0;
   std::int64_t show_records = 0;
   std::string device = "cpu";
@@ -183,10 +186,6 @@ Findings Attacked(const MembershipOptions& options, const TrainedRun& run, const
   return findings;
 }
 
-Json EstimateOf(const Estimate& estimate) {
-  return {{"value", estimate.value}, {"lower", estimate.lower}, {"upper", estimate.upper}};
-}
-
 // The members that the best attack is surest of: their places in the file, from 1.
 std::vector<std::int64_t> MostExposed(const Findings& findings, std::int64_t count) {
   const std::vector<double>& scores = findings.attacks[findings.best].scores;
@@ -209,10 +208,10 @@ void PrintFindingsJson(const MembershipOptions& options, const Findings& finding
   json["confidence"] = 1 - kSignificance;
   for (const Attack& attack : findings.attacks) {
     Json& entry = json["attacks"][attack.name];
-    entry["auc"] = EstimateOf(attack.worlds.Area(kSignificance));
+    entry["auc"] = EstimateJson(attack.worlds.Area(kSignificance));
     for (const double rate : kFalseRates) {
       entry["tpr"][fmt::format("{:g}", rate)] =
-          EstimateOf(attack.worlds.TruePositiveRate(rate, kSignificance));
+          EstimateJson(attack.worlds.TruePositiveRate(rate, kSignificance));
     }
   }
   json["best"] = findings.attacks[findings.best].name;
@@ -267,16 +266,15 @@ std::string FindingsSvg(const Findings& findings, const std::optional<Event>& cl
       claim ? "shaded: what the event of the run allows" : "the run was trained without privacy";
   picture.claim = findings.claim;
   for (const Attack& attack : findings.attacks) {
-    RocCurve curve{.name = attack.name, .points = {}};
-    for (const TwoWorlds::Point& point : attack.worlds.Curve()) {
-      curve.points.emplace_back(point.false_positive, point.true_positive);
-    }
-    picture.curves.push_back(std::move(curve));
+    picture.curves.push_back({attack.name, attack.worlds.Curve()});
   }
   return RocSvg(picture);
 }
 
-void Run(const MembershipOptions& options) {
+void Run(MembershipOptions options) {
+  options.shadows = static_cast<std::int64_t>(ParseWhole("--shadows", options.shadows_text));
+  options.show_records =
+      static_cast<std::int64_t>(ParseWhole("--show-records", options.show_records_text));
   const TrainedRun run = OpenRun(options.run, ParseDevice(options.device));
   if (run.data.target) {
     throw Error("the model of the run predicts a number, and membership is told from classes.");
@@ -326,12 +324,13 @@ void AddMembershipCommand(CLI::App& app) {
   command->add_option("--other-labels", o.other_labels, "Labels of the others, likewise")
       ->type_name("FILE");
   command
-      ->add_option("--shadows", o.shadows,
+      ->add_option("--shadows", o.shadows_text,
                    "Models to train for comparison, an even number from 4; 0 for none")
       ->type_name("N")
       ->capture_default_str();
   command
-      ->add_option("--show-records", o.show_records, "Name so many members that are most exposed")
+      ->add_option("--show-records", o.show_records_text,
+                   "Name so many members that are most exposed")
       ->type_name("N");
   command->add_option("--device", o.device, "cpu, cuda or cuda:N")
       ->type_name("NAME")

@@ -69,6 +69,17 @@ TEST_F(MembershipCommand, AttacksAPrivateRunWithinItsClaim) {
   EXPECT_TRUE(fs::exists(run_ + ".svg"));
 }
 
+TEST_F(MembershipCommand, AttacksAFitByItsLossesAlone) {
+  const CommandOutcome fit =
+      RunProgram({"fit", members_, "--epsilon", "1", "--delta", "1e-5", "--records", "80", "--out",
+                  run_, "--columns", "x:numeric:0:1", "y:numeric:0:1", "above:label:no|yes"});
+  ASSERT_EQ(fit.exit_code, 0) << fit.err;
+  EXPECT_THAT(Attack().out, HasSubstr("limit of the claim"));
+  const CommandOutcome shadows = Attack({"--shadows", "4"});
+  EXPECT_EQ(shadows.exit_code, 2);
+  EXPECT_THAT(shadows.err, HasSubstr("this one is a fit"));
+}
+
 TEST_F(MembershipCommand, NeedsNoShadowsAndSaysWhatIsWrong) {
   Train({"--non-private"});
   const CommandOutcome outcome = Attack();
@@ -77,6 +88,10 @@ TEST_F(MembershipCommand, NeedsNoShadowsAndSaysWhatIsWrong) {
   EXPECT_THAT(outcome.out, testing::Not(HasSubstr("limit of the claim")));
   EXPECT_EQ(Attack({"--shadows", "5"}).exit_code, 2);
   EXPECT_THAT(Attack({"--shadows", "5"}).err, HasSubstr("give an even one from 4"));
+  for (const char* number : {"-3", "abc", "1e9"}) {
+    EXPECT_EQ(Attack({"--shadows", number}).exit_code, 2) << number;
+    EXPECT_THAT(Attack({"--show-records", number}).err, HasSubstr("is not a whole number"));
+  }
   EXPECT_THAT(Attack({"--force", "--picture", members_}).err, HasSubstr("members.csv"));
   EXPECT_EQ(RunProgram(
                 {"audit", "membership", run_, "--members", members_, "--others", others_ + ".gone"})
