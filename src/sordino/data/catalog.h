@@ -51,6 +51,7 @@ struct DataRequest {
 };
 
 std::span<const std::string_view> DatasetNames();
+bool IsDatasetName(std::string_view name);
 
 // What can be given as a format, from the list of them (format_list.inc).
 struct DataFormatFacts {

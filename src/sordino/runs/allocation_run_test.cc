@@ -20,6 +20,7 @@
 #include "sordino/base/testing/test_folder.h"
 #include "sordino/models/safetensors.h"
 #include "sordino/runs/run_ledger.h"
+#include "sordino/runs/testing/points_config.h"
 #include "sordino/runs/training_run.h"
 #include "sordino/training/testing/trainer_cases.h"
 
@@ -40,18 +41,11 @@ class AllocationRun : public ::testing::Test {
   ~AllocationRun() override { unsetenv("SORDINO_STATE"); }
 
   TrainConfig Config(const std::string& name) const {
-    TrainConfig config;
-    config.data.source = (root_ / "train.csv").string();
-    config.data.columns.declared = {"x:numeric:0:1", "y:numeric:0:1", "above:label:no|yes"};
-    config.data.records = 400;
-    config.model.name = "logistic";
+    TrainConfig config =
+        PointsConfig(root_ / "train.csv", 400, "logistic", /*epsilon=*/4, root_ / name);
     config.privacy.sampling = "allocation";
-    config.privacy.epsilon = 4;
-    config.privacy.delta = 1e-5;
-    config.privacy.clip = 1;
     config.training.batch = 40;
     config.training.epochs = 4;
-    config.run.out = (root_ / name).string();
     return config;
   }
   TrainConfig WithNoise(const std::string& name) const {

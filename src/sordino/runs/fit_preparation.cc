@@ -12,10 +12,10 @@
 #include "sordino/base/error.h"
 #include "sordino/base/known_name.h"
 #include "sordino/data/format_settings.h"
-#include "sordino/ledger/data_description.h"
 #include "sordino/ledger/ledger.h"
 #include "sordino/runs/fit_run.h"
 #include "sordino/runs/internal/fit_steps.h"
+#include "sordino/runs/run_ledger.h"
 #include "sordino/runs/train_config.h"
 #include "sordino/tables/table_columns.h"
 
@@ -75,16 +75,11 @@ void CheckMethod(const Choice& method) {
   }
 }
 
-bool IsNamed(const std::string& source) {
-  const auto names = DatasetNames();
-  return std::find(names.begin(), names.end(), source) != names.end();
-}
-
 void CheckBudgetOf(FitSettings& settings) {
   if (!settings.epsilon) throw Error("there is no budget; give --epsilon, such as 1.");
   CheckNumber("--epsilon", settings.epsilon);
   if (!settings.delta) {
-    if (!IsNamed(settings.data.source)) {
+    if (!IsDatasetName(settings.data.source)) {
       throw Error(
           "there is no --delta; give the probability with which the guarantee may fail, well below "
           "one over the number of records, such as 1e-6, or 0 for methods with pure epsilon.");
@@ -146,16 +141,6 @@ std::vector<std::string> FeatureNames(const std::vector<std::string>& declared) 
   return names;
 }
 
-// The ledger that was asked for, or that the data's description names.
-std::string FitLedgerFile(const FitSettings& settings) {
-  std::vector<std::filesystem::path> files;
-  for (const DataFile& file : FilesOf(settings.data)) {
-    if (!file.is_public) files.emplace_back(file.path);
-  }
-  const std::optional<std::filesystem::path> ledger = ChooseLedger(settings.ledger, files);
-  return ledger ? std::filesystem::absolute(*ledger).lexically_normal().string() : std::string();
-}
-
 Adjacency AdjacencyOf(const PreparedFit& fit) {
   const std::string& given = fit.settings.adjacency;
   const Adjacency adjacency = !given.empty()                ? ParseAdjacency(given)
@@ -181,7 +166,7 @@ Adjacency AdjacencyOf(const PreparedFit& fit) {
 std::optional<SelectionBudget> SelectionOf(const PreparedFit& fit) {
   const FitSettings& settings = fit.settings;
   if (!settings.tune) return std::nullopt;
-  if (settings.data.test.empty() && !IsNamed(settings.data.source)) {
+  if (settings.data.test.empty() && !IsDatasetName(settings.data.source)) {
     throw Error("--tune takes the best of several fits on public data; give --test.");
   }
   if (!(*settings.tune > 1 && *settings.tune <= kMaxExpectedRuns)) {
@@ -341,7 +326,7 @@ PreparedFit PrepareFit(FitSettings settings) {
             : std::sqrt(static_cast<double>(FeatureCount(settings, fit.declaration) + 1));
   }
   if (is_table) fit.names = FeatureNames(columns);
-  settings.ledger = FitLedgerFile(settings);
+  settings.ledger = LedgerOfData(settings.ledger, settings.data);
   if (settings.insecure_seed) fit.privacy = RunPrivacy::kSeeded;
   fit.settings = std::move(settings);
   if (!fit.settings.ledger.empty()) {
@@ -387,7 +372,7 @@ FitFacts PlannedFacts(const PreparedFit& fit) {
   facts.epsilon =
       SpentEpsilon(internal::EventOf(fit), Delta(facts.delta), internal::FailureOf(fit));
   facts.event = internal::EventOf(fit).ToString();
-  facts.has_test = !fit.settings.data.test.empty() || IsNamed(fit.settings.data.source);
+  facts.has_test = !fit.settings.data.test.empty() || IsDatasetName(fit.settings.data.source);
   facts.ledger = fit.settings.ledger;
   if (fit.budget) facts.budget = *fit.budget;
   return facts;

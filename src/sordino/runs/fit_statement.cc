@@ -10,8 +10,6 @@
 namespace sordino {
 namespace {
 
-using internal::Chance;
-using internal::DownTo;
 using internal::Page;
 using internal::Sentence;
 using internal::UpTo;
@@ -19,15 +17,7 @@ using internal::UpTo;
 std::string FitUnit(const FitFacts& facts) { return facts.counts_users ? "person" : "record"; }
 
 std::string FitChange(const FitFacts& facts) {
-  switch (facts.adjacency) {
-    case Adjacency::kAddRemove:
-      return fmt::format("adding or removing one {}", FitUnit(facts));
-    case Adjacency::kReplaceOne:
-      return fmt::format("replacing one {} by any other", FitUnit(facts));
-    case Adjacency::kZeroOut:
-      return fmt::format("blanking out one {}", FitUnit(facts));
-  }
-  return "";
+  return internal::ChangeOf(facts.adjacency, "one " + FitUnit(facts));
 }
 
 std::string FitTense(const FitFacts& facts) {
@@ -60,42 +50,13 @@ void WriteFitGuarantee(Page& page, const FitFacts& facts) {
                      ? "One person, with at most one record in the data."
                      : "One record of the data. A person who is behind several records is "
                        "protected less: with k records, epsilon counts about k times.");
-  page.Paragraph(fmt::format(
-      "The guarantee compares the data with the same data after {} ({} adjacency).{}",
-      FitChange(facts), AdjacencyName(facts.adjacency),
-      facts.adjacency == Adjacency::kAddRemove
-          ? " So it also hides whether somebody is in the data at all."
-          : " It hides what a record says; the number of records is taken to be known."));
-  page.Heading("How strongly");
-  page.Paragraph(fmt::format("Epsilon {} {}, delta {:g}.", FitTense(facts),
-                             UpTo(facts.epsilon.upper), facts.delta));
-  page.Paragraph(fmt::format(
-      "In words: whoever sees the model and everything that was written beside it, and knows all "
-      "other records, can tell which of the two cases is true at odds of at most e^epsilon = {} "
-      "times what they were before, except with probability at most delta = {}.",
-      UpTo(std::exp(facts.epsilon.upper)), Chance(facts.delta)));
-  page.Paragraph(fmt::format(
-      "Epsilon is an upper bound that was computed with directed rounding; no accountant can prove "
-      "less than {} for the event below.",
-      DownTo(facts.epsilon.lower)));
+  internal::WriteComparison(page, "the data", FitChange(facts), facts.adjacency);
+  internal::WriteStrength(page, {.is_planned = facts.state == RunState::kPlanned,
+                                 .epsilon = facts.epsilon,
+                                 .delta = facts.delta,
+                                 .of = "the event below"});
   const std::string weak = WeakGuarantee(facts.epsilon.upper, facts.delta, facts.records);
   if (!weak.empty()) page.Paragraph(weak);
-}
-
-void WriteFitLedger(Page& page, const FitFacts& facts) {
-  if (facts.ledger.empty()) return;
-  page.Heading("All releases together");
-  page.Paragraph(fmt::format(
-      "The fit is charged to the ledger '{}', whose budget for everything that is ever released "
-      "from the data is epsilon {:g} at delta {:g}. The ledger keeps to it whatever was chosen "
-      "after what was seen.",
-      facts.ledger, facts.budget.epsilon.value(), facts.budget.delta.value()));
-  if (facts.state == RunState::kPlanned) return;
-  page.Paragraph(
-      fmt::format("With this fit, all that was charged composes to epsilon {} (exact if all of it "
-                  "had been fixed in advance). The last entry of the ledger was then:",
-                  UpTo(facts.ledger_epsilon.upper)));
-  page.Verbatim(facts.ledger_head);
 }
 
 void WriteFitMethod(Page& page, const FitFacts& facts) {
@@ -166,7 +127,12 @@ std::string FitStatement(const FitFacts& facts) {
   Page page;
   WriteFitOpening(page, facts);
   WriteFitGuarantee(page, facts);
-  WriteFitLedger(page, facts);
+  internal::WriteAllReleases(page, {.what = "fit",
+                                    .file = facts.ledger,
+                                    .budget = facts.budget,
+                                    .is_planned = facts.state == RunState::kPlanned,
+                                    .epsilon = facts.ledger_epsilon,
+                                    .head = facts.ledger_head});
   WriteFitMethod(page, facts);
   WriteFitAssumptions(page, facts);
   WriteFitLimits(page, facts);

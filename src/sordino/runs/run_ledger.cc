@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "sordino/accounting/failures.h"
 #include "sordino/base/check.h"
 #include "sordino/base/error.h"
+#include "sordino/ledger/data_description.h"
 
 namespace sordino {
 namespace {
@@ -16,6 +18,15 @@ namespace {
 constexpr const char* kTrial = "trial";
 
 }  // namespace
+
+std::string LedgerOfData(const std::string& asked, const DataRequest& data) {
+  std::vector<std::filesystem::path> files;
+  for (const DataFile& file : FilesOf(data)) {
+    if (!file.is_public) files.emplace_back(file.path);
+  }
+  const std::optional<std::filesystem::path> ledger = ChooseLedger(asked, files);
+  return ledger ? std::filesystem::absolute(*ledger).lexically_normal().string() : std::string();
+}
 
 RunLedger::RunLedger(const PrivacyPlan& plan, std::string what, bool is_private)
     : plan_(plan), what_(std::move(what)), is_private_(is_private) {}

@@ -12,12 +12,17 @@
 #include <optional>
 #include <string>
 
+#include "sordino/data/catalog.h"
 #include "sordino/ledger/ledger.h"
 #include "sordino/ledger/step_charger.h"
 #include "sordino/runs/checkpoint.h"
 #include "sordino/training/privacy_plan.h"
 
 namespace sordino {
+
+// The file of the ledger that was asked for, or that a description beside private files of the data
+// names; empty where there is neither. Absolute: a run may be resumed from another folder.
+std::string LedgerOfData(const std::string& asked, const DataRequest& data);
 
 // In the folder of a run that named none.
 inline constexpr const char* kLedgerFile = "ledger.db";

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -13,7 +14,6 @@
 #include "sordino/clipping/clipping_component.h"
 #include "sordino/clipping/norms_component.h"
 #include "sordino/gradients/flat_clipping.h"
-#include "sordino/ledger/data_description.h"
 #include "sordino/runs/internal/training_loop.h"
 #include "sordino/runs/training_run.h"
 #include "sordino/training/classification.h"
@@ -140,9 +140,7 @@ StatementFacts PlannedFacts(const PreparedRun& run) {
   }
   facts.normalisation = run.declaration.normalisation.source;
   facts.pretrained = config.model.pretrained;
-  const auto names = DatasetNames();
-  facts.has_test = !config.data.test.empty() ||
-                   std::find(names.begin(), names.end(), config.data.source) != names.end();
+  facts.has_test = !config.data.test.empty() || IsDatasetName(config.data.source);
   return facts;
 }
 
@@ -161,22 +159,15 @@ void CheckAugmentation(const PreparedRun& run) {
   }
 }
 
-// The ledger that was asked for, or that the data's description names.
 std::string LedgerFile(const TrainConfig& config) {
-  std::vector<std::filesystem::path> files;
-  for (const DataFile& file : FilesOf(config.data)) {
-    if (!file.is_public) files.emplace_back(file.path);
-  }
-  const std::optional<std::filesystem::path> ledger = ChooseLedger(config.run.ledger, files);
-  if (!ledger) return "";
-  if (config.run.non_private) {
+  std::string ledger = LedgerOfData(config.run.ledger, config.data);
+  if (!ledger.empty() && config.run.non_private) {
     throw Error(fmt::format(
         "a run without privacy cannot be charged to the ledger '{}'; leave out --non-private, or "
         "use data that have no ledger.",
-        ledger->string()));
+        ledger));
   }
-  // A run may be resumed from another folder.
-  return std::filesystem::absolute(*ledger).lexically_normal().string();
+  return ledger;
 }
 
 }  // namespace
@@ -209,6 +200,11 @@ PreparedRun internal::PrepareWithNoise(const TrainConfig& config, std::optional<
   CheckAugmentation(run);
   TryStep(run);
   run.facts = PlannedFacts(run);
+  if (run.config.run.canaries > 0 && !std::isfinite(run.facts.epsilon.upper)) {
+    throw Error(
+        "--canaries audit what is claimed of a run, and this one has no finite epsilon; give more "
+        "noise, or leave them out.");
+  }
   return run;
 }
 

@@ -17,6 +17,7 @@
 #include "sordino/base/testing/processor_time.h"
 #include "sordino/base/testing/test_folder.h"
 #include "sordino/models/safetensors.h"
+#include "sordino/runs/testing/points_config.h"
 #include "sordino/runs/train_settings.h"
 #include "sordino/runs/training_run.h"
 #include "sordino/training/testing/trainer_cases.h"
@@ -45,17 +46,10 @@ class ScheduleRun : public ::testing::Test {
   ~ScheduleRun() override { unsetenv("SORDINO_STATE"); }
 
   TrainConfig Config(const std::string& name) const {
-    TrainConfig config;
-    config.data.source = (root_ / "train.csv").string();
-    config.data.columns.declared = {"x:numeric:0:1", "y:numeric:0:1", "above:label:no|yes"};
-    config.data.records = 300;
-    config.model.name = "logistic";
-    config.privacy.epsilon = 2;
-    config.privacy.delta = 1e-5;
-    config.privacy.clip = 1;
+    TrainConfig config =
+        PointsConfig(root_ / "train.csv", 300, "logistic", /*epsilon=*/2, root_ / name);
     config.privacy.sampling = "full";  // whose composition has a closed form
     config.training.steps = kScheduledSteps;
-    config.run.out = (root_ / name).string();
     return config;
   }
   fs::path WriteSchedule(std::int64_t steps) const {

@@ -11,8 +11,6 @@
 namespace sordino {
 namespace {
 
-using internal::Chance;
-using internal::DownTo;
 using internal::Page;
 using internal::Sentence;
 using internal::UpTo;
@@ -26,15 +24,7 @@ std::string Change(const StatementFacts& facts) {
       facts.rows_per_user > 0
           ? fmt::format("all records of one person (at most {})", facts.rows_per_user)
           : std::string("one record");
-  switch (facts.adjacency) {
-    case Adjacency::kAddRemove:
-      return fmt::format("adding or removing {}", unit);
-    case Adjacency::kReplaceOne:
-      return fmt::format("replacing {} by any other", unit);
-    case Adjacency::kZeroOut:
-      return fmt::format("blanking out {}", unit);
-  }
-  return unit;
+  return internal::ChangeOf(facts.adjacency, unit);
 }
 
 std::string Tense(const StatementFacts& facts) {
@@ -111,27 +101,11 @@ void WriteGuarantee(Page& page, const StatementFacts& facts) {
         "less: "
         "with k records, epsilon counts about k times.");
   }
-  page.Paragraph(fmt::format(
-      "The guarantee compares the training data with the same data after {} ({} adjacency).{}",
-      Change(facts), AdjacencyName(facts.adjacency),
-      facts.adjacency == Adjacency::kAddRemove
-          ? " So it also hides whether somebody is in the data at all."
-          : " It hides what a record says; the number of records is taken to be known."));
-
-  page.Heading("How strongly");
-  page.Paragraph(fmt::format("Epsilon {} {}, delta {:g}.", Tense(facts), UpTo(facts.epsilon.upper),
-                             facts.delta));
-  page.Paragraph(
-      fmt::format("In words: whoever sees the trained model and everything that was written beside "
-                  "it, and knows "
-                  "all other records, can tell which of the two cases is true at odds of at most "
-                  "e^epsilon = {} "
-                  "times what they were before, except with probability at most delta = {}.",
-                  UpTo(std::exp(facts.epsilon.upper)), Chance(facts.delta)));
-  page.Paragraph(fmt::format(
-      "Epsilon is an upper bound that was computed with directed rounding; no accountant can prove "
-      "less than {} for {}.",
-      DownTo(facts.epsilon.lower), facts.counts_whole ? "the plan" : "these steps"));
+  internal::WriteComparison(page, "the training data", Change(facts), facts.adjacency);
+  internal::WriteStrength(page, {.is_planned = facts.state == RunState::kPlanned,
+                                 .epsilon = facts.epsilon,
+                                 .delta = facts.delta,
+                                 .of = facts.counts_whole ? "the plan" : "these steps"});
   WriteStop(page, facts);
   if (const std::string warning = WeakGuaranteeWarning(facts); !warning.empty()) {
     page.Paragraph(warning);
@@ -142,22 +116,6 @@ void WriteAudit(Page& page, const StatementFacts& facts) {
   if (facts.audit.empty()) return;
   page.Heading("What an audit found");
   page.Paragraph(facts.audit);
-}
-
-void WriteLedger(Page& page, const StatementFacts& facts) {
-  if (facts.ledger.empty()) return;
-  page.Heading("All releases together");
-  page.Paragraph(fmt::format(
-      "The run is charged to the ledger '{}', whose budget for everything that is ever released "
-      "from the data is epsilon {:g} at delta {:g}. The ledger keeps to it whatever was chosen "
-      "after what was seen.",
-      facts.ledger, facts.budget.epsilon.value(), facts.budget.delta.value()));
-  if (facts.state == RunState::kPlanned) return;
-  page.Paragraph(
-      fmt::format("With this run, all that was charged composes to epsilon {} (exact if all of it "
-                  "had been fixed in advance). The last entry of the ledger was then:",
-                  UpTo(facts.ledger_epsilon.upper)));
-  page.Verbatim(facts.ledger_head);
 }
 
 void WriteMethod(Page& page, const StatementFacts& facts) {
@@ -301,7 +259,12 @@ std::string Statement(const StatementFacts& facts) {
   }
   WriteGuarantee(page, facts);
   WriteAudit(page, facts);
-  WriteLedger(page, facts);
+  internal::WriteAllReleases(page, {.what = "run",
+                                    .file = facts.ledger,
+                                    .budget = facts.budget,
+                                    .is_planned = facts.state == RunState::kPlanned,
+                                    .epsilon = facts.ledger_epsilon,
+                                    .head = facts.ledger_head});
   WriteMethod(page, facts);
   WriteAssumptions(page, facts);
   WriteLimits(page, facts);

@@ -75,9 +75,7 @@ void CheckBudget(const TrainConfig& config) {
 void CompletePrivacy(TrainConfig& config, const DatasetDeclaration& data) {
   PrivacySettings& privacy = config.privacy;
   if (!privacy.delta) {
-    const auto names = DatasetNames();
-    const bool named = std::find(names.begin(), names.end(), config.data.source) != names.end();
-    if (!named && !config.run.non_private) {
+    if (!IsDatasetName(config.data.source) && !config.run.non_private) {
       throw Error(
           "there is no --delta; give the probability with which the guarantee may fail, well below "
           "one over the number of records, such as 1e-6.");

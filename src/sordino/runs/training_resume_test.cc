@@ -15,6 +15,7 @@
 #include "sordino/base/testing/test_folder.h"
 #include "sordino/ledger/ledger.h"
 #include "sordino/models/safetensors.h"
+#include "sordino/runs/testing/points_config.h"
 #include "sordino/runs/train_settings.h"
 #include "sordino/runs/training_run.h"
 #include "sordino/training/testing/trainer_cases.h"
@@ -51,21 +52,13 @@ class TrainingResume : public ::testing::Test {
   ~TrainingResume() override { unsetenv("SORDINO_STATE"); }
 
   TrainConfig Config(const std::string& name) const {
-    TrainConfig config;
-    config.data.source = (root_ / "train.csv").string();
-    config.data.columns.declared = {"x:numeric:0:1", "y:numeric:0:1", "above:label:no|yes"};
-    config.data.records = 400;
-    config.model.name = "mlp";
-    config.privacy.epsilon = 4;
-    config.privacy.delta = 1e-5;
-    config.privacy.clip = 1;
+    TrainConfig config = PointsConfig(root_ / "train.csv", 400, "mlp", /*epsilon=*/4, root_ / name);
     config.training.batch = 40;
     config.training.steps = 40;
     config.training.optimizer = "adam";
     config.training.learning_rate = 0.05;
     config.training.average_decay = 0.9;
     config.run.evaluate_every = 10;
-    config.run.out = (root_ / name).string();
     return config;
   }
 

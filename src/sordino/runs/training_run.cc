@@ -171,11 +171,8 @@ void WriteResult(const PreparedRun& run, const RunFolder& folder, internal::Trai
                                                              : run.plan.event()));
   folder.Write("accuracy-and-epsilon.svg", RunSvg(loop.points(), PictureText(run, result.facts)));
   folder.Write("statement.txt", statement);
-  if (result.audit) {
-    folder.Write("audit.json", AuditJson(*result.audit));
-    folder.Write("audit.svg", AuditSvg(*result.audit, loop.canary_scores(), run.plan.event()));
-  }
-  // Last: a model of all steps is what says that the run has ended.
+  if (result.audit) folder.Write("audit.json", AuditJson(*result.audit));
+  // A model of all steps is what says that the run has ended.
   loop.Save(folder.path() / "model.safetensors", {.name = run.config.ModelName(),
                                                   .data = run.declaration,
                                                   .privacy = run.privacy,
@@ -185,6 +182,10 @@ void WriteResult(const PreparedRun& run, const RunFolder& folder, internal::Trai
                                                   .statement = statement,
                                                   .inputs = inputs});
   if (!result.interrupted) RemoveCheckpoints(folder.path() / kCheckpointFolder);
+  // The limit that it shows is asked of the accountant anew, and the model does not wait for that.
+  if (result.audit) {
+    folder.Write("audit.svg", AuditSvg(*result.audit, loop.canary_scores(), run.plan.event()));
+  }
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 #include "sordino/runs/training_run.h"
+#include "sordino/runs/testing/points_config.h"
 
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
@@ -42,20 +43,13 @@ class TrainingRun : public ::testing::Test {
   }
 
   TrainConfig Config() const {
-    TrainConfig config;
-    config.data.source = (root_ / "train.csv").string();
+    TrainConfig config =
+        PointsConfig(root_ / "train.csv", 400, "logistic", /*epsilon=*/8, root_ / "run");
     config.data.test = (root_ / "test.csv").string();
-    config.data.columns.declared = {"x:numeric:0:1", "y:numeric:0:1", "above:label:no|yes"};
-    config.data.records = 400;
-    config.model.name = "logistic";
-    config.privacy.epsilon = 8;
-    config.privacy.delta = 1e-5;
-    config.privacy.clip = 1;
     config.training.batch = 40;
     config.training.steps = 30;
     config.training.learning_rate = 2;
     config.run.evaluate_every = 10;
-    config.run.out = (root_ / "run").string();
     return config;
   }
 
@@ -156,8 +150,12 @@ TEST_F(TrainingRun, CanariesThatCannotBeAreRefused) {
   EXPECT_THAT(MistakeOf(config), HasSubstr("--canaries is 7; give 16 to"));
   config.run.canaries = 20;  // the model has 6 numbers
   EXPECT_THAT(MistakeOf(config), HasSubstr("give at most 6 canaries"));
-  config.run.non_private = true;
+  config.model.name = "mlp";
   config.privacy.epsilon.reset();
+  config.privacy.noise = 1e-200;
+  EXPECT_THAT(MistakeOf(config), HasSubstr("this one has no finite epsilon"));
+  config.privacy.noise.reset();
+  config.run.non_private = true;
   EXPECT_THAT(MistakeOf(config), HasSubstr("--non-private claims nothing"));
   EXPECT_FALSE(fs::exists(root_ / "run"));
 }

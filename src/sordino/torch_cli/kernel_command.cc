@@ -98,9 +98,7 @@ void CheckPublic(const TrainConfig& config, bool declared_public) {
           file.path, ledger->string()));
     }
   }
-  const auto names = DatasetNames();
-  const bool named = std::find(names.begin(), names.end(), config.data.source) != names.end();
-  if (!named && !declared_public) {
+  if (!IsDatasetName(config.data.source) && !declared_public) {
     throw Error(
         "a tangent kernel is computed from records without noise; give --public-data to say that "
         "these data are public, or a dataset by name.");

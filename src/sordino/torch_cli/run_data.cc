@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <string_view>
 
 #include "sordino/base/error.h"
@@ -37,8 +36,7 @@ DataRequest RequestLike(const TrainedRun& run, const std::vector<GivenFlag>& fla
   if (takes("class-names")) data.class_names = run.data.class_names;
   if (takes("vocabulary")) data.vocabulary = then.vocabulary;
   if (takes("length") && run.data.kind == InputKind::kTokens) data.length = run.data.shape[0];
-  const auto names = DatasetNames();
-  const bool known = std::find(names.begin(), names.end(), asked.data.source) != names.end();
+  const bool known = IsDatasetName(asked.data.source);
   // A known set has its own shape; CheckRecordsFit compares it.
   if (takes("shape") && !known && run.data.kind != InputKind::kTokens) data.shape = run.data.shape;
   if (run.data.kind != InputKind::kTokens) {

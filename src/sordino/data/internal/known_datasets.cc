@@ -122,6 +122,10 @@ DataSource Digits() {
 
 std::span<const std::string_view> DatasetNames() { return kNames; }
 
+bool IsDatasetName(std::string_view name) {
+  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
+}
+
 namespace internal {
 
 bool IsKnown(const std::string& name) {

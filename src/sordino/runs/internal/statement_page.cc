@@ -58,4 +58,57 @@ std::string Chance(double delta) {
   return delta > 0 ? fmt::format("{:g} (one in {:.6g})", delta, 1 / delta) : "0";
 }
 
+std::string ChangeOf(Adjacency adjacency, const std::string& unit) {
+  switch (adjacency) {
+    case Adjacency::kAddRemove:
+      return fmt::format("adding or removing {}", unit);
+    case Adjacency::kReplaceOne:
+      return fmt::format("replacing {} by any other", unit);
+    case Adjacency::kZeroOut:
+      return fmt::format("blanking out {}", unit);
+  }
+  return unit;
+}
+
+void WriteComparison(Page& page, const std::string& data, const std::string& change,
+                     Adjacency adjacency) {
+  page.Paragraph(fmt::format(
+      "The guarantee compares {} with the same data after {} ({} adjacency).{}", data, change,
+      AdjacencyName(adjacency),
+      adjacency == Adjacency::kAddRemove
+          ? " So it also hides whether somebody is in the data at all."
+          : " It hides what a record says; the number of records is taken to be known."));
+}
+
+void WriteStrength(Page& page, const StrengthText& text) {
+  page.Heading("How strongly");
+  page.Paragraph(fmt::format("Epsilon {} {}, delta {:g}.", text.is_planned ? "would be" : "is",
+                             UpTo(text.epsilon.upper), text.delta));
+  page.Paragraph(fmt::format(
+      "In words: whoever sees the trained model and everything that was written beside it, and "
+      "knows all other records, can tell which of the two cases is true at odds of at most "
+      "e^epsilon = {} times what they were before, except with probability at most delta = {}.",
+      UpTo(std::exp(text.epsilon.upper)), Chance(text.delta)));
+  page.Paragraph(fmt::format(
+      "Epsilon is an upper bound that was computed with directed rounding; no accountant can prove "
+      "less than {} for {}.",
+      DownTo(text.epsilon.lower), text.of));
+}
+
+void WriteAllReleases(Page& page, const LedgerText& text) {
+  if (text.file.empty()) return;
+  page.Heading("All releases together");
+  page.Paragraph(fmt::format(
+      "The {} is charged to the ledger '{}', whose budget for everything that is ever released "
+      "from the data is epsilon {:g} at delta {:g}. The ledger keeps to it whatever was chosen "
+      "after what was seen.",
+      text.what, text.file, text.budget.epsilon.value(), text.budget.delta.value()));
+  if (text.is_planned) return;
+  page.Paragraph(fmt::format(
+      "With this {}, all that was charged composes to epsilon {} (exact if all of it had been "
+      "fixed in advance). The last entry of the ledger was then:",
+      text.what, UpTo(text.epsilon.upper)));
+  page.Verbatim(text.head);
+}
+
 }  // namespace sordino::internal

@@ -6,6 +6,9 @@
 #include <string_view>
 #include <utility>
 
+#include "sordino/base/quantity.h"
+#include "sordino/ledger/budget.h"
+
 namespace sordino::internal {
 
 // Paragraphs and points, wrapped at 80 columns.
@@ -32,6 +35,32 @@ std::string DownTo(double value);
 
 // With a full stop.
 std::string Sentence(const std::string& text);
+
+// "adding or removing one record"
+std::string ChangeOf(Adjacency adjacency, const std::string& unit);
+// The paragraph that says which data are compared; `data` is "the training data" or the like.
+void WriteComparison(Page& page, const std::string& data, const std::string& change,
+                     Adjacency adjacency);
+
+// How strongly: epsilon and delta, in words too.
+struct StrengthText {
+  bool is_planned = false;
+  Interval epsilon;
+  double delta = 0;
+  std::string of;  // what no accountant can prove less for: "these steps"
+};
+void WriteStrength(Page& page, const StrengthText& text);
+
+// All releases together, where a ledger was named.
+struct LedgerText {
+  std::string what;  // "run", "fit"
+  std::string file;
+  Budget budget;
+  bool is_planned = false;
+  Interval epsilon;  // composed, of everything
+  std::string head;
+};
+void WriteAllReleases(Page& page, const LedgerText& text);
 
 // One over delta, where it is a number that says something.
 std::string Chance(double delta);
