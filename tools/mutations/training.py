@@ -23,14 +23,15 @@ MUTATIONS = [
              "Trainer.ChargesEveryStepOnceBeforeItsUpdate"),
     Mutation("the charge comes after the update", "training/trainer.cc",
              ("    if (options.charge) options.charge(step, ChargeOf(step));\n",
-              "    optimizer.Step(noised);\n"),
-             ("", "    optimizer.Step(noised);\n"
+              "    optimizer.Step(clipping->AfterNoise(Noised(sum, step, drawn), sum, step, random));\n"),
+             ("", "    optimizer.Step(clipping->AfterNoise(Noised(sum, step, drawn), sum, step, "
+                  "random));\n"
                   "    if (options.charge) options.charge(step, ChargeOf(step));\n"),
              "Trainer.ChargesEveryStepOnceBeforeItsUpdate"),
     Mutation("an empty batch is skipped", "training/trainer.cc",
-             "    const std::unique_ptr<ClippingPolicy> policy = PolicyOf(done);\n",
+             "    const BoundedSum sum = ClippedSum(batch, done);\n",
              "    if (Examples(batch) == 0) {\n      ++done;\n      return;\n    }\n"
-             "    const std::unique_ptr<ClippingPolicy> policy = PolicyOf(done);\n",
+             "    const BoundedSum sum = ClippedSum(batch, done);\n",
              "Trainer.EmptyDatasetStillReleasesNoise"),
     Mutation("the divisor is the actual batch", "training/trainer.cc",
              ".divisor = plan.Divisor(step),",

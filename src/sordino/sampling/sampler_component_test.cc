@@ -1,0 +1,139 @@
+// What each sampler charges is what it draws. Mutations: tools/mutate sampling.
+#include "sordino/sampling/sampler_component.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "sordino/base/error.h"
+
+namespace sordino {
+namespace {
+
+SamplingPlan PlanOf(double rate, std::int64_t records, Adjacency adjacency) {
+  SamplingPlan plan;
+  plan.batch = rate * static_cast<double>(records);
+  plan.rate = SamplingRate(rate);
+  plan.records = records;
+  plan.steps = 100;
+  plan.adjacency = adjacency;
+  return plan;
+}
+
+const SamplerComponent& Named(const std::string& name) { return Samplers().Checked(name); }
+
+Event Release(Adjacency adjacency) { return Event::Gaussian(NoiseMultiplier(2), adjacency); }
+
+TEST(SamplerEvents, AreThoseOfTheirDefinition) {
+  const SamplingPlan poisson = PlanOf(0.25, 400, Adjacency::kAddRemove);
+  EXPECT_EQ(Named("poisson").StepEvent(poisson, 0, Release(poisson.adjacency)).ToString(),
+            "add-remove: poisson(0.25, gaussian(2))");
+  const SamplingPlan fixed = PlanOf(0.25, 400, Adjacency::kReplaceOne);
+  EXPECT_EQ(Named("fixed").StepEvent(fixed, 0, Release(fixed.adjacency)).ToString(),
+            "replace-one: fixed(0.25, gaussian(2))");
+  EXPECT_EQ(Named("allocation").StepEvent(poisson, 0, Release(poisson.adjacency)).ToString(),
+            "add-remove: allocation(4, gaussian(2))");
+  EXPECT_EQ(Named("allocation").StepsPerEvent(poisson), 4);
+}
+
+TEST(SamplerEvents, CountInTheUnitThatTheNoiseHas) {
+  EXPECT_EQ(Named("poisson").UnitShare(PlanOf(0.25, 400, Adjacency::kAddRemove)), 1);
+  EXPECT_EQ(Named("poisson").UnitShare(PlanOf(0.25, 400, Adjacency::kReplaceOne)), 0.5);
+  SamplingPlan pure = PlanOf(0.25, 400, Adjacency::kReplaceOne);
+  pure.noise_is_gaussian = false;
+  EXPECT_EQ(Named("poisson").UnitShare(pure), 1);
+  EXPECT_EQ(Named("fixed").UnitShare(PlanOf(0.25, 400, Adjacency::kReplaceOne)), 1);
+}
+
+// The shifts of a user's event are the binomial numbers of rows that a batch holds.
+TEST(SamplerEvents, CountEveryRowOfAUser) {
+  SamplingPlan plan = PlanOf(0.25, 400, Adjacency::kAddRemove);
+  plan.rows_per_user = 3;
+  const Event event = Named("poisson").UserEvent(plan, 0, NoiseMultiplier(2));
+  const std::vector<double>& numbers = event.numbers();
+  ASSERT_EQ(numbers.size(), 9U);
+  EXPECT_EQ(numbers[0], 2);
+  const double expected[] = {27.0 / 64, 27.0 / 64, 9.0 / 64, 1.0 / 64};
+  double total = 0;
+  std::set<double> shifts;
+  for (std::size_t i = 1; i < numbers.size(); i += 2) {
+    shifts.insert(numbers[i]);
+    total += numbers[i + 1];
+    EXPECT_NEAR(numbers[i + 1], expected[static_cast<std::size_t>(numbers[i])], 1e-9);
+  }
+  EXPECT_EQ(shifts, (std::set<double>{0, 1, 2, 3}));
+  EXPECT_NEAR(total, 1, 1e-12);
+}
+
+TEST(SamplerEvents, WhatNoTheoremCoversIsRefused) {
+  const auto refused = [](const std::string& name, SamplingPlan plan, auto change) {
+    EXPECT_NO_THROW(Named(name).CheckPlan(plan)) << name;
+    change(plan);
+    EXPECT_THROW(Named(name).CheckPlan(plan), Error) << name;
+  };
+  const SamplingPlan add_remove = PlanOf(0.25, 400, Adjacency::kAddRemove);
+  const SamplingPlan replace_one = PlanOf(0.25, 400, Adjacency::kReplaceOne);
+  refused("poisson", add_remove, [](SamplingPlan& plan) { plan.micro_batch = 2; });
+  refused("poisson", add_remove, [](SamplingPlan& plan) { plan.rate.reset(); });
+  refused("poisson", add_remove, [](SamplingPlan& plan) { plan.rate = SamplingRate(0); });
+  refused("fixed", replace_one, [](SamplingPlan& plan) { plan.adjacency = Adjacency::kAddRemove; });
+  refused("fixed", replace_one, [](SamplingPlan& plan) { plan.adjacency = Adjacency::kZeroOut; });
+  refused("fixed", replace_one, [](SamplingPlan& plan) { plan.records = 0; });
+  refused("fixed", replace_one, [](SamplingPlan& plan) { plan.batch = 401; });
+  refused("allocation", add_remove,
+          [](SamplingPlan& plan) { plan.adjacency = Adjacency::kReplaceOne; });
+  refused("allocation", add_remove, [](SamplingPlan& plan) { plan.rows_per_user = 2; });
+  refused("allocation", add_remove, [](SamplingPlan& plan) { plan.micro_batch = 2; });
+  refused("allocation", add_remove, [](SamplingPlan& plan) { plan.noise_is_gaussian = false; });
+  refused("allocation", add_remove, [](SamplingPlan& plan) { plan.noise_is_constant = false; });
+}
+
+// The share of records in a batch, over many steps, is the rate that is charged.
+TEST(SamplerEvents, HaveTheRateThatIsDrawn) {
+  constexpr std::int64_t kRecords = 400;
+  constexpr std::int64_t kSteps = 400;
+  for (const char* name : {"poisson", "fixed", "allocation"}) {
+    const bool fixed = std::string(name) == "fixed";
+    SamplingPlan plan =
+        PlanOf(0.25, kRecords, fixed ? Adjacency::kReplaceOne : Adjacency::kAddRemove);
+    plan.steps = kSteps;
+    RandomSource random(7);
+    const auto batches = Named(name).Make(plan, kRecords, random);
+    double drawn = 0;
+    for (std::int64_t step = 0; step < kSteps; ++step) {
+      const auto stream =
+          random.Stream({.step = static_cast<std::uint64_t>(step), .rank = 0, .tensor = 0});
+      drawn += static_cast<double>(batches->Batch(step, *stream).size());
+    }
+    const double rate = Named(name).Rate(plan, 0).value();
+    EXPECT_EQ(rate, 0.25) << name;
+    // Six deviations of independent coins; the other samplers have less.
+    const double count = kRecords * kSteps;
+    EXPECT_NEAR(drawn / count, rate, 6 * std::sqrt(rate * (1 - rate) / count)) << name;
+  }
+}
+
+TEST(SamplerEvents, EpochsOfAnAllocationAreDrawnAnew) {
+  const SamplingPlan plan = PlanOf(0.25, 400, Adjacency::kAddRemove);
+  RandomSource random(8);
+  const auto batches = Named("allocation").Make(plan, 400, random);
+  const auto stream = random.Stream({.step = 0, .rank = 0, .tensor = 0});
+  std::vector<std::vector<std::uint64_t>> drawn;
+  for (std::int64_t step = 0; step < 8; ++step) drawn.push_back(batches->Batch(step, *stream));
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    std::multiset<std::uint64_t> all;
+    for (int i = 0; i < 4; ++i) {
+      const auto& batch = drawn[static_cast<std::size_t>(4 * epoch + i)];
+      all.insert(batch.begin(), batch.end());
+    }
+    EXPECT_EQ(all.size(), 400U);
+    EXPECT_EQ(std::set<std::uint64_t>(all.begin(), all.end()).size(), 400U);
+  }
+  EXPECT_NE(drawn[0], drawn[4]);
+}
+
+}  // namespace
+}  // namespace sordino

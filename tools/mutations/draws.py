@@ -1,0 +1,51 @@
+"""Mutations of the generators and exact samplers: tools/mutate draws."""
+from mutation import Mutation
+
+PROGRAM = "random_test"
+
+MUTATIONS = [
+    Mutation("a child of fork goes on with its parent's stream", "random/generator.cc",
+             "void SecureGenerator::RekeyAfterFork() {\n"
+             "  if (generation_ != ForkGeneration()) [[unlikely]]\n"
+             "    KeyFromEntropy();",
+             "void SecureGenerator::RekeyAfterFork() {",
+             "Fork.*"),
+    Mutation("words that were buffered before a fork are given out", "random/generator.cc",
+             "if (next_ == kWords || generation_ != ForkGeneration()) [[unlikely]]",
+             "if (next_ == kWords) [[unlikely]]",
+             "Fork.*"),
+    Mutation("a stream that is asked for twice repeats", "random/generator.cc",
+             ".Append64(sub_streams_++)", ".Append64(0 * sub_streams_++)",
+             "SecureGenerator.RepeatedKeyGivesAFreshStream"),
+    Mutation("streams do not differ by step", "random/generator.cc",
+             "return Append64(key.step).Append64(", "return Append64(0 * key.step).Append64(",
+             "SubStreams.AreUncorrelatedAcrossStepsRanksAndTensors"),
+    Mutation("streams do not differ by tensor", "random/generator.cc",
+             "std::uint64_t{key.rank} << 32 | key.tensor", "std::uint64_t{key.rank} << 32",
+             "SubStreams.AreUncorrelatedAcrossStepsRanksAndTensors"),
+    Mutation("a generator that was moved from repeats its words", "random/generator.cc",
+             "      next_(std::exchange(other.next_, kWords)),", "      next_(other.next_),",
+             "Generator.MovedGeneratorGoesOnWithoutRepeatingBits"),
+    Mutation("entropy that is missing is not noticed", "random/generator.cc",
+             "SORDINO_CHECK(entropy_(secret_) && entropy_(nonce_),",
+             "SORDINO_CHECK((entropy_(secret_), entropy_(nonce_), true),",
+             "SecureGeneratorDeathTest.*"),
+    Mutation("zeros are taken for entropy", "random/generator.cc",
+             "SORDINO_CHECK(secret_ != CipherKey{},", "SORDINO_CHECK(true,",
+             "SecureGeneratorDeathTest.*"),
+    Mutation("a coin is one step of 2^64 too likely", "random/bernoulli.cc",
+             "static_cast<std::uint64_t>(steps) - 1", "static_cast<std::uint64_t>(steps)",
+             "Bernoulli.*:EffectiveRate.*"),
+    Mutation("a rate of zero draws records", "random/bernoulli.cc",
+             "return possible & (bits <= last);", "return bits <= last;",
+             "Bernoulli.RateZeroIsNeverAndRateOneAlways"),
+    Mutation("every block of records draws the first indices", "random/bernoulli.cc",
+             "heads[count] = begin + i;", "heads[count] = i;",
+             "PoissonSample.*"),
+    Mutation("Gaussian noise has no tail beyond five sigma", "random/discrete_gaussian.cc",
+             "constexpr double kGaussianReach = 13;", "constexpr double kGaussianReach = 5;",
+             "*DiscreteGaussian*:*SixSigmas*"),
+    Mutation("Laplace noise ends at four scales", "random/discrete_laplace.cc",
+             "constexpr double kLaplaceReach = 26;", "constexpr double kLaplaceReach = 4;",
+             "*Scales*"),
+]
