@@ -45,7 +45,10 @@ macro(sordino_find_libtorch TARGET)
     target_link_libraries(${TARGET} INTERFACE ${SORDINO_TORCH_CPU} ${SORDINO_TORCH_C10})
     # libtorch carries an fmt of its own, whose headers stand before the system's on the path: only
     # without the system's libfmt do they link.
-    target_compile_definitions(${TARGET} INTERFACE FMT_HEADER_ONLY)
+    # libtorch is built with NDEBUG, and without it some of its classes have members that the library
+    # does not know of.
+    target_compile_definitions(${TARGET} INTERFACE
+      FMT_HEADER_ONLY $<$<NOT:$<CONFIG:Release>>:NDEBUG>)
     # Nothing calls into the CUDA half by name; loading it is what makes CUDA known to libtorch.
     if(SORDINO_TORCH_CUDA AND SORDINO_TORCH_C10_CUDA)
       target_link_libraries(${TARGET} INTERFACE

@@ -34,7 +34,9 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(sordino_flags INTERFACE -Wno-psabi)
 endif()
 if(SORDINO_SANITIZE)
+  # Checks of virtual calls need the type information of classes whose information libtorch hides.
   target_compile_options(sordino_flags INTERFACE
-    -fsanitize=${SORDINO_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+    -fsanitize=${SORDINO_SANITIZE} -fno-sanitize=vptr -fno-sanitize-recover=all
+    -fno-omit-frame-pointer)
   target_link_options(sordino_flags INTERFACE -fsanitize=${SORDINO_SANITIZE})
 endif()
