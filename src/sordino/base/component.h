@@ -54,8 +54,8 @@ class Component {
 struct Choice {
   // A name alone is a choice.
   Choice(const char* the_name) : name(the_name) {}  // NOLINT(google-explicit-constructor)
-  Choice(std::string the_name)
-      : name(std::move(the_name)) {}  // NOLINT(google-explicit-constructor)
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  Choice(std::string the_name) : name(std::move(the_name)) {}
   Choice(std::string the_name, OptionValues the_options)
       : name(std::move(the_name)), options(std::move(the_options)) {}
 

@@ -94,7 +94,7 @@ bool IsRunFolder(const fs::path& folder) {
 }
 
 // What a run writes into its folder; what else lies there is somebody else's.
-constexpr std::array<std::string_view, 10> kRunFiles = {"config.toml",
+constexpr std::array<std::string_view, 14> kRunFiles = {"config.toml",
                                                         "metrics.jsonl",
                                                         "model.safetensors",
                                                         "statement.txt",
@@ -103,7 +103,11 @@ constexpr std::array<std::string_view, 10> kRunFiles = {"config.toml",
                                                         "ledger.db",
                                                         "vocabulary.txt",
                                                         ".lock",
-                                                        "accuracy-and-epsilon.svg"};
+                                                        "accuracy-and-epsilon.svg",
+                                                        "audit.json",
+                                                        "audit.svg",
+                                                        "coefficients.csv",
+                                                        "coefficients.svg"};
 constexpr std::array<std::string_view, 2> kRunFolders = {"checkpoints", "script"};
 
 bool IsFileOfRun(const fs::path& file) {

@@ -47,6 +47,13 @@ TEST(GaussianMechanism, NeverLetsNeighboursLeaveEachOthersSupport) {
   EXPECT_LT(mechanism.noise_scale(), 1.0);
 }
 
+// The charge of the grid covers 2^20 coordinates.
+TEST(GaussianMechanism, RefusesMoreValuesThanItsChargeCovers) {
+  constexpr std::size_t kMost = std::size_t{1} << 20;
+  EXPECT_NO_THROW(GaussianMechanism(L2Sensitivity(1), Epsilon(1), Delta(1e-6), kMost));
+  EXPECT_THROW(GaussianMechanism(L2Sensitivity(1), Epsilon(1), Delta(1e-6), kMost + 1), Error);
+}
+
 TEST(AdditiveMechanisms, ReleaseMultiplesOfTheGridWhateverTheValue) {
   InsecureSeededGenerator generator(1);
   const LaplaceMechanism laplace(L1Sensitivity(1), Epsilon(1));

@@ -23,6 +23,7 @@ constexpr double kAlpha = 1e-9;
 std::vector<double> Sample(const StreamedStatistic& statistic, int draws, std::uint64_t seed) {
   InsecureSeededGenerator generator(seed);
   std::vector<double> sample;
+  sample.reserve(static_cast<std::size_t>(draws));
   for (int i = 0; i < draws; ++i) sample.push_back(statistic.Finish(generator).front().value());
   return sample;
 }
@@ -32,6 +33,7 @@ std::vector<double> Sample(const Mechanism& mechanism, double value, int draws,
                            std::uint64_t seed) {
   InsecureSeededGenerator generator(seed);
   std::vector<double> sample;
+  sample.reserve(static_cast<std::size_t>(draws));
   for (int i = 0; i < draws; ++i) sample.push_back(mechanism(value, generator).value());
   return sample;
 }

@@ -43,6 +43,12 @@ double NormalHalfWidth(double confidence) { return UpperQuantile((1 - confidence
 double GridNoiseMultiplier(NoiseKind kind, Epsilon epsilon, Delta delta, std::size_t dimension,
                            GaussianCalibration calibration) {
   if (kind == NoiseKind::kLaplace) return LaplaceNoise(epsilon).value();
+  if (dimension > kMaxCoordinates) {
+    throw Error(fmt::format(
+        "Gaussian noise is drawn for at most {} values at once, not {}; release fewer or use "
+        "Laplace noise.",
+        kMaxCoordinates, dimension));
+  }
   double multiplier = AnalyticGaussianNoise(epsilon, delta).value();
   if (calibration == GaussianCalibration::kClassic) {
     multiplier = std::max(multiplier, ClassicGaussianNoise(epsilon, delta).value());

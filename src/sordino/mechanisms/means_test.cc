@@ -19,6 +19,7 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 template <typename OneError>
 SampleMoments SquaredErrors(int rounds, const OneError& one_error) {
   std::vector<double> squares;
+  squares.reserve(static_cast<std::size_t>(rounds));
   for (int i = 0; i < rounds; ++i) squares.push_back(std::pow(one_error(), 2));
   return MomentsOf(squares);
 }

@@ -100,6 +100,7 @@ TEST(TableRelease, ChecksTheRequestBeforeAnythingIsRead) {
   refused([](TableRequest& r) {
     const std::vector<std::string> many = [] {
       std::vector<std::string> names;
+      names.reserve(100);
       for (int i = 0; i < 100; ++i) names.push_back(std::to_string(i));
       return names;
     }();
