@@ -153,9 +153,9 @@ struct Draws {
     const double rate = std::min(1.0, LogUniform(1e-3, 0.5) * stretch_rate);
     const int mechanism = Choice(4);
     const int sampling = Choice(3);
-    const Event leaf = mechanism == 0   ? Event::Laplace(NoiseMultiplier(noise), adjacency)
-                       : mechanism == 1 ? Event::DiscreteGaussian(noise, 1, adjacency)
-                                        : Event::Gaussian(NoiseMultiplier(noise), adjacency);
+    Event leaf = mechanism == 0   ? Event::Laplace(NoiseMultiplier(noise), adjacency)
+                 : mechanism == 1 ? Event::DiscreteGaussian(noise, 1, adjacency)
+                                  : Event::Gaussian(NoiseMultiplier(noise), adjacency);
     if (sampling == 0) return leaf;
     if (sampling == 1 && adjacency == Adjacency::kReplaceOne) {
       return Event::Fixed(SamplingRate(rate), leaf);
@@ -229,6 +229,7 @@ TEST(AccountantProperty, OrderDoesNotMatter) {
   for (std::uint64_t seed = 0; seed < 5; ++seed) {
     Draws draws{std::mt19937_64(5000 + seed)};
     std::vector<std::pair<Event, std::uint64_t>> groups;
+    groups.reserve(3);
     for (int i = 0; i < 3; ++i) {
       groups.emplace_back(draws.Release(Adjacency::kAddRemove),
                           static_cast<std::uint64_t>(draws.LogUniform(1, 200)));

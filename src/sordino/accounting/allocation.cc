@@ -194,6 +194,7 @@ LossPair Allocation::RemoveLower(const Knots& knots,
 void Allocation::Remove(LossPair& upper, LossPair& lower) const {
   const std::vector<AllocationBand> bands = RemoveBands();
   std::vector<AllocationBand::UpperLaw> above;
+  above.reserve(bands.size());
   for (const AllocationBand& band : bands) above.push_back(band.Upper());
   const double lost = 0.1 * std::exp(log_lost_);
   const Spread bulk = SpreadOf(above.back().values, t_, Direction::kRemove, kEndMass, 0);

@@ -63,6 +63,7 @@ class PairsOfSlots {
     DominatingPairs envelopes;
     for (std::size_t d = 0; d < most; ++d) {
       std::vector<LossPair> direction;
+      direction.reserve(all.size());
       for (const DominatingPairs& one : all) direction.push_back(one.upper[d % one.upper.size()]);
       envelopes.upper.push_back(EnvelopeOf(direction));
     }

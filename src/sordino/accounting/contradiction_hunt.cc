@@ -46,14 +46,14 @@ int Hunt(double seconds, std::uint64_t seed) {
       if (std::isfinite(full.upper)) AccountDelta(event, Epsilon(full.upper * 0.7));
     } catch (const std::exception& error) {
       ++found;
-      std::printf("seed %llu, delta %g: %s\n", static_cast<unsigned long long>(seed + asked), delta,
+      std::printf("seed %llu, delta %g: %s\n", static_cast<unsigned long long>(seed) + asked, delta,
                   error.what());
       std::fflush(stdout);
     }
     const double took = SecondsSince(began);
     if (took > 2 && took > slowest) {
       std::printf("seed %llu, delta %g: %.1f s for %s\n",
-                  static_cast<unsigned long long>(seed + asked), delta, took,
+                  static_cast<unsigned long long>(seed) + asked, delta, took,
                   event.ToString().substr(0, 300).c_str());
       std::fflush(stdout);
     }

@@ -225,7 +225,7 @@ class Parser {
         for (std::size_t i = 1; i < numbers.size(); i += 2) {
           parts.emplace_back(numbers[i], numbers[i + 1]);
         }
-        return Event::MixtureGaussian(NoiseMultiplier(numbers[0]), std::move(parts), adjacency_);
+        return Event::MixtureGaussian(NoiseMultiplier(numbers[0]), parts, adjacency_);
       }
       case Event::Kind::kPoisson:
         return Event::Poisson(SamplingRate(numbers[0]), child());

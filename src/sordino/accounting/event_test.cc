@@ -117,7 +117,7 @@ TEST(Event, ParseOfRandomBytesThrowsErrorOrReturns) {
       }
     } else {
       for (char& c : text) c = static_cast<char>(random() & 0xff);
-      text = "add-remove: " + text;
+      text.insert(0, "add-remove: ");
     }
     try {
       const Event event = Event::Parse(text);

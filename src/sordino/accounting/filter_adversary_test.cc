@@ -80,8 +80,9 @@ class Adversary {
 
   std::vector<double> Stopped(double bound) const {
     std::vector<double> gain(At(width_));
+    const int middle = width_ / 2;
     for (int i = 0; i < width_; ++i) {
-      gain[At(i)] = std::max(0.0, -std::expm1(bound - (i - width_ / 2) * kSpacing));
+      gain[At(i)] = std::max(0.0, -std::expm1(bound - (i - middle) * kSpacing));
     }
     return gain;
   }

@@ -19,7 +19,7 @@ namespace {
 
 Event RandomStep(std::mt19937_64& random, bool gaussian_only) {
   std::uniform_real_distribution<double> uniform(0, 1);
-  const Event gaussian = Event::Gaussian(NoiseMultiplier(std::exp(1 + 3 * uniform(random))));
+  Event gaussian = Event::Gaussian(NoiseMultiplier(std::exp(1 + 3 * uniform(random))));
   if (gaussian_only) return gaussian;
   switch (random() % 4) {
     case 0:

@@ -49,7 +49,9 @@ double Integral(const std::function<double(double)>& f, double a, double b, doub
 }
 
 TEST(GaussianMixtureDensity, BothDistributionsHaveMassOne) {
-  for (const auto& [name, d] : Mixtures()) {
+  for (const auto& mixture : Mixtures()) {
+    const auto& name = mixture.name;
+    const auto& d = mixture.density;
     const double low = -1 - 10 * d->sigma();
     const double high = 1 + 10 * d->sigma();
     const double p =
@@ -79,7 +81,9 @@ TEST(GaussianMixtureDensity, LossIncreasesAndCoordinateInvertsIt) {
 }
 
 TEST(GaussianMixtureDensity, MassesAreThoseOfTheNumerator) {
-  for (const auto& [name, d] : Mixtures()) {
+  for (const auto& mixture : Mixtures()) {
+    const auto& name = mixture.name;
+    const auto& d = mixture.density;
     for (const double z : {-3.0, -0.5, 0.0, 1.0, 4.0}) {
       const double x = z * d->sigma();
       EXPECT_NEAR(d->MassBelow(x) + d->MassAbove(x), 1, 1e-14) << name;

@@ -110,6 +110,7 @@ void CheckTruncatedDiscreteGaussian(const VectorRow& row) {
 // names the first.
 void CheckSchedule(const VectorRow& row) {
   std::vector<std::pair<Event, std::uint64_t>> groups;
+  groups.reserve(10);
   for (int i = 0; i < 10; ++i) {
     groups.emplace_back(Sampled(0.05 + 0.01 * i / 9, 1.6 + 0.2 * i / 9), 10);
   }

@@ -1,5 +1,6 @@
 #include "sordino/cli/account_command.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +15,6 @@ namespace sordino {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::MatchesRegex;
 using ::testing::Not;
 using Json = nlohmann::json;
 
@@ -76,11 +76,12 @@ TEST(AccountCommand, AllocationsThatAreNotCoveredAreRefused) {
 }
 
 TEST(AccountCommand, IntervalLiesBelowEverySoundMethod) {
+  constexpr const char* kFixedSize =
+      "account --rate 0.02 --noise 2 --steps 300 --sampling fixed --adjacency replace-one "
+      "--delta 1e-5";
   for (const char* line :
        {kUsual, "account --noise 1 --delta 1e-6", "account --rate 0.1 --noise 0.7 --delta 1e-3",
-        "account --noise 3 --steps 50 --mechanism laplace --delta 1e-5",
-        "account --rate 0.02 --noise 2 --steps 300 --sampling fixed --adjacency replace-one "
-        "--delta 1e-5"}) {
+        "account --noise 3 --steps 50 --mechanism laplace --delta 1e-5", kFixedSize}) {
     const Json json = CallJson(line);
     const double upper = Upper(json);
     EXPECT_LE(json["epsilon"]["lower"].get<double>(), upper) << line;
@@ -280,22 +281,23 @@ TEST(AccountCommand, WritesTheTradeoffCurveWithItsClaim) {
 }
 
 TEST(AccountCommand, PicturesNeverOverwriteTheScheduleOrEachOther) {
-  const std::string line = "account --delta 1e-5 --schedule ";
   const std::string plan = "noise,steps\n10,2\n";
   const std::string schedule = WriteTestFile("schedule.svg", plan);
+  const std::string line = "account --delta 1e-5 --schedule " + schedule;
   for (const char* flag : {" --picture ", " --tradeoff "}) {
     for (const char* force : {"", " --force"}) {
-      EXPECT_THAT(Call(line + schedule + flag + schedule + force).error, HasSubstr("also reads"));
+      EXPECT_THAT(Call(fmt::format("{}{}{}{}", line, flag, schedule, force)).error,
+                  HasSubstr("also reads"));
     }
     const std::string diary = WriteTestFile("diary.svg", "x");
-    EXPECT_THAT(Call(line + schedule + flag + diary).error, HasSubstr("--force"));
+    EXPECT_THAT(Call(fmt::format("{}{}{}", line, flag, diary)).error, HasSubstr("--force"));
     EXPECT_EQ(ReadTestFile(diary), "x");
-    EXPECT_EQ(Call(line + schedule + flag + diary + " --force").error, "");
-    EXPECT_THAT(Call(line + schedule + flag + "a.png").error, HasSubstr("ends in .svg"));
+    EXPECT_EQ(Call(fmt::format("{}{}{} --force", line, flag, diary)).error, "");
+    EXPECT_THAT(Call(fmt::format("{}{}a.png", line, flag)).error, HasSubstr("ends in .svg"));
   }
   EXPECT_EQ(ReadTestFile(schedule), plan);
   const std::string both = WriteTestFile("both.svg", "");
-  EXPECT_THAT(Call(line + schedule + " --picture " + both + " --tradeoff " + both).error,
+  EXPECT_THAT(Call(line + " --picture " + both + " --tradeoff " + both).error,
               HasSubstr("also reads or writes"));
   EXPECT_EQ(ReadTestFile(both), "");
 }

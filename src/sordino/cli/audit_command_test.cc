@@ -1,5 +1,6 @@
 #include "sordino/cli/audit_command.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -48,7 +49,7 @@ TEST(AuditCommand, BoundIsSaidInASentence) {
 class AuditScores : public testing::Test {
  protected:
   std::string Write(const std::string& name, const std::string& content) {
-    const std::string path = (folder_.path() / name).string();
+    std::string path = (folder_.path() / name).string();
     std::ofstream(path) << content;
     return path;
   }
@@ -113,7 +114,7 @@ TEST_F(AuditScores, WhatIsNoScoreIsRefusedWithoutBeingShown) {
               {"1\nnan\n", "not a number"}};
   for (const auto& row : rows) {
     const std::string bad = Write("bad.csv", row.content);
-    const CommandOutcome outcome = Call("audit scores " + good + " " + bad);
+    const CommandOutcome outcome = Call(fmt::format("audit scores {} {}", good, bad));
     EXPECT_THAT(outcome.error, HasSubstr(row.part));
     EXPECT_THAT(outcome.error, ::testing::Not(HasSubstr("MARKED")));
   }

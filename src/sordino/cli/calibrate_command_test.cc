@@ -13,7 +13,6 @@ namespace sordino {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::MatchesRegex;
 using Json = nlohmann::json;
 
 constexpr const char* kUsual = "calibrate --rate 0.01 --steps 10000 --epsilon 1 --delta 1e-5";

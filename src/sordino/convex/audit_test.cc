@@ -47,6 +47,7 @@ Audit AuditOf(const std::vector<Weights>& with, const std::vector<Weights>& with
   const auto proven = [&](const std::function<bool(const Weights&)>& event) {
     const auto marks = [&](const std::vector<Weights>& fits) {
       std::vector<double> values;
+      values.reserve(fits.size());
       for (const Weights& w : fits) values.push_back(event(w) ? 1 : 0);
       return values;
     };
@@ -162,6 +163,7 @@ TEST(FitNoise, HasTheNamedDeviation) {
     const FitPlan plan = PlanFit(question, "output");
     const std::vector<Weights> fits = Fits(plan, 2, 4000, 77);
     std::vector<double> first;
+    first.reserve(fits.size());
     for (const Weights& w : fits) first.push_back(w[0]);
     const SampleMoments moments = MomentsOf(first);
     RandomSource source(1);

@@ -96,7 +96,7 @@ double StepSensitivity(const FitPlan& plan) {
 Event StepEvent(const FitPlan& plan, NoiseMultiplier z) {
   const Adjacency adjacency = plan.question.adjacency;
   if (plan.is_laplace) return Event::Pure(Epsilon((1 / z.value()) * (1 + 0x1p-50)), adjacency);
-  const Event release = Event::Gaussian(z, adjacency);
+  Event release = Event::Gaussian(z, adjacency);
   if (plan.sampling_rate == 1) return release;
   return Event::Poisson(EffectiveRate(SamplingRate(plan.sampling_rate)), release);
 }

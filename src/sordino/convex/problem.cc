@@ -56,7 +56,7 @@ const ConvexLoss& CheckedLoss(const TableShape& shape) {
   return loss;
 }
 
-Problem::Problem(TableShape shape, at::Tensor features, at::Tensor targets)
+Problem::Problem(TableShape shape, const at::Tensor& features, const at::Tensor& targets)
     : shape_(std::move(shape)), loss_(&CheckedLoss(shape_)) {
   if (features.dim() != 2 || features.size(1) != shape_.features || targets.dim() != 1 ||
       targets.size(0) != features.size(0)) {

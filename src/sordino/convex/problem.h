@@ -39,7 +39,7 @@ class Problem {
   // rows are clipped in place, anything else is copied. targets: [n], classes 0 ... classes - 1 as
   // int64 or numbers as float64. n may be 0. Throws Error for sizes or types that do not agree
   // with the shape, for too large a table, and for a class that is not declared.
-  Problem(TableShape shape, at::Tensor features, at::Tensor targets);
+  Problem(TableShape shape, const at::Tensor& features, const at::Tensor& targets);
 
   const TableShape& shape() const { return shape_; }
   const ConvexLoss& loss() const { return *loss_; }

@@ -91,17 +91,19 @@ long double LongGradientNorm(const at::Tensor& x, const at::Tensor& y, const at:
   for (std::int64_t i = 0; i < x.size(0); ++i) {
     long double s = 0;
     for (std::int64_t j = 0; j < d; ++j) {
-      s += static_cast<long double>(x[i][j].item<double>()) * theta[j][0].item<double>();
+      s += static_cast<long double>(x[i][j].item<double>()) *
+           static_cast<long double>(theta[j][0].item<double>());
     }
     const long double r =
         1 / (1 + std::exp(-s)) - static_cast<long double>(y[i].item<std::int64_t>());
     for (std::int64_t j = 0; j < d; ++j) {
-      sum[static_cast<std::size_t>(j)] += r * x[i][j].item<double>();
+      sum[static_cast<std::size_t>(j)] += r * static_cast<long double>(x[i][j].item<double>());
     }
   }
   long double square = 0;
   for (std::int64_t j = 0; j < d; ++j) {
-    const long double g = sum[static_cast<std::size_t>(j)] + lambda * theta[j][0].item<double>();
+    const long double g = sum[static_cast<std::size_t>(j)] +
+                          lambda * static_cast<long double>(theta[j][0].item<double>());
     square += g * g;
   }
   return std::sqrt(square);

@@ -90,9 +90,8 @@ at::Tensor Augment(const at::Tensor& images, const AugmentationOptions& options,
   if (!options.Changes()) return images;
 
   const std::int64_t copies = options.multiplicity;
-  const at::Tensor result = copies > 1
-                                ? at::empty({examples, copies, channels, height, width}, at::kByte)
-                                : at::empty({examples, channels, height, width}, at::kByte);
+  at::Tensor result = copies > 1 ? at::empty({examples, copies, channels, height, width}, at::kByte)
+                                 : at::empty({examples, channels, height, width}, at::kByte);
   const at::Tensor source = images.contiguous();
   const std::int64_t pixels = channels * height * width;
   std::uint8_t* out = result.mutable_data_ptr<std::uint8_t>();

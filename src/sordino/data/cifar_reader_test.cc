@@ -61,6 +61,7 @@ TEST(CifarReader, RefusesPartsOfRowsAndLabelsThatWereNotDeclared) {
 TEST(CifarReader, ReadsFilesInTheirOrder) {
   const TestFolder folder;
   std::vector<std::filesystem::path> files;
+  files.reserve(7);
   for (int i = 0; i < 7; ++i) {
     files.push_back(folder.Write(std::to_string(i), Row({(7 * i) % 10}, i)));
   }
@@ -72,6 +73,7 @@ TEST(CifarReader, ReadsFilesInTheirOrder) {
 TEST(CifarReader, NamesTheFirstFileThatIsWrong) {
   const TestFolder folder;
   std::vector<std::filesystem::path> files;
+  files.reserve(8);
   for (int i = 0; i < 8; ++i) {
     files.push_back(folder.Write(std::to_string(i), i < 3 ? Row({1}, i) : ToBytes({1, 2})));
   }

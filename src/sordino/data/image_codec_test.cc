@@ -18,6 +18,7 @@ constexpr ImageOptions kColour{.channels = 3};
 
 std::vector<unsigned char> Ramp(int count, int step) {
   std::vector<unsigned char> values;
+  values.reserve(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) values.push_back(static_cast<unsigned char>(i * step));
   return values;
 }

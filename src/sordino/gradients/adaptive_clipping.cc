@@ -43,10 +43,11 @@ AdaptiveClipping::AdaptiveClipping(ClipNorm initial, AdaptiveClippingOptions opt
     : AdaptiveClipping(ClippingGroups::Flat(), {initial}, options) {}
 
 AdaptiveClipping::AdaptiveClipping(const std::vector<NamedParameter>& parameters,
-                                   std::vector<ClipNorm> initial, AdaptiveClippingOptions options)
-    : AdaptiveClipping(ClippingGroups::ByLayer(parameters), std::move(initial), options) {}
+                                   const std::vector<ClipNorm>& initial,
+                                   AdaptiveClippingOptions options)
+    : AdaptiveClipping(ClippingGroups::ByLayer(parameters), initial, options) {}
 
-AdaptiveClipping::AdaptiveClipping(ClippingGroups groups, std::vector<ClipNorm> initial,
+AdaptiveClipping::AdaptiveClipping(ClippingGroups groups, const std::vector<ClipNorm>& initial,
                                    AdaptiveClippingOptions options)
     : groups_(std::move(groups)),
       options_(options),

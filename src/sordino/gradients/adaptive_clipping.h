@@ -63,8 +63,8 @@ class AdaptiveClipping : public ClippingPolicy {
  public:
   AdaptiveClipping(ClipNorm initial, AdaptiveClippingOptions options);
   // One initial bound for each layer, in the order in which the layers appear.
-  AdaptiveClipping(const std::vector<NamedParameter>& parameters, std::vector<ClipNorm> initial,
-                   AdaptiveClippingOptions options);
+  AdaptiveClipping(const std::vector<NamedParameter>& parameters,
+                   const std::vector<ClipNorm>& initial, AdaptiveClippingOptions options);
 
   std::vector<std::int64_t> Groups(const std::vector<NamedParameter>& parameters) const override;
   at::Tensor Factors(const at::Tensor& norms) const override;
@@ -84,7 +84,7 @@ class AdaptiveClipping : public ClippingPolicy {
   const AdaptiveClippingOptions& options() const { return options_; }
 
  private:
-  AdaptiveClipping(ClippingGroups groups, std::vector<ClipNorm> initial,
+  AdaptiveClipping(ClippingGroups groups, const std::vector<ClipNorm>& initial,
                    AdaptiveClippingOptions options);
   void Set(std::vector<double> bounds);
 

@@ -126,6 +126,7 @@ LoopResult LoopClippedSum(const LossFunction& loss, const Batch& batch,
   const at::NoGradGuard no_grad;
 
   std::vector<at::Tensor> sums;
+  sums.reserve(parameters.size());
   for (const NamedParameter& parameter : parameters) {
     sums.push_back(
         at::zeros(parameter.value.sizes(), parameter.value.options().dtype(at::kDouble)));

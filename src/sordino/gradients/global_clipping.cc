@@ -13,6 +13,7 @@ namespace {
 
 std::vector<double> Thresholds(const std::vector<GlobalBound>& bounds) {
   std::vector<double> values;
+  values.reserve(bounds.size());
   for (const GlobalBound& bound : bounds) {
     values.push_back(bound.threshold.value());
   }

@@ -16,6 +16,7 @@ std::vector<ClipNorm> BoundsBySize(const ClippingGroups& groups, ClipNorm total)
   const double all =
       static_cast<double>(std::accumulate(coordinates.begin(), coordinates.end(), std::int64_t{0}));
   std::vector<ClipNorm> bounds;
+  bounds.reserve(coordinates.size());
   for (const std::int64_t layer : coordinates) {
     bounds.emplace_back(total.value() * std::sqrt(static_cast<double>(layer) / all));
   }

@@ -46,7 +46,8 @@ class NetworkMaker {
   bool sequence() const { return sizes_.size() == 2; }
   bool image() const { return sizes_.size() == 3; }
 
-  at::Tensor Parameter(const std::string& kind, Sizes sizes, double scale = 0.6, double mean = 0) {
+  at::Tensor Parameter(const std::string& kind, const Sizes& sizes, double scale = 0.6,
+                       double mean = 0) {
     return m_.Parameter("layer" + std::to_string(layer_) + "." + kind, sizes, scale, mean);
   }
 
@@ -69,7 +70,7 @@ class NetworkMaker {
         words_ = "sequence";
         break;
       case 2:
-        sizes_ = {2 * (1 + Draw(2)), 4 + Draw(3), 4 + Draw(3)};
+        sizes_ = {std::int64_t{2} * (1 + Draw(2)), 4 + Draw(3), 4 + Draw(3)};
         m_.Input(sizes_);
         words_ = "image";
         break;
@@ -322,7 +323,7 @@ class NetworkMaker {
       case 1: {
         const std::int64_t groups = Coin() ? 2 : 1;
         const std::int64_t padding = Draw(2);
-        const std::int64_t out = 2 * (1 + Draw(2));
+        const std::int64_t out = std::int64_t{2} * (1 + Draw(2));
         const at::Tensor w = Parameter("weight", {out, c / groups, 2, 2});
         const at::Tensor b = Coin() ? Parameter("bias", {out}) : at::Tensor();
         sizes_ = {out, sizes_[1] + 2 * padding - 1, sizes_[2] + 2 * padding - 1};

@@ -91,7 +91,7 @@ TEST(BudgetFilter, WhateverIsAdmittedComposesToLessThanTheBudget) {
                                        Event::Laplace(NoiseMultiplier(30))};
     int admitted = 0;
     for (int i = 0; i < 300; ++i) {
-      const Event event = events[random() % events.size()];
+      const Event& event = events[random() % events.size()];
       const std::string run = std::to_string(i);
       filter.BeginRun(run, event, filter.TermsFor(event, 1e-25));
       if (!filter.Admits(run, event, 1e-25).admitted) continue;
@@ -154,11 +154,11 @@ TEST(BudgetFilter, NoAdaptiveStrategyPassesTheBudget) {
     row.resize(static_cast<std::size_t>(most[static_cast<std::size_t>(larges)]) + 1);
     for (int smalls = most[static_cast<std::size_t>(larges)]; smalls >= 0; --smalls) {
       auto& cells = row[static_cast<std::size_t>(smalls)];
-      cells.resize(static_cast<std::size_t>(2 * reach + 1));
+      cells.resize(2 * static_cast<std::size_t>(reach) + 1);
       const int bound = smalls + kLarge * larges;
       for (int loss = -bound; loss <= bound; ++loss) {
         const auto at = [&](const std::vector<double>& next, int l) {
-          return next[static_cast<std::size_t>(l + reach)];
+          return next[static_cast<std::size_t>(l) + static_cast<std::size_t>(reach)];
         };
         double best = loss_value(loss);
         if (smalls < most[static_cast<std::size_t>(larges)]) {
@@ -171,7 +171,7 @@ TEST(BudgetFilter, NoAdaptiveStrategyPassesTheBudget) {
           best = std::max(
               best, p_large * at(next, loss + kLarge) + (1 - p_large) * at(next, loss - kLarge));
         }
-        cells[static_cast<std::size_t>(loss + reach)] = best;
+        cells[static_cast<std::size_t>(loss) + static_cast<std::size_t>(reach)] = best;
       }
     }
   }

@@ -14,6 +14,7 @@ namespace {
 std::vector<double> Normals(std::mt19937_64& random, int count, double mean) {
   std::normal_distribution<double> normal(mean, 1);
   std::vector<double> scores;
+  scores.reserve(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) scores.push_back(normal(random));
   return scores;
 }

@@ -217,8 +217,9 @@ void LoadPretrained(const NamedTensors& parameters, const NamedTensors& tensors,
   }
   const at::NoGradGuard no_grad;
   for (const auto& [name, value] : parameters) {
-    const auto found = std::find_if(tensors.begin(), tensors.end(),
-                                    [&](const auto& tensor) { return tensor.first == name; });
+    const auto found =
+        std::find_if(tensors.begin(), tensors.end(),
+                     [&wanted = name](const auto& tensor) { return tensor.first == wanted; });
     if (found == tensors.end()) {
       if (is_classifier(name)) continue;
       throw Error(

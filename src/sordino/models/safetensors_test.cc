@@ -83,8 +83,9 @@ TEST_F(SafetensorsFolder, WhatIsWrittenIsReadBackInEveryDtype) {
   EXPECT_EQ(file.metadata, metadata);
   ASSERT_EQ(file.tensors.size(), tensors.size());
   for (const auto& [name, tensor] : tensors) {
-    const auto found = std::find_if(file.tensors.begin(), file.tensors.end(),
-                                    [&](const auto& entry) { return entry.first == name; });
+    const auto found =
+        std::find_if(file.tensors.begin(), file.tensors.end(),
+                     [&wanted = name](const auto& entry) { return entry.first == wanted; });
     ASSERT_NE(found, file.tensors.end()) << name;
     EXPECT_EQ(found->second.scalar_type(), tensor.scalar_type()) << name;
     EXPECT_TRUE(found->second.equal(tensor.detach())) << name;

@@ -243,7 +243,7 @@ TEST(GradientNoise, CountsGetTheDeclaredDeviation) {
     ASSERT_EQ(counts.value().size(), 2U);
     for (const double count : counts.value()) squares += (count - 20.5) * (count - 20.5);
   }
-  EXPECT_NEAR(squares / (2 * kRounds) / 9, 1, FiveDeviations(2 * kRounds));
+  EXPECT_NEAR(squares / (2 * kRounds) / 9, 1, FiveDeviations(std::size_t{2} * kRounds));
 }
 
 TEST(GradientNoiseDeath, StopsForASumThatWasNotBounded) {

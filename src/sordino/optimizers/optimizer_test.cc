@@ -26,7 +26,7 @@ namespace {
 class Reference {
  public:
   Reference(OptimizerOptions options, std::int64_t steps, Numbers start)
-      : o_(options), steps_(steps), p_(std::move(start)), m_(p_.size()), v_(p_.size()) {}
+      : o_(std::move(options)), steps_(steps), p_(std::move(start)), m_(p_.size()), v_(p_.size()) {}
 
   void Step(const Numbers& gradient) {
     const double rate = o_.learning_rate * o_.schedule.Factor(step_, steps_);
@@ -405,7 +405,7 @@ TEST(OptimizerErrors, RefusesOptionsOutOfRangeOrOfAnotherAlgorithmWithOneSentenc
                           {{.algorithm = {"adagrad", {{"beta2", 0.9}}}}, "beta2"},
                           {{.algorithm = {"sgd", {{"stabiliser", 1e-3}}}}, "stabiliser"}}) {
     try {
-      Optimizer({{"p", Parameter({1})}}, options, 10);
+      const Optimizer made({{"p", Parameter({1})}}, options, 10);
       ADD_FAILURE() << "accepted, should say " << said;
     } catch (const Error& error) {
       const std::string sentence = error.what();
@@ -423,7 +423,7 @@ TEST(OptimizerErrors, RefusesNamesAndOptionsThatAreNotKnown) {
     EXPECT_THROW(Optimizer({{"p", Parameter({1})}}, {.algorithm = name}, 10), Error) << name;
   }
   try {
-    Optimizer({{"p", Parameter({1})}}, {.algorithm = "adamm"}, 10);
+    const Optimizer made({{"p", Parameter({1})}}, {.algorithm = "adamm"}, 10);
     ADD_FAILURE() << "accepted";
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("did you mean 'adam"), std::string::npos);

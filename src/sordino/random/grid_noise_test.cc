@@ -69,7 +69,8 @@ TYPED_TEST(GridNoiseTest, FloatNoiseIsExactInFloats) {
     std::vector<double> doubles(floats.size());
     noise.Fill(a, std::span<float>(floats));
     noise.Fill(b, std::span<double>(doubles));
-    for (std::size_t i = 0; i < floats.size(); ++i) ASSERT_EQ(double{floats[i]}, doubles[i]);
+    for (std::size_t i = 0; i < floats.size(); ++i)
+      ASSERT_EQ(static_cast<double>(floats[i]), doubles[i]);
   }
 }
 
@@ -83,7 +84,8 @@ TYPED_TEST(GridNoiseTest, FloatAdditionOnTheGridRoundsTheExactSum) {
   noise.Fill(a, std::span<float>(added));
   for (std::size_t i = 0; i < released.size(); ++i) {
     released[i] = static_cast<float>(i) * 0.37F;
-    added[i] += static_cast<float>(noise.grid().Value(noise.grid().Round(double{released[i]})));
+    added[i] += static_cast<float>(
+        noise.grid().Value(noise.grid().Round(static_cast<double>(released[i]))));
   }
   noise.AddTo(b, std::span<float>(released));
   EXPECT_EQ(released, added);

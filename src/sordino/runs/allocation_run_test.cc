@@ -28,7 +28,6 @@ namespace sordino {
 namespace {
 
 namespace fs = std::filesystem;
-using ::testing::Each;
 using ::testing::HasSubstr;
 
 // A run of 40 steps in 4 epochs.

@@ -173,7 +173,7 @@ FolderLock LockOfNew(const std::filesystem::path& folder) {
 std::filesystem::path ChooseRunFolder(const TrainConfig& config, std::time_t now) {
   std::error_code ignored;
   if (!config.run.out.empty()) {
-    const std::filesystem::path out = config.run.out;
+    std::filesystem::path out = config.run.out;
     const bool there = std::filesystem::exists(out, ignored);
     if (there && !std::filesystem::is_directory(out, ignored)) {
       throw Error(fmt::format("--out is '{}', which is a file; name a new folder.", out.string()));
@@ -272,7 +272,7 @@ FolderLock& FolderLock::operator=(FolderLock&& other) noexcept {
 RunFolder::RunFolder(std::filesystem::path folder, FolderLock lock)
     : path_(std::move(folder)), lock_(std::move(lock)) {}
 
-RunFolder::RunFolder(std::filesystem::path folder) : RunFolder(folder, LockOfNew(folder)) {
+RunFolder::RunFolder(const std::filesystem::path& folder) : RunFolder(folder, LockOfNew(folder)) {
   std::error_code ignored;
   if (std::filesystem::exists(path_ / kMetricsFile, ignored)) {
     throw Error(

@@ -78,7 +78,7 @@ class FolderLock {
 class RunFolder {
  public:
   // Makes the folder. Throws Error where it cannot be made, holds a run already, or is in use.
-  explicit RunFolder(std::filesystem::path folder);
+  explicit RunFolder(const std::filesystem::path& folder);
   // The folder of a run that is resumed after `last_step`: rows of later steps are taken out of
   // metrics.jsonl, and new ones are written behind what is left. Throws Error where the folder is
   // not that of a run, or is in use.

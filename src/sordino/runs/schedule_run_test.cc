@@ -53,7 +53,7 @@ class ScheduleRun : public ::testing::Test {
     return config;
   }
   fs::path WriteSchedule(std::int64_t steps) const {
-    const fs::path file = root_ / "schedule.csv";
+    fs::path file = root_ / "schedule.csv";
     std::ofstream out(file);
     out << "step,noise,clip,learning-rate\n";
     for (std::int64_t step = 1; step <= steps; ++step) {
@@ -200,7 +200,7 @@ TEST_F(ScheduleRun, WhatCannotBeScheduledIsRefusedBeforeAnythingIsSpent) {
   const auto mistake = [&](const std::function<void(TrainConfig&)>& change) {
     TrainConfig config = Config("mistake");
     change(config);
-    const std::string text = MistakeOf(config);
+    std::string text = MistakeOf(config);
     EXPECT_FALSE(fs::exists(root_ / "mistake"));
     return text;
   };

@@ -26,6 +26,7 @@ const Setting& SettingOf(std::string_view flag) {
 TrainConfig Flagged(TrainConfig config,
                     const std::vector<std::pair<std::string, std::vector<std::string>>>& flags) {
   std::vector<GivenFlag> given;
+  given.reserve(flags.size());
   for (const auto& [flag, texts] : flags) given.push_back({&SettingOf(flag), texts});
   SetFromFlags(config, given);
   return config;

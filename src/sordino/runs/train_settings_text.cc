@@ -156,7 +156,8 @@ class FileReader {
                                guess.empty() ? fmt::format("its keys are {}", OneOf(keys))
                                              : guess.substr(0, guess.size() - 1)));
       }
-      std::visit([&](auto* field) { ReadNode(*field, *setting, node); }, setting->field(config));
+      std::visit([&, &value = node](auto* field) { ReadNode(*field, *setting, value); },
+                 setting->field(config));
     }
   }
 

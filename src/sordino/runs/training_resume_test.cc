@@ -25,7 +25,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
-using ::testing::Not;
 using ::testing::ThrowsMessage;
 
 // Calls a function after a step.
@@ -79,7 +78,7 @@ class TrainingResume : public ::testing::Test {
     return RunTraining(run, silent);
   }
   fs::path MakeLedger(double epsilon) {
-    const fs::path file = root_ / "shared.db";
+    fs::path file = root_ / "shared.db";
     Ledger::Create(file, {.epsilon = Epsilon(epsilon), .delta = Delta(1e-5)});
     return file;
   }

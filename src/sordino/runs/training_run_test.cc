@@ -295,7 +295,7 @@ TEST_F(TrainingRun, MistakesAreFoundBeforeAFolderIsMade) {
   const auto change = [&](auto&& edit) {
     TrainConfig config = Config();
     edit(config);
-    const std::string mistake = MistakeOf(config);
+    std::string mistake = MistakeOf(config);
     EXPECT_FALSE(fs::exists(root_ / "run")) << mistake;
     return mistake;
   };

@@ -29,7 +29,7 @@ std::string TableRefusal(const std::string& text) {
 class ScheduleFileTest : public testing::Test {
  protected:
   std::string Write(const std::string& text) const {
-    const std::string path = (folder_.path() / "schedule.csv").string();
+    std::string path = (folder_.path() / "schedule.csv").string();
     std::ofstream(path, std::ios::binary) << text;
     return path;
   }

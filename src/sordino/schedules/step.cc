@@ -12,7 +12,7 @@ class StepCurve : public ScheduleCurve {
  public:
   StepCurve(std::int64_t every, double factor) : every_(every), factor_(factor) {}
   double Factor(std::int64_t step, std::int64_t) const override {
-    return std::pow(factor_, static_cast<double>(step / every_));
+    return std::pow(factor_, std::floor(static_cast<double>(step) / static_cast<double>(every_)));
   }
   bool IsConstant() const override { return factor_ == 1; }
   std::string Arguments() const override { return fmt::format("{}:{}", every_, factor_); }

@@ -16,6 +16,7 @@ namespace {
 std::vector<double> RandomWeights(std::mt19937_64& random, int count) {
   std::uniform_real_distribution<double> exponent(-6, 3);
   std::vector<double> weights;
+  weights.reserve(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) weights.push_back(std::exp(exponent(random)));
   return weights;
 }
@@ -100,6 +101,7 @@ TEST(NoiseSchedule, BudgetIsThatOfOneGaussianAndTheScheduleSpendsIt) {
     EXPECT_GT(*budget, ZcdpBudgetOf(Epsilon(epsilon), Delta(delta)));
     const std::vector<double> noise = OptimalNoise(std::vector{1.0, 4.0, 0.5, 2.0, 9.0}, *budget);
     std::vector<Event> steps;
+    steps.reserve(noise.size());
     for (const double multiplier : noise) {
       steps.push_back(Event::Gaussian(NoiseMultiplier(multiplier)));
     }

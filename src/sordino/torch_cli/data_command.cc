@@ -85,6 +85,7 @@ OutputKind PictureKind(const std::string& path) {
 
 OutputFile PictureFile(const CommandOptions& options, const std::vector<DataFile>& files) {
   std::vector<std::filesystem::path> inputs;
+  inputs.reserve(files.size());
   for (const DataFile& file : files) inputs.emplace_back(file.path);
   return {{"--picture", *options.picture, PictureKind(*options.picture), options.force}, inputs};
 }
@@ -180,9 +181,10 @@ void PrintJson(const DataAnswer& answer) {
 }
 
 std::string ClassesText(const DatasetDeclaration& d) {
-  if (d.target)
+  if (d.target) {
     return fmt::format("none: {} is a number from {:g} to {:g}", d.target->name, d.target->low,
                        d.target->high);
+  }
   if (d.class_names.empty()) return fmt::format("{}: 0 to {}", d.classes, d.classes - 1);
   constexpr std::size_t kMaxNames = 20;
   if (d.class_names.size() > kMaxNames) return fmt::format("{} with declared names", d.classes);

@@ -291,7 +291,8 @@ TEST_F(FitCommand, OddTablesEndInAModel) {
           Fit(table, "--epsilon 1 --records 200 --json --missing ? --method " + std::string(method),
               kPoints, run);
       ASSERT_EQ(outcome.exit_code, 0) << run << outcome.err;
-      for (const auto& [feature, value] : Json::parse(outcome.out)["coefficients"].items()) {
+      const Json report = Json::parse(outcome.out);
+      for (const auto& [feature, value] : report["coefficients"].items()) {
         EXPECT_TRUE(value.is_number()) << run << feature;
       }
     }

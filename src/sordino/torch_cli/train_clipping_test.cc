@@ -23,7 +23,6 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
-using ::testing::Not;
 
 // The hash of the weights; what else the file says counts the steps that were lost.
 std::string Weights(const std::string& run) {

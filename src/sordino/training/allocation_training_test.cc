@@ -22,7 +22,6 @@ namespace {
 
 using ::testing::Each;
 using ::testing::HasSubstr;
-using ::testing::ThrowsMessage;
 
 PlanOptions Allocated(std::int64_t records, double batch, std::int64_t steps) {
   PlanOptions options;

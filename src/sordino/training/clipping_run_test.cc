@@ -259,6 +259,7 @@ TEST(AdaptiveLayerwiseRun, RefusesCountsOfSoManyLayersBeforeTheFirstCharge) {
   const PrivacyPlan plan(Options({"adaptive-layerwise", {{"count-noise", 4.0}}}),
                          NoiseMultiplier(1), Delta(1e-5));
   std::vector<NamedParameter> parameters;
+  parameters.reserve(100);
   for (int i = 0; i < 100; ++i) {
     parameters.push_back({"l" + std::to_string(i) + ".w", at::zeros({1}).set_requires_grad(true)});
   }

@@ -103,7 +103,7 @@ at::Tensor ForwardAndWatch(const ScriptModel& model, const at::Tensor& inputs, b
     return at::Generator(generator).get_state();
   };
   const at::Tensor before = position();
-  const at::Tensor logits = model.Forward({inputs});
+  at::Tensor logits = model.Forward({inputs});
   draws = draws || !at::equal(before, position());
   return logits;
 }

@@ -80,6 +80,7 @@ Event PrivacyPlan::EventOf(std::int64_t first, std::int64_t last) const {
     ++groups.try_emplace(key, step, 0).first->second.second;
   }
   std::vector<std::pair<Event, std::uint64_t>> events;
+  events.reserve(groups.size());
   for (const auto& [key, group] : groups) {
     events.emplace_back(StepEvent(group.first), group.second);
   }

@@ -404,7 +404,8 @@ TEST(PrivacyPlan, RefusesWhatContradictsItself) {
 
 TEST(PrivacyPlan, AnUnknownClippingIsToldWithTheNearestName) {
   try {
-    PrivacyPlan(With([](auto& o) { o.clipping = "flatt"; }), NoiseMultiplier(1), Delta(1e-5));
+    const PrivacyPlan plan(With([](auto& o) { o.clipping = "flatt"; }), NoiseMultiplier(1),
+                           Delta(1e-5));
     FAIL();
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), testing::HasSubstr("did you mean 'flat'?"));

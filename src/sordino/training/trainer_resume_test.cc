@@ -228,6 +228,7 @@ TEST(TrainerState, PrivateRunsFromOneStateDrawDifferentNoise) {
     return (weights.value.detach() - before).clone();
   };
   std::vector<at::Tensor> noises;
+  noises.reserve(4);
   for (int run = 0; run < 4; ++run) noises.push_back(after_one_more_step());
   for (std::size_t i = 0; i < noises.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {

@@ -349,7 +349,7 @@ TEST(Trainer, EveryClippingPolicyAndEveryWayToFindNormsTrains) {
 }
 
 TEST(Trainer, RefusesDataThatDoNotFitThePlan) {
-  const auto make = [](PlanOptions options, const Dataset& data) {
+  const auto make = [](const PlanOptions& options, const Dataset& data) {
     Weights weights(2);
     Trainer(PrivacyPlan(options, NoiseMultiplier(1), Delta(1e-5)), weights.Named(),
             weights.SquaredError(), data, {});
@@ -452,8 +452,9 @@ TEST(Trainer, AugmentationAndDropoutAreDrawnAnewInEveryRun) {
     trainer.Run();
     return at::cat({images.flatten(), dropped.flatten()});
   };
+  constexpr std::int64_t kImages = 16 * 36;
   const auto part = [](const at::Tensor& all, bool images) {
-    return images ? all.narrow(0, 0, 16 * 36) : all.narrow(0, 16 * 36, 64);
+    return images ? all.narrow(0, 0, kImages) : all.narrow(0, kImages, 64);
   };
   const at::Tensor one = seen({});
   const at::Tensor two = seen({});

@@ -1,6 +1,7 @@
 #include "sordino/accounting/internal/alternatives.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -26,7 +27,7 @@ std::size_t Ways(std::uint64_t n, std::size_t k, std::size_t limit) {
     ways *= (static_cast<double>(n) + static_cast<double>(i)) / static_cast<double>(i);
     if (ways > static_cast<double>(limit)) return limit + 1;
   }
-  return static_cast<std::size_t>(ways + 0.5);
+  return static_cast<std::size_t>(std::lround(ways));
 }
 
 void Append(Slots& slots, const Slots& more, std::uint64_t times) {

@@ -46,7 +46,8 @@ class RandomEvents : public ::testing::TestWithParam<int> {};
 
 TEST_P(RandomEvents, HaveNoContradiction) {
   for (int i = 0; i < kEventsPerShard; ++i) {
-    const auto seed = static_cast<std::uint64_t>(GetParam() * kEventsPerShard + i);
+    const auto seed = std::uint64_t{kEventsPerShard} * static_cast<std::uint64_t>(GetParam()) +
+                      static_cast<std::uint64_t>(i);
     std::mt19937_64 random(seed);
     const Event event = testing::RandomEvent(random);
     const double delta = testing::RandomDelta(random);

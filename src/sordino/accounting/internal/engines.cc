@@ -344,7 +344,8 @@ Answer ComposedEpsilon(const std::vector<CountedPair>& pairs, double log_delta,
 
 Answer ComposedLogDelta(const std::vector<CountedPair>& pairs, double epsilon,
                         const Question& question) {
-  const auto [want_upper, want_lower] = question.wanted;
+  const bool want_upper = question.wanted.upper;
+  const bool want_lower = question.wanted.lower;
   const PairShape shape = ShapeOf(pairs);
   const double infinite = -std::expm1(shape.log_survival);
   if (shape.only_gaussian) {

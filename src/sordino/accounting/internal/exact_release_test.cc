@@ -29,8 +29,8 @@ struct HockeyStick {
 
 // Neyman-Pearson: delta = P(x > t) - e^epsilon Q(x > t), where the loss at t is epsilon.
 HockeyStick SampledRemove(double rate, double sigma, double epsilon) {
-  const long double q = rate;
-  const long double s = sigma;
+  const auto q = static_cast<long double>(rate);
+  const auto s = static_cast<long double>(sigma);
   const long double z = std::log((std::expm1(static_cast<long double>(epsilon)) + q) / q);
   const long double t = z * s * s + 0.5L;
   const long double p = (1 - q) * UpperTail(t / s) + q * UpperTail((t - 1) / s);
@@ -40,8 +40,8 @@ HockeyStick SampledRemove(double rate, double sigma, double epsilon) {
 
 // x is N(0, sigma^2) under P and has mass q at 1 under Q: the loss exceeds epsilon left of t.
 HockeyStick SampledAdd(double rate, double sigma, double epsilon) {
-  const long double q = rate;
-  const long double s = sigma;
+  const auto q = static_cast<long double>(rate);
+  const auto s = static_cast<long double>(sigma);
   const long double rest = std::expm1(-static_cast<long double>(epsilon)) + q;
   if (rest <= 0) return {0, 0};
   const long double t = std::log(rest / q) * s * s + 0.5L;
@@ -122,7 +122,8 @@ TEST(ExactRelease, DiscreteGaussianMatchesTheDirectSum) {
   for (const double sigma : {0.3, 1.0, 7.0}) {
     const int reach = 40 + static_cast<int>(40 * sigma);
     const auto weight = [&](int x) {
-      return std::exp(-0.5L * x * x / (static_cast<long double>(sigma) * sigma));
+      return std::exp(-0.5L * x * x /
+                      (static_cast<long double>(sigma) * static_cast<long double>(sigma)));
     };
     long double total = 0;
     for (int x = reach; x >= 1; --x) total += 2 * weight(x);

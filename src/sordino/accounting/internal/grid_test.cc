@@ -33,7 +33,8 @@ Interval LogDelta2(std::span<const CountedPair> pairs, double epsilon) {
 }
 
 // delta(epsilon) of k-fold randomised response with odds e^a: a binomial sum in long double.
-double ResponseDelta(double a, int k, double epsilon) {
+double ResponseDelta(double a, int k, double at_epsilon) {
+  const auto epsilon = static_cast<long double>(at_epsilon);
   const long double high = 1 / (1 + std::exp(-static_cast<long double>(a)));
   long double sum = 0;
   for (int i = 0; i <= k; ++i) {
@@ -110,7 +111,7 @@ TEST(Grid, DiscreteLaplaceMatchesBruteForceConvolution) {
         const double loss = sum.first + atom.loss;
         auto& slot = next[std::llround(loss * 1e9)];
         slot.first = loss;
-        slot.second += sum.second * atom.mass;
+        slot.second += sum.second * static_cast<long double>(atom.mass);
       }
     }
     sums = std::move(next);
@@ -118,7 +119,8 @@ TEST(Grid, DiscreteLaplaceMatchesBruteForceConvolution) {
     for (const double epsilon : {0.0, 0.5, 1.5, 1.17 * k}) {
       long double exact = 0;
       for (const auto& [key, sum] : sums) {
-        if (sum.first > epsilon) exact -= sum.second * std::expm1(epsilon - sum.first);
+        if (sum.first > epsilon)
+          exact -= sum.second * static_cast<long double>(std::expm1(epsilon - sum.first));
       }
       if (!(exact > 1e-12L)) continue;
       const Interval log_delta = LogDelta2(pairs, epsilon);

@@ -51,6 +51,7 @@ TEST(LatticeSum, WhatTheWindowFoldsIsInTheError) {
 
 TEST(BalancedRuns, KeepMassAndMeanAndShrinkConvexFunctions) {
   std::vector<ValueMass> values;
+  values.reserve(400);
   for (int i = 0; i < 400; ++i) values.push_back({0.013 + 0.1 * i, std::exp(-0.02 * i)});
   std::vector<double> out(60, 0.0);
   MergeIntoRuns(

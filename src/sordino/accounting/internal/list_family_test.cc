@@ -35,6 +35,7 @@ std::vector<CountedPair> Lines(std::size_t n, auto make) {
 
 std::vector<const CountedPair*> Pointers(const std::vector<CountedPair>& pairs) {
   std::vector<const CountedPair*> pointers;
+  pointers.reserve(pairs.size());
   for (const CountedPair& one : pairs) pointers.push_back(&one);
   return pointers;
 }

@@ -74,7 +74,8 @@ constexpr double kMomentMargin = 1e-11;
 RenyiFunction InterpolatedRenyi(std::function<double(int)> at_integer, int largest,
                                 RenyiFunction beyond) {
   auto known = std::make_shared<std::vector<double>>();
-  return [=](double order) {
+  return [known, largest, at_integer = std::move(at_integer),
+          beyond = std::move(beyond)](double order) {
     if (order > largest) return beyond(order);
     const auto cumulant = [&](int n) {
       if (n == 1) return 0.0;

@@ -119,6 +119,7 @@ Event Tree(Random& random, Adjacency adjacency, int depth) {
   }
   if (kind < 8) return Event::Compose(std::move(children), adjacency);
   std::vector<Event> parts;
+  parts.reserve(children.size());
   for (auto& [child, times] : children) parts.push_back(Event::Repeat(child, times));
   return Event::Repeat(Event::Parallel(std::move(parts), adjacency), Whole(random, 1, 20));
 }

@@ -113,7 +113,7 @@ std::optional<Point> LineSearch(const RegularisedObjective& objective, const Poi
 }
 
 // Nesterov's method with the constant momentum of a strongly convex function.
-Point Accelerated(const RegularisedObjective& objective, Point start, double limit) {
+Point Accelerated(const RegularisedObjective& objective, const Point& start, double limit) {
   const Problem& problem = *objective.problem;
   const double r = problem.shape().row_bound;
   const double smooth =
@@ -163,7 +163,7 @@ CertifiedMinimum Minimise(const RegularisedObjective& objective, double limit,
     norm = Certified(objective, point);
   }
   if (norm > limit) {
-    point = Accelerated(objective, std::move(point), limit);
+    point = Accelerated(objective, point, limit);
     norm = Certified(objective, point);
   }
   if (norm > limit) {

@@ -30,6 +30,8 @@ struct AffineMap {
   }
 };
 
+constexpr std::int64_t kOne = 1024;  // cosines and sines are in 1/1024
+
 AffineMap DrawMap(CounterDraws& draws) {
   // Half the glyph's height of 72 becomes 7 to 10.2 pixels, its width varies on its own.
   const std::int64_t height = draws.Between(1800, 2600);
@@ -39,17 +41,17 @@ AffineMap DrawMap(CounterDraws& draws) {
   // The rotation whose half angle has the tangent t: cos = (1 - t^2) / (1 + t^2),
   // sin = 2 t / (1 + t^2), so that no library's sine is asked. Up to 18 degrees.
   const std::int64_t t = draws.Between(-80, 80) + draws.Between(-80, 80);
-  const std::int64_t norm = 1024 * 1024 + t * t;
-  const std::int64_t cosine = 1024 * (1024 * 1024 - t * t) / norm;
-  const std::int64_t sine = 1024 * 2 * 1024 * t / norm;
+  const std::int64_t norm = kOne * kOne + t * t;
+  const std::int64_t cosine = kOne * (kOne * kOne - t * t) / norm;
+  const std::int64_t sine = 2 * kOne * kOne * t / norm;
   const std::int64_t shear = draws.Between(-270, 270);
   // Sheared along x first, then scaled, then turned.
-  const std::int64_t sheared = scale_x * shear / 1024;
+  const std::int64_t sheared = scale_x * shear / kOne;
   AffineMap map;
-  map.xx = cosine * scale_x / 1024;
-  map.xy = (cosine * -sheared - sine * scale_y) / 1024;
-  map.yx = sine * scale_x / 1024;
-  map.yy = (sine * -sheared + cosine * scale_y) / 1024;
+  map.xx = cosine * scale_x / kOne;
+  map.xy = (cosine * -sheared - sine * scale_y) / kOne;
+  map.yx = sine * scale_x / kOne;
+  map.yy = (sine * -sheared + cosine * scale_y) / kOne;
   map.origin = {14 * kPixel + draws.Between(-480, 480), 14 * kPixel + draws.Between(-480, 480)};
   return map;
 }
@@ -95,7 +97,8 @@ class DistanceField {
           const std::int64_t cross = px * dy - py * dx;
           squared = cross * cross / length;
         }
-        std::int64_t& nearest = squared_[static_cast<std::size_t>(row * kDigitSide + column)];
+        std::int64_t& nearest =
+            squared_[static_cast<std::size_t>(row) * kDigitSide + static_cast<std::size_t>(column)];
         nearest = std::min(nearest, squared);
       }
     }
@@ -198,7 +201,7 @@ void CoverPatch(CounterDraws& draws, Canvas& canvas) {
   const int grey = draws.Between(0, 110);
   for (int row = top; row < top + height; ++row) {
     for (int column = left; column < left + width; ++column) {
-      canvas[static_cast<std::size_t>(row * kDigitSide + column)] = grey;
+      canvas[static_cast<std::size_t>(row) * kDigitSide + static_cast<std::size_t>(column)] = grey;
     }
   }
 }

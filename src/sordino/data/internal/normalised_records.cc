@@ -51,7 +51,7 @@ at::Tensor GatherAs(const Constants& constants, const at::Tensor& stored, const 
                     at::ScalarType type) {
   std::vector<std::int64_t> sizes = stored.sizes().vec();
   sizes[0] = rows.count;
-  const at::Tensor result = at::empty(sizes, type);
+  at::Tensor result = at::empty(sizes, type);
   const std::int64_t entries = rows.count == 0 ? 0 : result.numel() / rows.count;
   const In* from = stored.const_data_ptr<In>();
   Out* out = result.mutable_data_ptr<Out>();
@@ -139,7 +139,7 @@ at::Tensor GatherNormalised(const Constants& constants, const at::Tensor& stored
 at::Tensor Gather(const at::Tensor& stored, const Rows& rows, bool pinned) {
   std::vector<std::int64_t> sizes = stored.sizes().vec();
   sizes[0] = rows.count;
-  const at::Tensor result = at::empty(sizes, stored.options().pinned_memory(pinned));
+  at::Tensor result = at::empty(sizes, stored.options().pinned_memory(pinned));
   if (rows.count == 0) return result;
   const std::size_t bytes = result.nbytes() / Size(rows.count);
   const auto* from = static_cast<const std::byte*>(stored.const_data_ptr());

@@ -51,6 +51,7 @@ inline Bytes EncodePng(int height, int width, const PngForm& form,
   const std::size_t row_bytes = png_get_rowbytes(png, info);
   EXPECT_EQ(rows.size(), row_bytes * static_cast<std::size_t>(height));
   std::vector<png_bytep> pointers;
+  pointers.reserve(static_cast<std::size_t>(height));
   for (int y = 0; y < height; ++y) {
     pointers.push_back(const_cast<png_bytep>(rows.data()) +
                        static_cast<std::size_t>(y) * row_bytes);
@@ -83,7 +84,8 @@ inline Bytes EncodeJpeg(int height, int width, const JpegForm& form,
   jpeg_set_quality(&jpeg, 100, TRUE);
   if (form.progressive) jpeg_simple_progression(&jpeg);
   jpeg_start_compress(&jpeg, TRUE);
-  const auto row_bytes = static_cast<std::size_t>(width * jpeg.input_components);
+  const auto row_bytes =
+      static_cast<std::size_t>(width) * static_cast<std::size_t>(jpeg.input_components);
   EXPECT_EQ(rows.size(), row_bytes * static_cast<std::size_t>(height));
   while (jpeg.next_scanline < jpeg.image_height) {
     JSAMPROW row = const_cast<JSAMPROW>(rows.data()) + jpeg.next_scanline * row_bytes;

@@ -134,7 +134,8 @@ TEST(MemoryModel, PredictsThePeakOfALargerPass) {
   const MemoryModel model(16, few, 32, many);
   EXPECT_NEAR(static_cast<double>(model.Peak(1024)) / peak, 1, 0.01);
   // The line through the two small peaks would not do.
-  EXPECT_LT(static_cast<double>(few_peak + 1008 * (many_peak - few_peak) / 16), 0.9 * peak);
+  EXPECT_LT(static_cast<double>(few_peak) + 63 * static_cast<double>(many_peak - few_peak),
+            0.9 * peak);
 }
 
 TEST(MemoryModel, IsNotTooSmallWhereLibtorchTakesAnotherKernelForFewRows) {

@@ -64,7 +64,7 @@ inline double FactorOf(const ClippingPolicy& policy, double norm) {
   return policy.Factors(Row({norm})).item<double>();
 }
 
-inline NamedParameter Parameter(const std::string& name, std::vector<std::int64_t> sizes) {
+inline NamedParameter Parameter(const std::string& name, const std::vector<std::int64_t>& sizes) {
   return {name, at::ones(sizes).set_requires_grad(true)};
 }
 

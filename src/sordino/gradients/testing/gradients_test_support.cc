@@ -52,7 +52,7 @@ at::Tensor ModelMaker::Parameter(const std::string& name, at::IntArrayRef sizes,
 }
 
 at::Tensor ModelMaker::Frozen(const std::string& name, at::IntArrayRef sizes) {
-  const at::Tensor value = Constant(sizes, 0.6);
+  at::Tensor value = Constant(sizes, 0.6);
   parameters_.push_back({name, value});
   return value;
 }

@@ -211,13 +211,12 @@ NamedTensors MobileNet::Adapt(NamedTensors tensors) const {
     const std::size_t slash = name.rfind('/');
     const auto layer =
         slash == std::string::npos ? layers.end() : layers.find(name.substr(0, slash));
-    if (layer == layers.end()) {
-      adapted.emplace_back(name, tensor);
-    } else if (name.ends_with("_bn_offset")) {
+    const bool known = layer != layers.end();
+    if (known && name.ends_with("_bn_offset")) {
       adapted.emplace_back(layer->second + ".bias", tensor);
-    } else if (name.ends_with("depthwise_weights") && tensor.dim() == 4) {
+    } else if (known && name.ends_with("depthwise_weights") && tensor.dim() == 4) {
       adapted.emplace_back(layer->second + ".weight", tensor.permute({2, 3, 0, 1}));
-    } else if (name.ends_with("weights") && tensor.dim() == 4) {
+    } else if (known && name.ends_with("weights") && tensor.dim() == 4) {
       adapted.emplace_back(layer->second + ".weight", tensor.permute({3, 2, 0, 1}));
     } else {
       adapted.emplace_back(name, tensor);

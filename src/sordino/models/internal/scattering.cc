@@ -142,8 +142,8 @@ Scattering2d::Scattering2d(std::int64_t height, std::int64_t width)
   std::vector<Tensor> filters;
   for (int j = 0; j < kScales; ++j) {
     for (std::int64_t t = 0; t < kOrientations; ++t) {
-      const double angle =
-          static_cast<double>(kOrientations / 2 - 1 - t) * kPi / static_cast<double>(kOrientations);
+      const double angle = (static_cast<double>(kOrientations) / 2 - 1 - static_cast<double>(t)) *
+                           kPi / static_cast<double>(kOrientations);
       filters.push_back(MorletSpectrum(padded_height_, padded_width_, std::ldexp(kSigma, j), angle,
                                        std::ldexp(kFrequency, -j), 4.0 / kOrientations));
     }

@@ -48,6 +48,7 @@ std::string LearningRateHelp() {
     }
   }
   std::vector<std::string> texts;
+  texts.reserve(rates.size());
   for (const auto& [rate, names] : rates) {
     texts.push_back(fmt::format("{} for {}", rate, fmt::join(names, " and ")));
   }

@@ -31,7 +31,7 @@ class ScriptNetworks : public ::testing::Test {
     module.register_parameter("hidden", at::randn({5, 6}).requires_grad_(true), false);
     module.register_parameter("last", at::randn({4, 5}).requires_grad_(true), false);
     module.define("def forward(self, x):\n  return " + body + "\n");
-    const fs::path file = folder_ / "net.pt";
+    fs::path file = folder_ / "net.pt";
     module.save(file.string());
     return file;
   }

@@ -66,7 +66,7 @@ GradientCheck::GradientCheck(const at::Tensor& losses, std::int64_t units, doubl
   }
 }
 
-GradientCheck::Expected GradientCheck::Backward(const at::Tensor& losses, at::Tensor weights,
+GradientCheck::Expected GradientCheck::Backward(const at::Tensor& losses, const at::Tensor& weights,
                                                 double loss_weight, bool alone) const {
   Expected expected;
   expected.weights = weights.to(losses.device());

@@ -37,7 +37,7 @@ class GradientCheck {
     bool alone = false;  // one unit has weight 1
   };
 
-  Expected Backward(const at::Tensor& losses, at::Tensor weights, double loss_weight,
+  Expected Backward(const at::Tensor& losses, const at::Tensor& weights, double loss_weight,
                     bool alone) const;
   void CompareOne(const PerExamplePass& pass, const Expected& expected) const;
 

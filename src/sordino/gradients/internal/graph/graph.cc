@@ -109,7 +109,8 @@ class Reader {
   static constexpr std::size_t kUsualNodes = 32;
 
   void Enter(const TapeNode& node) {
-    const std::type_info& type = typeid(*node);
+    const ag::Node& it = *node;
+    const std::type_info& type = typeid(it);
     const bool leaf = type == typeid(ag::AccumulateGrad);
     index_[node.get()] = graph_.nodes.size();
     if (leaf) {

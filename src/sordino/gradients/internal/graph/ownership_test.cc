@@ -121,7 +121,7 @@ TEST(Mixing, InFrontOfTheFirstParameterIsRefused) {
               AllOf(HasSubstr("batch_norm"), HasSubstr("use group norm or layer norm")));
 }
 
-ModelFunction HiddenModel(std::function<at::Tensor(const at::Tensor&)> loss_of_hidden) {
+ModelFunction HiddenModel(const std::function<at::Tensor(const at::Tensor&)>& loss_of_hidden) {
   return [=](ModelMaker& m) {
     const at::Tensor w = m.Parameter("l.weight", {3, 4});
     const at::Tensor b = m.Parameter("l.bias", {3});
@@ -332,14 +332,13 @@ TEST(RememberedLayouts, AreNotTrustedAfterTheModelTransposesItsBatch) {
   };
   for (std::size_t k = 0; k < pairs.size(); ++k) {
     const auto second = std::make_shared<bool>(false);
-    const auto& [one, two] = pairs[k];
+    const auto& one = pairs[k].first;
+    const auto& two = pairs[k].second;
     const TestModel model = MakeModel(
         [&](ModelMaker& m) {
           const at::Tensor w = m.Parameter("l.weight", {kSame, kSame});
           m.Input({kSame, kSame});
-          return [=, one = one, two = two](const Batch& b) {
-            return LossOf(*second ? two(b[0], w) : one(b[0], w));
-          };
+          return [=](const Batch& b) { return LossOf(*second ? two(b[0], w) : one(b[0], w)); };
         },
         at::kDouble);
     Clipper clipper(model.parameters, {.checked_examples = 0});
@@ -482,7 +481,7 @@ TEST(KeptTensors, AreRefused) {
   for (const auto& use : uses) {
     kept = at::zeros({1, 3}, at::kDouble);
     const TestModel model = MakeModel(HiddenModel([&](const at::Tensor& h) {
-                                        const at::Tensor loss = LossOf(use(h));
+                                        at::Tensor loss = LossOf(use(h));
                                         kept = h.detach();
                                         return loss;
                                       }),

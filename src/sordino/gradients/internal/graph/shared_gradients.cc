@@ -74,6 +74,7 @@ std::vector<at::Tensor> OneByOne(const Tape& tape, const std::vector<at::Tensor>
   std::vector<std::vector<at::Tensor>> rows(tape.parameters);
   for (std::int64_t k = 0; k < examples; ++k) {
     std::vector<at::Tensor> own;
+    own.reserve(gradients.size());
     for (const at::Tensor& gradient : gradients) {
       own.push_back(gradient.defined() ? gradient.select(0, k) : gradient);
     }

@@ -23,9 +23,6 @@ template void std::vector<at::Tensor>::_M_realloc_insert<at::Tensor&>(
 namespace sordino {
 namespace {
 
-using ::testing::HasSubstr;
-using ::testing::ThrowsMessage;
-
 std::vector<NamedParameter> ParametersOf(const torch::nn::Module& module) {
   std::vector<NamedParameter> parameters;
   for (const auto& entry : module.named_parameters()) {
@@ -36,6 +33,7 @@ std::vector<NamedParameter> ParametersOf(const torch::nn::Module& module) {
 
 std::vector<at::Tensor> RandomTangents(const std::vector<NamedParameter>& parameters) {
   std::vector<at::Tensor> tangents;
+  tangents.reserve(parameters.size());
   for (const NamedParameter& parameter : parameters) {
     tangents.push_back(at::randn(parameter.value.sizes(), parameter.value.options()));
   }

@@ -133,6 +133,8 @@ Tensor Reduced(const Tensor& losses, const Tensor& weights, std::int64_t reducti
 // The classes are dimension 1, or 0 where there is no other.
 Tensor NegativeLogLikelihood(const Tensor& scores, const Tensor& target,
                              const OptionalTensor& weight, std::int64_t reduction,
+                             // The signature is libtorch's.
+                             // NOLINTNEXTLINE(performance-unnecessary-value-param)
                              c10::SymInt ignore_index) {
   const std::int64_t classes = scores.dim() == 1 ? 0 : 1;
   const Tensor ignored = target.eq(ignore_index.expect_int());
@@ -178,7 +180,8 @@ std::vector<Tensor> SplitWithSizes(const Tensor& tensor, c10::SymIntArrayRef siz
 std::vector<Tensor> SplitEvenly(const Tensor& tensor, c10::SymInt size, std::int64_t dim) {
   const auto* wrapped = functorch::maybeGetBatchedImpl(tensor);
   const PlainTensors plain;
-  std::vector<Tensor> parts = wrapped->value().split_symint(size, wrapped->actualDim(dim));
+  std::vector<Tensor> parts =
+      wrapped->value().split_symint(std::move(size), wrapped->actualDim(dim));
   for (Tensor& part : parts) {
     part = functorch::makeBatched(part, wrapped->bdim(), wrapped->level());
   }

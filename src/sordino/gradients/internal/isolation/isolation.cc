@@ -226,12 +226,11 @@ at::Tensor IsolationLayer::Wrap(const at::Tensor& tensor) const {
 
 at::Tensor IsolationLayer::Unwrap(const at::Tensor& tensor) const {
   const auto* wrapped = functorch::maybeGetBatchedImpl(tensor);
-  if (wrapped == nullptr)
-    return tensor.unsqueeze(0).expand([&] {
-      std::vector<std::int64_t> sizes = tensor.sizes().vec();
-      sizes.insert(sizes.begin(), units_);
-      return sizes;
-    }());
+  if (wrapped == nullptr) {
+    std::vector<std::int64_t> sizes = tensor.sizes().vec();
+    sizes.insert(sizes.begin(), units_);
+    return tensor.unsqueeze(0).expand(sizes);
+  }
   if (wrapped->level() != level_) {
     throw NotPerExample(
         "the model returns a tensor that it kept from an earlier call; keep no state between "

@@ -28,7 +28,8 @@ struct Layer {
 // be spoilt.
 std::vector<Layer> Layers() {
   std::vector<Layer> layers;
-  const auto rows = [&](const std::string& name, std::vector<std::int64_t> sizes, auto wire) {
+  const auto rows = [&](const std::string& name, const std::vector<std::int64_t>& sizes,
+                        auto wire) {
     layers.push_back({name, [=](ModelMaker& m) -> LossFunction {
                         auto forward = wire(m);
                         m.Input(sizes);

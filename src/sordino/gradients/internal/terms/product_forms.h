@@ -32,7 +32,10 @@ inline at::Tensor LeadingRows(const at::Tensor& tensor, std::int64_t features) {
 class MatrixProduct : public UseRule {
  public:
   MatrixProduct(at::Tensor x, bool parameter_is_left, at::Scalar alpha, Sizes sizes)
-      : x_(std::move(x)), left_(parameter_is_left), alpha_(alpha), sizes_(std::move(sizes)) {}
+      : x_(std::move(x)),
+        left_(parameter_is_left),
+        alpha_(std::move(alpha)),
+        sizes_(std::move(sizes)) {}
 
   TermKind kind() const override { return TermKind::kOuter; }
 
@@ -85,7 +88,7 @@ class UnitsMatrix : public UseRule {
 class VectorProduct : public UseRule {
  public:
   VectorProduct(at::Tensor x, at::Scalar alpha, Sizes sizes)
-      : x_(std::move(x)), alpha_(alpha), sizes_(std::move(sizes)) {}
+      : x_(std::move(x)), alpha_(std::move(alpha)), sizes_(std::move(sizes)) {}
 
   TermKind kind() const override { return TermKind::kOuter; }
 

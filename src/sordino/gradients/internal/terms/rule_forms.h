@@ -32,7 +32,7 @@ namespace sordino::rule_forms {
 // The bias of a matrix product: a row of dy each.
 class RowBias : public UseRule {
  public:
-  RowBias(at::Scalar beta, Sizes sizes) : beta_(beta), sizes_(std::move(sizes)) {}
+  RowBias(at::Scalar beta, Sizes sizes) : beta_(std::move(beta)), sizes_(std::move(sizes)) {}
 
   TermKind kind() const override { return TermKind::kRows; }
 

@@ -24,7 +24,7 @@ at::Tensor ByExample(const at::Tensor& rows, const ExampleLayout& layout, std::i
 }
 
 at::Tensor SumOfRows(const Term& term) {
-  const at::Tensor rows = Wide(term.b);
+  at::Tensor rows = Wide(term.b);
   const ExampleLayout& layout = term.layout;
   if (layout.rows_per_example() == 1) return rows;
   return rows.reshape({layout.outer, layout.examples, layout.inner, -1}).sum(at::IntArrayRef{0, 2});

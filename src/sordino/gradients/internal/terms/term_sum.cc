@@ -36,7 +36,7 @@ at::Tensor ScaleRows(const at::Tensor& rows, const ExampleLayout& layout,
 
 at::Tensor MaskRows(const at::Tensor& rows, const ExampleLayout& layout,
                     const ExampleFactors& factors) {
-  const at::Tensor wide = Wide(rows);
+  at::Tensor wide = Wide(rows);
   if (factors.all_finite) return wide;
   return Blocks(wide, layout).masked_fill(OfBlocks(factors.none, layout), 0).reshape(wide.sizes());
 }
