@@ -83,6 +83,15 @@ TEST(Generator, MovedGeneratorGoesOnWithoutRepeatingBits) {
   for (int i = 0; i < 200; ++i) ASSERT_EQ(third.Next64(), reference.Next64());
 }
 
+// In a process of its own: one that was forked would draw new words anyway.
+TEST(GeneratorDeathTest, OneThatWasMovedFromGivesNoneOfItsBufferedWords) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  InsecureSeededGenerator first(5);
+  first.Next64();
+  const InsecureSeededGenerator second(std::move(first));
+  EXPECT_DEATH(first.Next64(), "moved from");  // NOLINT(bugprone-use-after-move)
+}
+
 TEST(SecureGenerator, TwoRunsNeverShareBitsOrNonce) {
   SecureGenerator a;
   SecureGenerator b;
