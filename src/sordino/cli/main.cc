@@ -30,6 +30,7 @@ int main(int argc, char** argv) {
   sordino::AddHelpCommands(app, SORDINO_VERSION);
   app.footer("Every command has --help with an example, and --json for programs.");
   words = sordino::WithoutHelpCommand(app, std::move(words));
+  words = sordino::WithLearnCommand(std::move(words));
   if (sordino::IsTorchCommand(words)) {
     return sordino::BecomeTorchProgram(words);
   }

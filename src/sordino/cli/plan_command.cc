@@ -237,8 +237,12 @@ void AddPlanCommand(CLI::App& app) {
       ->type_name("FILE");
   AddForceFlag(*command, f.force);
   command->add_flag("--json", f.json, "One JSON object on standard output");
-  command->footer("Example:\n  sordino plan --kappa 10 --alpha 1e-4");
-  command->callback([flags] { Run(*flags); });
+  command->footer(
+      "Examples:\n  sordino plan --kappa 10 --alpha 1e-4\n  sordino plan --learn public.toml "
+      "--schedule-out learned.csv");
+  command->callback([flags, command] {
+    if (command->get_subcommands().empty()) Run(*flags);
+  });
 }
 
 }  // namespace sordino

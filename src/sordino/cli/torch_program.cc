@@ -23,12 +23,13 @@ struct TorchCommand {
   std::string_view summary;
 };
 
-constexpr std::array<TorchCommand, 7> kTorchCommands = {{
+constexpr std::array<TorchCommand, 8> kTorchCommands = {{
     {"audit membership", "How well records that a model was trained on are told from others."},
     {"bench", "What privacy costs on this machine: private steps beside ordinary ones."},
     {"data", "What is declared about data, which of it is public, and where it comes from."},
     {"fit", "The best private linear model of a table, by the method that theory chooses."},
     {"kernel", "What clipping does to the tangent kernel of a model, on public data."},
+    {"plan learn", "A schedule of the noise, learned on public data."},
     {"predict", "Applies a trained model to records."},
     {"train", "From data to a private model, its accuracy, its epsilon and its statement."},
 }};
@@ -57,6 +58,19 @@ std::vector<char*> Arguments(std::vector<std::string>& words) {
 }
 
 }  // namespace
+
+std::vector<std::string> WithLearnCommand(std::vector<std::string> words) {
+  if (words.empty() || words[0] != "plan") return words;
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    const bool learns = words[i] == "--learn";
+    if (!learns && words[i] != "--from-run") continue;
+    if (words[1] == "learn") return words;
+    if (learns) words.erase(words.begin() + static_cast<std::ptrdiff_t>(i));
+    words.insert(words.begin() + 1, "learn");
+    return words;
+  }
+  return words;
+}
 
 bool IsTorchCommand(const std::vector<std::string>& words) {
   if (words.empty()) return false;

@@ -14,6 +14,9 @@ class App;
 
 namespace sordino {
 
+// `plan --learn FILE` is another spelling of `plan learn FILE`, and so is `plan --from-run`.
+std::vector<std::string> WithLearnCommand(std::vector<std::string> words);
+
 // Whether a command line begins with one of them.
 bool IsTorchCommand(const std::vector<std::string>& words);
 

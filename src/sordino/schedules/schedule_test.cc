@@ -49,9 +49,10 @@ TEST(Schedule, IsConstantByDefault) {
 }
 
 TEST(Schedule, PrintsWhatItParses) {
-  for (const char* text : {"constant", "linear:0", "linear:0.25", "cosine:0", "exponential:0.001",
-                           "step:30:0.1", "warmup:100,cosine:0", "warmup:5,constant",
-                           "warmup:1,step:9223372036854775807:2", "linear:1e-300"}) {
+  for (const char* text :
+       {"constant", "linear:0", "linear:0.25", "cosine:0", "exponential:0.001", "step:30:0.1",
+        "block:3:9:2.5", "warmup:100,cosine:0", "warmup:5,constant",
+        "warmup:1,step:9223372036854775807:2", "linear:1e-300"}) {
     EXPECT_EQ(Schedule::Parse(text).ToString(), text);
   }
 }
@@ -93,6 +94,8 @@ TEST(Schedule, FollowsTheFormulaOfItsShape) {
     double times = 1;
     for (std::int64_t i = 30; i <= step; i += 30) times *= 0.5;
     EXPECT_EQ(Schedule::Parse("step:30:0.5").Factor(step, kSteps), times);
+    EXPECT_EQ(Schedule::Parse("block:3:9:2.5").Factor(step, kSteps),
+              step >= 2 && step <= 8 ? 2.5 : 1);
     EXPECT_NEAR(Schedule::Parse("warmup:10,linear:0.2").Factor(step, kSteps),
                 (1 - 0.8 * t) * std::min(1.0, static_cast<double>(step + 1) / 10), 1e-15);
   }
@@ -206,6 +209,10 @@ TEST(Schedule, RefusesAWrongTextWithOneSentenceThatShowsTheGrammar) {
                            "step:10:0",
                            "step:10:-1",
                            "step:10:0.5:3",
+                           "block:3:2:1",
+                           "block:0:2:1",
+                           "block:1:2",
+                           "block:1:2:0",
                            "step:99999999999999999999:1",
                            "warmup",
                            "warmup:10",
@@ -225,7 +232,7 @@ TEST(Schedule, RefusesAWrongTextWithOneSentenceThatShowsTheGrammar) {
       const std::string said = error.what();
       EXPECT_NE(said.find("'" + std::string(text) + "'"), std::string::npos) << said;
       for (const char* part : {"constant", "linear:E", "cosine:E", "exponential:E", "step:N:F",
-                               "warmup:N,", "warmup:100,cosine:0"}) {
+                               "block:A:B:F", "warmup:N,", "warmup:100,cosine:0"}) {
         EXPECT_NE(said.find(part), std::string::npos) << said;
       }
       EXPECT_EQ(said.back(), '.');

@@ -33,10 +33,10 @@
 #include "sordino/gradients/clipper.h"
 #include "sordino/gradients/clipping_groups.h"
 #include "sordino/gradients/tangent_kernel.h"
-#include "sordino/ledger/data_description.h"
 #include "sordino/report/kernel_picture.h"
 #include "sordino/runs/run_folder.h"
 #include "sordino/runs/train_config.h"
+#include "sordino/torch_cli/public_data.h"
 #include "sordino/torch_cli/told_errors.h"
 #include "sordino/torch_cli/train_options.h"
 #include "sordino/training/classification.h"
@@ -86,24 +86,6 @@ struct KernelAnswer {
   std::vector<LayerAnswer> layers;
   std::vector<ClippingAnswer> clippings;
 };
-
-// Records whose kernel may be told to everybody.
-void CheckPublic(const TrainConfig& config, bool declared_public) {
-  for (const DataFile& file : FilesOf(config.data)) {
-    if (file.is_public) continue;
-    if (const auto ledger = LedgerOfData(file.path)) {
-      throw Error(fmt::format(
-          "the data '{}' are private: they have the ledger '{}'. A tangent kernel is computed "
-          "without noise, so give public data.",
-          file.path, ledger->string()));
-    }
-  }
-  if (!IsDatasetName(config.data.source) && !declared_public) {
-    throw Error(
-        "a tangent kernel is computed from records without noise; give --public-data to say that "
-        "these data are public, or a dataset by name.");
-  }
-}
 
 Batch BatchOf(const TrainConfig& config, const Model& model, std::int64_t examples) {
   const DataSplits data = OpenData(config.data);
@@ -174,7 +156,7 @@ KernelAnswer SolveKernel(const KernelFlags& flags) {
   if (config.model.name.empty() == config.model.script.empty()) {
     throw Error("give one model: --model with a name, such as cnn-mnist, or --script.");
   }
-  CheckPublic(config, flags.public_data);
+  CheckPublicData(config.data, flags.public_data, "a tangent kernel is");
   const DatasetDeclaration declaration = Declare(config.data);
   CheckRows(answer.examples, declaration.classes);
   const std::unique_ptr<Model> model = WideModel(config, declaration);

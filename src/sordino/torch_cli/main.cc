@@ -5,11 +5,13 @@
 
 #include "sordino/cli/audit_command.h"
 #include "sordino/cli/help_command.h"
+#include "sordino/cli/plan_command.h"
 #include "sordino/cli/program.h"
 #include "sordino/torch_cli/bench_command.h"
 #include "sordino/torch_cli/data_command.h"
 #include "sordino/torch_cli/fit_command.h"
 #include "sordino/torch_cli/kernel_command.h"
+#include "sordino/torch_cli/learn_command.h"
 #include "sordino/torch_cli/membership_command.h"
 #include "sordino/torch_cli/predict_command.h"
 #include "sordino/torch_cli/train_command.h"
@@ -25,6 +27,8 @@ int main(int argc, char** argv) {
   sordino::AddDataCommand(app);
   sordino::AddFitCommand(app);
   sordino::AddKernelCommand(app);
+  sordino::AddPlanCommand(app);
+  sordino::AddLearnCommand(app);
   sordino::AddPredictCommand(app);
   sordino::AddTrainCommand(app);
   sordino::AddHelpJsonCommand(app);

@@ -1,0 +1,82 @@
+#include "sordino/runs/learned_schedule.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+
+#include "sordino/base/error.h"
+#include "sordino/base/testing/test_folder.h"
+#include "sordino/runs/testing/points_config.h"
+#include "sordino/theory/noise_schedule.h"
+#include "sordino/training/testing/trainer_cases.h"
+
+namespace sordino {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+class LearnedScheduleTest : public ::testing::Test {
+ protected:
+  LearnedScheduleTest() { WritePoints(root_ / "train.csv", 200); }
+
+  // Much noise and a large learning rate, so that early noise is forgotten.
+  TrainConfig Config() const {
+    TrainConfig config = PointsConfig(root_ / "train.csv", 200, "logistic", 1, root_ / "run");
+    config.privacy.epsilon.reset();
+    config.privacy.noise = 20;
+    config.privacy.sampling = "full";
+    config.training.steps = 60;
+    config.training.learning_rate = 4;
+    config.training.optimizer = "sgd";
+    return config;
+  }
+
+  TestFolder root_;
+};
+
+TEST_F(LearnedScheduleTest, LateNoiseMattersMoreAndGetsLess) {
+  double last = 0;
+  const LearnedSchedule learned =
+      LearnSchedule(Config(), {.seeds = 12, .blocks = 4, .factor = 3, .progress = [&](double done) {
+                                 EXPECT_GE(done, last);
+                                 last = done;
+                               }});
+  EXPECT_EQ(last, 1);
+  EXPECT_EQ(learned.runs, 12 * 5);
+  ASSERT_EQ(learned.blocks.size(), 4U);
+  EXPECT_GT(learned.blocks[3].weight, learned.blocks[0].weight + 2 * learned.blocks[0].error);
+  EXPECT_LT(learned.influence.decay, 1);
+  ASSERT_EQ(learned.noise.size(), 60U);
+  EXPECT_LT(learned.noise.back(), learned.noise.front());
+  EXPECT_GT(learned.gain, 1);
+  EXPECT_NEAR(BudgetSpent(learned.noise), 60, 1e-9);
+}
+
+TEST_F(LearnedScheduleTest, RepeatsItself) {
+  const LearnOptions options{.seeds = 3, .blocks = 2, .factor = 3};
+  const LearnedSchedule one = LearnSchedule(Config(), options);
+  const LearnedSchedule two = LearnSchedule(Config(), options);
+  EXPECT_EQ(one.noise, two.noise);
+}
+
+TEST_F(LearnedScheduleTest, RefusesWhatCannotBeLearnedFrom) {
+  const auto said = [](const TrainConfig& config, const LearnOptions& options, const char* part) {
+    EXPECT_THAT([&] { LearnSchedule(config, options); }, ThrowsMessage<Error>(HasSubstr(part)));
+  };
+  said(Config(), {.seeds = 1}, "the number of seeds is 1");
+  said(Config(), {.blocks = 1}, "the number of blocks is 1");
+  said(Config(), {.factor = 1}, "the factor of the noise is 1");
+  said(Config(), {.blocks = 100}, "the run has 60 steps");
+  TrainConfig config = Config();
+  config.privacy.noise_schedule = "linear:0.1";
+  said(config, {}, "have a noise schedule");
+  config = Config();
+  config.run.non_private = true;
+  said(config, {}, "leave out --non-private");
+}
+
+}  // namespace
+}  // namespace sordino

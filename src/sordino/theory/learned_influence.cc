@@ -1,0 +1,101 @@
+#include "sordino/theory/learned_influence.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+#include "sordino/base/error.h"
+#include "sordino/base/quantity.h"
+
+namespace sordino {
+namespace {
+
+// gamma^T lies between these.
+constexpr double kMinLogDecay = -60;
+constexpr double kMaxLogDecay = 6;
+constexpr int kGridPoints = 2000;
+
+struct Fit {
+  double scale = 0;
+  double scale_error = 0;
+  double misfit = kInfinity;
+};
+
+// The mean of gamma^(T - 1 - t) over a block.
+double MeanPower(const BlockInfluence& block, double log_gamma, std::int64_t steps) {
+  double sum = 0;
+  for (std::int64_t t = block.first; t < block.first + block.steps; ++t) {
+    sum += std::exp(log_gamma * static_cast<double>(steps - 1 - t));
+  }
+  return sum / static_cast<double>(block.steps);
+}
+
+Fit FitScale(std::span<const BlockInfluence> blocks, double log_gamma, std::int64_t steps) {
+  double weighted = 0;
+  double squares = 0;
+  double total = 0;
+  for (const BlockInfluence& block : blocks) {
+    const double power = MeanPower(block, log_gamma, steps);
+    const double weight = 1 / (block.error * block.error);
+    weighted += weight * block.weight * power;
+    squares += weight * power * power;
+    total += weight * block.weight * block.weight;
+  }
+  Fit fit;
+  fit.scale = weighted / squares;
+  fit.scale_error = 1 / std::sqrt(squares);
+  fit.misfit = fit.scale > 0 ? total - weighted * fit.scale : total;
+  return fit;
+}
+
+void CheckBlocks(std::span<const BlockInfluence> blocks, std::int64_t steps) {
+  if (blocks.size() < 2) throw Error("influence is learned from at least two blocks of steps.");
+  for (const BlockInfluence& block : blocks) {
+    if (block.first < 0 || block.steps < 1 || block.first + block.steps > steps) {
+      throw Error("a block of steps lies outside of the run.");
+    }
+    if (!std::isfinite(block.weight) || !(block.error > 0) || !std::isfinite(block.error)) {
+      throw Error(
+          "the final losses are not finite or do not differ from run to run; use less noise, a "
+          "smaller learning rate or more seeds.");
+    }
+  }
+}
+
+}  // namespace
+
+LearnedInfluence FitInfluence(std::span<const BlockInfluence> blocks, std::int64_t steps) {
+  CheckBlocks(blocks, steps);
+  double best_log = 0;
+  Fit best;
+  const auto length = static_cast<double>(steps);
+  for (int i = 0; i <= kGridPoints; ++i) {
+    const double log_gamma =
+        (kMinLogDecay + (kMaxLogDecay - kMinLogDecay) * i / kGridPoints) / length;
+    const Fit fit = FitScale(blocks, log_gamma, steps);
+    if (fit.misfit < best.misfit) {
+      best = fit;
+      best_log = log_gamma;
+    }
+  }
+  if (!(best.scale >= 2 * best.scale_error)) {
+    throw Error(
+        "the influence of the noise cannot be told from chance; use more seeds, more noise or "
+        "fewer blocks.");
+  }
+  LearnedInfluence learned;
+  learned.decay = std::exp(best_log);
+  learned.kappa = best_log < 0 ? -1 / std::expm1(best_log) : kInfinity;
+  learned.scale = best.scale;
+  learned.scale_error = best.scale_error;
+  learned.weights.reserve(static_cast<std::size_t>(steps));
+  for (std::int64_t t = 0; t < steps; ++t) {
+    learned.weights.push_back(
+        std::max(std::numeric_limits<double>::min(),
+                 best.scale * std::exp(best_log * static_cast<double>(steps - 1 - t))));
+  }
+  return learned;
+}
+
+}  // namespace sordino
