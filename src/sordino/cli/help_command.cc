@@ -22,19 +22,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::array<std::string_view, 3> kShells = {"bash", "zsh", "fish"};
 
-// Of this program and of the one beside it.
-CommandNode WholeTree(const CLI::App& app) {
-  CommandNode root = DescribeApp(app);
-  const Json other = Json::parse(OutputOfTorchProgram({"help", "--json"}), nullptr, false);
-  if (!other.is_object() || !other.contains("program")) return root;
-  for (CommandNode& theirs : ParseCommandJson(other["program"]).commands) {
-    const auto ours = std::find_if(root.commands.begin(), root.commands.end(),
-                                   [&](const CommandNode& c) { return c.name == theirs.name; });
-    if (ours != root.commands.end() && theirs.name != "help") *ours = std::move(theirs);
-  }
-  return root;
-}
-
 void PrintCompletion(const CommandNode& root, const std::string& shell) {
   switch (IndexOfName("the shell", shell, kShells)) {
     case 0:
@@ -66,6 +53,18 @@ void AddHelp(CLI::App& app, CommandNode (*describe)(const CLI::App&)) {
 
 }  // namespace
 
+CommandNode WholeCommandTree(const CLI::App& app) {
+  CommandNode root = DescribeApp(app);
+  const Json other = Json::parse(OutputOfTorchProgram({"help", "--json"}), nullptr, false);
+  if (!other.is_object() || !other.contains("program")) return root;
+  for (CommandNode& theirs : ParseCommandJson(other["program"]).commands) {
+    const auto ours = std::find_if(root.commands.begin(), root.commands.end(),
+                                   [&](const CommandNode& c) { return c.name == theirs.name; });
+    if (ours != root.commands.end() && theirs.name != "help") *ours = std::move(theirs);
+  }
+  return root;
+}
+
 std::vector<std::string> WithoutHelpCommand(const CLI::App& app, std::vector<std::string> words) {
   if (words.empty() || words.front() != "help") return words;
   if (std::find(words.begin(), words.end(), "--json") != words.end()) return words;
@@ -82,7 +81,7 @@ std::vector<std::string> WithoutHelpCommand(const CLI::App& app, std::vector<std
 }
 
 void AddHelpCommands(CLI::App& app, const std::string& version) {
-  AddHelp(app, WholeTree);
+  AddHelp(app, WholeCommandTree);
 
   CLI::App* completion =
       app.add_subcommand("completion", "Prints a script that completes commands in a shell.");
@@ -95,7 +94,7 @@ void AddHelpCommands(CLI::App& app, const std::string& version) {
       "  source <(sordino completion bash)\n"
       "  sordino completion zsh > ~/.zfunc/_sordino\n"
       "  sordino completion fish > ~/.config/fish/completions/sordino.fish");
-  completion->callback([&app, shell] { PrintCompletion(WholeTree(app), *shell); });
+  completion->callback([&app, shell] { PrintCompletion(WholeCommandTree(app), *shell); });
 
   CLI::App* manual = app.add_subcommand("manual", "Prints a manual page, or the names of all.");
   const auto name = std::make_shared<std::string>();
@@ -103,7 +102,7 @@ void AddHelpCommands(CLI::App& app, const std::string& version) {
       ->type_name("PAGE");
   manual->footer("Example:\n  sordino manual sordino-ledger | man -l -");
   manual->callback([&app, name, version] {
-    const CommandNode root = WholeTree(app);
+    const CommandNode root = WholeCommandTree(app);
     if (!name->empty()) {
       std::cout << ManualPage(root, *name, version);
       return;

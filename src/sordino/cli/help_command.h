@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "sordino/cli/command_tree.h"
+
 namespace CLI {
 class App;
 }
@@ -15,6 +17,9 @@ namespace sordino {
 // becomes `ledger init --help`, and a name that is not known is left to be refused. Other words
 // stay as they are, and so do those of `help --json`.
 std::vector<std::string> WithoutHelpCommand(const CLI::App& app, std::vector<std::string> words);
+
+// The commands of this program and of sordino-torch, where that lies beside it.
+CommandNode WholeCommandTree(const CLI::App& app);
 
 // `app` must outlive what is added to it. Those of sordino-torch are asked for where it lies beside
 // this program.

@@ -7,6 +7,7 @@
 #include "sordino/cli/account_command.h"
 #include "sordino/cli/audit_command.h"
 #include "sordino/cli/calibrate_command.h"
+#include "sordino/cli/experiment_command.h"
 #include "sordino/cli/help_command.h"
 #include "sordino/cli/ledger_command.h"
 #include "sordino/cli/plan_command.h"
@@ -23,6 +24,7 @@ int main(int argc, char** argv) {
   sordino::AddAccountCommand(app);
   sordino::AddAuditCommand(app);
   sordino::AddCalibrateCommand(app);
+  sordino::AddExperimentCommand(app);
   sordino::AddPlanCommand(app);
   sordino::AddReleaseCommand(app);
   sordino::AddLedgerCommand(app);

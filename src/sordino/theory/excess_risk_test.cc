@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "sordino/base/quantity.h"
-#include "sordino/theory/testing/private_descent.h"
+#include "sordino/theory/private_descent.h"
 
 namespace sordino {
 namespace {

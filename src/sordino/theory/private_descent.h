@@ -1,15 +1,21 @@
 // Private descent on two problems whose constants are known, to measure what theory bounds: the
 // excess risk after the best number of steps, for the same noise in all steps and for the best
-// schedule. Nothing here is private: data and noise are drawn from a seed.
-#ifndef SORDINO_THEORY_TESTING_PRIVATE_DESCENT_H_
-#define SORDINO_THEORY_TESTING_PRIVATE_DESCENT_H_
+// schedule, with and without momentum, and the influence of the noise of each step. Nothing here is
+// private: data and noise are drawn from a seed.
+#ifndef SORDINO_THEORY_PRIVATE_DESCENT_H_
+#define SORDINO_THEORY_PRIVATE_DESCENT_H_
 
+#include <array>
 #include <cmath>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <random>
+#include <string_view>
 #include <vector>
 
 #include "sordino/theory/convergence.h"
+#include "sordino/theory/momentum.h"
 #include "sordino/theory/noise_schedule.h"
 
 namespace sordino {
@@ -120,54 +126,39 @@ class LogisticDescent : public DescentProblem {
   double records_ = 0;
 };
 
+inline constexpr std::array<std::string_view, 2> kDescentProblemNames = {"quadratic", "logistic"};
+inline constexpr double kMaxDescentRecords = 1e7;
+// By the place of its name. Throws Error for less than 1 record, and for more than there can be.
+std::unique_ptr<DescentProblem> MakeDescentProblem(std::size_t name, double records);
+
 // Steps of length 1 / smoothness with noise of standard deviation noise_t / records.
-inline DescentPoint Descend(const DescentProblem& problem, const std::vector<double>& noise,
-                            std::mt19937_64& random) {
-  std::normal_distribution<double> normal;
-  DescentPoint at = problem.Start();
-  for (const double multiplier : noise) {
-    const DescentPoint gradient = problem.Gradient(at);
-    for (std::size_t j = 0; j < at.size(); ++j) {
-      const double noised = gradient[j] + multiplier / problem.records() * normal(random);
-      at[j] -= noised / problem.smoothness();
-    }
-  }
-  return at;
-}
+DescentPoint Descend(const DescentProblem& problem, const std::vector<double>& noise,
+                     std::mt19937_64& random);
+// The same with debiased momentum (momentum.h), and steps of length step / smoothness.
+DescentPoint DescendWithMomentum(const DescentProblem& problem, const std::vector<double>& noise,
+                                 double beta, double step, std::mt19937_64& random);
 
 struct MeasuredRisk {
   double uniform = 0;  // mean excess risk over the initial one
   double dynamic = 0;
   std::int64_t uniform_steps = 0;
   std::int64_t dynamic_steps = 0;
+  double uniform_bound = 0;  // by theory
+  double dynamic_bound = 0;
 };
 
-inline MeasuredRisk MeasureRisk(const DescentProblem& problem, double budget, int seeds) {
-  // The minimum, by steps without noise.
-  std::mt19937_64 unused(0);
-  const double least = problem.Loss(Descend(problem, std::vector<double>(2000, 0.0), unused));
-  const double gap = problem.Loss(problem.Start()) - least;
-  const ConvergenceProblem theory =
-      ConvergenceProblem::Of({.records = problem.records(),
-                              .dimension = static_cast<double>(problem.dimension()),
-                              .lipschitz = 1,
-                              .smoothness = problem.smoothness(),
-                              .strong_convexity = problem.strong_convexity(),
-                              .initial_gap = gap,
-                              .budget = budget});
-  MeasuredRisk risk;
-  risk.uniform_steps = BestUniform(theory).steps;
-  risk.dynamic_steps = BestDynamic(theory).steps;
-  const std::vector<double> same(static_cast<std::size_t>(risk.uniform_steps),
-                                 std::sqrt(static_cast<double>(risk.uniform_steps) / budget));
-  const std::vector<double> best = OptimalNoise(theory.Influence(risk.dynamic_steps), budget);
-  for (int seed = 1; seed <= seeds; ++seed) {
-    std::mt19937_64 random(static_cast<std::uint64_t>(seed));
-    risk.uniform += (problem.Loss(Descend(problem, same, random)) - least) / gap / seeds;
-    risk.dynamic += (problem.Loss(Descend(problem, best, random)) - least) / gap / seeds;
-  }
-  return risk;
-}
+// Means over runs with the seeds 1 ... seeds. Throws Error where the best number of steps is 0.
+MeasuredRisk MeasureRisk(const DescentProblem& problem, double budget, int seeds);
+MeasuredRisk MeasureMomentumRisk(const DescentProblem& problem, double budget, double beta,
+                                 int seeds);
+
+// What noise of multiplier 1 in step t alone adds to the excess risk, over the initial one, for
+// each step of a run of the best length: predicted by theory, which bounds it, and measured.
+struct MeasuredInfluence {
+  std::vector<double> predicted;
+  std::vector<double> measured;
+};
+MeasuredInfluence MeasureInfluence(const DescentProblem& problem, double budget, int seeds);
 
 // The slope of log y against log x by least squares.
 inline double LogSlope(const std::vector<double>& x, const std::vector<double>& y) {
@@ -189,4 +180,4 @@ inline double LogSlope(const std::vector<double>& x, const std::vector<double>& 
 
 }  // namespace sordino
 
-#endif  // SORDINO_THEORY_TESTING_PRIVATE_DESCENT_H_
+#endif  // SORDINO_THEORY_PRIVATE_DESCENT_H_

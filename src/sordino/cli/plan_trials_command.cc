@@ -1,0 +1,211 @@
+#include "sordino/cli/plan_trials_command.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "sordino/base/error.h"
+#include "sordino/base/known_name.h"
+#include "sordino/cli/command_tree.h"
+#include "sordino/cli/event_options.h"
+#include "sordino/cli/report_json.h"
+#include "sordino/mechanisms/mean_trials.h"
+#include "sordino/random/generator.h"
+#include "sordino/theory/private_descent.h"
+
+namespace sordino {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::uint64_t kMaxDescentSeeds = 10'000;
+
+struct MeanFlags {
+  std::string kind = "binary";
+  std::string records;
+  std::string dimension = "1";
+  std::string epsilon;
+  std::optional<std::string> delta;
+  std::optional<std::string> trials;
+  std::string seed = "1";
+  bool json = false;
+};
+
+MeanQuestion QuestionOf(const MeanFlags& flags) {
+  MeanQuestion question;
+  question.kind = static_cast<MeanKind>(IndexOfName("--kind", flags.kind, kMeanKindNames));
+  question.records = ParseWhole("--records", flags.records);
+  question.dimension = ParseWhole("--dimension", flags.dimension);
+  question.epsilon = Epsilon(ParseReal("--epsilon", flags.epsilon));
+  if (flags.delta) {
+    const double delta = ParseReal("--delta", *flags.delta);
+    CheckRange("--delta", delta, 0, true, 1, true);
+    question.delta = Delta(delta);
+  }
+  return question;
+}
+
+void PrintText(const Json& report) {
+  for (const auto& [key, value] : report.items()) {
+    if (key == "schema" || value.is_structured()) continue;
+    const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+    std::cout << fmt::format("{}: {}\n", key, text);
+  }
+}
+
+void PlanMean(const MeanFlags& flags) {
+  const MeanQuestion question = QuestionOf(flags);
+  const PredictedMeanError predicted = PredictMeanError(question);
+  Json report = NewReport();
+  report["kind"] = flags.kind;
+  report["records"] = question.records;
+  report["dimension"] = question.dimension;
+  report["predicted"] = NumberJson(predicted.error);
+  report["published"] = std::isnan(predicted.published) ? Json(nullptr) : Json(predicted.published);
+  report["without_privacy"] = predicted.without_privacy;
+  if (flags.trials) {
+    SecureGenerator noise;
+    const MeasuredMeanError measured = MeasureMeanError(
+        question, ParseWhole("--trials", *flags.trials), ParseWhole("--seed", flags.seed), noise);
+    report["measured"] = measured.error;
+    report["measured_standard_error"] = measured.standard_error;
+  }
+  if (flags.json) {
+    PrintReport(report);
+  } else {
+    PrintText(report);
+  }
+}
+
+struct DescentFlags {
+  std::string problem = "quadratic";
+  std::string records;
+  std::string epsilon;
+  std::string delta;
+  std::string seeds = "20";
+  std::optional<std::string> momentum;
+  bool influence = false;
+  bool json = false;
+};
+
+Json RiskJson(const MeasuredRisk& risk) {
+  return {
+      {"uniform",
+       {{"steps", risk.uniform_steps}, {"bound", risk.uniform_bound}, {"measured", risk.uniform}}},
+      {"dynamic",
+       {{"steps", risk.dynamic_steps}, {"bound", risk.dynamic_bound}, {"measured", risk.dynamic}}}};
+}
+
+void PrintRisk(const MeasuredRisk& risk, const std::string& name) {
+  const auto line = [&](const char* schedule, std::int64_t steps, double bound, double measured) {
+    std::cout << fmt::format("{}{}: {} steps, bound {:.4g}, measured {:.4g}\n", name, schedule,
+                             steps, bound, measured);
+  };
+  line("the same noise in all steps", risk.uniform_steps, risk.uniform_bound, risk.uniform);
+  line("the best schedule", risk.dynamic_steps, risk.dynamic_bound, risk.dynamic);
+}
+
+void PlanDescent(const DescentFlags& flags) {
+  const std::size_t name = IndexOfName("--problem", flags.problem, kDescentProblemNames);
+  const Epsilon epsilon(ParseReal("--epsilon", flags.epsilon));
+  const Delta delta(ParseReal("--delta", flags.delta));
+  CheckRange("--delta", delta.value(), 0, true, 1, true);
+  const std::optional<double> budget = BudgetOf(epsilon, delta);
+  if (!budget) {
+    throw Error(fmt::format("no noise up to 1e12 meets epsilon {:g} at delta {:g}; allow more.",
+                            epsilon.value(), delta.value()));
+  }
+  const std::uint64_t seeds = ParseWhole("--seeds", flags.seeds);
+  if (seeds < 1 || seeds > kMaxDescentSeeds) {
+    throw Error(fmt::format("--seeds is {}; give a number from 1 to {}.", seeds, kMaxDescentSeeds));
+  }
+  const auto problem = MakeDescentProblem(name, ParseReal("--records", flags.records));
+  const MeasuredRisk risk = MeasureRisk(*problem, *budget, static_cast<int>(seeds));
+  Json report = NewReport();
+  report["problem"] = flags.problem;
+  report["records"] = problem->records();
+  report["dimension"] = problem->dimension();
+  report["budget"] = *budget;
+  report.update(RiskJson(risk));
+  std::optional<MeasuredRisk> momentum;
+  if (flags.momentum) {
+    momentum = MeasureMomentumRisk(*problem, *budget, ParseReal("--momentum", *flags.momentum),
+                                   static_cast<int>(seeds));
+    report["momentum"] = RiskJson(*momentum);
+  }
+  if (flags.influence) {
+    const MeasuredInfluence influence =
+        MeasureInfluence(*problem, *budget, static_cast<int>(seeds));
+    report["influence"] = {{"predicted", influence.predicted}, {"measured", influence.measured}};
+  }
+  if (flags.json) {
+    PrintReport(report);
+    return;
+  }
+  std::cout << "Excess risk over the initial one:\n";
+  PrintRisk(risk, "");
+  if (momentum) PrintRisk(*momentum, "with momentum, ");
+}
+
+void AddPlanMean(CLI::App& plan) {
+  CLI::App* command = plan.add_subcommand(
+      "mean", "The error of a private mean: predicted, and measured on records that are made up.");
+  const auto flags = std::make_shared<MeanFlags>();
+  MeanFlags& f = *flags;
+  SetChoices(*command->add_option("--kind", f.kind, "binary, scalar or vector (binary)")
+                  ->type_name("NAME"),
+             kMeanKindNames);
+  command->add_option("--records", f.records, "Number of records")->type_name("N")->required();
+  command->add_option("--dimension", f.dimension, "Numbers of a vector (1)")->type_name("D");
+  command->add_option("--epsilon", f.epsilon, "The epsilon that is spent")
+      ->type_name("X")
+      ->required();
+  command->add_option("--delta", f.delta, "The delta of Gaussian noise, for vectors")
+      ->type_name("X");
+  command->add_option("--trials", f.trials, "Measure so many releases too")->type_name("N");
+  command->add_option("--seed", f.seed, "Of the made-up records; the noise has none (1)")
+      ->type_name("N");
+  command->add_flag("--json", f.json, "One JSON object on standard output");
+  command->footer(
+      "Example:\n  sordino plan mean --kind scalar --records 1000 --epsilon 0.5 --trials 500");
+  command->callback([flags] { PlanMean(*flags); });
+}
+
+void AddPlanDescent(CLI::App& plan) {
+  CLI::App* command = plan.add_subcommand(
+      "descent", "The excess risk of private descent: bounded, and measured on a made-up problem.");
+  const auto flags = std::make_shared<DescentFlags>();
+  DescentFlags& f = *flags;
+  SetChoices(*command->add_option("--problem", f.problem, "quadratic or logistic (quadratic)")
+                  ->type_name("NAME"),
+             kDescentProblemNames);
+  command->add_option("--records", f.records, "Number of records")->type_name("N")->required();
+  command->add_option("--epsilon", f.epsilon, "The epsilon that is spent")
+      ->type_name("X")
+      ->required();
+  command->add_option("--delta", f.delta, "The delta that is spent")->type_name("X")->required();
+  command->add_option("--seeds", f.seeds, "Runs that are averaged (20)")->type_name("N");
+  command->add_option("--momentum", f.momentum, "Debiased momentum of this decay beside it")
+      ->type_name("X");
+  command->add_flag("--influence", f.influence,
+                    "With --json: the influence of the noise of each step");
+  command->add_flag("--json", f.json, "One JSON object on standard output");
+  command->footer("Example:\n  sordino plan descent --records 10000 --epsilon 1 --delta 1e-5");
+  command->callback([flags] { PlanDescent(*flags); });
+}
+
+}  // namespace
+
+void AddPlanTrialsCommands(CLI::App& plan) {
+  AddPlanMean(plan);
+  AddPlanDescent(plan);
+  plan.require_subcommand(0, 1);
+}
+
+}  // namespace sordino

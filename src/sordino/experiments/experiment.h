@@ -1,0 +1,150 @@
+// An experiment: commands of the program over a grid of settings, what is measured of each, and the
+// pictures that are drawn of it. It is a TOML file:
+//
+//   title = "Accuracy against noise"
+//   source = "where it was shown first"
+//   about = "what is to be seen"
+//   minutes = 5                # expected on two cores; quick-minutes for the quick form
+//   repeats = 3                # quick-repeats for the quick form
+//   public-data = true         # nothing is spent; else commands on data need the setting ledger
+//
+//   [[part]]
+//   name = "train"
+//   command = "train"          # or "bench step", ...
+//   [part.settings]            # flags of the command; {repeat} and {AXIS} stand for values
+//   data = "fashion-mnist"
+//   seed = "{repeat}"
+//   [part.quick]               # settings that the quick form replaces or adds
+//   data = "digits"
+//   [[part.axis]]
+//   name = "noise"             # a flag, or any name with flag = false
+//   values = [0.5, 1, 2]       # or sets of flags: [{label = "small", clip = 0.1}, ...]
+//   quick = [0.5, 1]
+//   [[part.measure]]
+//   name = "accuracy"
+//   path = "test_accuracy"     # in what the command prints with --json
+//   [[part.measure]]
+//   name = "loss"
+//   column = "test_loss"       # of the metrics of a training run, against its column "step"
+//
+//   [[picture]]
+//   name = "accuracy"
+//   part = "train"
+//   x = "noise"                # an axis or a measure; left out where y is a series
+//   y = ["accuracy"]
+//   by = ["clip"]              # axes whose values are curves
+//   x-log = true
+//
+// Cells are the values of the axes of a part times the repeats. Whoever reads a file gets it
+// checked: every name that a picture uses is there, and an axis that is neither x nor by is fixed
+// by `where`.
+#ifndef SORDINO_EXPERIMENTS_EXPERIMENT_H_
+#define SORDINO_EXPERIMENTS_EXPERIMENT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace sordino {
+
+inline constexpr std::uint64_t kMaxCells = 10'000;
+inline constexpr int kMaxRepeats = 1'000;
+inline constexpr std::uintmax_t kMaxExperimentBytes = std::uintmax_t{1} << 20;
+
+// A flag without its dashes, and its values; none for a switch.
+struct Setting {
+  std::string flag;
+  std::vector<std::string> values;
+};
+using Settings = std::vector<Setting>;
+
+// Replaces the setting of the same flag, or adds it.
+void SetSetting(Settings& settings, const Setting& setting);
+
+struct AxisValue {
+  std::string label;
+  Settings settings;
+};
+
+struct Axis {
+  std::string name;
+  std::vector<AxisValue> values;
+
+  bool IsNumeric() const;  // all labels are numbers
+};
+
+struct Measure {
+  std::string name;
+  std::string path;     // keys with dots between them, in the JSON of the command; or
+  std::string column;   // of metrics.jsonl in the run folder
+  std::string against;  // the other column, or the path of another list; empty: the position
+};
+
+// Rows that are drawn for the cells of a part: a CSV file, a test file and a schema, which the
+// settings name as {table}, {test} and {schema}. Both numbers may be {AXIS}.
+struct TableRequest {
+  std::string records;  // empty: no table
+  std::string columns;
+  std::int64_t test_records = 0;
+};
+
+struct Part {
+  std::string name;
+  std::string command;
+  Settings settings;
+  std::vector<Axis> axes;
+  std::vector<Measure> measures;
+  TableRequest table;
+
+  const Axis* FindAxis(std::string_view wanted) const;
+  const Measure* FindMeasure(std::string_view wanted) const;
+};
+
+struct Picture {
+  std::string name;  // of its file, without .svg
+  std::string title;
+  std::string part;
+  std::string x;
+  std::vector<std::string> y;
+  std::vector<std::string> by;
+  std::vector<std::pair<std::string, std::string>> where;  // axis and label
+  std::string x_label;
+  std::string y_label;
+  bool x_log = false;
+  bool y_log = false;
+  bool each_repeat = false;  // a dot for each repeat instead of their mean
+};
+
+struct Experiment {
+  std::string name;  // of its file, without .toml
+  std::string text;  // of its file
+  bool quick = false;
+  std::string title;
+  std::string source;
+  std::string about;
+  double minutes = 0;  // of the form that was asked for
+  int repeats = 1;
+  bool public_data = false;
+  std::vector<Part> parts;
+  std::vector<Picture> pictures;
+
+  const Part* FindPart(std::string_view wanted) const;
+  // Throws Error for more than kMaxCells.
+  std::uint64_t CellCount() const;
+};
+
+// The measures that every cell has.
+inline constexpr std::string_view kSecondsMeasure = "seconds";
+inline constexpr std::string_view kMemoryMeasure = "memory_mb";
+
+// Throw Error with the name of the file and the line where it is not an experiment.
+Experiment ParseExperiment(std::string_view text, const std::string& name, bool quick);
+Experiment ReadExperiment(const std::filesystem::path& file, bool quick);
+
+}  // namespace sordino
+
+#endif  // SORDINO_EXPERIMENTS_EXPERIMENT_H_

@@ -1,0 +1,155 @@
+#include "sordino/experiments/grid.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "sordino/base/error.h"
+#include "sordino/base/testing/test_folder.h"
+
+namespace sordino {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::optional<CommandFlags> Known(const std::string& command) {
+  CommandFlags flags;
+  if (command == "mute") return flags;
+  flags.flags = {{"json", true, false},  {"noise", false, false}, {"steps", false, false},
+                 {"flip", true, false},  {"out", false, false},   {"ledger", false, false},
+                 {"seed", false, false}, {"file", false, true},   {"data", false, false}};
+  if (command == "train") flags.flags.push_back({"device", false, false});
+  if (command == "account" || command == "train" || command == "bench step") return flags;
+  return std::nullopt;
+}
+
+std::vector<Cell> CellsOf(const std::string& text, const std::string& device = "") {
+  return MakeCells(ParseExperiment(text, "mine", false), Known, device);
+}
+
+std::string RefusalOf(const std::string& text) {
+  try {
+    CellsOf(text);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "nothing was refused";
+}
+
+constexpr const char* kGrid = R"(
+repeats = 2
+[[part]]
+command = "account"
+[part.settings]
+seed = "{repeat}0"
+file = "x-{steps}.csv"
+[[part.axis]]
+name = "noise"
+values = [1, 2]
+[[part.axis]]
+name = "steps"
+values = [10, 20, 30]
+)";
+
+TEST(Grid, HasEveryCombinationOnce) {
+  const std::vector<Cell> cells = CellsOf(kGrid);
+  ASSERT_EQ(cells.size(), 12U);
+  EXPECT_THAT(cells[0].words, ElementsAre("account", "x-10.csv", "--seed", "10", "--noise", "1",
+                                          "--steps", "10", "--json"));
+  EXPECT_THAT(cells[11].words, ElementsAre("account", "x-30.csv", "--seed", "20", "--noise", "2",
+                                           "--steps", "30", "--json"));
+  std::set<std::vector<std::string>> labels;
+  std::set<std::string> ids;
+  for (const Cell& cell : cells) {
+    labels.insert(cell.labels);
+    ids.insert(cell.id);
+  }
+  EXPECT_EQ(labels.size(), 6U);
+  EXPECT_EQ(ids.size(), 12U);
+}
+
+TEST(Grid, NamesCellsByWhatTheyRun) {
+  const std::vector<Cell> cells = CellsOf(kGrid);
+  const std::vector<Cell> again =
+      CellsOf(std::string(kGrid) + "[[part.measure]]\nname=\"a\"\npath=\"a\"");
+  EXPECT_EQ(cells[3].id, again[3].id);
+  std::string changed = kGrid;
+  changed.replace(changed.find("30]"), 3, "30, 40]");
+  const std::vector<Cell> more = CellsOf(changed);
+  EXPECT_EQ(more[0].id, cells[0].id);
+  changed.replace(changed.find("x-"), 2, "y-");
+  EXPECT_NE(CellsOf(changed)[0].id, cells[0].id);
+}
+
+TEST(Grid, GivesTheDeviceToCommandsThatHaveOne) {
+  const std::string train = "public-data = true\n[[part]]\ncommand = \"train\"\n";
+  EXPECT_THAT(CellsOf(train, "cuda")[0].words, Contains("cuda"));
+  EXPECT_NE(CellsOf(train, "cuda")[0].id, CellsOf(train)[0].id);
+  EXPECT_THAT(CellsOf("[[part]]\ncommand = \"account\"\n", "cuda")[0].words, Not(Contains("cuda")));
+}
+
+TEST(Grid, RefusesWhatCommandsDoNotTake) {
+  EXPECT_THAT(RefusalOf("[[part]]\ncommand = \"acount\"\n"),
+              HasSubstr("'acount' is not a command"));
+  EXPECT_THAT(RefusalOf("[[part]]\ncommand = \"mute\"\n"), HasSubstr("'mute' is not a command"));
+  const std::string part = "[[part]]\ncommand = \"account\"\n[part.settings]\n";
+  EXPECT_THAT(RefusalOf(part + "nois = 1"),
+              HasSubstr("'nois' is not a setting of 'sordino account'"));
+  EXPECT_THAT(RefusalOf(part + "nois = 1"), HasSubstr("did you mean 'noise'"));
+  EXPECT_THAT(RefusalOf(part + "noise = true"), HasSubstr("needs a value"));
+  EXPECT_THAT(RefusalOf(part + "flip = 3"), HasSubstr("is a switch"));
+  EXPECT_THAT(RefusalOf(part + "json = true"), HasSubstr("given by the experiment"));
+  EXPECT_THAT(RefusalOf(part + "out = \"x\""), HasSubstr("given by the experiment"));
+  EXPECT_THAT(
+      RefusalOf("[[part]]\ncommand = \"account\"\n[[part.axis]]\nname = \"nois\"\nvalues = [1]\n"),
+      HasSubstr("'nois' is not a setting"));
+}
+
+// Each cell spends, and nobody would count it.
+TEST(Grid, RefusesDataThatMayBePrivateWithoutALedger) {
+  const std::string part =
+      "[[part]]\ncommand = \"train\"\n[part.settings]\ndata = \"visits.csv\"\n";
+  EXPECT_THAT(RefusalOf(part), HasSubstr("no ledger counts it"));
+  EXPECT_EQ(RefusalOf("public-data = true\n" + part), "nothing was refused");
+  EXPECT_EQ(RefusalOf(part + "ledger = \"visits.db\""), "nothing was refused");
+  EXPECT_EQ(RefusalOf("[[part]]\ncommand = \"account\"\n"), "nothing was refused");
+  // One value of an axis has a ledger, the other has not.
+  EXPECT_THAT(RefusalOf(part + "[[part.axis]]\nname = \"which\"\nflag = false\n"
+                               "values = [{label = \"a\", ledger = \"a.db\"}, {label = \"b\"}]\n"),
+              HasSubstr("no ledger counts it"));
+}
+
+TEST(Grid, PutsPlacesIntoTheWords) {
+  const std::string text =
+      "public-data = true\n[[part]]\ncommand = \"train\"\n"
+      "[part.settings]\ndata = \"{table}\"\nfile = \"{data}/w\"\n"
+      "[part.table]\nrecords = \"{n}\"\ncolumns = 2\ntest = 5\n"
+      "[[part.axis]]\nname = \"n\"\nflag = false\nvalues = [10, 20]\n";
+  const std::vector<Cell> cells = CellsOf(text);
+  ASSERT_EQ(cells.size(), 2U);
+  ASSERT_TRUE(cells[1].table.has_value());
+  EXPECT_EQ(cells[1].table->records, 20);
+  EXPECT_EQ(cells[1].table->columns, 2);
+  EXPECT_NE(cells[0].id, cells[1].id);
+  EXPECT_THAT(PlacedWords(cells[1], {.run = "R", .tables = "T", .data = "D"}),
+              ElementsAre("train", "D/w", "--data", "T/drawn-20x2-1.csv", "--out", "R", "--json"));
+  EXPECT_THROW(PlacedWords(cells[1], {.run = "R", .tables = "T", .data = ""}), Error);
+}
+
+TEST(Grid, RefusesTablesBeyondTheLimits) {
+  const std::string head =
+      "public-data = true\n[[part]]\ncommand = \"train\"\n[part.table]\ncolumns = 2\n";
+  EXPECT_THAT(RefusalOf(head + "records = 0\n"), HasSubstr("is not drawn"));
+  EXPECT_THAT(RefusalOf(head + "records = 1e12\n"), HasSubstr("is not drawn"));
+  EXPECT_THAT(RefusalOf(head + "records = 1.5\n"), HasSubstr("whole number"));
+  EXPECT_THAT(RefusalOf(head + "records = \"{n}\"\n"), HasSubstr("whole number"));
+}
+
+}  // namespace
+}  // namespace sordino

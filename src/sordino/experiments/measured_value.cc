@@ -1,0 +1,147 @@
+#include "sordino/experiments/measured_value.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <sstream>
+
+#include "sordino/base/error.h"
+#include "sordino/experiments/results_folder.h"
+
+namespace sordino {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// The value behind keys with dots between them; a number is the place in a list.
+const Json* At(const Json& json, std::string_view path) {
+  const Json* at = &json;
+  for (std::size_t begin = 0; begin <= path.size();) {
+    const std::size_t end = std::min(path.find('.', begin), path.size());
+    const std::string key(path.substr(begin, end - begin));
+    if (at->is_object()) {
+      const auto found = at->find(key);
+      if (found == at->end()) return nullptr;
+      at = &*found;
+    } else if (at->is_array()) {
+      std::size_t place = 0;
+      const auto [stop, error] = std::from_chars(key.data(), key.data() + key.size(), place);
+      if (error != std::errc() || stop != key.data() + key.size() || place >= at->size()) {
+        return nullptr;
+      }
+      at = &(*at)[place];
+    } else {
+      return nullptr;
+    }
+    begin = end + 1;
+  }
+  return at;
+}
+
+// A truth is 1 or 0. Nothing for texts and objects.
+std::optional<double> Number(const Json& json) {
+  if (json.is_number()) return json.get<double>();
+  if (json.is_boolean()) return json.get<bool>() ? 1.0 : 0.0;
+  if (json.is_null()) return std::nan("");
+  return std::nullopt;
+}
+
+std::string Keys(const Json& json) {
+  if (!json.is_object() || json.empty()) return "";
+  std::string keys;
+  for (const auto& [key, value] : json.items())
+    keys += (keys.empty() ? "" : ", ") + key.substr(0, 40);
+  return fmt::format("; its keys are {}", keys.substr(0, 400));
+}
+
+[[noreturn]] void RefuseMeasure(const Measure& measure, std::string_view why) {
+  throw Error(fmt::format("the measure '{}' {}.", measure.name, why));
+}
+
+std::vector<double> List(const Measure& measure, const Json& list) {
+  std::vector<double> numbers;
+  for (const Json& entry : list) {
+    const std::optional<double> number = Number(entry);
+    if (!number) RefuseMeasure(measure, "is a list of more than numbers");
+    numbers.push_back(*number);
+  }
+  return numbers;
+}
+
+MeasuredValue FromPath(const Measure& measure, const std::string& command, const Json& output) {
+  const Json* const found = At(output, measure.path);
+  if (found == nullptr) {
+    RefuseMeasure(measure, fmt::format("is not in what 'sordino {}' prints: there is no '{}'{}",
+                                       command, measure.path, Keys(output)));
+  }
+  MeasuredValue value;
+  if (const std::optional<double> number = Number(*found)) {
+    value.number = *number;
+    return value;
+  }
+  if (!found->is_array()) {
+    RefuseMeasure(measure, fmt::format("is not a number: '{}' holds something else{}", measure.path,
+                                       Keys(*found)));
+  }
+  value.is_series = true;
+  value.y = List(measure, *found);
+  if (measure.against.empty()) {
+    for (std::size_t i = 1; i <= value.y.size(); ++i) value.x.push_back(static_cast<double>(i));
+    return value;
+  }
+  const Json* const against = At(output, measure.against);
+  if (against == nullptr || !against->is_array() || against->size() != value.y.size()) {
+    RefuseMeasure(measure, fmt::format("needs a list '{}' of the same length", measure.against));
+  }
+  value.x = List(measure, *against);
+  return value;
+}
+
+MeasuredValue FromColumn(const Measure& measure, const std::string& metrics) {
+  MeasuredValue value;
+  value.is_series = true;
+  std::istringstream lines(metrics);
+  for (std::string line; std::getline(lines, line);) {
+    const Json json = Json::parse(line, nullptr, false);
+    const Json* const x = At(json, measure.against);
+    const Json* const y = At(json, measure.column);
+    if (x == nullptr || y == nullptr || !Number(*x) || !Number(*y)) {
+      RefuseMeasure(measure, fmt::format("needs the columns '{}' and '{}' in metrics.jsonl{}",
+                                         measure.column, measure.against, Keys(json)));
+    }
+    value.x.push_back(*Number(*x));
+    value.y.push_back(*Number(*y));
+  }
+  return value;
+}
+
+}  // namespace
+
+std::vector<MeasuredValue> ReadMeasures(const Part& part, std::string_view output,
+                                        const std::filesystem::path& run) {
+  const Json json = Json::parse(output, nullptr, false);
+  if (!json.is_object()) {
+    throw Error(fmt::format("what 'sordino {}' printed is not a JSON object.", part.command));
+  }
+  std::optional<std::string> metrics;
+  std::vector<MeasuredValue> values;
+  for (const Measure& measure : part.measures) {
+    if (!measure.path.empty()) {
+      values.push_back(FromPath(measure, part.command, json));
+      continue;
+    }
+    if (!metrics) metrics = ReadSmallFile(run / "metrics.jsonl", kMaxOutputBytes);
+    if (!metrics) {
+      RefuseMeasure(measure,
+                    fmt::format("is a column of metrics.jsonl, which 'sordino {}' did not write",
+                                part.command));
+    }
+    values.push_back(FromColumn(measure, *metrics));
+  }
+  return values;
+}
+
+}  // namespace sordino
