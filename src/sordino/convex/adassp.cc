@@ -37,8 +37,7 @@ at::Tensor TargetProduct(const Problem& problem) {
   at::Tensor sum = at::zeros({problem.shape().features}, at::kDouble);
   for (std::int64_t begin = 0; begin < problem.rows(); begin += kProductBlock) {
     const std::int64_t count = std::min(kProductBlock, problem.rows() - begin);
-    sum.addmv_(problem.features().narrow(0, begin, count).t(),
-               problem.targets().narrow(0, begin, count));
+    sum.add_(problem.Rows(begin, count).t().mv(problem.targets().narrow(0, begin, count)));
   }
   return sum;
 }
@@ -72,7 +71,8 @@ class Adassp : public FitMethod {
 
   PlannedFit Plan(const FitQuestion& question, const OptionValues& options) const override {
     if (question.table.loss.name != "squares") {
-      return internal::Refused(*this, "AdaSSP is for least squares; use the loss 'squares'.");
+      return internal::Refused(
+          *this, "AdaSSP is for least squares; use the loss 'squares' (--model least-squares).");
     }
     if (question.delta.value() == 0) {
       return internal::Refused(*this, "AdaSSP needs a delta above 0.");

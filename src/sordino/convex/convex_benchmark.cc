@@ -43,7 +43,7 @@ void PlainDescent(benchmark::State& state) {
   const FitQuestion question = ImageQuestion(kColumns);
   const Problem problem = RandomImages(question);
   const at::ScalarType type = state.range(0) == 64 ? at::kDouble : at::kFloat;
-  const at::Tensor x = problem.features().to(type);
+  const at::Tensor x = problem.Rows(0, problem.rows()).to(type);
   const at::Tensor& y = problem.targets();
   for (auto unused : state) {
     at::Tensor theta = at::zeros({kColumns, 10}, type);

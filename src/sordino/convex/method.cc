@@ -2,8 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "sordino/base/check.h"
 #include "sordino/base/error.h"
+#include "sordino/convex/internal/budget.h"
+#include "sordino/convex/internal/minimum.h"
 
 namespace sordino {
 
@@ -66,8 +70,12 @@ FitPlan ChooseMethod(const std::vector<PlannedFit>& plans) {
   return *best;
 }
 
-FitResult Fit(const FitPlan& plan, const Problem& problem, RandomSource& source,
-              const FitProgress& progress) {
+namespace {
+
+// Of the bound on a row's gradient, for a fit without privacy: the distance is for nobody to pay.
+constexpr double kNonPrivateLimitShare = 1e-2;
+
+void CheckTable(const FitPlan& plan, const Problem& problem) {
   const TableShape& planned = plan.question.table;
   const TableShape& given = problem.shape();
   if (given.loss != planned.loss || given.features != planned.features ||
@@ -81,12 +89,43 @@ FitResult Fit(const FitPlan& plan, const Problem& problem, RandomSource& source,
         "number of its rows.",
         plan.question.records, AdjacencyName(plan.question.adjacency)));
   }
+}
+
+}  // namespace
+
+FitResult Fit(const FitPlan& plan, const Problem& problem, RandomSource& source,
+              const FitProgress& progress) {
+  CheckTable(plan, problem);
   FitResult result = FitMethods().Find(plan.method.name).Run(plan, problem, source, progress);
-  SORDINO_CHECK(result.coefficients.dim() == 2 && result.coefficients.size(0) == given.features &&
+  SORDINO_CHECK(result.coefficients.dim() == 2 &&
+                    result.coefficients.size(0) == problem.shape().features &&
                     result.coefficients.size(1) == problem.scores(),
                 "a fit has other coefficients than its table");
   result.is_private = source.IsPrivate();
   return result;
+}
+
+FitPlan PlanWithoutPrivacy(const FitQuestion& question) {
+  CheckQuestion(question);
+  const double rho = internal::WeightNorm(question);
+  FitPlan plan;
+  plan.method = Choice("none");
+  plan.question = question;
+  plan.lambda =
+      question.lambda.value_or(static_cast<double>(internal::Parameters(question)) / (rho * rho));
+  plan.gradient_norm_limit = internal::GradientLimit(question, kNonPrivateLimitShare);
+  plan.excess_risk = 0;
+  return plan;
+}
+
+FitResult FitWithoutPrivacy(const FitPlan& plan, const Problem& problem,
+                            const FitProgress& progress) {
+  CheckTable(plan, problem);
+  internal::CertifiedMinimum minimum =
+      internal::Minimise({&problem, plan.lambda}, plan.gradient_norm_limit, progress);
+  return {.coefficients = std::move(minimum.theta),
+          .gradient_norm = plan.gradient_norm_limit,
+          .is_private = false};
 }
 
 }  // namespace sordino

@@ -122,6 +122,13 @@ FitPlan ChooseMethod(const std::vector<PlannedFit>& plans);
 FitResult Fit(const FitPlan& plan, const Problem& problem, RandomSource& source,
               const FitProgress& progress = {});
 
+// For public data, and to compare with: the minimum without noise. The plan has no event, because
+// nothing is protected; the budget of the question is not used. Where lambda is not given it is p /
+// rho^2, that of weights drawn from a Gaussian distribution of the assumed norm rho.
+FitPlan PlanWithoutPrivacy(const FitQuestion& question);
+FitResult FitWithoutPrivacy(const FitPlan& plan, const Problem& problem,
+                            const FitProgress& progress = {});
+
 }  // namespace sordino
 
 #endif  // SORDINO_CONVEX_METHOD_H_

@@ -78,6 +78,29 @@ TEST(Methods, LearnAnEasyTable) {
   }
 }
 
+// No linear model has less regularised risk than the one without privacy.
+TEST(Methods, WithoutPrivacyTheMinimumIsFound) {
+  for (const char* loss : {"squares", "logistic", "softmax", "huber"}) {
+    const FitQuestion question = QuestionOf(loss, 3000, 4);
+    const Problem problem = EasyProblem(question);
+    const FitPlan plan = PlanWithoutPrivacy(question);
+    const FitResult best = FitWithoutPrivacy(plan, problem);
+    EXPECT_FALSE(best.is_private);
+    EXPECT_EQ(plan.event.ToString(), Event::None().ToString());
+    const auto objective = [&](const at::Tensor& theta) {
+      return 3000 * Evaluate(problem, theta).risk +
+             0.5 * plan.lambda * theta.square().sum().item<double>();
+    };
+    const double least = objective(best.coefficients);
+    at::manual_seed(8);
+    for (int trial = 0; trial < 20; ++trial) {
+      const at::Tensor other = at::randn_like(best.coefficients).mul_(0.1);
+      EXPECT_GT(objective(best.coefficients.add(other)), least) << loss;
+    }
+    EXPECT_GT(Evaluate(problem, best.coefficients).accuracy, 0.97) << loss;
+  }
+}
+
 TEST(Methods, AutoTakesTheLeastPredictedRisk) {
   const std::vector<PlannedFit> plans = PlanFits(QuestionOf("logistic", 5000, 10));
   const FitPlan chosen = ChooseMethod(plans);

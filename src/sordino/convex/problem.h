@@ -4,6 +4,10 @@
 // bound is scaled down to it, a row with an entry that is not finite becomes 0, a target is clipped
 // into its bounds. The column of ones of an intercept is a column like the others: inside the norm,
 // and regularised.
+//
+// Features stay in the precision that they come in. The stored number, once its row was scaled, is
+// the feature that the proofs are about: sums and products are computed in float64 from blocks of
+// rows, and float32 converts to float64 without rounding.
 #ifndef SORDINO_CONVEX_PROBLEM_H_
 #define SORDINO_CONVEX_PROBLEM_H_
 
@@ -35,25 +39,34 @@ const ConvexLoss& CheckedLoss(const TableShape& shape);
 
 class Problem {
  public:
-  // features: [n, d], float32 or float64; a contiguous float64 tensor is taken as it is and its
-  // rows are clipped in place, anything else is copied. targets: [n], classes 0 ... classes - 1 as
-  // int64 or numbers as float64. n may be 0. Throws Error for sizes or types that do not agree
-  // with the shape, for too large a table, and for a class that is not declared.
-  Problem(TableShape shape, const at::Tensor& features, const at::Tensor& targets);
+  // features: [n, d], float32 or float64; a contiguous tensor is taken as it is and its rows are
+  // clipped in place, anything else is copied. targets: [n], classes 0 ... classes - 1 as int64 or
+  // numbers as float64. last_column: [n] or undefined; where it is given, features are [n, d - 1],
+  // so that a table gets its column of ones without being copied. n may be 0. Throws Error for
+  // sizes or types that do not agree with the shape, for too large a table, and for a class that is
+  // not declared.
+  Problem(TableShape shape, const at::Tensor& features, const at::Tensor& targets,
+          const at::Tensor& last_column = {});
 
   const TableShape& shape() const { return shape_; }
   const ConvexLoss& loss() const { return *loss_; }
   LossBounds bounds() const { return loss_->Bounds(shape_.classes, shape_.target_bound); }
   std::int64_t rows() const { return features_.size(0); }
   std::int64_t scores() const { return loss_->Scores(shape_.classes); }
-  // Float64, every row of norm at most R, rounding included.
-  const at::Tensor& features() const { return features_; }
   const at::Tensor& targets() const { return targets_; }
+  // Features in float64, [count, d], every row of norm at most R, rounding included. It may share
+  // their memory.
+  at::Tensor Rows(std::int64_t begin, std::int64_t count) const;
+  at::Tensor ChosenRows(const at::Tensor& rows) const;
+  // The same as they are kept, float32 or float64: [n, d], or [n, d - 1] with a last column [n].
+  const at::Tensor& stored_features() const { return features_; }
+  const at::Tensor& last_column() const { return last_column_; }
 
  private:
   TableShape shape_;
   const ConvexLoss* loss_;
   at::Tensor features_;
+  at::Tensor last_column_;  // may be undefined
   at::Tensor targets_;
 };
 

@@ -26,13 +26,50 @@ TEST(Problem, RowsAreInsideTheBoundWhateverIsGiven) {
           .to(at::kDouble)
           .view({6, 2});
   const Problem problem(Shape("logistic", 2), rows, Targets({0, 1, 0, 1, 0, 1}));
-  const at::Tensor norms = problem.features().norm(2, {1});
+  const at::Tensor norms = problem.Rows(0, problem.rows()).norm(2, {1});
   EXPECT_LE(norms.max().item<double>(), 1.0);
   EXPECT_NEAR(norms[0].item<double>(), 1, 1e-8);
-  EXPECT_DOUBLE_EQ(problem.features()[1][0].item<double>(), 0.3);
+  EXPECT_DOUBLE_EQ(problem.Rows(0, problem.rows())[1][0].item<double>(), 0.3);
   EXPECT_NEAR(norms[2].item<double>(), 1, 1e-8);
   EXPECT_EQ(norms[3].item<double>(), 0);
   EXPECT_EQ(norms[4].item<double>(), 0);
+}
+
+// Float32 features stay float32: what is below the bound keeps its numbers, and rounding a scaled
+// row leaves no norm above the bound, for bounds of every size.
+TEST(Problem, FloatRowsAreScaledBelowTheBoundRoundingIncluded) {
+  at::manual_seed(5);
+  for (const double bound : {1.0, 3.7, 1e-20, 1e-29, 1e-35, 1e20}) {
+    TableShape shape = Shape("logistic", 7);
+    shape.row_bound = bound;
+    const at::Tensor rows = at::randn({5000, 7}).mul_(bound);
+    const Problem problem(shape, rows.clone(), at::zeros({5000}, at::kLong));
+    const at::Tensor kept = problem.Rows(0, 5000);
+    // Exact up to 2^-50, which a norm that is too large by a rounding of float32 exceeds.
+    const at::Tensor norms = kept.norm(2, {1}).div_(bound);
+    EXPECT_LE(norms.max().item<double>(), 1 + 0x1p-50) << bound;
+    EXPECT_GT(norms.max().item<double>(), 1 - 1e-6) << bound;
+    const at::Tensor exact = rows.to(at::kDouble);
+    const at::Tensor is_short = exact.norm(2, {1}).lt(bound * (1 - 1e-6));
+    EXPECT_TRUE(kept.index({is_short}).equal(exact.index({is_short}))) << bound;
+  }
+}
+
+TEST(Problem, ALastColumnIsInsideTheNorm) {
+  at::manual_seed(6);
+  for (const at::ScalarType type : {at::kFloat, at::kDouble}) {
+    const at::Tensor features = at::randn({300, 4}, type);
+    const at::Tensor ones = at::ones({300}, type);
+    const at::Tensor targets = at::zeros({300}, at::kLong);
+    const Problem apart(Shape("logistic", 5), features.clone(), targets, ones.clone());
+    const Problem whole(Shape("logistic", 5), at::cat({features, ones.unsqueeze(1)}, 1), targets);
+    EXPECT_TRUE(apart.Rows(0, 300).equal(whole.Rows(0, 300)));
+    EXPECT_LE(apart.Rows(0, 300).norm(2, {1}).max().item<double>(), 1);
+    const at::Tensor chosen = at::tensor({7, 0, 299}, at::TensorOptions(at::kLong));
+    EXPECT_TRUE(apart.ChosenRows(chosen).equal(whole.ChosenRows(chosen)));
+    EXPECT_THROW(Problem(Shape("logistic", 4), features, targets, ones), Error);
+    EXPECT_THROW(Problem(Shape("logistic", 5), features, targets, ones.narrow(0, 0, 3)), Error);
+  }
 }
 
 TEST(Problem, TargetsThatAreNumbersAreClipped) {

@@ -75,7 +75,28 @@ void CheckMethod(const Choice& method) {
   }
 }
 
+// What a fit without privacy has no use for is a sign of a misunderstanding.
+void CheckWithoutPrivacy(const FitSettings& settings) {
+  const auto refuse = [](bool given, std::string_view flag) {
+    if (!given) return;
+    throw Error(
+        fmt::format("--non-private adds no noise and spends nothing, so {} has no meaning "
+                    "beside it; leave one of them out.",
+                    flag));
+  };
+  refuse(settings.epsilon.has_value(), "--epsilon");
+  refuse(settings.delta.has_value(), "--delta");
+  refuse(!settings.adjacency.empty(), "--adjacency");
+  refuse(!(settings.method == Choice(std::string(kAutoMethod))), "--method");
+  refuse(settings.tune.has_value(), "--tune");
+  refuse(settings.insecure_seed.has_value(), "--insecure-seed");
+}
+
 void CheckBudgetOf(FitSettings& settings) {
+  if (settings.non_private) {
+    CheckWithoutPrivacy(settings);
+    return;
+  }
   if (!settings.epsilon) throw Error("there is no budget; give --epsilon, such as 1.");
   CheckNumber("--epsilon", settings.epsilon);
   if (!settings.delta) {
@@ -142,6 +163,7 @@ std::vector<std::string> FeatureNames(const std::vector<std::string>& declared) 
 }
 
 Adjacency AdjacencyOf(const PreparedFit& fit) {
+  if (fit.settings.non_private) return Adjacency::kAddRemove;
   const std::string& given = fit.settings.adjacency;
   const Adjacency adjacency = !given.empty()                ? ParseAdjacency(given)
                               : fit.budget                  ? fit.budget->adjacency
@@ -215,8 +237,10 @@ FitQuestion QuestionOf(const PreparedFit& fit) {
   question.table.classes = std::max<std::int64_t>(2, fit.declaration.classes);
   question.table.row_bound = *settings.row_bound;
   question.records = fit.declaration.records;
-  question.epsilon = Epsilon(*settings.epsilon);
-  question.delta = Delta(*settings.delta);
+  if (!settings.non_private) {
+    question.epsilon = Epsilon(*settings.epsilon);
+    question.delta = Delta(*settings.delta);
+  }
   question.adjacency = AdjacencyOf(fit);
   if (fit.selection) {
     question.epsilon = fit.selection->run_epsilon;
@@ -276,6 +300,10 @@ double DefaultRowBound(const DatasetDeclaration& declaration,
 }
 
 void internal::MakePlans(PreparedFit& fit) {
+  if (fit.settings.non_private) {
+    fit.plan = PlanWithoutPrivacy(fit.question);
+    return;
+  }
   fit.plans = PlanFits(fit.question);
   const Choice& method = fit.settings.method;
   fit.plan = method.name == kAutoMethod ? ChooseMethod(fit.plans) : PlanFit(fit.question, method);
@@ -327,7 +355,14 @@ PreparedFit PrepareFit(FitSettings settings) {
   }
   if (is_table) fit.names = FeatureNames(columns);
   settings.ledger = LedgerOfData(settings.ledger, settings.data);
+  if (settings.non_private && !settings.ledger.empty()) {
+    throw Error(
+        fmt::format("a fit without privacy cannot be charged to the ledger '{}'; leave out "
+                    "--non-private, or use data that no ledger protects.",
+                    settings.ledger));
+  }
   if (settings.insecure_seed) fit.privacy = RunPrivacy::kSeeded;
+  if (settings.non_private) fit.privacy = RunPrivacy::kNonPrivate;
   fit.settings = std::move(settings);
   if (!fit.settings.ledger.empty()) {
     fit.budget = Ledger::Open(fit.settings.ledger, {.read_only = true}).budget();
@@ -346,8 +381,9 @@ FitFacts PlannedFacts(const PreparedFit& fit) {
   facts.model = fmt::format("Model: {} of {} features{} and an intercept",
                             ModelOf(fit.settings).words, plan.question.table.features - 1,
                             fit.settings.features.empty() ? "" : " by " + fit.settings.features);
-  facts.method =
-      fmt::format("{} ({})", plan.method.name, FitMethods().Find(plan.method.name).help());
+  facts.method = fit.settings.non_private ? std::string("the minimum without noise")
+                                          : fmt::format("{} ({})", plan.method.name,
+                                                        FitMethods().Find(plan.method.name).help());
   facts.plan = fmt::format("Rows have a norm of at most {:.6g}, the regularisation is {:.6g}{}{}",
                            plan.question.table.row_bound, plan.lambda,
                            plan.noises.empty() ? "" : ", and the standard deviation of the noise ",
@@ -368,9 +404,11 @@ FitFacts PlannedFacts(const PreparedFit& fit) {
   facts.records = plan.question.records;
   facts.counts_users = fit.declaration.rows_per_user > 0;
   facts.adjacency = plan.question.adjacency;
-  facts.delta = *fit.settings.delta;
+  facts.delta = fit.settings.delta.value_or(0);
   facts.epsilon =
-      SpentEpsilon(internal::EventOf(fit), Delta(facts.delta), internal::FailureOf(fit));
+      fit.settings.non_private
+          ? Interval{kInfinity, kInfinity}
+          : SpentEpsilon(internal::EventOf(fit), Delta(facts.delta), internal::FailureOf(fit));
   facts.event = internal::EventOf(fit).ToString();
   facts.has_test = !fit.settings.data.test.empty() || IsDatasetName(fit.settings.data.source);
   facts.ledger = fit.settings.ledger;

@@ -1,8 +1,9 @@
 #include "sordino/runs/fit_run.h"
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/empty.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
+#include <c10/util/accumulate.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -59,25 +60,22 @@ DataRequest UncountedRequest(DataRequest request) {
   return request;
 }
 
-// A row as the library takes it: numbers in a line, with a 1 for the intercept behind them. Rows
-// that have no declared label are blank under replace-one, where their number counts: a record
-// that is replaced by such a row leaves the number of rows as it is.
+// Numbers in a line for each row; the tensor of the reader itself where nothing has to be done to
+// it. Blank rows of zeros follow.
 at::Tensor FitFeatures(Dataset& data, std::int64_t blank) {
   const at::NoGradGuard no_grad;
   const std::int64_t rows = data.inputs.size(0);
-  const std::int64_t width = data.inputs.numel() / std::max<std::int64_t>(rows, 1);
-  const std::int64_t columns =
-      rows > 0 ? width : at::zeros(data.declaration.shape, at::kByte).numel();
-  at::Tensor features = at::empty({rows + blank, columns + 1}, at::kDouble);
+  const std::int64_t columns = c10::multiply_integers(data.declaration.shape);
+  const at::Tensor inputs = std::exchange(data.inputs, at::Tensor());
+  const bool is_plain =
+      inputs.scalar_type() == at::kFloat && data.declaration.normalisation.mean.empty();
+  if (is_plain && blank == 0) return inputs.reshape({rows, columns});
+  at::Tensor features = at::zeros({rows + blank, columns}, at::kFloat);
   for (std::int64_t begin = 0; begin < rows; begin += kBlockRows) {
     const std::int64_t end = std::min(rows, begin + kBlockRows);
     features.slice(0, begin, end)
-        .slice(1, 0, columns)
-        .copy_(Normalise(data.declaration, data.inputs.slice(0, begin, end)).flatten(1));
+        .copy_(Normalise(data.declaration, inputs.slice(0, begin, end)).flatten(1));
   }
-  features.slice(0, 0, rows).slice(1, columns).fill_(1);
-  features.slice(0, rows).zero_();
-  data.inputs = at::Tensor();
   return features;
 }
 
@@ -95,8 +93,8 @@ Problem ProblemOf(PreparedFit& fit, Dataset& train) {
   if (counted && rows == 0) {
     throw Error(fmt::format("'{}' has no rows; a fit needs one.", fit.declaration.name));
   }
-  if (counted && fit.question.records == 0) {
-    fit.question.records = rows;
+  if (fit.question.records == 0) {
+    fit.question.records = std::max<std::int64_t>(1, rows);
     internal::MakePlans(fit);
   }
   if (counted && fit.question.records != rows) {
@@ -106,7 +104,12 @@ Problem ProblemOf(PreparedFit& fit, Dataset& train) {
         fit.declaration.name, fit.question.records, AdjacencyName(fit.question.adjacency)));
   }
   const at::Tensor targets = FitTargets(train, blank);
-  return {fit.question.table, FitFeatures(train, blank), targets};
+  // The intercept is a column of ones. Rows that have no declared label are blank under
+  // replace-one, where their number counts: a record that is replaced by such a row leaves the
+  // number of rows as it is.
+  at::Tensor ones = at::ones({rows}, at::kFloat);
+  ones.slice(0, rows - blank).zero_();
+  return {fit.question.table, FitFeatures(train, blank), targets, ones};
 }
 
 // In the place of the records, where features were asked for. Returns their shape.
@@ -192,9 +195,12 @@ std::string CoefficientsCsv(const std::vector<Coefficient>& coefficients) {
 std::string Picture(const PreparedFit& fit, const std::vector<Coefficient>& coefficients) {
   CoefficientPicture picture;
   picture.title = fmt::format("{} of {}", fit.settings.model, fit.declaration.name);
-  picture.caption = fmt::format("{}, epsilon {:g} at delta {:g}, {} adjacency",
-                                fit.plan->method.name, *fit.settings.epsilon, *fit.settings.delta,
-                                AdjacencyName(fit.plan->question.adjacency));
+  picture.caption =
+      fit.settings.non_private
+          ? "without privacy"
+          : fmt::format("{}, epsilon {:g} at delta {:g}, {} adjacency", fit.plan->method.name,
+                        *fit.settings.epsilon, *fit.settings.delta,
+                        AdjacencyName(fit.plan->question.adjacency));
   if (fit.privacy != RunPrivacy::kPrivate) picture.warning = "NOT PRIVATE";
   for (const Coefficient& c : coefficients) {
     picture.bars.push_back({.name = c.score.empty() ? c.feature : c.score + ": " + c.feature,
@@ -212,11 +218,13 @@ TrainConfig ConfigOf(const PreparedFit& fit) {
   config.privacy.epsilon = fit.settings.epsilon;
   config.privacy.delta = fit.settings.delta;
   config.run.out = fit.settings.out;
+  config.run.non_private = fit.settings.non_private;
   config.run.ledger = fit.settings.ledger;
   return config;
 }
 
 std::string FitEvent(const PreparedFit& fit) {
+  if (fit.settings.non_private) return "NOT PRIVATE\n";
   return fmt::format("{}{}\n", fit.privacy == RunPrivacy::kSeeded ? "NOT PRIVATE\n" : "",
                      internal::EventOf(fit).ToString());
 }
@@ -268,7 +276,8 @@ struct FittedModel {
 FittedModel FitOnce(const PreparedFit& fit, const FitPlan& plan, const Problem& problem,
                     const FitTest& test, RandomSource random, const FitProgress& progress) {
   FittedModel fitted;
-  fitted.result = Fit(plan, problem, random, progress);
+  fitted.result = fit.settings.non_private ? FitWithoutPrivacy(plan, problem, progress)
+                                           : Fit(plan, problem, random, progress);
   CheckFinite(fitted.result.coefficients);
   fitted.model = ModelWith(fit, fitted.result.coefficients);
   if (test.data) fitted.test = Evaluate(*fitted.model, *test.data, c10::kCPU, test.features);

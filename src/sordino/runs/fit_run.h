@@ -50,6 +50,7 @@ struct FitSettings {
   std::string out;
   std::string ledger;
   std::optional<std::uint64_t> insecure_seed;
+  bool non_private = false;  // the minimum itself, for public data: no budget, method or ledger
   // So many fits are expected, of which the best on the test set is released
   // (mechanisms/private_selection.h); nothing: one fit.
   std::optional<double> tune;

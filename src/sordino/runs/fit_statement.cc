@@ -126,6 +126,11 @@ std::string FitGuarantee(const FitFacts& facts) {
 std::string FitStatement(const FitFacts& facts) {
   Page page;
   WriteFitOpening(page, facts);
+  if (facts.privacy == RunPrivacy::kNonPrivate) {
+    page.Heading("What is protected");
+    page.Paragraph("Nothing. Treat the model and all metrics like the data themselves.");
+    return std::move(page).text();
+  }
   WriteFitGuarantee(page, facts);
   internal::WriteAllReleases(page, {.what = "fit",
                                     .file = facts.ledger,

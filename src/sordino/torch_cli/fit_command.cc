@@ -113,6 +113,8 @@ Json LedgerOf(const FitFacts& facts) {
           {"head", facts.ledger_head}};
 }
 
+bool IsWithoutPrivacy(const FitFacts& facts) { return facts.privacy == RunPrivacy::kNonPrivate; }
+
 Json OutcomeJson(const FitOutcome& outcome) {
   Json json = NewReport();
   json["run"] = outcome.folder.string();
@@ -120,7 +122,7 @@ Json OutcomeJson(const FitOutcome& outcome) {
   json["coefficients"] = CoefficientsJson(outcome);
   json["intervals"] = IntervalsJson(outcome);
   json["epsilon"] = IntervalJson(outcome.epsilon);
-  json["delta"] = outcome.delta;
+  json["delta"] = IsWithoutPrivacy(outcome.facts) ? Json(nullptr) : Json(outcome.delta);
   json["test_accuracy"] =
       outcome.test && outcome.test->accuracy ? Json(*outcome.test->accuracy) : Json(nullptr);
   if (outcome.test && outcome.test->error) {
@@ -142,11 +144,12 @@ std::string RiskText(const PlannedFit& planned) {
 }
 
 std::vector<std::vector<std::string>> OutcomeRows(const FitOutcome& outcome) {
-  std::vector<std::vector<std::string>> rows = {
-      {"run", outcome.folder.string()},
-      {"method", outcome.facts.method},
-      {"epsilon",
-       fmt::format("{} at delta {:g}", UpperText(outcome.epsilon.upper), outcome.delta)}};
+  std::vector<std::vector<std::string>> rows = {{"run", outcome.folder.string()},
+                                                {"method", outcome.facts.method}};
+  if (!IsWithoutPrivacy(outcome.facts)) {
+    rows.push_back({"epsilon", fmt::format("{} at delta {:g}", UpperText(outcome.epsilon.upper),
+                                           outcome.delta)});
+  }
   if (outcome.test && outcome.test->accuracy) {
     rows.push_back({"test accuracy", fmt::format("{:.2f}%", 100 * *outcome.test->accuracy)});
   }
@@ -258,7 +261,7 @@ void Run(const FitOptions& options) {
   if (fit.privacy != RunPrivacy::kPrivate) {
     std::cerr << "sordino: " << NotPrivateWarning(fit.privacy) << '\n';
   }
-  if (options.settings.adjacency.empty() && !fit.plan) {
+  if (fit.privacy != RunPrivacy::kNonPrivate && options.settings.adjacency.empty() && !fit.plan) {
     std::cerr << "sordino: the number of records was not declared, so it is taken to be public "
                  "(replace-one); --records keeps it private.\n";
   }
@@ -313,6 +316,10 @@ void AddBudgetFlags(CLI::App& command, FitSettings& s) {
   command
       .add_option("--insecure-seed", s.insecure_seed, "NOT PRIVATE: predictable noise, for tests")
       ->type_name("N")
+      ->group("Privacy");
+  command
+      .add_flag("--non-private", s.non_private,
+                "NOT PRIVATE: the best model without noise, for public data and to compare with")
       ->group("Privacy");
 }
 

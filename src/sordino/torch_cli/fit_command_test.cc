@@ -43,7 +43,8 @@ class FitCommand : public ::testing::Test {
     words.insert(words.end(), columns.begin(), columns.end());
     words.insert(words.end(), {"--out", Place(run)});
     for (const std::string& word : Words(more)) words.push_back(word);
-    if (more.find("--delta") == std::string::npos) {
+    if (more.find("--delta") == std::string::npos &&
+        more.find("--non-private") == std::string::npos) {
       words.insert(words.end(), {"--delta", "1e-5"});
     }
     return RunProgram(words);
@@ -366,6 +367,40 @@ TEST_F(FitCommand, ASeededFitSaysThatItIsNotPrivate) {
   EXPECT_THAT(first.err, HasSubstr("NOT PRIVATE"));
   EXPECT_THAT(ReadTestFile(Place("run/statement.txt")), StartsWith("NOT PRIVATE"));
   EXPECT_THAT(ReadTestFile(Place("run/event.txt")), StartsWith("NOT PRIVATE"));
+}
+
+TEST_F(FitCommand, AFitWithoutPrivacySaysSoAndTakesNoBudgetAndNoLedger) {
+  const std::string test = folder_.Write("test.csv", PointsTable(200)).string();
+  const CommandOutcome outcome =
+      Fit(PointsTable(1000), "--non-private --json --test " + test, kPoints, "run");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("NOT PRIVATE"));
+  const Json json = Json::parse(outcome.out);
+  EXPECT_EQ(json["private"], false);
+  EXPECT_EQ(json["method"], "none");
+  EXPECT_EQ(json["delta"], nullptr);
+  EXPECT_GT(json["test_accuracy"], 0.97);
+  EXPECT_THAT(json["warning"].get<std::string>(), HasSubstr("NOT PRIVATE"));
+  const std::string statement = ReadTestFile(Place("run/statement.txt"));
+  EXPECT_THAT(statement, StartsWith("NOT PRIVATE"));
+  EXPECT_THAT(statement, HasSubstr("Nothing. Treat the model"));
+  EXPECT_THAT(statement, Not(HasSubstr("differentially private")));
+  EXPECT_EQ(ReadTestFile(Place("run/event.txt")), "NOT PRIVATE\n");
+  const CommandOutcome predicted =
+      RunProgram({"predict", "--run", Place("run"), "--data", test, "--public-labels", "--json"});
+  ASSERT_EQ(predicted.exit_code, 0) << predicted.err;
+  EXPECT_THAT(predicted.err, HasSubstr("NOT PRIVATE"));
+  const std::string ledger = Place("ledger.db");
+  ASSERT_EQ(RunProgram({"ledger", "init", ledger, "--epsilon", "3", "--delta", "1e-4"}).exit_code,
+            0);
+  const std::string line = "--non-private ";
+  ExpectRefusal(Fit(PointsTable(50), line + "--ledger " + ledger, kPoints, "none"),
+                "cannot be charged to the ledger");
+  for (const std::string flag : {"--epsilon 1", "--delta 1e-5", "--adjacency add-remove",
+                                 "--method gradient", "--tune 4", "--insecure-seed 1"}) {
+    ExpectRefusal(Fit(PointsTable(50), line + flag, kPoints, "none"), flag.substr(0, 6));
+  }
+  EXPECT_FALSE(fs::exists(Place("none")));
 }
 
 TEST_F(FitCommand, TuningIsOneChargeAndHidesHowManyFitsThereWere) {

@@ -2,7 +2,7 @@
 //
 // Rounding. Let u = 2^-53 and gamma_k = k u / (1 - k u), for sums of k products in any order
 // (Higham, "Accuracy and Stability of Numerical Algorithms", 2002, section 3.1; a fused product
-// only helps). In blocks of b rows:
+// only helps). Features are float64 or converted from float32, which is exact. In blocks of b rows:
 //   - a score of a row has an error of at most gamma_d R |theta_k|, so the scores of a row one of
 //     gamma_d R |Theta|;
 //   - the slopes then have one of at most e = SlopeError(that) in L2 (loss.h);

@@ -19,9 +19,8 @@ at::Tensor SecondMoment(const Problem& problem) {
   const std::int64_t d = problem.shape().features;
   at::Tensor sum = at::zeros({d, d}, at::kDouble);
   for (std::int64_t begin = 0; begin < problem.rows(); begin += kMomentBlock) {
-    const at::Tensor x =
-        problem.features().narrow(0, begin, std::min(kMomentBlock, problem.rows() - begin));
-    sum.addmm_(x.t(), x);
+    const at::Tensor x = problem.Rows(begin, std::min(kMomentBlock, problem.rows() - begin));
+    sum.add_(x.t().mm(x));  // not addmm_: internal/row_block.h
   }
   return sum;
 }
