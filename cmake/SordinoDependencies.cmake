@@ -25,6 +25,20 @@ sordino_header_library(json nlohmann/json.hpp nlohmann-json3-dev)
 sordino_header_library(kissfft kissfft/kissfft.hh libkissfft-dev)
 sordino_header_library(tomlplusplus toml++/toml.h libtomlplusplus-dev)
 
+# Charts of `sordino report`, embedded in its pages.
+find_file(SORDINO_CHART_JS NAMES chart.min.js NO_DEFAULT_PATH PATHS
+  ${PROJECT_SOURCE_DIR}/.deps/chart.js /usr/share/javascript/chart.js
+  /usr/local/share/javascript/chart.js)
+if(NOT SORDINO_CHART_JS)
+  message(FATAL_ERROR "chart.min.js was not found. Install the package 'libjs-chart.js' (or run "
+    "tools/setup, which installs everything), then configure again.")
+endif()
+file(READ ${SORDINO_CHART_JS} chart_head LIMIT 200)
+if(NOT chart_head MATCHES "Chart\\.js v3\\.")
+  message(FATAL_ERROR "${SORDINO_CHART_JS} is not version 3 of Chart.js; name one with "
+    "-DSORDINO_CHART_JS=FILE.")
+endif()
+
 if(SORDINO_TESTS)
   find_package(GTest REQUIRED)
   include(GoogleTest)

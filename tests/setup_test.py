@@ -135,6 +135,14 @@ class SetupTest(unittest.TestCase):
         self.assertEqual(result.returncode, 2)
         self.assertIn('not version 2.x', result.stderr)
 
+    def test_goes_on_where_there_is_no_browser(self):
+        machine = self.machine()
+        machine.program('id', 'echo 0')
+        machine.program('apt-get', 'exit 100')
+        result = machine.setup('--browser')
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn('Chart.js is in place', result.stdout)
+
     def test_pins_every_download_by_a_hash_for_each_architecture(self):
         for name in ['libtorch.txt', 'clang-format.txt']:
             text = (SOURCE / 'tools' / name).read_text()

@@ -12,7 +12,6 @@
 #include "sordino/accounting/failures.h"
 #include "sordino/cli/interval_text.h"
 #include "sordino/cli/report_json.h"
-#include "sordino/report/ledger_picture.h"
 
 namespace sordino {
 namespace {
@@ -184,42 +183,6 @@ Json RunReportJson(const LedgerRun& run) {
           {"private", run.detail.is_private}};
 }
 
-// What the picture shows, by charging everything once more.
-std::vector<LedgerPoint> PointsOf(const LedgerReport& report) {
-  const auto moves = [](const Entry& entry) {
-    return entry.kind == EntryKind::kCharge || entry.kind == EntryKind::kReturn;
-  };
-  const auto total =
-      static_cast<std::size_t>(std::count_if(report.entries.begin(), report.entries.end(), moves));
-  const std::size_t stride = (total + kMaxEpsilons - 1) / kMaxEpsilons;
-  BudgetFilter filter(report.budget);
-  std::map<std::string, std::string> names;
-  std::vector<LedgerPoint> points;
-  for (const Entry& entry : report.entries) {
-    if (entry.kind == EntryKind::kRun) {
-      const RunDetail detail = ParseRunJson(entry.detail);
-      filter.BeginRun(entry.run, Event::Parse(entry.event), detail.terms, entry.failure);
-      names[entry.run] = OneLine(detail.what);
-    }
-    if (!moves(entry)) continue;
-    const Event event = Event::Parse(entry.event);
-    if (entry.kind == EntryKind::kCharge) {
-      filter.Charge(entry.run, event, entry.failure);
-    } else {
-      filter.Return(entry.run, event, entry.failure);
-    }
-    LedgerPoint point{entry.time, names.at(entry.run), filter.UsedShare(), std::nullopt};
-    if (points.size() + 1 == total) {
-      point.epsilon = report.composed.upper;
-    } else if (points.size() % stride == 0 && filter.Counted().kind() != Event::Kind::kNone) {
-      point.epsilon =
-          SpentEpsilon(filter.Counted(), report.budget.delta, filter.counted_failure()).upper;
-    }
-    points.push_back(std::move(point));
-  }
-  return points;
-}
-
 }  // namespace
 
 std::size_t LedgerReport::RunsThatAreNotPrivate() const {
@@ -372,6 +335,41 @@ std::string LedgerReportText(const LedgerReport& report) {
   return text;
 }
 
+std::vector<LedgerPoint> LedgerPoints(const LedgerReport& report) {
+  const auto moves = [](const Entry& entry) {
+    return entry.kind == EntryKind::kCharge || entry.kind == EntryKind::kReturn;
+  };
+  const auto total =
+      static_cast<std::size_t>(std::count_if(report.entries.begin(), report.entries.end(), moves));
+  const std::size_t stride = (total + kMaxEpsilons - 1) / kMaxEpsilons;
+  BudgetFilter filter(report.budget);
+  std::map<std::string, std::string> names;
+  std::vector<LedgerPoint> points;
+  for (const Entry& entry : report.entries) {
+    if (entry.kind == EntryKind::kRun) {
+      const RunDetail detail = ParseRunJson(entry.detail);
+      filter.BeginRun(entry.run, Event::Parse(entry.event), detail.terms, entry.failure);
+      names[entry.run] = OneLine(detail.what);
+    }
+    if (!moves(entry)) continue;
+    const Event event = Event::Parse(entry.event);
+    if (entry.kind == EntryKind::kCharge) {
+      filter.Charge(entry.run, event, entry.failure);
+    } else {
+      filter.Return(entry.run, event, entry.failure);
+    }
+    LedgerPoint point{entry.time, names.at(entry.run), filter.UsedShare(), std::nullopt};
+    if (points.size() + 1 == total) {
+      point.epsilon = report.composed.upper;
+    } else if (points.size() % stride == 0 && filter.Counted().kind() != Event::Kind::kNone) {
+      point.epsilon =
+          SpentEpsilon(filter.Counted(), report.budget.delta, filter.counted_failure()).upper;
+    }
+    points.push_back(std::move(point));
+  }
+  return points;
+}
+
 std::string LedgerReportSvg(const LedgerReport& report) {
   const std::string title = report.file.substr(report.file.find_last_of('/') + 1);
   const Budget& budget = report.budget;
@@ -379,7 +377,7 @@ std::string LedgerReportSvg(const LedgerReport& report) {
                                 ? fmt::format("budget epsilon {:g}", budget.epsilon.value())
                                 : std::string("no limit");
   return LedgerSvg(
-      PointsOf(report),
+      LedgerPoints(report),
       {.title = OneLine(title),
        .caption = fmt::format("{} at delta {:g}, {}, one {}; composed epsilon {}", limit,
                               budget.delta.value(), AdjacencyName(budget.adjacency),

@@ -12,6 +12,7 @@
 #include "sordino/accounting/event.h"
 #include "sordino/base/quantity.h"
 #include "sordino/ledger/ledger.h"
+#include "sordino/report/ledger_picture.h"
 
 namespace sordino {
 
@@ -53,7 +54,9 @@ LedgerReport MakeLedgerReport(Ledger& ledger);
 nlohmann::ordered_json BudgetReportJson(const Budget& budget);
 nlohmann::ordered_json LedgerReportJson(const LedgerReport& report);
 std::string LedgerReportText(const LedgerReport& report);
-// The used part charge by charge, as a picture.
+// The used part charge by charge, by charging everything once more.
+std::vector<LedgerPoint> LedgerPoints(const LedgerReport& report);
+// The same as a picture.
 std::string LedgerReportSvg(const LedgerReport& report);
 
 // "epsilon 8 at delta 1e-05 for all releases together, adding or removing one record"

@@ -13,6 +13,7 @@
 #include "sordino/cli/plan_command.h"
 #include "sordino/cli/program.h"
 #include "sordino/cli/release_command.h"
+#include "sordino/cli/report_command.h"
 #include "sordino/cli/torch_program.h"
 
 int main(int argc, char** argv) {
@@ -28,6 +29,7 @@ int main(int argc, char** argv) {
   sordino::AddPlanCommand(app);
   sordino::AddReleaseCommand(app);
   sordino::AddLedgerCommand(app);
+  sordino::AddReportCommand(app, SORDINO_VERSION);
   sordino::ListTorchCommands(app);
   sordino::AddHelpCommands(app, SORDINO_VERSION);
   app.footer("Every command has --help with an example, and --json for programs.");

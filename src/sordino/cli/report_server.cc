@@ -1,0 +1,158 @@
+#include "sordino/cli/report_server.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <exception>
+#include <string_view>
+
+#include "sordino/base/error.h"
+#include "sordino/base/stop.h"
+#include "sordino/random/generator.h"
+
+namespace sordino {
+namespace {
+
+constexpr std::size_t kMaxRequest = 8192;
+constexpr int kPatienceSeconds = 2;
+constexpr int kPollMilliseconds = 200;
+
+// Closes a descriptor at the end of its scope.
+class Descriptor {
+ public:
+  explicit Descriptor(int number) : number_(number) {}
+  ~Descriptor() { close(number_); }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+
+ private:
+  int number_;
+};
+
+std::string RandomToken() {
+  SecureGenerator generator;
+  const std::uint64_t high = generator.Next64();
+  return fmt::format("{:016x}{:016x}", high, generator.Next64());
+}
+
+// Whether two texts are equal, in a time that says nothing about where they differ.
+bool IsSameSecret(std::string_view a, std::string_view b) {
+  if (a.size() != b.size()) return false;
+  unsigned difference = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    difference |=
+        static_cast<unsigned char>(a[i]) ^ static_cast<unsigned>(static_cast<unsigned char>(b[i]));
+  }
+  return difference == 0;
+}
+
+// The head of a request; what came until then where the client is slow or says too much.
+std::string ReadHead(int connection) {
+  std::string head;
+  std::array<char, 2048> block{};
+  while (head.size() < kMaxRequest && head.find("\r\n\r\n") == std::string::npos) {
+    const ssize_t count = recv(connection, block.data(), block.size(), 0);
+    if (count <= 0) break;
+    head.append(block.data(), static_cast<std::size_t>(count));
+  }
+  return head;
+}
+
+void SendAll(int connection, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t count = send(connection, text.data(), text.size(), MSG_NOSIGNAL);
+    if (count <= 0) return;
+    text.remove_prefix(static_cast<std::size_t>(count));
+  }
+}
+
+void Send(int connection, std::string_view status, std::string_view type, std::string_view body) {
+  SendAll(connection,
+          fmt::format("HTTP/1.1 {}\r\nContent-Type: {}; charset=utf-8\r\nContent-Length: {}\r\n"
+                      "Cache-Control: no-store\r\nReferrer-Policy: no-referrer\r\n"
+                      "X-Content-Type-Options: nosniff\r\nX-Frame-Options: DENY\r\n"
+                      "Cross-Origin-Resource-Policy: same-origin\r\nConnection: close\r\n\r\n",
+                      status, type, body.size()));
+  SendAll(connection, body);
+}
+
+}  // namespace
+
+ReportServer::ReportServer(std::uint16_t port) : path_('/' + RandomToken() + '/') {
+  listener_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in place{};
+  place.sin_family = AF_INET;
+  place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  place.sin_port = htons(port);
+  const int yes = 1;
+  socklen_t size = sizeof place;
+  // NOLINTBEGIN(cppcoreguidelines-pro-type-reinterpret-cast): the sockets API
+  const bool listens = listener_ >= 0 &&
+                       setsockopt(listener_, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) == 0 &&
+                       bind(listener_, reinterpret_cast<sockaddr*>(&place), size) == 0 &&
+                       listen(listener_, 16) == 0 &&
+                       getsockname(listener_, reinterpret_cast<sockaddr*>(&place), &size) == 0;
+  // NOLINTEND(cppcoreguidelines-pro-type-reinterpret-cast)
+  if (!listens) {
+    const int error = errno;
+    if (listener_ >= 0) close(listener_);
+    throw Error(fmt::format("the page cannot be served on port {}: {}; give another --port.", port,
+                            std::strerror(error)));
+  }
+  port_ = ntohs(place.sin_port);
+  address_ = fmt::format("http://127.0.0.1:{}{}", port_, path_);
+}
+
+ReportServer::~ReportServer() { close(listener_); }
+
+void ReportServer::Answer(int connection, const std::function<std::string()>& page) const {
+  const timeval patience{kPatienceSeconds, 0};
+  setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  setsockopt(connection, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+  const std::string head = ReadHead(connection);
+  const std::string_view line = std::string_view(head).substr(0, head.find("\r\n"));
+  if (head.find("\r\n\r\n") == std::string::npos) {
+    return Send(connection, "400 Bad Request", "text/plain", "This is not a whole request.\n");
+  }
+  const std::size_t first = line.find(' ');
+  const std::size_t second = line.find(' ', first + 1);
+  if (first == std::string_view::npos || second == std::string_view::npos) {
+    return Send(connection, "400 Bad Request", "text/plain", "This is not a request.\n");
+  }
+  // Whoever does not know the address learns nothing, not even which methods there are.
+  if (!IsSameSecret(line.substr(first + 1, second - first - 1), path_)) {
+    return Send(connection, "404 Not Found", "text/plain", "There is nothing here.\n");
+  }
+  if (line.substr(0, first) != "GET") {
+    return Send(connection, "405 Method Not Allowed", "text/plain", "Only GET is answered.\n");
+  }
+  std::string content;
+  try {
+    content = page();
+  } catch (const std::exception& error) {
+    return Send(connection, "500 Internal Server Error", "text/plain",
+                fmt::format("{}\n", error.what()));
+  }
+  Send(connection, "200 OK", "text/html", content);
+}
+
+void ReportServer::Serve(const std::function<std::string()>& page) const {
+  while (!StopGuard::Requested()) {
+    pollfd waiting{listener_, POLLIN, 0};
+    if (poll(&waiting, 1, kPollMilliseconds) <= 0) continue;
+    const int connection = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+    if (connection < 0) continue;
+    const Descriptor closed(connection);
+    Answer(connection, page);
+  }
+}
+
+}  // namespace sordino

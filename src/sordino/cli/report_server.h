@@ -1,0 +1,41 @@
+// A page on this machine, for the one who started it: `sordino report RUN --watch`.
+//
+// The server listens on 127.0.0.1 only. The page has one address, with 128 random bits in it;
+// everything else is answered with 404, and other methods than GET with 405. One request is
+// answered at a time, in a few milliseconds; a client that is slow to ask is dropped.
+#ifndef SORDINO_CLI_REPORT_SERVER_H_
+#define SORDINO_CLI_REPORT_SERVER_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace sordino {
+
+class ReportServer {
+ public:
+  // Listens; port 0 takes one that is free. Throws Error where the port is taken.
+  explicit ReportServer(std::uint16_t port);
+  ~ReportServer();
+  ReportServer(const ReportServer&) = delete;
+  ReportServer& operator=(const ReportServer&) = delete;
+
+  // "http://127.0.0.1:40123/5f0c.../"
+  const std::string& address() const { return address_; }
+
+  // Answers requests until a stop is asked for (base/stop.h). What `page` throws is answered with
+  // 500 and its sentence, and asked for again the next time.
+  void Serve(const std::function<std::string()>& page) const;
+
+ private:
+  void Answer(int connection, const std::function<std::string()>& page) const;
+
+  int listener_ = -1;
+  std::uint16_t port_ = 0;
+  std::string path_;
+  std::string address_;
+};
+
+}  // namespace sordino
+
+#endif  // SORDINO_CLI_REPORT_SERVER_H_
