@@ -23,8 +23,10 @@ struct TorchCommand {
   std::string_view summary;
 };
 
-constexpr std::array<TorchCommand, 8> kTorchCommands = {{
+constexpr std::array<TorchCommand, 9> kTorchCommands = {{
     {"audit membership", "How well records that a model was trained on are told from others."},
+    {"audit self",
+     "What attacks on tiny problems prove about this program, beside what it claims."},
     {"bench", "What privacy costs on this machine: private steps beside ordinary ones."},
     {"data", "What is declared about data, which of it is public, and where it comes from."},
     {"fit", "The best private linear model of a table, by the method that theory chooses."},

@@ -14,6 +14,7 @@
 #include "sordino/torch_cli/learn_command.h"
 #include "sordino/torch_cli/membership_command.h"
 #include "sordino/torch_cli/predict_command.h"
+#include "sordino/torch_cli/self_audit_command.h"
 #include "sordino/torch_cli/train_command.h"
 
 int main(int argc, char** argv) {
@@ -23,6 +24,7 @@ int main(int argc, char** argv) {
   app.get_formatter()->column_width(34);
   sordino::AddAuditCommand(app);
   sordino::AddMembershipCommand(app);
+  sordino::AddSelfAuditCommand(app);
   sordino::AddBenchCommand(app);
   sordino::AddDataCommand(app);
   sordino::AddFitCommand(app);
