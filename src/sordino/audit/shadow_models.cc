@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "sordino/audit/internal/stacked_training.h"
 #include "sordino/base/error.h"
 #include "sordino/data/batch_loader.h"
 #include "sordino/data/catalog.h"
@@ -22,8 +23,11 @@
 namespace sordino {
 namespace {
 
+using internal::StackedShadow;
+
 constexpr std::int64_t kPassRecords = 500;
 constexpr std::int64_t kMinAudited = 4;
+constexpr std::int64_t kStackedShadows = 16;  // models that are trained at once
 
 Dataset Selected(const Dataset& data, const at::Tensor& indices) {
   Dataset half;
@@ -83,22 +87,91 @@ PrivacyPlan ShadowPlan(const TrainedRun& run, NoiseMultiplier noise, std::int64_
   return {options, noise, Delta(*run.config.privacy.delta)};
 }
 
-Trainer MakeShadowTrainer(const TrainConfig& config, const PrivacyPlan& plan, const Model& model,
-                          const FeatureShape& features, const Dataset& seen, c10::Device device,
-                          std::optional<std::uint64_t> seed) {
+// Halves and seeds, drawn one model after the other.
+class ShadowMaker {
+ public:
+  ShadowMaker(const TrainedRun& run, const Dataset& data, const ShadowOptions& options)
+      : run_(run),
+        data_(data),
+        options_(options),
+        random_(options.seed ? RandomSource(*options.seed) : RandomSource()),
+        stream_(random_.Stream({.step = 0, .rank = 0, .tensor = kSamplingStream})),
+        noise_(NoiseOf(run)) {}
+
+  StackedShadow Next() {
+    saw_.push_back(saw_.size() % 2 == 0 ? RandomHalf(data_.size(), *stream_)
+                                        : saw_.back().logical_not());
+    Dataset seen = Selected(data_, saw_.back().nonzero().squeeze(1));
+    PrivacyPlan plan = ShadowPlan(run_, noise_, seen.size());
+    return {.model = MakeConfiguredModel(run_.config, ModelShapeOf(run_.data), options_.device),
+            .seen = std::move(seen),
+            .plan = std::move(plan),
+            .seed = options_.seed ? std::optional<std::uint64_t>(stream_->Next64()) : std::nullopt};
+  }
+
+  const std::vector<at::Tensor>& saw() const { return saw_; }
+
+ private:
+  const TrainedRun& run_;
+  const Dataset& data_;
+  const ShadowOptions& options_;
+  RandomSource random_;
+  std::unique_ptr<Generator> stream_;
+  NoiseMultiplier noise_;
+  std::vector<at::Tensor> saw_;
+};
+
+void TrainAlone(const TrainConfig& config, StackedShadow& shadow, c10::Device device,
+                const std::function<void(double)>& progress) {
+  Model& model = *shadow.model;
+  FeatureShape features;
+  if (model.HasFeatures()) {
+    model.Train(false);
+    shadow.seen = WithFeatures(shadow.seen, model, device, &features, [](double) {});
+  }
   TrainerOptions options;
   options.gradients = GradientOptionsOf(config);
   options.loader.augmentation = AugmentationOptionsOf(config);
   options.loader.device = device;
-  options.insecure_seed = seed;
+  options.insecure_seed = shadow.seed;
   const LossFunction losses =
       CrossEntropy(model, config.training.copies, features, ClassWeightsOf(config, device));
   const OptimizerOptions optimizer = OptimizerOptionsOf(config);
-  if (config.run.non_private) {
-    return Trainer::NonPrivate(plan, ParametersOf(model), losses, seen, optimizer,
-                               std::move(options));
+  Trainer trainer = config.run.non_private
+                        ? Trainer::NonPrivate(shadow.plan, ParametersOf(model), losses, shadow.seen,
+                                              optimizer, std::move(options))
+                        : Trainer(shadow.plan, ParametersOf(model), losses, shadow.seen, optimizer,
+                                  std::move(options));
+  model.Train(true);
+  trainer.Run([&](std::int64_t steps) {
+    progress(static_cast<double>(steps) / static_cast<double>(trainer.plan().steps()));
+    return true;
+  });
+  // What the model keeps when the trainer is gone.
+  std::vector<at::Tensor> averages;
+  {
+    const Optimizer::AveragedWeights averaged(trainer.optimizer());
+    for (const auto& [name, value] : model.Parameters()) averages.push_back(value.detach().clone());
   }
-  return {plan, ParametersOf(model), losses, seen, optimizer, std::move(options)};
+  const at::NoGradGuard no_grad;
+  const auto parameters = model.Parameters();
+  for (std::size_t i = 0; i < averages.size(); ++i) {
+    parameters[i].second.detach().copy_(averages[i]);
+  }
+}
+
+void TrainGroup(const TrainConfig& config, std::vector<StackedShadow>& group,
+                const ShadowOptions& options, const std::function<void(double)>& progress) {
+  const bool stacked =
+      options.stacked && std::all_of(group.begin(), group.end(), [&](const StackedShadow& shadow) {
+        return internal::CanBeStacked(config, *shadow.model, shadow.plan, options.device);
+      });
+  if (stacked) return internal::TrainStacked(config, group, progress);
+  const auto count = static_cast<double>(group.size());
+  for (std::size_t k = 0; k < group.size(); ++k) {
+    TrainAlone(config, group[k], options.device,
+               [&](double share) { progress((static_cast<double>(k) + share) / count); });
+  }
 }
 
 }  // namespace
@@ -131,39 +204,24 @@ ShadowConfidences TrainShadows(const TrainedRun& run, const Dataset& data,
         "shadow models are trained as the run was, and this one is a fit; give a run of 'sordino "
         "train', or --shadows 0.");
   }
-  RandomSource random = options.seed ? RandomSource(*options.seed) : RandomSource();
-  const auto stream = random.Stream({.step = 0, .rank = 0, .tensor = kSamplingStream});
-  const NoiseMultiplier noise = NoiseOf(run);
+  ShadowMaker maker(run, data, options);
   std::vector<at::Tensor> confidences;
-  std::vector<at::Tensor> saw;
-  for (std::int64_t k = 0; k < options.shadows; ++k) {
-    saw.push_back(k % 2 == 0 ? RandomHalf(data.size(), *stream) : saw.back().logical_not());
-    TrainConfig config = run.config;
-    config.model.seed = stream->Next64() >> 1;
-    const std::unique_ptr<Model> model =
-        MakeConfiguredModel(config, ModelShapeOf(run.data), options.device);
-    Dataset seen = Selected(data, saw.back().nonzero().squeeze(1));
-    FeatureShape features;
-    if (model->HasFeatures()) {
-      model->Train(false);
-      seen = WithFeatures(seen, *model, options.device, &features, [](double) {});
+  for (std::int64_t begin = 0; begin < options.shadows; begin += kStackedShadows) {
+    const std::int64_t count = std::min(kStackedShadows, options.shadows - begin);
+    std::vector<StackedShadow> group;
+    for (std::int64_t k = 0; k < count; ++k) group.push_back(maker.Next());
+    const auto tell = [&](double share) {
+      if (!options.progress) return;
+      options.progress((static_cast<double>(begin) + share * static_cast<double>(count)) /
+                       static_cast<double>(options.shadows));
+    };
+    TrainGroup(run.config, group, options, tell);
+    for (const StackedShadow& shadow : group) {
+      shadow.model->Train(false);
+      confidences.push_back(ConfidencesOf(*shadow.model, data, options.device));
     }
-    const auto seed = options.seed ? std::optional<std::uint64_t>(stream->Next64()) : std::nullopt;
-    Trainer trainer = MakeShadowTrainer(config, ShadowPlan(run, noise, seen.size()), *model,
-                                        features, seen, options.device, seed);
-    model->Train(true);
-    trainer.Run([&](std::int64_t steps) {
-      const double share = static_cast<double>(steps) / static_cast<double>(trainer.plan().steps());
-      if (options.progress) {
-        options.progress((static_cast<double>(k) + share) / static_cast<double>(options.shadows));
-      }
-      return true;
-    });
-    const Optimizer::AveragedWeights averaged(trainer.optimizer());
-    model->Train(false);
-    confidences.push_back(ConfidencesOf(*model, data, options.device));
   }
-  return {.confidences = at::stack(confidences), .saw = at::stack(saw)};
+  return {.confidences = at::stack(confidences), .saw = at::stack(maker.saw())};
 }
 
 }  // namespace sordino

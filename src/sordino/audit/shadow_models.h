@@ -25,15 +25,19 @@ struct ShadowOptions {
   std::int64_t shadows = 16;
   c10::Device device = c10::kCPU;
   std::optional<std::uint64_t> seed = {};  // of the halves and of the trainings, for tests
+  // Several models at once, where there is a way (models/stacked_model.h); false: one after the
+  // other. What comes out is the same, to the rounding of float32.
+  bool stacked = true;
   // The share that is done; may throw.
   std::function<void(double share)> progress = {};
 };
 
 // Every record is in the halves of half of the models: models come in pairs that see opposite
-// halves. Each is trained with the settings of the run: its model with other first weights, as many
-// steps, the same share of the records in a batch and, for a private run, the same noise. Nothing
-// is charged: what the models say must stay as private as the records. Throws Error for a number of
-// models that is odd or out of range, and for fewer than four records.
+// halves. Each is trained with the settings of the run: its model with the same first weights,
+// which its folder makes known, as many steps, the same share of the records in a batch and, for a
+// private run, the same noise. Nothing is charged: what the models say must stay as private as the
+// records. Throws Error for a number of models that is odd or out of range, and for fewer than four
+// records.
 ShadowConfidences TrainShadows(const TrainedRun& run, const Dataset& data,
                                const ShadowOptions& options);
 
