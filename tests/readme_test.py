@@ -94,7 +94,7 @@ class ShellBlocksTest(unittest.TestCase):
                 for mark, block in shell_blocks(page):
                     self.assertIn(mark, ('', *MARKS), f'{page.name}: {block}')
                     wanted = mark == '' or (mark == 'long' and os.environ.get('SORDINO_LONG'))
-                    torch = re.search('sordino (train|fit|predict|data|bench|kernel|audit membership)', block)
+                    torch = re.search('sordino (train|fit|predict|data|bench|kernel|audit membership|audit self)', block)
                     if not wanted or (torch and not has_torch):
                         continue
                     count += 1

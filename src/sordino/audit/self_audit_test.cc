@@ -11,9 +11,11 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sordino/base/error.h"
+#include "sordino/sampling/sampler_component.h"
 
 namespace sordino {
 namespace {
@@ -91,6 +93,12 @@ std::string TestName(const ::testing::TestParamInfo<std::string>& info) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, SelfAudit, ::testing::ValuesIn(SelfAuditNames()), TestName);
+
+TEST(SelfAuditNames, HaveEverySampler) {
+  for (const std::string_view sampler : Samplers().names()) {
+    EXPECT_THAT(SelfAuditNames(), ::testing::Contains(sampler));
+  }
+}
 
 TEST(SelfAuditNames, AWordStandsForThoseThatBeginWithIt) {
   std::vector<std::string> names;

@@ -6,6 +6,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
+#include <vector>
 
 namespace sordino::internal {
 namespace {
@@ -65,7 +66,10 @@ struct Windows {
 
 // All windows of images [n, height, width, channels]: [n * places, entries].
 Tensor Unfolded(const Tensor& images, const Windows& w) {
-  Tensor windows = at::zeros({images.size(0) * w.Places(), w.Entries()}, images.options());
+  const std::vector<std::int64_t> sizes = {images.size(0) * w.Places(), w.Entries()};
+  // Without padding every entry is written.
+  Tensor windows =
+      w.padding > 0 ? at::zeros(sizes, images.options()) : at::empty(sizes, images.options());
   const float* pixels = images.const_data_ptr<float>();
   auto* out = windows.mutable_data_ptr<float>();
   for (std::int64_t i = 0; i < images.size(0); ++i) {
