@@ -15,7 +15,12 @@
 namespace sordino {
 namespace {
 
-constexpr std::int64_t kGuessedShare = 8;  // one in so many
+// How many of m canaries are guessed.
+std::int64_t GuessesFor(std::int64_t m) {
+  const double best = 2.5 * std::pow(static_cast<double>(m), 0.6);
+  const auto even = 2 * static_cast<std::int64_t>(best / 2);
+  return std::clamp(even, kMinAuditCanaries, m);
+}
 
 // The canaries by falling scores.
 std::vector<std::size_t> ByScore(const std::vector<double>& scores) {
@@ -65,8 +70,7 @@ CanaryAudit AuditCanaries(const ScoredCanaries& canaries, Delta delta, double si
     throw Error("the score of a canary is not a number, so there is nothing to guess by.");
   }
   CanaryAudit audit;
-  audit.outcome = Guessed(canaries, ByScore(canaries.scores),
-                          std::max(count / kGuessedShare, kMinAuditCanaries));
+  audit.outcome = Guessed(canaries, ByScore(canaries.scores), GuessesFor(count));
   audit.epsilon = OneRunEpsilon(audit.outcome, delta, significance);
   audit.gaussian = OneRunGaussian(audit.outcome, delta, significance);
   audit.signs = SignsBound(canaries, delta, significance);

@@ -30,9 +30,9 @@ TEST(CanaryAudit, CountsRightGuesses) {
   }
   const CanaryAudit audit = AuditCanaries(canaries, Delta(1e-5), 0.05);
   EXPECT_EQ(audit.outcome.canaries, 400);
-  EXPECT_EQ(audit.outcome.guesses, 50);
-  EXPECT_EQ(audit.outcome.correct, 50);
-  EXPECT_DOUBLE_EQ(audit.epsilon, OneRunEpsilon({400, 50, 50}, Delta(1e-5), 0.05));
+  EXPECT_EQ(audit.outcome.guesses, 90);  // 2.5 times 400 to the power 0.6, made even
+  EXPECT_EQ(audit.outcome.correct, 90);
+  EXPECT_DOUBLE_EQ(audit.epsilon, OneRunEpsilon({400, 90, 90}, Delta(1e-5), 0.05));
   // Turned round, every guess is wrong.
   for (double& score : canaries.scores) score = -score;
   const CanaryAudit wrong = AuditCanaries(canaries, Delta(1e-5), 0.05);

@@ -95,8 +95,9 @@ bool FewFalseAlarms(int audits) {
   }
   const double limit =
       audits * kSignificance + 3 * std::sqrt(audits * kSignificance * (1 - kSignificance));
-  std::printf("of %d audits, %d bounds on epsilon and %d on mu exceed the truth; at most %.0f may\n",
-              audits, epsilon, mu, limit);
+  std::printf(
+      "of %d audits, %d bounds on epsilon and %d on mu exceed the truth; at most %.0f may\n",
+      audits, epsilon, mu, limit);
   return epsilon <= limit && mu <= limit;
 }
 
@@ -140,6 +141,7 @@ int main(int argc, char** argv) {
   using sordino::Number;
   const bool few = sordino::FewFalseAlarms(Number(argc, argv, 1, 2000));
   std::fflush(stdout);
-  const bool never = sordino::NeverAbove(Number(argc, argv, 2, 1'000'000), Number(argc, argv, 3, 1000));
+  const bool never =
+      sordino::NeverAbove(Number(argc, argv, 2, 1'000'000), Number(argc, argv, 3, 1000));
   return few && never ? 0 : 1;
 }
