@@ -94,21 +94,13 @@ bool IsRunFolder(const fs::path& folder) {
 }
 
 // What a run writes into its folder; what else lies there is somebody else's.
-constexpr std::array<std::string_view, 14> kRunFiles = {"config.toml",
-                                                        "metrics.jsonl",
-                                                        "model.safetensors",
-                                                        "statement.txt",
-                                                        "event.txt",
-                                                        "SHA256SUMS",
-                                                        "ledger.db",
-                                                        "vocabulary.txt",
-                                                        ".lock",
-                                                        "accuracy-and-epsilon.svg",
-                                                        "audit.json",
-                                                        "audit.svg",
-                                                        "coefficients.csv",
-                                                        "coefficients.svg"};
-constexpr std::array<std::string_view, 2> kRunFolders = {"checkpoints", "script"};
+constexpr std::array<std::string_view, 15> kRunFiles = {
+    "config.toml",      "metrics.jsonl", "model.safetensors",
+    "statement.txt",    "event.txt",     "record.json",
+    "audit.json",       "audit.svg",     "coefficients.csv",
+    "coefficients.svg", "SHA256SUMS",    "ledger.db",
+    "vocabulary.txt",   ".lock",         "accuracy-and-epsilon.svg"};
+constexpr std::array<std::string_view, 3> kRunFolders = {"checkpoints", "schedules", "script"};
 
 bool IsFileOfRun(const fs::path& file) {
   const auto is_one_of = [](const auto& names, const fs::path& name) {

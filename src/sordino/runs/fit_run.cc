@@ -20,6 +20,7 @@
 #include "sordino/ledger/ledger.h"
 #include "sordino/mechanisms/integer_noise.h"
 #include "sordino/report/coefficient_picture.h"
+#include "sordino/runs/internal/deployment_record.h"
 #include "sordino/runs/internal/fit_steps.h"
 #include "sordino/runs/internal/run_inputs.h"
 #include "sordino/runs/run_folder.h"
@@ -229,11 +230,17 @@ std::string FitEvent(const PreparedFit& fit) {
                      internal::EventOf(fit).ToString());
 }
 
+std::string FitRecord(const PreparedFit& fit, const FitFacts& facts) {
+  return internal::DeploymentRecord(
+      facts, {.failure = internal::FailureOf(fit), .time = std::time(nullptr)});
+}
+
 void WriteFit(const PreparedFit& fit, RunFolder& folder, const FitOutcome& outcome,
               const Model& model, const std::string& inputs) {
   const std::string statement = FitStatement(outcome.facts);
   folder.Write("event.txt", FitEvent(fit));
   folder.Write("statement.txt", statement);
+  folder.Write("record.json", FitRecord(fit, outcome.facts));
   if (!outcome.coefficients.empty()) {
     folder.Write("coefficients.csv", CoefficientsCsv(outcome.coefficients));
     folder.Write("coefficients.svg", Picture(fit, outcome.coefficients));
@@ -340,6 +347,7 @@ FitOutcome RunFit(PreparedFit& fit, const FitObserver& observer) {
   outcome.facts = PlannedFacts(fit);
   folder.Write("event.txt", FitEvent(fit));
   folder.Write("statement.txt", FitStatement(outcome.facts));
+  folder.Write("record.json", FitRecord(fit, outcome.facts));
 
   std::optional<Ledger> ledger;
   if (!fit.settings.ledger.empty()) {

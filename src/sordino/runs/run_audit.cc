@@ -10,6 +10,7 @@
 #include "sordino/accounting/tradeoff.h"
 #include "sordino/lower_bounds/two_worlds.h"
 #include "sordino/report/roc_picture.h"
+#include "sordino/runs/internal/audit_file.h"
 
 namespace sordino {
 namespace {
@@ -44,6 +45,18 @@ RocCurve CurveOf(const std::string& name, const CanaryScores& scores,
   return {.name = name, .points = TwoWorlds(std::move(members), std::move(others)).Curve()};
 }
 
+// With both ends.
+AuditRecord ThinnedCurve(const RocCurve& curve) {
+  constexpr std::size_t kMaxCurvePoints = 400;
+  const std::size_t stride = curve.points.size() / kMaxCurvePoints + 1;
+  AuditRecord points = AuditRecord::array();
+  for (std::size_t i = 0; i < curve.points.size(); ++i) {
+    if (i % stride != 0 && i + 1 != curve.points.size()) continue;
+    points.push_back({curve.points[i].first, curve.points[i].second});
+  }
+  return points;
+}
+
 // Rounded so that it still holds.
 std::string Least(double value) { return fmt::format("{:.2f}", std::floor(value * 100) / 100); }
 
@@ -71,6 +84,13 @@ std::string AuditJson(const RunAudit& audit) {
   json["contradiction"] = audit.contradicts;
   json["every_update"] = AttackerJson(audit.every_update);
   json["last_model"] = AttackerJson(audit.last_model);
+  return json.dump(2) + '\n';
+}
+
+std::string internal::AuditFile(const RunAudit& audit, const CanaryScores& scores) {
+  AuditRecord json = AuditRecord::parse(AuditJson(audit));
+  json["every_update"]["roc"] = ThinnedCurve(CurveOf("", scores, scores.every_update));
+  json["last_model"]["roc"] = ThinnedCurve(CurveOf("", scores, scores.last_model));
   return json.dump(2) + '\n';
 }
 

@@ -6,7 +6,7 @@
 //   metrics.jsonl              a line for each evaluation on the public test set
 //   model.safetensors          the weights
 //   statement.txt              what was guaranteed, in words
-//   event.txt                  the same as data, for `sordino account --event`
+//   event.txt, record.json     the same as data, for `sordino account` and for registries
 //   accuracy-and-epsilon.svg   a picture of metrics.jsonl
 //   audit.json, audit.svg      what the canaries of an audited run gave away (run_audit.h)
 //   ledger.db                  what was charged, unless a ledger was named

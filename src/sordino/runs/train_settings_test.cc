@@ -10,6 +10,7 @@
 
 #include "sordino/base/error.h"
 #include "sordino/base/testing/test_folder.h"
+#include "sordino/report/report_run.h"
 
 namespace sordino {
 namespace {
@@ -222,6 +223,17 @@ TEST(TrainSettings, AFileThatIsNotThereOrTooLargeIsAMistake) {
   EXPECT_THROW(ReadTrainConfig(path), Error);
   std::ofstream(path) << "[privacy]\nepsilon = 2\n";
   EXPECT_EQ(ReadTrainConfig(path).privacy.epsilon, 2);
+}
+
+// A page names the settings that it shows, and those that it leaves out on purpose.
+TEST(TrainSettings, AReportKnowsEachOfThem) {
+  std::set<std::string> known(ShownSettings().begin(), ShownSettings().end());
+  known.insert(HiddenSettings().begin(), HiddenSettings().end());
+  std::set<std::string> all;
+  for (const Setting& setting : TrainSettings()) {
+    all.insert(std::string(setting.section) + "." + std::string(setting.key));
+  }
+  EXPECT_EQ(known, all) << "see report/report_run.cc";
 }
 
 TEST(TrainSettings, EveryExampleIsReadAndNamesItsDataAndModel) {

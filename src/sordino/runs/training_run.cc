@@ -11,6 +11,8 @@
 #include "sordino/base/error.h"
 #include "sordino/base/stop.h"
 #include "sordino/report/run_picture.h"
+#include "sordino/runs/internal/audit_file.h"
+#include "sordino/runs/internal/deployment_record.h"
 #include "sordino/runs/internal/run_inputs.h"
 #include "sordino/runs/internal/training_loop.h"
 #include "sordino/runs/run_folder.h"
@@ -47,6 +49,14 @@ std::string EventFile(const PreparedRun& run, const Event& event) {
   if (run.privacy == RunPrivacy::kNonPrivate) return "NOT PRIVATE\n";
   return fmt::format("{}{}\n", run.privacy == RunPrivacy::kSeeded ? "NOT PRIVATE\n" : "",
                      event.ToString());
+}
+
+std::string RecordFile(const PreparedRun& run, const StatementFacts& facts) {
+  const bool has_plan = run.privacy != RunPrivacy::kNonPrivate;
+  return internal::DeploymentRecord(
+      facts, {.device = run.device.str(),
+              .failure = has_plan ? run.plan.Failure(run.plan.steps() + facts.lost_steps) : 0,
+              .time = std::time(nullptr)});
 }
 
 std::unique_ptr<RunLedger> MakeRunLedger(const PreparedRun& run) {
@@ -123,6 +133,7 @@ void WritePlanned(PreparedRun& run, const RunFolder& folder, RunLedger* ledger) 
   }
   if (!run.resume || ledger != nullptr) folder.Write("event.txt", EventFile(run, event));
   folder.Write("statement.txt", Statement(run.facts));
+  folder.Write("record.json", RecordFile(run, run.facts));
 }
 
 void CreateOwnLedger(const PreparedRun& run, const std::filesystem::path& place,
@@ -171,7 +182,10 @@ void WriteResult(const PreparedRun& run, const RunFolder& folder, internal::Trai
                                                              : run.plan.event()));
   folder.Write("accuracy-and-epsilon.svg", RunSvg(loop.points(), PictureText(run, result.facts)));
   folder.Write("statement.txt", statement);
-  if (result.audit) folder.Write("audit.json", AuditJson(*result.audit));
+  folder.Write("record.json", RecordFile(run, result.facts));
+  if (result.audit) {
+    folder.Write("audit.json", internal::AuditFile(*result.audit, loop.canary_scores()));
+  }
   // A model of all steps is what says that the run has ended.
   loop.Save(folder.path() / "model.safetensors", {.name = run.config.ModelName(),
                                                   .data = run.declaration,

@@ -97,11 +97,16 @@ TEST_F(TrainingRun, LeavesEverythingInItsFolder) {
   EXPECT_GT(result.noise_multiplier, 0.1);
   ASSERT_TRUE(result.test_accuracy.has_value());
   EXPECT_GT(*result.test_accuracy, 0.75);  // 0.5 is chance
-  for (const char* name : {"config.toml", "metrics.jsonl", "model.safetensors", "statement.txt",
-                           "event.txt", "accuracy-and-epsilon.svg", "ledger.db", "SHA256SUMS"}) {
+  for (const char* name :
+       {"config.toml", "metrics.jsonl", "model.safetensors", "statement.txt", "event.txt",
+        "accuracy-and-epsilon.svg", "ledger.db", "SHA256SUMS", "record.json"}) {
     EXPECT_TRUE(fs::exists(result.folder / name)) << name;
   }
-  EXPECT_EQ(std::distance(fs::directory_iterator(result.folder), {}), 8);
+  EXPECT_EQ(std::distance(fs::directory_iterator(result.folder), {}), 9);
+  const auto deployment = nlohmann::json::parse(Read(result.folder / "record.json"));
+  EXPECT_EQ(deployment["privacy"]["epsilon"], result.epsilon.upper);
+  EXPECT_EQ(deployment["release"]["steps"], 30);
+  EXPECT_GT(deployment["privacy"]["failure"], 0);
   const auto metrics = Metrics(result.folder);
   ASSERT_EQ(metrics.size(), 3U);
   EXPECT_EQ(metrics[0]["step"], 10);
@@ -135,6 +140,10 @@ TEST_F(TrainingRun, CanariesAuditIt) {
   const auto record = nlohmann::json::parse(Read(result.folder / "audit.json"));
   EXPECT_EQ(record["every_update"]["epsilon_lower"]["one-run"], result.audit->every_update.epsilon);
   EXPECT_EQ(record["every_update"]["correct"], result.audit->every_update.outcome.correct);
+  const auto& curve = record["every_update"]["roc"];
+  ASSERT_GT(curve.size(), 10U);
+  EXPECT_EQ(curve.front(), nlohmann::json::array({0.0, 0.0}));
+  EXPECT_EQ(curve.back(), nlohmann::json::array({1.0, 1.0}));
   EXPECT_THAT(Read(result.folder / "audit.svg"), HasSubstr("600 canaries; epsilon"));
   EXPECT_THAT(Read(result.folder / "statement.txt"),
               AllOf(HasSubstr("What an audit found"), HasSubstr("600 made-up records")));
