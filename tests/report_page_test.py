@@ -278,30 +278,32 @@ class PageTest(unittest.TestCase):
         run = self.made_run('watched', 0.9)
         server = subprocess.Popen([SORDINO, 'report', run, '--watch'], stdout=subprocess.PIPE,
                                   stderr=subprocess.DEVNULL, text=True)
-        try:
-            self.browser.open(server.stdout.readline().strip())
-            steps = ('document.querySelector("[data-table=overview] tbody td:nth-child(6)")'
-                     '.textContent')
-            self.assertEqual(self.browser.evaluate(steps), '60')
-            self.browser.click(*self.box('.series button'))  # a choice that stays
-            with open(run / 'metrics.jsonl', 'a', encoding='utf-8') as metrics:
-                metrics.write(json.dumps({'private': True, 'step': 70, 'epsilon': 1.0,
-                                          'test_accuracy': 0.9, 'seconds': 7}) + '\n')
-            self.browser.evaluate(f'''new Promise((done, fail) => {{
-                setTimeout(() => fail(new Error("not refreshed")), 60000);
-                const look = () => {steps} === "70" ? done() : setTimeout(look, 100);
-                look(); }})''')
-            self.assertFalse(self.chart('accuracy', 'chart.isDatasetVisible(0)'))
-        finally:
-            server.terminate()
-            server.communicate()
+        # Ended last, when no page asks it any more.
+        self.addCleanup(lambda: (server.terminate(), server.communicate()))
+        self.addCleanup(self.browser.open, 'about:blank')
+        self.browser.open(server.stdout.readline().strip())
+        steps = 'document.querySelector("[data-table=overview] tbody td:nth-child(6)").textContent'
+        self.assertEqual(self.browser.evaluate(steps), '60')
+        self.browser.click(*self.box('.series button'))  # a choice that stays
+        with open(run / 'metrics.jsonl', 'a', encoding='utf-8') as metrics:
+            metrics.write(json.dumps({'private': True, 'step': 70, 'epsilon': 1.0,
+                                      'test_accuracy': 0.9, 'seconds': 7}) + '\n')
+        self.browser.evaluate(f'''new Promise((done, fail) => {{
+            setTimeout(() => fail(new Error("not refreshed")), 60000);
+            const look = () => {steps} === "70" ? done() : setTimeout(look, 100);
+            look(); }})''')
+        self.assertFalse(self.chart('accuracy', 'chart.isDatasetVisible(0)'))
 
     def test_printing_is_light(self):
         self.browser.call('Emulation.setEmulatedMedia',
                           features=[{'name': 'prefers-color-scheme', 'value': 'dark'}])
         self.open('print', self.sources['runs'][0])
+        self.browser.evaluate('window.addEventListener("beforeprint", () => { '
+                              'window.printed = document.documentElement.dataset.theme; })')
         pdf = self.browser.call('Page.printToPDF', printBackground=True)
         self.assertGreater(len(pdf['data']), 10_000)
+        self.assertEqual(self.browser.evaluate('window.printed'), 'light')
+        self.assertEqual(self.browser.evaluate('document.documentElement.dataset.theme'), 'dark')
         self.browser.call('Emulation.setEmulatedMedia', features=[])
 
 

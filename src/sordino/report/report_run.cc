@@ -27,7 +27,7 @@ using internal::TextAt;
 using internal::WholeAt;
 using RunJson = nlohmann::ordered_json;
 
-constexpr std::uintmax_t kMaxMetrics = 256U << 20U;
+constexpr std::uintmax_t kMaxMetrics = 64U << 20U;
 constexpr std::uintmax_t kMaxConfig = 4U << 20U;
 constexpr std::uintmax_t kMaxStatement = 1U << 20U;
 constexpr std::uintmax_t kMaxEventText = 64U << 20U;

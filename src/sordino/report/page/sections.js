@@ -343,16 +343,21 @@ function start() {
   window.addEventListener('beforeprint', () => setTheme('light'));
   window.addEventListener('afterprint', () => setTheme(currentTheme()));
   if (!('watched' in document.body.dataset)) return;
-  setInterval(async () => {
+  let failures = 0;
+  const timer = setInterval(async () => {
     try {
       const answer = await fetch(location.href, {cache: 'no-store'});
+      failures = 0;
       if (!answer.ok) return;
       const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
       const newer = page.getElementById('data').textContent;
       if (newer === text) return;
       text = newer;
       render(JSON.parse(text));
-    } catch (error) { /* the server has ended: the page stays as it is */ }
+    } catch (error) {
+      // The server has ended: the page stays as it is.
+      if (++failures === 5) clearInterval(timer);
+    }
   }, 2000);
 }
 start();
