@@ -230,14 +230,15 @@ function measureChart(experiment, i, measure, m) {
   if (!axis) return null;
   const groups = [...groupCells(experiment, axis, measure)].slice(0, 16);
   const places = groups.flatMap(([, points]) => [...points.keys()]);
-  const [least, most] = [Math.min(...places), Math.max(...places)];
+  const values = groups.flatMap(([, points]) => [...points.values()].flat());
+  const isWide = (list, ratio) => Math.min(...list) > 0 && Math.max(...list) / Math.min(...list) > ratio;
   return chartPanel({name: `experiment-${i}-${m}`, title: measure,
     series: groups.map(([name, points], k) => {
       const order = [...points].sort((a, b) => a[0] - b[0]).map(([x, list]) => ({x, ...meanOf(list)}));
       return {name, colour: k, points: order.map((p) => ({x: p.x, y: p.mean})),
               errors: order.some((p) => p.error > 0) ? order.map((p) => [p.mean - p.error, p.mean + p.error]) : undefined};
     }),
-    x: {label: axis.name, log: least > 0 && most / least > 30}, y: {label: measure}});
+    x: {label: axis.name, log: isWide(places, 30)}, y: {label: measure, log: isWide(values, 1000)}});
 }
 function meanOf(values) {
   const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
@@ -335,7 +336,8 @@ function start() {
   print.onclick = () => window.print();
   const data = JSON.parse(text);
   document.body.append(el('header', {}, el('h1', {}), theme, print), el('main', {}),
-    el('footer', {}, el('p', {}, `Made by sordino ${data.version}. The page holds public values only and loads nothing.`),
+    el('footer', {}, el('p', {}, `Made by sordino ${data.version}. The page loads nothing` +
+         (data.runs.every((run) => run.private) ? ' and holds public values only.' : '; it shows a run that is not private.')),
        el('details', {'data-details': 'licence'}, el('summary', {}, 'Charts by Chart.js (MIT License)'), el('pre', {}, kLicence))));
   document.documentElement.setAttribute('data-theme', currentTheme());
   render(data);
