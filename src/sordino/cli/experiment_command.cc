@@ -143,7 +143,10 @@ void WritePage(const FindCommand& find, const ResultsFolder& folder,
   if (code != kOk) {
     std::cerr << fmt::format("sordino: the page could not be made; '{}' says why.\n",
                              (folder.path() / "page.err").string());
+    return;
   }
+  std::filesystem::remove(folder.path() / "page.out");
+  std::filesystem::remove(folder.path() / "page.err");
 }
 
 void RunExperiment(const CLI::App& app, const ExperimentFlags& flags) {

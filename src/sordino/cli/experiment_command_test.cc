@@ -54,6 +54,7 @@ TEST(ExperimentCommand, RunsAFileAndWritesItsResults) {
       RunProgram(Words("account --rate 0.01 --steps 100 --delta 1e-5 --noise 2 --json")).out);
   EXPECT_EQ(results["cells"][1]["values"]["epsilon"], asked["epsilon"]["upper"]);
   EXPECT_THAT(ReadTestFile(out + "/epsilon.svg"), HasSubstr("<svg"));
+  EXPECT_THAT(ReadTestFile(out + "/page.html"), HasSubstr("Epsilon against noise"));
   // Again, as a table, from what is kept.
   const CommandOutcome again = RunProgram({"experiment", file, "--out", out});
   EXPECT_EQ(again.exit_code, 0);

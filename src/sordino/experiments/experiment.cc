@@ -132,7 +132,9 @@ void SetSetting(Settings& settings, const Setting& setting) {
   const auto same = std::find_if(settings.begin(), settings.end(),
                                  [&](const Setting& s) { return s.flag == setting.flag; });
   if (same == settings.end()) {
-    settings.push_back(setting);
+    if (!setting.is_left_out) settings.push_back(setting);
+  } else if (setting.is_left_out) {
+    settings.erase(same);
   } else {
     *same = setting;
   }

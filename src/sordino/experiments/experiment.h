@@ -55,14 +55,16 @@ inline constexpr std::uint64_t kMaxCells = 10'000;
 inline constexpr int kMaxRepeats = 1'000;
 inline constexpr std::uintmax_t kMaxExperimentBytes = std::uintmax_t{1} << 20;
 
-// A flag without its dashes, and its values; none for a switch.
+// A flag without its dashes, and its values; none for a switch. `false` leaves out a flag that was
+// set before: a set of flags takes back what the part says.
 struct Setting {
   std::string flag;
   std::vector<std::string> values;
+  bool is_left_out = false;
 };
 using Settings = std::vector<Setting>;
 
-// Replaces the setting of the same flag, or adds it.
+// Replaces the setting of the same flag, adds it, or removes it.
 void SetSetting(Settings& settings, const Setting& setting);
 
 struct AxisValue {

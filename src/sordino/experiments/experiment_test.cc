@@ -112,6 +112,14 @@ TEST(Experiment, QuickFormReplacesSettingsAxesAndRepeats) {
   EXPECT_THAT(SettingOf(experiment.parts[0].settings, "clip").values, ElementsAre("0.5"));
 }
 
+TEST(Experiment, FalseTakesBackASetting) {
+  const Experiment experiment = Parsed(
+      "[[part]]\ncommand = \"fit\"\n[part.settings]\nepsilon = 1\ndelta = false\n"
+      "[part.quick]\nepsilon = false\n",
+      true);
+  EXPECT_TRUE(experiment.parts[0].settings.empty());
+}
+
 TEST(Experiment, RefusesMistakesWithTheLine) {
   const std::string part = "[[part]]\ncommand = \"account\"\n";
   EXPECT_THAT(RefusalOf("titel = \"x\"\n" + part), HasSubstr("mine, line 1: the key 'titel'"));
@@ -127,7 +135,6 @@ TEST(Experiment, RefusesMistakesWithTheLine) {
   EXPECT_THAT(RefusalOf(part + "[[part.axis]]\nname = \"noise\"\nvalues = [inf]\n"),
               HasSubstr("finite number"));
   EXPECT_THAT(RefusalOf(part + "[part.settings]\nnoise = \"\"\n"), HasSubstr("noise is empty"));
-  EXPECT_THAT(RefusalOf(part + "[part.settings]\nflip = false\n"), HasSubstr("is a switch"));
   EXPECT_THAT(RefusalOf(part + "[[part.measure]]\nname = \"a\"\n"),
               HasSubstr("a path or a column"));
   EXPECT_THAT(RefusalOf("title = \"x\""), HasSubstr("has no parts"));

@@ -150,7 +150,7 @@ class ExperimentReader {
   Setting ReadSetting(std::string_view flag, const toml::node& node) const {
     Setting setting{.flag = std::string(flag), .values = {}};
     if (const auto on = node.value_exact<bool>()) {
-      if (!*on) Refuse(node, fmt::format("{} is a switch; write true, or leave it out.", flag));
+      setting.is_left_out = !*on;
       return setting;
     }
     if (!node.is_array()) {
@@ -180,7 +180,7 @@ class ExperimentReader {
     }
     AxisValue value{.label = TextOf(*set, "label", std::nullopt), .settings = {}};
     for (const auto& [key, setting] : *set) {
-      if (key.str() != "label") SetSetting(value.settings, ReadSetting(key.str(), setting));
+      if (key.str() != "label") value.settings.push_back(ReadSetting(key.str(), setting));
     }
     return value;
   }

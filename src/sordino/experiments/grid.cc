@@ -61,7 +61,7 @@ void CheckSettings(const Experiment& experiment, const Part& part, const Setting
           experiment.name, setting.flag.substr(0, 60), part.command,
           DidYouMean(setting.flag, names), part.command));
     }
-    if (flag->is_switch == setting.values.empty()) continue;
+    if (setting.is_left_out || flag->is_switch == setting.values.empty()) continue;
     throw Error(fmt::format(
         "{}: the setting '{}' of '{}' {}.", experiment.name, setting.flag, part.name,
         flag->is_switch ? "is a switch; write true, or leave it out" : "needs a value; give one"));
@@ -124,6 +124,7 @@ class CellMaker {
     for (std::size_t i = 0; i < digits.size(); ++i) {
       const AxisValue& value = part_.axes[i].values[digits[i]];
       cell.labels.push_back(value.label);
+      CheckSettings(experiment_, part_, value.settings, known_);
       for (const Setting& setting : value.settings) SetSetting(settings, setting);
     }
     CheckSettings(experiment_, part_, settings, known_);

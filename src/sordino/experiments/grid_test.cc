@@ -74,6 +74,17 @@ TEST(Grid, HasEveryCombinationOnce) {
   EXPECT_EQ(ids.size(), 12U);
 }
 
+TEST(Grid, AxisTakesBackASettingOfThePartAndOfAnEarlierAxis) {
+  const std::vector<Cell> cells = CellsOf(
+      "[[part]]\ncommand = \"account\"\n[part.settings]\nseed = 3\n"
+      "[[part.axis]]\nname = \"noise\"\nvalues = [1]\n"
+      "[[part.axis]]\nname = \"way\"\nflag = false\n"
+      "values = [{label = \"a\"}, {label = \"b\", noise = false, seed = false, flip = true}]\n");
+  ASSERT_EQ(cells.size(), 2U);
+  EXPECT_THAT(cells[0].words, ElementsAre("account", "--seed", "3", "--noise", "1", "--json"));
+  EXPECT_THAT(cells[1].words, ElementsAre("account", "--flip", "--json"));
+}
+
 TEST(Grid, NamesCellsByWhatTheyRun) {
   const std::vector<Cell> cells = CellsOf(kGrid);
   const std::vector<Cell> again =
@@ -108,6 +119,13 @@ TEST(Grid, RefusesWhatCommandsDoNotTake) {
   EXPECT_THAT(RefusalOf(part + "out = \"x\""), HasSubstr("given by the experiment"));
   EXPECT_THAT(
       RefusalOf("[[part]]\ncommand = \"account\"\n[[part.axis]]\nname = \"nois\"\nvalues = [1]\n"),
+      HasSubstr("'nois' is not a setting"));
+}
+
+TEST(Grid, RefusesToTakeBackWhatIsNotASetting) {
+  EXPECT_THAT(
+      RefusalOf("[[part]]\ncommand = \"account\"\n[[part.axis]]\nname = \"way\"\nflag = false\n"
+                "values = [{label = \"a\", nois = false}]\n"),
       HasSubstr("'nois' is not a setting"));
 }
 

@@ -140,8 +140,10 @@ std::string Escaped(const std::string& text) {
 
 std::string StatisticsText(const internal::Statistics& statistics) {
   if (statistics.count == 0) return "–";
-  if (statistics.count == 1 || statistics.deviation == 0)
+  // Repeats of what has no randomness differ in the rounding of their mean alone.
+  if (statistics.deviation <= 1e-12 * std::abs(statistics.mean)) {
     return fmt::format("{:.5g}", statistics.mean);
+  }
   return fmt::format("{:.5g} ± {:.2g}", statistics.mean, statistics.deviation);
 }
 
