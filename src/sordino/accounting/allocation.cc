@@ -191,6 +191,14 @@ LossPair Allocation::RemoveLower(const Knots& knots,
   return lower;
 }
 
+// Where masses leave the range of doubles, as at an enormous reach of the loss, nothing is
+// promised; the lower pair stays empty.
+LossPair Unbounded() {
+  LossPair pair;
+  pair.infinite_mass = 1;
+  return pair;
+}
+
 void Allocation::Remove(LossPair& upper, LossPair& lower) const {
   const std::vector<AllocationBand> bands = RemoveBands();
   std::vector<AllocationBand::UpperLaw> above;
@@ -199,6 +207,10 @@ void Allocation::Remove(LossPair& upper, LossPair& lower) const {
   const double lost = 0.1 * std::exp(log_lost_);
   const Spread bulk = SpreadOf(above.back().values, t_, Direction::kRemove, kEndMass, 0);
   const Spread tail = SpreadOf(above.front().values, t_, Direction::kRemove, 0, lost);
+  if (!std::isfinite(bulk.deviation)) {
+    upper = Unbounded();
+    return;
+  }
   const Knots knots(t_, bulk.low_loss, tail.high_loss, bulk.deviation, use_.effort);
   upper = RemoveUpper(knots, bands, above);
   lower = RemoveLower(knots, bands);
@@ -209,6 +221,10 @@ void Allocation::Add(LossPair& upper, LossPair& lower) const {
   const AllocationBand::UpperLaw above = band.Upper();
   const double lost = 0.1 * std::exp(log_lost_);
   Spread spread = SpreadOf(above.values, t_, Direction::kAdd, lost, kEndMass);
+  if (!std::isfinite(spread.deviation)) {
+    upper = Unbounded();
+    return;
+  }
   // log Pr[S <= k] <= log Phi((log(k/t) + s^2/2) sqrt(t) / s), the geometric mean.
   const auto geometric = [&](double k) {
     return UpperTail(-(std::log(k / t_) + 0.5 * s_ * s_) * std::sqrt(t_) / s_);

@@ -11,6 +11,7 @@
 
 #include "sordino/accounting/accountant.h"
 #include "sordino/accounting/internal/alternatives.h"
+#include "sordino/accounting/internal/coarse_schedule.h"
 #include "sordino/accounting/internal/contradiction.h"
 #include "sordino/accounting/internal/dominating_pair.h"
 #include "sordino/accounting/internal/engines.h"
@@ -23,24 +24,26 @@ namespace {
 // One direction of the adjacency of one alternative.
 struct DirectionBounds {
   std::vector<CountedPair> upper;
-  std::vector<CountedPair> lower;
-  bool same = true;       // upper and lower are the same pairs
-  bool has_upper = true;  // every release has a dominating pair
-  bool new_upper = true;  // no earlier direction has the same
+  std::vector<CountedPair> lower;  // empty where it would be the same
+  bool same = true;                // upper and lower are the same pairs
+  bool has_upper = true;           // every release has a dominating pair
+  bool new_upper = true;           // no earlier direction has the same
   bool new_lower = true;
+
+  const std::vector<CountedPair>& attained() const { return same ? upper : lower; }
 };
 
 // The pairs of slots: those of the release, or the envelope of what the slot may hold. Alternatives
-// share most of their slots, so that pairs are kept.
+// share most of their slots, so that pairs are kept where there are several.
 class PairsOfSlots {
  public:
   // With `shared`, pairs for nearly the same count count as the same: it decides their ranges only.
   PairsOfSlots(double log_delta, Effort effort, bool shared)
       : log_delta_(log_delta), effort_(effort), shared_(shared) {}
 
-  const DominatingPairs& operator()(const Slot& slot) {
-    const std::uint64_t count =
-        shared_ && slot.count <= kMaxShared ? std::bit_ceil(slot.count) : slot.count;
+  DominatingPairs operator()(const Slot& slot) {
+    if (!shared_) return Make(slot.options, {log_delta_, slot.count, effort_});
+    const std::uint64_t count = slot.count <= kMaxShared ? std::bit_ceil(slot.count) : slot.count;
     std::string key = std::to_string(count);
     for (const Event& option : slot.options) key += option.ToString();
     const auto [found, is_new] = known_.try_emplace(std::move(key));
@@ -76,37 +79,55 @@ class PairsOfSlots {
   std::unordered_map<std::string, DominatingPairs> known_;
 };
 
+// Pair d of a list that is repeated for `all` directions; it may be moved out when it is used last.
+CountedPair TakePair(std::vector<LossPair>& pairs, std::size_t d, std::size_t all,
+                     std::uint64_t count) {
+  LossPair& pair = pairs[d % pairs.size()];
+  if (d + pairs.size() < all) return {pair, count};
+  return {std::move(pair), count};
+}
+
 std::vector<DirectionBounds> DirectionsOf(const Slots& slots, PairsOfSlots& pairs_of,
                                           std::string& reason) {
-  std::vector<const DominatingPairs*> all;
+  std::vector<DominatingPairs> all;
   std::size_t uppers = 1;
   std::size_t lowers = 1;
+  bool exact = true;
   for (const Slot& slot : slots) {
-    all.push_back(&pairs_of(slot));
-    if (all.back()->upper.empty()) reason = all.back()->reason;
-    uppers = std::max(uppers, all.back()->upper.size());
-    lowers = std::max(lowers, all.back()->lower.size());
+    all.push_back(pairs_of(slot));
+    if (all.back().upper.empty()) reason = all.back().reason;
+    uppers = std::max(uppers, all.back().upper.size());
+    lowers = std::max(lowers, all.back().attained().size());
+    exact = exact && all.back().exact;
   }
   std::vector<DirectionBounds> directions(std::max(uppers, lowers));
   for (std::size_t d = 0; d < directions.size(); ++d) {
     DirectionBounds& direction = directions[d];
     direction.new_upper = d < uppers;
     direction.new_lower = d < lowers;
+    direction.same = exact;
     for (std::size_t i = 0; i < all.size(); ++i) {
-      const DominatingPairs& pairs = *all[i];
+      DominatingPairs& pairs = all[i];
       const std::uint64_t count = slots[i].count;
+      if (!exact && !pairs.attained().empty()) {
+        const std::vector<LossPair>& attained = pairs.attained();
+        direction.lower.push_back({attained[d % attained.size()], count});
+      }
       if (pairs.upper.empty()) {
         direction.has_upper = false;
       } else {
-        direction.upper.push_back({pairs.upper[d % pairs.upper.size()], count});
+        direction.upper.push_back(TakePair(pairs.upper, d, directions.size(), count));
       }
-      if (!pairs.lower.empty()) {
-        direction.lower.push_back({pairs.lower[d % pairs.lower.size()], count});
-      }
-      direction.same = direction.same && pairs.exact;
     }
   }
   return directions;
+}
+
+bool HasSingleOptions(const AlternativeSlots& alternatives) {
+  return std::all_of(alternatives.upper.begin(), alternatives.upper.end(), [](const Slots& slots) {
+    return std::all_of(slots.begin(), slots.end(),
+                       [](const Slot& slot) { return slot.options.size() == 1; });
+  });
 }
 
 // The worst over alternatives and directions; `solve` is ComposedEpsilon or ComposedLogDelta. Its
@@ -117,15 +138,12 @@ class WorstCase {
   WorstCase(const Event& event, double log_delta, Effort effort, Interval nothing, double none,
             Solve solve)
       : alternatives_(AlternativesOf(event)),
+        single_(HasSingleOptions(alternatives_)),
         effort_(effort),
         nothing_(nothing),
         solve_(std::move(solve)),
-        pairs_of_(log_delta, effort, alternatives_.upper.size() > 1),
-        result_{{none, none}, "", ""} {
-    for (const Slots& slots : alternatives_.upper) {
-      for (const Slot& slot : slots) single_ = single_ && slot.options.size() == 1;
-    }
-  }
+        pairs_of_(log_delta, effort, alternatives_.upper.size() > 1 || !single_),
+        result_{{none, none}, "", ""} {}
 
   Certified Find() {
     // Quick answers say which of many alternatives matter.
@@ -184,7 +202,7 @@ class WorstCase {
     std::vector<const DirectionBounds*> asked;
     for (const DirectionBounds& one : directions) {
       const bool own = !one.same || !one.has_upper;
-      if (own && one.new_lower && !one.lower.empty()) asked.push_back(&one);
+      if (own && one.new_lower && !one.attained().empty()) asked.push_back(&one);
     }
     const DirectionBounds* best = nullptr;
     double most = -kInfinity;
@@ -193,16 +211,20 @@ class WorstCase {
         best = one;
         break;
       }
+      // Of many pairs some are enough to compare by, and then nothing is proven.
+      const std::vector<CountedPair>& pairs = one->attained();
+      const bool some = effort == Effort::kFull && pairs.size() > kManyLowers;
       const Question quick{nothing_.lower, {false, true}, Effort::kQuick};
-      const double lower = solve_(one->lower, quick).value.lower;
-      result_.value.lower = std::max(result_.value.lower, lower);
+      const double lower = solve_(some ? Thinned(pairs, kManyLowers) : pairs, quick).value.lower;
+      if (!some) result_.value.lower = std::max(result_.value.lower, lower);
       if (best != nullptr && lower <= most) continue;
       best = one;
       most = lower;
     }
     if (best == nullptr || effort == Effort::kQuick) return;
     const Question question{nothing_.lower, {false, true}, effort};
-    result_.value.lower = std::max(result_.value.lower, solve_(best->lower, question).value.lower);
+    result_.value.lower =
+        std::max(result_.value.lower, solve_(best->attained(), question).value.lower);
   }
 
   // Of what can happen the worst, as far as quick answers tell, is looked at closely.
@@ -212,9 +234,9 @@ class WorstCase {
       double lower = nothing_.lower;
       if (slots.empty()) return lower;
       for (const DirectionBounds& direction : DirectionsOf(slots, pairs_of_, unused)) {
-        if (direction.lower.empty()) continue;
+        if (direction.attained().empty()) continue;
         const Question question{result_.value.lower, {false, true}, effort};
-        lower = std::max(lower, solve_(direction.lower, question).value.lower);
+        lower = std::max(lower, solve_(direction.attained(), question).value.lower);
       }
       result_.value.lower = std::max(result_.value.lower, lower);
       return lower;
@@ -230,101 +252,73 @@ class WorstCase {
     if (worst != nullptr && effort_ == Effort::kFull) lower_of(*worst, effort_);
   }
 
+  static constexpr std::size_t kManyLowers = 200;
+
   AlternativeSlots alternatives_;
+  bool single_;  // the alternatives are the same for both ends
   Effort effort_;
   Interval nothing_;
   Solve solve_;
   PairsOfSlots pairs_of_;
-  bool single_ = true;  // the alternatives are the same for both ends
   Certified result_;
-};
-
-// A long schedule of sparsely sampled noise, rounded to fewer different steps from both sides.
-struct CoarseSchedule {
-  Event less_private;
-  Event more_private;
-
-  // Steps that share their lists, and others.
-  static constexpr std::size_t kMaxLines = 12000;
-  static constexpr std::size_t kMaxSingleLines = 300;
-
-  // nullopt for a schedule that is short, or dense enough for the contour, as most are.
-  static std::optional<CoarseSchedule> Of(const Event& event) {
-    constexpr double kFewHits = 40;
-    if (event.children().size() <= kMaxSingleLines) return std::nullopt;
-    double hits = 0;
-    std::size_t max_lines = kMaxLines;
-    for (const auto& [step, count] : event.children()) {
-      const bool poisson = step.kind() == Event::Kind::kPoisson;
-      if (!poisson && step.kind() != Event::Kind::kFixed) return std::nullopt;
-      const Event::Kind noise = step.children()[0].first.kind();
-      if (noise != Event::Kind::kGaussian && noise != Event::Kind::kLaplace) return std::nullopt;
-      if (noise == Event::Kind::kLaplace) {
-        max_lines = std::min(max_lines, kMaxSingleLines);
-      } else {
-        // Laplace noise has no contour, however dense.
-        hits += static_cast<double>(count) * step.numbers()[0];
-      }
-    }
-    if (hits >= kFewHits || event.children().size() <= max_lines) return std::nullopt;
-    double per_e = 16384;
-    Event coarse = CoarsenNoise(event, per_e, Coarsening::kLessPrivate);
-    while (coarse.children().size() > max_lines && per_e > 1) {
-      per_e *= 0.7;
-      coarse = CoarsenNoise(event, per_e, Coarsening::kLessPrivate);
-    }
-    if (coarse.children().size() > max_lines) return std::nullopt;
-    return CoarseSchedule{coarse, CoarsenNoise(event, per_e, Coarsening::kMorePrivate)};
-  }
 };
 
 }  // namespace
 
 Certified CertifiedEpsilon(const Event& event, double log_delta, Effort effort) {
   if (log_delta >= 0) return {{0, 0}, "closed form", ""};
-  if (const std::optional<CoarseSchedule> coarse = CoarseSchedule::Of(event)) {
-    Certified upper = CertifiedEpsilon(coarse->less_private, log_delta, effort);
-    upper.value.lower = CertifiedEpsilon(coarse->more_private, log_delta, effort).value.lower;
-    return upper;
-  }
   const auto solve = [&](const std::vector<CountedPair>& pairs, const Question& question) {
     return ComposedEpsilon(pairs, log_delta, question);
   };
-  Certified result = WorstCase(event, log_delta, effort, {0, kInfinity}, 0, solve).Find();
+  const auto worst = [&](const Event& one) {
+    return WorstCase(one, log_delta, effort, {0, kInfinity}, 0, solve);
+  };
+  const bool pure = log_delta == -kInfinity;
+  const auto coarse = pure ? std::nullopt : CoarseSchedule::Of(event);
+  Certified result = worst(coarse ? coarse->less_private : event).Find();
+  if (coarse) result.value.lower = worst(coarse->more_private).Find().value.lower;
   result.value.lower = std::max(0.0, result.value.lower);
   result.value.upper = std::max(0.0, result.value.upper);
   result.value.lower = ConsistentLower(
       result.value, {"the lower end of pld", "the upper end of pld"}, event.ToString());
   if (std::isinf(result.value.upper) && result.reason.empty()) {
-    result.reason = log_delta == -kInfinity
-                        ? "delta is 0, and the loss of this mechanism is not bounded"
-                        : "delta is below the chance that the mechanism gives the record away, or "
-                          "the composition is beyond the engines";
+    result.reason = pure ? "delta is 0, and the loss of this mechanism is not bounded"
+                         : "delta is below the chance that the mechanism gives the record away, or "
+                           "the composition is beyond the engines";
   }
   return result;
 }
 
 Certified CertifiedLogDelta(const Event& event, double epsilon, Effort effort) {
-  if (const std::optional<CoarseSchedule> coarse = CoarseSchedule::Of(event)) {
-    Certified upper = CertifiedLogDelta(coarse->less_private, epsilon, effort);
-    upper.value.lower = CertifiedLogDelta(coarse->more_private, epsilon, effort).value.lower;
-    return upper;
-  }
+  const auto solve = [&](const std::vector<CountedPair>& pairs, const Question& question) {
+    return ComposedLogDelta(pairs, epsilon, question);
+  };
+  const auto worst = [&](const Event& one, double guess, Effort at_effort) {
+    return WorstCase(one, guess, at_effort, {-kInfinity, 0}, -kInfinity, solve);
+  };
+  const auto coarse = CoarseSchedule::Of(event);
   const auto at = [&](double guess, Effort at_effort) {
-    const auto solve = [&](const std::vector<CountedPair>& pairs, const Question& question) {
-      return ComposedLogDelta(pairs, epsilon, question);
-    };
-    return WorstCase(event, guess, at_effort, {-kInfinity, 0}, -kInfinity, solve).Find();
+    Certified found = worst(coarse ? coarse->less_private : event, guess, at_effort).Find();
+    if (coarse)
+      found.value.lower = worst(coarse->more_private, guess, at_effort).Find().value.lower;
+    return found;
   };
   double guess = PairUse().log_delta;
   // Pairs that were made for the guess deserve wider ranges where the answer is much smaller. Quick
   // answers say whether it is.
   constexpr int kMaxGuesses = 3;
+  double last = guess;
   bool known = !DependsOnUse(event);
   for (int round = 0; round < kMaxGuesses && DependsOnUse(event); ++round) {
     const double upper = at(guess, Effort::kQuick).value.upper;
+    if (known && !(upper < 0)) {
+      // Ranges that are too wide say nothing.
+      guess = last;
+      break;
+    }
     known = known || upper < 0;
     if (!(upper < guess + 1)) break;
+    last = guess;
     guess = std::max(upper - 4, -650.0);
   }
   Certified result = at(guess, effort);

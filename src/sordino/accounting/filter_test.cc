@@ -97,7 +97,7 @@ TEST(PrivacyFilter, ChargesAreNeverBelowAnAttainedDivergence) {
       for (const double order : {1.2, 3.0, 17.5}) {
         PrivacyFilter renyi = PrivacyFilter::Renyi(epsilon, Delta(0.5), RenyiOrder(order));
         const bool has_curve = renyi.Charge(step);
-        for (const LossPair& pair : pairs.lower) {
+        for (const LossPair& pair : pairs.attained()) {
           const double least = AttainedDivergence(pair, order) * (1 - 1e-10);
           if (!std::isfinite(least)) continue;  // beyond the range of doubles
           const double none = kInfinity;

@@ -303,6 +303,15 @@ double LaplaceDensity::MassAbove(double x) const {
   return 0.5 * ((1 - rate_) * (std::exp(-x / scale_) - end) + rate_ * rest);
 }
 
+bool LaplaceDensity::Integrate(double a, double b, double* mass, double* loss) const {
+  // With B and A the masses of Lap(0) and Lap(1): A / B = e^{(a + b - 1) / scale}.
+  *loss = Loss(0.5 * (a + b));
+  const bool remove = direction_ == Direction::kRemove;
+  const double log_density = remove ? *loss - a / scale_ : -(1 - b) / scale_;
+  *mass = -0.5 * std::exp(log_density) * std::expm1((a - b) / scale_);
+  return true;
+}
+
 std::vector<LossAtom> LaplaceDensity::Ends() const {
   const double tail = 0.5 * std::exp(-1 / scale_);
   if (direction_ == Direction::kRemove) {

@@ -54,6 +54,11 @@ class LossDensity {
   // The same for Q, exact; zero where the coordinate ends.
   virtual double OtherMassBelow(double /*x*/) const { return 0; }
   virtual double OtherMassAbove(double /*x*/) const { return 0; }
+  // The P-mass between two coordinates, and the log of it over the Q-mass there; false where they
+  // have no closed form.
+  virtual bool Integrate(double /*a*/, double /*b*/, double* /*mass*/, double* /*loss*/) const {
+    return false;
+  }
 };
 
 // N(0, sigma^2) reweighted: P = num(x) N(0, sigma^2), Q = den(x) N(0, sigma^2), where
@@ -131,6 +136,8 @@ class LaplaceDensity final : public LossDensity {
   double CoordinateOf(double loss) const override;
   double MassBelow(double x) const override;
   double MassAbove(double x) const override;
+  // The ratio of the two Laplace masses of a cell is that of the densities at its middle.
+  bool Integrate(double a, double b, double* mass, double* loss) const override;
 
   // The two constant values of the loss with their P-masses.
   std::vector<LossAtom> Ends() const;
@@ -163,6 +170,11 @@ class ShiftedDensity final : public LossDensity {
   }
   double OtherMassAbove(double x) const override {
     return base_->OtherMassAbove(x) * std::exp(-shift_);
+  }
+  bool Integrate(double a, double b, double* mass, double* loss) const override {
+    const bool known = base_->Integrate(a, b, mass, loss);
+    if (known) *loss += shift_;
+    return known;
   }
 
  private:

@@ -377,6 +377,10 @@ std::string RenyiInapplicable(const Event& event) {
   return "";
 }
 
+// So many terms of a long curve choose an order for all of them; a shorter one has its best order.
+constexpr std::size_t kFewTerms = 48;
+constexpr std::size_t kManyTerms = 512;
+
 RenyiCurve::RenyiCurve(const Event& event) : reason_(RenyiInapplicable(event)) {
   if (!reason_.empty()) return;
   const bool many = event.children().size() > kManySteps;
@@ -402,13 +406,43 @@ double RenyiCurve::operator()(double order) {
   return total;
 }
 
+double RenyiCurve::Rough(double order) const {
+  const std::size_t stride = (terms_.size() + kFewTerms - 1) / kFewTerms;
+  double sum = 0;
+  double seen = 0;
+  double all = 0;
+  for (std::size_t i = 0; i < terms_.size(); ++i) {
+    all += terms_[i].count;
+    if (i % stride != 0) continue;
+    sum += terms_[i].count * terms_[i].rdp(order);
+    seen += terms_[i].count;
+  }
+  return gaussian_slope_ * order + sum * (all / seen);
+}
+
 RenyiEpsilonResult RenyiCurve::ToEpsilon(double log_delta, RenyiConversion conversion) {
   if (terms_.empty() && gaussian_slope_ == 0 && reason_.empty()) return {0, 2};
+  if (reason_.empty() && terms_.size() > kManyTerms && log_delta < 0) {
+    const auto rough = [this](double order) { return Rough(order); };
+    const double order = MinimizeEpsilon(rough, log_delta, conversion).order;
+    if (order > 1 && order < kInfinity) {
+      const double epsilon = EpsilonFromRenyi((*this)(order), order, log_delta, conversion);
+      if (epsilon < kInfinity) return {epsilon, order};
+    }
+  }
   return MinimizeEpsilon([this](double order) { return (*this)(order); }, log_delta, conversion);
 }
 
 RenyiDeltaResult RenyiCurve::ToDelta(double epsilon) {
   if (terms_.empty() && gaussian_slope_ == 0 && reason_.empty()) return {-kInfinity, 2};
+  if (reason_.empty() && terms_.size() > kManyTerms) {
+    const auto rough = [this](double order) { return Rough(order); };
+    const double order = MinimizeDelta(rough, epsilon).order;
+    if (order > 1 && order < kInfinity) {
+      const double rdp = (*this)(order);
+      if (rdp < kInfinity) return {LogDeltaFromRenyi(rdp, order, epsilon), order};
+    }
+  }
   return MinimizeDelta([this](double order) { return (*this)(order); }, epsilon);
 }
 

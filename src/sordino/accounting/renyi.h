@@ -56,6 +56,10 @@ class RenyiCurve {
     double count;
     std::function<double(double)> rdp;
   };
+  // About R(order), from some of many terms: to choose an order by, which is a bound whatever it
+  // is.
+  double Rough(double order) const;
+
   std::vector<Term> terms_;
   double gaussian_slope_ = 0;  // all unsampled Gaussians together: R = slope * order
   std::string reason_;

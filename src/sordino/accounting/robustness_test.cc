@@ -132,5 +132,15 @@ TEST(AccountingRobustness, EveryQuestionHasAFiniteOrderedPromptAnswer) {
               100 * share_within(1e-2));
 }
 
+// Deltas far below what doubles resolve of an allocation: bounds that hold, and no more.
+TEST(Robustness, AllocationsOfEnormousReachAreAnswered) {
+  const Event event = Event::Parse("zero-out: 1395*allocation(222500, gaussian(0.68601))");
+  for (const double epsilon : {0.538, 30.0, 200.0}) {
+    const Interval found = CertifiedLogDelta(event, epsilon).value;
+    EXPECT_LE(found.lower, found.upper) << epsilon;
+    EXPECT_LE(found.upper, 0) << epsilon;
+  }
+}
+
 }  // namespace
 }  // namespace sordino

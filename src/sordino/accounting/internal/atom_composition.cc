@@ -7,6 +7,7 @@
 #include <numbers>
 #include <utility>
 
+#include "sordino/accounting/internal/aligned_lists.h"
 #include "sordino/accounting/internal/atom_list.h"
 #include "sordino/base/quantity.h"
 
@@ -15,6 +16,8 @@ namespace {
 
 // So many lists decide a tilt.
 constexpr std::size_t kRoughLists = 24;
+// Of all aligned lists together, for the memory they take; a list may keep four atoms a cell.
+constexpr std::size_t kMaxAlignedAtoms = 6000000;
 
 bool HasLosses(const LossPair& pair) { return !pair.atoms.empty() || !pair.pieces.empty(); }
 
@@ -24,7 +27,7 @@ bool SharesLists(std::span<const CountedPair> pairs) {
   const auto single = static_cast<std::size_t>(std::count_if(
       pairs.begin(), pairs.end(),
       [](const CountedPair& one) { return HasLosses(one.pair) && !CanBeCut(one.pair); }));
-  return pairs.size() > kFewLists + single && single <= kMaxSingleLists;
+  return single > kMaxSingleLists || pairs.size() > kFewLists + single;
 }
 
 CutPairs::CutPairs(std::span<const CountedPair> pairs, double log_lost_mass, std::size_t about,
@@ -32,16 +35,32 @@ CutPairs::CutPairs(std::span<const CountedPair> pairs, double log_lost_mass, std
     : log_lost(log_lost_mass), cells(about) {
   const bool shared = SharesLists(pairs);
   std::vector<const CountedPair*> cut;
+  std::vector<const CountedPair*> others;
   for (const CountedPair& one : pairs) {
-    (shared && CanBeCut(one.pair) ? cut : single).push_back(&one);
+    if (shared && CanBeCut(one.pair)) {
+      cut.push_back(&one);
+    } else {
+      (HasLosses(one.pair) ? others : single).push_back(&one);
+    }
   }
   if (!cut.empty()) groups = CutIntoCells(cut, log_lost, cells, focus);
+  if (others.size() <= kMaxSingleLists) {
+    single.insert(single.end(), others.begin(), others.end());
+  } else {
+    aligned_cells = std::min(cells / 2, kMaxAlignedAtoms / others.size() / 4);
+    aligned = GroupLists(others);
+  }
 }
 
 AtomComposition::AtomComposition(const CutPairs& pairs, Bound bound) : bound_(bound) {
   for (const CountedPair* one : pairs.single) AddSingle(*one, pairs.log_lost, pairs.cells);
   for (const CellGroup& group : pairs.groups) {
     families_.emplace_back(group, bound);
+    log_survival_ += families_.back().LogSurvival();
+    work_ += families_.back().Work();
+  }
+  for (const std::vector<Neighbour>& group : pairs.aligned) {
+    families_.emplace_back(AlignLists(group, pairs.log_lost, pairs.aligned_cells, bound), bound);
     log_survival_ += families_.back().LogSurvival();
     work_ += families_.back().Work();
   }

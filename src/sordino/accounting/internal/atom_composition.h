@@ -11,6 +11,7 @@
 #include "sordino/accounting/internal/discretise.h"
 #include "sordino/accounting/internal/list_family.h"
 #include "sordino/accounting/internal/loss_cells.h"
+#include "sordino/accounting/internal/neighbours.h"
 
 namespace sordino {
 
@@ -18,21 +19,23 @@ namespace sordino {
 // cut.
 inline constexpr std::size_t kFewLists = 3;
 inline constexpr std::size_t kMaxSingleLists = 32;
-// Whether there are many pairs, and most of them can be cut at shared losses.
+// Whether there are many pairs, most of which share lists with their neighbours.
 bool SharesLists(std::span<const CountedPair> pairs);
 
 // The pairs of a composition with about `cells` cells each; tails of P-mass e^log_lost are left
 // out. Where there are many pairs, those that can be are cut at shared losses, once for both
-// bounds. The pairs must outlive it.
+// bounds, and many others are aligned. The pairs must outlive it.
 struct CutPairs {
   // Losses up to twice `focus` are resolved best, where it is not 0.
   CutPairs(std::span<const CountedPair> pairs, double log_lost, std::size_t cells,
            double focus = 0);
 
   std::vector<CellGroup> groups;
+  std::vector<std::vector<Neighbour>> aligned;
   std::vector<const CountedPair*> single;
   double log_lost;
   std::size_t cells;
+  std::size_t aligned_cells = 0;
 };
 
 class AtomComposition {

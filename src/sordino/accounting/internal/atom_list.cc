@@ -123,51 +123,90 @@ void AddPiece(const DensityPiece& piece, std::size_t cells, ListBuilder& out) {
   }
 }
 
-// Atoms in rising order, neighbours together in cells.
-void AddAtoms(std::vector<LossAtom> atoms, double log_lost, std::size_t cells, ListBuilder& out) {
+// The first atom whose loss is not below zero, but for rounding.
+std::size_t FirstFromZero(const std::vector<LossAtom>& rising) {
+  if (rising.empty()) return 0;
+  const double least = ZeroLoss(rising.front().loss, rising.back().loss);
+  const auto found = std::find_if(rising.begin(), rising.end(),
+                                  [&](const LossAtom& atom) { return atom.loss >= least; });
+  return static_cast<std::size_t>(found - rising.begin());
+}
+
+std::vector<LossAtom> InRisingOrder(std::vector<LossAtom> atoms) {
   std::erase_if(atoms, [](const LossAtom& atom) { return !(atom.mass > 0); });
   std::sort(atoms.begin(), atoms.end(),
             [](const LossAtom& a, const LossAtom& b) { return a.loss < b.loss; });
+  return atoms;
+}
+
+// What is left of atoms in rising order without tails of P-mass e^log_lost each.
+struct KeptAtoms {
   std::size_t first = 0;
-  std::size_t last = atoms.size();
-  if (atoms.size() > kFewAtoms) {
-    const double lost = std::exp(log_lost);
-    double p = 0;
-    double q = 0;
-    while (last > 1 && p + atoms[last - 1].mass <= lost) {
-      --last;
-      p += atoms[last].mass;
-      q += atoms[last].mass * std::exp(-atoms[last].loss);
-    }
-    if (p > 0) out.AddHighTail(p, q);
-    p = 0;
-    q = 0;
-    while (first + 1 < last && p + atoms[first].mass <= lost) {
-      p += atoms[first].mass;
-      q += atoms[first].mass * std::exp(-atoms[first].loss);
-      ++first;
-    }
-    if (p > 0) out.AddLowTail(p, q, atoms[first].loss);
+  std::size_t last = 0;
+};
+
+KeptAtoms WithoutTails(const std::vector<LossAtom>& rising, double log_lost) {
+  KeptAtoms kept{0, rising.size()};
+  if (rising.size() <= kFewAtoms) return kept;
+  const double lost = std::exp(log_lost);
+  for (double p = 0; kept.last > 1 && p + rising[kept.last - 1].mass <= lost;) {
+    p += rising[--kept.last].mass;
   }
-  const std::size_t left = last - first;
-  const std::size_t group = left <= 4 * cells ? 1 : (left + cells - 1) / cells;
-  for (std::size_t i = first; i < last; i += group) {
-    const std::size_t end = std::min(last, i + group);
-    const double reference = atoms[i].loss;
+  for (double p = 0; kept.first + 1 < kept.last && p + rising[kept.first].mass <= lost;) {
+    p += rising[kept.first++].mass;
+  }
+  return kept;
+}
+
+std::size_t AtomsOfCell(const KeptAtoms& kept, std::size_t cells) {
+  const std::size_t left = kept.last - kept.first;
+  return left <= 4 * cells ? 1 : (left + cells - 1) / cells;
+}
+
+// P-mass and Q-mass of some atoms.
+std::pair<double, double> MassesOf(const std::vector<LossAtom>& atoms, std::size_t first,
+                                   std::size_t last) {
+  std::pair<double, double> masses{0, 0};
+  for (std::size_t i = first; i < last; ++i) {
+    masses.first += atoms[i].mass;
+    masses.second += atoms[i].mass * std::exp(-atoms[i].loss);
+  }
+  return masses;
+}
+
+// `group` neighbours together in a cell.
+void AddAtoms(const std::vector<LossAtom>& rising, const KeptAtoms& kept, std::size_t group,
+              ListBuilder& out) {
+  if (const auto [p, q] = MassesOf(rising, kept.last, rising.size()); p > 0) out.AddHighTail(p, q);
+  if (const auto [p, q] = MassesOf(rising, 0, kept.first); p > 0) {
+    out.AddLowTail(p, q, rising[kept.first].loss);
+  }
+  // Counted from a loss of zero, so that neighbouring pairs are grouped alike.
+  const std::size_t zero = FirstFromZero(rising);
+  std::size_t end = kept.first;
+  for (std::size_t i = kept.first; i < kept.last; i = end) {
+    end = std::min(kept.last, i + group - (i + rising.size() * group - zero) % group);
+    const double reference = rising[i].loss;
     LossCell cell;
     double excess = 0;
     for (std::size_t j = i; j < end; ++j) {
-      cell.mass += atoms[j].mass;
-      excess += atoms[j].mass * std::expm1(reference - atoms[j].loss);
+      cell.mass += rising[j].mass;
+      excess += rising[j].mass * std::expm1(reference - rising[j].loss);
     }
     cell.loss = reference - std::log1p(excess / cell.mass);
-    out.AddCell(cell, reference, atoms[end - 1].loss);
+    out.AddCell(cell, reference, rising[end - 1].loss);
   }
 }
 
 }  // namespace
 
+std::size_t AtomsOfCell(const LossPair& pair, double log_lost, std::size_t cells) {
+  if (pair.atoms.size() <= 4 * cells) return 1;
+  return AtomsOfCell(WithoutTails(InRisingOrder(pair.atoms), log_lost), cells);
+}
+
 LossCell IntegrateCell(const LossDensity& density, double a, double b) {
+  if (LossCell closed; density.Integrate(a, b, &closed.mass, &closed.loss)) return closed;
   double reference = 0;
   density.At(0.5 * (a + b), nullptr, &reference);
   LossCell cell;
@@ -194,16 +233,24 @@ LossCell IntegrateCell(const LossDensity& density, double a, double b) {
 
 double ExpRest(double x) {
   if (std::abs(x) > 0.5) return std::expm1(x) - x;
+  constexpr std::array<double, 17> kInverse = [] {
+    std::array<double, 17> inverse = {};
+    for (int k = 1; k <= 16; ++k) inverse[static_cast<std::size_t>(k)] = 1.0 / k;
+    return inverse;
+  }();
   double s = 1;
-  for (int k = 16; k >= 3; --k) s = 1 + s * x / k;
+  for (std::size_t k = 16; k >= 3; --k) s = 1 + s * x * kInverse[k];
   return 0.5 * x * x * s;
 }
 
-AtomList ListAtoms(const LossPair& pair, double log_lost, std::size_t cells, Bound bound) {
+AtomList ListAtoms(const LossPair& pair, double log_lost, std::size_t cells, Bound bound,
+                   std::size_t atoms_of_cell) {
   LossPair ranged = pair;
   ChooseRange(ranged, log_lost);
   ListBuilder out(bound);
-  AddAtoms(pair.atoms, log_lost, cells, out);
+  const std::vector<LossAtom> rising = InRisingOrder(std::move(ranged.atoms));
+  const KeptAtoms kept = WithoutTails(rising, log_lost);
+  AddAtoms(rising, kept, atoms_of_cell > 0 ? atoms_of_cell : AtomsOfCell(kept, cells), out);
   for (const DensityPiece& piece : ranged.pieces) {
     if (piece.weight > 0) AddPiece(piece, cells, out);
   }

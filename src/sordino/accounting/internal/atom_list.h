@@ -16,6 +16,8 @@
 #ifndef SORDINO_ACCOUNTING_INTERNAL_ATOM_LIST_H_
 #define SORDINO_ACCOUNTING_INTERNAL_ATOM_LIST_H_
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <vector>
 
@@ -33,9 +35,13 @@ struct AtomList {
   double q_rounding = 0;     // error of absent_q
 };
 
-// About `cells` cells for a continuous pair; a list of atoms is kept as it is up to four times as
-// many.
-AtomList ListAtoms(const LossPair& pair, double log_lost, std::size_t cells, Bound bound);
+// About `cells` cells for a continuous pair. A list of atoms is kept as it is up to four times as
+// many; of more, so many share a cell that there are about `cells`, or `atoms_of_cell` where that
+// is given.
+AtomList ListAtoms(const LossPair& pair, double log_lost, std::size_t cells, Bound bound,
+                   std::size_t atoms_of_cell = 0);
+// How many atoms of the pair would share a cell.
+std::size_t AtomsOfCell(const LossPair& pair, double log_lost, std::size_t cells);
 
 // One cell of the coordinate of a density: its P-mass, and the log of that over its Q-mass.
 struct LossCell {
@@ -43,6 +49,11 @@ struct LossCell {
   double loss = 0;
 };
 LossCell IntegrateCell(const LossDensity& density, double a, double b);
+
+// A loss that is not below zero, but for rounding, where losses go from `lowest` to `highest`.
+inline double ZeroLoss(double lowest, double highest) {
+  return -1e-12 * std::max(std::abs(lowest), std::abs(highest));
+}
 
 // e^x - 1 - x without cancellation.
 double ExpRest(double x);

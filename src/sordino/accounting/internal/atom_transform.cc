@@ -40,11 +40,14 @@ struct Explicit {
 
 }  // namespace
 
-AtomTransform::AtomTransform(AtomList list, double count) : list_(std::move(list)), count_(count) {}
+AtomTransform::AtomTransform(AtomList list, double count)
+    : list_(std::move(list)),
+      count_(count),
+      largest_(list_.loss.empty() ? 0 : *std::max_element(list_.loss.begin(), list_.loss.end())) {}
 
 double AtomTransform::Excess(double c) const {
   if (list_.loss.empty()) return -list_.absent_p;
-  if (c * list_.loss.back() > kMaxExponent) return kInfinity;
+  if (c * largest_ > kMaxExponent) return kInfinity;
   double sum = 0;
   for (std::size_t i = 0; i < list_.loss.size(); ++i) {
     sum += list_.mass[i] * (ExpRest(c * list_.loss[i]) + c * ExpRest(-list_.loss[i]));

@@ -22,7 +22,7 @@ class AtomTransform {
   double count() const { return count_; }
   std::size_t size() const { return list_.loss.size(); }
   const AtomList& list() const { return list_; }
-  double LargestLoss() const { return list_.loss.empty() ? 0 : list_.loss.back(); }
+  double LargestLoss() const { return largest_; }
 
   // M(c) - 1, c >= 0; infinity where e^{cl} leaves the range of doubles.
   double Excess(double c) const;
@@ -40,8 +40,9 @@ class AtomTransform {
             std::vector<double>& error) const;
 
  private:
-  AtomList list_;
+  AtomList list_;  // in any order
   double count_;
+  double largest_;  // loss; 0 where there is none
 };
 
 }  // namespace sordino

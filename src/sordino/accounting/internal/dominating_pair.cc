@@ -35,7 +35,7 @@ LossPair FromGaussian(double mu) {
   return pair;
 }
 
-DominatingPairs Same(const std::vector<LossPair>& pairs) { return {pairs, pairs, "", true}; }
+DominatingPairs Same(std::vector<LossPair> pairs) { return {std::move(pairs), {}, "", true}; }
 DominatingPairs Missing(std::string reason) { return {{}, {}, std::move(reason), false}; }
 
 // The mixture {(0, 1-q), (shift, q)}, or (shift, 1) alone when q is 1.

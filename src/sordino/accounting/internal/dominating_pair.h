@@ -54,12 +54,15 @@ struct PairUse {
 struct DominatingPairs {
   // One entry a direction of the adjacency (1, 2 or 4 of them; a release with fewer repeats its
   // own, entry d modulo their number, and even ones remove); delta is the maximum over them.
-  // `upper` dominates every neighbouring pair; `lower` is attained. Most events have upper = lower.
-  // An empty list means that there is none (upper: see reason; lower: no bound but zero).
+  // `upper` dominates every neighbouring pair; `lower` is attained. Most events have the same pairs
+  // for both: then `exact` is set, and `lower` is left empty. Otherwise an empty list means that
+  // there is none (upper: see reason; lower: no bound but zero).
   std::vector<LossPair> upper;
   std::vector<LossPair> lower;
   std::string reason;
-  bool exact = false;  // upper and lower are the same pairs
+  bool exact = false;
+
+  const std::vector<LossPair>& attained() const { return exact ? upper : lower; }
 };
 
 // The event must not be a composition or parallel.

@@ -39,7 +39,7 @@ TEST(DominatingPair, EveryPairIsAPairOfDistributions) {
   for (const auto adjacency : {Adjacency::kAddRemove, Adjacency::kReplaceOne}) {
     for (const Event& event : Releases(adjacency)) {
       const DominatingPairs pairs = DominatingPairsOf(event);
-      for (const std::vector<LossPair>* list : {&pairs.upper, &pairs.lower}) {
+      for (const std::vector<LossPair>* list : {&pairs.upper, &pairs.attained()}) {
         for (const LossPair& pair : *list) {
           if (pair.gaussian_mu > 0) continue;
           // delta(epsilon) tends to P's mass at epsilon = -infinity, and delta(e) >= 1 - e^e.
@@ -60,7 +60,7 @@ TEST(DominatingPair, LowerIsDominatedByUpper) {
       const DominatingPairs pairs = DominatingPairsOf(event);
       if (pairs.upper.empty()) continue;
       for (const double epsilon : {0.0, 1e-3, 0.1, 0.6, 2.0}) {
-        EXPECT_LE(LogDelta(pairs.lower, epsilon), LogDelta(pairs.upper, epsilon) + 1e-11)
+        EXPECT_LE(LogDelta(pairs.attained(), epsilon), LogDelta(pairs.upper, epsilon) + 1e-11)
             << event.ToString() << " " << epsilon;
       }
     }
@@ -184,7 +184,7 @@ TEST(DominatingPair, TruncationLiesBetweenOneAndTwoSensitivities) {
   for (const double epsilon : {0.1, 0.5, 1.0}) {
     EXPECT_LE(LogDelta(pairs.upper, epsilon),
               LogDelta(DominatingPairsOf(Sampled(0.3, 1)).upper, epsilon));
-    EXPECT_LE(LogDelta(pairs.lower, epsilon), LogDelta(pairs.upper, epsilon));
+    EXPECT_LE(LogDelta(pairs.attained(), epsilon), LogDelta(pairs.upper, epsilon));
   }
 }
 

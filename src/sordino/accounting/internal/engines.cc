@@ -1,4 +1,4 @@
-// Which engine answers a composition.
+// Which engine answers a composition: epsilon.
 #include "sordino/accounting/internal/engines.h"
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 #include "sordino/accounting/gaussian.h"
 #include "sordino/accounting/internal/atom_composition.h"
 #include "sordino/accounting/internal/contradiction.h"
+#include "sordino/accounting/internal/engine_choice.h"
 #include "sordino/accounting/internal/exact_release.h"
 #include "sordino/accounting/internal/grid.h"
 #include "sordino/accounting/internal/tail_split.h"
@@ -15,14 +16,6 @@
 namespace sordino {
 namespace {
 
-// A contour interval that is narrower than this (relative) is not tried again on the grid.
-constexpr double kNarrow = 1e-3;
-constexpr double kNarrowLogDelta = 0.03;
-// The grid is very exact for short questions, and slow for long ones: there it is asked only about
-// what is left open, an epsilon far below the losses of a single step.
-constexpr std::size_t kMaxGridPairs = 2;
-constexpr double kMaxGridSteps = 64;
-constexpr double kShortNarrow = 1e-5;
 // Of many pairs a quick upper end is narrowed, by splits around it, while it falls by this factor.
 constexpr double kFalls = 0.9;
 constexpr double kSplitAhead = 2.2;
@@ -32,85 +25,6 @@ constexpr double kOpen = 0.97;
 // How often the split of rare large losses is moved.
 constexpr int kMaxSplits = 4;
 constexpr double kLogLeastSplitDelta = -45;
-// Releases that are looked at alone.
-constexpr std::size_t kMaxParts = 8;
-// Closed forms are exact to about 1e-13.
-constexpr double kClosedFormError = 1e-12;
-
-struct PairShape {
-  bool only_gaussian = true;  // apart from mass at infinity
-  bool single = false;        // one release, once
-  double mu2 = 0;
-  double log_survival = 0;
-  double largest_loss = 0;  // of the composition
-};
-
-PairShape ShapeOf(const std::vector<CountedPair>& pairs) {
-  PairShape shape;
-  for (const CountedPair& p : pairs) {
-    const auto count = static_cast<double>(p.count);
-    if (!p.pair.atoms.empty() || !p.pair.pieces.empty()) shape.only_gaussian = false;
-    shape.mu2 += count * p.pair.gaussian_mu * p.pair.gaussian_mu;
-    shape.log_survival += count * std::log1p(-p.pair.infinite_mass);
-    shape.largest_loss += count * LargestLoss(p.pair);
-  }
-  shape.single = pairs.size() == 1 && pairs[0].count == 1 && shape.mu2 == 0;
-  return shape;
-}
-
-// What is left of delta for the finite part of the loss.
-double FinitePart(double log_delta, double log_survival) {
-  if (log_survival == 0) return log_delta;
-  const double share = -std::expm1(log_survival) * std::exp(-log_delta);
-  return share < 1 ? log_delta + std::log1p(-share) : -kInfinity;
-}
-
-bool IsShort(const std::vector<CountedPair>& pairs) {
-  double steps = 0;
-  for (const CountedPair& p : pairs) steps += static_cast<double>(p.count);
-  return pairs.size() <= kMaxGridPairs && steps <= kMaxGridSteps;
-}
-
-bool HasDensity(const std::vector<CountedPair>& pairs) {
-  return std::any_of(pairs.begin(), pairs.end(),
-                     [](const CountedPair& p) { return !p.pair.pieces.empty(); });
-}
-
-// Lattices that the grid keeps without rounding; among many other pairs that is of no use.
-bool HasLattice(const std::vector<CountedPair>& pairs) {
-  constexpr std::size_t kMaxBeside = 4;
-  if (pairs.size() > kMaxBeside) return false;
-  return std::any_of(pairs.begin(), pairs.end(),
-                     [](const CountedPair& p) { return p.pair.on_lattice; });
-}
-
-// Whether a lattice that the grid cannot keep would be rounded down often.
-bool HasLongLattice(const std::vector<CountedPair>& pairs) {
-  constexpr std::uint64_t kOften = 30;
-  return std::any_of(pairs.begin(), pairs.end(),
-                     [](const CountedPair& p) { return p.pair.on_lattice && p.count > kOften; });
-}
-
-// The expected number of steps that a record takes part in, where all are sampled densities;
-// infinity where that says nothing.
-double ExpectedHits(const std::vector<CountedPair>& pairs) {
-  double hits = 0;
-  for (const CountedPair& p : pairs) {
-    if (p.pair.pieces.size() != 1) return kInfinity;
-    const auto* mixture =
-        dynamic_cast<const GaussianMixtureDensity*>(p.pair.pieces.front().density.get());
-    if (mixture == nullptr) return kInfinity;
-    hits += static_cast<double>(p.count) * mixture->HitProbability();
-  }
-  return hits;
-}
-
-// The contour wants many steps that count: sparse schedules would only cost it time.
-bool FitsContour(const std::vector<CountedPair>& pairs) {
-  constexpr std::size_t kFewPairs = 16;
-  constexpr double kFewHits = 15;
-  return pairs.size() <= kFewPairs || ExpectedHits(pairs) >= kFewHits;
-}
 
 // A loss, or an epsilon found by bisection between losses, is the rounded value of a formula of a
 // few operations. Zero is exact.
@@ -215,7 +129,9 @@ class EpsilonSearch {
       Use(SmoothedEpsilon(*split, log_delta_, wanted(), effort(), near), "split");
     }
     const Interval& value = answer_.value;
-    if (std::isinf(value.upper) || (wanted().lower && value.lower < kOpen * value.upper)) {
+    const double top = wanted().upper ? value.upper : near;
+    const bool found = wanted().upper ? std::isfinite(top) : value.lower > 0;
+    if (!found || (wanted().lower && value.lower < kOpen * top)) {
       Use(SmoothedEpsilon(pairs_, log_delta_, wanted(), effort(), near), "smoothed");
     }
     return answer_;
@@ -223,15 +139,7 @@ class EpsilonSearch {
 
   // 0 where nothing was found.
   double NearEpsilon() const {
-    const std::size_t stride = (pairs_.size() + kMaxThinned - 1) / kMaxThinned;
-    std::vector<CountedPair> some;
-    for (std::size_t i = 0; i < pairs_.size(); ++i) {
-      if (i % stride == 0) {
-        some.push_back(pairs_[i]);
-      } else {
-        some.back().count += pairs_[i].count;
-      }
-    }
+    const std::vector<CountedPair> some = Thinned(pairs_, kMaxThinned);
     const WantedEnds upper_end{true, false};
     double upper = SmoothedEpsilon(some, log_delta_, upper_end, Effort::kQuick).upper;
     for (int round = 0; round < kMaxSplits && std::isfinite(upper); ++round) {
@@ -300,6 +208,19 @@ double LowerFromParts(const std::vector<CountedPair>& pairs, double mu2, double 
 
 }  // namespace
 
+std::vector<CountedPair> Thinned(const std::vector<CountedPair>& pairs, std::size_t most) {
+  const std::size_t stride = (pairs.size() + most - 1) / most;
+  std::vector<CountedPair> some;
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    if (i % stride == 0) {
+      some.push_back(pairs[i]);
+    } else {
+      some.back().count += pairs[i].count;
+    }
+  }
+  return some;
+}
+
 Answer ComposedEpsilon(const std::vector<CountedPair>& pairs, double log_delta,
                        const Question& question) {
   const PairShape shape = ShapeOf(pairs);
@@ -339,87 +260,6 @@ Answer ComposedEpsilon(const std::vector<CountedPair>& pairs, double log_delta,
   }
   // Rounding of the largest loss itself is covered by the factor.
   answer.value.upper = std::min(answer.value.upper, shape.largest_loss * (1 + kClosedFormError));
-  return answer;
-}
-
-Answer ComposedLogDelta(const std::vector<CountedPair>& pairs, double epsilon,
-                        const Question& question) {
-  const bool want_upper = question.wanted.upper;
-  const bool want_lower = question.wanted.lower;
-  const PairShape shape = ShapeOf(pairs);
-  const double infinite = -std::expm1(shape.log_survival);
-  if (shape.only_gaussian) {
-    const double finite =
-        shape.mu2 > 0 ? GaussianLogDelta(std::sqrt(shape.mu2), epsilon) : -kInfinity;
-    const double error = kClosedFormError +
-                         (shape.mu2 > 0 ? GaussianLogDeltaError(std::sqrt(shape.mu2), epsilon) : 0);
-    if (infinite == 0) return {{finite - error, finite + error}, "closed form"};
-    const double sum = infinite + (1 - infinite) * std::exp(finite);
-    return {{std::log(sum) - error, std::log(sum) + error}, "closed form"};
-  }
-  if (shape.single) {
-    const double log_delta = ExactLogDelta(pairs[0].pair, epsilon);
-    return {{log_delta - kExactReleaseError, log_delta + kExactReleaseError}, "exact"};
-  }
-  if (epsilon >= shape.largest_loss * (1 + kClosedFormError)) {
-    return {{-kInfinity, -kInfinity}, "exact"};
-  }
-  if (question.known_lower > -kInfinity) {
-    const double quick = ChernoffLogDelta(pairs, epsilon);
-    if (quick <= question.known_lower) return {{-kInfinity, quick}, "quick"};
-  }
-  // Of many pairs, what takes long is good enough earlier.
-  const double narrow = SharesLists(pairs) ? kNarrowLogDelta : kNarrow;
-  Answer answer{{-kInfinity, 0}, "contour"};
-  const auto wide = [&] {
-    if (!want_lower) return answer.value.upper == 0;
-    if (!want_upper) return std::isinf(answer.value.lower);
-    return !(answer.value.upper - answer.value.lower <= narrow);
-  };
-  const auto use = [&](Interval found, const char* engine) {
-    ConsistentLogLower({found.lower, answer.value.upper}, {engine, answer.engine}, "a composition");
-    ConsistentLogLower({answer.value.lower, found.upper}, {answer.engine, engine}, "a composition");
-    if (found.upper < answer.value.upper || found.lower > answer.value.lower) {
-      answer.engine = engine;
-    }
-    answer.value.upper = std::min(answer.value.upper, found.upper);
-    answer.value.lower = std::max(answer.value.lower, found.lower);
-  };
-  if (FitsContour(pairs)) {
-    answer.value = ContourLogDelta(pairs, epsilon).value_or(Interval{-kInfinity, 0});
-  }
-  const bool lattice = wide() && HasLattice(pairs);
-  if (wide()) {
-    if (const std::optional<TailSplit> split = TailSplit::At(pairs, epsilon)) {
-      use(SmoothedLogDelta(*split, epsilon, question.wanted, question.effort), "split");
-    }
-  }
-  const auto ask_grid = [&] {
-    if (want_upper)
-      use({-kInfinity, GridLogDelta(pairs, epsilon, Bound::kUpper, question.effort)}, "grid");
-    if (want_lower) use({GridLogDelta(pairs, epsilon, Bound::kLower, question.effort), 0}, "grid");
-    if (want_lower && lattice && HasLongLattice(pairs)) {
-      use({GridLogDelta(pairs, epsilon, Bound::kSpread, question.effort), 0}, "grid");
-    }
-  };
-  if (lattice) ask_grid();
-  if (wide()) use(SmoothedLogDelta(pairs, epsilon, question.wanted, question.effort), "smoothed");
-  const bool loose = answer.value.upper - answer.value.lower > kShortNarrow;
-  if (!lattice && IsShort(pairs) && (wide() || loose)) ask_grid();
-  if (want_lower && !(answer.value.upper - answer.value.lower < 0.5)) {
-    const auto at_least = [&](double log_delta) {
-      answer.value.lower = std::max(answer.value.lower, log_delta);
-    };
-    if (shape.mu2 > 0) {
-      const double mu = std::sqrt(shape.mu2);
-      at_least(GaussianLogDelta(mu, epsilon) - GaussianLogDeltaError(mu, epsilon) -
-               kClosedFormError);
-    }
-    for (std::size_t i = 0; i < std::min(pairs.size(), kMaxParts); ++i) {
-      if (pairs[i].pair.gaussian_mu > 0) continue;
-      at_least(ExactLogDelta(pairs[i].pair, epsilon) - kExactReleaseError);
-    }
-  }
   return answer;
 }
 

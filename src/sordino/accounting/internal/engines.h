@@ -27,6 +27,10 @@ struct Answer {
   std::string engine;
 };
 
+// At most `most` of the pairs, each counted for those behind it too: about the same composition,
+// and no bound on it.
+std::vector<CountedPair> Thinned(const std::vector<CountedPair>& pairs, std::size_t most);
+
 // The smallest epsilon >= 0 with delta(epsilon) <= e^log_delta.
 Answer ComposedEpsilon(const std::vector<CountedPair>& pairs, double log_delta,
                        const Question& question);

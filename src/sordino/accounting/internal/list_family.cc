@@ -80,7 +80,7 @@ ListFamily::LeftOut::LeftOut(const ListFamily& family, double c, double largest)
 }
 
 ListFamily::ListFamily(const CellGroup& group, Bound bound)
-    : is_lower_(bound == Bound::kLower), mass_error_(group.mass_error) {
+    : moving_(bound == Bound::kLower || group.aligned), mass_error_(group.mass_error) {
   for (const LossCells& pair : group.pairs) {
     count_.push_back(pair.count);
     total_count_ += pair.count;
@@ -90,11 +90,12 @@ ListFamily::ListFamily(const CellGroup& group, Bound bound)
     const double infinite = pair.infinite + (bound == Bound::kUpper ? pair.high_p : 0);
     log_survival_ += pair.count * std::log1p(-infinite);
   }
-  if (bound == Bound::kUpper) {
-    SetUpper(group);
+  if (moving_) {
+    SetMoving(group, bound);
   } else {
-    SetLower(group);
+    SetUpper(group);
   }
+  if (!place_.empty()) largest_place_ = *std::max_element(place_.begin(), place_.end());
   SetMean();
 }
 
@@ -123,19 +124,19 @@ void ListFamily::SetUpper(const CellGroup& group) {
   }
 }
 
-void ListFamily::SetLower(const CellGroup& group) {
-  const std::size_t cells = group.places.size() - 1;
+void ListFamily::SetMoving(const CellGroup& group, Bound bound) {
+  const std::size_t cells = group.pairs.front().mass.size();
   // The losses of cell k lie between places 2k and 2k + 1, but for rounding.
   place_.resize(2 * cells);
   for (std::size_t k = 0; k < cells; ++k) {
-    double low = group.places[k + 1];
-    double high = group.places[k];
+    double low = kInfinity;
+    double high = -kInfinity;
     for (const LossCells& pair : group.pairs) {
       if (!(pair.mass[k] > 0)) continue;
       low = std::min(low, pair.loss[k]);
       high = std::max(high, pair.loss[k]);
     }
-    if (low > high) std::swap(low, high);  // an empty cell
+    if (low > high) low = high = 0;  // an empty cell
     const double margin = kMinSpread * std::max(std::abs(low), std::abs(high));
     place_[2 * k] = low - margin;
     place_[2 * k + 1] = high + margin;
@@ -159,7 +160,9 @@ void ListFamily::SetLower(const CellGroup& group) {
         row[2 * k] += mass;
         row[2 * k + 1] += mass * up;
         const double width = high - low;
-        spread_[2 * k + 1] += pair.count * mass * width * width / 8 * std::exp(2 * width);
+        if (bound == Bound::kLower) {
+          spread_[2 * k + 1] += pair.count * mass * width * width / 8 * std::exp(2 * width);
+        }
       } else {
         // Both places are where the loss is.
         row[2 * k] += mass;
@@ -345,7 +348,7 @@ std::vector<double> ListFamily::Combine(const std::vector<double>& of_basis) con
 
 ListFamily::RealMoments ListFamily::MomentsAt(double c) const {
   RealMoments out;
-  if (c * place_.back() > kMaxFamilyExponent) return out;
+  if (c * largest_place_ > kMaxFamilyExponent) return out;
   std::vector<double> factor(place_.size());
   for (std::size_t k = 0; k < place_.size(); ++k) {
     factor[k] = ExpRest(c * place_[k]) + c * ExpRest(-place_[k]);

@@ -29,6 +29,9 @@
 //         of at most |s (s + 1)| (b - a)^2/8 e^{cb + 2(b - a)} times the mass is charged.
 //         What is at b is kept as mass that was moved there from a: rounding of the losses counts
 //         for as little as it changes.
+// Aligned lists (aligned_lists.h) are treated like the cells of kLower: where they are bounds from
+// above, moving the mass of an atom to both sides of it (connect the dots) leaves them so, and
+// nothing is charged.
 #ifndef SORDINO_ACCOUNTING_INTERNAL_LIST_FAMILY_H_
 #define SORDINO_ACCOUNTING_INTERNAL_LIST_FAMILY_H_
 
@@ -97,13 +100,13 @@ class ListFamily {
   };
 
   void SetUpper(const CellGroup& group);
-  void SetLower(const CellGroup& group);
+  void SetMoving(const CellGroup& group, Bound bound);
   void SetMean();
   // A bound on |phi(st) + s phi(-t)| of a place, 1 of the absent mass, |s| of the gap.
   double Weight(std::size_t column, double c, double size) const;
   std::vector<std::vector<double>> ChooseDirections(const std::vector<double>& weight) const;
-  // kLower: whether a column holds mass that is moved here from the place before.
-  bool IsMove(std::size_t column) const { return is_lower_ && column % 2 == 1; }
+  // Whether a column holds mass that is moved here from the place before.
+  bool IsMove(std::size_t column) const { return moving_ && column % 2 == 1; }
   AtomList ListOf(std::vector<double> vector) const;
   void SumCoefficients();
   RealMoments MomentsAt(double c) const;
@@ -112,7 +115,8 @@ class ListFamily {
 
   std::vector<double> place_;    // t of the masses
   std::vector<double> vectors_;  // rows of masses, absent and gap
-  bool is_lower_;
+  double largest_place_ = 0;
+  bool moving_;        // places come in pairs, between which the losses of a cell move
   double mass_error_;  // of every mass, relative
   std::optional<AtomTransform> average_;
   std::vector<double> coefficient_;  // rows a_i of stride_ numbers

@@ -259,8 +259,10 @@ void ListFamily::MultiplyInto(double c, double step, MomentLine& line) const {
       double log_modulus = product.log_modulus;
       double log_largest = log_modulus + relative;
       if (!(product.least > 0 && relative < 0.5)) {
-        // |M_i(s)| is at most the largest of them and the error, and at most M_i(c).
-        log_largest = total_count_ * std::log(product.most + absolute / real.least);
+        // |M_i(s)| is at most the largest of them and its error, the product of all at most the
+        // power of their mean, and each at most M_i(c).
+        log_largest =
+            total_count_ * std::log(product.most + absolute / (real.least * total_count_));
         log_largest = std::max(std::min(log_largest, real.error / real.least), kLogNothing);
         log_modulus = 2 * kLogNothing;
       }

@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numbers>
 #include <utility>
 
 #include "sordino/accounting/internal/atom_list.h"
 #include "sordino/accounting/internal/discretise.h"
+#include "sordino/accounting/internal/neighbours.h"
+#include "sordino/accounting/internal/shifted_mixture.h"
 #include "sordino/base/quantity.h"
 
 namespace sordino {
@@ -22,176 +23,9 @@ constexpr double kMinTail = 1e-280;
 // log_lost at most, and a cell has some tenth of the mass of the tail that it belongs to.
 constexpr double kTailError = 2e-15;
 
-// Which side of the ratio is one Gaussian at zero. The other side has a part that did not move, so
-// that the loss is bounded by the logarithm of its weight.
-enum class Form : std::uint8_t { kRemove, kAdd, kOther };
-
-double HitOf(const Mixture::Parts& parts) {
-  double hit = 0;
-  for (const auto& [shift, probability] : parts) hit += shift != 0 ? probability : 0;
-  return hit;
-}
-
-Form FormOf(const Mixture& density) {
-  if (density.max_denominator_shift() == 0 && HitOf(density.numerator()) < 1) return Form::kRemove;
-  if (density.max_numerator_shift() == 0 && HitOf(density.denominator()) < 1) return Form::kAdd;
-  return Form::kOther;
-}
-
 const Mixture* MixtureOf(const DensityPiece& piece) {
   return dynamic_cast<const Mixture*>(piece.density.get());
 }
-
-// A density whose losses are measured from an offset.
-class ShiftedMixture {
- public:
-  ShiftedMixture(const Mixture& density, bool with_offset)
-      : density_(density), form_(with_offset ? FormOf(density) : Form::kOther) {
-    if (form_ == Form::kOther) return;
-    const Mixture::Parts& parts = Parts();
-    hit_ = HitOf(parts);
-    log_odds_ = std::log((1 - hit_) / hit_);
-    offset_ = form_ == Form::kRemove ? std::log1p(-hit_) : -std::log1p(-hit_);
-    if (parts.size() == 2 && parts[0].first == 0) shift_ = std::abs(parts[1].first);
-  }
-
-  double offset() const { return offset_; }
-
-  // The loss at x, less the offset.
-  double At(double x) const {
-    if (form_ == Form::kOther) return density_.Loss(x);
-    double sum = 0;
-    for (const auto& [shift, probability] : Parts()) {
-      if (shift == 0) continue;
-      sum += probability *
-             std::exp(shift * (2 * x - shift) / (2 * density_.sigma() * density_.sigma()));
-    }
-    const double t = std::log1p(sum / (1 - hit_));
-    return form_ == Form::kRemove ? t : -t;
-  }
-
-  // Where the loss, less the offset, is t; `log_growth` is log(e^|t| - 1).
-  double CoordinateOf(double t, double log_growth) const {
-    if (shift_ == 0) return density_.CoordinateOf(offset_ + t);
-    const double z = log_growth + log_odds_;
-    const double x = z * density_.sigma() * density_.sigma() / shift_ + 0.5 * shift_;
-    return form_ == Form::kRemove ? x : -x;
-  }
-
-  const Mixture& density() const { return density_; }
-  Form form() const { return form_; }
-  double hit() const { return hit_; }
-
- private:
-  const Mixture::Parts& Parts() const {
-    return form_ == Form::kRemove ? density_.numerator() : density_.denominator();
-  }
-
-  const Mixture& density_;
-  Form form_;
-  double hit_ = 0;
-  double offset_ = 0;
-  double shift_ = 0;     // where there is one besides zero
-  double log_odds_ = 0;  // that the record is not in the batch
-};
-
-// The tail of the normal on the side of z that is smaller.
-struct Tail {
-  double mass;
-  bool above;  // of z
-};
-Tail TailAt(double z) { return {0.5 * std::erfc(std::abs(z) / std::numbers::sqrt2), z >= 0}; }
-
-// The mass of the standard normal between the places of two tails.
-double Between(const Tail& a, const Tail& b) {
-  if (a.above && b.above) return a.mass - b.mass;
-  if (!a.above && !b.above) return b.mass - a.mass;
-  return 1 - a.mass - b.mass;
-}
-
-// P-mass, Q-mass, and the loss of both where P is not zero.
-struct Share {
-  double p = 0;
-  double q = 0;
-  double loss = 0;
-};
-
-// Masses of a mixture between coordinates.
-class MixtureMasses {
- public:
-  MixtureMasses(const ShiftedMixture& mixture, double weight) : mixture_(mixture), weight_(weight) {
-    Add(mixture.density().numerator(), &Part::p);
-    Add(mixture.density().denominator(), &Part::q);
-    const auto at_zero = std::find_if(parts_.begin(), parts_.end(),
-                                      [](const Part& part) { return part.shift == 0; });
-    if (at_zero == parts_.end()) {
-      zero_ = parts_.size();
-      parts_.push_back({0});
-    } else {
-      zero_ = static_cast<std::size_t>(at_zero - parts_.begin());
-    }
-  }
-
-  // The tails at x, one for each shift.
-  void At(double x, std::vector<Tail>& tails) const {
-    tails.resize(parts_.size());
-    for (std::size_t i = 0; i < parts_.size(); ++i) {
-      tails[i] = TailAt((x - parts_[i].shift) / mixture_.density().sigma());
-    }
-  }
-
-  Share Of(const std::vector<Tail>& a, const std::vector<Tail>& b) const {
-    Share share;
-    double hit = 0;  // of the side that has moved
-    // The weights of P and of Q sum to one each, so the part at zero may be subtracted.
-    const double stay = std::max(0.0, Between(a[zero_], b[zero_]));
-    double more = 0;  // P-mass less Q-mass
-    for (std::size_t i = 0; i < parts_.size(); ++i) {
-      const double mass = i == zero_ ? stay : std::max(0.0, Between(a[i], b[i]));
-      share.p += parts_[i].p * mass;
-      share.q += parts_[i].q * mass;
-      if (i == zero_) continue;
-      hit += (parts_[i].p + parts_[i].q) * mass;
-      more += (parts_[i].p - parts_[i].q) * (mass - stay);
-    }
-    switch (mixture_.form()) {
-      case Form::kRemove:
-        share.loss = std::log1p(hit / ((1 - mixture_.hit()) * stay));
-        break;
-      case Form::kAdd:
-        share.loss = -std::log1p(hit / ((1 - mixture_.hit()) * stay));
-        break;
-      case Form::kOther:
-        share.loss = std::log1p(more / share.q);
-        break;
-    }
-    share.p *= weight_;
-    share.q *= weight_;
-    return share;
-  }
-
- private:
-  struct Part {
-    double shift;
-    double p = 0;
-    double q = 0;
-  };
-
-  void Add(const Mixture::Parts& parts, double Part::*side) {
-    for (const auto& [shift, probability] : parts) {
-      const double place = shift;
-      auto found = std::find_if(parts_.begin(), parts_.end(),
-                                [&](const Part& part) { return part.shift == place; });
-      if (found == parts_.end()) found = parts_.insert(parts_.end(), Part{shift});
-      (*found).*side += probability;
-    }
-  }
-
-  const ShiftedMixture& mixture_;
-  double weight_;
-  std::vector<Part> parts_;
-  std::size_t zero_ = 0;  // the part that has not moved
-};
 
 // Two outcomes as one.
 void Merge(double& mass, double& loss, const LossCell& more) {
@@ -264,8 +98,8 @@ class Cutter {
     if (!(piece.weight > 0) || !(last > first)) return;
     const MixtureMasses masses(mixture, piece.weight);
     double from = first;
-    std::vector<Tail> at_from;
-    std::vector<Tail> at_to;
+    std::vector<NormalTail> at_from;
+    std::vector<NormalTail> at_to;
     masses.At(from, at_from);
     for (std::size_t k = 0; k <= places_.size(); ++k) {
       // k - 1 is the cell; the tails lie before the first and behind the last place.
@@ -275,7 +109,7 @@ class Cutter {
       }
       if (!(to > from)) continue;
       masses.At(to, at_to);
-      const Share share = masses.Of(at_from, at_to);
+      const MixtureShare share = masses.Of(at_from, at_to);
       if (k == 0) {
         out.low_p += share.p;
         out.low_q += share.q;
@@ -316,13 +150,14 @@ std::vector<double> EqualSteps(const ShiftedMixture& mixture, double a, double b
   std::vector<double> places;
   double middle = a;
   std::size_t below = 0;
-  if (mixture.form() != Form::kOther) {
+  if (mixture.form() != MixtureForm::kOther) {
     const double t = std::exp(kHardly) * mixture.hit() / (1 - mixture.hit());
-    const double x = mixture.form() == Form::kRemove ? mixture.CoordinateOf(t, LogGrowth(t))
-                                                     : mixture.CoordinateOf(-t, LogGrowth(t));
+    const double x = mixture.form() == MixtureForm::kRemove
+                         ? mixture.CoordinateOf(t, LogGrowth(t))
+                         : mixture.CoordinateOf(-t, LogGrowth(t));
     middle = std::clamp(x, a, b);
     const std::size_t few = steps / 8;
-    below = mixture.form() == Form::kRemove ? few : steps - few;
+    below = mixture.form() == MixtureForm::kRemove ? few : steps - few;
   }
   for (std::size_t i = 0; i < below; ++i) {
     const double share = static_cast<double>(i) / static_cast<double>(below);
@@ -398,16 +233,14 @@ std::vector<double> ChoosePlaces(std::span<const CountedPair* const> references,
   return places;
 }
 
-// What tells pairs apart: the form of the pieces, and two numbers that neighbours share nearly.
-struct Key {
-  std::vector<double> form;
-  double log_hit = 0;
-  double log_sigma = 0;
-};
+// Neighbours have pieces of the same form, about the same chance of a hit and about the same noise.
+constexpr std::size_t kHit = 0;
+constexpr std::size_t kSigma = 1;
+constexpr GroupLimits kCellGroups = {{0.5, 0.12}, 32, 2000};
 
-Key KeyOf(const LossPair& pair) {
-  Key key;
-  key.form.push_back(static_cast<double>(pair.atoms.size()));
+Neighbour KeyOf(const CountedPair& counted) {
+  const LossPair& pair = counted.pair;
+  Neighbour key{{static_cast<double>(pair.atoms.size())}, {}, &counted};
   for (const DensityPiece& piece : pair.pieces) {
     const Mixture* mixture = MixtureOf(piece);
     key.form.push_back(static_cast<double>(FormOf(*mixture)));
@@ -416,75 +249,29 @@ Key KeyOf(const LossPair& pair) {
     key.form.push_back((IsClippedLow(piece) ? 1 : 0) + (IsClippedHigh(piece) ? 2 : 0));
   }
   const Mixture& first = *MixtureOf(pair.pieces.front());
-  key.log_hit = std::log(first.HitProbability());
-  key.log_sigma = std::log(first.sigma());
+  key.key[kHit] = std::log(first.HitProbability());
+  key.key[kSigma] = std::log(first.sigma());
   return key;
 }
 
-struct Keyed {
-  Key key;
-  const CountedPair* pair;
-};
-
-// Cuts the widest direction at its median until a group is small, or narrow and not large.
-class Splitter {
- public:
-  Splitter(double log_lost, std::size_t cells, double focus)
-      : log_lost_(log_lost), cells_(cells), focus_(focus) {}
-
-  void Split(std::span<Keyed> pairs, std::vector<CellGroup>& out) const {
-    const auto spread = [&](double Key::*number) {
-      double low = kInfinity;
-      double high = -kInfinity;
-      for (const Keyed& one : pairs) {
-        low = std::min(low, one.key.*number);
-        high = std::max(high, one.key.*number);
-      }
-      return high - low;
-    };
-    const double sigma = spread(&Key::log_sigma) / kWidestSigma;
-    const double hit = spread(&Key::log_hit) / kWidestHit;
-    const double narrow = pairs.size() > kLargeGroup ? 0.5 : 1;
-    if (pairs.size() < 2 * kMinGroup || std::max(sigma, hit) <= narrow) {
-      Finish(pairs, out);
-      return;
-    }
-    double Key::*number = sigma >= hit ? &Key::log_sigma : &Key::log_hit;
-    const auto middle = static_cast<std::ptrdiff_t>(pairs.size() / 2);
-    std::nth_element(pairs.begin(), pairs.begin() + middle, pairs.end(),
-                     [&](const Keyed& a, const Keyed& b) { return a.key.*number < b.key.*number; });
-    Split(pairs.first(static_cast<std::size_t>(middle)), out);
-    Split(pairs.subspan(static_cast<std::size_t>(middle)), out);
+CellGroup CutGroup(const std::vector<Neighbour>& pairs, double log_lost, std::size_t cells,
+                   double focus) {
+  std::vector<const CountedPair*> references;
+  for (const std::size_t number : {kSigma, kHit}) {
+    const auto [low, high] = std::minmax_element(
+        pairs.begin(), pairs.end(),
+        [&](const Neighbour& a, const Neighbour& b) { return a.key[number] < b.key[number]; });
+    references.push_back(low->pair);
+    references.push_back(high->pair);
   }
-
- private:
-  static constexpr std::size_t kMinGroup = 32;
-  static constexpr std::size_t kLargeGroup = 2000;
-  static constexpr double kWidestSigma = 0.12;
-  static constexpr double kWidestHit = 0.5;
-
-  void Finish(std::span<const Keyed> pairs, std::vector<CellGroup>& out) const {
-    const auto less = [](double Key::*number) {
-      return [number](const Keyed& a, const Keyed& b) { return a.key.*number < b.key.*number; };
-    };
-    const auto [quiet, loud] =
-        std::minmax_element(pairs.begin(), pairs.end(), less(&Key::log_sigma));
-    const auto [rare, often] = std::minmax_element(pairs.begin(), pairs.end(), less(&Key::log_hit));
-    const std::vector<const CountedPair*> references = {quiet->pair, loud->pair, rare->pair,
-                                                        often->pair};
-    CellGroup group;
-    group.mass_error = kTailError * (50 - log_lost_);
-    group.places = ChoosePlaces(references, log_lost_, cells_, focus_);
-    const bool with_offset = HasOffset(pairs.front().pair->pair);
-    const Cutter cutter(group.places);
-    for (const Keyed& one : pairs) group.pairs.push_back(cutter.Cut(*one.pair, with_offset));
-    out.push_back(std::move(group));
-  }
-
-  double log_lost_;
-  std::size_t cells_;
-  double focus_;
-};
+  CellGroup group;
+  group.mass_error = kTailError * (50 - log_lost);
+  group.places = ChoosePlaces(references, log_lost, cells, focus);
+  const bool with_offset = HasOffset(pairs.front().pair->pair);
+  const Cutter cutter(group.places);
+  for (const Neighbour& one : pairs) group.pairs.push_back(cutter.Cut(*one.pair, with_offset));
+  return group;
+}
 
 }  // namespace
 
@@ -496,18 +283,12 @@ bool CanBeCut(const LossPair& pair) {
 
 std::vector<CellGroup> CutIntoCells(std::span<const CountedPair* const> pairs, double log_lost,
                                     std::size_t cells, double focus) {
-  std::vector<Keyed> keyed;
+  std::vector<Neighbour> keyed;
   keyed.reserve(pairs.size());
-  for (const CountedPair* pair : pairs) keyed.push_back({KeyOf(pair->pair), pair});
-  std::stable_sort(keyed.begin(), keyed.end(),
-                   [](const Keyed& a, const Keyed& b) { return a.key.form < b.key.form; });
+  for (const CountedPair* pair : pairs) keyed.push_back(KeyOf(*pair));
   std::vector<CellGroup> groups;
-  const Splitter splitter(log_lost, cells, focus);
-  for (auto from = keyed.begin(); from != keyed.end();) {
-    const auto to = std::find_if(from, keyed.end(),
-                                 [&](const Keyed& one) { return one.key.form != from->key.form; });
-    splitter.Split(std::span<Keyed>(from, to), groups);
-    from = to;
+  for (const std::vector<Neighbour>& group : GroupNeighbours(std::move(keyed), kCellGroups)) {
+    groups.push_back(CutGroup(group, log_lost, cells, focus));
   }
   return groups;
 }

@@ -43,6 +43,9 @@ struct LossCells {
 struct CellGroup {
   std::vector<double> places;  // t, in rising order
   std::vector<LossCells> pairs;
+  // There are no places: cell k of each pair is the k-th atom of a list that is a bound already
+  // (aligned_lists.h).
+  bool aligned = false;
   double mass_error = 0;  // of every mass, relative
 };
 
