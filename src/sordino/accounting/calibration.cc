@@ -141,20 +141,17 @@ class BudgetSearch {
     return bad.y + (good.y - bad.y) * bad.excess / rise;
   }
 
-  // How much of the budget may be left: a share of what the interval itself leaves open, where that
-  // is not all but nothing. Wide intervals take long, and their upper ends jump where engines hand
-  // over to each other: there and after some tries more may be left.
+  // How much of the budget may be left: a share of what the interval itself leaves open. Wide
+  // intervals take long, and their upper ends jump where engines hand over to each other: after
+  // some tries more may be left.
   double Slack(const Tried& tried) const {
     constexpr double kShare = 0.25;
-    constexpr double kShareOfWide = 0.01;
     constexpr double kExact = 1e-6;
     constexpr int kPatience = 2;
     const double open =
         tried.spent.lower > 0 ? std::log(tried.spent.upper / tried.spent.lower) : kInfinity;
-    if (open < kExact) return kShare * open;
-    const double most = std::clamp(kShareOfWide * open, kMaxSlack, kMaxWideSlack);
-    const double least = std::clamp(kShare * open, kMinSlack, most);
-    return std::ldexp(least, 2 * std::max(0, tries_ - kPatience));
+    const double least = std::min(kShare * open, kMaxSlack);
+    return open < kExact ? least : std::ldexp(least, 2 * std::max(0, tries_ - kPatience));
   }
   bool CloseEnough(const Tried& tried) const { return tried.excess >= -Slack(tried); }
 
@@ -199,9 +196,7 @@ class BudgetSearch {
   }
 
   static constexpr double kMinSearchSlope = 0.05;
-  static constexpr double kMinSlack = 3e-5;
   static constexpr double kMaxSlack = 2e-4;
-  static constexpr double kMaxWideSlack = 2e-3;
 
   Unknown unknown_;
   double target_;

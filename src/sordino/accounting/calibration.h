@@ -1,11 +1,10 @@
 // From a budget to the noise, the number of steps or the sampling rate that meets it.
 //
 // No answer is on the wrong side: the certified upper end of epsilon at the answer is at most the
-// target. It is the tightest to kCalibrationTolerance relative, or that upper end is within 3e-5 of
-// the target, or within a quarter of the width of its own interval and 2e-4 of it; where that width
-// is more than 2 %, within a hundredth of it, up to 2e-3 (more where the upper end jumps between
-// engines, and after several tries). A budget that nothing meets is an expected failure and gives
-// nullopt.
+// target. It is the tightest to kCalibrationTolerance relative, or that upper end is within a
+// quarter of the width of its own interval of the target, and within 2e-4 of it (more where the
+// upper end jumps between engines, and after several tries). A budget that nothing meets is an
+// expected failure and gives nullopt.
 #ifndef SORDINO_ACCOUNTING_CALIBRATION_H_
 #define SORDINO_ACCOUNTING_CALIBRATION_H_
 
