@@ -25,6 +25,9 @@ SORDINO = pathlib.Path(sys.argv.pop(2)).resolve()
 SOURCE = pathlib.Path(sys.argv.pop(1)).resolve()
 PAGES = [*sorted(SOURCE.glob('*.md')), *sorted(SOURCE.glob('docs/*.md'))]
 NOISY = '# numbers vary'
+# An experiment looks up the flags of the commands that it calls.
+NEEDS_TORCH = ('sordino (train|fit|predict|data|bench|kernel|audit membership|audit self|plan learn|'
+               'experiment mine)')
 MARKS = ('long', 'needs-data', 'needs-tools', 'outline')
 
 
@@ -94,7 +97,7 @@ class ShellBlocksTest(unittest.TestCase):
                 for mark, block in shell_blocks(page):
                     self.assertIn(mark, ('', *MARKS), f'{page.name}: {block}')
                     wanted = mark == '' or (mark == 'long' and os.environ.get('SORDINO_LONG'))
-                    torch = re.search('sordino (train|fit|predict|data|bench|kernel|audit membership|audit self)', block)
+                    torch = re.search(NEEDS_TORCH, block)
                     if not wanted or (torch and not has_torch):
                         continue
                     count += 1

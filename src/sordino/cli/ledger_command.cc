@@ -149,7 +149,8 @@ void Charge(const LedgerFlags& flags) {
   }
   const Event event = Event::Parse(flags.event);
   if (event.kind() == Event::Kind::kNone) {
-    throw Error("--event is of nothing; give what was released, such as 'gaussian(4)'.");
+    throw Error(
+        "--event is of nothing; give what was released, such as 'add-remove: gaussian(4)'.");
   }
   Ledger ledger = Ledger::Open(flags.file);
   const RunDeclaration run = {.what = flags.text, .plan = event, .unit = ledger.budget().unit};

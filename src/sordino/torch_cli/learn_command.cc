@@ -109,8 +109,9 @@ std::string LearnText(const LearnedSchedule& learned, const std::optional<std::s
   std::string text = fmt::format(
       "Learned from {} runs on public data, which are not private.\n\n{}\nInfluence is what noise "
       "of multiplier 1 in a step adds to the final loss; noise is the factor of the schedule.\n\n"
-      "decay of the influence  {:.4f} a step (for --decay)\n",
-      learned.runs, AlignedTable(rows, 4), learned.influence.decay);
+      "decay of the influence  {:.4f} a step{}\n",
+      learned.runs, AlignedTable(rows, 4), learned.influence.decay,
+      learned.influence.decay < 1 ? ", for --decay" : "");
   if (std::isfinite(learned.influence.kappa)) {
     text += fmt::format("condition number        {:.3g}\n", learned.influence.kappa);
   }
