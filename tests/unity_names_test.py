@@ -4,6 +4,9 @@ The preset `user` compiles about a dozen files of a module as one, so that each 
 read once for all of them. What two of these files hide in anonymous namespaces then lies in one: a
 second constant, type or function of the same name and parameters does not compile. The separate build
 does not notice, so this test does, in every build.
+
+And no two files define a type of the same name in one namespace: the program has one destructor for both,
+and which of the two it is nobody knows.
 """
 import collections
 import pathlib
@@ -105,6 +108,19 @@ def repeated(files):
     return sentences
 
 
+def defined_twice(files):
+    """Types outside of anonymous namespaces that two files define."""
+    places = collections.defaultdict(list)
+    for name, text in files.items():
+        space = re.search(r'^namespace ([\w:]+) \{', text, re.MULTILINE)
+        text = re.sub(r'^namespace \{\n(?:.|\n)*?^\}  // namespace\n', '', text, flags=re.MULTILINE)
+        for match in re.finditer(r'^(?:struct|class|enum(?: class)?) (\w+)(?: final)?(?: : [^;{]*)? \{',
+                                 text, re.MULTILINE):
+            places[(space[1] if space else '', match[1])].append(name)
+    return [f"{type_name} in {' and '.join(found)}" for (_, type_name), found in places.items()
+            if len(found) > 1]
+
+
 class UnityNamesTest(unittest.TestCase):
     def test_no_module_repeats_a_hidden_name(self):
         modules = collections.defaultdict(dict)
@@ -118,6 +134,18 @@ class UnityNamesTest(unittest.TestCase):
         for module, files in modules.items():
             with self.subTest(module=module):
                 self.assertEqual(repeated(files), [])
+
+    def test_every_public_type_is_defined_once(self):
+        files = {str(file.relative_to(SOURCE)): file.read_text(encoding='utf-8')
+                 for pattern in ('**/*.h', '**/*.cc')
+                 for file in sorted((SOURCE / 'src/sordino').glob(pattern))}
+        self.assertGreater(len(files), 100)
+        self.assertEqual(defined_twice(files), [])
+        one = 'namespace sordino {\n\nstruct Shape {\n};\n\n}  // namespace sordino\n'
+        inner = one.replace('sordino', 'sordino::internal')
+        hidden = one.replace('struct', 'namespace {\n\nstruct').replace('};', '};\n\n}  // namespace')
+        self.assertEqual(defined_twice({'one': one, 'two': one}), ['Shape in one and two'])
+        self.assertEqual(defined_twice({'one': one, 'two': inner, 'three': hidden}), [])
 
     def test_finds_what_is_repeated(self):
         def file(*lines):

@@ -309,7 +309,7 @@ std::string DescribeRelease(const TableRequest& request, const std::string& file
     if (statistic.kind == TableStatistic::kQuantile) text += fmt::format(" {}", statistic.quantile);
     if (!statistic.column.empty()) text += " of " + statistic.column;
   }
-  for (const GroupColumn& group : request.group_by) {
+  for (const GroupByColumn& group : request.group_by) {
     text += (&group == request.group_by.data() ? " by " : " and ") + group.column;
   }
   return file == "-" ? text : text + " from " + file;

@@ -128,9 +128,9 @@ void CheckPicture(const Experiment& experiment, const Picture& picture) {
 
 }  // namespace
 
-void SetSetting(Settings& settings, const Setting& setting) {
+void SetSetting(Settings& settings, const FlagSetting& setting) {
   const auto same = std::find_if(settings.begin(), settings.end(),
-                                 [&](const Setting& s) { return s.flag == setting.flag; });
+                                 [&](const FlagSetting& s) { return s.flag == setting.flag; });
   if (same == settings.end()) {
     if (!setting.is_left_out) settings.push_back(setting);
   } else if (setting.is_left_out) {

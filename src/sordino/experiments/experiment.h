@@ -57,15 +57,15 @@ inline constexpr std::uintmax_t kMaxExperimentBytes = std::uintmax_t{1} << 20;
 
 // A flag without its dashes, and its values; none for a switch. `false` leaves out a flag that was
 // set before: a set of flags takes back what the part says.
-struct Setting {
+struct FlagSetting {
   std::string flag;
   std::vector<std::string> values;
   bool is_left_out = false;
 };
-using Settings = std::vector<Setting>;
+using Settings = std::vector<FlagSetting>;
 
 // Replaces the setting of the same flag, adds it, or removes it.
-void SetSetting(Settings& settings, const Setting& setting);
+void SetSetting(Settings& settings, const FlagSetting& setting);
 
 struct AxisValue {
   std::string label;
@@ -88,7 +88,7 @@ struct Measure {
 
 // Rows that are drawn for the cells of a part: a CSV file, a test file and a schema, which the
 // settings name as {table}, {test} and {schema}. Both numbers may be {AXIS}.
-struct TableRequest {
+struct MadeUpTable {
   std::string records;  // empty: no table
   std::string columns;
   std::int64_t test_records = 0;
@@ -100,7 +100,7 @@ struct Part {
   Settings settings;
   std::vector<Axis> axes;
   std::vector<Measure> measures;
-  TableRequest table;
+  MadeUpTable table;
 
   const Axis* FindAxis(std::string_view wanted) const;
   const Measure* FindMeasure(std::string_view wanted) const;

@@ -72,8 +72,8 @@ std::string RefusalOf(const std::string& text) {
   return "nothing was refused";
 }
 
-const Setting& SettingOf(const Settings& settings, const std::string& flag) {
-  for (const Setting& setting : settings) {
+const FlagSetting& SettingOf(const Settings& settings, const std::string& flag) {
+  for (const FlagSetting& setting : settings) {
     if (setting.flag == flag) return setting;
   }
   throw Error("there is no " + flag);

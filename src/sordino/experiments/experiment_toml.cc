@@ -147,8 +147,8 @@ class ExperimentReader {
     return texts;
   }
 
-  Setting ReadSetting(std::string_view flag, const toml::node& node) const {
-    Setting setting{.flag = std::string(flag), .values = {}};
+  FlagSetting ReadSetting(std::string_view flag, const toml::node& node) const {
+    FlagSetting setting{.flag = std::string(flag), .values = {}};
     if (const auto on = node.value_exact<bool>()) {
       setting.is_left_out = !*on;
       return setting;

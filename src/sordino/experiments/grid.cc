@@ -48,7 +48,7 @@ void CheckSettings(const Experiment& experiment, const Part& part, const Setting
   for (const CommandFlag& flag : known.flags) {
     if (!IsOneOf(kOwnFlags, flag.name)) names.push_back(flag.name);
   }
-  for (const Setting& setting : settings) {
+  for (const FlagSetting& setting : settings) {
     if (IsOneOf(kOwnFlags, setting.flag)) {
       throw Error(
           fmt::format("{}: the setting '{}' of '{}' is given by the experiment; leave it out.",
@@ -71,7 +71,7 @@ void CheckSettings(const Experiment& experiment, const Part& part, const Setting
 void CheckSpending(const Experiment& experiment, const Part& part, const Settings& settings) {
   if (experiment.public_data || !IsOneOf(kSpendingCommands, part.command)) return;
   const bool charged = std::any_of(settings.begin(), settings.end(),
-                                   [](const Setting& s) { return s.flag == "ledger"; });
+                                   [](const FlagSetting& s) { return s.flag == "ledger"; });
   if (charged) return;
   throw Error(fmt::format(
       "{}: 'sordino {}' would spend the budget of its data once for each cell, and no ledger "
@@ -125,7 +125,7 @@ class CellMaker {
       const AxisValue& value = part_.axes[i].values[digits[i]];
       cell.labels.push_back(value.label);
       CheckSettings(experiment_, part_, value.settings, known_);
-      for (const Setting& setting : value.settings) SetSetting(settings, setting);
+      for (const FlagSetting& setting : value.settings) SetSetting(settings, setting);
     }
     CheckSettings(experiment_, part_, settings, known_);
     CheckSpending(experiment_, part_, settings);
@@ -146,12 +146,12 @@ class CellMaker {
       words.push_back(part_.command.substr(begin, end - begin));
       begin = end + 1;
     }
-    for (const Setting& setting : settings) {
+    for (const FlagSetting& setting : settings) {
       if (known_.Find(setting.flag)->is_place) {
         words.insert(words.end(), setting.values.begin(), setting.values.end());
       }
     }
-    for (const Setting& setting : settings) {
+    for (const FlagSetting& setting : settings) {
       if (known_.Find(setting.flag)->is_place) continue;
       words.push_back("--" + setting.flag);
       words.insert(words.end(), setting.values.begin(), setting.values.end());

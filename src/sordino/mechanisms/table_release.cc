@@ -167,7 +167,7 @@ void TableRelease::MakeParts() {
                                             !users && !groups &&
                                             request_.malformed == MalformedRows::kRefuse &&
                                             request_.layout.missing.empty()};
-  for (const GroupColumn& group : request_.group_by) {
+  for (const GroupByColumn& group : request_.group_by) {
     group_columns_.push_back(UseColumn(group.column, false));
   }
   group_cells_.resize(group_columns_.size());

@@ -57,7 +57,7 @@ struct HistogramBins {
 };
 
 // Every statistic is released for each declared group; rows of no declared group count in none.
-struct GroupColumn {
+struct GroupByColumn {
   std::string column;
   std::vector<std::string> values;
 };
@@ -68,7 +68,7 @@ struct TableRequest {
   std::vector<StatisticRequest> statistics;
   std::map<std::string, Bounds> bounds;       // by column
   std::map<std::string, HistogramBins> bins;  // by column
-  std::vector<GroupColumn> group_by;          // groups are the combinations of their values
+  std::vector<GroupByColumn> group_by;        // groups are the combinations of their values
   std::string user_column;                    // empty: one row is one unit
   std::uint32_t rows_per_user = 1;
   Adjacency adjacency = Adjacency::kAddRemove;

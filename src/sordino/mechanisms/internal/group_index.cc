@@ -12,9 +12,9 @@ constexpr std::size_t kMaxGroups = 4096;
 
 }  // namespace
 
-GroupIndex::GroupIndex(std::span<const GroupColumn> columns) {
-  for (const GroupColumn& given : columns) {
-    for (const GroupColumn& other : columns) {
+GroupIndex::GroupIndex(std::span<const GroupByColumn> columns) {
+  for (const GroupByColumn& given : columns) {
+    for (const GroupByColumn& other : columns) {
       if (&other != &given && other.column == given.column) {
         throw Error(fmt::format("the groups of '{}' were declared twice; declare them once.",
                                 given.column));

@@ -18,7 +18,7 @@ class GroupIndex {
  public:
   // Throws Error for a column without groups or named twice, for a group that is declared twice,
   // and for too many combinations.
-  explicit GroupIndex(std::span<const GroupColumn> columns);
+  explicit GroupIndex(std::span<const GroupByColumn> columns);
 
   // Combinations; 1 where there are no columns.
   std::size_t size() const { return size_; }
