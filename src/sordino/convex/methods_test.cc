@@ -206,6 +206,26 @@ TEST(Published, ConstantsAreThoseOfThePapers) {
 }
 
 // The exact profile asks for less noise than the published ones at the same lambda.
+// Logistic loss of rows of norm 1: a row's gradient is at most 1, and the curvature 1/4.
+TEST(OutputPlan, NoiseIsThatOfWhatOneRowMoves) {
+  for (const Adjacency adjacency :
+       {Adjacency::kAddRemove, Adjacency::kZeroOut, Adjacency::kReplaceOne}) {
+    FitQuestion question = QuestionOf("logistic", 1000, 5);
+    question.adjacency = adjacency;
+    question.lambda = 20;
+    const double distance = adjacency == Adjacency::kReplaceOne ? 2 : 1;
+    const FitPlan exact = PlanFit(question, "output");
+    const double moved = exact.multiplier * distance / 20;
+    EXPECT_GE(exact.noises[0].deviation, moved);
+    EXPECT_LE(exact.noises[0].deviation, 1.001 * moved);
+    if (adjacency == Adjacency::kAddRemove) continue;
+    const FitPlan stopped = PlanFit(question, {"output", {{"descent-steps", std::int64_t{5}}}});
+    const double kept = std::pow(1 - 20 / (1000 * 0.25 + 20), 5);
+    EXPECT_GE(stopped.noises[0].deviation, stopped.multiplier * distance / 20 * (1 - kept));
+    EXPECT_LE(stopped.noises[0].deviation, 1.001 * stopped.multiplier * distance / 20 * (1 - kept));
+  }
+}
+
 TEST(ObjectivePlan, HasTheNoiseOfTheExactProfile) {
   FitQuestion question = QuestionOf("logistic", 10'000, 5);
   question.delta = Delta(1e-5);
