@@ -17,8 +17,7 @@
 #include "sordino/data/batch_loader.h"
 #include "sordino/data/catalog.h"
 #include "sordino/random/random_source.h"
-#include "sordino/training/classification.h"
-#include "sordino/training/trainer.h"
+#include "sordino/runs/config_trainer.h"
 
 namespace sordino {
 namespace {
@@ -130,18 +129,10 @@ void TrainAlone(const TrainConfig& config, StackedShadow& shadow, c10::Device de
     shadow.seen = WithFeatures(shadow.seen, model, device, &features, [](double) {});
   }
   TrainerOptions options;
-  options.gradients = GradientOptionsOf(config);
-  options.loader.augmentation = AugmentationOptionsOf(config);
   options.loader.device = device;
   options.insecure_seed = shadow.seed;
-  const LossFunction losses =
-      CrossEntropy(model, config.training.copies, features, ClassWeightsOf(config, device));
-  const OptimizerOptions optimizer = OptimizerOptionsOf(config);
-  Trainer trainer = config.run.non_private
-                        ? Trainer::NonPrivate(shadow.plan, ParametersOf(model), losses, shadow.seen,
-                                              optimizer, std::move(options))
-                        : Trainer(shadow.plan, ParametersOf(model), losses, shadow.seen, optimizer,
-                                  std::move(options));
+  Trainer trainer =
+      MakeTrainer(config, shadow.plan, model, features, shadow.seen, std::move(options));
   model.Train(true);
   trainer.Run([&](std::int64_t steps) {
     progress(static_cast<double>(steps) / static_cast<double>(trainer.plan().steps()));

@@ -7,11 +7,10 @@
 #include <utility>
 
 #include "sordino/base/error.h"
+#include "sordino/runs/config_trainer.h"
 #include "sordino/runs/run_folder.h"
 #include "sordino/runs/training_run.h"
 #include "sordino/theory/noise_schedule.h"
-#include "sordino/training/classification.h"
-#include "sordino/training/trainer.h"
 
 namespace sordino {
 namespace {
@@ -65,15 +64,11 @@ double FinalLoss(const AuxiliaryProblem& problem, const Schedule& schedule, std:
   PlanOptions options = problem.plan;
   options.noise_schedule = schedule;
   const PrivacyPlan plan(options, problem.noise, problem.delta);
-  TrainerOptions trainer_options;
-  trainer_options.gradients = GradientOptionsOf(config);
-  trainer_options.loader.augmentation = AugmentationOptionsOf(config);
-  trainer_options.loader.device = problem.device;
-  trainer_options.insecure_seed = seed;
-  Trainer trainer(plan, ParametersOf(*model),
-                  LossOf(problem.declaration, *model, config.training.copies, problem.features,
-                         ClassWeightsOf(config, problem.device)),
-                  problem.train, OptimizerOptionsOf(config), std::move(trainer_options));
+  TrainerOptions seeded;
+  seeded.loader.device = problem.device;
+  seeded.insecure_seed = seed;
+  Trainer trainer =
+      MakeTrainer(config, plan, *model, problem.features, problem.train, std::move(seeded));
   model->Train(true);
   trainer.Run();
   const Optimizer::AveragedWeights averaged(trainer.optimizer());

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "sordino/base/stop.h"
+#include "sordino/runs/config_trainer.h"
 #include "sordino/runs/train_settings.h"
 
 namespace sordino::internal {
@@ -40,23 +41,14 @@ TrainingLoop::TrainingLoop(PreparedRun& run, RunObserver& observer, Dataset trai
 
 Trainer TrainingLoop::MakeTrainer() {
   TrainerOptions options;
-  options.gradients = GradientOptionsOf(run_.config);
-  options.loader.augmentation = AugmentationOptionsOf(run_.config);
   options.loader.device = run_.device;
   options.insecure_seed = run_.config.run.insecure_seed;
   options.canaries = run_.config.run.canaries;
   if (ledger_ != nullptr) {
     options.charge = [this](std::int64_t step, const Event&) { ledger_->Use(step); };
   }
-  const auto make = [&](auto&& constructor) {
-    return constructor(run_.plan, ParametersOf(*run_.model),
-                       LossOf(run_.declaration, *run_.model, run_.config.training.copies,
-                              feature_shape_, ClassWeightsOf(run_.config, run_.device)),
-                       train_, OptimizerOptionsOf(run_.config), std::move(options));
-  };
-  if (run_.privacy == RunPrivacy::kNonPrivate) return make(Trainer::NonPrivate);
-  return make(
-      [](auto&&... arguments) { return Trainer(std::forward<decltype(arguments)>(arguments)...); });
+  return sordino::MakeTrainer(run_.config, run_.plan, *run_.model, feature_shape_, train_,
+                              std::move(options));
 }
 
 void TrainingLoop::ResumeFrom(const Checkpoint& checkpoint, const std::vector<MetricsRow>& rows) {
