@@ -35,4 +35,12 @@ double ConsistentLogLower(Interval interval, BoundNames names, const std::string
   return std::min(interval.lower, interval.upper);
 }
 
+void Intersect(Interval& value, std::string& engine, Interval found, const char* other,
+               double (*consistent)(Interval, BoundNames, const std::string&)) {
+  consistent({found.lower, value.upper}, {other, engine}, "a composition");
+  consistent({value.lower, found.upper}, {engine, other}, "a composition");
+  if (found.upper < value.upper || found.lower > value.lower) engine = other;
+  value = {std::max(value.lower, found.lower), std::min(value.upper, found.upper)};
+}
+
 }  // namespace sordino

@@ -31,6 +31,11 @@ double ConsistentLower(Interval interval, BoundNames names, const std::string& e
 // The same for log delta.
 double ConsistentLogLower(Interval interval, BoundNames names, const std::string& event);
 
+// What two engines bound is one number. `value`, found by `engine`, becomes the intersection with
+// what `other` found, and `engine` the one that narrowed it last. `consistent` is one of the above.
+void Intersect(Interval& value, std::string& engine, Interval found, const char* other,
+               double (*consistent)(Interval, BoundNames, const std::string&));
+
 }  // namespace sordino
 
 #endif  // SORDINO_ACCOUNTING_INTERNAL_CONTRADICTION_H_

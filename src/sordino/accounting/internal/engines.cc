@@ -97,13 +97,8 @@ class EpsilonSearch {
     return std::isinf(value.upper) || value.upper - value.lower > kShortNarrow * value.upper;
   }
 
-  // Two engines bound the same number.
   void Use(Interval found, const char* engine) {
-    Interval& value = answer_.value;
-    ConsistentLower({found.lower, value.upper}, {engine, answer_.engine}, "a composition");
-    ConsistentLower({value.lower, found.upper}, {answer_.engine, engine}, "a composition");
-    if (found.upper < value.upper || found.lower > value.lower) answer_.engine = engine;
-    value = {std::max(value.lower, found.lower), std::min(value.upper, found.upper)};
+    Intersect(answer_.value, answer_.engine, found, engine, ConsistentLower);
   }
 
   void AskSmoothed(Effort effort) {

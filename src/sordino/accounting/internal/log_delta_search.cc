@@ -53,13 +53,8 @@ class LogDeltaSearch {
     return !(Width() <= narrow_);
   }
 
-  // Two engines bound the same number.
   void Use(Interval found, const char* engine) {
-    Interval& value = answer_.value;
-    ConsistentLogLower({found.lower, value.upper}, {engine, answer_.engine}, "a composition");
-    ConsistentLogLower({value.lower, found.upper}, {answer_.engine, engine}, "a composition");
-    if (found.upper < value.upper || found.lower > value.lower) answer_.engine = engine;
-    value = {std::max(value.lower, found.lower), std::min(value.upper, found.upper)};
+    Intersect(answer_.value, answer_.engine, found, engine, ConsistentLogLower);
   }
 
   void AskGrid(bool lattice) {
