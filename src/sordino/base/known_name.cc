@@ -28,6 +28,12 @@ std::string OneOf(std::span<const std::string_view> names) {
   return list;
 }
 
+std::string UnknownKey(std::string_view key, std::string_view where,
+                       std::span<const std::string_view> known) {
+  return fmt::format("the key '{}' in {} is not known; {}it can be {}.",
+                     key.substr(0, kLongestShown), where, DidYouMean(key, known), OneOf(known));
+}
+
 std::size_t IndexOfName(std::string_view what, std::string_view given,
                         std::span<const std::string_view> known) {
   const auto found = std::find(known.begin(), known.end(), given);

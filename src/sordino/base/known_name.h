@@ -15,6 +15,10 @@ std::string DidYouMean(std::string_view given, std::span<const std::string_view>
 // "poisson, fixed or full"
 std::string OneOf(std::span<const std::string_view> names);
 
+// "the key 'nois' in [privacy] is not known; did you mean 'noise'? it can be epsilon or noise."
+std::string UnknownKey(std::string_view key, std::string_view where,
+                       std::span<const std::string_view> known);
+
 // The place of `given` among the known names. Throws Error otherwise: "<what> is 'posson', which is
 // not known; did you mean 'poisson'? it can be poisson, fixed or full."
 std::size_t IndexOfName(std::string_view what, std::string_view given,

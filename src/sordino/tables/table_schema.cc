@@ -59,9 +59,7 @@ class SchemaReader {
                  std::string_view where) const {
     for (const auto& [key, node] : table) {
       if (std::find(known.begin(), known.end(), key.str()) != known.end()) continue;
-      Refuse(node, fmt::format("the key '{}' in {} is not known; {}it can be {}.",
-                               key.str().substr(0, 40), where, DidYouMean(key.str(), known),
-                               OneOf(known)));
+      Refuse(node, UnknownKey(key.str(), where, known));
     }
   }
 
