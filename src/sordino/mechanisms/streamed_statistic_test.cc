@@ -251,6 +251,21 @@ TEST(StreamedStatistic, GroupsAreApartAndCostTheMaximum) {
   EXPECT_NEAR(scale, 2, 1e-9);
 }
 
+// A user with several rows, and a row that is replaced, may be in several groups.
+TEST(StreamedStatistic, GroupsThatOneUnitTouchesAreNotDisjoint) {
+  for (const NoiseKind noise : {NoiseKind::kLaplace, NoiseKind::kGaussian}) {
+    const NoiseBudget budget{.epsilon = Epsilon(0.5), .delta = Delta(1e-6), .noise = noise};
+    for (const PrivacyUnit& unit :
+         {PrivacyUnit{.rows = 2, .groups = 3},
+          PrivacyUnit{.adjacency = Adjacency::kReplaceOne, .groups = 3}}) {
+      const Event event = MakeCount(unit, budget)->event();
+      EXPECT_EQ(event.kind(),
+                noise == NoiseKind::kLaplace ? Event::Kind::kPure : Event::Kind::kGaussian)
+          << event.ToString();
+    }
+  }
+}
+
 TEST(StreamedStatistic, UsersMultiplyTheNoiseByTheirCap) {
   const NoiseBudget budget{.epsilon = Epsilon(1)};
   InsecureSeededGenerator generator(14);
