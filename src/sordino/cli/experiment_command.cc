@@ -152,7 +152,8 @@ void WritePage(const FindCommand& find, const ResultsFolder& folder,
 void RunExperiment(const CLI::App& app, const ExperimentFlags& flags) {
   if (flags.name.empty()) {
     throw Error(
-        "which experiment? give a name of 'sordino experiment list', or a TOML file of your own.");
+        "no experiment was given; give a name of 'sordino experiment list', or a TOML file of your "
+        "own.");
   }
   const int jobs = JobsFrom(flags.jobs);
   const Experiment experiment = FindExperiment(flags.name, flags.quick);

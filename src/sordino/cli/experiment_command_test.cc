@@ -124,7 +124,7 @@ class ExperimentMistakes : public ::testing::TestWithParam<Mistake> {};
 TEST_P(ExperimentMistakes, AreToldInOneSentence) { ExpectMistake(GetParam()); }
 INSTANTIATE_TEST_SUITE_P(
     , ExperimentMistakes,
-    ::testing::Values(Mistake{"experiment", "which experiment?"},
+    ::testing::Values(Mistake{"experiment", "no experiment was given"},
                       Mistake{"experiment compositon", "did you mean 'composition'"},
                       Mistake{"experiment gone.toml", "cannot be read"},
                       Mistake{"experiment composition --jobs 0", "--jobs is 0"},

@@ -34,6 +34,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr std::uint64_t kLearnProgress = 1000;
+
 struct LearnFlags {
   TrainFlags settings;
   std::optional<std::string> file;
@@ -68,15 +70,11 @@ TrainConfig AuxiliaryConfig(const LearnFlags& flags) {
   return config;
 }
 
-LearnOptions LearnOptionsOf(const LearnFlags& flags, Progress& progress) {
+LearnOptions LearnOptionsOf(const LearnFlags& flags) {
   LearnOptions options;
   options.seeds = static_cast<std::int64_t>(ParseWhole("--seeds", flags.seeds));
   options.blocks = static_cast<std::int64_t>(ParseWhole("--blocks", flags.blocks));
   options.factor = ParseReal("--factor", flags.factor);
-  options.progress = [&progress](double done) {
-    if (StopGuard::Requested()) throw Stopped("stopped; nothing was written.");
-    progress.Update(static_cast<std::uint64_t>(std::lround(1000 * done)));
-  };
   return options;
 }
 
@@ -132,9 +130,15 @@ void RunLearn(const LearnFlags& flags) {
                 inputs);
   }
   const StopGuard guard;
-  Progress progress("Learning", 1000);
-  const LearnedSchedule learned = LearnSchedule(config, LearnOptionsOf(flags, progress));
-  progress.Finish();
+  LearnOptions options = LearnOptionsOf(flags);
+  std::optional<Progress> progress;  // from the first run on: what is refused has none
+  options.progress = [&](double done) {
+    if (StopGuard::Requested()) throw Stopped("stopped; nothing was written.");
+    if (!progress) progress.emplace("Learning", kLearnProgress);
+    progress->Update(static_cast<std::uint64_t>(std::lround(kLearnProgress * done)));
+  };
+  const LearnedSchedule learned = LearnSchedule(config, options);
+  if (progress) progress->Finish();
   if (out) {
     out->Write(ScheduleTableText(
         fmt::format("learned from {} runs of {} steps", learned.runs, learned.noise.size()),

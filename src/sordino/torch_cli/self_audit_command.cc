@@ -7,6 +7,7 @@
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -72,15 +73,16 @@ void RunSelfAudit(const SelfAuditFlags& flags) {
     for (const std::string& name : SelfAuditNames()) std::cout << name << '\n';
     return;
   }
-  Progress progress("audit", kProgressSteps);
+  std::optional<Progress> progress;  // from the first case on: what is refused has none
   const std::vector<SelfAuditFinding> findings =
       AuditSelf({.quick = flags.quick,
                  .only = flags.only,
                  .seed = std::nullopt,
                  .progress = [&](const std::string& name, double share) {
-                   progress.Update(static_cast<std::uint64_t>(kProgressSteps * share), name);
+                   if (!progress) progress.emplace("Audit", kProgressSteps);
+                   progress->Update(static_cast<std::uint64_t>(kProgressSteps * share), name);
                  }});
-  progress.Finish();
+  if (progress) progress->Finish();
   const bool contradicts = std::any_of(findings.begin(), findings.end(),
                                        [](const auto& finding) { return finding.contradicts; });
   if (flags.json) {
