@@ -39,6 +39,7 @@ function(sordino_module NAME)
   list(TRANSFORM private_deps REPLACE "^(sordino_.*)$" "$<BUILD_INTERFACE:\\1>")
   target_link_libraries(${target} PUBLIC ${module_deps}
     PRIVATE $<BUILD_INTERFACE:sordino_flags> ${private_deps})
+  sordino_quick_build(${target} ${NAME})
   set_property(GLOBAL APPEND PROPERTY SORDINO_MODULES ${NAME})
 
   if(SORDINO_TESTS AND ARG_TESTS)
