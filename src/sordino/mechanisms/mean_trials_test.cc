@@ -9,7 +9,7 @@ namespace {
 
 // A measured error is within 5 standard errors of an exact prediction: false alarms below 1e-5.
 TEST(MeanTrials, BinaryErrorsAreAsPredicted) {
-  SecureGenerator noise;
+  InsecureSeededGenerator noise(1);
   for (const double epsilon : {0.05, 1.0}) {
     const MeanQuestion question{
         .kind = MeanKind::kBinary, .records = 200, .epsilon = Epsilon(epsilon)};
@@ -20,7 +20,7 @@ TEST(MeanTrials, BinaryErrorsAreAsPredicted) {
 }
 
 TEST(MeanTrials, BoundsHoldAndAreNotVacuous) {
-  SecureGenerator noise;
+  InsecureSeededGenerator noise(2);
   const MeanQuestion scalar{.kind = MeanKind::kScalar, .records = 500, .epsilon = Epsilon(1)};
   const MeanQuestion vector{.kind = MeanKind::kVector,
                             .records = 500,
