@@ -26,7 +26,7 @@ FitQuestion ImageQuestion(std::int64_t features) {
 
 Problem RandomImages(const FitQuestion& question) {
   at::manual_seed(1);
-  at::Tensor x = at::rand({kRows, kColumns}, at::kDouble);
+  at::Tensor x = at::rand({kRows, kColumns});  // float32, as tables are read
   return {question.table, std::move(x), at::randint(0, 10, {kRows}, at::kLong)};
 }
 

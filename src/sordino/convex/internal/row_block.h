@@ -1,15 +1,16 @@
 // Products of a block of rows with weights and with slopes, in float64.
 //
-// For one score and features that are kept in float32, a product does little with each number that
-// it reads, so numbers are converted where they are multiplied. Everything else is converted once
-// for both products, which libtorch computes.
+// Features that are kept in float32 are converted in registers (internal/float_products.h) where
+// that is faster, or once for both products, which libtorch computes.
 #ifndef SORDINO_CONVEX_INTERNAL_ROW_BLOCK_H_
 #define SORDINO_CONVEX_INTERNAL_ROW_BLOCK_H_
 
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <utility>
 
+#include "sordino/convex/internal/float_products.h"
 #include "sordino/convex/problem.h"
 
 namespace sordino::internal {
@@ -28,9 +29,8 @@ class RowBlock {
   void AddProducts(const at::Tensor& slopes, at::Tensor& sum) const;
 
  private:
-  at::Tensor rows_;         // float64, [count, d]; undefined where the following are used
-  at::Tensor features_;     // float32, [count, d] or [count, d - 1]
-  at::Tensor last_column_;  // float32, [count]; may be undefined
+  at::Tensor rows_;       // float64, [count, d]; undefined where the following is used
+  FloatRows float_rows_;  // float32
 };
 
 }  // namespace sordino::internal
