@@ -263,6 +263,17 @@ class WorstCase {
   Certified result_;
 };
 
+std::string NoUpperEnd(const Event& event, bool pure) {
+  if (pure) return "delta is 0, and the loss of this mechanism is not bounded";
+  if (DependsOnUse(event)) {
+    return "random allocation is computed by sums in double precision, whose rounding leaves a "
+           "small chance in every epoch for which nothing is certified, and delta is not above "
+           "that of all epochs, or the composition is beyond the engines";
+  }
+  return "delta is below the chance that the mechanism gives the record away, or the composition "
+         "is beyond the engines";
+}
+
 }  // namespace
 
 Certified CertifiedEpsilon(const Event& event, double log_delta, Effort effort) {
@@ -282,9 +293,7 @@ Certified CertifiedEpsilon(const Event& event, double log_delta, Effort effort) 
   result.value.lower = ConsistentLower(
       result.value, {"the lower end of pld", "the upper end of pld"}, event.ToString());
   if (std::isinf(result.value.upper) && result.reason.empty()) {
-    result.reason = pure ? "delta is 0, and the loss of this mechanism is not bounded"
-                         : "delta is below the chance that the mechanism gives the record away, or "
-                           "the composition is beyond the engines";
+    result.reason = NoUpperEnd(event, pure);
   }
   return result;
 }

@@ -1,25 +1,20 @@
 #include "sordino/accounting/internal/tilted_loss.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <numbers>
 #include <numeric>
 #include <utility>
 
 #include "sordino/accounting/internal/rounding.h"
+#include "sordino/accounting/internal/stride_search.h"
 #include "sordino/base/quantity.h"
 
 namespace sordino {
 namespace {
 
-// Relative error that the quadrature aims at, before it is raised to the number of steps.
-constexpr double kLogQuadratureGoal = -38;
 // Each layer is this much lower than the one inside it.
 constexpr double kLayerRatio = 0.8;
-// Candidates for the width of the strip of analyticity, as shares of the widest.
-constexpr std::array<double, 11> kStrips = {0.9,  0.7,  0.5,  0.35,  0.25, 0.15,
-                                            0.08, 0.04, 0.02, 0.005, 0.001};
 constexpr double kLowestLayer = 1e-7;
 constexpr int kStacks = 4;
 constexpr double kNegligibleStack = 1e-3;
@@ -34,103 +29,6 @@ double SincMajorant(double v) {
   if (v < 2.6) return std::max(kSideLobe, std::sin(v) / v);
   return std::min(kSideLobe, 1 / v);
 }
-
-// The tilted density of a table, divided by its largest value e^top.
-struct TiltedTable {
-  TiltedTable(const MixtureTable& table, double c) : log_tilted(table.size()) {
-    const std::size_t n = table.size();
-    for (std::size_t i = 0; i < n; ++i) {
-      log_tilted[i] = table.LogWeight(i, c) + table.LogGaussian(i);
-      top = std::max(top, log_tilted[i]);
-    }
-    for (std::size_t i = 0; i < n; ++i) total += std::exp(log_tilted[i] - top);
-    cell_upper.resize(n - 1);
-    for (std::size_t i = 0; i + 1 < n; ++i) {
-      const double lowest = table.LowestSlope(i, c);
-      const double highest = table.HighestSlope(i, c);
-      const double d = table.spacing();
-      const double from_left = log_tilted[i] + std::max(0.0, highest) * d;
-      const double from_right = log_tilted[i + 1] - std::min(0.0, lowest) * d;
-      cell_upper[i] = std::min(from_left, from_right) - top;
-    }
-  }
-
-  std::vector<double> log_tilted;
-  double top = -kInfinity;
-  double total = 0;  // integral of exp(log_tilted - top) / spacing
-  // Logarithms of upper bounds cell by cell, from an enclosure of the slope.
-  std::vector<double> cell_upper;
-};
-
-// The widest strip |Im x| < a = v sigma^2 pays off until the growth of the integrand eats the gain;
-// for each candidate v the largest stride that meets the goal is tried.
-class StrideSearch {
- public:
-  StrideSearch(const MixtureTable& table, const TiltedTable& tilted, double c, double max_frequency)
-      : table_(table), tilted_(tilted), c_(c), max_frequency_(max_frequency) {}
-
-  // Neighbouring pairs mostly have the same best strip: the search starts at the last one's and
-  // goes on while that pays.
-  void Run(std::size_t& strip) {
-    const std::size_t first = strip;
-    Try(first, strip);
-    bool found = stride_ >= 1;
-    for (std::size_t k = first; k-- > 0;) {
-      if (!Try(k, strip) && found) break;
-      found = stride_ >= 1;
-    }
-    for (std::size_t k = first + 1; k < kStrips.size(); ++k) {
-      if (!Try(k, strip) && found) break;
-      found = stride_ >= 1;
-    }
-  }
-  double stride() const { return stride_; }  // below 1: there is none
-  double log_error() const { return log_error_; }
-
- private:
-  bool Try(std::size_t candidate, std::size_t& strip) {
-    const GaussianMixtureDensity& density = table_.density();
-    const double sigma = density.sigma();
-    const double precision = 1 / (sigma * sigma);
-    const double numerator_shift = density.max_numerator_shift();
-    const double denominator_shift = density.max_denominator_shift();
-    const double widest = std::numbers::pi / std::max({numerator_shift, denominator_shift, 1e-300});
-    const double fraction = kStrips[candidate];
-    double v = std::min(fraction * widest, 12 / sigma * (fraction / 0.9));
-    if (table_.cutoff()) v = std::min(v, fraction * 14 * table_.cutoff()->width * precision);
-    const double a = v * sigma * sigma;
-    double modulus = 0;
-    for (std::size_t i = 0; i + 1 < table_.size(); ++i) {
-      if (tilted_.cell_upper[i] < -kDroppedWeight - 10) continue;
-      // |arg| <= v s B/(A+B) where B <= A, else v s.
-      const double num = table_.NumeratorHit(i + 1);
-      const double den = table_.DenominatorHit(i);
-      const double angle = v * (numerator_shift * (num <= 0.5 ? num : 1.0) +
-                                denominator_shift * (den <= 0.5 ? den : 1.0));
-      modulus += std::exp(tilted_.cell_upper[i] + max_frequency_ * angle);
-    }
-    const double log_modulus =
-        std::log(modulus / tilted_.total) + 0.5 * a * a * precision -
-        c_ * std::log(std::cos(0.5 * v * denominator_shift)) +
-        (table_.cutoff() ? 0.5 * std::pow(a / table_.cutoff()->width, 2) : 0);
-    // 2 N / (e^{2 pi a / h} - 1) <= e^goal.
-    const double exponent = log_modulus + std::log(2.0) - kLogQuadratureGoal;
-    const double stride = std::floor(2 * std::numbers::pi * a / exponent / table_.spacing());
-    if (!(stride > stride_)) return false;
-    stride_ = stride;
-    strip = candidate;
-    const double reached = 2 * std::numbers::pi * a / (stride * table_.spacing());
-    log_error_ = log_modulus + std::log(2.0) - std::log(std::expm1(std::min(700.0, reached)));
-    return true;
-  }
-
-  const MixtureTable& table_;
-  const TiltedTable& tilted_;
-  double c_;
-  double max_frequency_;
-  double stride_ = 0;
-  double log_error_ = 0;
-};
 
 // The logarithm of E[e^{cL}] with its rounding, as 1 plus the sum of gaussian (e^{cL} - 1), which
 // keeps the digits of a moment near one.
