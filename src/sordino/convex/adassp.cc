@@ -128,22 +128,21 @@ class Adassp : public FitMethod {
     const at::Tensor inverse = vectors.mul(scales.unsqueeze(0)).mm(vectors.t());
     const at::Tensor theta = inverse.mv(v.value);
     if (progress) progress(1);
+    const at::Tensor factor = NoiseFactor(inverse, theta, a.deviation, v.deviation);
     return {.coefficients = theta.unsqueeze(1),
             .gradient_norm = 0,
-            .deviation = Deviation(inverse, theta, a.deviation, v.deviation)};
+            .deviation = factor.norm(2, {1}, true),
+            .noise_factor = factor};
   }
 
  private:
   // e_A theta has the covariance s^2 (|theta|^2 I + theta theta^T) up to the diagonal of e_A.
-  static at::Tensor Deviation(const at::Tensor& inverse, const at::Tensor& theta, double on_matrix,
-                              double on_product) {
-    const double square = theta.square().sum().item<double>();
-    const at::Tensor rows = inverse.square().sum(1);
-    const at::Tensor along = inverse.mv(theta).square_();
-    return rows.mul(on_product * on_product + on_matrix * on_matrix * square)
-        .add_(along, on_matrix * on_matrix)
-        .sqrt_()
-        .unsqueeze(1);
+  static at::Tensor NoiseFactor(const at::Tensor& inverse, const at::Tensor& theta,
+                                double on_matrix, double on_product) {
+    const double norm = theta.norm().item<double>();
+    return at::cat({inverse.mul(std::hypot(on_product, on_matrix * norm)),
+                    inverse.mv(theta).mul_(on_matrix).unsqueeze(1)},
+                   1);
   }
 };
 

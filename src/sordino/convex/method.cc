@@ -1,5 +1,6 @@
 #include "sordino/convex/method.h"
 
+#include <ATen/Functions.h>
 #include <fmt/format.h>
 
 #include <utility>
@@ -22,6 +23,13 @@ const Registry<FitMethod>& FitMethods() {
 #undef SORDINO_COMPONENT
                                                   });
   return list;
+}
+
+at::Tensor NoiseOfSum(const FitResult& result, const at::Tensor& weights) {
+  if (!result.noise_factor.defined()) {
+    return result.deviation.mul(weights.unsqueeze(1)).square_().sum(0).sqrt_();
+  }
+  return result.noise_factor.t().mv(weights).norm().unsqueeze(0);
 }
 
 void CheckQuestion(const FitQuestion& question) {

@@ -27,8 +27,8 @@
 namespace sordino {
 
 // The norm of the weights of one score that predictions assume of the best model, in units of 1 /
-// R: scores between -10 and 10. It decides how well a plan does, never how private it is.
-inline constexpr double kDefaultWeightNorm = 10;
+// R: scores between -20 and 20. It decides how well a plan does, never how private it is.
+inline constexpr double kDefaultWeightNorm = 20;
 
 struct FitQuestion {
   TableShape table;
@@ -61,15 +61,16 @@ struct FitPlan {
   // assumed norm.
   double excess_risk = kInfinity;
   // The numbers of the method, for its Run.
-  std::int64_t steps = 0;          // gradient, newton, and output by descent
-  double step_size = 0;            // of the sum of the gradients
-  double sampling_rate = 1;        // gradient
-  double clip = 0;                 // gradient, newton: bound on the norm of a row's gradient
-  double multiplier = 0;           // noise over its sensitivity, of the first noise
-  double second_multiplier = 0;    // of the second noise
-  double sigma = 0;                // objective, minima: deviation or scale of b
-  double gradient_norm_limit = 0;  // what the certificate has to reach
-  bool is_laplace = false;         // else Gaussian
+  std::int64_t steps = 0;           // gradient, newton, and output by descent
+  std::int64_t proximal_steps = 1;  // output
+  double step_size = 0;             // of the sum of the gradients
+  double sampling_rate = 1;         // gradient
+  double clip = 0;                  // gradient, newton: bound on the norm of a row's gradient
+  double multiplier = 0;            // noise over its sensitivity, of the first noise
+  double second_multiplier = 0;     // of the second noise
+  double sigma = 0;                 // objective, minima: deviation or scale of b
+  double gradient_norm_limit = 0;   // what the certificate has to reach
+  bool is_laplace = false;          // else Gaussian
 };
 
 // A method with its plan, or with the sentence why it has none.
@@ -87,9 +88,16 @@ struct FitResult {
   // Standard deviation of the noise on each coefficient where noise on the exact minimum is the
   // only private randomness: [d, K], undefined otherwise.
   at::Tensor deviation = {};
+  // Where the noises on the coefficients of the only score depend on each other: a matrix A, [d,
+  // m], such that they are A times independent standard normal numbers. Undefined: independent.
+  at::Tensor noise_factor = {};
   // False where the randomness was seeded.
   bool is_private = true;
 };
+
+// The standard deviation of the noise on sum_j weights_j theta_j of each score, [K]. The result has
+// deviations.
+at::Tensor NoiseOfSum(const FitResult& result, const at::Tensor& weights);
 
 // Called with the share of the work that is done, from 0 to 1; may throw.
 using FitProgress = std::function<void(double share)>;

@@ -7,6 +7,17 @@
 // What is computed lies within limit / lambda of the minimum (internal/minimum.h), so the
 // sensitivity is (D + 2 limit) / lambda.
 //
+// Theorem (k proximal steps; the first is the minimum above). Let P(v) = argmin sum_i l_i + (mu /
+// 2)
+// |. - v|^2 and P' that of a neighbour. With t = P(v), t' = P'(v') and g the difference of the
+// gradients at t', of norm at most D, the two conditions of a minimum and the monotonicity of a
+// convex function's gradient give mu |t' - t|^2 <= (mu |v' - v| + D) |t' - t|, so |t' - t| <= |v' -
+// v| + D / mu. Each step is computed to within limit / mu, and k steps with mu = k lambda move at
+// most k (D + 2 limit) / (k lambda): the sensitivity of the one minimum for lambda. But what is
+// left of a weight's bias in a direction of curvature h falls from lambda / (h + lambda) to (k
+// lambda / (h + k lambda))^k (iterated Tikhonov regularisation; Rockafellar, 1976, for the map). n
+// need not be public.
+//
 // Theorem (T steps of descent from 0 with the step size eta = 1 / S, S = n curvature R^2 + lambda,
 // which bounds the Hessian of F). A step of exact descent on F contracts distances by 1 - eta
 // lambda, and the two neighbours' steps from one point end eta D apart, so after T steps they are
@@ -21,6 +32,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "sordino/base/error.h"
 #include "sordino/convex/internal/budget.h"
 #include "sordino/convex/internal/gradient_sum.h"
 #include "sordino/convex/internal/minimum.h"
@@ -42,7 +54,20 @@ constexpr OptionSpec kDescentSteps{
     .low = 1,
     .high = 1'000'000,
     .high_open = false};
-constexpr const OptionSpec* kOutputOptions[] = {&kDescentSteps};
+constexpr OptionSpec kProximalSteps{
+    .key = "proximal-steps",
+    .flag = "--proximal-steps",
+    .value_name = "K",
+    .help =
+        "Minima in turn, each drawn to the one before; the same noise and less bias. 1 is "
+        "Chaudhuri's",
+    .what = "the number of proximal steps",
+    .type = OptionType::kWhole,
+    .fallback = std::int64_t{4},
+    .low = 1,
+    .high = 1000,
+    .high_open = false};
+constexpr const OptionSpec* kOutputOptions[] = {&kDescentSteps, &kProximalSteps};
 
 double DescentSmoothness(const FitQuestion& q, double lambda) {
   const double r = q.table.row_bound;
@@ -73,11 +98,34 @@ at::Tensor Descend(const FitPlan& plan, const Problem& problem, const FitProgres
   return theta;
 }
 
+// The linear term -mu v is rounded, which moves v by at most its last place: inside of the limit.
+at::Tensor ProximalSteps(const FitPlan& plan, const Problem& problem, const FitProgress& progress) {
+  const double mu = static_cast<double>(plan.proximal_steps) * plan.lambda;
+  at::Tensor theta;
+  for (std::int64_t step = 0; step < plan.proximal_steps; ++step) {
+    internal::RegularisedObjective objective{&problem, mu};
+    double rounding = 0;
+    if (step > 0) {
+      objective.linear = theta.mul(-mu);
+      rounding = 0x1p-52 * internal::NormBound(objective.linear);
+    }
+    theta =
+        internal::Minimise(objective, plan.gradient_norm_limit - rounding, progress, theta).theta;
+  }
+  return theta;
+}
+
 class Output : public FitMethod {
  public:
   Output()
       : FitMethod(
             {.name = "output", .help = "noise on the exact minimum", .options = kOutputOptions}) {}
+
+  void Check(const OptionValues& options) const override {
+    if (options.Has(kDescentSteps.key) && options.Has(kProximalSteps.key)) {
+      throw Error("--descent-steps cannot be used with --proximal-steps; leave one of them out.");
+    }
+  }
 
   PlannedFit Plan(const FitQuestion& question, const OptionValues& options) const override {
     FitPlan plan;
@@ -104,15 +152,14 @@ class Output : public FitMethod {
       plan.steps = options.Whole(kDescentSteps);
       plan.gradient_norm_limit = 0;
     }
+    plan.proximal_steps = options.Whole(kProximalSteps);
     return Complete(plan);
   }
 
   FitResult Run(const FitPlan& plan, const Problem& problem, RandomSource& source,
                 const FitProgress& progress) const override {
     const at::Tensor theta =
-        plan.steps > 0
-            ? Descend(plan, problem, progress)
-            : internal::Minimise({&problem, plan.lambda}, plan.gradient_norm_limit, progress).theta;
+        plan.steps > 0 ? Descend(plan, problem, progress) : ProximalSteps(plan, problem, progress);
     const double sensitivity = OutputSensitivity(plan, plan.lambda);
     const auto stream = source.Stream({.step = 0, .rank = 0, .tensor = 0});
     const double root = std::sqrt(static_cast<double>(theta.numel())) * (1 + 0x1p-50);
@@ -139,7 +186,9 @@ class Output : public FitMethod {
         const double duration = n * static_cast<double>(plan.steps) / DescentSmoothness(q, lambda);
         stopped = shape.weight_norm * shape.weight_norm / (4 * std::numbers::e * duration);
       }
-      return OutputRisk(shape, factor * OutputSensitivity(plan, lambda), lambda) + stopped;
+      return OutputRisk(shape, factor * OutputSensitivity(plan, lambda), lambda,
+                        plan.steps > 0 ? 1 : plan.proximal_steps) +
+             stopped;
     };
     const double r = q.table.row_bound;
     plan.lambda = q.lambda ? *q.lambda : LeastRiskAt(risk, 1e-3 * r * r, 1e3 * n * r * r);

@@ -14,10 +14,10 @@
 #include "sordino/data/format_settings.h"
 #include "sordino/ledger/ledger.h"
 #include "sordino/runs/fit_run.h"
+#include "sordino/runs/internal/fit_features.h"
 #include "sordino/runs/internal/fit_steps.h"
 #include "sordino/runs/run_ledger.h"
 #include "sordino/runs/train_config.h"
-#include "sordino/tables/table_columns.h"
 
 namespace sordino {
 namespace {
@@ -52,8 +52,6 @@ constexpr auto kFitModelNames = [] {
   for (std::size_t i = 0; i < kFitModels.size(); ++i) names[i] = kFitModels[i].name;
   return names;
 }();
-
-constexpr std::array<std::string_view, 1> kFitFeatures = {"scattering"};
 
 const FitModel& ModelOf(const FitSettings& settings) {
   return kFitModels[IndexOfName("the model", settings.model, kFitModelNames)];
@@ -151,17 +149,6 @@ void CheckData(const FitSettings& settings, const DatasetDeclaration& declaratio
   }
 }
 
-std::vector<std::string> FeatureNames(const std::vector<std::string>& declared) {
-  std::vector<std::string> names;
-  for (const TableColumn& column : ParseColumns(declared)) {
-    if (column.role == ColumnRole::kNumeric) names.push_back(column.name);
-    if (column.role != ColumnRole::kCategorical) continue;
-    for (const std::string& value : column.values) names.push_back(column.name + '=' + value);
-  }
-  if (!names.empty()) names.emplace_back("intercept");
-  return names;
-}
-
 Adjacency AdjacencyOf(const PreparedFit& fit) {
   if (fit.settings.non_private) return Adjacency::kAddRemove;
   const std::string& given = fit.settings.adjacency;
@@ -208,32 +195,12 @@ std::optional<SelectionBudget> SelectionOf(const PreparedFit& fit) {
   return budget;
 }
 
-// Without the intercept.
-std::int64_t FeatureCount(const FitSettings& settings, const DatasetDeclaration& declaration) {
-  if (!settings.features.empty()) {
-    for (const auto& [name, value] : internal::MakeFitModel(settings, declaration)->Parameters()) {
-      if (!name.ends_with("bias")) return value.size(1);
-    }
-  }
-  std::int64_t features = 1;
-  for (const std::int64_t side : declaration.shape) features *= side;
-  return features;
-}
-
-void CheckFeatures(const FitSettings& settings, const DatasetDeclaration& declaration) {
-  if (settings.features.empty()) return;
-  IndexOfName("--features", settings.features, kFitFeatures);
-  if (declaration.kind != InputKind::kImage) {
-    throw Error("--features are those of images, and the data are none; leave it out.");
-  }
-}
-
 FitQuestion QuestionOf(const PreparedFit& fit) {
   const FitSettings& settings = fit.settings;
   const FitModel& model = ModelOf(settings);
   FitQuestion question;
   question.table.loss = std::string(fit.declaration.classes > 2 ? model.loss_of_many : model.loss);
-  question.table.features = FeatureCount(settings, fit.declaration) + 1;
+  question.table.features = internal::FitFeatureCount(settings, fit.declaration) + 1;
   question.table.classes = std::max<std::int64_t>(2, fit.declaration.classes);
   question.table.row_bound = *settings.row_bound;
   question.records = fit.declaration.records;
@@ -265,38 +232,10 @@ std::string NoiseText(const FitPlan& plan) {
 
 std::span<const std::string_view> FitModelNames() { return kFitModelNames; }
 
-std::span<const std::string_view> FitFeatureNames() { return kFitFeatures; }
-
-std::string_view internal::FitModelName(const FitSettings& settings) {
-  return settings.features.empty() ? "logistic" : "scatternet-linear";
-}
-
-std::unique_ptr<Model> internal::MakeFitModel(const FitSettings& settings,
-                                              const DatasetDeclaration& declaration) {
-  return MakeModel(std::string(FitModelName(settings)), ModelShapeOf(declaration), {}, c10::kCPU);
-}
-
 std::vector<std::string_view> FitMethodNames() {
   std::vector<std::string_view> names = {kAutoMethod};
   for (const std::string_view name : FitMethods().names()) names.push_back(name);
   return names;
-}
-
-double DefaultRowBound(const DatasetDeclaration& declaration,
-                       const std::vector<std::string>& columns) {
-  if (declaration.kind == InputKind::kImage) {
-    double pixels = 1;
-    for (const std::int64_t side : declaration.shape) pixels *= static_cast<double>(side);
-    return std::sqrt(pixels) / 4;
-  }
-  if (columns.empty() || !declaration.normalisation.mean.empty()) {
-    throw Error(
-        "the largest norm of a row does not follow from what was declared; give --row-bound, the "
-        "norm to which rows are scaled down, the 1 of the intercept included.");
-  }
-  double squares = 1;
-  for (const TableColumn& column : ParseColumns(columns)) squares += column.Features() > 0 ? 1 : 0;
-  return std::sqrt(squares);
 }
 
 void internal::MakePlans(PreparedFit& fit) {
@@ -345,15 +284,18 @@ PreparedFit PrepareFit(FitSettings settings) {
   TakePlainPixels(settings.data, fit.declaration);
   fit.declaration = Declare(settings.data);
   CheckData(settings, fit.declaration);
-  CheckFeatures(settings, fit.declaration);
+  internal::CheckFitFeatures(settings, fit.declaration);
   const std::vector<std::string>& columns = settings.data.columns.declared;
   if (!settings.row_bound) {
-    settings.row_bound =
-        settings.features.empty()
-            ? DefaultRowBound(fit.declaration, columns)
-            : std::sqrt(static_cast<double>(FeatureCount(settings, fit.declaration) + 1));
+    settings.row_bound = settings.features.empty()
+                             ? DefaultRowBound(fit.declaration, columns)
+                             : std::sqrt(static_cast<double>(
+                                   internal::FitFeatureCount(settings, fit.declaration) + 1));
   }
-  if (is_table) fit.names = FeatureNames(columns);
+  if (is_table) {
+    fit.names = internal::ColumnFeatureNames(columns);
+    if (fit.declaration.normalisation.mean.empty()) fit.centre = internal::ColumnCentre(columns);
+  }
   settings.ledger = LedgerOfData(settings.ledger, settings.data);
   if (settings.non_private && !settings.ledger.empty()) {
     throw Error(
@@ -378,8 +320,8 @@ FitFacts PlannedFacts(const PreparedFit& fit) {
   FitFacts facts;
   facts.privacy = fit.privacy;
   facts.data = fit.declaration.name;
-  facts.model = fmt::format("Model: {} of {} features{} and an intercept",
-                            ModelOf(fit.settings).words, plan.question.table.features - 1,
+  facts.model = fmt::format("{} of {} features{} and an intercept", ModelOf(fit.settings).words,
+                            plan.question.table.features - 1,
                             fit.settings.features.empty() ? "" : " by " + fit.settings.features);
   facts.method = fit.settings.non_private ? std::string("the minimum without noise")
                                           : fmt::format("{} ({})", plan.method.name,

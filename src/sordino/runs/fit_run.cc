@@ -3,7 +3,6 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
-#include <c10/util/accumulate.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,6 +20,7 @@
 #include "sordino/mechanisms/integer_noise.h"
 #include "sordino/report/coefficient_picture.h"
 #include "sordino/runs/internal/deployment_record.h"
+#include "sordino/runs/internal/fit_features.h"
 #include "sordino/runs/internal/fit_steps.h"
 #include "sordino/runs/internal/run_inputs.h"
 #include "sordino/runs/run_folder.h"
@@ -30,7 +30,6 @@ namespace sordino {
 namespace {
 
 constexpr double kConfidence = 0.95;
-constexpr std::int64_t kBlockRows = 4096;
 
 RunDeclaration LedgerDeclaration(const PreparedFit& fit) {
   return {.what = fmt::format("fit {} on {} by {}", fit.settings.model, fit.declaration.name,
@@ -59,25 +58,6 @@ void Charge(const PreparedFit& fit, Ledger& ledger) {
 DataRequest UncountedRequest(DataRequest request) {
   request.records = 0;
   return request;
-}
-
-// Numbers in a line for each row; the tensor of the reader itself where nothing has to be done to
-// it. Blank rows of zeros follow.
-at::Tensor FitFeatures(Dataset& data, std::int64_t blank) {
-  const at::NoGradGuard no_grad;
-  const std::int64_t rows = data.inputs.size(0);
-  const std::int64_t columns = c10::multiply_integers(data.declaration.shape);
-  const at::Tensor inputs = std::exchange(data.inputs, at::Tensor());
-  const bool is_plain =
-      inputs.scalar_type() == at::kFloat && data.declaration.normalisation.mean.empty();
-  if (is_plain && blank == 0) return inputs.reshape({rows, columns});
-  at::Tensor features = at::zeros({rows + blank, columns}, at::kFloat);
-  for (std::int64_t begin = 0; begin < rows; begin += kBlockRows) {
-    const std::int64_t end = std::min(rows, begin + kBlockRows);
-    features.slice(0, begin, end)
-        .copy_(Normalise(data.declaration, inputs.slice(0, begin, end)).flatten(1));
-  }
-  return features;
 }
 
 at::Tensor FitTargets(const Dataset& data, std::int64_t blank) {
@@ -110,7 +90,7 @@ Problem ProblemOf(PreparedFit& fit, Dataset& train) {
   // number of rows as it is.
   at::Tensor ones = at::ones({rows}, at::kFloat);
   ones.slice(0, rows - blank).zero_();
-  return {fit.question.table, FitFeatures(train, blank), targets, ones};
+  return {fit.question.table, internal::FitFeatures(train, blank, fit.centre), targets, ones};
 }
 
 // In the place of the records, where features were asked for. Returns their shape.
@@ -285,6 +265,7 @@ FittedModel FitOnce(const PreparedFit& fit, const FitPlan& plan, const Problem& 
   FittedModel fitted;
   fitted.result = fit.settings.non_private ? FitWithoutPrivacy(plan, problem, progress)
                                            : Fit(plan, problem, random, progress);
+  internal::MoveBack(fitted.result, fit.centre);
   CheckFinite(fitted.result.coefficients);
   fitted.model = ModelWith(fit, fitted.result.coefficients);
   if (test.data) fitted.test = Evaluate(*fitted.model, *test.data, c10::kCPU, test.features);

@@ -64,7 +64,8 @@ std::span<const std::string_view> FitFeatureNames();
 std::vector<std::string_view> FitMethodNames();
 
 // The norm of a row, the one of the intercept included, that no row of declared columns exceeds:
-// a numeric column adds at most 1 to its square, a categorical one too. For images a quarter of
+// about its centre (internal/fit_features.h) a numeric column adds at most 1/4 to its square, a
+// categorical one of m values 1 - 1/m. For images a quarter of
 // the largest possible norm, which most pictures reach: they count by their direction. Features by
 // scattering are normalised, and all have the norm of their number.
 double DefaultRowBound(const DatasetDeclaration& declaration,
@@ -75,6 +76,7 @@ struct PreparedFit {
   DatasetDeclaration declaration;
   FitQuestion question;            // records is 0 where it is still to be counted
   std::vector<std::string> names;  // of the features and the intercept; empty for images
+  std::vector<double> centre;      // what is subtracted from the features; empty: nothing
   std::vector<PlannedFit> plans;   // all methods; empty until the number of records is known
   std::optional<FitPlan> plan;
   // Of a selection: what it spends, and the plans among which each of its fits takes one. The

@@ -31,7 +31,7 @@ void WriteFitOpening(Page& page, const FitFacts& facts) {
   }
   page.Heading(facts.privacy == RunPrivacy::kPrivate ? "Privacy statement"
                                                      : "Statement of a run without privacy");
-  page.Paragraph(fmt::format("Data: {}. {}", facts.data, Sentence(facts.model)));
+  page.Paragraph(fmt::format("Data: {}. Model: {}", facts.data, Sentence(facts.model)));
   if (facts.state == RunState::kPlanned) {
     page.Paragraph(
         "PLANNED: nothing below was done yet. A fit that ends replaces this page. Where this page "

@@ -31,17 +31,22 @@ double SpectrumSum(const RiskShape& shape, const Term& term) {
   return sum;
 }
 
-double RegularisationLoss(const RiskShape& shape, double lambda) {
-  return lambda / shape.records * shape.weight_norm * shape.weight_norm / 8;
+double RegularisationLoss(const RiskShape& shape, double lambda, double proximal_steps = 1) {
+  const double twice = 2 * proximal_steps;
+  const double share = twice / 4 / (twice - 1) * std::pow(1 - 1 / twice, twice);  // 1/8 for 1
+  return lambda / shape.records * shape.weight_norm * shape.weight_norm * share;
 }
 
 }  // namespace
 
-double OutputRisk(const RiskShape& shape, double deviation, double lambda) {
+double OutputRisk(const RiskShape& shape, double deviation, double lambda,
+                  std::int64_t proximal_steps) {
   CheckShape(shape);
   CheckRange("the deviation of the noise", deviation, 0, false, kInfinity, true);
   CheckRange("lambda", lambda, 0, false, kInfinity, true);
-  return 0.5 * deviation * deviation * shape.trace + RegularisationLoss(shape, lambda);
+  const auto steps = static_cast<double>(proximal_steps);
+  CheckRange("the number of proximal steps", steps, 1, false, kInfinity, true);
+  return 0.5 * deviation * deviation * shape.trace + RegularisationLoss(shape, lambda, steps);
 }
 
 double ObjectiveRisk(const RiskShape& shape, double sigma, double lambda) {

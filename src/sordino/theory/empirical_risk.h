@@ -20,9 +20,12 @@
 //
 //   (lambda / 2) |theta|^2 beside n f    max_h h/2 (mu / (h + mu))^2 rho^2 = mu rho^2 / 8, mu =
 //   lambda/n descent of duration t from 0         max_h h/2 e^{-2 t h} rho^2 = rho^2 / (4 e t)
+//   k proximal steps from 0 of k lambda  max_h h/2 (k mu / (h + k mu))^{2k} rho^2
+//                                          = mu rho^2 k/2 (1 - 1/2k)^{2k} / (2k - 1)
 #ifndef SORDINO_THEORY_EMPIRICAL_RISK_H_
 #define SORDINO_THEORY_EMPIRICAL_RISK_H_
 
+#include <cstdint>
 #include <functional>
 
 namespace sordino {
@@ -35,7 +38,8 @@ struct RiskShape {
 };
 
 // Throw Error for numbers that are not positive and finite (noise and lambda may be 0).
-double OutputRisk(const RiskShape& shape, double deviation, double lambda);
+double OutputRisk(const RiskShape& shape, double deviation, double lambda,
+                  std::int64_t proximal_steps = 1);
 double ObjectiveRisk(const RiskShape& shape, double sigma, double lambda);
 double DescentRisk(const RiskShape& shape, double sigma, double duration);
 double PreconditionedRisk(const RiskShape& shape, double sigma, double steps, double floor);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "sordino/base/error.h"
@@ -17,6 +18,20 @@ TEST(EmpiricalRisk, OneParameterIsTheFormulaOfTheHeader) {
               0.5 * 9e-4 * 0.25 / std::pow(0.25 + 0.08, 2) + 0.08 * 4 / 8, 1e-15);
   EXPECT_NEAR(DescentRisk(shape, 3, 1), 0.5 * 9e-4 * 0.25 + 4 / (4 * std::exp(1.0)), 1e-15);
   EXPECT_NEAR(DescentRisk(shape, 3, 50), 0.5 * 9e-4 * 25 + 4 / (200 * std::exp(1.0)), 1e-15);
+}
+
+// k proximal steps of k mu leave (k mu / (h + k mu))^k of a weight; the worst h by search.
+TEST(EmpiricalRisk, ProximalStepsLoseTheWorstOfAllCurvatures) {
+  const RiskShape shape{.records = 100, .parameters = 1, .trace = 0.25, .weight_norm = 2};
+  const double mu = 0.08;
+  for (const int k : {1, 2, 4, 16}) {
+    double worst = 0;
+    for (double h = 1e-4; h < 10; h *= 1.001) {
+      worst = std::max(worst, 0.5 * h * std::pow(k * mu / (h + k * mu), 2 * k) * 4);
+    }
+    EXPECT_NEAR(OutputRisk(shape, 0, 8, k), worst, 1e-6 * worst) << k;
+  }
+  EXPECT_THROW(OutputRisk(shape, 0, 8, 0), Error);
 }
 
 // With a floor far above every eigenvalue the inverse is a step size.

@@ -2,15 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "sordino/base/testing/test_folder.h"
 #include "sordino/cli/command_test_support.h"
 #include "sordino/runs/fit_run.h"
+#include "sordino/torch_cli/testing/fit_table.h"
 #include "sordino/torch_cli/testing/points_table.h"
 
 // Everything here goes through `sordino`, which replaces itself by sordino-torch.
@@ -21,45 +20,10 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::MatchesRegex;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-const std::vector<std::string> kPoints = {"x:numeric:0:1", "y:numeric:0:1", "above:label:no|yes"};
-
-class FitCommand : public ::testing::Test {
- protected:
-  FitCommand() { setenv("SORDINO_STATE", (folder_ / "state").c_str(), 1); }
-  ~FitCommand() override { unsetenv("SORDINO_STATE"); }
-
-  std::string Place(const std::string& name) const { return (folder_ / name).string(); }
-
-  // Fits `table` into the folder `run`.
-  CommandOutcome Fit(const std::string& table, const std::string& more,
-                     const std::vector<std::string>& columns = kPoints,
-                     const std::string& run = "run") const {
-    std::vector<std::string> words = {"fit", folder_.Write("table.csv", table).string(),
-                                      "--columns"};
-    words.insert(words.end(), columns.begin(), columns.end());
-    words.insert(words.end(), {"--out", Place(run)});
-    for (const std::string& word : Words(more)) words.push_back(word);
-    if (more.find("--delta") == std::string::npos &&
-        more.find("--non-private") == std::string::npos) {
-      words.insert(words.end(), {"--delta", "1e-5"});
-    }
-    return RunProgram(words);
-  }
-
-  TestFolder folder_;
-};
-
-void ExpectRefusal(const CommandOutcome& outcome, const std::string& part) {
-  EXPECT_EQ(outcome.exit_code, 2) << part;
-  EXPECT_EQ(outcome.out, "");
-  EXPECT_THAT(outcome.err, MatchesRegex("(sordino: the number of records[^\n]+\n)?"
-                                        "sordino: [^\n]+\n"));
-  EXPECT_THAT(outcome.err, HasSubstr(part));
-}
+using FitCommand = FitTable;
 
 TEST_F(FitCommand, JsonHasTheFieldsOfTheDocs) {
   const std::string test = folder_.Write("test.csv", PointsTable(200)).string();
@@ -112,6 +76,9 @@ TEST_F(FitCommand, TheFolderHoldsStatementEventCoefficientsAndPicture) {
   EXPECT_THAT(ReadTestFile(Place("run/statement.txt")), Not(HasSubstr("PLANNED")));
   EXPECT_THAT(ReadTestFile(Place("run/coefficients.csv")), StartsWith("feature,class,"));
   EXPECT_THAT(ReadTestFile(Place("run/coefficients.svg")), HasSubstr("</svg>"));
+  EXPECT_THAT(ReadTestFile(Place("run/record.json")),
+              HasSubstr("\"logistic regression of 2 features and an intercept\""));
+  EXPECT_THAT(ReadTestFile(Place("run/statement.txt")), HasSubstr("Model: logistic regression of"));
   // The event of the folder costs what was said.
   const CommandOutcome account =
       RunProgram({"account", "--event-file", Place("run/event.txt"), "--delta", "1e-5", "--json"});
@@ -240,88 +207,6 @@ TEST_F(FitCommand, WithoutDeclaredRecordsTheirNumberIsPublicAndSaid) {
   ExpectRefusal(
       Fit(PointsTable(777), "--epsilon 5 --adjacency replace-one --records 700", kPoints, "wrong"),
       "must be right");
-}
-
-TEST_F(FitCommand, LabelsThatAreNotDeclaredAreCountedAndNotShown) {
-  std::string table = PointsTable(500);
-  for (int i = 0; i < 7; ++i) table += "0.5,0.5,SECRET-DIAGNOSIS\n";
-  const CommandOutcome outcome = Fit(table, "--epsilon 5 --records 500 --show-private");
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_THAT(outcome.err, HasSubstr("7 rows without a declared label"));
-  EXPECT_THAT(outcome.err + outcome.out, Not(HasSubstr("SECRET")));
-  const CommandOutcome silent = Fit(table, "--epsilon 5 --records 500", kPoints, "silent");
-  ASSERT_EQ(silent.exit_code, 0) << silent.err;
-  EXPECT_THAT(silent.err, Not(HasSubstr("7 rows")));
-}
-
-// Under replace-one the number of rows is fixed: a row that cannot be used is blank and counts.
-TEST_F(FitCommand, UnderReplaceOneARowWithoutALabelIsBlankAndCounts) {
-  std::string table = PointsTable(400);
-  for (int i = 0; i < 5; ++i) table += "0.5,0.5,?\n";
-  const CommandOutcome outcome = Fit(table, "--epsilon 5 --adjacency replace-one --json");
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_EQ(Json::parse(outcome.out)["plan"]["records"], 405);
-}
-
-// Tables that break solvers: each ends in a model of finite numbers.
-TEST_F(FitCommand, OddTablesEndInAModel) {
-  const auto rows = [](int count, auto&& row) {
-    std::string table = "x,y,above\n";
-    for (int i = 0; i < count; ++i) table += row(i) + "\n";
-    return table;
-  };
-  const std::string separable =
-      rows(200, [](int i) { return i % 2 == 0 ? std::string("0,0,no") : std::string("1,1,yes"); });
-  const std::string constant =
-      rows(200, [](int i) { return std::string("0.5,0.5,") + (i % 2 == 0 ? "no" : "yes"); });
-  const std::string single = rows(200, [](int) { return std::string("0.3,0.9,yes"); });
-  const std::string one = rows(1, [](int) { return std::string("0.3,0.9,yes"); });
-  const std::string huge = rows(
-      200, [](int i) { return std::string(i % 2 == 0 ? "1e300,-1e300,no" : "-1e300,1e300,yes"); });
-  const std::string missing =
-      rows(200, [](int i) { return std::string("?,?,") + (i % 2 == 0 ? "no" : "yes"); });
-  const std::string empty = rows(0, [](int) { return std::string(); });
-  const std::vector<std::pair<std::string, std::string>> tables = {
-      {"separable", separable}, {"constant", constant}, {"single-class", single}, {"one", one},
-      {"huge", huge},           {"missing", missing},   {"empty", empty}};
-  for (const auto& [name, table] : tables) {
-    for (const std::string_view method : FitMethodNames()) {
-      if (method == "adassp") continue;
-      const std::string run = name + "-" + std::string(method);
-      const CommandOutcome outcome =
-          Fit(table, "--epsilon 1 --records 200 --json --missing ? --method " + std::string(method),
-              kPoints, run);
-      ASSERT_EQ(outcome.exit_code, 0) << run << outcome.err;
-      const Json report = Json::parse(outcome.out);
-      for (const auto& [feature, value] : report["coefficients"].items()) {
-        EXPECT_TRUE(value.is_number()) << run << feature;
-      }
-    }
-  }
-  ExpectRefusal(Fit(empty, "--epsilon 1", kPoints, "none"), "has no rows");
-}
-
-TEST_F(FitCommand, MoreColumnsThanRowsAndTheSameColumnTwiceEndInAModel) {
-  std::string table = "label";
-  std::vector<std::string> columns = {"label:label:no|yes"};
-  for (int j = 0; j < 40; ++j) {
-    table += ",c" + std::to_string(j);
-    columns.push_back("c" + std::to_string(j) + ":numeric:0:1");
-  }
-  table += '\n';
-  for (int i = 0; i < 10; ++i) {
-    table += i % 2 == 0 ? "no" : "yes";
-    for (int j = 0; j < 40; ++j) table += i % 2 == 0 ? ",0.25" : ",0.75";  // all columns alike
-    table += '\n';
-  }
-  for (const std::string_view method : FitMethodNames()) {
-    if (method == "adassp") continue;
-    const CommandOutcome outcome =
-        Fit(table, "--epsilon 2 --records 10 --json --method " + std::string(method), columns,
-            "wide-" + std::string(method));
-    ASSERT_EQ(outcome.exit_code, 0) << method << outcome.err;
-    EXPECT_EQ(Json::parse(outcome.out)["coefficients"].size(), 41U);
-  }
 }
 
 TEST_F(FitCommand, MistakesGetOneSentence) {

@@ -75,7 +75,8 @@ void ProductTile(const float* x, std::int64_t columns, std::int64_t count, const
 #pragma GCC unroll 8
     for (std::size_t c = 0; c < kColumns; ++c) {
 #pragma GCC unroll 8
-      for (std::size_t k = 0; k < kPairs; ++k) sums[c][k] = MultiplyAdd(r[k], values[c], sums[c][k]);
+      for (std::size_t k = 0; k < kPairs; ++k)
+        sums[c][k] = MultiplyAdd(r[k], values[c], sums[c][k]);
     }
   }
   std::memcpy(out, sums.data(), sizeof(sums));

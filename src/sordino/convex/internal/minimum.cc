@@ -145,10 +145,12 @@ double CertifiedGradientNorm(const RegularisedObjective& objective, const at::Te
 }
 
 CertifiedMinimum Minimise(const RegularisedObjective& objective, double limit,
-                          const FitProgress& progress) {
+                          const FitProgress& progress, const at::Tensor& start) {
   const Problem& problem = *objective.problem;
-  Point point =
-      Evaluated(objective, at::zeros({problem.shape().features, problem.scores()}, at::kDouble));
+  Point point = Evaluated(
+      objective, start.defined()
+                     ? start
+                     : at::zeros({problem.shape().features, problem.scores()}, at::kDouble));
   const double r = problem.shape().row_bound;
   QuasiNewton memory(1 / (objective.lambda + 0.1 * static_cast<double>(problem.rows()) *
                                                  problem.bounds().curvature * r * r));

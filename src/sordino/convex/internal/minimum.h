@@ -34,9 +34,10 @@ struct CertifiedMinimum {
   at::Tensor theta;
   double gradient_norm = 0;  // certified
 };
-// Until the certificate is at most `limit`. Throws std::runtime_error where rounding forbids that.
+// Until the certificate is at most `limit`, from `start` or 0. Throws std::runtime_error where
+// rounding forbids that.
 CertifiedMinimum Minimise(const RegularisedObjective& objective, double limit,
-                          const FitProgress& progress);
+                          const FitProgress& progress, const at::Tensor& start = {});
 
 // A limit of `share` times the bound on a row's gradient, or more where a table of twice the
 // declared size needs it: rounding stays below a quarter of it for weights of 100 times the assumed

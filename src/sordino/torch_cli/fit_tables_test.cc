@@ -1,0 +1,136 @@
+// Tables that break solvers and readers, through `sordino fit`.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sordino/runs/fit_run.h"
+#include "sordino/torch_cli/testing/fit_table.h"
+#include "sordino/torch_cli/testing/points_table.h"
+
+namespace sordino {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+using FitTables = FitTable;
+
+TEST_F(FitTables, LabelsThatAreNotDeclaredAreCountedAndNotShown) {
+  std::string table = PointsTable(500);
+  for (int i = 0; i < 7; ++i) table += "0.5,0.5,SECRET-DIAGNOSIS\n";
+  const CommandOutcome outcome = Fit(table, "--epsilon 5 --records 500 --show-private");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("7 rows without a declared label"));
+  EXPECT_THAT(outcome.err + outcome.out, Not(HasSubstr("SECRET")));
+  const CommandOutcome silent = Fit(table, "--epsilon 5 --records 500", kPoints, "silent");
+  ASSERT_EQ(silent.exit_code, 0) << silent.err;
+  EXPECT_THAT(silent.err, Not(HasSubstr("7 rows")));
+}
+
+// Under replace-one the number of rows is fixed: a row that cannot be used is blank and counts.
+TEST_F(FitTables, UnderReplaceOneARowWithoutALabelIsBlankAndCounts) {
+  std::string table = PointsTable(400);
+  for (int i = 0; i < 5; ++i) table += "0.5,0.5,?\n";
+  const CommandOutcome outcome = Fit(table, "--epsilon 5 --adjacency replace-one --json");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(Json::parse(outcome.out)["plan"]["records"], 405);
+}
+
+// Tables that break solvers: each ends in a model of finite numbers.
+TEST_F(FitTables, OddTablesEndInAModel) {
+  const auto rows = [](int count, auto&& row) {
+    std::string table = "x,y,above\n";
+    for (int i = 0; i < count; ++i) table += row(i) + "\n";
+    return table;
+  };
+  const std::string separable =
+      rows(200, [](int i) { return i % 2 == 0 ? std::string("0,0,no") : std::string("1,1,yes"); });
+  const std::string constant =
+      rows(200, [](int i) { return std::string("0.5,0.5,") + (i % 2 == 0 ? "no" : "yes"); });
+  const std::string single = rows(200, [](int) { return std::string("0.3,0.9,yes"); });
+  const std::string one = rows(1, [](int) { return std::string("0.3,0.9,yes"); });
+  const std::string huge = rows(
+      200, [](int i) { return std::string(i % 2 == 0 ? "1e300,-1e300,no" : "-1e300,1e300,yes"); });
+  const std::string missing =
+      rows(200, [](int i) { return std::string("?,?,") + (i % 2 == 0 ? "no" : "yes"); });
+  const std::string empty = rows(0, [](int) { return std::string(); });
+  const std::vector<std::pair<std::string, std::string>> tables = {
+      {"separable", separable}, {"constant", constant}, {"single-class", single}, {"one", one},
+      {"huge", huge},           {"missing", missing},   {"empty", empty}};
+  for (const auto& [name, table] : tables) {
+    for (const std::string_view method : FitMethodNames()) {
+      if (method == "adassp") continue;
+      const std::string run = name + "-" + std::string(method);
+      const CommandOutcome outcome =
+          Fit(table, "--epsilon 1 --records 200 --json --missing ? --method " + std::string(method),
+              kPoints, run);
+      ASSERT_EQ(outcome.exit_code, 0) << run << outcome.err;
+      const Json report = Json::parse(outcome.out);
+      for (const auto& [feature, value] : report["coefficients"].items()) {
+        EXPECT_TRUE(value.is_number()) << run << feature;
+      }
+    }
+  }
+  ExpectRefusal(Fit(empty, "--epsilon 1", kPoints, "none"), "has no rows");
+}
+
+// The same for numbers, by every method that predicts them.
+TEST_F(FitTables, OddTablesOfNumbersEndInAModel) {
+  const std::vector<std::string> columns = {"x:numeric:0:1", "y:numeric:0:1", "z:target:0:1"};
+  const auto repeated = [](const std::string& row, int count) {
+    std::string table = "x,y,z\n";
+    for (int i = 0; i < count; ++i) table += row + '\n';
+    return table;
+  };
+  const std::vector<std::pair<std::string, std::string>> tables = {
+      {"constant", repeated("0.5,0.5,0.5", 100)},    {"one", repeated("0.3,0.9,1", 1)},
+      {"huge", repeated("1e300,-1e300,1e300", 100)}, {"missing", repeated("?,?,0.5", 100)},
+      {"no-target", repeated("0.5,0.5,?", 100)},     {"empty", repeated("", 0)}};
+  for (const auto& [name, table] : tables) {
+    for (const std::string_view method : FitMethodNames()) {
+      const std::string run = name + "-" + std::string(method);
+      const CommandOutcome outcome =
+          Fit(table,
+              "--model least-squares --epsilon 1 --records 100 --json --missing ? --method " +
+                  std::string(method),
+              columns, run);
+      ASSERT_EQ(outcome.exit_code, 0) << run << outcome.err;
+      const Json report = Json::parse(outcome.out);
+      EXPECT_EQ(report["coefficients"].size(), 3U);
+      for (const auto& [feature, value] : report["coefficients"].items()) {
+        EXPECT_TRUE(value.is_number()) << run << feature;
+      }
+    }
+  }
+}
+
+TEST_F(FitTables, MoreColumnsThanRowsAndTheSameColumnTwiceEndInAModel) {
+  std::string table = "label";
+  std::vector<std::string> columns = {"label:label:no|yes"};
+  for (int j = 0; j < 40; ++j) {
+    table += ",c" + std::to_string(j);
+    columns.push_back("c" + std::to_string(j) + ":numeric:0:1");
+  }
+  table += '\n';
+  for (int i = 0; i < 10; ++i) {
+    table += i % 2 == 0 ? "no" : "yes";
+    for (int j = 0; j < 40; ++j) table += i % 2 == 0 ? ",0.25" : ",0.75";  // all columns alike
+    table += '\n';
+  }
+  for (const std::string_view method : FitMethodNames()) {
+    if (method == "adassp") continue;
+    const CommandOutcome outcome =
+        Fit(table, "--epsilon 2 --records 10 --json --method " + std::string(method), columns,
+            "wide-" + std::string(method));
+    ASSERT_EQ(outcome.exit_code, 0) << method << outcome.err;
+    EXPECT_EQ(Json::parse(outcome.out)["coefficients"].size(), 41U);
+  }
+}
+
+}  // namespace
+}  // namespace sordino
