@@ -6,8 +6,8 @@
 // response in two worlds with 2000 scores each, and one run with 400 canaries. At most 5 % and
 // three standard errors may exceed the truth. Then REPETITIONS (1000) audits of one Gaussian step
 // with epsilon 1 at delta 1e-5 by DRAWS (10^6) draws a world, none of which may exceed it at
-// 99.99 % confidence; their means at 95 % are shown beside epsilon. Exit code 1 where one of these
-// fails.
+// 99.99 % confidence; their means at 95 % are shown beside epsilon. Thresholds of Gaussian audits
+// are planned for the claim. Exit code 1 where one of these fails.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -17,7 +17,9 @@
 #include <string>
 #include <vector>
 
+#include "sordino/accounting/event.h"
 #include "sordino/accounting/gaussian.h"
+#include "sordino/accounting/tradeoff.h"
 #include "sordino/lower_bounds/canary_audit.h"
 #include "sordino/lower_bounds/two_worlds.h"
 
@@ -27,6 +29,7 @@ namespace {
 constexpr double kSignificance = 0.05;
 constexpr int kScores = 2000;
 constexpr int kCanaries = 400;
+constexpr int kClaimLines = 100;
 
 // Whether each of two bounds, for every mechanism and for Gaussian-DP, exceeds the truth.
 struct Exceeded {
@@ -48,7 +51,10 @@ Exceeded AuditGaussian(std::mt19937_64& random) {
   const auto at = [&](double mean) {
     return Sample(kScores, [&] { return mean + normal(random); });
   };
-  const auto bounds = TwoWorlds(at(kMu), at(0)).LowerBounds(Delta(kDelta), kSignificance);
+  static const PlannedRanks kPlan = PlanRanks(
+      PrivacyProfile(Event::Gaussian(NoiseMultiplier(1 / kMu), Adjacency::kAddRemove), kClaimLines),
+      kScores, kScores, Delta(kDelta), kSignificance);
+  const auto bounds = TwoWorlds(at(kMu), at(0)).PlannedBounds(Delta(kDelta), kSignificance, kPlan);
   return {bounds.epsilon > GaussianEpsilon(kMu, std::log(kDelta)), bounds.mu > kMu};
 }
 
@@ -109,6 +115,10 @@ bool NeverAbove(int draws, int repetitions) {
     mu = (low + high) / 2;
     (GaussianEpsilon(mu, std::log(kDelta)) < 1 ? low : high) = mu;
   }
+  const std::vector<PrivacyLine> claim =
+      PrivacyProfile(Event::Gaussian(NoiseMultiplier(1 / mu), Adjacency::kAddRemove), kClaimLines);
+  const PlannedRanks usual_plan = PlanRanks(claim, draws, draws, Delta(kDelta), kSignificance);
+  const PlannedRanks sure_plan = PlanRanks(claim, draws, draws, Delta(kDelta), kSure);
   std::mt19937_64 random(2);
   std::normal_distribution<double> normal;
   double by_ratio = 0;
@@ -117,8 +127,8 @@ bool NeverAbove(int draws, int repetitions) {
   for (int i = 0; i < repetitions; ++i) {
     const auto with = Sample(draws, [&] { return mu + normal(random); });
     const TwoWorlds worlds(with, Sample(draws, [&] { return normal(random); }));
-    const auto usual = worlds.LowerBounds(Delta(kDelta), kSignificance);
-    const auto sure = worlds.LowerBounds(Delta(kDelta), kSure);
+    const auto usual = worlds.PlannedBounds(Delta(kDelta), kSignificance, usual_plan);
+    const auto sure = worlds.PlannedBounds(Delta(kDelta), kSure, sure_plan);
     by_ratio += usual.epsilon / repetitions;
     by_mu += usual.mu_epsilon / repetitions;
     above += sure.epsilon > 1 || sure.mu_epsilon > 1 ? 1 : 0;

@@ -163,7 +163,16 @@ bool OneRunRejectsGaussian(const OneRun& run, double mu, double significance) {
     const double moved = UpperTail(UpperQuantile(std::min(r, 1.0)) + mu);
     if (!(moved > h)) return false;  // nothing changes from here on
     const auto left = static_cast<double>(i);
-    r += left / (guesses - left) * (moved - h);
+    const double ratio = left / (guesses - left);
+    const double grown = moved - h;
+    // Ratios fall from here on, and where r is below 1/2 a set of it moves by no more than itself
+    // (its derivative is e^(mu z - mu^2 / 2) at z = Phi^-1(r) <= 0), so what h grows by falls at
+    // least as fast as their powers. Runs that prove nothing end here and not after all guesses.
+    if (ratio < 1) {
+      const double end = r + ratio * grown / (1 - ratio);
+      if (end <= 0.5 && end + h + grown / (1 - ratio) <= share) return false;
+    }
+    r += ratio * grown;
     h = moved;
   }
   return r + h > share;

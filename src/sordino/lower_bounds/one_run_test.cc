@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <random>
 
+#include "sordino/accounting/gaussian.h"
 #include "sordino/base/error.h"
 #include "sordino/lower_bounds/binomial.h"
 
@@ -100,6 +103,47 @@ TEST(OneRun, LargeRunsAreAnswered) {
   const double epsilon = OneRunEpsilon(run, Delta(1e-9), .05);
   EXPECT_GT(epsilon, 0.84);
   EXPECT_LT(epsilon, std::log(7.0 / 3));
+}
+
+// The recursion of the theorem to its last guess.
+bool RejectsToTheEnd(const OneRun& run, double mu, double significance) {
+  const auto guesses = static_cast<double>(run.guesses);
+  const double share = guesses / static_cast<double>(run.canaries);
+  const auto right = static_cast<double>(run.correct);
+  if (run.correct == 0) return false;
+  double r = significance * share * right / guesses;
+  double h = significance * share * (guesses - right) / guesses;
+  for (std::int64_t i = run.correct - 1; i >= 0 && r + h <= share; --i) {
+    const double moved = UpperTail(UpperQuantile(std::min(r, 1.0)) + mu);
+    if (!(moved > h)) break;
+    const auto left = static_cast<double>(i);
+    r += left / (guesses - left) * (moved - h);
+    h = moved;
+  }
+  return r + h > share;
+}
+
+TEST(OneRun, GaussiansAreRejectedAsByTheWholeRecursion) {
+  std::mt19937_64 random(12);
+  int rejected = 0;
+  for (int i = 0; i < 3000; ++i) {
+    OneRun run;
+    run.canaries = 1 + static_cast<std::int64_t>(random() % 2000);
+    run.guesses =
+        1 + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(run.canaries));
+    run.correct = run.guesses / 2 + static_cast<std::int64_t>(
+                                        random() % static_cast<std::uint64_t>(run.guesses / 2 + 1));
+    const double mu = i % 3 == 0 ? 0 : static_cast<double>(random() % 1000) / 300;
+    const double significance = i % 2 == 0 ? .05 : .5;
+    const bool expected = RejectsToTheEnd(run, mu, significance);
+    EXPECT_EQ(OneRunRejectsGaussian(run, mu, significance), expected)
+        << run.canaries << ' ' << run.guesses << ' ' << run.correct << ' ' << mu;
+    rejected += expected ? 1 : 0;
+  }
+  EXPECT_GT(rejected, 300);
+  EXPECT_LT(rejected, 2700);
+  // Half of ten million are right: nothing is shown, and not after ten million steps.
+  EXPECT_EQ(OneRunGaussian({10'000'000, 10'000'000, 5'000'001}, Delta(1e-5), .05).mu, 0);
 }
 
 TEST(OneRun, RefusesOutcomesThatCannotBe) {

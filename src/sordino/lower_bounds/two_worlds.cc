@@ -41,6 +41,24 @@ double MuOf(const Odds& odds) {
   return UpperQuantile(odds.less) - UpperQuantile(odds.more);
 }
 
+// Of the significance of a bound, what its planned threshold gets; and of that, what the chance of
+// members gets: others are fewer above a threshold, and their chance is known less well.
+constexpr double kPlannedShare = 0.8;
+constexpr double kMemberShare = 0.4;
+
+Odds PlannedOdds(std::int64_t members, std::int64_t above, std::int64_t others, std::int64_t rank,
+                 double significance) {
+  const double planned = kPlannedShare * significance;
+  return {ClopperPearsonLower(members, above, kMemberShare * planned),
+          ClopperPearsonUpper(others, rank - 1, (1 - kMemberShare) * planned)};
+}
+
+double EpsilonOfMu(double mu, Delta delta) {
+  if (mu <= 0) return 0;
+  if (delta.value() == 0) return kInfinity;
+  return std::max(0.0, GaussianEpsilon(mu, std::log(delta.value())));
+}
+
 std::vector<std::int64_t> UsualRanks(std::int64_t others) {
   std::set<std::int64_t> ranks;
   for (std::int64_t rank = 1; rank <= others; rank *= 2) {
@@ -130,10 +148,51 @@ TwoWorlds::Bounds TwoWorlds::LowerBounds(
       *bound = std::max(*bound, lower > 0 ? std::log(lower) : 0.0);
     }
   }
-  if (best.mu > 0) {
-    best.mu_epsilon = delta.value() == 0
-                          ? kInfinity
-                          : std::max(0.0, GaussianEpsilon(best.mu, std::log(delta.value())));
+  best.mu_epsilon = EpsilonOfMu(best.mu, delta);
+  return best;
+}
+
+PlannedRanks PlanRanks(std::span<const PrivacyLine> claim, std::int64_t members,
+                       std::int64_t others, Delta delta, double significance) {
+  constexpr double kStep = 1.05;
+  PlannedRanks planned;
+  double epsilon = 0;
+  double mu = 0;
+  for (double place = 1; place <= static_cast<double>(others); place *= kStep) {
+    const auto rank = static_cast<std::int64_t>(place);
+    const double rate = static_cast<double>(rank) / static_cast<double>(others);
+    const auto above = static_cast<std::int64_t>((1 - ProfileTradeoff(claim, rate)) *
+                                                 static_cast<double>(members));
+    const Odds odds = PlannedOdds(members, above, others, rank, significance);
+    if (const double here = EpsilonOf(odds, delta.value()); here > epsilon) {
+      epsilon = here;
+      planned.epsilon = rank;
+    }
+    if (const double here = MuOf(odds); here > mu) {
+      mu = here;
+      planned.mu = rank;
+    }
+  }
+  return planned;
+}
+
+TwoWorlds::Bounds TwoWorlds::PlannedBounds(Delta delta, double significance,
+                                           const PlannedRanks& planned) const {
+  Bounds best = LowerBounds(delta, (1 - kPlannedShare) * significance);
+  const auto odds = [&](std::int64_t rank) {
+    CheckRange("the rank of a threshold", static_cast<double>(rank), 1, false,
+               static_cast<double>(others()), false);
+    return PlannedOdds(members(), MembersAbove(OtherFromTop(rank)), others(), rank, significance);
+  };
+  best.epsilon = std::max(best.epsilon, EpsilonOf(odds(planned.epsilon), delta.value()));
+  best.mu = std::max(best.mu, MuOf(odds(planned.mu)));
+  best.mu_epsilon = EpsilonOfMu(best.mu, delta);
+  const std::int64_t above = MembersAbove(OtherFromTop(planned.epsilon));
+  for (const auto& [ratio, bound] :
+       {std::pair{&KatzRatioLower, &best.katz}, std::pair{&BaileyRatioLower, &best.bailey}}) {
+    const double lower =
+        ratio(above, members(), planned.epsilon, others(), kPlannedShare * significance);
+    *bound = std::max(*bound, lower > 0 ? std::log(lower) : 0.0);
   }
   return best;
 }

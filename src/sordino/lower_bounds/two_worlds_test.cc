@@ -5,7 +5,9 @@
 #include <cmath>
 #include <random>
 
+#include "sordino/accounting/event.h"
 #include "sordino/accounting/gaussian.h"
+#include "sordino/accounting/tradeoff.h"
 #include "sordino/base/error.h"
 
 namespace sordino {
@@ -44,6 +46,48 @@ TEST(TwoWorlds, BoundsOfNormalScoresAreBelowTheTruthAndNearIt) {
   }
 }
 
+std::vector<PrivacyLine> ClaimOf(double mu) {
+  return PrivacyProfile(Event::Gaussian(NoiseMultiplier(1 / mu)), 60);
+}
+
+TEST(TwoWorlds, RanksArePlannedWhereTheClaimAllowsMost) {
+  // By a search over all ranks with scipy: mu of epsilon 1 at delta 1e-5, 10^6 scores a side.
+  const PlannedRanks planned =
+      PlanRanks(ClaimOf(0.26805), 1'000'000, 1'000'000, Delta(1e-5), 0.0625);
+  EXPECT_GT(planned.epsilon, 400);
+  EXPECT_LT(planned.epsilon, 800);
+  EXPECT_GT(planned.mu, 300'000);
+  EXPECT_LT(planned.mu, 600'000);
+  // Without a claim, or with a single score, there is still a rank.
+  EXPECT_EQ(PlanRanks({}, 1, 1, Delta(0), .05).epsilon, 1);
+}
+
+TEST(TwoWorlds, PlannedThresholdsProveMoreWhereTheClaimIsTightAndNotMuchLessElsewhere) {
+  std::mt19937_64 random(11);
+  const double mu = 0.5;
+  const PlannedRanks tight = PlanRanks(ClaimOf(mu), 20000, 20000, Delta(1e-4), .05);
+  const PlannedRanks wrong = PlanRanks(ClaimOf(4), 20000, 20000, Delta(1e-4), .05);
+  TwoWorlds::Bounds usual;
+  TwoWorlds::Bounds planned;
+  TwoWorlds::Bounds misled;
+  const int audits = 10;
+  for (int i = 0; i < audits; ++i) {
+    const TwoWorlds worlds(Normals(random, 20000, mu), Normals(random, 20000, 0));
+    const auto add = [](TwoWorlds::Bounds& sum, const TwoWorlds::Bounds& one) {
+      sum.epsilon += one.epsilon / audits;
+      sum.mu += one.mu / audits;
+    };
+    add(usual, worlds.LowerBounds(Delta(1e-4), .05));
+    add(planned, worlds.PlannedBounds(Delta(1e-4), .05, tight));
+    add(misled, worlds.PlannedBounds(Delta(1e-4), .05, wrong));
+  }
+  EXPECT_GT(planned.epsilon, 1.04 * usual.epsilon);
+  EXPECT_GT(planned.mu, 1.01 * usual.mu);
+  EXPECT_GT(misled.epsilon, 0.9 * usual.epsilon);
+  EXPECT_GT(misled.mu, 0.95 * usual.mu);
+  EXPECT_THROW(TwoWorlds({1}, {1}).PlannedBounds(Delta(0), .05, {.epsilon = 2}), Error);
+}
+
 // Over many audits of two mechanisms that are known exactly, the bounds are above the truth in at
 // most 5 % of them.
 TEST(TwoWorlds, BoundsAreSeldomAboveTheTruth) {
@@ -52,16 +96,25 @@ TEST(TwoWorlds, BoundsAreSeldomAboveTheTruth) {
   const double truth = GaussianEpsilon(mu, std::log(1e-3));
   int above = 0;
   int mu_above = 0;
+  int planned_above = 0;
+  int planned_mu_above = 0;
+  const PlannedRanks plan = PlanRanks(ClaimOf(mu), 300, 300, Delta(1e-3), .05);
   const int audits = 600;
   for (int i = 0; i < audits; ++i) {
     const TwoWorlds worlds(Normals(random, 300, mu), Normals(random, 300, 0));
     const auto bounds = worlds.LowerBounds(Delta(1e-3), .05);
     above += bounds.epsilon > truth ? 1 : 0;
     mu_above += bounds.mu > mu ? 1 : 0;
+    if (i % 3 != 0) continue;
+    const auto planned = worlds.PlannedBounds(Delta(1e-3), .05, plan);
+    planned_above += planned.epsilon > truth ? 1 : 0;
+    planned_mu_above += planned.mu > mu ? 1 : 0;
   }
-  const double limit = 0.05 * audits + 3 * std::sqrt(audits * 0.05 * 0.95);
-  EXPECT_LE(above, limit);
-  EXPECT_LE(mu_above, limit);
+  const auto limit = [](double count) { return 0.05 * count + 3 * std::sqrt(count * 0.05 * 0.95); };
+  EXPECT_LE(above, limit(audits));
+  EXPECT_LE(mu_above, limit(audits));
+  EXPECT_LE(planned_above, limit(audits / 3.0));
+  EXPECT_LE(planned_mu_above, limit(audits / 3.0));
 }
 
 // Randomised response: scores are 0 and 1, ties everywhere, and epsilon is attained at delta 0.
