@@ -66,18 +66,6 @@ void AddCanaries(std::span<const Dirac> canaries, double granularity, L2Sensitiv
   }
 }
 
-// The entries of a tensor at those of the rising coordinates that lie in it, from `begin` on.
-at::Tensor WatchedEntries(const at::Tensor& value, std::span<const std::int64_t> watched,
-                          std::int64_t begin) {
-  const auto first = std::lower_bound(watched.begin(), watched.end(), begin);
-  const auto last = std::lower_bound(first, watched.end(), begin + value.numel());
-  std::vector<std::int64_t> entries;
-  for (auto coordinate = first; coordinate != last; ++coordinate) {
-    entries.push_back(*coordinate - begin);
-  }
-  return value.reshape({-1}).index_select(0, at::tensor(entries, at::kLong).to(value.device()));
-}
-
 }  // namespace
 
 NoiseGrid ChooseNoiseGrid(const NoiseComponent& kind, NoiseMultiplier noise, L2Sensitivity unit,
@@ -113,10 +101,7 @@ NoisedGradients AddNoise(const BoundedSum& sum, const StepNoise& noise, RandomSo
       ChooseNoiseGrid(*noise.kind, noise.multiplier,
                       L2Sensitivity(sum.sensitivity.value() * noise.unit_share), coordinates);
   at::Tensor steps = DrawSteps(*noise.kind, grid, coordinates, noise.step, source);
-  CanaryStep none;
-  CanaryStep& canaries = noise.canaries != nullptr ? *noise.canaries : none;
-  canaries.seen.clear();
-  AddCanaries(canaries.drawn, grid.granularity, sum.sensitivity, steps);
+  AddCanaries(noise.canaries, grid.granularity, sum.sensitivity, steps);
   if (!sum.gradients.empty()) steps = steps.to(sum.gradients.front().device());
 
   std::vector<at::Tensor> noised;
@@ -126,17 +111,7 @@ NoisedGradients AddNoise(const BoundedSum& sum, const StepNoise& noise, RandomSo
     at::Tensor value = gradient.to(at::kDouble).mul(1 / grid.granularity);
     value = value.nan_to_num_(0, kSaturation, -kSaturation).round_();
     value.clamp_(-kSaturation, kSaturation);
-    const at::Tensor data =
-        canaries.watched.empty() ? at::Tensor() : WatchedEntries(value, canaries.watched, begin);
     value.add_(steps.narrow(0, begin, count).view(gradient.sizes()));
-    if (data.defined()) {
-      const at::Tensor seen = (WatchedEntries(value, canaries.watched, begin) - data)
-                                  .mul_(grid.granularity)
-                                  .to(at::kCPU)
-                                  .contiguous();
-      canaries.seen.insert(canaries.seen.end(), seen.const_data_ptr<double>(),
-                           seen.const_data_ptr<double>() + seen.numel());
-    }
     // From here on everything is a function of an integer release.
     noised.push_back(value.mul_(grid.granularity / noise.divisor).to(gradient.scalar_type()));
     begin += count;

@@ -23,7 +23,6 @@
 
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "sordino/base/quantity.h"
 #include "sordino/gradients/bounded_sum.h"
@@ -51,18 +50,6 @@ struct Dirac {
   double value = 0;
 };
 
-// Canaries in a step.
-struct CanaryStep {
-  // Those of the batch; none of them is larger than the sensitivity of the sum.
-  std::span<const Dirac> drawn = {};
-  // Coordinates that are looked at, rising.
-  std::span<const std::int64_t> watched = {};
-  // What somebody who knows the sum of the data sees there: the release, before it is divided and
-  // rounded to float32, less the sum on its grid. Noise and canaries in whole steps, so exactly
-  // independent of the data.
-  std::vector<double> seen = {};
-};
-
 struct StepNoise {
   const NoiseComponent* kind = &GaussianNoise();
   NoiseMultiplier multiplier{1};
@@ -71,7 +58,8 @@ struct StepNoise {
   double unit_share = 1;
   double divisor = 1;  // the declared batch size
   std::int64_t step = 0;
-  CanaryStep* canaries = nullptr;  // null: there are none
+  // Canaries of the batch; none of them is larger than the sensitivity of the sum.
+  std::span<const Dirac> canaries = {};
 };
 
 // The sum with noise, divided: the gradients for the optimizer, in the shapes of the sum, float32

@@ -71,40 +71,29 @@ TEST(GradientNoise, HasTheDistributionOfAGaussian) {
   EXPECT_LT(largest, 2.7 / std::sqrt(n));
 }
 
-TEST(GradientNoise, CanariesAreAddedInWholeStepsAndSeenWithoutTheData) {
-  const at::Tensor first = at::linspace(-3, 5, 7, at::kDouble);
-  const at::Tensor second = at::linspace(1e-4, 40, 6, at::kDouble).view({2, 3});
-  const BoundedSum sum = SumOf({first, second}, 1);
-  const BoundedSum other = SumOf({first * 7, second - 1}, 1);
+TEST(GradientNoise, CanariesAreAddedInWholeSteps) {
+  const BoundedSum sum = SumOf(
+      {at::linspace(-3, 5, 7, at::kDouble), at::linspace(1e-4, 40, 6, at::kDouble).view({2, 3})},
+      1);
   const std::vector<Dirac> drawn = {{.coordinate = 2, .value = 1},
                                     {.coordinate = 9, .value = -0.3}};
-  const std::vector<std::int64_t> watched = {0, 2, 9, 12};
   RandomSource plain(4);
   const auto without = Values(AddNoise(sum, {.multiplier = NoiseMultiplier(1.5)}, plain));
   const double granularity =
       ChooseNoiseGrid(GaussianNoise(), NoiseMultiplier(1.5), L2Sensitivity(1), 13).granularity;
-  std::vector<std::vector<double>> seen;
-  for (const BoundedSum* each : {&sum, &other}) {
-    CanaryStep canaries = {.drawn = drawn, .watched = watched};
-    RandomSource source(4);
-    const auto with = Values(
-        AddNoise(*each, {.multiplier = NoiseMultiplier(1.5), .canaries = &canaries}, source));
-    seen.push_back(canaries.seen);
-    if (each == &other) continue;
-    for (std::size_t i = 0; i < with.size(); ++i) {
-      const double value = i == 2 ? 1 : i == 9 ? -0.3 : 0;
-      EXPECT_EQ(with[i] - without[i], granularity * std::trunc(value / granularity)) << i;
-    }
+  RandomSource source(4);
+  const auto with =
+      Values(AddNoise(sum, {.multiplier = NoiseMultiplier(1.5), .canaries = drawn}, source));
+  for (std::size_t i = 0; i < with.size(); ++i) {
+    const double value = i == 2 ? 1 : i == 9 ? -0.3 : 0;
+    EXPECT_EQ(with[i] - without[i], granularity * std::trunc(value / granularity)) << i;
   }
-  ASSERT_EQ(seen[0].size(), 4U);
-  EXPECT_EQ(seen[0], seen[1]);
 }
 
 TEST(GradientNoise, ACanaryAboveTheSensitivityStopsTheProgram) {
   const std::vector<Dirac> drawn = {{.coordinate = 0, .value = 1.001}};
-  CanaryStep canaries = {.drawn = drawn};
   RandomSource source(5);
-  EXPECT_DEATH(AddNoise(Zeros(3, 1), {.canaries = &canaries}, source),
+  EXPECT_DEATH(AddNoise(Zeros(3, 1), {.canaries = drawn}, source),
                "a canary is larger than the sensitivity");
 }
 

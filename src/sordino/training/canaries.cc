@@ -6,12 +6,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <unordered_set>
 #include <utility>
 
 #include "sordino/base/error.h"
 #include "sordino/gradients/saved_tensors.h"
+#include "sordino/training/internal/canary_score.h"
 
 namespace sordino {
 namespace {
@@ -45,12 +45,6 @@ std::vector<std::int64_t> DrawDifferent(std::int64_t count, std::int64_t limit, 
   }
   std::sort(drawn.begin(), drawn.end());
   return drawn;
-}
-
-// log(1 - q + q e^x).
-double LogMixture(double q, double x) {
-  if (q >= 1) return x;
-  return x > 0 ? x + std::log(q + (1 - q) * std::exp(-x)) : std::log1p(q * std::expm1(x));
 }
 
 at::Tensor Zeros(std::int64_t count) {
@@ -154,16 +148,36 @@ std::vector<Dirac> Canaries::Gradients(const std::vector<std::int64_t>& drawn,
   return gradients;
 }
 
-void Canaries::Observe(const std::vector<double>& seen, double noise, SamplingRate rate,
+std::vector<double> Canaries::Spread(const at::Tensor& seen, double noise) const {
+  // Of normal values, the median of their sizes is so many standard deviations.
+  constexpr double kMedianSize = 0.6745;
+  constexpr std::int64_t kMinSpread = 16;  // canaries of a parameter that tell its spread
+  constexpr double kMuchMore = 1.1;        // less than that is the chance of a median
+  const auto larger = [&](const at::Tensor& values) {
+    const double measured = values.abs().median().item<double>() / kMedianSize;
+    return measured > kMuchMore * noise ? measured : noise;
+  };
+  std::vector<double> spread(coordinates_.size(), larger(seen));
+  for (const Places& places : places_) {
+    if (places.canaries.numel() < kMinSpread) continue;
+    const double here = larger(seen.index_select(0, places.canaries));
+    for (std::int64_t i = 0; i < places.canaries.numel(); ++i) {
+      spread[static_cast<std::size_t>(places.canaries.const_data_ptr<std::int64_t>()[i])] = here;
+    }
+  }
+  return spread;
+}
+
+void Canaries::Observe(const NoisedGradients& gradient, double divisor, SamplingRate rate,
                        const ClippingPolicy& policy) {
+  const at::Tensor seen = (Gathered(gradient.value()) * divisor).nan_to_num(0, 0, 0);
   const std::vector<double> values = Values(policy);
-  const double q = rate.value();
+  const std::vector<double> spread = Spread(seen, gradient.standard_deviation() * divisor);
   double* const scores = scores_.mutable_data_ptr<double>();
   for (std::size_t i = 0; i < values.size(); ++i) {
-    const double y = seen[i] / noise;
-    const double v = values[i] / noise;
-    scores[i] += LogMixture(q, v * y - v * v / 2);
-    if (other_sign_) scores[i] -= LogMixture(q, -v * y - v * v / 2);
+    const double y = seen.const_data_ptr<double>()[i];
+    scores[i] += internal::StepScore(y, values[i], spread[i], rate);
+    if (other_sign_) scores[i] -= internal::StepScore(-y, values[i], spread[i], rate);
   }
 }
 

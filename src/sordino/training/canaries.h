@@ -8,13 +8,15 @@
 // it is). No model is evaluated for it. Where its coin said no, nothing is added; under
 // replace-one, where neighbours have as many records, the gradient has the other sign.
 //
-// Two attackers give every canary a score:
-//   - Every update. They see the noised gradients of all steps and, as differential privacy allows,
-//     know all records of the data, so that what they learn is noise and canaries. The score is the
-//     logarithm of the likelihood ratio of the two worlds, added up over the steps, with what is
-//     seen of the coordinate y, the canary V, the noise s and the sampling rate q:
-//     log(1 - q + q e^((V y - V^2 / 2) / s^2)), less the same with -V under replace-one. It does
-//     not depend on the data (CanaryStep).
+// Two attackers give every canary a score. Neither knows the data: a score that is computed from
+// the release and from the sum under it would tell, together with the release, about the sum, and
+// what is published of an audit is not paid for. From the release alone it is post-processing.
+//   - Every update. They see the noised gradients of all steps. The score is the logarithm of the
+//     likelihood ratio of the two worlds, added up over the steps (internal/canary_score.h), with
+//     what is seen of the coordinate y, the canary V, the noise s and the sampling rate q, less the
+//     same with -V under replace-one. What the records add to y is taken as more noise: where
+//     y spreads clearly more than the noise over the canaries of the same parameter, s is that
+//     spread, so that steps in which the records drown the canaries count little.
 //   - The last model. How far the coordinate of the model moved against the gradient, less the
 //     median of all canaries: a function of what the run releases.
 #ifndef SORDINO_TRAINING_CANARIES_H_
@@ -29,6 +31,7 @@
 #include "sordino/gradients/clipping_policy.h"
 #include "sordino/gradients/loss_function.h"
 #include "sordino/gradients/named_tensors.h"
+#include "sordino/gradients/noised_value.h"
 #include "sordino/noise/gradient_noise.h"
 #include "sordino/random/generator.h"
 
@@ -61,10 +64,8 @@ class Canaries {
   std::vector<Dirac> Gradients(const std::vector<std::int64_t>& drawn,
                                const ClippingPolicy& policy) const;
 
-  // Coordinates to look at, rising.
-  const std::vector<std::int64_t>& coordinates() const { return coordinates_; }
-  // What was seen there in a step with noise of this standard deviation on the sum.
-  void Observe(const std::vector<double>& seen, double noise, SamplingRate rate,
+  // What a step released, of a sum with this divisor.
+  void Observe(const NoisedGradients& gradient, double divisor, SamplingRate rate,
                const ClippingPolicy& policy);
 
   CanaryScores Scores() const;
@@ -77,6 +78,8 @@ class Canaries {
   std::vector<double> Values(const ClippingPolicy& policy) const;
   // The entries of the canaries' coordinates, as doubles on the CPU.
   at::Tensor Gathered(const std::vector<at::Tensor>& tensors) const;
+  // For each canary, the noise, or the spread of what is seen where that is clearly larger.
+  std::vector<double> Spread(const at::Tensor& seen, double noise) const;
   void FindPlaces();
 
   std::vector<NamedParameter> parameters_;

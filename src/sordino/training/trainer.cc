@@ -7,6 +7,7 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <deque>
 #include <utility>
 
@@ -14,7 +15,8 @@
 #include "sordino/base/error.h"
 #include "sordino/gradients/saved_tensors.h"
 #include "sordino/noise/gradient_noise.h"
-#include "sordino/tables/data_error.h"
+#include "sordino/training/data_canaries.h"
+#include "sordino/training/internal/data_check.h"
 #include "sordino/training/internal/libtorch_seed.h"
 
 namespace sordino {
@@ -32,35 +34,16 @@ std::vector<NamedParameter> Trained(std::vector<NamedParameter> parameters) {
   return parameters;
 }
 
-void CheckData(const PrivacyPlan& plan, const Dataset& data) {
-  const PlanOptions& options = plan.options();
-  const bool number_is_public = options.adjacency != Adjacency::kAddRemove;
-  if (data.size() > plan.MostRecords()) {
-    throw Error(
-        fmt::format("the data hold more than the {} records that the plan was made for; "
-                    "declare their number.",
-                    plan.MostRecords()));
-  }
-  if (number_is_public && options.records > 0 && data.size() != options.records) {
-    throw DataError(
-        fmt::format(
-            "the data do not hold the {} records that were declared; under {} the number is "
-            "public and must be right.",
-            options.records, AdjacencyName(options.adjacency)),
-        fmt::format("they hold {}", data.size()));
-  }
-  if (options.rows_per_user != 0 && data.declaration.rows_per_user != options.rows_per_user) {
-    throw Error(
-        fmt::format("the plan is for users with at most {} rows and the data were read with "
-                    "a limit of {}; declare the same in both.",
-                    options.rows_per_user, data.declaration.rows_per_user));
-  }
-  if (data.declaration.rows_per_user > 1 && options.rows_per_user == 0) {
-    throw Error(
-        fmt::format("a user has up to {} rows in the data and the plan protects single "
-                    "records; declare the rows per user in the plan.",
-                    data.declaration.rows_per_user));
-  }
+// On the norm of a clipped gradient, over all clipping groups.
+double BoundOf(const ClippingPolicy& policy) {
+  double bound = 0;
+  for (const double of_group : policy.Bounds()) bound = std::hypot(bound, of_group);
+  return bound;
+}
+
+std::uint64_t CanariesOf(const TrainerOptions& options) {
+  const std::int64_t in_data = options.canary_records ? options.canary_records->records.size() : 0;
+  return static_cast<std::uint64_t>(options.canaries + in_data);
 }
 
 }  // namespace
@@ -76,19 +59,40 @@ struct Trainer::State {
         is_noised(clip_and_noise),
         random(options.insecure_seed ? RandomSource(*options.insecure_seed) : RandomSource()),
         records(static_cast<std::uint64_t>(data.size())),
-        sampler(plan.sampler().Make(
-            plan.sampling(), records + static_cast<std::uint64_t>(options.canaries), random)),
+        sampler(plan.sampler().Make(plan.sampling(), records + CanariesOf(options), random)),
         optimizer(parameters, optimizer_options, plan.steps()),
         sums(plan.StartSums(parameters, options.gradients)),
         clipping(plan.StartClipping(sums->parameters())) {
-    if (is_noised) CheckData(plan, data);
+    const std::int64_t in_data =
+        options.canary_records ? options.canary_records->records.size() : 0;
+    if (is_noised) internal::CheckData(plan, data, in_data);
+    SORDINO_CHECK(is_noised || CanariesOf(options) == 0,
+                  "canaries were put into a run without privacy");
+    SORDINO_CHECK(options.canaries == 0 || in_data == 0, "a run has canaries of two kinds");
+    const Adjacency adjacency = plan.options().adjacency;
+    SORDINO_CHECK(
+        in_data == 0 || adjacency == Adjacency::kReplaceOne || plan.options().micro_batch == 1,
+        "a canary that is left out would move records to other micro-batches");
+    const auto coins = StreamOf(0, kCanaryStream);
     if (options.canaries > 0) {
-      SORDINO_CHECK(is_noised, "canaries were put into a run without privacy");
-      canaries = std::make_unique<Canaries>(options.canaries, sums->parameters(),
-                                            plan.options().adjacency, *StreamOf(0, kCanaryStream));
+      canaries =
+          std::make_unique<Canaries>(options.canaries, sums->parameters(), adjacency, *coins);
     }
-    loader = std::make_unique<BatchLoader>(data, options.loader);
     SeedModel(0);
+    if (in_data == 0) {
+      loader = std::make_unique<BatchLoader>(data, options.loader);
+      return;
+    }
+    const CanaryRecords& made_up = *options.canary_records;
+    data_canaries = std::make_unique<DataCanaries>(
+        made_up, sums->parameters(), losses,
+        DataCanaryOptions{.adjacency = adjacency,
+                          .gradients = options.gradients,
+                          .device = options.loader.device,
+                          .copies = options.loader.augmentation.multiplicity},
+        *coins);
+    loader = std::make_unique<BatchLoader>(DataCanaries::Joined(data, made_up, adjacency),
+                                           options.loader);
   }
 
   // Dropout draws by place in the batch from libtorch's default generators, which start from a
@@ -99,11 +103,23 @@ struct Trainer::State {
     return random.Stream({.step = static_cast<std::uint64_t>(step), .rank = 0, .tensor = purpose});
   }
 
+  // The records of a batch as the loader counts them; the gradients among the canaries apart.
+  std::vector<std::uint64_t> DrawBatch(std::int64_t step, Generator& stream,
+                                       std::vector<std::int64_t>& drawn) {
+    std::vector<std::uint64_t> indices = sampler->Batch(step, stream);
+    if (data_canaries) {
+      data_canaries->Place(indices, records);
+    } else {
+      drawn = Canaries::TakeFrom(indices, records);
+    }
+    return indices;
+  }
+
   void RequestNext() {
     if (requested == plan.steps()) return;
     const auto stream = StreamOf(requested, kSamplingStream);
-    std::vector<std::uint64_t> indices = sampler->Batch(requested, *stream);
-    drawn_canaries.push_back(Canaries::TakeFrom(indices, records));
+    std::vector<std::uint64_t> indices =
+        DrawBatch(requested, *stream, drawn_canaries.emplace_back());
     // Augmentation is part of what is released: nobody may be able to repeat it (augmentation.h).
     loader->Request(std::move(indices), stream->Next64());
     ++requested;
@@ -117,8 +133,8 @@ struct Trainer::State {
     std::size_t largest = 0;
     for (std::int64_t step = 0; step < steps_done; ++step) {
       const auto stream = StreamOf(step, kSamplingStream);
-      std::vector<std::uint64_t> indices = sampler->Batch(step, *stream);
-      static_cast<void>(Canaries::TakeFrom(indices, records));
+      std::vector<std::int64_t> drawn;
+      std::vector<std::uint64_t> indices = DrawBatch(step, *stream, drawn);
       if (indices.size() > largest) {
         largest = indices.size();
         loader->Request(std::move(indices), stream->Next64());
@@ -145,11 +161,9 @@ struct Trainer::State {
     if (!canaries) return AddNoise(sum, noise, random);
     const ClippingPolicy& policy = clipping->StepPolicy(plan.StepClip(step));
     const std::vector<Dirac> gradients = canaries->Gradients(drawn, policy);
-    CanaryStep watched = {.drawn = gradients, .watched = canaries->coordinates()};
-    noise.canaries = &watched;
+    noise.canaries = gradients;
     NoisedGradients noised = AddNoise(sum, noise, random);
-    canaries->Observe(watched.seen, noised.standard_deviation() * noise.divisor,
-                      plan.StepRate(step), policy);
+    canaries->Observe(noised, noise.divisor, plan.StepRate(step), policy);
     return noised;
   }
 
@@ -169,7 +183,18 @@ struct Trainer::State {
     const std::int64_t step = done;
     if (options.charge) options.charge(step, ChargeOf(step));
     ++done;
-    optimizer.Step(clipping->AfterNoise(Noised(sum, step, drawn), sum, step, random));
+    NoisedGradients mean = Noised(sum, step, drawn);
+    const double bound = BoundOf(clipping->StepPolicy(plan.StepClip(step)));
+    const NoisedGradients gradient = clipping->AfterNoise(std::move(mean), sum, step, random);
+    if (data_canaries) ObserveCanaries(gradient, ClipNorm(bound), step);
+    optimizer.Step(gradient);
+  }
+
+  // Uses the generators of the model, which go on with bits that no attack has seen.
+  void ObserveCanaries(const NoisedGradients& gradient, ClipNorm bound, std::int64_t step) {
+    data_canaries->Observe(gradient, plan.Divisor(step), plan.StepRate(step), bound,
+                           [&] { SeedLibtorch(*StreamOf(step + 1, kCanaryStream)); });
+    SeedModel(step + 1);
   }
 
   void OrdinaryStep(const Batch& batch) {
@@ -210,6 +235,7 @@ struct Trainer::State {
   std::unique_ptr<StepClipper> sums;
   std::unique_ptr<ClippingState> clipping;
   std::unique_ptr<Canaries> canaries;                    // null: there are none
+  std::unique_ptr<DataCanaries> data_canaries;           // likewise
   std::deque<std::vector<std::int64_t>> drawn_canaries;  // of the batches that were requested
   std::unique_ptr<BatchLoader> loader;
   std::int64_t first = 0;  // the step that this trainer began with
@@ -277,7 +303,8 @@ const PrivacyPlan& Trainer::plan() const { return state_->plan; }
 Optimizer& Trainer::optimizer() { return state_->optimizer; }
 
 CanaryScores Trainer::canary_scores() const {
-  return state_->canaries ? state_->canaries->Scores() : CanaryScores();
+  if (state_->canaries) return state_->canaries->Scores();
+  return state_->data_canaries ? state_->data_canaries->Scores() : CanaryScores();
 }
 
 NamedTensors Trainer::SaveState() const {
@@ -296,6 +323,9 @@ NamedTensors Trainer::SaveState() const {
   for (auto& entry : s.clipping->Save()) state.push_back(std::move(entry));
   if (s.canaries) {
     for (auto& entry : s.canaries->Save()) state.push_back(std::move(entry));
+  }
+  if (s.data_canaries) {
+    for (auto& entry : s.data_canaries->Save()) state.push_back(std::move(entry));
   }
   static_cast<void>(SavedTensors(state));  // names are needed to come back
   return state;
@@ -332,6 +362,7 @@ void Trainer::RestoreState(const NamedTensors& state, std::int64_t steps_done) {
   std::unique_ptr<ClippingState> clipping = s.plan.StartClipping(s.sums->parameters());
   clipping->Restore(saved);
   if (s.canaries) s.canaries->Restore(saved);
+  if (s.data_canaries) s.data_canaries->Restore(saved);
   saved.CheckAllTaken();
   // With the parameters and the policy that a run begins with, as it was then.
   if (s.is_noised && s.options.insecure_seed) s.RepeatLearning(steps_done);

@@ -22,6 +22,7 @@
 #include "sordino/gradients/named_tensors.h"
 #include "sordino/optimizers/optimizer.h"
 #include "sordino/training/canaries.h"
+#include "sordino/training/canary_records.h"
 #include "sordino/training/privacy_plan.h"
 
 namespace sordino {
@@ -38,7 +39,10 @@ struct TrainerOptions {
   // Noise, batches and libtorch's default generators at each step from this seed instead of the
   // operating system: not private, for tests.
   std::optional<std::uint64_t> insecure_seed = {};
-  std::int64_t canaries = 0;  // made-up records to audit the run with (canaries.h)
+  // Made-up records to audit the run with: gradients (canaries.h), or data (data_canaries.h), whose
+  // number the plan counts.
+  std::int64_t canaries = 0;
+  std::optional<CanaryRecords> canary_records = {};
 };
 
 class Trainer {
