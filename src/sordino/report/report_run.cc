@@ -36,7 +36,7 @@ constexpr std::uint64_t kMaxWeightsHeader = 16U << 20U;
 constexpr std::size_t kMaxCurve = 4000;
 
 // Paths are left out: they name folders and people of the machine.
-constexpr std::array<std::string_view, 62> kShownSettings = {
+constexpr std::array<std::string_view, 63> kShownSettings = {
     "data.format",
     "data.shape",
     "data.classes",
@@ -98,6 +98,7 @@ constexpr std::array<std::string_view, 62> kShownSettings = {
     "training.jl-failure",
     "run.evaluate-every",
     "run.canaries",
+    "run.canary-kind",
     "run.non-private",
 };
 constexpr std::array<std::string_view, 20> kHiddenSettings = {

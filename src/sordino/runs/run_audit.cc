@@ -11,6 +11,7 @@
 #include "sordino/lower_bounds/two_worlds.h"
 #include "sordino/report/roc_picture.h"
 #include "sordino/runs/internal/audit_file.h"
+#include "sordino/training/canary_records.h"
 
 namespace sordino {
 namespace {
@@ -60,10 +61,26 @@ AuditRecord ThinnedCurve(const RocCurve& curve) {
 // Rounded so that it still holds.
 std::string Least(double value) { return fmt::format("{:.2f}", std::floor(value * 100) / 100); }
 
+// What took part in the run, and who guessed.
+std::string Attack(const std::string& kind) {
+  if (!AreRecords(kind)) {
+    return "made-up records (canaries) took part in the run, each if a coin of its own said so. "
+           "Somebody who sees the noised gradient of every step";
+  }
+  return fmt::format(
+      "made-up records (canaries: {}) were in the data beside the real ones, each if a coin of its "
+      "own said so. The plan counts them as records, so that nothing depends on how many of them "
+      "were in, and what is claimed holds for real records and canaries alike. Somebody who knows "
+      "the canaries and sees the noised gradient of every step",
+      kind == kCanaryKinds[1] ? "records of the test set with a wrong class"
+                              : "random inputs with random classes");
+}
+
 }  // namespace
 
-RunAudit AuditRun(const CanaryScores& scores, Epsilon claim, Delta delta) {
+RunAudit AuditRun(const CanaryScores& scores, const std::string& kind, Epsilon claim, Delta delta) {
   RunAudit audit;
+  audit.kind = kind;
   audit.canaries = static_cast<std::int64_t>(scores.is_in.size());
   audit.delta = delta.value();
   audit.claim = claim.value();
@@ -78,6 +95,7 @@ std::string AuditJson(const RunAudit& audit) {
   AuditRecord json;
   json["schema"] = 1;
   json["canaries"] = audit.canaries;
+  json["canary_kind"] = audit.kind;
   json["delta"] = audit.delta;
   json["confidence"] = kAuditConfidence;
   json["epsilon_claimed"] = audit.claim;
@@ -108,17 +126,17 @@ std::string AuditSvg(const RunAudit& audit, const CanaryScores& scores, const Ev
 
 std::string AuditSentence(const RunAudit& audit) {
   std::string text = fmt::format(
-      "{} made-up records (canaries) took part in the run, each if a coin of its own said so. "
-      "Somebody who knows all records and sees the noised gradient of every step guessed {} of the "
-      "coins, {} of them right. With a confidence of {:g} % that proves an epsilon of at least "
+      "{} {} "
+      "guessed {} of the coins, {} of them right. With a confidence of {:g} % that proves an "
+      "epsilon of at least "
       "{} at delta {:g}; if the run is Gaussian-DP, of at least {}, and by guesses about "
       "all canaries of at least {}. Somebody who sees the last model alone: {}. These are lower "
       "bounds: "
       "an attack on records of the data may learn more, up to the claim of {:.4g}.",
-      audit.canaries, audit.every_update.outcome.guesses, audit.every_update.outcome.correct,
-      100 * kAuditConfidence, Least(audit.every_update.epsilon), audit.delta,
-      Least(audit.every_update.gaussian.epsilon), Least(audit.every_update.signs.epsilon),
-      Least(audit.last_model.epsilon), audit.claim);
+      audit.canaries, Attack(audit.kind), audit.every_update.outcome.guesses,
+      audit.every_update.outcome.correct, 100 * kAuditConfidence, Least(audit.every_update.epsilon),
+      audit.delta, Least(audit.every_update.gaussian.epsilon),
+      Least(audit.every_update.signs.epsilon), Least(audit.last_model.epsilon), audit.claim);
   if (audit.contradicts) {
     text = fmt::format(
                "THE AUDIT CONTRADICTS THE CLAIM with a confidence of {:g} %: do not release this "

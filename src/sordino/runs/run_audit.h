@@ -1,5 +1,5 @@
-// The audit of a run with canaries (training/canaries.h): what an attacker learned about them,
-// beside what was claimed.
+// The audit of a run with canaries (training/canaries.h, training/data_canaries.h): what an
+// attacker learned about them, beside what was claimed.
 #ifndef SORDINO_RUNS_RUN_AUDIT_H_
 #define SORDINO_RUNS_RUN_AUDIT_H_
 
@@ -19,6 +19,7 @@ inline constexpr double kContradictionConfidence = 0.9999;
 
 struct RunAudit {
   std::int64_t canaries = 0;
+  std::string kind;  // of kCanaryKinds
   double delta = 0;
   double claim = 0;          // epsilon at delta, its upper end
   CanaryAudit every_update;  // at kAuditConfidence
@@ -27,7 +28,7 @@ struct RunAudit {
   bool contradicts = false;
 };
 
-RunAudit AuditRun(const CanaryScores& scores, Epsilon claim, Delta delta);
+RunAudit AuditRun(const CanaryScores& scores, const std::string& kind, Epsilon claim, Delta delta);
 
 // The record of it, a JSON object for people and programs.
 std::string AuditJson(const RunAudit& audit);

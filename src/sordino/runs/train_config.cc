@@ -17,6 +17,7 @@
 #include "sordino/lower_bounds/canary_audit.h"
 #include "sordino/optimizers/optimizer_component.h"
 #include "sordino/schedules/schedule_shape.h"
+#include "sordino/training/canary_records.h"
 
 namespace sordino {
 namespace {
@@ -220,8 +221,15 @@ void CompleteOptimizer(TrainConfig& config) {
   }
 }
 
-void CheckCanaryNumber(const RunSettings& run) {
-  if (run.canaries == 0) return;
+void CheckCanarySettings(const TrainConfig& config, const DatasetDeclaration& declaration) {
+  const RunSettings& run = config.run;
+  const bool are_records = AreRecords(run.canary_kind);
+  if (run.canaries == 0) {
+    if (!are_records) return;
+    throw Error(fmt::format(
+        "--canary-kind {} was given without --canaries; give their number, or leave it out.",
+        run.canary_kind));
+  }
   if (run.non_private) {
     throw Error(
         "--canaries audit what is claimed of a private run, and --non-private claims nothing; "
@@ -230,6 +238,15 @@ void CheckCanaryNumber(const RunSettings& run) {
   if (run.canaries < kMinAuditCanaries || run.canaries > kMaxAuditCanaries) {
     throw Error(fmt::format("--canaries is {}; give {} to {}, or 0 for none.", run.canaries,
                             kMinAuditCanaries, kMaxAuditCanaries));
+  }
+  CheckCanaryKind(run.canary_kind, declaration,
+                  !config.data.test.empty() || IsDatasetName(config.data.source));
+  if (are_records && config.privacy.micro_batch > 1 &&
+      ParseAdjacency(config.privacy.adjacency) != Adjacency::kReplaceOne) {
+    throw Error(fmt::format(
+        "--canary-kind {} cannot be used with micro-batches under {}: a canary that is left out "
+        "would move records to others; use --adjacency replace-one, or --canary-kind dirac.",
+        run.canary_kind, config.privacy.adjacency));
   }
 }
 
@@ -249,7 +266,7 @@ TrainConfig Completed(TrainConfig config, const DatasetDeclaration& declaration)
   CompleteOptimizer(config);
   CompleteSchedules(config);
   CheckClassWeights(config, declaration);
-  CheckCanaryNumber(config.run);
+  CheckCanarySettings(config, declaration);
   CheckRange("--checkpoint-every", static_cast<double>(config.run.checkpoint_every), 0, false,
              kInfinity, true);
   if (config.run.evaluate_every == 0) {
@@ -269,6 +286,12 @@ PlanOptions PlanOptionsOf(const TrainConfig& config, const DatasetDeclaration& d
   options.batch = *config.training.batch;
   if (privacy.rate) options.rate = SamplingRate(*privacy.rate);
   options.records = declaration.records;
+  if (options.records > 0 && config.run.canaries > 0 && AreRecords(config.run.canary_kind)) {
+    // They are records that the run is planned for (training/data_canaries.h).
+    options.records += config.run.canaries;
+    const SamplerComponent& sampler = Samplers().Find(privacy.sampling.name);
+    options.batch = sampler.BatchOf(static_cast<double>(options.records)).value_or(options.batch);
+  }
   options.steps = *config.training.steps;
   options.adjacency = ParseAdjacency(privacy.adjacency);
   options.clipping = privacy.clipping;

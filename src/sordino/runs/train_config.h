@@ -85,6 +85,7 @@ struct RunSettings {
   std::string ledger;                 // empty: one of the run's own, in its folder
   std::int64_t checkpoint_every = 0;  // steps; 0: about once a minute
   std::int64_t canaries = 0;          // made-up records to audit the run with
+  std::string canary_kind = "dirac";  // training/canary_records.h
   bool non_private = false;
   std::optional<std::uint64_t> insecure_seed;
 };

@@ -13,6 +13,7 @@
 #include "sordino/optimizers/optimizer_component.h"
 #include "sordino/runs/internal/component_rows.h"
 #include "sordino/sampling/sampler_component.h"
+#include "sordino/training/canary_records.h"
 
 namespace sordino {
 namespace {
@@ -462,6 +463,14 @@ std::vector<Setting> RunRows() {
        .value_name = "N",
        .help = "Made-up records to audit the run with, each in the data if its coin says so",
        .field = SORDINO_FIELD(run.canaries)},
+      {.section = "run",
+       .key = "canary-kind",
+       .flag = "--canary-kind",
+       .value_name = "NAME",
+       .help = "What they are: " + OneOf(kCanaryKinds) +
+               "; gradients of one coordinate, records of the test set with another class, or "
+               "noise for inputs (dirac)",
+       .field = SORDINO_FIELD(run.canary_kind)},
       {.section = "run",
        .key = "non-private",
        .flag = "--non-private",

@@ -16,6 +16,7 @@
 #include "sordino/runs/internal/run_inputs.h"
 #include "sordino/runs/internal/training_loop.h"
 #include "sordino/runs/run_folder.h"
+#include "sordino/training/canary_records.h"
 #include "sordino/training/classification.h"
 
 namespace sordino {
@@ -94,30 +95,32 @@ void WriteLedgerFacts(StatementFacts& facts, RunLedger& ledger, std::int64_t ste
   facts.ledger_head = ledger.ledger().head().hash;
 }
 
-// Data as the model is trained on them.
-struct RunData {
-  DataSplits splits;
-  FeatureShape feature_shape;  // where a fixed part of the model was applied already
-};
-
-RunData ReadData(PreparedRun& run, RunObserver& observer) {
-  RunData data{.splits = OpenData(run.config.data), .feature_shape = {}};
-  CheckStop();
-  run.facts.has_test = data.splits.test.has_value();
-  if (!run.model->HasFeatures()) return data;
+// All records with what the fixed part of the model makes of them.
+void ComputeFeatures(PreparedRun& run, internal::RunData& data, RunObserver& observer) {
   run.model->Train(false);
-  const double train_share = data.splits.test ? 0.8 : 1;
-  data.splits.train = WithFeatures(
-      data.splits.train, *run.model, run.device, &data.feature_shape, [&](double done) {
-        CheckStop();
-        observer.OnFeatures(static_cast<int>(100 * train_share * done));
-      });
-  if (data.splits.test) {
-    data.splits.test = WithFeatures(
-        *data.splits.test, *run.model, run.device, &data.feature_shape, [&](double done) {
-          observer.OnFeatures(static_cast<int>(100 * (train_share + (1 - train_share) * done)));
-        });
+  double begin = 0;
+  const auto replace = [&](Dataset& records, double share) {
+    records = WithFeatures(records, *run.model, run.device, &data.feature_shape, [&](double done) {
+      CheckStop();
+      observer.OnFeatures(static_cast<int>(100 * (begin + share * done)));
+    });
+    begin += share;
+  };
+  if (data.canaries) replace(data.canaries->records, 0);
+  replace(data.splits.train, data.splits.test ? 0.8 : 1);
+  if (data.splits.test) replace(*data.splits.test, 0.2);
+}
+
+internal::RunData ReadData(PreparedRun& run, RunObserver& observer) {
+  internal::RunData data{.splits = OpenData(run.config.data)};
+  CheckStop();
+  const RunSettings& settings = run.config.run;
+  if (settings.canaries > 0 && AreRecords(settings.canary_kind)) {
+    data.canaries = MakeCanaryRecords(settings.canary_kind, settings.canaries, run.declaration,
+                                      data.splits.test);
   }
+  run.facts.has_test = data.splits.test.has_value();
+  if (run.model->HasFeatures()) ComputeFeatures(run, data, observer);
   return data;
 }
 
@@ -143,7 +146,7 @@ void CreateOwnLedger(const PreparedRun& run, const std::filesystem::path& place,
 }
 
 RunResult ResultOf(const PreparedRun& run, const internal::TrainingLoop& loop, RunLedger* ledger,
-                   RunObserver& observer) {
+                   RunObserver& observer, const std::optional<CanaryScores>& canaries) {
   RunResult result = PlannedResult(run);
   result.steps = loop.steps_done();
   result.interrupted = result.steps < run.plan.steps();
@@ -160,9 +163,9 @@ RunResult ResultOf(const PreparedRun& run, const internal::TrainingLoop& loop, R
   facts.largest_epsilon = loop.Epsilon(run.plan.steps());
   facts.counts_whole = ledger != nullptr && ledger->CountsWhole();
   facts.stopped_by = loop.refusal();
-  if (run.config.run.canaries > 0 && !result.interrupted) {
-    result.audit =
-        AuditRun(loop.canary_scores(), Epsilon(result.epsilon.upper), Delta(result.delta));
+  if (canaries) {
+    result.audit = AuditRun(*canaries, run.config.run.canary_kind, Epsilon(result.epsilon.upper),
+                            Delta(result.delta));
     facts.audit = AuditSentence(*result.audit);
   }
   if (ledger == nullptr || loop.failure() != nullptr) return result;
@@ -176,7 +179,8 @@ RunResult ResultOf(const PreparedRun& run, const internal::TrainingLoop& loop, R
 }
 
 void WriteResult(const PreparedRun& run, const RunFolder& folder, internal::TrainingLoop& loop,
-                 RunLedger* ledger, const RunResult& result, const std::string& inputs) {
+                 RunLedger* ledger, const RunResult& result, const std::string& inputs,
+                 const std::optional<CanaryScores>& canaries) {
   const std::string statement = Statement(result.facts);
   folder.Write("event.txt", EventFile(run, ledger != nullptr ? ledger->CountedEvent(result.steps)
                                                              : run.plan.event()));
@@ -184,7 +188,7 @@ void WriteResult(const PreparedRun& run, const RunFolder& folder, internal::Trai
   folder.Write("statement.txt", statement);
   folder.Write("record.json", RecordFile(run, result.facts));
   if (result.audit) {
-    folder.Write("audit.json", internal::AuditFile(*result.audit, loop.canary_scores()));
+    folder.Write("audit.json", internal::AuditFile(*result.audit, *canaries));
   }
   // A model of all steps is what says that the run has ended.
   loop.Save(folder.path() / "model.safetensors", {.name = run.config.ModelName(),
@@ -198,7 +202,7 @@ void WriteResult(const PreparedRun& run, const RunFolder& folder, internal::Trai
   if (!result.interrupted) RemoveCheckpoints(folder.path() / kCheckpointFolder);
   // The limit that it shows is asked of the accountant anew, and the model does not wait for that.
   if (result.audit) {
-    folder.Write("audit.svg", AuditSvg(*result.audit, loop.canary_scores(), run.plan.event()));
+    folder.Write("audit.svg", AuditSvg(*result.audit, *canaries, run.plan.event()));
   }
 }
 
@@ -245,10 +249,7 @@ RunResult RunTraining(PreparedRun& run, RunObserver& observer) {
       run.resume ? run.resume->folder.path() : ChooseRunFolder(run.config, std::time(nullptr));
   const std::unique_ptr<RunLedger> ledger = MakeRunLedger(run);
   if (ledger) OpenLedger(*ledger, run, observer);
-  RunData data = ReadData(run, observer);
-  internal::TrainingLoop loop(run, observer, std::move(data.splits.train),
-                              std::move(data.splits.test), std::move(data.feature_shape),
-                              ledger.get());
+  internal::TrainingLoop loop(run, observer, ReadData(run, observer), ledger.get());
   if (run.resume) loop.ResumeFrom(run.resume->checkpoint, ReadMetrics(place));
   CheckStop();
 
@@ -269,9 +270,13 @@ RunResult RunTraining(PreparedRun& run, RunObserver& observer) {
         run.config.run.ledger, loop.refusal()));
   }
 
-  RunResult result = ResultOf(run, loop, ledger.get(), observer);
+  std::optional<CanaryScores> canaries;
+  if (run.config.run.canaries > 0 && loop.steps_done() == run.plan.steps()) {
+    canaries = loop.CanariesScored();
+  }
+  RunResult result = ResultOf(run, loop, ledger.get(), observer, canaries);
   result.folder = folder.path();
-  WriteResult(run, folder, loop, ledger.get(), result, inputs);
+  WriteResult(run, folder, loop, ledger.get(), result, inputs, canaries);
   result.seconds = SecondsSince(start);
   if (loop.failure() != nullptr) {
     observer.OnNotice(fmt::format("the model of the {} steps that were made is in '{}'.",

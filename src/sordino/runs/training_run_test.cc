@@ -153,6 +153,51 @@ TEST_F(TrainingRun, CanariesAuditIt) {
   EXPECT_EQ(PrepareRun(without).plan.event(), PrepareRun(config).plan.event());
 }
 
+TEST_F(TrainingRun, CanariesThatAreRecordsAuditItAndCountInThePlan) {
+  TrainConfig config = Config();
+  config.run.canaries = 60;
+  config.run.canary_kind = "mislabelled";
+  const PreparedRun prepared = PrepareRun(config);
+  EXPECT_EQ(prepared.plan.options().records, 460);
+  EXPECT_NEAR(prepared.plan.StepRate(0).value(), 40.0 / 460, 1e-9);
+  const RunResult result = Train(config);
+  ASSERT_TRUE(result.audit.has_value());
+  EXPECT_TRUE(result.is_private);
+  EXPECT_EQ(result.audit->kind, "mislabelled");
+  EXPECT_FALSE(result.audit->contradicts);
+  EXPECT_LT(result.audit->every_update.epsilon, result.epsilon.upper);
+  const auto record = nlohmann::json::parse(Read(result.folder / "audit.json"));
+  EXPECT_EQ(record["canary_kind"], "mislabelled");
+  EXPECT_EQ(record["canaries"], 60);
+  EXPECT_THAT(Read(result.folder / "statement.txt"),
+              AllOf(HasSubstr("60 made-up records"), HasSubstr("records of the test set")));
+  EXPECT_THAT(Read(result.folder / "config.toml"), HasSubstr("canary-kind = \"mislabelled\""));
+  // 40 test records are left.
+  ASSERT_TRUE(result.test_accuracy.has_value());
+  EXPECT_NEAR(*result.test_accuracy * 40, std::round(*result.test_accuracy * 40), 1e-9);
+}
+
+TEST_F(TrainingRun, CanariesThatTheDataDoNotAllowAreRefusedBeforeTheFirstCharge) {
+  TrainConfig config = Config();
+  config.run.canary_kind = "mislabelled";
+  EXPECT_THAT(MistakeOf(config), HasSubstr("without --canaries"));
+  config.run.canaries = 100;  // all of the test set
+  EXPECT_THAT(MistakeOf(config), HasSubstr("the test set, which has 100 records"));
+  config.data.test.clear();
+  EXPECT_THAT(MistakeOf(config), HasSubstr("there is none; give --test"));
+  config.run.canary_kind = "random-input";
+  EXPECT_THAT(MistakeOf(config), HasSubstr("rows of features"));
+  config.run.canary_kind = "mislabelled";
+  config.data.test = (root_ / "test.csv").string();
+  config.run.canaries = 20;
+  config.training.batch = std::nullopt;
+  config.privacy.sampling = "full";
+  config.privacy.adjacency = "zero-out";
+  config.privacy.micro_batch = 2;
+  EXPECT_THAT(MistakeOf(config), HasSubstr("cannot be used with micro-batches"));
+  EXPECT_FALSE(fs::exists(root_ / "run"));
+}
+
 TEST_F(TrainingRun, CanariesThatCannotBeAreRefused) {
   TrainConfig config = Config();
   config.run.canaries = 7;

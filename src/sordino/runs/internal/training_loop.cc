@@ -28,22 +28,22 @@ std::string NonFiniteWeight(const Model& model) {
   return "";
 }
 
-TrainingLoop::TrainingLoop(PreparedRun& run, RunObserver& observer, Dataset train,
-                           std::optional<Dataset> test, FeatureShape feature_shape,
-                           RunLedger* ledger)
+TrainingLoop::TrainingLoop(PreparedRun& run, RunObserver& observer, RunData data, RunLedger* ledger)
     : run_(run),
       observer_(observer),
-      train_(std::move(train)),
-      test_(std::move(test)),
-      feature_shape_(std::move(feature_shape)),
+      train_(std::move(data.splits.train)),
+      test_(std::move(data.splits.test)),
+      feature_shape_(std::move(data.feature_shape)),
       ledger_(ledger),
-      trainer_(MakeTrainer()) {}
+      trainer_(MakeTrainer(std::move(data.canaries))) {}
 
-Trainer TrainingLoop::MakeTrainer() {
+Trainer TrainingLoop::MakeTrainer(std::optional<CanaryRecords> canaries) {
+  run_.model->Train(false);  // the first losses of canaries
   TrainerOptions options;
   options.loader.device = run_.device;
   options.insecure_seed = run_.config.run.insecure_seed;
-  options.canaries = run_.config.run.canaries;
+  if (!canaries) options.canaries = run_.config.run.canaries;
+  options.canary_records = std::move(canaries);
   if (ledger_ != nullptr) {
     options.charge = [this](std::int64_t step, const Event&) { ledger_->Use(step); };
   }
@@ -68,6 +68,12 @@ void TrainingLoop::ResumeFrom(const Checkpoint& checkpoint, const std::vector<Me
     accuracy_ = row.test_accuracy;
     error_ = row.test_error;
   }
+}
+
+CanaryScores TrainingLoop::CanariesScored() {
+  const Optimizer::AveragedWeights averaged(trainer_.optimizer());
+  run_.model->Train(false);
+  return trainer_.canary_scores();
 }
 
 Interval TrainingLoop::Epsilon(std::int64_t steps) const {

@@ -15,6 +15,7 @@
 #include "sordino/runs/run_folder.h"
 #include "sordino/runs/run_ledger.h"
 #include "sordino/runs/training_run.h"
+#include "sordino/training/canary_records.h"
 #include "sordino/training/classification.h"
 #include "sordino/training/trainer.h"
 
@@ -24,11 +25,17 @@ namespace sordino::internal {
 // there is none.
 std::string NonFiniteWeight(const Model& model);
 
+// Data as the model is trained on them.
+struct RunData {
+  DataSplits splits;
+  std::optional<CanaryRecords> canaries = {};  // of a kind that is data
+  FeatureShape feature_shape = {};  // where a fixed part of the model was applied already
+};
+
 class TrainingLoop {
  public:
   // Without privacy there is no ledger.
-  TrainingLoop(PreparedRun& run, RunObserver& observer, Dataset train, std::optional<Dataset> test,
-               FeatureShape feature_shape, RunLedger* ledger);
+  TrainingLoop(PreparedRun& run, RunObserver& observer, RunData data, RunLedger* ledger);
 
   // After what a checkpoint and the rows of the metrics up to it say.
   void ResumeFrom(const Checkpoint& checkpoint, const std::vector<MetricsRow>& rows);
@@ -45,14 +52,15 @@ class TrainingLoop {
   // What the ledger threw; null where it did not. No noise was drawn after it.
   std::exception_ptr failure() const { return failure_; }
   Interval Epsilon(std::int64_t steps) const;
-  CanaryScores canary_scores() const { return trainer_.canary_scores(); }
+  // By the model that is released; the attack with the last of them needs it in evaluation mode.
+  CanaryScores CanariesScored();
 
   void Save(const std::filesystem::path& file, const ModelRecord& record);
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  Trainer MakeTrainer();
+  Trainer MakeTrainer(std::optional<CanaryRecords> canaries);
   bool IsPaidFor(std::int64_t step);
   bool MakeStep();
   bool AfterStep(std::int64_t steps);
