@@ -74,6 +74,32 @@ TEST(ExperimentCommand, GoesOnWhereACellFails) {
   EXPECT_THAT(ReadTestFile((folder / "out/results.csv").string()), HasSubstr("account,3,"));
 }
 
+TEST(ExperimentCommand, CellsShareOneLedgerAndItsBudget) {
+  const TestFolder folder;
+  const std::string data = folder.Write("visits.csv", "age\n30\n40\n50\n").string();
+  const std::string ledger = (folder / "visits.db").string();
+  const std::string out = (folder / "out").string();
+  ASSERT_EQ(RunProgram({"ledger", "init", ledger, "--epsilon", "1", "--delta", "1e-5"}).exit_code,
+            0);
+  const std::string text =
+      "repeats = 2\n[[part]]\ncommand = \"release\"\n[part.settings]\nfile = \"" + data +
+      "\"\ncount = true\nledger = \"" + ledger +
+      "\"\n[[part.axis]]\nname = \"epsilon\"\nvalues = [0.1, 0.2, 5]\n";
+  const std::string file = folder.Write("mine.toml", text).string();
+  for (int i = 0; i < 2; ++i) {  // finished cells are not charged again
+    const CommandOutcome outcome =
+        RunProgram({"experiment", file, "--out", out, "--jobs", "2", "--json"});
+    EXPECT_EQ(outcome.exit_code, 1) << outcome.err;
+    const Json report = Json::parse(outcome.out);
+    EXPECT_EQ(report["cells"], 6);
+    EXPECT_EQ(report["failed"], 2);  // 5 is more than the ledger has
+    EXPECT_THAT(report["spending"].get<std::string>(), HasSubstr("ledger show"));
+    const Json shown = Json::parse(RunProgram({"ledger", "show", ledger, "--json"}).out);
+    EXPECT_EQ(shown["runs"].size(), 4U);
+    EXPECT_NEAR(shown["epsilon"]["upper"].get<double>(), 0.6, 0.01);
+  }
+}
+
 TEST(ExperimentCommand, ListsAndShowsWhatComesWithIt) {
   const Json list = Json::parse(RunProgram({"experiment", "list", "--json"}).out)["experiments"];
   ASSERT_FALSE(list.empty());

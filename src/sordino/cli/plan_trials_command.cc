@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <array>
 #include <cmath>
 #include <iostream>
 #include <memory>
@@ -26,15 +27,33 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::uint64_t kMaxDescentSeeds = 10'000;
 
-struct MeanFlags {
-  std::string kind = "binary";
+// Flags that both commands have.
+struct TrialFlags {
   std::string records;
-  std::string dimension = "1";
   std::string epsilon;
+  bool json = false;
+
+  void AddTo(CLI::App& command) {
+    command.add_option("--records", records, "Number of records")->type_name("N")->required();
+    command.add_option("--epsilon", epsilon, "The epsilon that is spent")
+        ->type_name("X")
+        ->required();
+    command.add_flag("--json", json, "One JSON object on standard output");
+  }
+};
+
+Delta DeltaOf(const std::string& text) {
+  const double delta = ParseReal("--delta", text);
+  CheckRange("--delta", delta, 0, true, 1, true);
+  return Delta(delta);
+}
+
+struct MeanFlags : TrialFlags {
+  std::string kind = "binary";
+  std::string dimension = "1";
   std::optional<std::string> delta;
   std::optional<std::string> trials;
   std::string seed = "1";
-  bool json = false;
 };
 
 MeanQuestion QuestionOf(const MeanFlags& flags) {
@@ -43,11 +62,7 @@ MeanQuestion QuestionOf(const MeanFlags& flags) {
   question.records = ParseWhole("--records", flags.records);
   question.dimension = ParseWhole("--dimension", flags.dimension);
   question.epsilon = Epsilon(ParseReal("--epsilon", flags.epsilon));
-  if (flags.delta) {
-    const double delta = ParseReal("--delta", *flags.delta);
-    CheckRange("--delta", delta, 0, true, 1, true);
-    question.delta = Delta(delta);
-  }
+  if (flags.delta) question.delta = DeltaOf(*flags.delta);
   return question;
 }
 
@@ -83,39 +98,49 @@ void PlanMean(const MeanFlags& flags) {
   }
 }
 
-struct DescentFlags {
+struct DescentFlags : TrialFlags {
   std::string problem = "quadratic";
-  std::string records;
-  std::string epsilon;
   std::string delta;
   std::string seeds = "20";
   std::optional<std::string> momentum;
   bool influence = false;
-  bool json = false;
 };
 
+// What was found for one way to spread the budget over the steps.
+struct ScheduleRisk {
+  const char* key;
+  const char* words;
+  std::int64_t steps;
+  double bound;
+  double measured;
+};
+
+std::array<ScheduleRisk, 2> SchedulesOf(const MeasuredRisk& risk) {
+  return {{{"uniform", "the same noise in all steps", risk.uniform_steps, risk.uniform_bound,
+            risk.uniform},
+           {"dynamic", "the best schedule", risk.dynamic_steps, risk.dynamic_bound, risk.dynamic}}};
+}
+
 Json RiskJson(const MeasuredRisk& risk) {
-  return {
-      {"uniform",
-       {{"steps", risk.uniform_steps}, {"bound", risk.uniform_bound}, {"measured", risk.uniform}}},
-      {"dynamic",
-       {{"steps", risk.dynamic_steps}, {"bound", risk.dynamic_bound}, {"measured", risk.dynamic}}}};
+  Json json;
+  for (const ScheduleRisk& schedule : SchedulesOf(risk)) {
+    json[schedule.key] = {
+        {"steps", schedule.steps}, {"bound", schedule.bound}, {"measured", schedule.measured}};
+  }
+  return json;
 }
 
 void PrintRisk(const MeasuredRisk& risk, const std::string& name) {
-  const auto line = [&](const char* schedule, std::int64_t steps, double bound, double measured) {
-    std::cout << fmt::format("{}{}: {} steps, bound {:.4g}, measured {:.4g}\n", name, schedule,
-                             steps, bound, measured);
-  };
-  line("the same noise in all steps", risk.uniform_steps, risk.uniform_bound, risk.uniform);
-  line("the best schedule", risk.dynamic_steps, risk.dynamic_bound, risk.dynamic);
+  for (const ScheduleRisk& schedule : SchedulesOf(risk)) {
+    std::cout << fmt::format("{}{}: {} steps, bound {:.4g}, measured {:.4g}\n", name,
+                             schedule.words, schedule.steps, schedule.bound, schedule.measured);
+  }
 }
 
 void PlanDescent(const DescentFlags& flags) {
   const std::size_t name = IndexOfName("--problem", flags.problem, kDescentProblemNames);
   const Epsilon epsilon(ParseReal("--epsilon", flags.epsilon));
-  const Delta delta(ParseReal("--delta", flags.delta));
-  CheckRange("--delta", delta.value(), 0, true, 1, true);
+  const Delta delta = DeltaOf(flags.delta);
   const std::optional<double> budget = BudgetOf(epsilon, delta);
   if (!budget) {
     throw Error(fmt::format("no noise up to 1e12 meets epsilon {:g} at delta {:g}; allow more.",
@@ -161,17 +186,13 @@ void AddPlanMean(CLI::App& plan) {
   SetChoices(*command->add_option("--kind", f.kind, "binary, scalar or vector (binary)")
                   ->type_name("NAME"),
              kMeanKindNames);
-  command->add_option("--records", f.records, "Number of records")->type_name("N")->required();
   command->add_option("--dimension", f.dimension, "Numbers of a vector (1)")->type_name("D");
-  command->add_option("--epsilon", f.epsilon, "The epsilon that is spent")
-      ->type_name("X")
-      ->required();
   command->add_option("--delta", f.delta, "The delta of Gaussian noise, for vectors")
       ->type_name("X");
   command->add_option("--trials", f.trials, "Measure so many releases too")->type_name("N");
   command->add_option("--seed", f.seed, "Of the made-up records; the noise has none (1)")
       ->type_name("N");
-  command->add_flag("--json", f.json, "One JSON object on standard output");
+  f.AddTo(*command);
   command->footer(
       "Example:\n  sordino plan mean --kind scalar --records 1000 --epsilon 0.5 --trials 500");
   command->callback([flags] { PlanMean(*flags); });
@@ -185,17 +206,13 @@ void AddPlanDescent(CLI::App& plan) {
   SetChoices(*command->add_option("--problem", f.problem, "quadratic or logistic (quadratic)")
                   ->type_name("NAME"),
              kDescentProblemNames);
-  command->add_option("--records", f.records, "Number of records")->type_name("N")->required();
-  command->add_option("--epsilon", f.epsilon, "The epsilon that is spent")
-      ->type_name("X")
-      ->required();
   command->add_option("--delta", f.delta, "The delta that is spent")->type_name("X")->required();
   command->add_option("--seeds", f.seeds, "Runs that are averaged (20)")->type_name("N");
   command->add_option("--momentum", f.momentum, "Debiased momentum of this decay beside it")
       ->type_name("X");
   command->add_flag("--influence", f.influence,
                     "With --json: the influence of the noise of each step");
-  command->add_flag("--json", f.json, "One JSON object on standard output");
+  f.AddTo(*command);
   command->footer("Example:\n  sordino plan descent --records 10000 --epsilon 1 --delta 1e-5");
   command->callback([flags] { PlanDescent(*flags); });
 }

@@ -7,6 +7,7 @@
 
 #include "sordino/base/error.h"
 #include "sordino/base/testing/test_folder.h"
+#include "sordino/experiments/testing/experiment_text.h"
 
 namespace sordino {
 namespace {
@@ -64,12 +65,7 @@ Experiment Parsed(const std::string& text, bool quick = false) {
 
 // The sentence with which a text is refused.
 std::string RefusalOf(const std::string& text) {
-  try {
-    Parsed(text);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing was refused";
+  return RefusalBy([&] { Parsed(text); });
 }
 
 const FlagSetting& SettingOf(const Settings& settings, const std::string& flag) {
@@ -113,15 +109,15 @@ TEST(Experiment, QuickFormReplacesSettingsAxesAndRepeats) {
 }
 
 TEST(Experiment, FalseTakesBackASetting) {
-  const Experiment experiment = Parsed(
-      "[[part]]\ncommand = \"fit\"\n[part.settings]\nepsilon = 1\ndelta = false\n"
-      "[part.quick]\nepsilon = false\n",
-      true);
+  const Experiment experiment = Parsed(PartOf("fit") +
+                                           "[part.settings]\nepsilon = 1\ndelta = false\n"
+                                           "[part.quick]\nepsilon = false\n",
+                                       true);
   EXPECT_TRUE(experiment.parts[0].settings.empty());
 }
 
 TEST(Experiment, RefusesMistakesWithTheLine) {
-  const std::string part = "[[part]]\ncommand = \"account\"\n";
+  const std::string part = PartOf("account");
   EXPECT_THAT(RefusalOf("titel = \"x\"\n" + part), HasSubstr("mine, line 1: the key 'titel'"));
   EXPECT_THAT(RefusalOf("titel = \"x\"\n" + part), HasSubstr("did you mean 'title'"));
   EXPECT_THAT(RefusalOf("title = "), HasSubstr("mine, line 1"));
@@ -143,8 +139,7 @@ TEST(Experiment, RefusesMistakesWithTheLine) {
 }
 
 TEST(Experiment, RefusesNamesThatAreNotForFiles) {
-  const std::string part =
-      "[[part]]\ncommand = \"account\"\n[[part.measure]]\nname = \"e\"\npath = \"e\"\n";
+  const std::string part = PartOf("account") + "[[part.measure]]\nname = \"e\"\npath = \"e\"\n";
   EXPECT_THAT(RefusalOf(part + "[[picture]]\nname = \"../x\"\ny = \"e\"\n"),
               HasSubstr("not allowed"));
   EXPECT_THAT(RefusalOf(part + "[[picture]]\nname = \"a b\"\ny = \"e\"\n"),
@@ -157,7 +152,7 @@ TEST(Experiment, RefusesNamesThatAreNotForFiles) {
 
 TEST(Experiment, RefusesPicturesOfWhatIsNotThere) {
   const std::string part =
-      "[[part]]\ncommand = \"account\"\n"
+      PartOf("account") +
       "[[part.axis]]\nname = \"noise\"\nvalues = [1, 2]\n"
       "[[part.axis]]\nname = \"steps\"\nvalues = [1, 2]\n"
       "[[part.measure]]\nname = \"epsilon\"\npath = \"epsilon\"\n[[picture]]\nname = \"p\"\n";
@@ -172,11 +167,11 @@ TEST(Experiment, RefusesPicturesOfWhatIsNotThere) {
   EXPECT_THAT(RefusalOf(part + "y = \"epsilon\"\nx = \"noise\""),
               HasSubstr("mixes the values of the axis 'steps'"));
   EXPECT_EQ(RefusalOf(part + "y = \"epsilon\"\nx = \"noise\"\nwhere = {steps = 2}"),
-            "nothing was refused");
+            kNothingRefused);
 }
 
 TEST(Experiment, RefusesMoreCellsThanAreRun) {
-  std::string text = "[[part]]\ncommand = \"account\"\n";
+  std::string text = PartOf("account");
   for (const char* const name : {"a", "b", "c", "d", "e", "f"}) {
     text +=
         std::string("[[part.axis]]\nname = \"") + name + "\"\nvalues = [1,2,3,4,5,6,7,8,9,10]\n";
@@ -191,7 +186,7 @@ TEST(Experiment, RefusesFilesThatAreNotThereOrTooLarge) {
   EXPECT_THROW(ReadExperiment(folder.path(), false), Error);
   const auto large = folder.Write("large.toml", std::string(kMaxExperimentBytes + 1, '#'));
   EXPECT_THROW(ReadExperiment(large, false), Error);
-  const auto small = folder.Write("small.toml", "[[part]]\ncommand = \"account\"\n");
+  const auto small = folder.Write("small.toml", PartOf("account"));
   EXPECT_EQ(ReadExperiment(small, false).name, "small");
 }
 

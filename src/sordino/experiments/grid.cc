@@ -90,6 +90,30 @@ std::int64_t WholeNumber(const Experiment& experiment, std::string_view what,
   return static_cast<std::int64_t>(*number);
 }
 
+bool Mentions(const Settings& settings, const std::string& place) {
+  return std::any_of(settings.begin(), settings.end(), [&](const FlagSetting& setting) {
+    return std::any_of(setting.values.begin(), setting.values.end(), [&](const std::string& value) {
+      return value.find(place) != std::string::npos;
+    });
+  });
+}
+
+// Whether the values of the axis change no command: each of them is the same command once more.
+bool IsRepetition(const Part& part, const Axis& axis) {
+  const std::string place = "{" + axis.name + "}";
+  bool is_mentioned = Mentions(part.settings, place) ||
+                      part.table.records.find(place) != std::string::npos ||
+                      part.table.columns.find(place) != std::string::npos;
+  for (const Axis& other : part.axes) {
+    for (const AxisValue& value : other.values) {
+      is_mentioned = is_mentioned || Mentions(value.settings, place);
+    }
+  }
+  return !is_mentioned &&
+         std::all_of(axis.values.begin(), axis.values.end(),
+                     [](const AxisValue& value) { return value.settings.empty(); });
+}
+
 class CellMaker {
  public:
   CellMaker(const Experiment& experiment, std::size_t part, const CommandFlags& known,
@@ -98,7 +122,9 @@ class CellMaker {
         part_(experiment.parts[part]),
         index_(part),
         known_(known),
-        device_(device) {}
+        device_(device) {
+    for (const Axis& axis : part_.axes) is_repetition_.push_back(IsRepetition(part_, axis));
+  }
 
   // The axes like the digits of a number, the last one fastest; repeats innermost.
   void Make(std::vector<Cell>& cells) {
@@ -178,6 +204,9 @@ class CellMaker {
 
   std::string IdOf(const Cell& cell) const {
     std::string text = fmt::format("{}\n{}\n", part_.name, cell.repeat);
+    for (std::size_t i = 0; i < cell.labels.size(); ++i) {
+      if (is_repetition_[i]) text += fmt::format("{} {}\n", part_.axes[i].name, cell.labels[i]);
+    }
     if (cell.table) text += fmt::format("{} {}\n", cell.table->Name(), cell.table->test_records);
     for (const std::string& word : cell.words) text += fmt::format("{}:{}\n", word.size(), word);
     return Sha256Hex(text).substr(0, kIdLength);
@@ -188,6 +217,7 @@ class CellMaker {
   std::size_t index_;
   const CommandFlags& known_;
   const std::string& device_;
+  std::vector<bool> is_repetition_;  // of each axis
 };
 
 }  // namespace

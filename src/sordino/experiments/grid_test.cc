@@ -9,6 +9,7 @@
 
 #include "sordino/base/error.h"
 #include "sordino/base/testing/test_folder.h"
+#include "sordino/experiments/testing/experiment_text.h"
 
 namespace sordino {
 namespace {
@@ -34,12 +35,7 @@ std::vector<Cell> CellsOf(const std::string& text, const std::string& device = "
 }
 
 std::string RefusalOf(const std::string& text) {
-  try {
-    CellsOf(text);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing was refused";
+  return RefusalBy([&] { CellsOf(text); });
 }
 
 constexpr const char* kGrid = R"(
@@ -76,7 +72,8 @@ TEST(Grid, HasEveryCombinationOnce) {
 
 TEST(Grid, AxisTakesBackASettingOfThePartAndOfAnEarlierAxis) {
   const std::vector<Cell> cells = CellsOf(
-      "[[part]]\ncommand = \"account\"\n[part.settings]\nseed = 3\n"
+      PartOf("account") +
+      "[part.settings]\nseed = 3\n"
       "[[part.axis]]\nname = \"noise\"\nvalues = [1]\n"
       "[[part.axis]]\nname = \"way\"\nflag = false\n"
       "values = [{label = \"a\"}, {label = \"b\", noise = false, seed = false, flip = true}]\n");
@@ -98,18 +95,35 @@ TEST(Grid, NamesCellsByWhatTheyRun) {
   EXPECT_NE(CellsOf(changed)[0].id, cells[0].id);
 }
 
+// An axis that changes no command asks for the command again; one whose flag another axis takes
+// back does not.
+TEST(Grid, RunsACommandAgainForEachValueOfAnAxisThatIsNoFlag) {
+  const std::string draws = "[[part.axis]]\nname = \"draw\"\nflag = false\nvalues = [1, 2, 3]\n";
+  const auto ids = [](const std::string& text) {
+    std::set<std::string> found;
+    for (const Cell& cell : CellsOf(text)) found.insert(cell.id);
+    return found.size();
+  };
+  EXPECT_EQ(ids(PartOf("account") + draws), 3U);
+  EXPECT_EQ(ids(PartOf("account") + "[part.settings]\nseed = \"{draw}\"\n" + draws), 3U);
+  EXPECT_EQ(ids(PartOf("account") +
+                "[[part.axis]]\nname = \"noise\"\nvalues = [1, 2]\n"
+                "[[part.axis]]\nname = \"way\"\nflag = false\n"
+                "values = [{label = \"a\", steps = 1}, {label = \"b\", noise = false}]\n"),
+            3U);
+}
+
 TEST(Grid, GivesTheDeviceToCommandsThatHaveOne) {
-  const std::string train = "public-data = true\n[[part]]\ncommand = \"train\"\n";
+  const std::string train = "public-data = true\n" + PartOf("train");
   EXPECT_THAT(CellsOf(train, "cuda")[0].words, Contains("cuda"));
   EXPECT_NE(CellsOf(train, "cuda")[0].id, CellsOf(train)[0].id);
-  EXPECT_THAT(CellsOf("[[part]]\ncommand = \"account\"\n", "cuda")[0].words, Not(Contains("cuda")));
+  EXPECT_THAT(CellsOf(PartOf("account"), "cuda")[0].words, Not(Contains("cuda")));
 }
 
 TEST(Grid, RefusesWhatCommandsDoNotTake) {
-  EXPECT_THAT(RefusalOf("[[part]]\ncommand = \"acount\"\n"),
-              HasSubstr("'acount' is not a command"));
-  EXPECT_THAT(RefusalOf("[[part]]\ncommand = \"mute\"\n"), HasSubstr("'mute' is not a command"));
-  const std::string part = "[[part]]\ncommand = \"account\"\n[part.settings]\n";
+  EXPECT_THAT(RefusalOf(PartOf("acount")), HasSubstr("'acount' is not a command"));
+  EXPECT_THAT(RefusalOf(PartOf("mute")), HasSubstr("'mute' is not a command"));
+  const std::string part = PartOf("account") + "[part.settings]\n";
   EXPECT_THAT(RefusalOf(part + "nois = 1"),
               HasSubstr("'nois' is not a setting of 'sordino account'"));
   EXPECT_THAT(RefusalOf(part + "nois = 1"), HasSubstr("did you mean 'noise'"));
@@ -117,26 +131,23 @@ TEST(Grid, RefusesWhatCommandsDoNotTake) {
   EXPECT_THAT(RefusalOf(part + "flip = 3"), HasSubstr("is a switch"));
   EXPECT_THAT(RefusalOf(part + "json = true"), HasSubstr("given by the experiment"));
   EXPECT_THAT(RefusalOf(part + "out = \"x\""), HasSubstr("given by the experiment"));
-  EXPECT_THAT(
-      RefusalOf("[[part]]\ncommand = \"account\"\n[[part.axis]]\nname = \"nois\"\nvalues = [1]\n"),
-      HasSubstr("'nois' is not a setting"));
+  EXPECT_THAT(RefusalOf(PartOf("account") + "[[part.axis]]\nname = \"nois\"\nvalues = [1]\n"),
+              HasSubstr("'nois' is not a setting"));
 }
 
 TEST(Grid, RefusesToTakeBackWhatIsNotASetting) {
-  EXPECT_THAT(
-      RefusalOf("[[part]]\ncommand = \"account\"\n[[part.axis]]\nname = \"way\"\nflag = false\n"
-                "values = [{label = \"a\", nois = false}]\n"),
-      HasSubstr("'nois' is not a setting"));
+  EXPECT_THAT(RefusalOf(PartOf("account") + "[[part.axis]]\nname = \"way\"\nflag = false\n"
+                                            "values = [{label = \"a\", nois = false}]\n"),
+              HasSubstr("'nois' is not a setting"));
 }
 
 // Each cell spends, and nobody would count it.
 TEST(Grid, RefusesDataThatMayBePrivateWithoutALedger) {
-  const std::string part =
-      "[[part]]\ncommand = \"train\"\n[part.settings]\ndata = \"visits.csv\"\n";
+  const std::string part = PartOf("train") + "[part.settings]\ndata = \"visits.csv\"\n";
   EXPECT_THAT(RefusalOf(part), HasSubstr("no ledger counts it"));
-  EXPECT_EQ(RefusalOf("public-data = true\n" + part), "nothing was refused");
-  EXPECT_EQ(RefusalOf(part + "ledger = \"visits.db\""), "nothing was refused");
-  EXPECT_EQ(RefusalOf("[[part]]\ncommand = \"account\"\n"), "nothing was refused");
+  EXPECT_EQ(RefusalOf("public-data = true\n" + part), kNothingRefused);
+  EXPECT_EQ(RefusalOf(part + "ledger = \"visits.db\""), kNothingRefused);
+  EXPECT_EQ(RefusalOf(PartOf("account")), kNothingRefused);
   // One value of an axis has a ledger, the other has not.
   EXPECT_THAT(RefusalOf(part + "[[part.axis]]\nname = \"which\"\nflag = false\n"
                                "values = [{label = \"a\", ledger = \"a.db\"}, {label = \"b\"}]\n"),
@@ -144,11 +155,10 @@ TEST(Grid, RefusesDataThatMayBePrivateWithoutALedger) {
 }
 
 TEST(Grid, PutsPlacesIntoTheWords) {
-  const std::string text =
-      "public-data = true\n[[part]]\ncommand = \"train\"\n"
-      "[part.settings]\ndata = \"{table}\"\nfile = \"{data}/w\"\n"
-      "[part.table]\nrecords = \"{n}\"\ncolumns = 2\ntest = 5\n"
-      "[[part.axis]]\nname = \"n\"\nflag = false\nvalues = [10, 20]\n";
+  const std::string text = "public-data = true\n" + PartOf("train") +
+                           "[part.settings]\ndata = \"{table}\"\nfile = \"{data}/w\"\n"
+                           "[part.table]\nrecords = \"{n}\"\ncolumns = 2\ntest = 5\n"
+                           "[[part.axis]]\nname = \"n\"\nflag = false\nvalues = [10, 20]\n";
   const std::vector<Cell> cells = CellsOf(text);
   ASSERT_EQ(cells.size(), 2U);
   ASSERT_TRUE(cells[1].table.has_value());
@@ -161,8 +171,7 @@ TEST(Grid, PutsPlacesIntoTheWords) {
 }
 
 TEST(Grid, RefusesTablesBeyondTheLimits) {
-  const std::string head =
-      "public-data = true\n[[part]]\ncommand = \"train\"\n[part.table]\ncolumns = 2\n";
+  const std::string head = "public-data = true\n" + PartOf("train") + "[part.table]\ncolumns = 2\n";
   EXPECT_THAT(RefusalOf(head + "records = 0\n"), HasSubstr("is not drawn"));
   EXPECT_THAT(RefusalOf(head + "records = 1e12\n"), HasSubstr("is not drawn"));
   EXPECT_THAT(RefusalOf(head + "records = 1.5\n"), HasSubstr("whole number"));

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <string>
 
-#include "sordino/base/error.h"
 #include "sordino/base/testing/test_folder.h"
+#include "sordino/experiments/testing/experiment_text.h"
 
 namespace sordino {
 namespace {
@@ -29,12 +29,7 @@ MeasuredValue At(const std::string& path, const std::string& output,
 
 std::string RefusalOf(const Measure& measure, const std::string& output,
                       const std::filesystem::path& run = "nowhere") {
-  try {
-    ReadMeasures(PartWith(measure), output, run);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing was refused";
+  return RefusalBy([&] { ReadMeasures(PartWith(measure), output, run); });
 }
 
 TEST(MeasuredValue, FollowsKeysAndPlaces) {

@@ -7,8 +7,8 @@
 #include <fstream>
 #include <string>
 
-#include "sordino/base/error.h"
 #include "sordino/base/testing/test_folder.h"
+#include "sordino/experiments/testing/experiment_text.h"
 #include "sordino/experiments/testing/script_program.h"
 
 namespace sordino {
@@ -17,16 +17,11 @@ namespace {
 using ::testing::HasSubstr;
 
 Experiment Named(const std::string& name, bool quick = false) {
-  return ParseExperiment("[[part]]\ncommand = \"account\"\n", name, quick);
+  return ParseExperiment(PartOf("account"), name, quick);
 }
 
 std::string RefusalOf(const std::filesystem::path& folder, const Experiment& experiment) {
-  try {
-    const ResultsFolder results(folder, experiment);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing was refused";
+  return RefusalBy([&] { const ResultsFolder results(folder, experiment); });
 }
 
 // A folder with one finished cell.
@@ -47,12 +42,7 @@ class FinishedFolder {
     return ResultsFolder(folder_ / "out", experiment_).Find(cell_);
   }
   std::string RefusalOfCell() const {
-    try {
-      Find();
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "nothing was refused";
+    return RefusalBy([&] { Find(); });
   }
 
  private:
@@ -63,8 +53,8 @@ class FinishedFolder {
 
 TEST(ResultsFolder, IsOpenedAgainByTheSameExperiment) {
   const TestFolder folder;
-  EXPECT_EQ(RefusalOf(folder / "a/b", Named("mine")), "nothing was refused");
-  EXPECT_EQ(RefusalOf(folder / "a/b", Named("mine")), "nothing was refused");
+  EXPECT_EQ(RefusalOf(folder / "a/b", Named("mine")), kNothingRefused);
+  EXPECT_EQ(RefusalOf(folder / "a/b", Named("mine")), kNothingRefused);
   EXPECT_THAT(RefusalOf(folder / "a/b", Named("yours")),
               HasSubstr("holds the full form of the experiment 'mine'"));
   EXPECT_THAT(RefusalOf(folder / "a/b", Named("mine", true)),
