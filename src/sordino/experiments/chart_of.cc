@@ -22,6 +22,9 @@ class Chart {
     chart_.title = picture.title;
     chart_.x = {.label = picture.x_label, .logarithmic = picture.x_log, .names = {}};
     chart_.y = {.label = picture.y_label, .logarithmic = picture.y_log, .names = {}};
+    if (!picture.right.empty()) {
+      chart_.right = {.label = picture.right_label, .logarithmic = picture.right_log, .names = {}};
+    }
     chart_.joined = !picture.each_repeat;
     if (experiment.repeats > 1 && !picture.each_repeat) {
       chart_.caption =
@@ -35,11 +38,8 @@ class Chart {
   }
 
   ChartPicture Make() {
-    for (const std::string& measure : picture_.y) {
-      for (const CellGroup& group : groups_) {
-        if (IsShown(group)) Add(measure, group);
-      }
-    }
+    for (const std::string& measure : picture_.y) AddMeasure(measure, false);
+    for (const std::string& measure : picture_.right) AddMeasure(measure, true);
     std::erase_if(chart_.curves, [](const ChartCurve& curve) { return curve.points.empty(); });
     return chart_;
   }
@@ -55,19 +55,27 @@ class Chart {
                        [&](const auto& pair) { return LabelOf(group, pair.first) == pair.second; });
   }
 
+  void AddMeasure(const std::string& measure, bool on_right) {
+    for (const CellGroup& group : groups_) {
+      if (IsShown(group)) Add(measure, group, on_right);
+    }
+  }
+
   // The curve that a group belongs to; curves stand in the order in which they are met.
-  ChartCurve& CurveOf(const std::string& measure, const CellGroup& group) {
+  ChartCurve& CurveOf(const std::string& measure, const CellGroup& group, bool on_right) {
     std::string name;
     for (const std::string& axis : picture_.by) {
       const std::string& label = LabelOf(group, axis);
       name += (name.empty() ? "" : ", ") +
               (internal::NumberIn(label) ? fmt::format("{} {}", axis, label) : label);
     }
-    if (picture_.y.size() > 1 || name.empty()) name += (name.empty() ? "" : ", ") + measure;
-    const auto found = std::find_if(chart_.curves.begin(), chart_.curves.end(),
-                                    [&](const ChartCurve& curve) { return curve.name == name; });
+    if (picture_.y.size() + picture_.right.size() > 1 || name.empty())
+      name += (name.empty() ? "" : ", ") + measure;
+    const auto found = std::find_if(
+        chart_.curves.begin(), chart_.curves.end(),
+        [&](const ChartCurve& curve) { return curve.name == name && curve.on_right == on_right; });
     if (found != chart_.curves.end()) return *found;
-    chart_.curves.push_back({name, {}});
+    chart_.curves.push_back({.name = name, .points = {}, .on_right = on_right});
     return chart_.curves.back();
   }
 
@@ -79,8 +87,8 @@ class Chart {
                                chart_.x.names.begin());
   }
 
-  void Add(const std::string& measure, const CellGroup& group) {
-    ChartCurve& curve = CurveOf(measure, group);
+  void Add(const std::string& measure, const CellGroup& group, bool on_right) {
+    ChartCurve& curve = CurveOf(measure, group, on_right);
     if (picture_.x.empty()) {
       AddSeries(measure, group, curve);
     } else if (picture_.each_repeat) {

@@ -99,8 +99,10 @@ void CheckPicture(const Experiment& experiment, const Picture& picture) {
     throw Error(fmt::format("{}: the picture '{}' has no y; give the measures that it shows.",
                             experiment.name, picture.name));
   }
-  for (const std::string& measure : picture.y) {
-    CheckMeasureName(experiment, picture, *part, measure);
+  for (const auto* measures : {&picture.y, &picture.right}) {
+    for (const std::string& measure : *measures) {
+      CheckMeasureName(experiment, picture, *part, measure);
+    }
   }
   std::set<std::string> settled;
   if (!picture.x.empty() && part->FindAxis(picture.x) == nullptr) {

@@ -32,6 +32,7 @@
 //   part = "train"
 //   x = "noise"                # an axis or a measure; left out where y is a series
 //   y = ["accuracy"]
+//   right = ["epsilon"]        # measures against a second axis on the right
 //   by = ["clip"]              # axes whose values are curves
 //   x-log = true
 //
@@ -112,12 +113,15 @@ struct Picture {
   std::string part;
   std::string x;
   std::vector<std::string> y;
+  std::vector<std::string> right;  // measures against an axis of their own
   std::vector<std::string> by;
   std::vector<std::pair<std::string, std::string>> where;  // axis and label
   std::string x_label;
   std::string y_label;
+  std::string right_label;
   bool x_log = false;
   bool y_log = false;
+  bool right_log = false;
   bool each_repeat = false;  // a dot for each repeat instead of their mean
 };
 

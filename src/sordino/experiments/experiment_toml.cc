@@ -26,9 +26,9 @@ constexpr std::array<std::string_view, 7> kPartKeys = {"name", "command", "setti
 constexpr std::array<std::string_view, 4> kAxisKeys = {"name", "values", "quick", "flag"};
 constexpr std::array<std::string_view, 4> kMeasureKeys = {"name", "path", "column", "against"};
 constexpr std::array<std::string_view, 3> kTableRequestKeys = {"records", "columns", "test"};
-constexpr std::array<std::string_view, 12> kPictureKeys = {
-    "name",    "title",   "part",  "x",     "y",           "by",
-    "x-label", "y-label", "x-log", "y-log", "each-repeat", "where"};
+constexpr std::array<std::string_view, 15> kPictureKeys = {
+    "name",    "title",   "part",        "x",     "y",     "right",     "by",         "where",
+    "x-label", "y-label", "right-label", "x-log", "y-log", "right-log", "each-repeat"};
 
 class ExperimentReader {
  public:
@@ -250,11 +250,15 @@ class ExperimentReader {
         TextOf(table, "part", experiment_.parts.empty() ? "" : experiment_.parts.front().name);
     picture.x = TextOf(table, "x", "");
     picture.y = TextsOf(table, "y");
+    picture.right = TextsOf(table, "right");
     picture.by = TextsOf(table, "by");
     picture.x_label = TextOf(table, "x-label", picture.x);
     picture.y_label = TextOf(table, "y-label", picture.y.empty() ? "" : picture.y.front());
+    picture.right_label =
+        TextOf(table, "right-label", picture.right.empty() ? "" : picture.right.front());
     picture.x_log = SwitchOf(table, "x-log", false);
     picture.y_log = SwitchOf(table, "y-log", false);
+    picture.right_log = SwitchOf(table, "right-log", false);
     picture.each_repeat = SwitchOf(table, "each-repeat", false);
     if (const toml::node* const where = table.get("where")) {
       if (!where->is_table()) Refuse(*where, "where must be a table, {axis = \"label\"}.");

@@ -54,6 +54,13 @@ name = "names"
 x = "kind"
 y = "m"
 by = "noise"
+[[picture]]
+name = "both"
+x = "noise"
+y = "m"
+right = "seconds"
+right-log = true
+where = {kind = "c"}
 )";
 
 // m is 10 noise + repeat, s is (repeat, m).
@@ -115,6 +122,18 @@ TEST_F(ResultsTest, LabelsThatAreNoNumbersAreNamesOfPlaces) {
   ASSERT_EQ(chart.x.names.size(), 2U);
   EXPECT_EQ(chart.curves[0].points[1].x, 1);
   EXPECT_FALSE(chart.joined);
+}
+
+TEST_F(ResultsTest, MeasuresOfTheRightAxisAreCurvesOfTheirOwn) {
+  const ChartPicture chart = ChartOf(experiment_, experiment_.pictures[4], results_);
+  ASSERT_TRUE(chart.right);
+  EXPECT_EQ(chart.right->label, "seconds");
+  EXPECT_TRUE(chart.right->logarithmic);
+  ASSERT_EQ(chart.curves.size(), 2U);
+  EXPECT_FALSE(chart.curves[0].on_right);
+  EXPECT_EQ(chart.curves[0].name, "m");
+  EXPECT_TRUE(chart.curves[1].on_right);
+  EXPECT_EQ(chart.curves[1].points[0].y, 2);
 }
 
 TEST_F(ResultsTest, TablesHaveALineForEachCellAndPoint) {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <optional>
+#include <string_view>
 
 #include "sordino/report/svg.h"
 
@@ -14,6 +14,7 @@ namespace {
 
 constexpr double kChartLeft = 76;
 constexpr double kChartRight = 520;
+constexpr double kRightAxisWidth = 68;  // taken from the chart
 constexpr double kChartTop = 72;
 constexpr double kChartBottom = 376;
 constexpr double kLegendLeft = 540;
@@ -102,8 +103,23 @@ class ChartScale {
   std::vector<Tick> ticks_;
 };
 
-double ChartX(const ChartScale& scale, double value) {
-  return kChartLeft + (kChartRight - kChartLeft) * scale.Share(value);
+// Where the chart ends and a right axis begins.
+double ChartEnd(const ChartPicture& picture) {
+  return picture.right ? kChartRight - kRightAxisWidth : kChartRight;
+}
+
+// The scales of a picture.
+struct ChartScales {
+  ChartScale x;
+  ChartScale y;
+  ChartScale right;
+  double end;
+
+  const ChartScale& Of(const ChartCurve& curve) const { return curve.on_right ? right : y; }
+};
+
+double ChartX(const ChartScales& scales, double value) {
+  return kChartLeft + (scales.end - kChartLeft) * scales.x.Share(value);
 }
 double ChartY(const ChartScale& scale, double value) {
   return kChartBottom - (kChartBottom - kChartTop) * scale.Share(value);
@@ -119,45 +135,77 @@ std::string Shortened(const std::string& text, std::size_t most) {
   return text;
 }
 
-std::string AxesSvg(const ChartPicture& picture, const ChartScale& x, const ChartScale& y) {
+// Ticks beside the chart: on its left with lines across it, or on its right.
+std::string VerticalTicks(const ChartScale& scale, double end, bool on_right) {
   std::string svg;
-  for (const ChartScale::Tick& tick : y.ticks()) {
-    const double at = ChartY(y, tick.value);
-    svg += fmt::format(
-        "<line class=\"grid\" x1=\"{0:.1f}\" x2=\"{1:.1f}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/>\n"
-        "<text x=\"{3:.1f}\" y=\"{4:.1f}\" text-anchor=\"end\">{5}</text>\n",
-        kChartLeft, kChartRight, at, kChartLeft - 8, at + 4.5, SvgEscaped(tick.label));
+  for (const ChartScale::Tick& tick : scale.ticks()) {
+    const double at = ChartY(scale, tick.value);
+    const std::string label = SvgEscaped(tick.label);
+    svg += on_right ? fmt::format(
+                          "<line class=\"axis\" x1=\"{0:.1f}\" x2=\"{1:.1f}\" y1=\"{2:.1f}\" "
+                          "y2=\"{2:.1f}\"/>\n<text x=\"{3:.1f}\" y=\"{4:.1f}\">{5}</text>\n",
+                          end, end + 5, at, end + 9, at + 4.5, label)
+                    : fmt::format(
+                          "<line class=\"grid\" x1=\"{0:.1f}\" x2=\"{1:.1f}\" y1=\"{2:.1f}\" "
+                          "y2=\"{2:.1f}\"/>\n<text x=\"{3:.1f}\" y=\"{4:.1f}\" "
+                          "text-anchor=\"end\">{5}</text>\n",
+                          kChartLeft, end, at, kChartLeft - 8, at + 4.5, label);
   }
+  return svg;
+}
+
+std::string HorizontalTicks(const ChartPicture& picture, const ChartScales& scales) {
   const bool named = !picture.x.names.empty();
   const std::size_t longest =
-      named ? std::size_t{56} / std::max<std::size_t>(1, x.ticks().size()) : 12;
-  for (const ChartScale::Tick& tick : x.ticks()) {
+      named ? std::size_t{56} / std::max<std::size_t>(1, scales.x.ticks().size()) : 12;
+  std::string svg;
+  for (const ChartScale::Tick& tick : scales.x.ticks()) {
     svg += fmt::format(
         "<line class=\"axis\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1:.1f}\" y2=\"{2:.1f}\"/>\n"
         "<text class=\"{5}\" x=\"{0:.1f}\" y=\"{3:.1f}\" text-anchor=\"middle\">{4}</text>\n",
-        ChartX(x, tick.value), kChartBottom, kChartBottom + 5, kChartBottom + 21,
+        ChartX(scales, tick.value), kChartBottom, kChartBottom + 5, kChartBottom + 21,
         SvgEscaped(Shortened(tick.label, longest)), named ? "small" : "");
   }
-  const double middle = (kChartTop + kChartBottom) / 2;
-  return svg +
-         fmt::format(
-             "<line class=\"axis\" x1=\"{0:.1f}\" x2=\"{1:.1f}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/>\n"
-             "<text x=\"{3:.1f}\" y=\"{4:.1f}\" text-anchor=\"middle\">{5}</text>\n"
-             "<text x=\"16\" y=\"{6:.1f}\" text-anchor=\"middle\" "
-             "transform=\"rotate(-90 16 {6:.1f})\">{7}</text>\n",
-             kChartLeft, kChartRight, kChartBottom, (kChartLeft + kChartRight) / 2,
-             kChartBottom + 46, SvgEscaped(picture.x.label), middle, SvgEscaped(picture.y.label));
+  return svg;
 }
 
-std::string CurveSvg(const ChartPicture& picture, std::size_t index, const ChartScale& x,
-                     const ChartScale& y) {
+// Upright, beside its axis.
+std::string AxisLabel(double x, const std::string& label) {
+  return fmt::format(
+      "<text x=\"{0:.1f}\" y=\"{1:.1f}\" text-anchor=\"middle\" "
+      "transform=\"rotate(-90 {0:.1f} {1:.1f})\">{2}</text>\n",
+      x, (kChartTop + kChartBottom) / 2, SvgEscaped(label));
+}
+
+std::string AxesSvg(const ChartPicture& picture, const ChartScales& scales) {
+  std::string svg = VerticalTicks(scales.y, scales.end, false) + AxisLabel(16, picture.y.label);
+  if (picture.right) {
+    svg += VerticalTicks(scales.right, scales.end, true) +
+           AxisLabel(kChartRight - 2, picture.right->label) +
+           fmt::format(
+               "<line class=\"axis\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1:.1f}\" "
+               "y2=\"{2:.1f}\"/>\n",
+               scales.end, kChartTop, kChartBottom);
+  }
+  return svg + HorizontalTicks(picture, scales) +
+         fmt::format(
+             "<line class=\"axis\" x1=\"{0:.1f}\" x2=\"{1:.1f}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/>\n"
+             "<text x=\"{3:.1f}\" y=\"{4:.1f}\" text-anchor=\"middle\">{5}</text>\n",
+             kChartLeft, scales.end, kChartBottom, (kChartLeft + scales.end) / 2, kChartBottom + 46,
+             SvgEscaped(picture.x.label));
+}
+
+std::string CurveSvg(const ChartPicture& picture, std::size_t index, const ChartScales& scales) {
+  const ChartCurve& curve = picture.curves[index];
+  const ChartScale& y = scales.Of(curve);
   const std::size_t colour = index % kCurveColours.size();
-  const char* const dashes = index < kCurveColours.size() ? "" : " stroke-dasharray=\"6 4\"";
+  // Dashed where colours are used again, and where the axis is the other one.
+  const bool dashed = index >= kCurveColours.size() || curve.on_right;
   std::string line;
   std::string marks;
-  for (const ChartPoint& point : picture.curves[index].points) {
-    if (!x.Shows(point.x) || !y.Shows(point.y)) continue;
-    const double at = ChartX(x, point.x);
+  for (const ChartPoint& point : curve.points) {
+    if (!scales.x.Shows(point.x) || !y.Shows(point.y)) continue;
+    const double at = ChartX(scales, point.x);
     line += fmt::format("{:.2f},{:.2f} ", at, ChartY(y, point.y));
     if (point.deviation > 0) {
       marks += fmt::format(
@@ -171,10 +219,16 @@ std::string CurveSvg(const ChartPicture& picture, std::size_t index, const Chart
   if (line.empty()) return "";
   line.pop_back();
   const std::string joined =
-      picture.joined
-          ? fmt::format("<polyline class=\"c{} line\" points=\"{}\"{}/>\n", colour, line, dashes)
-          : "";
+      picture.joined ? fmt::format("<polyline class=\"c{} line\" points=\"{}\"{}/>\n", colour, line,
+                                   dashed ? " stroke-dasharray=\"6 4\"" : "")
+                     : "";
   return joined + marks;
+}
+
+std::string LegendName(const ChartCurve& curve) {
+  constexpr std::string_view kOnRight = " (right)";
+  if (!curve.on_right) return Shortened(curve.name, kLegendLength);
+  return fmt::format("{}{}", Shortened(curve.name, kLegendLength - kOnRight.size()), kOnRight);
 }
 
 std::string LegendSvg(const ChartPicture& picture) {
@@ -190,7 +244,7 @@ std::string LegendSvg(const ChartPicture& picture) {
         "<circle class=\"c{0} dot\" cx=\"{1:.0f}\" cy=\"{2:.1f}\" r=\"4\"/>\n"
         "<text class=\"c{0}\" x=\"{3:.0f}\" y=\"{4:.1f}\">{5}</text>\n",
         i % kCurveColours.size(), kLegendLeft, at, kLegendLeft + 10, at + 4.5,
-        SvgEscaped(Shortened(picture.curves[i].name, kLegendLength)));
+        SvgEscaped(LegendName(picture.curves[i])));
   }
   return svg;
 }
@@ -205,6 +259,10 @@ struct ChartRange {
     most = std::max(most, value);
   }
   bool empty() const { return !(least <= most); }
+  // From 0.1 to 1 where there is nothing.
+  ChartScale ScaleOf(const ChartAxis& axis) const {
+    return empty() ? ChartScale(axis, 0.1, 1) : ChartScale(axis, least, most);
+  }
 };
 
 }  // namespace
@@ -219,25 +277,30 @@ std::string ChartSvg(const ChartPicture& picture) {
                                kChartLeft);
   ChartRange xs;
   ChartRange ys;
+  ChartRange rights;
   for (const ChartCurve& curve : picture.curves) {
+    ChartRange& range = curve.on_right ? rights : ys;
+    const bool logarithmic = (curve.on_right ? picture.right.value() : picture.y).logarithmic;
     for (const ChartPoint& point : curve.points) {
       if (!std::isfinite(point.x) || !std::isfinite(point.y)) continue;
       xs.Take(point.x, picture.x.logarithmic);
-      ys.Take(point.y, picture.y.logarithmic);
-      ys.Take(point.y - point.deviation, picture.y.logarithmic);
-      ys.Take(point.y + point.deviation, picture.y.logarithmic);
+      range.Take(point.y, logarithmic);
+      range.Take(point.y - point.deviation, logarithmic);
+      range.Take(point.y + point.deviation, logarithmic);
     }
   }
-  if (xs.empty() || ys.empty()) {
+  if (xs.empty() || (ys.empty() && rights.empty())) {
     return svg + fmt::format(
                      "<text x=\"{:.0f}\" y=\"{:.0f}\">There is nothing to draw yet.</text>\n"
                      "</svg>\n",
                      kChartLeft, kChartTop + 60);
   }
-  const ChartScale x(picture.x, xs.least, xs.most);
-  const ChartScale y(picture.y, ys.least, ys.most);
-  svg += AxesSvg(picture, x, y);
-  for (std::size_t i = 0; i < picture.curves.size(); ++i) svg += CurveSvg(picture, i, x, y);
+  const ChartScales scales = {.x = xs.ScaleOf(picture.x),
+                              .y = ys.ScaleOf(picture.y),
+                              .right = rights.ScaleOf(picture.right.value_or(ChartAxis())),
+                              .end = ChartEnd(picture)};
+  svg += AxesSvg(picture, scales);
+  for (std::size_t i = 0; i < picture.curves.size(); ++i) svg += CurveSvg(picture, i, scales);
   return svg + LegendSvg(picture) + "</svg>\n";
 }
 

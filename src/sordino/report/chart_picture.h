@@ -2,6 +2,7 @@
 #ifndef SORDINO_REPORT_CHART_PICTURE_H_
 #define SORDINO_REPORT_CHART_PICTURE_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@ struct ChartPoint {
 struct ChartCurve {
   std::string name;  // in the legend; any text
   std::vector<ChartPoint> points;
+  bool on_right = false;  // its values are those of the right axis
 };
 
 struct ChartAxis {
@@ -30,7 +32,8 @@ struct ChartPicture {
   std::string caption;
   ChartAxis x;
   ChartAxis y;
-  bool joined = true;  // by lines; dots alone otherwise
+  std::optional<ChartAxis> right;  // a second axis for values of another kind; numbers
+  bool joined = true;              // by lines; dots alone otherwise
   std::vector<ChartCurve> curves;
 };
 

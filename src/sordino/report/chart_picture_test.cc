@@ -79,6 +79,33 @@ TEST(ChartPicture, NamesPlacesOfAnAxisOfNames) {
   EXPECT_THAT(svg, Not(HasSubstr("<polyline")));
 }
 
+// 10 on the left and 0.5 on the right are both halfway up.
+TEST(ChartPicture, PlacesCurvesOfTheRightAxisByThatAxis) {
+  ChartPicture picture = OneCurve({{0, 0}, {1, 10}, {2, 20}});
+  picture.right = ChartAxis{.label = "accuracy", .logarithmic = false, .names = {}};
+  picture.curves.push_back(
+      {.name = "accuracy", .points = {{0, 0}, {1, 0.5, 0.1}, {2, 1}}, .on_right = true});
+  const std::string svg = ChartSvg(picture);
+  const auto dots = Dots(svg);
+  ASSERT_EQ(dots.size(), 6U);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_NEAR(dots[i].first, dots[i + 3].first, 0.02);
+    EXPECT_NEAR(dots[i].second, dots[i + 3].second, 0.02);
+  }
+  EXPECT_THAT(svg, HasSubstr(">accuracy<"));
+  EXPECT_THAT(svg, HasSubstr(">accuracy (right)<"));
+  EXPECT_THAT(svg, HasSubstr("stroke-dasharray"));
+  // Without such an axis the chart is wider.
+  EXPECT_GT(Dots(ChartSvg(OneCurve({{0, 0}, {1, 10}, {2, 20}})))[2].first, dots[2].first + 50);
+}
+
+TEST(ChartPicture, TakesARightAxisAlone) {
+  ChartPicture picture = OneCurve({});
+  picture.right = ChartAxis{.label = "r", .logarithmic = true, .names = {}};
+  picture.curves.push_back({.name = "r", .points = {{0, 1}, {1, 100}}, .on_right = true});
+  EXPECT_EQ(Dots(ChartSvg(picture)).size(), 2U);
+}
+
 TEST(ChartPicture, EscapesEveryText) {
   ChartPicture picture = OneCurve({{0, 1}});
   picture.title = picture.caption = picture.x.label = picture.y.label = "<b>&";
