@@ -10,6 +10,7 @@ import base64
 import json
 import os
 import shutil
+import signal
 import socket
 import struct
 import subprocess
@@ -106,7 +107,7 @@ class Browser:
              '--disable-sync', '--hide-scrollbars', '--force-device-scale-factor=1',
              f'--window-size={width},{height}', '--remote-debugging-port=0',
              f'--user-data-dir={self.profile.name}', 'about:blank'],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
         try:
             self.socket = WebSocket(self._address(), self.TIMEOUT)
             for domain in ['Page', 'Runtime', 'Network', 'Log']:
@@ -126,7 +127,8 @@ class Browser:
     def close(self):
         if self.socket:
             self.socket.close()
-        self.process.kill()
+        # The program may be a script that starts the browser: all of its group ends.
+        os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
         self.profile.cleanup()
 

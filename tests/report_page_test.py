@@ -4,6 +4,8 @@ Makes pages of real runs (of folders made by hand where the program has no libto
 headless Chromium, and works with them by mouse. Exits with 77 where no browser is installed.
 ARTEFACTS keeps the pages and a screenshot of each.
 """
+import base64
+import functools
 import json
 import math
 import pathlib
@@ -11,6 +13,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 import zlib
 
@@ -42,6 +45,19 @@ def expected(value, form):
     if form == 'down':
         return value - 1.001 * step, value * (1 + 1e-11)
     return value - 0.501 * step, value + 0.501 * step
+
+
+def processes_with(text):
+    """Command lines of running processes that hold the text."""
+    found = []
+    for line in pathlib.Path('/proc').glob('[0-9]*/cmdline'):
+        try:
+            words = line.read_bytes().decode(errors='replace')
+        except OSError:
+            continue  # it ended meanwhile
+        if text in words:
+            found.append(words)
+    return found
 
 
 def png_colours(data):
@@ -80,8 +96,36 @@ class PageTest(unittest.TestCase):
             runs.append(cls.work / name)
             sordino('train', '--data', 'digits', '--model', 'logistic', '--noise', noise,
                     '--steps', '60', '--evaluate-every', '10', '--canaries', '50', '--out',
-                    runs[-1])
+                    runs[-1], '--curator', 'Clinic <b>', '--use', 'planning of beds')
         return {'runs': runs, 'ledger': ledger}
+
+    @classmethod
+    @functools.cache
+    def make_attack(cls):
+        """An attack on a model of a table; made by hand where there is no libtorch."""
+        attack = cls.work / 'attack.json'
+        if not HAS_TORCH:
+            estimate = {'value': 0.625, 'lower': 0.5, 'upper': 0.75}
+            attack.write_text(json.dumps({
+                'run': 'runs/points', 'members': 200, 'others': 150, 'shadows': 0,
+                'confidence': 0.95, 'best': 'loss', 'classes': {'no': 0.6, 'yes': 0.65},
+                'attacks': {'loss': {'auc': estimate, 'tpr': {'0.1': estimate, '0.01': estimate},
+                                     'roc': [[0, 0], [0.25, 0.5], [1, 1]]}},
+                'limit': {'0.1': 0.8, '0.01': 0.7}, 'limit_roc': [[0, 0.1], [1, 1]]}),
+                encoding='utf-8')
+            return attack
+        columns = ['--columns', 'x:numeric:0:1', 'above:label:no|yes']
+        for name, shift in [('members', 0), ('others', 0.5)]:
+            rows = [f'{(i * 0.37 + shift) % 1:.4f},{"yes" if i % 3 else "no"}' for i in range(200)]
+            (cls.work / f'{name}.csv').write_text('x,above\n' + '\n'.join(rows) + '\n',
+                                                  encoding='utf-8')
+        run = cls.work / 'points'
+        sordino('train', '--data', cls.work / 'members.csv', *columns, '--records', '200', '--model',
+                'logistic', '--epsilon', '3', '--delta', '1e-4', '--steps', '20', '--batch', '50',
+                '--out', run)
+        attack.write_text(sordino('audit', 'membership', run, '--members', cls.work / 'members.csv',
+                                  '--others', cls.work / 'others.csv', '--json'), encoding='utf-8')
+        return attack
 
     @classmethod
     def made_run(cls, name, noise):
@@ -97,6 +141,15 @@ class PageTest(unittest.TestCase):
                              'test_accuracy': 1 - 1 / math.sqrt(step), 'test_loss': 3 / step,
                              'seconds': step / 10}) for step in range(10, 70, 10)]
         (run / 'metrics.jsonl').write_text('\n'.join(lines) + '\n', encoding='utf-8')
+        (run / 'predictions.json').write_text(json.dumps({
+            'schema': 1, 'classes': ['cat', '<b>dog'], 'confusion': [[30, 10], [0, 20]],
+            'examples': [{'record': 1, 'truth': 0, 'predictions': [[1, 0.75], [0, 0.25]],
+                          'image': {'width': 2, 'height': 1, 'channels': 3,
+                                    'pixels': base64.b64encode(bytes(range(6))).decode()}}]}),
+            encoding='utf-8')
+        (run / 'record.json').write_text(json.dumps({
+            'curator': 'Clinic <b>', 'use': 'planning of beds', 'release': {'kind': 'training'},
+            'privacy': {'private': True, 'unit': 'record'}}), encoding='utf-8')
         return run
 
     def open(self, name, *sources):
@@ -145,6 +198,17 @@ class PageTest(unittest.TestCase):
             number = float(text.removesuffix(' %'))
             low, high = expected(value, form)
             self.assertTrue(low <= number <= high, (path, form, text, value))
+
+    def test_no_browser_stays_behind(self):
+        other = browser.Browser(PROGRAM)
+        name = other.profile.name
+        self.assertTrue(processes_with(name))
+        other.close()
+        end = time.monotonic() + 60
+        while processes_with(name) and time.monotonic() < end:
+            time.sleep(0.05)
+        self.assertEqual(processes_with(name), [])
+        self.open('ledger', self.sources['ledger'])  # the first one goes on
 
     def test_a_run_is_shown_with_its_numbers(self):
         data = self.open('run', self.sources['runs'][0])
@@ -265,6 +329,75 @@ class PageTest(unittest.TestCase):
         self.assertAlmostEqual(high - low, 2 * 0.01 / math.sqrt(3))  # two standard errors
         self.assertEqual(self.browser.evaluate('document.querySelector("img").naturalWidth'), 40)
 
+    def test_the_matrix_and_the_examples_are_those_of_the_run(self):
+        data = self.open('predictions', self.sources['runs'][0])
+        self.check_numbers(data)
+        kept = json.loads((self.sources['runs'][0] / 'predictions.json').read_text())
+        shown = self.browser.evaluate(
+            '[...document.querySelectorAll(".confusion tbody tr")].map(row => '
+            '[...row.querySelectorAll("td[data-path]")].map(e => Number(e.textContent)))')
+        self.assertEqual(shown, kept['confusion'])
+        names = self.browser.evaluate(
+            '[...document.querySelectorAll(".confusion tbody th")].map(e => e.textContent)')
+        self.assertEqual(names, kept['classes'])
+        self.assertEqual(self.browser.evaluate('document.querySelectorAll("figure").length'),
+                         len(kept['examples']))
+        # The pixels of the first picture, as the browser drew them.
+        image = kept['examples'][0]['image']
+        drawn = self.browser.evaluate(
+            '(() => { const c = document.querySelector("canvas.example"); return '
+            '[...c.getContext("2d").getImageData(0, 0, c.width, c.height).data]; })()')
+        pixels = base64.b64decode(image['pixels'])
+        step = image['channels']
+        for i in range(image['width'] * image['height']):
+            wanted = [pixels[step * i + (c if step == 3 else 0)] for c in range(3)] + [255]
+            self.assertEqual(drawn[4 * i:4 * i + 4], wanted)
+        self.assertGreater(png_colours(self.browser.screenshot(ARTEFACTS / 'predictions.png')), 20)
+
+    def test_a_record_names_who_answers_for_it(self):
+        visits = self.work / 'visits.csv'
+        visits.write_text('age\n' + '\n'.join(str(i % 80) for i in range(100)) + '\n')
+        record = self.work / 'release.json'
+        sordino('release', visits, '--mean', 'age', '--bounds', '0,120', '--epsilon', '0.5',
+                '--record', record, '--curator', 'Clinic <b>', '--use', 'planning of beds')
+        for source in [self.sources['runs'][0], record]:
+            self.open('record', source)
+            fields = dict(self.browser.evaluate(
+                '[...document.querySelectorAll("[data-table=record] tbody tr")].map(row => '
+                '[...row.children].map(e => e.textContent))'))
+            self.assertEqual(fields['curator'], 'Clinic <b>')
+            self.assertEqual(fields['intended use'], 'planning of beds')
+            self.assertEqual(fields['unit of privacy'], 'record')
+
+    def test_an_attack_is_shown_below_the_limit_of_the_claim(self):
+        attack = self.make_attack()
+        data = self.open('membership', attack)
+        self.check_numbers(data)
+        self.assertEqual(self.chart('membership-0', 'chart.data.datasets.map(d => d.label)'),
+                         ['loss', 'limit of the claim', 'pure chance'])
+        curve = self.chart('membership-0', 'chart.data.datasets[0].data.map(p => [p.x, p.y])')
+        self.assertEqual(curve, json.loads(attack.read_text())['attacks']['loss']['roc'])
+        text = self.browser.evaluate('document.querySelector("main").textContent')
+        self.assertIn('as private as they are', text)
+        self.assertNotIn('public values only', self.browser.evaluate(
+            'document.querySelector("footer").textContent'))
+        self.assertGreater(png_colours(self.browser.screenshot(ARTEFACTS / 'membership.png')), 20)
+
+    def test_a_narrow_window_cuts_nothing_off(self):
+        self.browser.call('Emulation.setDeviceMetricsOverride', width=360, height=800,
+                          deviceScaleFactor=1, mobile=False)
+        try:
+            self.open('narrow', *self.sources['runs'], self.sources['ledger'], self.make_attack())
+            wide = self.browser.evaluate(
+                '[...document.querySelectorAll("main *")].filter(e => !e.closest(".scroll") && '
+                'e.getBoundingClientRect().right > innerWidth + 1).map(e => e.outerHTML.slice(0, 80))')
+            self.assertEqual(wide, [])
+            self.assertLessEqual(self.browser.evaluate('document.documentElement.scrollWidth'), 360)
+            self.browser.screenshot(ARTEFACTS / 'narrow.png')
+        finally:
+            self.browser.call('Emulation.setDeviceMetricsOverride', width=1280, height=1000,
+                              deviceScaleFactor=1, mobile=False)
+
     @unittest.skipUnless(HAS_TORCH, 'an audit needs a trained run')
     def test_an_audit_shows_its_curves_below_the_limit(self):
         data = self.open('audit', self.sources['runs'][0])
@@ -294,15 +427,19 @@ class PageTest(unittest.TestCase):
             look(); }})''')
         self.assertFalse(self.chart('accuracy', 'chart.isDatasetVisible(0)'))
 
-    def test_printing_is_light(self):
+    def test_printing_is_light_and_unfolded(self):
         self.browser.call('Emulation.setEmulatedMedia',
                           features=[{'name': 'prefers-color-scheme', 'value': 'dark'}])
         self.open('print', self.sources['runs'][0])
         self.browser.evaluate('window.addEventListener("beforeprint", () => { '
-                              'window.printed = document.documentElement.dataset.theme; })')
+                              'window.printed = document.documentElement.dataset.theme; '
+                              'window.unfolded = document.querySelectorAll('
+                              '"main details:not([open])").length === 0; })')
         pdf = self.browser.call('Page.printToPDF', printBackground=True)
         self.assertGreater(len(pdf['data']), 10_000)
         self.assertEqual(self.browser.evaluate('window.printed'), 'light')
+        self.assertTrue(self.browser.evaluate('window.unfolded'))
+        self.assertEqual(self.browser.evaluate('document.querySelectorAll("details[open]").length'), 0)
         self.assertEqual(self.browser.evaluate('document.documentElement.dataset.theme'), 'dark')
         self.browser.call('Emulation.setEmulatedMedia', features=[])
 

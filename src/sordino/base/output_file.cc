@@ -94,12 +94,13 @@ bool IsRunFolder(const fs::path& folder) {
 }
 
 // What a run writes into its folder; what else lies there is somebody else's.
-constexpr std::array<std::string_view, 15> kRunFiles = {
+constexpr std::array<std::string_view, 16> kRunFiles = {
     "config.toml",      "metrics.jsonl", "model.safetensors",
     "statement.txt",    "event.txt",     "record.json",
     "audit.json",       "audit.svg",     "coefficients.csv",
     "coefficients.svg", "SHA256SUMS",    "ledger.db",
-    "vocabulary.txt",   ".lock",         "accuracy-and-epsilon.svg"};
+    "vocabulary.txt",   ".lock",         "accuracy-and-epsilon.svg",
+    "predictions.json"};
 constexpr std::array<std::string_view, 3> kRunFolders = {"checkpoints", "schedules", "script"};
 
 bool IsFileOfRun(const fs::path& file) {

@@ -19,7 +19,10 @@
 #include "sordino/cli/interval_text.h"
 #include "sordino/cli/ledger_report.h"
 #include "sordino/cli/private_details.h"
+#include "sordino/cli/program.h"
+#include "sordino/cli/purpose_flags.h"
 #include "sordino/cli/release_options.h"
+#include "sordino/cli/release_record.h"
 #include "sordino/cli/report_json.h"
 #include "sordino/ledger/data_description.h"
 #include "sordino/ledger/ledger.h"
@@ -206,6 +209,7 @@ void PrintText(const TableResult& result, const TableRequest& request, ReleaseLe
 void Run(const ReleaseOptions& options) {
   const TableRequest request = MakeTableRequest(options);
   TableRelease release(request);
+  const ReleaseRecord record(options);
   ReleaseLedger ledger(options, request, release);
   std::unique_ptr<Generator> generator;
   if (options.insecure_seed) {
@@ -253,6 +257,8 @@ void Run(const ReleaseOptions& options) {
   } else {
     PrintText(result, request, ledger);
   }
+  // Last: what was paid for is told, whatever becomes of the file.
+  record.Write(request, release, result);
 }
 
 CLI::Option* AddList(CLI::App& command, const std::string& flag, std::vector<std::string>& list,
@@ -316,6 +322,12 @@ void AddReleaseCommand(CLI::App& app) {
       ->add_option("--ledger", o.ledger,
                    "Ledger that the release is charged to; the data's description may name it")
       ->type_name("FILE");
+  command
+      ->add_option("--record", o.record,
+                   "Write a record of the release for registries of deployments")
+      ->type_name("FILE");
+  AddPurposeFlags(*command, o.purpose);
+  AddForceFlag(*command, o.force);
   command->add_flag("--json", o.json, "One JSON object on standard output");
   AddShowPrivate(*command, o.show_private);
   command->add_option("--insecure-seed", o.insecure_seed,

@@ -80,6 +80,38 @@ TEST_F(ReleaseCommand, PrintsExactlyTheDocumentedJson) {
   EXPECT_GE(release["interval"][1].get<double>(), release["value"].get<double>());
 }
 
+TEST_F(ReleaseCommand, WritesARecordOfTheRelease) {
+  const std::string file = WriteVisits(300);
+  const std::string record = (folder_ / "record.json").string();
+  const auto call = [&](std::vector<std::string> more) {
+    std::vector<std::string> words = {file, "--count", "--epsilon", "0.5"};
+    words.insert(words.end(), more.begin(), more.end());
+    return Call(words);
+  };
+  // Twice: an earlier record is overwritten.
+  for (int i = 0; i < 2; ++i) {
+    const CommandOutcome outcome =
+        call({"--record", record, "--curator", "Clinic of Rome", "--use", "planning"});
+    EXPECT_EQ(outcome.error, "");
+  }
+  const auto json = nlohmann::json::parse(ReadTestFile(record));
+  EXPECT_EQ(json["curator"], "Clinic of Rome");
+  EXPECT_EQ(json["use"], "planning");
+  EXPECT_EQ(json["release"]["kind"], "statistics");
+  EXPECT_EQ(json["release"]["what"], "release count");
+  EXPECT_EQ(json["release"]["data"], "written.csv");
+  EXPECT_EQ(json["privacy"]["epsilon"], 0.5);
+  EXPECT_EQ(json["privacy"]["private"], true);
+  // Refused before anything is read or charged.
+  EXPECT_TRUE(Contains(call({"--curator", "x"}).error, "give --record FILE too"));
+  EXPECT_TRUE(
+      Contains(call({"--record", record, "--use", "a\nb"}).error, "--use holds a line break"));
+  EXPECT_NE(call({"--record", file}).error, "");
+  folder_.Write("other.json", "[]");
+  EXPECT_TRUE(
+      Contains(call({"--record", (folder_ / "other.json").string()}).error, "a deployment record"));
+}
+
 TEST_F(ReleaseCommand, DrawsNewNoiseEachTime) {
   const std::string file = WriteVisits(100);
   const std::vector<std::string> call = {file,    "--sum",     "age", "--bounds",

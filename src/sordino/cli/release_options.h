@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sordino/mechanisms/table_release.h"
+#include "sordino/report/deployment_record.h"
 
 namespace sordino {
 
@@ -42,6 +43,9 @@ struct ReleaseOptions {
   bool show_private = false;
   bool json = false;
   std::optional<std::uint64_t> insecure_seed;
+  std::optional<std::string> record;  // a deployment record to write
+  ReleasePurpose purpose;
+  bool force = false;
 };
 
 // Throws Error for a flag that says nothing sensible.

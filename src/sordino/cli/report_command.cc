@@ -151,9 +151,11 @@ void AddReportCommand(CLI::App& app, const std::string& version) {
   CLI::App* command = app.add_subcommand(
       "report", "Runs, experiments, audits and ledgers as one page for a browser.");
   command
-      ->add_option("sources", flags->sources,
-                   "Folders of runs or experiments, and ledgers; several are shown side by side")
-      ->type_name("FOLDER|LEDGER")
+      ->add_option(
+          "sources", flags->sources,
+          "Folders of runs or experiments, ledgers, and files of 'audit membership --json' or "
+          "'release --record'; several are shown side by side")
+      ->type_name("FOLDER|LEDGER|FILE")
       ->required();
   command->add_option("--out", flags->out, "Write one self-contained HTML file")->type_name("FILE");
   command->add_option("--csv", flags->csv, "Write the metrics of the runs to this file")

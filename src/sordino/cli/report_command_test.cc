@@ -75,6 +75,24 @@ TEST_F(ReportCommand, WritesAPageOfRunsAndLedgers) {
   EXPECT_LT(page.size(), 400'000U);
 }
 
+TEST_F(ReportCommand, ShowsFilesOfAttacksAndRecords) {
+  folder_.Write("attack.json",
+                R"({"members": 10, "others": 9, "attacks": {"loss": {"auc": {"value": 0.6}}}})");
+  folder_.Write("record.json", R"({"release": {"kind": "fit"}, "privacy": {"private": true}})");
+  const CommandOutcome outcome = Report({Path("attack.json"), Path("record.json"), MakeLedger(),
+                                         "--out", Path("page.html"), "--json"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const Json json = Json::parse(outcome.out);
+  EXPECT_EQ(json["memberships"][0]["members"], 10);
+  EXPECT_EQ(json["records"][0]["fields"][0], Json::array({"kind of release", "fit"}));
+  EXPECT_EQ(json["ledgers"].size(), 1U);
+  folder_.Write("other.json", "{\"a\": 1}");
+  ExpectRefusal({Path("other.json"), "--out", Path("page2.html")}, "holds neither an attack");
+  ExpectRefusal({Path("record.json"), "--csv", Path("record.csv")}, "none was given");
+  fs::create_symlink(Path("attack.json"), Path("link.html"));
+  ExpectRefusal({Path("attack.json"), "--out", Path("link.html")}, "which this command also reads");
+}
+
 TEST_F(ReportCommand, OverwritesAPageAndNothingElse) {
   const std::string run = WriteRunFolder(folder_, "first").string();
   const std::string ledger = MakeLedger();

@@ -6,6 +6,7 @@
 #include <optional>
 #include <system_error>
 #include <utility>
+#include <variant>
 
 #include "sordino/base/error.h"
 #include "sordino/base/output_file.h"
@@ -19,9 +20,10 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMaxEventShown = 400;
 
-constexpr const char* kInputFiles[] = {
-    "config.toml", "metrics.jsonl", "event.txt",         "statement.txt", "audit.json",
-    "record.json", "ledger.db",     "model.safetensors", "results.json",  "results.csv"};
+constexpr const char* kInputFiles[] = {"config.toml",   "metrics.jsonl",     "event.txt",
+                                       "statement.txt", "audit.json",        "record.json",
+                                       "ledger.db",     "model.safetensors", "results.json",
+                                       "results.csv",   "predictions.json"};
 
 ReportLedger ReadReportLedger(const fs::path& file) {
   Ledger ledger = Ledger::Open(file, {.read_only = true});
@@ -75,7 +77,7 @@ ReportSources::ReportSources(const std::vector<std::string>& names) {
     }
     seen.push_back(path);
     if (!fs::is_directory(status)) {
-      ledgers_.push_back(path);
+      (IsReportDocument(path) ? documents_ : ledgers_).push_back(path);
     } else if (IsExperimentFolder(path)) {
       experiments_.push_back(path);
     } else if (IsRunFolderToReport(path)) {
@@ -111,11 +113,20 @@ ReportContent ReportSources::Read() {
     content.experiments.push_back(ReadReportExperiment(folder));
   }
   for (const fs::path& file : ledgers_) content.ledgers.push_back(ReadReportLedger(file));
+  for (const fs::path& file : documents_) {
+    ReportDocument document = ReadReportDocument(file);
+    if (auto* membership = std::get_if<ReportMembership>(&document)) {
+      content.memberships.push_back(std::move(*membership));
+    } else {
+      content.records.push_back(std::get<ReportRecord>(std::move(document)));
+    }
+  }
   return content;
 }
 
 std::vector<fs::path> ReportSources::Inputs() const {
   std::vector<fs::path> inputs = ledgers_;
+  inputs.insert(inputs.end(), documents_.begin(), documents_.end());
   for (const auto* folders : {&runs_, &experiments_}) {
     for (const fs::path& folder : *folders) {
       for (const char* name : kInputFiles) inputs.push_back(folder / name);

@@ -1,5 +1,5 @@
 // What `sordino report` was given, read into what a page shows: folders of runs and experiments,
-// and ledgers.
+// ledgers, and files of attacks and records.
 #ifndef SORDINO_CLI_REPORT_SOURCES_H_
 #define SORDINO_CLI_REPORT_SOURCES_H_
 
@@ -16,7 +16,7 @@ inline constexpr std::size_t kMaxReportSources = 64;
 
 class ReportSources {
  public:
-  // Throws Error where a name is not a run, an experiment or a ledger, or two are the same.
+  // Throws Error where a name is none of these, or two are the same.
   explicit ReportSources(const std::vector<std::string>& names);
 
   // Reads all of them. A guarantee takes up to seconds and is kept for the next time.
@@ -31,6 +31,7 @@ class ReportSources {
   std::vector<std::filesystem::path> runs_;
   std::vector<std::filesystem::path> experiments_;
   std::vector<std::filesystem::path> ledgers_;
+  std::vector<std::filesystem::path> documents_;
   std::map<std::string, Guarantee> known_;
 };
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "sordino/base/quantity.h"
+#include "sordino/report/report_document.h"
 #include "sordino/report/report_experiment.h"
 #include "sordino/report/report_run.h"
 
@@ -54,6 +55,8 @@ struct ReportContent {
   std::vector<ReportRun> runs;
   std::vector<ReportExperiment> experiments;
   std::vector<ReportLedger> ledgers;
+  std::vector<ReportMembership> memberships;
+  std::vector<ReportRecord> records;
   bool is_watched = false;  // asks its own address for a newer page every few seconds
 };
 

@@ -77,23 +77,60 @@ PageJson AuditReportJson(const ReportAudit& audit) {
           {"contradiction", audit.contradiction}, {"attackers", std::move(attackers)}};
 }
 
+PageJson PredictionsPageJson(const ReportPredictions& predictions) {
+  return PageJson::parse(PredictionsJson(predictions));
+}
+
+PageJson EstimatePageJson(const ReportEstimate& estimate) {
+  return {{"value", estimate.value}, {"lower", estimate.lower}, {"upper", estimate.upper}};
+}
+
+PageJson MembershipJsonOf(const ReportMembership& membership) {
+  PageJson attacks = PageJson::array();
+  for (const ReportAttack& attack : membership.attacks) {
+    PageJson rates = PageJson::array();
+    for (const auto& [rate, estimate] : attack.rates) {
+      rates.push_back({{"false", rate}, {"true", EstimatePageJson(estimate)}});
+    }
+    attacks.push_back({{"name", attack.name},
+                       {"area", EstimatePageJson(attack.area)},
+                       {"rates", std::move(rates)},
+                       {"curve", PairsJson(attack.curve)}});
+  }
+  PageJson classes = PageJson::array();
+  for (const auto& [name, area] : membership.classes) classes.push_back({name, area});
+  return {{"name", membership.name},
+          {"run", membership.run},
+          {"members", membership.members},
+          {"others", membership.others},
+          {"shadows", membership.shadows},
+          {"confidence", membership.confidence},
+          {"best", membership.best},
+          {"attacks", std::move(attacks)},
+          {"limits", PairsJson(membership.limits)},
+          {"limit_curve", PairsJson(membership.limit_curve)},
+          {"classes", std::move(classes)}};
+}
+
 PageJson RunJsonOf(const ReportRun& run) {
-  return {{"name", run.name},
-          {"kind", run.kind == ReportKind::kFit ? "fit" : "training"},
-          {"private", run.is_private},
-          {"ended", run.has_ended},
-          {"data", run.data},
-          {"model", run.model},
-          {"target_epsilon", Maybe(run.target_epsilon)},
-          {"delta", Maybe(run.delta)},
-          {"settings", TextPairs(run.settings)},
-          {"points", PointsJson(run.points)},
-          {"evaluations", run.points.size()},
-          {"event", run.event},
-          {"statement", run.statement},
-          {"record", TextPairs(run.record)},
-          {"guarantee", run.guarantee ? GuaranteeJson(*run.guarantee) : PageJson(nullptr)},
-          {"audit", run.audit ? AuditReportJson(*run.audit) : PageJson(nullptr)}};
+  return {
+      {"name", run.name},
+      {"kind", run.kind == ReportKind::kFit ? "fit" : "training"},
+      {"private", run.is_private},
+      {"ended", run.has_ended},
+      {"data", run.data},
+      {"model", run.model},
+      {"target_epsilon", Maybe(run.target_epsilon)},
+      {"delta", Maybe(run.delta)},
+      {"settings", TextPairs(run.settings)},
+      {"points", PointsJson(run.points)},
+      {"evaluations", run.points.size()},
+      {"event", run.event},
+      {"statement", run.statement},
+      {"record", TextPairs(run.record)},
+      {"guarantee", run.guarantee ? GuaranteeJson(*run.guarantee) : PageJson(nullptr)},
+      {"audit", run.audit ? AuditReportJson(*run.audit) : PageJson(nullptr)},
+      {"predictions", run.predictions ? PredictionsPageJson(*run.predictions) : PageJson(nullptr)}};
 }
 
 PageJson ExperimentJsonOf(const ReportExperiment& experiment) {
@@ -166,6 +203,16 @@ std::string ReportJson(const ReportContent& content) {
   json["ledgers"] = PageJson::array();
   for (const ReportLedger& ledger : content.ledgers) {
     json["ledgers"].push_back(LedgerJsonOf(ledger));
+  }
+  json["memberships"] = PageJson::array();
+  for (const ReportMembership& membership : content.memberships) {
+    json["memberships"].push_back(MembershipJsonOf(membership));
+  }
+  json["records"] = PageJson::array();
+  for (const ReportRecord& record : content.records) {
+    json["records"].push_back({{"name", record.name},
+                               {"private", record.is_private},
+                               {"fields", TextPairs(record.fields)}});
   }
   return json.dump(-1, ' ', false, PageJson::error_handler_t::replace);
 }

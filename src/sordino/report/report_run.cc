@@ -13,6 +13,7 @@
 
 #include "sordino/base/error.h"
 #include "sordino/base/sha256.h"
+#include "sordino/report/internal/record_table.h"
 #include "sordino/report/internal/report_files.h"
 
 namespace sordino {
@@ -33,7 +34,6 @@ constexpr std::uintmax_t kMaxStatement = 1U << 20U;
 constexpr std::uintmax_t kMaxEventText = 64U << 20U;
 constexpr std::uintmax_t kMaxAudit = 4U << 20U;
 constexpr std::uint64_t kMaxWeightsHeader = 16U << 20U;
-constexpr std::size_t kMaxCurve = 4000;
 
 // Paths are left out: they name folders and people of the machine.
 constexpr std::array<std::string_view, 63> kShownSettings = {
@@ -101,7 +101,7 @@ constexpr std::array<std::string_view, 63> kShownSettings = {
     "run.canary-kind",
     "run.non-private",
 };
-constexpr std::array<std::string_view, 20> kHiddenSettings = {
+constexpr std::array<std::string_view, 22> kHiddenSettings = {
     "data.source",       "data.labels",
     "data.test",         "data.test-labels",
     "data.class-names",  "data.mean",
@@ -112,6 +112,7 @@ constexpr std::array<std::string_view, 20> kHiddenSettings = {
     "model.pretrained",  "training.class-weights",
     "run.ledger",        "run.checkpoint-every",
     "run.insecure-seed", "run.out",
+    "run.curator",       "run.use",
 };
 // A fit keeps its declaration in the same file; the rest of it are defaults of training.
 constexpr std::array<std::string_view, 6> kFitSettings = {
@@ -249,86 +250,16 @@ void ReadStatement(const fs::path& folder, ReportRun& run) {
   run.statement = std::move(text);
 }
 
-// Fields of record.json that are shown, as the names of the objects on the way to them.
-struct RecordField {
-  std::string_view section;
-  std::string_view key;
-  std::string_view name;
-};
-constexpr std::array<RecordField, 24> kRecordFields = {{
-    {"", "curator", "curator"},
-    {"", "use", "intended use"},
-    {"release", "kind", "kind of release"},
-    {"release", "data", "data"},
-    {"release", "model", "model"},
-    {"release", "method", "method"},
-    {"release", "state", "state"},
-    {"release", "steps", "steps"},
-    {"release", "planned_steps", "planned steps"},
-    {"release", "time", "time"},
-    {"privacy", "definition", "definition of privacy"},
-    {"privacy", "trust_model", "trust model"},
-    {"privacy", "unit", "unit of privacy"},
-    {"privacy", "rows_per_user", "rows of one user, at most"},
-    {"privacy", "adjacency", "adjacency"},
-    {"privacy", "epsilon", "epsilon"},
-    {"privacy", "delta", "delta"},
-    {"privacy", "counts_whole", "the whole plan counts"},
-    {"privacy", "accounting", "accounting"},
-    {"privacy", "failure", "probability of failures, paid out of delta"},
-    {"implementation", "name", "implementation"},
-    {"implementation", "version", "version"},
-    {"hardware", "device", "device"},
-    {"hardware", "processor", "processor"},
-}};
-
-std::string RecordText(const RunJson& value) {
-  if (value.is_string()) return internal::ShortText(value.get<std::string>());
-  if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
-  return value.is_number() ? value.dump() : "";
-}
-
 void ReadRecord(const fs::path& folder, ReportRun& run) {
   const std::optional<RunJson> json = ReadReportObject(folder / "record.json", kMaxAudit);
   if (!json) return;
-  const RunJson empty = RunJson::object();
-  const auto section_of = [&](std::string_view name) -> const RunJson& {
-    if (name.empty()) return *json;
-    const auto found = json->find(std::string(name));
-    return found != json->end() && found->is_object() ? *found : empty;
-  };
-  for (const RecordField& field : kRecordFields) {
-    const RunJson& section = section_of(field.section);
-    const auto value = section.find(std::string(field.key));
-    const std::string text = value == section.end() ? "" : RecordText(*value);
-    if (!text.empty()) run.record.emplace_back(field.name, text);
-  }
-  const auto exceptions = json->find("not_protected");
-  if (exceptions != json->end() && exceptions->is_array()) {
-    for (const RunJson& entry : *exceptions) {
-      if (run.record.size() > 2 * kRecordFields.size()) break;
-      if (entry.is_string()) run.record.emplace_back("not protected", RecordText(entry));
-    }
-  }
-  run.failure = std::clamp(NumberAt(section_of("privacy"), "failure").value_or(0), 0.0, 1.0);
-  const std::optional<std::string> kind = TextAt(section_of("release"), "kind");
-  if (kind == "fit") run.kind = ReportKind::kFit;
-  if (run.kind == ReportKind::kFit) run.model = TextAt(section_of("release"), "model").value_or("");
-  if (FlagAt(section_of("privacy"), "private") == false) run.is_private = false;
-}
-
-std::vector<std::pair<double, double>> ReadCurve(const RunJson& attacker) {
-  std::vector<std::pair<double, double>> curve;
-  const auto points = attacker.find("roc");
-  if (points == attacker.end() || !points->is_array() || points->size() > kMaxCurve) return curve;
-  for (const RunJson& point : *points) {
-    if (!point.is_array() || point.size() != 2 || !point[0].is_number() || !point[1].is_number()) {
-      return {};
-    }
-    curve.emplace_back(std::clamp(point[0].get<double>(), 0.0, 1.0),
-                       std::clamp(point[1].get<double>(), 0.0, 1.0));
-  }
-  return curve;
+  run.record = internal::RecordTable(*json);
+  const RunJson& privacy = internal::ObjectAt(*json, "privacy");
+  const RunJson& release = internal::ObjectAt(*json, "release");
+  run.failure = std::clamp(NumberAt(privacy, "failure").value_or(0), 0.0, 1.0);
+  if (TextAt(release, "kind") == "fit") run.kind = ReportKind::kFit;
+  if (run.kind == ReportKind::kFit) run.model = TextAt(release, "model").value_or("");
+  if (FlagAt(privacy, "private") == false) run.is_private = false;
 }
 
 void ReadAudit(const fs::path& folder, ReportRun& run) {
@@ -349,7 +280,7 @@ void ReadAudit(const fs::path& folder, ReportRun& run) {
     attacker.name = name;
     attacker.guesses = WholeAt(*found, "guesses").value_or(0);
     attacker.correct = WholeAt(*found, "correct").value_or(0);
-    attacker.curve = ReadCurve(*found);
+    attacker.curve = internal::CurveAt(*found, "roc");
     const auto bounds = found->find("epsilon_lower");
     for (const char* method : {"one-run", "one-run-fdp", "gdp"}) {
       if (bounds == found->end()) break;
@@ -385,6 +316,7 @@ ReportRun ReadReportRun(const fs::path& folder) {
   ReadEventText(folder, run);
   ReadStatement(folder, run);
   ReadAudit(folder, run);
+  run.predictions = ReadReportPredictions(folder);
   return run;
 }
 

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "sordino/report/guarantee.h"
+#include "sordino/report/report_predictions.h"
 
 namespace sordino {
 
@@ -73,6 +74,7 @@ struct ReportRun {
   std::vector<std::pair<std::string, std::string>> record;  // of record.json, for people
   double failure = 0;  // probability of what is not in the event (accounting/failures.h)
   std::optional<ReportAudit> audit;
+  std::optional<ReportPredictions> predictions;
   std::optional<Guarantee> guarantee;  // of the event; filled by whoever wants it
 };
 

@@ -62,6 +62,10 @@ TEST(ReportRun, ReadsWhatARunLeaves) {
   ASSERT_EQ(run.audit->attackers.size(), 1U);
   EXPECT_EQ(run.audit->attackers[0].correct, 18);
   EXPECT_EQ(run.audit->attackers[0].curve.size(), 3U);
+  ASSERT_TRUE(run.predictions);
+  EXPECT_EQ(run.predictions->confusion[0][1], 10);
+  ASSERT_EQ(run.predictions->examples.size(), 1U);
+  EXPECT_TRUE(run.predictions->examples[0].image);
   EXPECT_THAT(run.record, ::testing::Contains(
                               std::make_pair("not protected", "what is true of the population")));
 }
@@ -82,7 +86,7 @@ TEST(ReportRun, ShowsNothingThatHasNoName) {
   const TestFolder folder;
   const fs::path run = WriteRunFolder(folder, "first");
   int number = 0;
-  for (const char* name : {"audit.json", "record.json"}) {
+  for (const char* name : {"audit.json", "record.json", "predictions.json"}) {
     nlohmann::json json = nlohmann::json::parse(Content(run / name));
     Plant(json, number);
     folder.Write(fs::path("first") / name, json.dump());

@@ -270,6 +270,7 @@ PreparedFit PrepareFit(FitSettings settings) {
   CheckNumber("--lambda", settings.lambda);
   CheckNumber("--row-bound", settings.row_bound);
   CheckNumber("--weight-norm", settings.weight_norm);
+  CheckPurpose(settings.purpose);
   if (settings.data.source.empty()) {
     throw Error(
         "there are no data; name a table, such as 'sordino fit census.csv --schema "
@@ -354,6 +355,7 @@ FitFacts PlannedFacts(const PreparedFit& fit) {
   facts.event = internal::EventOf(fit).ToString();
   facts.has_test = !fit.settings.data.test.empty() || IsDatasetName(fit.settings.data.source);
   facts.ledger = fit.settings.ledger;
+  facts.purpose = fit.settings.purpose;
   if (fit.budget) facts.budget = *fit.budget;
   return facts;
 }

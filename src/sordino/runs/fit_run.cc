@@ -23,6 +23,7 @@
 #include "sordino/runs/internal/fit_features.h"
 #include "sordino/runs/internal/fit_steps.h"
 #include "sordino/runs/internal/run_inputs.h"
+#include "sordino/runs/internal/test_predictions.h"
 #include "sordino/runs/run_folder.h"
 #include "sordino/tables/csv_field.h"
 
@@ -201,6 +202,7 @@ TrainConfig ConfigOf(const PreparedFit& fit) {
   config.run.out = fit.settings.out;
   config.run.non_private = fit.settings.non_private;
   config.run.ledger = fit.settings.ledger;
+  config.run.purpose = fit.settings.purpose;
   return config;
 }
 
@@ -210,21 +212,29 @@ std::string FitEvent(const PreparedFit& fit) {
                      internal::EventOf(fit).ToString());
 }
 
-std::string FitRecord(const PreparedFit& fit, const FitFacts& facts) {
-  return internal::DeploymentRecord(
-      facts, {.failure = internal::FailureOf(fit), .time = std::time(nullptr)});
+std::string RecordOf(const PreparedFit& fit, const FitFacts& facts) {
+  return internal::FitRecord(facts,
+                             {.failure = internal::FailureOf(fit), .time = std::time(nullptr)});
 }
 
+// A fitted model, what it says about the test set, and the hash of what else decides predictions.
+struct WrittenFit {
+  const Model& model;
+  std::string predictions;
+  std::string inputs;
+};
+
 void WriteFit(const PreparedFit& fit, RunFolder& folder, const FitOutcome& outcome,
-              const Model& model, const std::string& inputs) {
+              const WrittenFit& written) {
   const std::string statement = FitStatement(outcome.facts);
   folder.Write("event.txt", FitEvent(fit));
   folder.Write("statement.txt", statement);
-  folder.Write("record.json", FitRecord(fit, outcome.facts));
+  folder.Write("record.json", RecordOf(fit, outcome.facts));
   if (!outcome.coefficients.empty()) {
     folder.Write("coefficients.csv", CoefficientsCsv(outcome.coefficients));
     folder.Write("coefficients.svg", Picture(fit, outcome.coefficients));
   }
+  if (!written.predictions.empty()) folder.Write("predictions.json", written.predictions);
   MetricsRow row;
   row.is_private = outcome.is_private;
   row.step = std::max<std::int64_t>(1, fit.plan->steps);
@@ -237,7 +247,7 @@ void WriteFit(const PreparedFit& fit, RunFolder& folder, const FitOutcome& outco
   row.seconds = std::floor(outcome.seconds.value_or(0));
   folder.AppendMetrics(row);
   // Last: it is what says that the fit has ended.
-  SaveModel(folder.path() / "model.safetensors", model,
+  SaveModel(folder.path() / "model.safetensors", written.model,
             {.name = "fit " + fit.settings.model,
              .data = fit.declaration,
              .privacy = fit.privacy,
@@ -245,7 +255,7 @@ void WriteFit(const PreparedFit& fit, RunFolder& folder, const FitOutcome& outco
              .delta = outcome.delta,
              .steps = fit.plan->steps,
              .statement = statement,
-             .inputs = inputs});
+             .inputs = written.inputs});
 }
 
 // Public records to measure a fit on.
@@ -315,6 +325,7 @@ FitOutcome RunFit(PreparedFit& fit, const FitObserver& observer) {
   DataSplits data = OpenData(UncountedRequest(fit.settings.data));
   FitOutcome outcome;
   outcome.malformed = data.train.malformed;
+  const internal::TestRecords records = internal::TestRecordsOf(fit.settings.data, data);
   const FeatureShape features = ComputeFeatures(fit, data, observer);
   const bool was_planned = fit.plan.has_value();
   const Problem problem = ProblemOf(fit, data.train);
@@ -328,7 +339,7 @@ FitOutcome RunFit(PreparedFit& fit, const FitObserver& observer) {
   outcome.facts = PlannedFacts(fit);
   folder.Write("event.txt", FitEvent(fit));
   folder.Write("statement.txt", FitStatement(outcome.facts));
-  folder.Write("record.json", FitRecord(fit, outcome.facts));
+  folder.Write("record.json", RecordOf(fit, outcome.facts));
 
   std::optional<Ledger> ledger;
   if (!fit.settings.ledger.empty()) {
@@ -360,7 +371,12 @@ FitOutcome RunFit(PreparedFit& fit, const FitObserver& observer) {
     outcome.seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
-  WriteFit(fit, folder, outcome, *fitted.model, inputs);
+  std::string predictions;
+  if (data.test) {
+    predictions =
+        internal::TestPredictions(*fitted.model, *data.test, features, records, c10::kCPU);
+  }
+  WriteFit(fit, folder, outcome, {*fitted.model, std::move(predictions), inputs});
   return outcome;
 }
 

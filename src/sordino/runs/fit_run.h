@@ -54,6 +54,7 @@ struct FitSettings {
   // So many fits are expected, of which the best on the test set is released
   // (mechanisms/private_selection.h); nothing: one fit.
   std::optional<double> tune;
+  ReleasePurpose purpose;
 };
 
 // "logistic", "least-squares", "svm".

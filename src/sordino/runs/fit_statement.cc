@@ -32,6 +32,7 @@ void WriteFitOpening(Page& page, const FitFacts& facts) {
   page.Heading(facts.privacy == RunPrivacy::kPrivate ? "Privacy statement"
                                                      : "Statement of a run without privacy");
   page.Paragraph(fmt::format("Data: {}. Model: {}", facts.data, Sentence(facts.model)));
+  internal::WritePurpose(page, facts.purpose);
   if (facts.state == RunState::kPlanned) {
     page.Paragraph(
         "PLANNED: nothing below was done yet. A fit that ends replaces this page. Where this page "

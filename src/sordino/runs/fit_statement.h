@@ -31,6 +31,7 @@ struct FitFacts {
   Budget budget;
   Interval ledger_epsilon;
   std::string ledger_head;
+  ReleasePurpose purpose;
 };
 
 // The guarantee in one sentence, for the end of a fit on a terminal.

@@ -7,6 +7,7 @@
 //   model.safetensors          the weights
 //   statement.txt              what was guaranteed, in words
 //   event.txt, record.json     the same as data, for `sordino account` and for registries
+//   predictions.json           confusion matrix and examples of a public test set
 //   accuracy-and-epsilon.svg   a picture of metrics.jsonl
 //   audit.json, audit.svg      what the canaries of an audited run gave away (run_audit.h)
 //   ledger.db                  what was charged, unless a ledger was named

@@ -143,6 +143,7 @@ StatementFacts PlannedFacts(const PreparedRun& run) {
   }
   facts.normalisation = run.declaration.normalisation.source;
   facts.pretrained = config.model.pretrained;
+  facts.purpose = config.run.purpose;
   facts.has_test = !config.data.test.empty() || IsDatasetName(config.data.source);
   return facts;
 }

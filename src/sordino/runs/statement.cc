@@ -39,6 +39,7 @@ void WriteOpening(Page& page, const StatementFacts& facts) {
   page.Heading(facts.privacy == RunPrivacy::kPrivate ? "Privacy statement"
                                                      : "Statement of a run without privacy");
   page.Paragraph(fmt::format("Data: {}. {}", facts.data, Sentence(facts.model)));
+  internal::WritePurpose(page, facts.purpose);
   switch (facts.state) {
     case RunState::kPlanned:
       page.Paragraph(fmt::format(

@@ -10,6 +10,7 @@
 
 #include "sordino/base/quantity.h"
 #include "sordino/ledger/budget.h"
+#include "sordino/report/deployment_record.h"
 
 namespace sordino {
 
@@ -57,6 +58,7 @@ struct StatementFacts {
   Budget budget;                   // the ledger's, of all runs together
   Interval ledger_epsilon;         // composed, of everything that was charged to it
   std::string ledger_head;         // hash of its last entry
+  ReleasePurpose purpose;          // as the people behind it say
 };
 
 // "NOT PRIVATE" and why; empty for a private run.

@@ -267,6 +267,7 @@ TrainConfig Completed(TrainConfig config, const DatasetDeclaration& declaration)
   CompleteSchedules(config);
   CheckClassWeights(config, declaration);
   CheckCanarySettings(config, declaration);
+  CheckPurpose(config.run.purpose);
   CheckRange("--checkpoint-every", static_cast<double>(config.run.checkpoint_every), 0, false,
              kInfinity, true);
   if (config.run.evaluate_every == 0) {

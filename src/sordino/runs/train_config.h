@@ -24,6 +24,7 @@
 #include "sordino/gradients/clipper.h"
 #include "sordino/models/model.h"
 #include "sordino/optimizers/optimizer.h"
+#include "sordino/report/deployment_record.h"
 #include "sordino/training/privacy_plan.h"
 
 namespace sordino {
@@ -88,6 +89,7 @@ struct RunSettings {
   std::string canary_kind = "dirac";  // training/canary_records.h
   bool non_private = false;
   std::optional<std::uint64_t> insecure_seed;
+  ReleasePurpose purpose;  // who answers for the model and what it is for, for record and statement
 };
 
 struct TrainConfig {

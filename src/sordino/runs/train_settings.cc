@@ -483,6 +483,18 @@ std::vector<Setting> RunRows() {
        .value_name = "N",
        .help = "NOT PRIVATE: predictable batches and noise, for tests",
        .field = SORDINO_FIELD(run.insecure_seed)},
+      {.section = "run",
+       .key = "curator",
+       .flag = "--curator",
+       .value_name = "TEXT",
+       .help = "Who keeps the data and answers for the model, for the statement and record.json",
+       .field = SORDINO_FIELD(run.purpose.curator)},
+      {.section = "run",
+       .key = "use",
+       .flag = "--use",
+       .value_name = "TEXT",
+       .help = "What the model is for, likewise",
+       .field = SORDINO_FIELD(run.purpose.use)},
   };
 }
 

@@ -84,6 +84,7 @@ TrainConfig Unusual() {
         },
         setting.field(config));
   }
+  config.run.purpose = {.curator = "Clinic \"of\" Rome", .use = "planning"};
   return config;
 }
 

@@ -54,7 +54,7 @@ std::string EventFile(const PreparedRun& run, const Event& event) {
 
 std::string RecordFile(const PreparedRun& run, const StatementFacts& facts) {
   const bool has_plan = run.privacy != RunPrivacy::kNonPrivate;
-  return internal::DeploymentRecord(
+  return internal::RunRecord(
       facts, {.device = run.device.str(),
               .failure = has_plan ? run.plan.Failure(run.plan.steps() + facts.lost_steps) : 0,
               .time = std::time(nullptr)});
@@ -113,6 +113,7 @@ void ComputeFeatures(PreparedRun& run, internal::RunData& data, RunObserver& obs
 
 internal::RunData ReadData(PreparedRun& run, RunObserver& observer) {
   internal::RunData data{.splits = OpenData(run.config.data)};
+  data.test_records = internal::TestRecordsOf(run.config.data, data.splits);
   CheckStop();
   const RunSettings& settings = run.config.run;
   if (settings.canaries > 0 && AreRecords(settings.canary_kind)) {
@@ -187,6 +188,8 @@ void WriteResult(const PreparedRun& run, const RunFolder& folder, internal::Trai
   folder.Write("accuracy-and-epsilon.svg", RunSvg(loop.points(), PictureText(run, result.facts)));
   folder.Write("statement.txt", statement);
   folder.Write("record.json", RecordFile(run, result.facts));
+  const std::string predictions = loop.Predictions();
+  if (!predictions.empty()) folder.Write("predictions.json", predictions);
   if (result.audit) {
     folder.Write("audit.json", internal::AuditFile(*result.audit, *canaries));
   }

@@ -99,10 +99,10 @@ TEST_F(TrainingRun, LeavesEverythingInItsFolder) {
   EXPECT_GT(*result.test_accuracy, 0.75);  // 0.5 is chance
   for (const char* name :
        {"config.toml", "metrics.jsonl", "model.safetensors", "statement.txt", "event.txt",
-        "accuracy-and-epsilon.svg", "ledger.db", "SHA256SUMS", "record.json"}) {
+        "accuracy-and-epsilon.svg", "ledger.db", "SHA256SUMS", "record.json", "predictions.json"}) {
     EXPECT_TRUE(fs::exists(result.folder / name)) << name;
   }
-  EXPECT_EQ(std::distance(fs::directory_iterator(result.folder), {}), 9);
+  EXPECT_EQ(std::distance(fs::directory_iterator(result.folder), {}), 10);
   const auto deployment = nlohmann::json::parse(Read(result.folder / "record.json"));
   EXPECT_EQ(deployment["privacy"]["epsilon"], result.epsilon.upper);
   EXPECT_EQ(deployment["release"]["steps"], 30);
@@ -121,6 +121,43 @@ TEST_F(TrainingRun, LeavesEverythingInItsFolder) {
   EXPECT_EQ(Event::Parse(Read(result.folder / "event.txt")
                              .substr(0, Read(result.folder / "event.txt").find('\n'))),
             PrepareRun(Config()).plan.event());
+}
+
+// The diagonal of the matrix is the accuracy; records of a file are not shown.
+TEST_F(TrainingRun, CountsItsMistakesOnThePublicTestSet) {
+  TrainConfig config = Config();
+  config.training.average_decay = 0.9;  // the averaged weights are what is saved
+  const RunResult result = Train(config);
+  const auto json = nlohmann::json::parse(Read(result.folder / "predictions.json"));
+  EXPECT_EQ(json["classes"], nlohmann::json::array({"no", "yes"}));
+  EXPECT_TRUE(json["examples"].empty());
+  double all = 0;
+  for (const auto& row : json["confusion"]) {
+    for (const auto& count : row) all += count.get<double>();
+  }
+  EXPECT_EQ(all, 100);
+  const double right =
+      json["confusion"][0][0].get<double>() + json["confusion"][1][1].get<double>();
+  EXPECT_NEAR(right / 100, *result.test_accuracy, 1e-12);
+}
+
+TEST_F(TrainingRun, WritesNothingOfATestSetThatHasALedger) {
+  root_.Write("test.csv.sordino.toml", "ledger = \"visits.db\"\n");
+  EXPECT_FALSE(fs::exists(Train(Config()).folder / "predictions.json"));
+}
+
+TEST_F(TrainingRun, SaysWhoAnswersForItAndWhatItIsFor) {
+  TrainConfig config = Config();
+  config.run.purpose = {.curator = "Clinic of Rome", .use = "planning of beds"};
+  const RunResult result = Train(config);
+  EXPECT_THAT(Read(result.folder / "statement.txt"),
+              HasSubstr("Curator: Clinic of Rome. Intended use: planning of beds."));
+  const auto record = nlohmann::json::parse(Read(result.folder / "record.json"));
+  EXPECT_EQ(record["curator"], "Clinic of Rome");
+  EXPECT_EQ(record["use"], "planning of beds");
+  EXPECT_THAT(Read(result.folder / "config.toml"), HasSubstr("curator = \"Clinic of Rome\""));
+  config.run.purpose.use = "a\nb";
+  EXPECT_THAT(MistakeOf(config), HasSubstr("--use holds a line break"));
 }
 
 TEST_F(TrainingRun, CanariesAuditIt) {

@@ -15,6 +15,7 @@
 #include "sordino/base/progress.h"
 #include "sordino/cli/command_tree.h"
 #include "sordino/cli/program.h"
+#include "sordino/cli/purpose_flags.h"
 #include "sordino/cli/report_json.h"
 #include "sordino/cli/torch_program.h"
 #include "sordino/runs/fit_run.h"
@@ -200,6 +201,7 @@ void AddFitCommand(CLI::App& app) {
                    "The run folder; runs/<time>-<data>-logistic if left out")
       ->type_name("FOLDER")
       ->group("Run");
+  AddPurposeFlags(*command, o.settings.purpose);
   command
       ->add_flag("--dry-run", o.dry_run,
                  "Predicted excess risk of every method, the records that they would need, and the "

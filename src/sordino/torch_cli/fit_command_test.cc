@@ -49,6 +49,22 @@ TEST_F(FitCommand, JsonHasTheFieldsOfTheDocs) {
   EXPECT_EQ(json["private"], true);
 }
 
+TEST_F(FitCommand, CountsItsMistakesAndSaysWhatItIsFor) {
+  const std::string test = folder_.Write("test.csv", PointsTable(200)).string();
+  const CommandOutcome outcome =
+      Fit(PointsTable(2000),
+          "--epsilon 2 --records 2000 --json --curator Clinic --use beds --test " + test);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const Json predictions = Json::parse(ReadTestFile(Place("run/predictions.json")));
+  const double right =
+      predictions["confusion"][0][0].get<double>() + predictions["confusion"][1][1].get<double>();
+  EXPECT_NEAR(right / 200, Json::parse(outcome.out)["test_accuracy"].get<double>(), 1e-12);
+  EXPECT_TRUE(predictions["examples"].empty());
+  EXPECT_THAT(ReadTestFile(Place("run/statement.txt")),
+              HasSubstr("Curator: Clinic. Intended use: beds."));
+  EXPECT_EQ(Json::parse(ReadTestFile(Place("run/record.json")))["curator"], "Clinic");
+}
+
 TEST_F(FitCommand, EveryMethodRunsAndPredictReadsItsFolder) {
   const std::string test = folder_.Write("test.csv", PointsTable(200)).string();
   for (const std::string_view name : FitMethodNames()) {

@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -44,6 +45,7 @@ using Json = nlohmann::ordered_json;
 constexpr std::array<double, 4> kFalseRates = {0.1, 0.01, 0.001, 0.0001};
 constexpr double kSignificance = 0.05;
 constexpr int kLimitLines = 24;
+constexpr std::size_t kCurvePoints = 500;  // of a curve in JSON
 
 struct MembershipOptions {
   std::string run;
@@ -199,6 +201,26 @@ std::vector<std::int64_t> MostExposed(const Findings& findings, std::int64_t cou
   return order;
 }
 
+// At most so many of the points of a curve, its ends among them.
+Json CurveJson(const std::vector<std::pair<double, double>>& curve) {
+  Json json = Json::array();
+  const std::size_t stride = curve.size() / kCurvePoints + 1;
+  for (std::size_t i = 0; i < curve.size(); ++i) {
+    if (i % stride == 0 || i + 1 == curve.size()) json.push_back({curve[i].first, curve[i].second});
+  }
+  return json;
+}
+
+// Close to 0 in logarithmic steps, which is where attacks count.
+Json LimitCurveJson(const Findings& findings) {
+  Json json = Json::array({{0.0, findings.Limit(0)}});
+  for (int i = -40; i <= 0; ++i) {
+    const double rate = std::pow(10, i / 10.0);
+    json.push_back({rate, findings.Limit(rate)});
+  }
+  return json;
+}
+
 void PrintFindingsJson(const MembershipOptions& options, const Findings& findings) {
   Json json = NewReport();
   json["run"] = options.run;
@@ -213,6 +235,7 @@ void PrintFindingsJson(const MembershipOptions& options, const Findings& finding
       entry["tpr"][fmt::format("{:g}", rate)] =
           EstimateJson(attack.worlds.TruePositiveRate(rate, kSignificance));
     }
+    entry["roc"] = CurveJson(attack.worlds.Curve());
   }
   json["best"] = findings.attacks[findings.best].name;
   json["classes"] = Json::object();
@@ -223,6 +246,7 @@ void PrintFindingsJson(const MembershipOptions& options, const Findings& finding
     for (const double rate : kFalseRates) {
       json["limit"][fmt::format("{:g}", rate)] = findings.Limit(rate);
     }
+    json["limit_roc"] = LimitCurveJson(findings);
   }
   if (options.show_records > 0) {
     json["most_exposed"] = MostExposed(findings, options.show_records);

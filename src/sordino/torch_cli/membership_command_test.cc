@@ -64,10 +64,23 @@ TEST_F(MembershipCommand, AttacksAPrivateRunWithinItsClaim) {
     EXPECT_LE(attack["auc"]["lower"], attack["auc"]["value"]) << name;
     EXPECT_GE(attack["auc"]["upper"], attack["auc"]["value"]) << name;
     EXPECT_LE(attack["tpr"]["0.01"]["lower"], attack["tpr"]["0.01"]["upper"]) << name;
+    EXPECT_EQ(attack["roc"].front(), Json::array({0.0, 0.0})) << name;
+    EXPECT_EQ(attack["roc"].back(), Json::array({1.0, 1.0})) << name;
   }
-  // No attack on (1, 1e-5) has more true positives; how many there are by chance is not tested here.
+  // No attack on (1, 1e-5) has more true positives; how many there are by chance is not tested
+  // here.
   EXPECT_GT(json["limit"]["0.01"], 0.01);
   EXPECT_LE(json["limit"]["0.01"], 0.01 * std::exp(1) + 1e-5);
+  // The curve of the limit goes through the limits, and never falls.
+  const Json& limit = json["limit_roc"];
+  ASSERT_GT(limit.size(), 10U);
+  for (std::size_t i = 1; i < limit.size(); ++i) {
+    EXPECT_GE(limit[i][1].get<double>(), limit[i - 1][1].get<double>());
+    if (std::abs(limit[i][0].get<double>() - 0.01) < 1e-9) {
+      EXPECT_NEAR(limit[i][1].get<double>(), json["limit"]["0.01"].get<double>(), 1e-6);
+    }
+  }
+  EXPECT_EQ(limit.back(), Json::array({1.0, 1.0}));
   EXPECT_EQ(json["classes"].size(), 2U);
   EXPECT_EQ(json["most_exposed"].size(), 3U);
   EXPECT_TRUE(fs::exists(run_ + ".svg"));

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -17,6 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 using ReportJson = nlohmann::ordered_json;
+
+constexpr std::size_t kMaxCurve = 4000;
 
 [[noreturn]] void FailToReadFile(const fs::path& file, const std::string& why) {
   throw Error(fmt::format("the file '{}' cannot be shown: {}.", file.string(), why));
@@ -81,6 +84,21 @@ std::optional<bool> FlagAt(const ReportJson& object, const char* key) {
   const auto value = object.find(key);
   if (value == object.end() || !value->is_boolean()) return std::nullopt;
   return value->get<bool>();
+}
+
+std::vector<std::pair<double, double>> CurveAt(const ReportJson& object, const char* key) {
+  std::vector<std::pair<double, double>> curve;
+  if (!object.is_object()) return curve;
+  const auto points = object.find(key);
+  if (points == object.end() || !points->is_array() || points->size() > kMaxCurve) return curve;
+  for (const ReportJson& point : *points) {
+    if (!point.is_array() || point.size() != 2 || !point[0].is_number() || !point[1].is_number()) {
+      return {};
+    }
+    curve.emplace_back(std::clamp(point[0].get<double>(), 0.0, 1.0),
+                       std::clamp(point[1].get<double>(), 0.0, 1.0));
+  }
+  return curve;
 }
 
 std::string ShortText(const std::string& text, std::size_t most) {

@@ -7,6 +7,8 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace sordino::internal {
 
@@ -25,6 +27,11 @@ std::optional<double> NumberAt(const nlohmann::ordered_json& object, const char*
 std::optional<std::int64_t> WholeAt(const nlohmann::ordered_json& object, const char* key);
 std::optional<std::string> TextAt(const nlohmann::ordered_json& object, const char* key);
 std::optional<bool> FlagAt(const nlohmann::ordered_json& object, const char* key);
+
+// Pairs of false and true positive rates; empty where the list is missing, too long or holds
+// something else.
+std::vector<std::pair<double, double>> CurveAt(const nlohmann::ordered_json& object,
+                                               const char* key);
 
 // The first bytes of a text, cut before a character of UTF-8 that does not fit.
 std::string ShortText(const std::string& text, std::size_t most = kMaxReportText);

@@ -138,13 +138,21 @@ const errorBarPlugin = {
   },
 };
 
+// Powers of ten of a logarithmic axis, and 2 and 5 times them where there is room. Without a label there is no line.
+function logTick(value, index, ticks) {
+  const isNarrow = ticks[ticks.length - 1].value / ticks[0].value < 200;
+  const first = Math.round(value / Math.pow(10, Math.floor(Math.log10(value) + 1e-9)));
+  return first === 1 || (isNarrow && (first === 2 || first === 5)) ? plain(value) : null;
+}
+
 function axisOptions(axis) {
   return {
     type: axis.log ? 'logarithmic' : 'linear',
     title: {display: true, text: axis.label, color: colour('soft')},
     grid: {color: colour('line')},
     ticks: {color: colour('soft'), maxRotation: 0, autoSkipPadding: 12,
-            callback: axis.ticks || ((value) => plain(value))},
+            precision: axis.whole ? 0 : undefined,
+            callback: axis.log ? logTick : axis.ticks || ((value) => plain(value))},
     ...axis.range,
   };
 }

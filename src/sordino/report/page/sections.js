@@ -192,7 +192,7 @@ function ledgerSection(ledger, i) {
   if (ledger.points.length > 1 && ledger.epsilon !== null) {
     nodes.push(chartPanel({name: 'ledger-' + i, title: 'Budget used, charge by charge',
       series: [{name: 'used', colour: 0, stepped: 'before', points: ledger.points.map((point, k) => ({x: k + 1, y: point.used ?? 1}))}],
-      x: {label: 'charge'}, y: {label: 'used share', show: percentUp, range: {min: 0}, ticks: (v) => plain(100 * v) + ' %'}}));
+      x: {label: 'charge', whole: true}, y: {label: 'used share', show: percentUp, range: {min: 0}, ticks: (v) => plain(100 * v) + ' %'}}));
   }
   nodes.push(sortableTable(['when', 'who', 'what', 'epsilon alone', 'releases', 'returned', 'note', 'event'],
     ledger.runs.map((run, k) => [run.time, run.who, run.what, cell(run.epsilon, 'up', `${at}.runs.${k}.epsilon`),
@@ -201,72 +201,10 @@ function ledgerSection(ledger, i) {
   return nodes;
 }
 
-// ---- Experiments: means over repeats with one standard error, against the first numeric axis.
-const measured = (item, measure) => Number.isFinite(item.values[measure] ?? undefined);
-
-// The first axis of numbers along which the measure has more than one place.
-function axisOf(experiment, measure) {
-  const cells = experiment.cells.filter((item) => measured(item, measure));
-  return experiment.axes.find((axis) => {
-    const places = new Set(cells.map((item) => item.settings[axis.name]).filter((text) => text !== undefined));
-    return places.size > 1 && [...places].every((text) => text !== '' && Number.isFinite(Number(text)));
-  });
-}
-function groupCells(experiment, axis, measure) {
-  const groups = new Map();
-  for (const item of experiment.cells) {
-    if (!measured(item, measure) || item.settings[axis.name] === undefined) continue;
-    const others = experiment.axes.filter((other) => other !== axis && other.name in item.settings);
-    const name = others.map((other) => `${other.name} ${item.settings[other.name]}`).join(', ') || measure;
-    const x = Number(item.settings[axis.name]);
-    if (!groups.has(name)) groups.set(name, new Map());
-    const points = groups.get(name);
-    points.set(x, [...(points.get(x) || []), item.values[measure]]);
-  }
-  return groups;
-}
-function measureChart(experiment, i, measure, m) {
-  const axis = axisOf(experiment, measure);
-  if (!axis) return null;
-  const groups = [...groupCells(experiment, axis, measure)].slice(0, 16);
-  const places = groups.flatMap(([, points]) => [...points.keys()]);
-  const values = groups.flatMap(([, points]) => [...points.values()].flat());
-  const isWide = (list, ratio) => Math.min(...list) > 0 && Math.max(...list) / Math.min(...list) > ratio;
-  return chartPanel({name: `experiment-${i}-${m}`, title: measure,
-    series: groups.map(([name, points], k) => {
-      const order = [...points].sort((a, b) => a[0] - b[0]).map(([x, list]) => ({x, ...meanOf(list)}));
-      return {name, colour: k, points: order.map((p) => ({x: p.x, y: p.mean})),
-              errors: order.some((p) => p.error > 0) ? order.map((p) => [p.mean - p.error, p.mean + p.error]) : undefined};
-    }),
-    x: {label: axis.name, log: isWide(places, 30)}, y: {label: measure, log: isWide(values, 1000)}});
-}
-function meanOf(values) {
-  const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
-  const squares = values.reduce((sum, value) => sum + (value - mean) ** 2, 0);
-  return {mean, error: values.length > 1 ? Math.sqrt(squares / (values.length - 1) / values.length) : 0};
-}
-
-function experimentSection(experiment, i) {
-  const nodes = [el('h2', {}, experiment.title)];
-  if (experiment.about) nodes.push(el('p', {}, experiment.about));
-  if (experiment.source) nodes.push(el('p', {class: 'soft'}, 'Source: ' + experiment.source));
-  nodes.push(el('p', {}, experiment.public ? 'The data of this experiment are public: nothing was spent.'
-                                           : 'Shown are results on public test data and what was paid for.'));
-  if (experiment.measures_left_out > 0) {
-    nodes.push(el('p', {class: 'soft'}, experiment.measures_left_out + ' measures are left out, which are not known to be public.'));
-  }
-  nodes.push(el('div', {class: 'grid'}, experiment.measures.map((measure, m) => measureChart(experiment, i, measure, m))));
-  nodes.push(...experiment.pictures.map((picture) => el('img', {alt: picture.name,
-    src: 'data:image/svg+xml;charset=utf-8,' + encodeURIComponent(picture.svg)})));
-  nodes.push(sortableTable([...experiment.axes.map((axis) => axis.name), ...experiment.measures],
-    experiment.cells.slice(0, 5000).map((item, k) => [
-      ...experiment.axes.map((axis) => {
-        const text = item.settings[axis.name] ?? '';
-        return text !== '' && Number.isFinite(Number(text)) ? {text, value: Number(text)} : text;
-      }),
-      ...experiment.measures.map((measure) => measure in item.values
-        ? cell(item.values[measure], 'plain', `experiments.${i}.cells.${k}.values.${measure}`) : '')]), 'experiment-' + i));
-  return nodes;
+function recordSection(record) {
+  return [el('h2', {}, 'Release ' + record.name),
+    record.private ? null : el('p', {class: 'warning'}, 'NOT PRIVATE: treat this release like the data themselves.'),
+    sortableTable(['field', 'value'], record.fields, 'record')].filter(Boolean);
 }
 
 function runDetails(run) {
@@ -297,7 +235,8 @@ let chosenTheme = null;
 const currentTheme = () => chosenTheme ?? (prefersDark.matches ? 'dark' : 'light');
 
 function titleOf(data) {
-  const names = [...data.runs.map((run) => run.name), ...data.experiments.map((e) => e.title), ...data.ledgers.map((l) => l.name)];
+  const names = [...data.runs.map((run) => run.name), ...data.experiments.map((e) => e.title), ...data.ledgers.map((l) => l.name),
+                 ...data.memberships.map((m) => m.name), ...data.records.map((r) => r.name)];
   return names.length > 3 ? names.length + ' reports' : names.join(', ');
 }
 
@@ -319,9 +258,12 @@ function render(data) {
     if (data.runs.length > 1) nodes.push(el('h2', {}, 'Settings that differ'), differingSettings(data.runs));
     nodes.push(...attackerSection(data.runs));
     data.runs.forEach((run, i) => { if (run.audit) nodes.push(...auditSection(run, i)); });
+    data.runs.forEach((run, i) => { if (run.predictions) nodes.push(...predictionsSection(run, i)); });
   }
+  data.memberships.forEach((membership, i) => nodes.push(...membershipSection(membership, i)));
   data.experiments.forEach((experiment, i) => nodes.push(...experimentSection(experiment, i)));
   data.ledgers.forEach((ledger, i) => nodes.push(...ledgerSection(ledger, i)));
+  data.records.forEach((record) => nodes.push(...recordSection(record)));
   data.runs.forEach((run) => nodes.push(...runDetails(run)));
   main.replaceChildren(...nodes);
   main.querySelectorAll('section.panel').forEach((panel) => { if (panel.$draw) panel.$draw(); });
@@ -335,15 +277,26 @@ function start() {
   const print = el('button', {id: 'print', type: 'button'}, 'Print');
   print.onclick = () => window.print();
   const data = JSON.parse(text);
+  const isPublic = data.runs.every((run) => run.private) && data.records.every((record) => record.private) &&
+    data.memberships.length === 0;
   document.body.append(el('header', {}, el('h1', {}), theme, print), el('main', {}),
     el('footer', {}, el('p', {}, `Made by sordino ${data.version}. The page loads nothing` +
-         (data.runs.every((run) => run.private) ? ' and holds public values only.' : '; it shows a run that is not private.')),
+         (!isPublic ? '; it shows what is not private.' : ' and holds public values only.')),
        el('details', {'data-details': 'licence'}, el('summary', {}, 'Charts by Chart.js (MIT License)'), el('pre', {}, kLicence))));
   document.documentElement.setAttribute('data-theme', currentTheme());
   render(data);
   prefersDark.addEventListener('change', () => { if (!chosenTheme) setTheme(currentTheme()); });
-  window.addEventListener('beforeprint', () => setTheme('light'));
-  window.addEventListener('afterprint', () => setTheme(currentTheme()));
+  // On paper everything is light and nothing is folded away.
+  let folded = [];
+  window.addEventListener('beforeprint', () => {
+    folded = [...document.querySelectorAll('main details:not([open])')];
+    folded.forEach((details) => { details.open = true; });
+    setTheme('light');
+  });
+  window.addEventListener('afterprint', () => {
+    folded.forEach((details) => { details.open = false; });
+    setTheme(currentTheme());
+  });
   if (!('watched' in document.body.dataset)) return;
   let failures = 0;
   const timer = setInterval(async () => {

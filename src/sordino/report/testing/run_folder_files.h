@@ -48,6 +48,10 @@ inline std::filesystem::path WriteRunFolder(const TestFolder& folder, const std:
                "{\"schema\":1,\"release\":{\"kind\":\"training\",\"data\":\"digits\"},"
                "\"privacy\":{\"unit\":\"record\",\"failure\":1e-12},"
                "\"not_protected\":[\"what is true of the population\"]}");
+  folder.Write(name + "/predictions.json",
+               "{\"schema\":1,\"classes\":[\"cat\",\"dog\"],\"confusion\":[[30,10],[0,20]],"
+               "\"examples\":[{\"record\":1,\"truth\":0,\"predictions\":[[1,0.75],[0,0.25]],"
+               "\"image\":{\"width\":2,\"height\":1,\"channels\":1,\"pixels\":\"AP8=\"}}]}");
   return folder / name;
 }
 

@@ -1,10 +1,5 @@
-// A record of a release for registries of deployments, read by programs: record.json in the folder
-// of a run.
-//
-// Its fields follow what a registry of differential privacy asks for (arXiv 2509.13509): what is
-// released, who is protected, which flavour of privacy with which parameters, how it was accounted
-// for, by which implementation, and what is not protected. It holds public values only. Before the
-// first step it says what is planned; at the end, what counts.
+// The record of a run or a fit, record.json (report/deployment_record.h): before the first step it
+// says what is planned; at the end, what counts.
 #ifndef SORDINO_RUNS_INTERNAL_DEPLOYMENT_RECORD_H_
 #define SORDINO_RUNS_INTERNAL_DEPLOYMENT_RECORD_H_
 
@@ -24,8 +19,8 @@ struct RecordFacts {
 };
 
 // JSON objects, ending in a line break.
-std::string DeploymentRecord(const StatementFacts& facts, const RecordFacts& more);
-std::string DeploymentRecord(const FitFacts& facts, const RecordFacts& more);
+std::string RunRecord(const StatementFacts& facts, const RecordFacts& more);
+std::string FitRecord(const FitFacts& facts, const RecordFacts& more);
 
 }  // namespace sordino::internal
 

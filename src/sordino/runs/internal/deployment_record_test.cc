@@ -24,60 +24,60 @@ StatementFacts Facts() {
   facts.planned_steps = 200;
   facts.event = "add-remove: 200*gaussian(4)";
   facts.has_test = true;
+  facts.purpose = {.curator = "Clinic of Rome", .use = "planning of beds"};
   return facts;
 }
 
-TEST(DeploymentRecord, SaysWhatARegistryAsksFor) {
+TEST(RunRecord, SaysWhatTheStatementSays) {
   const Json json =
-      Json::parse(DeploymentRecord(Facts(), {.device = "cuda:0", .failure = 1e-12, .time = 0}));
-  EXPECT_EQ(json["schema"], 1);
+      Json::parse(RunRecord(Facts(), {.device = "cuda:0", .failure = 1e-12, .time = 0}));
+  EXPECT_EQ(json["curator"], "Clinic of Rome");
+  EXPECT_EQ(json["use"], "planning of beds");
   EXPECT_EQ(json["release"]["kind"], "training");
   EXPECT_EQ(json["release"]["state"], "finished");
-  EXPECT_EQ(json["release"]["time"], "1970-01-01T00:00:00Z");
+  EXPECT_EQ(json["release"]["steps"], 200);
   EXPECT_EQ(json["privacy"]["private"], true);
   EXPECT_EQ(json["privacy"]["unit"], "record");
   EXPECT_EQ(json["privacy"]["adjacency"], "add-remove");
   EXPECT_EQ(json["privacy"]["epsilon"], 3.0);  // the upper end
   EXPECT_EQ(json["privacy"]["delta"], 1e-5);
   EXPECT_EQ(json["privacy"]["failure"], 1e-12);
-  EXPECT_THAT(json["privacy"]["definition"].get<std::string>(), HasSubstr("approximate"));
-  EXPECT_EQ(json["implementation"]["name"], "sordino");
   EXPECT_EQ(json["hardware"]["device"], "cuda:0");
   EXPECT_THAT(json["not_protected"].get<std::vector<std::string>>(),
               Contains("records of the public test set"));
 }
 
-TEST(DeploymentRecord, PlannedStepsAreNotMadeSteps) {
+TEST(RunRecord, PlannedStepsAreNotMadeSteps) {
   StatementFacts facts = Facts();
   facts.state = RunState::kPlanned;
-  const Json json = Json::parse(DeploymentRecord(facts, {}));
+  const Json json = Json::parse(RunRecord(facts, {}));
   EXPECT_EQ(json["release"]["state"], "planned");
   EXPECT_EQ(json["release"]["steps"], 0);
   EXPECT_EQ(json["release"]["planned_steps"], 200);
 }
 
-TEST(DeploymentRecord, OfARunWithoutPrivacyClaimsNothing) {
+TEST(RunRecord, OfARunWithoutPrivacyClaimsNothing) {
   StatementFacts facts = Facts();
   facts.privacy = RunPrivacy::kNonPrivate;
-  Json json = Json::parse(DeploymentRecord(facts, {}));
+  Json json = Json::parse(RunRecord(facts, {}));
   EXPECT_EQ(json["privacy"]["private"], false);
   EXPECT_FALSE(json["privacy"].contains("epsilon"));
   EXPECT_EQ(json["not_protected"], Json::array({"everything"}));
   facts.privacy = RunPrivacy::kSeeded;
-  json = Json::parse(DeploymentRecord(facts, {}));
+  json = Json::parse(RunRecord(facts, {}));
   EXPECT_EQ(json["privacy"]["private"], false);
   EXPECT_THAT(json["privacy"]["warning"].get<std::string>(), HasSubstr("NOT PRIVATE"));
 }
 
-TEST(DeploymentRecord, OfUsersAndOfPureFits) {
+TEST(RunRecord, OfUsersAndOfPureFits) {
   StatementFacts users = Facts();
   users.rows_per_user = 3;
-  EXPECT_EQ(Json::parse(DeploymentRecord(users, {}))["privacy"]["unit"], "user");
+  EXPECT_EQ(Json::parse(RunRecord(users, {}))["privacy"]["unit"], "user");
   FitFacts fit;
   fit.state = RunState::kFinished;
   fit.method = "objective";
   fit.epsilon = {1, INFINITY};
-  const Json json = Json::parse(DeploymentRecord(fit, {}));
+  const Json json = Json::parse(FitRecord(fit, {}));
   EXPECT_EQ(json["release"]["kind"], "fit");
   EXPECT_EQ(json["release"]["method"], "objective");
   EXPECT_TRUE(json["privacy"]["epsilon"].is_null());

@@ -54,6 +54,11 @@ std::string Sentence(const std::string& text) {
   return text.empty() || text.back() == '.' ? text : text + '.';
 }
 
+void WritePurpose(Page& page, const ReleasePurpose& purpose) {
+  const std::string sentence = PurposeSentence(purpose);
+  if (!sentence.empty()) page.Paragraph(sentence);
+}
+
 std::string Chance(double delta) {
   return delta > 0 ? fmt::format("{:g} (one in {:.6g})", delta, 1 / delta) : "0";
 }

@@ -8,6 +8,7 @@
 
 #include "sordino/base/quantity.h"
 #include "sordino/ledger/budget.h"
+#include "sordino/report/deployment_record.h"
 
 namespace sordino::internal {
 
@@ -35,6 +36,9 @@ std::string DownTo(double value);
 
 // With a full stop.
 std::string Sentence(const std::string& text);
+
+// Who answers for the release and what it is for, where that was said.
+void WritePurpose(Page& page, const ReleasePurpose& purpose);
 
 // "adding or removing one record"
 std::string ChangeOf(Adjacency adjacency, const std::string& unit);

@@ -33,6 +33,7 @@ TrainingLoop::TrainingLoop(PreparedRun& run, RunObserver& observer, RunData data
       observer_(observer),
       train_(std::move(data.splits.train)),
       test_(std::move(data.splits.test)),
+      test_records_(std::move(data.test_records)),
       feature_shape_(std::move(data.feature_shape)),
       ledger_(ledger),
       trainer_(MakeTrainer(std::move(data.canaries))) {}
@@ -237,6 +238,16 @@ void TrainingLoop::ReportStep(std::int64_t steps) {
                                static_cast<double>(steps - first_step_) /
                                (Seconds() - earlier_seconds_);
   observer_.OnStep(report);
+}
+
+std::string TrainingLoop::Predictions() {
+  if (!test_) return "";
+  const Optimizer::AveragedWeights averaged(trainer_.optimizer());
+  run_.model->Train(false);
+  std::string file =
+      TestPredictions(*run_.model, *test_, feature_shape_, test_records_, run_.device);
+  run_.model->Train(true);
+  return file;
 }
 
 void TrainingLoop::Save(const std::filesystem::path& file, const ModelRecord& record) {

@@ -12,6 +12,7 @@
 
 #include "sordino/data/dataset.h"
 #include "sordino/report/run_picture.h"
+#include "sordino/runs/internal/test_predictions.h"
 #include "sordino/runs/run_folder.h"
 #include "sordino/runs/run_ledger.h"
 #include "sordino/runs/training_run.h"
@@ -30,6 +31,7 @@ struct RunData {
   DataSplits splits;
   std::optional<CanaryRecords> canaries = {};  // of a kind that is data
   FeatureShape feature_shape = {};  // where a fixed part of the model was applied already
+  TestRecords test_records = {};
 };
 
 class TrainingLoop {
@@ -56,6 +58,8 @@ class TrainingLoop {
   CanaryScores CanariesScored();
 
   void Save(const std::filesystem::path& file, const ModelRecord& record);
+  // What the model that is saved says about the test set; empty where nothing may be said.
+  std::string Predictions();
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -74,6 +78,7 @@ class TrainingLoop {
   RunObserver& observer_;
   Dataset train_;
   std::optional<Dataset> test_;
+  TestRecords test_records_;
   FeatureShape feature_shape_;
   RunLedger* ledger_;
   Trainer trainer_;

@@ -1,0 +1,64 @@
+// What a model said about its public test set: a confusion matrix and examples.
+'use strict';
+
+function bytesOf(base64) {
+  return Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
+}
+
+function pictureOf(image, label) {
+  const canvas = el('canvas', {width: image.width, height: image.height, class: 'example', role: 'img', 'aria-label': label});
+  const context = canvas.getContext('2d');
+  const target = context.createImageData(image.width, image.height);
+  const bytes = bytesOf(image.pixels);
+  for (let i = 0; i < image.width * image.height; ++i) {
+    for (let c = 0; c < 3; ++c) target.data[4 * i + c] = bytes[image.channels * i + (image.channels === 3 ? c : 0)];
+    target.data[4 * i + 3] = 255;
+  }
+  context.putImageData(target, 0, 0);
+  return canvas;
+}
+
+// Shades are shares of a row, so that rare classes are seen too.
+function confusionTable(predictions, at) {
+  const names = predictions.classes;
+  const rows = predictions.confusion.map((counts, truth) => {
+    const total = counts.reduce((sum, count) => sum + count, 0);
+    const cells = counts.map((count, k) => {
+      const node = el('td', {class: truth === k ? 'number right' : 'number wrong', 'data-path': `${at}.confusion.${truth}.${k}`,
+                             'data-form': 'whole', title: `${names[truth]} taken for ${names[k]}: ${count}`}, String(count));
+      node.style.setProperty('--share', total ? String(count / total) : '0');
+      return node;
+    });
+    return el('tr', {}, el('th', {scope: 'row'}, names[truth]), cells,
+              el('td', {class: 'number'}, total ? percent(counts[truth] / total) : ''));
+  });
+  return el('div', {class: 'scroll'}, el('table', {class: 'confusion', 'data-table': 'confusion'},
+    el('caption', {}, 'Rows: the true class. Columns: the predicted one.'),
+    el('thead', {}, el('tr', {}, el('th', {}, ''), names.map((name) => el('th', {scope: 'col', class: 'number'}, name)),
+                       el('th', {class: 'number'}, 'right'))),
+    el('tbody', {}, rows)));
+}
+
+function exampleFigure(predictions, example, at) {
+  const name = (label) => predictions.classes[label];
+  const isRight = example.predictions[0][0] === example.truth;
+  return el('figure', {class: isRight ? 'right' : 'wrong'},
+    example.image ? pictureOf(example.image, `record ${example.record}`) : null,
+    el('figcaption', {}, el('b', {}, isRight ? name(example.truth) : `${name(example.truth)}, taken for ${name(example.predictions[0][0])}`),
+      example.predictions.map(([label, probability], k) => el('div', {class: 'soft'}, name(label) + ': ',
+        number(probability, 'percent', `${at}.predictions.${k}.1`))),
+      el('div', {class: 'soft'}, 'record ' + example.record)));
+}
+
+function predictionsSection(run, i) {
+  const at = `runs.${i}.predictions`;
+  const predictions = run.predictions;
+  const nodes = [el('h2', {}, 'Public test set of ' + run.name), confusionTable(predictions, at)];
+  if (predictions.examples.length > 0) {
+    nodes.push(el('h3', {}, 'Examples'),
+      el('p', {class: 'soft'}, 'The first records of the test set, and the mistakes that the model was surest of.'),
+      el('div', {class: 'examples'}, predictions.examples.map((example, k) =>
+        exampleFigure(predictions, example, `${at}.examples.${k}`))));
+  }
+  return nodes;
+}
