@@ -42,7 +42,9 @@ using Pairs = std::array<Pair, static_cast<std::size_t>(kPairs)>;
 template <std::int64_t kPairs>
 inline Pairs<kPairs> LoadPairs(const double* from) {
   Pairs<kPairs> pairs;
-  std::memcpy(pairs.data(), from, sizeof(pairs));
+  // One at a time: a copy of the whole array would go through memory.
+#pragma GCC unroll 8
+  for (std::size_t k = 0; k < kPairs; ++k) std::memcpy(&pairs[k], from + 2 * k, sizeof(Pair));
   return pairs;
 }
 
