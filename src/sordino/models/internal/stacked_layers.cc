@@ -64,12 +64,10 @@ struct Windows {
   std::int64_t across;
 };
 
-// All windows of images [n, height, width, channels]: [n * places, entries].
-Tensor Unfolded(const Tensor& images, const Windows& w) {
-  const std::vector<std::int64_t> sizes = {images.size(0) * w.Places(), w.Entries()};
-  // Without padding every entry is written.
-  Tensor windows =
-      w.padding > 0 ? at::zeros(sizes, images.options()) : at::empty(sizes, images.options());
+// All windows of images [n, height, width, channels]: [n * places, entries], at the beginning of
+// `buffer`, whose entries in the padding are 0 and stay so: they are the same ones in every image.
+Tensor Unfolded(const Tensor& images, const Windows& w, const Tensor& buffer) {
+  const Tensor windows = buffer.narrow(0, 0, images.size(0) * w.Places());
   const float* pixels = images.const_data_ptr<float>();
   auto* out = windows.mutable_data_ptr<float>();
   for (std::int64_t i = 0; i < images.size(0); ++i) {
@@ -100,15 +98,34 @@ Tensor Kernels(const Tensor& weight) {
   return weight.permute({0, 1, 3, 4, 2}).reshape({weight.size(0), weight.size(1), -1});
 }
 
-// Models side by side, and the images of a model some at a time.
+// Some images of a model, their windows, and room for as many.
+struct Part {
+  std::int64_t model;
+  std::int64_t begin;
+  std::int64_t count;
+  Tensor windows;
+  Tensor room;
+};
+
+// Models side by side, and the images of a model some at a time. Buffers are allocated once for a
+// thread: fresh memory costs more than what is written to it.
 template <typename Work>
-void EachPart(const Tensor& images, const Windows& w, const Work& work) {
-  const std::int64_t part = std::max<std::int64_t>(1, kWindowNumbers / (w.Places() * w.Entries()));
+void EachPart(const Tensor& images, const Windows& w, bool with_room, const Work& work) {
+  const std::int64_t part = std::clamp<std::int64_t>(kWindowNumbers / (w.Places() * w.Entries()), 1,
+                                                     std::max<std::int64_t>(1, images.size(1)));
   at::parallel_for(0, images.size(0), 1, [&](std::int64_t first, std::int64_t last) {
     const at::NoGradGuard no_grad;  // the threads of a pool have it on
+    const std::vector<std::int64_t> sizes = {part * w.Places(), w.Entries()};
+    const Tensor buffer = at::zeros(sizes, images.options());
+    const Tensor room = with_room ? at::empty(sizes, images.options()) : Tensor();
     for (std::int64_t model = first; model < last; ++model) {
       for (std::int64_t begin = 0; begin < images.size(1); begin += part) {
-        work(model, begin, std::min(part, images.size(1) - begin));
+        const std::int64_t count = std::min(part, images.size(1) - begin);
+        work(Part{.model = model,
+                  .begin = begin,
+                  .count = count,
+                  .windows = Unfolded(images[model].narrow(0, begin, count), w, buffer),
+                  .room = with_room ? room.narrow(0, 0, count * w.Places()) : Tensor()});
       }
     }
   });
@@ -128,10 +145,9 @@ class Convolve : public torch::autograd::Function<Convolve> {
     const Tensor kernels = Kernels(weight).transpose(1, 2);
     Tensor result = at::empty({images.size(0), images.size(1), w.down, w.across, weight.size(1)},
                               images.options());
-    EachPart(images, w, [&](std::int64_t model, std::int64_t begin, std::int64_t count) {
-      Tensor out = result[model].narrow(0, begin, count).view({-1, weight.size(1)});
-      at::addmm_out(out, bias[model], Unfolded(images[model].narrow(0, begin, count), w),
-                    kernels[model]);
+    EachPart(images, w, /*with_room=*/false, [&](const Part& part) {
+      Tensor out = result[part.model].narrow(0, part.begin, part.count).view({-1, weight.size(1)});
+      at::addmm_out(out, bias[part.model], part.windows, kernels[part.model]);
     });
     return result;
   }
@@ -149,11 +165,14 @@ class Convolve : public torch::autograd::Function<Convolve> {
     const Tensor of_kernels = at::zeros_like(kernels);
     Tensor of_images;
     if (context->needs_input_grad(0)) of_images = at::zeros_like(images);
-    EachPart(images, w, [&](std::int64_t model, std::int64_t begin, std::int64_t count) {
-      const Tensor part = gradient[model].narrow(0, begin, count).view({-1, weight.size(1)});
-      of_kernels[model].addmm_(part.t(), Unfolded(images[model].narrow(0, begin, count), w));
+    EachPart(images, w, of_images.defined(), [&](const Part& part) {
+      const Tensor rows =
+          gradient[part.model].narrow(0, part.begin, part.count).view({-1, weight.size(1)});
+      of_kernels[part.model].addmm_(rows.t(), part.windows);
       if (!of_images.defined()) return;
-      AddFolded(at::mm(part, kernels[model]), w, of_images[model].narrow(0, begin, count));
+      Tensor of_windows = part.room;
+      at::mm_out(of_windows, rows, kernels[part.model]);
+      AddFolded(of_windows, w, of_images[part.model].narrow(0, part.begin, part.count));
     });
     const Tensor of_weight =
         of_kernels.view({weight.size(0), weight.size(1), w.rows, w.columns, w.channels})
