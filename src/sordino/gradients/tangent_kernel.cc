@@ -21,7 +21,10 @@
 #include "sordino/gradients/internal/terms/term_rows.h"
 
 namespace sordino {
-namespace {
+
+// Types of a public class's state: not in an anonymous namespace, which a unity build would warn
+// of.
+namespace tangent {
 
 // One part of a parameter: its term for each output; without `b` where the gradient is zero.
 struct TermsByOutput {
@@ -32,6 +35,13 @@ struct TermsByOutput {
 struct TangentParameter {
   std::vector<TermsByOutput> parts;
 };
+
+}  // namespace tangent
+
+namespace {
+
+using tangent::TangentParameter;
+using tangent::TermsByOutput;
 
 // Tensors that are the same for every output are held once.
 void ShareEqual(TermsByOutput& part) {
@@ -67,13 +77,16 @@ bool HasOneRowEach(const TermsByOutput& part) {
   });
 }
 
-// A kernel that is filled by pairs of blocks of rows.
+// Rows [first, last) of a kernel and its columns [0, last), filled by pairs of blocks of rows.
 class KernelSum {
  public:
-  KernelSum(std::int64_t examples, std::int64_t outputs, const at::TensorOptions& options)
+  KernelSum(std::int64_t examples, std::int64_t outputs, std::int64_t first, std::int64_t last,
+            const at::TensorOptions& options)
       : examples_(examples),
         outputs_(outputs),
-        kernel_(at::zeros({examples * outputs, examples * outputs}, options)) {}
+        first_(first),
+        last_(last),
+        kernel_(at::zeros({last - first, last}, options)) {}
 
   void Add(const TermsByOutput& part) {
     if (HasOneRowEach(part)) {
@@ -82,15 +95,13 @@ class KernelSum {
       AddWrittenOut(part);
     }
   }
+  // Blocks were computed on and below the diagonal.
   at::Tensor Finish() && {
-    // Blocks were computed on and below the diagonal.
-    const std::int64_t rows = kernel_.size(0);
-    for (std::int64_t begin = 0; begin < rows; begin += kMirrorRows) {
-      const std::int64_t end = std::min(begin + kMirrorRows, rows);
-      kernel_.slice(0, 0, begin)
-          .slice(1, begin, end)
-          .copy_(kernel_.slice(0, begin, end).slice(1, 0, begin).t());
-      const at::Tensor square = kernel_.slice(0, begin, end).slice(1, begin, end);
+    for (std::int64_t begin = first_; begin < last_; begin += kMirrorRows) {
+      const std::int64_t end = std::min(begin + kMirrorRows, last_);
+      BlockAt(first_, begin - first_, begin, end - begin)
+          .copy_(BlockAt(begin, end - begin, first_, begin - first_).t());
+      const at::Tensor square = BlockAt(begin, end - begin, begin, end - begin);
       square.copy_(square.tril() + square.tril(-1).t());
     }
     return kernel_;
@@ -99,9 +110,10 @@ class KernelSum {
  private:
   static constexpr std::int64_t kMirrorRows = 256;
 
+  // Rows and columns are those of the whole kernel.
   at::Tensor BlockAt(std::int64_t row, std::int64_t rows, std::int64_t column,
                      std::int64_t columns) {
-    return kernel_.slice(0, row, row + rows).slice(1, column, column + columns);
+    return kernel_.slice(0, row - first_, row - first_ + rows).slice(1, column, column + columns);
   }
 
   // Only where columns reach is the lower triangle needed: output by output.
@@ -109,29 +121,66 @@ class KernelSum {
     const at::Tensor a = RowsOfFactor(part, &Term::a);
     const at::Tensor b = RowsOfFactor(part, &Term::b);
     const std::int64_t n = examples_;
-    const auto rows_of = [&](const at::Tensor& rows, std::int64_t k) {
-      return rows.size(0) == n ? rows : rows.slice(0, k * n, (k + 1) * n);
-    };
     at::Tensor shared_a;
     at::Tensor shared_b;
     if (a.size(0) == n) shared_a = at::mm(a, a.t());
     if (b.size(0) == n) shared_b = at::mm(b, b.t());
-    const auto gram = [&](const at::Tensor& shared, const at::Tensor& rows, std::int64_t k,
-                          std::int64_t l) {
-      return shared.defined() ? shared : at::mm(rows_of(rows, k), rows_of(rows, l).t());
+    const auto gram = [&](const at::Tensor& shared, const at::Tensor& rows, const Rows& left,
+                          const Rows& right) {
+      if (shared.defined()) {
+        return shared.slice(0, left.begin, left.end).slice(1, right.begin, right.end);
+      }
+      const auto own = [&](const Rows& r) {
+        return rows.slice(0, r.output * n + r.begin, r.output * n + r.end);
+      };
+      return at::mm(own(left), own(right).t());
     };
-    for (std::int64_t k = 0; k < outputs_; ++k) {
-      for (std::int64_t l = 0; l <= k; ++l) {
-        BlockAt(k * n, n, l * n, n).addcmul_(gram(shared_a, a, k, l), gram(shared_b, b, k, l));
+    for (const Rows& left : OutputsIn(first_, last_)) {
+      for (const Rows& right : OutputsIn(0, left.output * n + left.end)) {
+        BlockAt(left.output * n + left.begin, left.end - left.begin, right.output * n + right.begin,
+                right.end - right.begin)
+            .addcmul_(gram(shared_a, a, left, right), gram(shared_b, b, left, right));
       }
     }
   }
 
+  // Examples [begin, end) of an output.
   struct Rows {
     std::int64_t output;
     std::int64_t begin;
     std::int64_t end;
   };
+
+  // The rows [first, last) of the kernel, output by output.
+  std::vector<Rows> OutputsIn(std::int64_t first, std::int64_t last) const {
+    std::vector<Rows> rows;
+    for (std::int64_t k = first / examples_; k < outputs_ && k * examples_ < last; ++k) {
+      rows.push_back({k, std::max<std::int64_t>(0, first - k * examples_),
+                      std::min(examples_, last - k * examples_)});
+    }
+    return rows;
+  }
+
+  // The same for outputs that depend on the part, in blocks of so many rows.
+  std::vector<std::vector<Rows>> BlocksOf(const TermsByOutput& part, std::int64_t first,
+                                          std::int64_t last, std::int64_t at_once) const {
+    std::vector<std::vector<Rows>> blocks;
+    std::int64_t filled = at_once;
+    for (const Rows& rows : OutputsIn(first, last)) {
+      if (!part.terms[static_cast<std::size_t>(rows.output)].b.defined()) continue;
+      for (std::int64_t begin = rows.begin; begin < rows.end;) {
+        if (filled == at_once) {
+          blocks.emplace_back();
+          filled = 0;
+        }
+        const std::int64_t end = std::min(begin + at_once - filled, rows.end);
+        blocks.back().push_back({rows.output, begin, end});
+        filled += end - begin;
+        begin = end;
+      }
+    }
+    return blocks;
+  }
 
   void AddWrittenOut(const TermsByOutput& part) {
     // One that was reached: an output need not depend on a parameter.
@@ -142,28 +191,23 @@ class KernelSum {
     const std::int64_t bytes =
         std::max<std::int64_t>(1, entries) * static_cast<std::int64_t>(kernel_.element_size());
     const std::int64_t at_once = std::max<std::int64_t>(1, kTangentBlockBytes / bytes);
-    std::vector<std::vector<Rows>> blocks(1);
-    std::int64_t filled = 0;
-    for (std::int64_t k = 0; k < outputs_; ++k) {
-      if (!part.terms[static_cast<std::size_t>(k)].b.defined()) continue;
-      for (std::int64_t begin = 0; begin < examples_;) {
-        if (filled == at_once) {
-          blocks.emplace_back();
-          filled = 0;
-        }
-        const std::int64_t end = std::min(begin + at_once - filled, examples_);
-        blocks.back().push_back({k, begin, end});
-        filled += end - begin;
-        begin = end;
-      }
-    }
-    for (std::size_t i = 0; i < blocks.size(); ++i) {
-      const at::Tensor left = Written(part, blocks[i]);
-      for (std::size_t j = 0; j <= i; ++j) {
-        AddProducts(left, blocks[i], j == i ? left : Written(part, blocks[j]), blocks[j]);
+    const std::vector<std::vector<Rows>> all = BlocksOf(part, 0, last_, at_once);
+    const auto same = [](const Rows& l, const Rows& r) {
+      return l.output == r.output && l.begin == r.begin && l.end == r.end;
+    };
+    for (const std::vector<Rows>& own : BlocksOf(part, first_, last_, at_once)) {
+      const at::Tensor left = Written(part, own);
+      for (const std::vector<Rows>& other : all) {
+        if (FirstRow(other.front()) > LastRow(own.back())) break;
+        const bool is_own =
+            own.size() == other.size() && std::equal(own.begin(), own.end(), other.begin(), same);
+        AddProducts(left, own, is_own ? left : Written(part, other), other);
       }
     }
   }
+
+  std::int64_t FirstRow(const Rows& rows) const { return rows.output * examples_ + rows.begin; }
+  std::int64_t LastRow(const Rows& rows) const { return rows.output * examples_ + rows.end - 1; }
 
   // The gradients of a block, [rows, entries].
   static at::Tensor Written(const TermsByOutput& part, const std::vector<Rows>& block) {
@@ -184,9 +228,9 @@ class KernelSum {
       std::int64_t column = 0;
       for (const Rows& r : right_rows) {
         const std::int64_t columns = r.end - r.begin;
-        const std::int64_t to_row = l.output * examples_ + l.begin;
-        const std::int64_t to_column = r.output * examples_ + r.begin;
-        if (to_column <= to_row) {
+        const std::int64_t to_row = FirstRow(l);
+        const std::int64_t to_column = FirstRow(r);
+        if (to_column < to_row + rows) {
           // Not addmm_: oneDNN runs it at half the rate where the result is a slice.
           BlockAt(to_row, rows, to_column, columns)
               .add_(at::mm(left.slice(0, row, row + rows),
@@ -200,6 +244,8 @@ class KernelSum {
 
   std::int64_t examples_;
   std::int64_t outputs_;
+  std::int64_t first_;
+  std::int64_t last_;
   at::Tensor kernel_;
 };
 
@@ -213,8 +259,21 @@ std::int64_t CountOutputs(const OutputFunction& outputs, const Batch& batch) {
   return values.size(1);
 }
 
+// Written out where that takes less memory: a convolution has many rows and few weights. Inputs are
+// the same for every output and are held once.
+Term Smaller(Term term, std::int64_t examples) {
+  if (term.kind == TermKind::kDirect || !term.b.defined()) return term;
+  std::int64_t entries = examples;
+  for (const std::int64_t extent : term.sizes) entries *= extent;
+  if (entries >= term.b.numel()) return term;
+  Term written;
+  written.b = Materialise(term, 0, examples);
+  written.sizes = std::move(term.sizes);
+  return written;
+}
+
 void AddTerms(TangentParameter& parameter, std::vector<ParameterTerm> terms, std::size_t output,
-              std::size_t outputs) {
+              std::size_t outputs, std::int64_t examples) {
   for (ParameterTerm& own : terms) {
     auto part = std::find_if(parameter.parts.begin(), parameter.parts.end(),
                              [&](const TermsByOutput& known) { return known.use == own.use; });
@@ -222,7 +281,7 @@ void AddTerms(TangentParameter& parameter, std::vector<ParameterTerm> terms, std
       parameter.parts.push_back({own.use, std::vector<Term>(outputs)});
       part = parameter.parts.end() - 1;
     }
-    part->terms[output] = std::move(own.term);
+    part->terms[output] = Smaller(std::move(own.term), examples);
     if (output > 0) ShareEqual(*part);
   }
 }
@@ -237,11 +296,13 @@ struct TangentKernel::State {
   at::Tensor outputs;
   at::TensorOptions options;
 
+  std::int64_t rows() const { return examples * outputs.size(0); }
+
   template <typename Wanted>
-  at::Tensor Sum(const Wanted& wanted) const {
+  at::Tensor Sum(const Wanted& wanted, std::int64_t first, std::int64_t last) const {
     const at::NoGradGuard no_grad;
     const at::NoTF32Guard full_precision;
-    KernelSum sum(examples, outputs.size(0), options);
+    KernelSum sum(examples, outputs.size(0), first, last, options);
     for (std::size_t p = 0; p < parameters.size(); ++p) {
       if (!wanted(groups[p])) continue;
       for (const TermsByOutput& part : parameters[p].parts) sum.Add(part);
@@ -271,7 +332,7 @@ TangentKernel::TangentKernel(std::vector<NamedParameter> parameters, const Outpu
     values.push_back(collected.losses);
     for (std::size_t p = 0; p < collected.terms.size(); ++p) {
       AddTerms(state_->parameters[p], std::move(collected.terms[p]), static_cast<std::size_t>(k),
-               static_cast<std::size_t>(count));
+               static_cast<std::size_t>(count), state_->examples);
     }
   }
   state_->outputs = at::stack(values);
@@ -286,12 +347,21 @@ std::int64_t TangentKernel::examples() const { return state_->examples; }
 const at::Tensor& TangentKernel::outputs() const { return state_->outputs; }
 const std::vector<std::string>& TangentKernel::layers() const { return state_->layers; }
 
+at::Tensor TangentKernel::LayerRows(std::size_t layer, std::int64_t begin, std::int64_t end) const {
+  if (begin < 0 || begin >= end || end > state_->rows()) {
+    throw Error(fmt::format("the rows {} to {} of a tangent kernel of {} were asked for.", begin,
+                            end, state_->rows()));
+  }
+  return state_->Sum([&](std::int64_t group) { return group == static_cast<std::int64_t>(layer); },
+                     begin, end);
+}
+
 at::Tensor TangentKernel::Layer(std::size_t layer) const {
-  return state_->Sum([&](std::int64_t group) { return group == static_cast<std::int64_t>(layer); });
+  return LayerRows(layer, 0, state_->rows());
 }
 
 at::Tensor TangentKernel::Whole() const {
-  return state_->Sum([](std::int64_t) { return true; });
+  return state_->Sum([](std::int64_t) { return true; }, 0, state_->rows());
 }
 
 }  // namespace sordino

@@ -34,7 +34,7 @@ namespace sordino {
 // What the model computes for each example, [examples, K].
 using OutputFunction = std::function<at::Tensor(const Batch&)>;
 
-inline constexpr std::int64_t kTangentBlockBytes = std::int64_t{16} << 20;
+inline constexpr std::int64_t kTangentBlockBytes = std::int64_t{8} << 20;
 
 class TangentKernel {
  public:
@@ -56,6 +56,10 @@ class TangentKernel {
   // half precision). Computed when they are asked for: products are in that type.
   at::Tensor Layer(std::size_t layer) const;
   at::Tensor Whole() const;
+  // Rows [begin, end) of H_r and its columns [0, end), all that a symmetric matrix needs: for
+  // kernels that are too large to hold one for each layer. Throws Error for rows that there are
+  // not.
+  at::Tensor LayerRows(std::size_t layer, std::int64_t begin, std::int64_t end) const;
 
  private:
   struct State;

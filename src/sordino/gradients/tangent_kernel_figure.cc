@@ -8,6 +8,7 @@
 #include <ATen/ops/linear.h>
 #include <ATen/ops/max_pool2d.h>
 #include <ATen/ops/randn.h>
+#include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
 #include <chrono>
@@ -64,17 +65,24 @@ int main(int argc, char** argv) {
   const Batch batch = {at::randn({examples, 1, 28, 28})};
   network.Outputs(batch[0].slice(0, 0, 2));  // libraries are loaded
   const double before = sordino::StatusMegabytes("VmRSS");
-  const auto begin = std::chrono::steady_clock::now();
+  const auto start = std::chrono::steady_clock::now();
   const sordino::TangentKernel kernel(
       network.parameters, [&](const Batch& b) { return network.Outputs(b[0]); }, batch);
   double layers = 0;
-  at::Tensor whole;
-  for (std::size_t r = 0; r < kernel.layers().size(); ++r) {
-    at::Tensor layer = kernel.Layer(r);
-    layers += layer.trace().item<double>();
-    whole = whole.defined() ? whole.add_(layer) : std::move(layer);
+  const std::int64_t rows = examples * kernel.outputs().size(0);
+  const at::Tensor whole = at::zeros({rows, rows});
+  // The kernels of the layers, output by output, so that one of them is never held as a whole.
+  for (std::int64_t begin = 0; begin < rows; begin += examples) {
+    const std::int64_t end = begin + examples;
+    const at::Tensor part = whole.slice(0, begin, end).slice(1, 0, end);
+    for (std::size_t r = 0; r < kernel.layers().size(); ++r) {
+      const at::Tensor layer = kernel.LayerRows(r, begin, end);
+      layers += layer.slice(1, begin, end).trace().item<double>();
+      part.add_(layer);
+    }
+    whole.slice(0, 0, begin).slice(1, begin, end).copy_(part.slice(1, 0, begin).t());
   }
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   fmt::print("seconds {:.3f} megabytes {:.0f} threads {} trace {:.6g} layers {:.6g}\n",
              seconds.count(), sordino::StatusMegabytes("VmHWM") - before, at::get_num_threads(),
              whole.trace().item<double>(), layers);

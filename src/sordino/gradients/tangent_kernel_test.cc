@@ -16,6 +16,7 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sordino/base/error.h"
@@ -135,6 +136,14 @@ TEST_P(TangentKernelCases, IsTheGramMatrixOfTheJacobian) {
       const at::Tensor seen = kernel.Layer(r);
       ExpectNearTensor(seen, wanted, tolerance, kernel.layers()[r]);
       EXPECT_TRUE(at::equal(seen, seen.t())) << kernel.layers()[r];
+      // Every range of rows, also such that cut an output.
+      for (std::int64_t begin = 0; begin < seen.size(0); ++begin) {
+        for (std::int64_t end = begin + 1; end <= seen.size(0); ++end) {
+          ExpectNearTensor(kernel.LayerRows(r, begin, end),
+                           wanted.slice(0, begin, end).slice(1, 0, end), tolerance,
+                           kernel.layers()[r]);
+        }
+      }
       sum = sum.defined() ? sum + wanted : wanted;
     }
     ExpectNearTensor(kernel.Whole(), sum, tolerance, "whole");
@@ -157,8 +166,15 @@ TEST(TangentKernel, IsTheSameInSeveralBlocks) {
   const Batch batch = maker.MakeBatch(3);
   const at::Tensor values = outputs(batch);
   const at::Tensor j = Jacobian(maker.parameters(), {0}, 0, values);
-  ExpectNearTensor(TangentKernel(maker.parameters(), outputs, batch).Whole(), at::mm(j, j.t()),
-                   1e-12, "blocks");
+  const TangentKernel kernel(maker.parameters(), outputs, batch);
+  ExpectNearTensor(kernel.Whole(), at::mm(j, j.t()), 1e-12, "blocks");
+  for (const auto& [begin, end] : {std::pair{0, 2}, {2, 4}, {1, 6}, {5, 6}}) {
+    ExpectNearTensor(kernel.LayerRows(0, begin, end),
+                     at::mm(j, j.t()).slice(0, begin, end).slice(1, 0, end), 1e-12, "rows");
+  }
+  EXPECT_THROW(kernel.LayerRows(0, 3, 3), Error);
+  EXPECT_THROW(kernel.LayerRows(0, -1, 3), Error);
+  EXPECT_THROW(kernel.LayerRows(0, 0, 7), Error);
 }
 
 TEST(TangentKernel, RefusesWhatIsNoneForEachExample) {
