@@ -155,12 +155,18 @@ void CheckDeclaration(const RunDeclaration& run, const Budget& budget) {
 
 }  // namespace
 
+RunTerms TermsOf(BudgetFilter& filter, const RunDeclaration& run) {
+  RunTerms terms = filter.TermsFor(run.plan, run.failure);
+  if (run.is_adaptive) terms.whole = false;
+  return terms;
+}
+
 Begun Ledger::BeginRun(const RunDeclaration& run, const LedgerCharge& first) {
   State& s = *state_;
   CheckDeclaration(run, budget());
   Begun begun;
   s.Commit([&] {
-    begun.terms = s.filter->TermsFor(run.plan, run.failure);
+    begun.terms = TermsOf(*s.filter, run);
     const std::string id = RandomId();
     BudgetFilter trial = *s.filter;
     trial.BeginRun(id, run.plan, begun.terms, run.failure);
@@ -184,7 +190,7 @@ Begun Ledger::Preview(const RunDeclaration& run) {
   CheckDeclaration(run, budget());
   Refresh();
   Begun begun;
-  begun.terms = state_->filter->TermsFor(run.plan, run.failure);
+  begun.terms = TermsOf(*state_->filter, run);
   begun.verdict = state_->filter->AdmitsPlan(run.plan, run.failure);
   return begun;
 }

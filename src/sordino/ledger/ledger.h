@@ -62,7 +62,12 @@ struct RunDeclaration {
   double failure = 0;          // of the whole plan
   ProtectedUnit unit = ProtectedUnit::kRecord;
   bool is_private = true;  // false for a run with a typed seed
+  // What is released depends on what was: the run never counts whole (budget_filter.h).
+  bool is_adaptive = false;
 };
+
+// How a run would count if it began now.
+RunTerms TermsOf(BudgetFilter& filter, const RunDeclaration& run);
 
 struct Begun {
   Verdict verdict = {};

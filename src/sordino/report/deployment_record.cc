@@ -51,12 +51,24 @@ std::string UtcTime(std::int64_t seconds) {
                      parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec);
 }
 
+Record AdaptiveNoiseObject(const AdaptiveNoiseRecord& record) {
+  Record measurements = Record::array();
+  for (const AdaptiveNoiseRecord::Measurement& one : record.measurements) {
+    measurements.push_back(
+        {{"step", one.step}, {"held_out_right", one.count}, {"noise_multiplier", one.noise}});
+  }
+  return {{"first_noise_multiplier", record.first_noise},
+          {"count_noise", record.count_noise},
+          {"measurements", measurements}};
+}
+
 Record ReleaseObject(const DeploymentFacts& facts) {
   Record json = Record::object();
   for (const auto& [key, value] : facts.release) {
     std::visit([&json, &name = key](const auto& held) { json[name] = held; }, value);
   }
   json["time"] = UtcTime(facts.time);
+  if (facts.adaptive_noise) json["adaptive_noise"] = AdaptiveNoiseObject(*facts.adaptive_noise);
   return json;
 }
 

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -31,10 +32,24 @@ void CheckPurpose(const ReleasePurpose& purpose);
 // "Curator: X. Intended use: Y."; empty where nothing was said.
 std::string PurposeSentence(const ReleasePurpose& purpose);
 
+// Noise that was lowered as a run went (training/adaptive_noise.h). Its counts are releases that
+// were charged.
+struct AdaptiveNoiseRecord {
+  struct Measurement {
+    std::int64_t step = 0;  // steps made before it
+    double count = 0;       // noised
+    double noise = 0;       // the multiplier of the steps behind it
+  };
+  double first_noise = 0;
+  double count_noise = 0;  // standard deviation on a count
+  std::vector<Measurement> measurements = {};
+};
+
 struct DeploymentFacts {
   ReleasePurpose purpose;
   // What is released, in the order in which it is written: "kind", "data", "model", "steps", ...
   std::vector<std::pair<std::string, std::variant<std::string, std::int64_t>>> release;
+  std::optional<AdaptiveNoiseRecord> adaptive_noise;
   std::string warning;       // why it is not private; empty: it is
   bool is_protected = true;  // false: neither clipping nor noise, and no epsilon
   bool counts_users = false;

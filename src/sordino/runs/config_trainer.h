@@ -10,10 +10,14 @@
 
 namespace sordino {
 
+// 1 for every example of {inputs, labels} whose class the model predicts, else 0; in evaluation
+// mode, after which the model is in training mode. The model must outlive it.
+LossFunction RightPredictions(Model& model, const FeatureShape& features);
+
 // Without clipping and noise where the settings say so. `options` hold what is not in the settings:
-// device, charges, seed and canaries; gradients and augmentation are filled in. Model and data must
-// outlive the trainer.
-Trainer MakeTrainer(const TrainConfig& config, const PrivacyPlan& plan, const Model& model,
+// device, charges, seed and canaries; gradients, augmentation and the measurement of held-out
+// records are filled in. Model and data must outlive the trainer.
+Trainer MakeTrainer(const TrainConfig& config, const PrivacyPlan& plan, Model& model,
                     const FeatureShape& features, const Dataset& data, TrainerOptions options);
 
 }  // namespace sordino

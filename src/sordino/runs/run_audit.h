@@ -1,5 +1,5 @@
-// The audit of a run with canaries (training/canaries.h, training/data_canaries.h): what an
-// attacker learned about them, beside what was claimed.
+// The audit of a run with canaries (training/canaries.h, training/internal/data_canaries.h): what
+// an attacker learned about them, beside what was claimed.
 #ifndef SORDINO_RUNS_RUN_AUDIT_H_
 #define SORDINO_RUNS_RUN_AUDIT_H_
 

@@ -10,6 +10,7 @@
 #include "sordino/base/check.h"
 #include "sordino/base/error.h"
 #include "sordino/ledger/data_description.h"
+#include "sordino/training/adaptive_noise.h"
 
 namespace sordino {
 namespace {
@@ -29,14 +30,32 @@ std::string LedgerOfData(const std::string& asked, const DataRequest& data) {
 }
 
 RunLedger::RunLedger(const PrivacyPlan& plan, std::string what, bool is_private)
-    : plan_(plan), what_(std::move(what)), is_private_(is_private) {}
+    : plan_(plan), current_(plan), what_(std::move(what)), is_private_(is_private) {}
+
+void RunLedger::UseFilter(Epsilon epsilon) {
+  filter_.emplace(FilterOf(plan_, epsilon));
+  claimed_epsilon_ = epsilon.value();
+}
+
+bool RunLedger::AdmitsWith(const PrivacyPlan& plan, std::int64_t step) {
+  const std::int64_t last = std::min(step + plan.options().held_out->every, plan.steps());
+  return filter_->Admits(plan.EventOf(step, last));
+}
+
+void RunLedger::ChangeNoise(const PrivacyPlan& plan) {
+  if (plan.noise().value() == current_.noise().value()) return;
+  SORDINO_CHECK(filter_.has_value(), "the noise of a plan that is fixed in advance was changed");
+  charger_->HandBack();
+  current_ = plan;
+}
 
 RunDeclaration RunLedger::Declaration() const {
   return {.what = what_,
           .plan = plan_.event(),
           .failure = plan_.Failure(plan_.steps()),
           .unit = plan_.options().rows_per_user > 0 ? ProtectedUnit::kUser : ProtectedUnit::kRecord,
-          .is_private = is_private_};
+          .is_private = is_private_,
+          .is_adaptive = filter_.has_value()};
 }
 
 // The charger counts events: steps, or epochs of an allocation.
@@ -44,7 +63,7 @@ StepCosts RunLedger::Costs() const {
   const std::int64_t steps = plan_.StepsPerEvent();
   return {.event =
               [this, steps](std::int64_t first, std::int64_t last) {
-                return plan_.EventOf(first * steps, std::min(last * steps, plan_.steps()));
+                return current_.EventOf(first * steps, std::min(last * steps, plan_.steps()));
               },
           .failure = [this, steps](std::int64_t events) { return plan_.Failure(events * steps); },
           .unit = steps == 1 ? "steps" : "epochs"};
@@ -63,10 +82,20 @@ bool RunLedger::BeginsEvent(std::int64_t step) const {
 }
 
 bool RunLedger::Reserve(std::int64_t step) {
-  return !BeginsEvent(step) || charger_->Reserve(step / plan_.StepsPerEvent());
+  const bool fits = !filter_ || filter_->Admits(current_.StepEvent(step));
+  if (fits && (!BeginsEvent(step) || charger_->Reserve(step / plan_.StepsPerEvent()))) return true;
+  // A ledger of its own has the same budget.
+  is_spent_ = filter_ && (!fits || is_own_);
+  return false;
 }
 
-void RunLedger::Use(std::int64_t step) {
+void RunLedger::Use(std::int64_t step, const Event& released) {
+  if (filter_) {
+    SORDINO_CHECK(released == current_.StepEvent(step),
+                  "a step releases something else than what was reserved for it");
+    SORDINO_CHECK(filter_->Charge(released), "a step passes the filter of its run");
+    used_.push_back(released);
+  }
   const std::int64_t event = step / plan_.StepsPerEvent();
   if (BeginsEvent(step)) {
     charger_->Use(event);
@@ -81,7 +110,7 @@ void RunLedger::FindOutlook(std::int64_t first) {
   std::string run = charger_ ? charger_->run() : "";
   if (run.empty()) {
     const RunDeclaration declaration = Declaration();
-    const RunTerms terms = trial.TermsFor(declaration.plan, declaration.failure);
+    const RunTerms terms = TermsOf(trial, declaration);
     trial.BeginRun(kTrial, declaration.plan, terms);
     run = kTrial;
   }
@@ -124,6 +153,11 @@ void RunLedger::CreateOwn(const std::filesystem::path& file, std::optional<Epsil
   budget.delta = plan_.delta();
   budget.adjacency = plan_.options().adjacency;
   budget.unit = declaration.unit;
+  if (filter_ && filter_->kind() == PrivacyFilter::Kind::kGaussian) {
+    budget.filter = FilterKind::kGaussian;
+  } else if (filter_) {
+    budget.order = RenyiOrder(filter_->order());
+  }
   ledger_.emplace(Ledger::Create(file, budget, {.has_witness = false}));
   FindOutlook(0);
   charger_.emplace(*ledger_, declaration, Costs(), Events(), ChargerOptions());
@@ -142,11 +176,26 @@ void RunLedger::Rejoin(const std::filesystem::path& file, bool is_own,
   ledger_->Rejoin(facts.run, plan_.event().ToString());
   first_ = facts.step;
   before_ = ledger_->filter().TotalOf(facts.run);
-  lost_steps_ =
-      static_cast<std::int64_t>(before_->TotalCount()) * plan_.StepsPerEvent() - facts.step;
+  lost_steps_ = StepsIn(*before_) - facts.step;
+  if (filter_ && !filter_->Charge(*before_)) {
+    throw Error(fmt::format(
+        "the run has spent its epsilon of {:g}, those steps included that a crash took; there is "
+        "nothing to resume.",
+        claimed_epsilon_));
+  }
   charger_.emplace(*ledger_, facts.run, facts.step / plan_.StepsPerEvent(), Costs(), Events(),
                    ChargerOptions());
   FindOutlook(facts.step);
+}
+
+// Measurements of held-out records are releases, and not steps.
+std::int64_t RunLedger::StepsIn(const Event& charged) const {
+  auto steps = static_cast<std::int64_t>(charged.TotalCount()) * plan_.StepsPerEvent();
+  if (!filter_) return steps;
+  for (const auto& [release, count] : charged.Flatten()) {
+    if (release == plan_.MeasurementEvent()) steps -= static_cast<std::int64_t>(count);
+  }
+  return steps;
 }
 
 Ledger& RunLedger::ledger() {
@@ -155,12 +204,18 @@ Ledger& RunLedger::ledger() {
 }
 
 Event RunLedger::EventAfter(std::int64_t steps) const {
+  if (filter_) {
+    std::vector<Event> all = used_;
+    if (before_) all.push_back(*before_);
+    return Event::Compose(std::move(all), plan_.options().adjacency);
+  }
   if (!before_) return plan_.EventOf(steps);
   return Event::Compose({*before_, plan_.EventOf(first_, steps)}, plan_.options().adjacency);
 }
 
 Interval RunLedger::EpsilonAfter(std::int64_t steps) const {
   if (steps + lost_steps_ == 0) return {0, 0};
+  if (filter_) return {0, filter_->SpentEpsilon()};
   return SpentEpsilon(EventAfter(steps), plan_.delta(), plan_.Failure(steps + lost_steps_));
 }
 
@@ -172,6 +227,7 @@ Event RunLedger::CountedEvent(std::int64_t steps) {
 }
 
 Interval RunLedger::CountedEpsilon(std::int64_t steps) {
+  if (filter_) return {0, claimed_epsilon_};
   return CountsWhole() ? plan_.Epsilon(plan_.steps()) : EpsilonAfter(steps);
 }
 

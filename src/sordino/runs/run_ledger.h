@@ -3,6 +3,10 @@
 // A private run always has a ledger: the one that was named, or one of its own in its folder, whose
 // budget is the epsilon that was asked for (or infinite where the noise was given instead, and for
 // seeded runs, which have no privacy to keep).
+//
+// A run whose noise is adaptive has a filter of its own beside the ledger's
+// (training/adaptive_noise.h): the ledger keeps the budget of all runs, and this filter the epsilon
+// that the run claims.
 #ifndef SORDINO_RUNS_RUN_LEDGER_H_
 #define SORDINO_RUNS_RUN_LEDGER_H_
 
@@ -11,7 +15,9 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "sordino/accounting/filter.h"
 #include "sordino/data/catalog.h"
 #include "sordino/ledger/ledger.h"
 #include "sordino/ledger/step_charger.h"
@@ -39,6 +45,13 @@ class RunLedger {
   // `what` is "train cnn-mnist on mnist". The plan must outlive it.
   RunLedger(const PrivacyPlan& plan, std::string what, bool is_private);
 
+  // For adaptive noise, before anything else: the run claims this epsilon.
+  void UseFilter(Epsilon epsilon);
+  // Whether the filter has place for the steps from `step` to the next measurement with this plan.
+  bool AdmitsWith(const PrivacyPlan& plan, std::int64_t step);
+  // The noise of the next steps was lowered: what was charged for them is handed back.
+  void ChangeNoise(const PrivacyPlan& plan);
+
   // A run that begins. Named: throws Error where not a single step is admitted.
   void OpenNamed(const std::filesystem::path& file);
   void CreateOwn(const std::filesystem::path& file, std::optional<Epsilon> target);
@@ -52,20 +65,25 @@ class RunLedger {
   // allocation all steps of an epoch, before its first one, and again before the first one of a run
   // that is resumed inside an epoch.
   bool Reserve(std::int64_t step);
-  void Use(std::int64_t step);
+  // `event` is what the trainer is about to release. Stops the program where it was not paid for.
+  void Use(std::int64_t step, const Event& event);
   void HandBack() { charger_->HandBack(); }
   const std::string& why() const { return charger_->why(); }
+  // Adaptive noise: the next step was more than what is left of the epsilon that the run claims.
+  bool is_spent() const { return is_spent_; }
   const std::string& run() const { return charger_->run(); }  // empty before the first charge
   // Waits for a charge that is under way.
   Ledger& ledger();
   bool is_own() const { return is_own_; }
 
   // What the run has cost when `steps` steps are made, those of earlier parts that were charged and
-  // lost included.
+  // lost included. Adaptive noise: what was used so far, and the epsilon of a filter that would
+  // have ended here.
   Event EventAfter(std::int64_t steps) const;
   Interval EpsilonAfter(std::int64_t steps) const;
   // What the ledger counts for the run when `steps` steps are made: the same, or the whole plan
-  // where the run counts whole (budget_filter.h).
+  // where the run counts whole (budget_filter.h). Adaptive noise: the epsilon of the filter, which
+  // holds wherever the run stopped.
   bool CountsWhole();
   Event CountedEvent(std::int64_t steps);
   Interval CountedEpsilon(std::int64_t steps);
@@ -77,11 +95,13 @@ class RunLedger {
   RunDeclaration Declaration() const;
   StepCosts Costs() const;
   StepChargerOptions ChargerOptions() const;
+  std::int64_t StepsIn(const Event& charged) const;
   std::int64_t Events() const;  // of the whole plan
   bool BeginsEvent(std::int64_t step) const;
   void FindOutlook(std::int64_t first);
 
   const PrivacyPlan& plan_;
+  PrivacyPlan current_;  // with the noise of the next steps
   std::string what_;
   bool is_private_;
   bool is_own_ = false;
@@ -92,6 +112,11 @@ class RunLedger {
   std::int64_t used_event_ = -1;  // the last one that noise was drawn for
   std::optional<Event> before_;   // charged by earlier parts of the run
   std::int64_t lost_steps_ = 0;
+  // Of adaptive noise.
+  std::optional<PrivacyFilter> filter_;
+  double claimed_epsilon_ = 0;
+  std::vector<Event> used_;  // by this part of the run
+  bool is_spent_ = false;
 };
 
 }  // namespace sordino

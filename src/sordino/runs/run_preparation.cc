@@ -13,7 +13,9 @@
 #include "sordino/base/error.h"
 #include "sordino/clipping/clipping_component.h"
 #include "sordino/clipping/norms_component.h"
+#include "sordino/gradients/example_count.h"
 #include "sordino/gradients/flat_clipping.h"
+#include "sordino/runs/config_trainer.h"
 #include "sordino/runs/internal/training_loop.h"
 #include "sordino/runs/training_run.h"
 #include "sordino/training/canary_records.h"
@@ -59,6 +61,12 @@ void TryStep(const PreparedRun& run) {
         sums->Sum(loss, batch, FlatClipping(run.plan.StepClip(0)), /*step=*/0, random));
   }
   static_cast<void>(sums->Sum(loss, batch, policy, /*step=*/0, random));
+  if (run.plan.options().held_out) {
+    static_cast<void>(CountExamples(
+        RightPredictions(*run.model, feature_shape),
+        MadeUpBatch(run.declaration, *run.model, /*examples=*/3, /*copies=*/1, run.device),
+        run.config.training.fallback));
+  }
 }
 
 // What the run would only find after its first charge.
@@ -92,6 +100,14 @@ PrivacyPlan MakePlan(const TrainConfig& config, const DatasetDeclaration& declar
                      std::optional<double> noise) {
   const PlanOptions options = PlanOptionsOf(config, declaration);
   const Delta delta(*config.privacy.delta);
+  if (config.HasAdaptiveNoise()) {
+    const double share = *config.privacy.validation_budget;
+    const Epsilon epsilon(*config.privacy.epsilon);
+    if (noise) return AdaptivePlan(options, share, epsilon, delta, NoiseMultiplier(*noise));
+    std::optional<PrivacyPlan> plan = AdaptivePlanForBudget(options, share, epsilon, delta);
+    if (!plan) throw Error(NoPlan(options, epsilon, delta));
+    return *std::move(plan);
+  }
   if (noise) return {options, NoiseMultiplier(*noise), delta};
   if (config.run.non_private) return {options, NoiseMultiplier(1), delta};
   if (config.privacy.noise) return {options, NoiseMultiplier(*config.privacy.noise), delta};
@@ -113,6 +129,17 @@ Interval EpsilonOf(const PrivacyPlan& plan, RunPrivacy privacy, std::int64_t ste
   return steps == 0 ? Interval{0, 0} : plan.Epsilon(steps);
 }
 
+AdaptiveFacts PlannedAdaptive(const PrivacyPlan& plan, Epsilon epsilon) {
+  const PrivacyFilter filter = FilterOf(plan, epsilon);
+  AdaptiveFacts facts;
+  facts.filter = filter.kind() == PrivacyFilter::Kind::kGaussian
+                     ? std::string("Gaussian filter")
+                     : fmt::format("Renyi filter of order {:.6g}", filter.order());
+  facts.first_noise = plan.noise().value();
+  facts.count_noise = plan.options().held_out->count_noise.value();
+  return facts;
+}
+
 StatementFacts PlannedFacts(const PreparedRun& run) {
   const TrainConfig& config = run.config;
   StatementFacts facts;
@@ -124,10 +151,15 @@ StatementFacts PlannedFacts(const PreparedRun& run) {
   facts.adjacency = run.plan.options().adjacency;
   facts.steps = run.plan.steps();
   facts.planned_steps = run.plan.steps();
-  facts.epsilon = EpsilonOf(run.plan, run.privacy, facts.steps);
+  if (config.HasAdaptiveNoise()) {
+    facts.adaptive = PlannedAdaptive(run.plan, Epsilon(*config.privacy.epsilon));
+    facts.epsilon = {0, *config.privacy.epsilon};
+  } else {
+    facts.epsilon = EpsilonOf(run.plan, run.privacy, facts.steps);
+  }
   facts.delta = run.plan.delta().value();
   facts.charges_epochs = run.plan.sampler().HasWholeEpochs();
-  facts.has_secret_batches = run.plan.sampler().IsSecret();
+  facts.has_secret_batches = run.plan.sampler().IsSecret() || run.plan.options().held_out;
   facts.sampling = run.plan.sampler().Statement();
   if (run.privacy == RunPrivacy::kNonPrivate) {
     facts.plan = fmt::format("{} sampling, batch {:g}, {} steps, without clipping and noise",

@@ -49,7 +49,11 @@ void WriteOpening(Page& page, const StatementFacts& facts) {
           facts.steps));
       break;
     case RunState::kFinished:
-      page.Paragraph(fmt::format("The run ended after all of its {} steps.", facts.steps));
+      page.Paragraph(facts.steps < facts.planned_steps
+                         ? fmt::format("The run ended after {} of at most {} steps: the next one "
+                                       "would have passed its epsilon.",
+                                       facts.steps, facts.planned_steps)
+                         : fmt::format("The run ended after all of its {} steps.", facts.steps));
       break;
     case RunState::kInterrupted:
       page.Paragraph(fmt::format("The run was stopped after {} of {} steps.", facts.steps,
@@ -75,6 +79,16 @@ void WriteOpening(Page& page, const StatementFacts& facts) {
 
 // The moment of a stop can be worth more than the composed epsilon of the steps (budget_filter.h).
 void WriteStop(Page& page, const StatementFacts& facts) {
+  if (facts.adaptive) {
+    page.Paragraph(fmt::format(
+        "The noise was lowered as the run went, by what it had released before. So this is not the "
+        "epsilon of steps that were fixed in advance, but that of a budget which a {} kept: no "
+        "step "
+        "was made that would have passed it. It holds whatever the run chose and wherever it "
+        "stopped.",
+        facts.adaptive->filter));
+    return;
+  }
   if (facts.state != RunState::kInterrupted) return;
   if (facts.counts_whole) {
     page.Paragraph(fmt::format(
@@ -106,7 +120,9 @@ void WriteGuarantee(Page& page, const StatementFacts& facts) {
   internal::WriteStrength(page, {.is_planned = facts.state == RunState::kPlanned,
                                  .epsilon = facts.epsilon,
                                  .delta = facts.delta,
-                                 .of = facts.counts_whole ? "the plan" : "these steps"});
+                                 .of = facts.adaptive       ? ""
+                                       : facts.counts_whole ? "the plan"
+                                                            : "these steps"});
   WriteStop(page, facts);
   if (const std::string warning = WeakGuaranteeWarning(facts); !warning.empty()) {
     page.Paragraph(warning);
@@ -119,6 +135,26 @@ void WriteAudit(Page& page, const StatementFacts& facts) {
   page.Paragraph(facts.audit);
 }
 
+void WriteAdaptive(Page& page, const StatementFacts& facts) {
+  const AdaptiveFacts& adaptive = *facts.adaptive;
+  page.Paragraph(
+      "Every record was held out of training by a secret coin or trained on. The number of "
+      "held-out "
+      "records that the model predicted right was released with Gaussian noise after some of the "
+      "steps; each such release was charged as if every record were in it.");
+  if (facts.state == RunState::kPlanned) return;
+  std::string levels = fmt::format("The noise multiplier began at {:.6g} and was lowered {} times",
+                                   adaptive.first_noise, adaptive.Lowered());
+  double last = adaptive.first_noise;
+  for (const NoiseLevel& level : adaptive.levels) {
+    if (level.noise == last) continue;
+    levels += fmt::format("{} {:.6g} after {} steps", last == adaptive.first_noise ? ": to" : ",",
+                          level.noise, level.step);
+    last = level.noise;
+  }
+  page.Paragraph(levels + ".");
+}
+
 void WriteMethod(Page& page, const StatementFacts& facts) {
   page.Heading("How it was done");
   page.Paragraph(
@@ -126,9 +162,13 @@ void WriteMethod(Page& page, const StatementFacts& facts) {
           ? fmt::format("{} steps were made of this plan: {}", facts.steps, Sentence(facts.plan))
           : Sentence(facts.plan));
   if (!facts.sampling.empty()) page.Paragraph(facts.sampling);
+  if (facts.adaptive) WriteAdaptive(page, facts);
   if (!facts.event.empty()) {
     page.Paragraph(facts.counts_whole && facts.state == RunState::kInterrupted
                        ? "What counts, the whole plan, as data for 'sordino account --event':"
+                   : facts.adaptive
+                       ? "What was charged, as data. Its composition by 'sordino account --event' "
+                         "would hold if all of it had been fixed in advance, which it was not:"
                        : "As data, for 'sordino account --event':");
     page.Verbatim(facts.event);
   }
@@ -203,6 +243,16 @@ void WriteLimits(Page& page, const StatementFacts& facts) {
 
 }  // namespace
 
+std::int64_t AdaptiveFacts::Lowered() const {
+  std::int64_t lowered = 0;
+  double last = first_noise;
+  for (const NoiseLevel& level : levels) {
+    if (level.noise < last) ++lowered;
+    last = level.noise;
+  }
+  return lowered;
+}
+
 std::string NotPrivateWarning(RunPrivacy privacy) {
   switch (privacy) {
     case RunPrivacy::kPrivate:
@@ -226,7 +276,7 @@ std::string GuaranteeSentence(const StatementFacts& facts) {
   if (facts.privacy != RunPrivacy::kPrivate) return NotPrivateWarning(facts.privacy);
   const std::string weak = WeakGuaranteeWarning(facts);
   const std::string stop =
-      facts.state == RunState::kInterrupted && !facts.counts_whole
+      facts.state == RunState::kInterrupted && !facts.counts_whole && !facts.adaptive
           ? fmt::format(
                 " It holds if the moment of the stop did not depend on what the run had shown; "
                 "whatever it depended on, epsilon is at most {}.",

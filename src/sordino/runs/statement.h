@@ -6,7 +6,9 @@
 #define SORDINO_RUNS_STATEMENT_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "sordino/base/quantity.h"
 #include "sordino/ledger/budget.h"
@@ -26,6 +28,21 @@ enum class RunPrivacy : std::uint8_t {
   kSeeded,      // noise and batches from a seed that was typed
 };
 
+// Noise that was lowered as the run went (training/adaptive_noise.h).
+struct NoiseLevel {
+  std::int64_t step = 0;  // steps made before the measurement
+  double count = 0;       // of held-out records that were predicted right, noised
+  double noise = 0;       // the multiplier from then on
+};
+struct AdaptiveFacts {
+  std::string filter;      // "Renyi filter of order 12.3"
+  double first_noise = 0;  // before any measurement
+  double count_noise = 0;  // standard deviation on a count
+  std::vector<NoiseLevel> levels;
+
+  std::int64_t Lowered() const;  // how often
+};
+
 // Everything that the statement depends on.
 struct StatementFacts {
   RunState state = RunState::kPlanned;
@@ -42,23 +59,24 @@ struct StatementFacts {
   double delta = 0;
   std::int64_t steps = 0;  // made, or planned
   std::int64_t planned_steps = 0;
-  bool charges_epochs = false;     // an event is that of an epoch, not of a step
-  bool has_secret_batches = true;  // nobody may know who was in which batch
-  std::string sampling;            // a paragraph of the sampler; empty: nothing to add
-  std::string plan;                // a sentence: privacy_plan.h
-  std::string event;               // accounting/event.h
-  std::string normalisation;       // where its constants are from; empty: pixels / 255
-  std::string pretrained;          // the file that the weights began with; empty: none
-  std::string norms_assumption;    // of how norms were found; empty: none
-  bool has_test = false;           // a public test set was looked at
-  std::string audit;               // a paragraph of run_audit.h; empty: there was none
-  std::string stopped_by;          // why it was stopped, where it was not asked to: a clause
-  std::int64_t lost_steps = 0;     // charged, and not part of the run (run_ledger.h)
-  std::string ledger;              // its file; empty: the run has a ledger of its own
-  Budget budget;                   // the ledger's, of all runs together
-  Interval ledger_epsilon;         // composed, of everything that was charged to it
-  std::string ledger_head;         // hash of its last entry
-  ReleasePurpose purpose;          // as the people behind it say
+  bool charges_epochs = false;            // an event is that of an epoch, not of a step
+  bool has_secret_batches = true;         // nobody may know who was in which batch
+  std::string sampling;                   // a paragraph of the sampler; empty: nothing to add
+  std::string plan;                       // a sentence: privacy_plan.h
+  std::string event;                      // accounting/event.h
+  std::string normalisation;              // where its constants are from; empty: pixels / 255
+  std::string pretrained;                 // the file that the weights began with; empty: none
+  std::string norms_assumption;           // of how norms were found; empty: none
+  bool has_test = false;                  // a public test set was looked at
+  std::optional<AdaptiveFacts> adaptive;  // nullopt: the plan was fixed in advance
+  std::string audit;                      // a paragraph of run_audit.h; empty: there was none
+  std::string stopped_by;                 // why it was stopped, where it was not asked to: a clause
+  std::int64_t lost_steps = 0;            // charged, and not part of the run (run_ledger.h)
+  std::string ledger;                     // its file; empty: the run has a ledger of its own
+  Budget budget;                          // the ledger's, of all runs together
+  Interval ledger_epsilon;                // composed, of everything that was charged to it
+  std::string ledger_head;                // hash of its last entry
+  ReleasePurpose purpose;                 // as the people behind it say
 };
 
 // "NOT PRIVATE" and why; empty for a private run.

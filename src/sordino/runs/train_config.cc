@@ -16,6 +16,7 @@
 #include "sordino/clipping/norms_component.h"
 #include "sordino/lower_bounds/canary_audit.h"
 #include "sordino/optimizers/optimizer_component.h"
+#include "sordino/runs/internal/adaptive_settings.h"
 #include "sordino/schedules/schedule_shape.h"
 #include "sordino/training/canary_records.h"
 
@@ -241,6 +242,12 @@ void CheckCanarySettings(const TrainConfig& config, const DatasetDeclaration& de
   }
   CheckCanaryKind(run.canary_kind, declaration,
                   !config.data.test.empty() || IsDatasetName(config.data.source));
+  if (are_records && config.HasAdaptiveNoise()) {
+    throw Error(fmt::format(
+        "--canary-kind {} cannot be used with --noise-schedule adaptive, which holds records out; "
+        "use --canary-kind dirac, or another schedule.",
+        run.canary_kind));
+  }
   if (are_records && config.privacy.micro_batch > 1 &&
       ParseAdjacency(config.privacy.adjacency) != Adjacency::kReplaceOne) {
     throw Error(fmt::format(
@@ -265,6 +272,7 @@ TrainConfig Completed(TrainConfig config, const DatasetDeclaration& declaration)
   CompleteLength(config, declaration);
   CompleteOptimizer(config);
   CompleteSchedules(config);
+  internal::CompleteAdaptive(config, declaration);
   CheckClassWeights(config, declaration);
   CheckCanarySettings(config, declaration);
   CheckPurpose(config.run.purpose);
@@ -288,7 +296,7 @@ PlanOptions PlanOptionsOf(const TrainConfig& config, const DatasetDeclaration& d
   if (privacy.rate) options.rate = SamplingRate(*privacy.rate);
   options.records = declaration.records;
   if (options.records > 0 && config.run.canaries > 0 && AreRecords(config.run.canary_kind)) {
-    // They are records that the run is planned for (training/data_canaries.h).
+    // They are records that the run is planned for (training/internal/data_canaries.h).
     options.records += config.run.canaries;
     const SamplerComponent& sampler = Samplers().Find(privacy.sampling.name);
     options.batch = sampler.BatchOf(static_cast<double>(options.records)).value_or(options.batch);
@@ -304,6 +312,10 @@ PlanOptions PlanOptionsOf(const TrainConfig& config, const DatasetDeclaration& d
   options.rate_schedule = Schedule::Parse(privacy.rate_schedule, "rate");
   options.rows_per_user = declaration.rows_per_user;
   options.micro_batch = privacy.micro_batch;
+  if (config.HasAdaptiveNoise()) {
+    options.held_out =
+        HeldOutPlan{.share = *privacy.validation_share, .every = *privacy.validation_every};
+  }
   return options;
 }
 

@@ -25,6 +25,7 @@
 #include "sordino/models/model.h"
 #include "sordino/optimizers/optimizer.h"
 #include "sordino/report/deployment_record.h"
+#include "sordino/training/adaptive_noise.h"
 #include "sordino/training/privacy_plan.h"
 
 namespace sordino {
@@ -55,6 +56,12 @@ struct PrivacySettings {
   // What the schedules 'optimal' and 'optimal-momentum' follow from; part of them once completed.
   std::optional<double> kappa;
   std::optional<double> decay;
+  // Of the noise schedule 'adaptive' (training/adaptive_noise.h).
+  std::optional<double> noise_factor;
+  std::optional<double> validation_share;
+  std::optional<std::int64_t> validation_every;
+  std::optional<double> validation_budget;
+  std::optional<double> validation_gain;
   std::int64_t micro_batch = 1;
 };
 
@@ -101,6 +108,8 @@ struct TrainConfig {
 
   // "cnn-mnist", or the name of the script without its folder.
   std::string ModelName() const;
+  // Whether the noise is lowered as the run goes.
+  bool HasAdaptiveNoise() const { return privacy.noise_schedule == "adaptive"; }
 };
 
 // With what was left out filled in from the declaration of the data and from the defaults: delta
@@ -111,6 +120,8 @@ TrainConfig Completed(TrainConfig config, const DatasetDeclaration& declaration)
 
 // The parts of a completed configuration.
 PlanOptions PlanOptionsOf(const TrainConfig& config, const DatasetDeclaration& declaration);
+// Of adaptive noise; `plan` is that of the configuration.
+NoiseRule NoiseRuleOf(const TrainConfig& config, const PrivacyPlan& plan);
 OptimizerOptions OptimizerOptionsOf(const TrainConfig& config);
 ModelOptions ModelOptionsOf(const TrainConfig& config);
 ModelShape ModelShapeOf(const DatasetDeclaration& declaration);

@@ -62,9 +62,11 @@ std::string RecordFile(const PreparedRun& run, const StatementFacts& facts) {
 
 std::unique_ptr<RunLedger> MakeRunLedger(const PreparedRun& run) {
   if (run.privacy == RunPrivacy::kNonPrivate) return nullptr;
-  return std::make_unique<RunLedger>(
+  auto ledger = std::make_unique<RunLedger>(
       run.plan, fmt::format("train {} on {}", run.config.ModelName(), run.declaration.name),
       run.privacy == RunPrivacy::kPrivate);
+  if (run.config.HasAdaptiveNoise()) ledger->UseFilter(Epsilon(*run.config.privacy.epsilon));
+  return ledger;
 }
 
 // Before the data are read: what a ledger refuses is refused first.
@@ -129,7 +131,9 @@ internal::RunData ReadData(PreparedRun& run, RunObserver& observer) {
 // run took.
 void WritePlanned(PreparedRun& run, const RunFolder& folder, RunLedger* ledger) {
   Event event = run.plan.event();
-  if (run.resume && ledger != nullptr) {
+  if (run.resume && ledger != nullptr && run.facts.adaptive) {
+    run.facts.lost_steps = ledger->lost_steps();
+  } else if (run.resume && ledger != nullptr) {
     event = ledger->EventAfter(run.plan.steps());
     run.facts.epsilon = ledger->EpsilonAfter(run.plan.steps());
     run.facts.event = event.ToString();
@@ -150,7 +154,7 @@ RunResult ResultOf(const PreparedRun& run, const internal::TrainingLoop& loop, R
                    RunObserver& observer, const std::optional<CanaryScores>& canaries) {
   RunResult result = PlannedResult(run);
   result.steps = loop.steps_done();
-  result.interrupted = result.steps < run.plan.steps();
+  result.interrupted = !loop.is_complete();
   result.stopped_by_ledger = !loop.refusal().empty();
   result.epsilon =
       ledger != nullptr ? ledger->CountedEpsilon(result.steps) : loop.Epsilon(result.steps);
@@ -164,6 +168,11 @@ RunResult ResultOf(const PreparedRun& run, const internal::TrainingLoop& loop, R
   facts.largest_epsilon = loop.Epsilon(run.plan.steps());
   facts.counts_whole = ledger != nullptr && ledger->CountsWhole();
   facts.stopped_by = loop.refusal();
+  if (facts.adaptive) {
+    for (const HeldOutMeasurement& one : loop.measurements()) {
+      facts.adaptive->levels.push_back({.step = one.step, .count = one.count, .noise = one.noise});
+    }
+  }
   if (canaries) {
     result.audit = AuditRun(*canaries, run.config.run.canary_kind, Epsilon(result.epsilon.upper),
                             Delta(result.delta));
@@ -274,7 +283,7 @@ RunResult RunTraining(PreparedRun& run, RunObserver& observer) {
   }
 
   std::optional<CanaryScores> canaries;
-  if (run.config.run.canaries > 0 && loop.steps_done() == run.plan.steps()) {
+  if (run.config.run.canaries > 0 && loop.is_complete()) {
     canaries = loop.CanariesScored();
   }
   RunResult result = ResultOf(run, loop, ledger.get(), observer, canaries);

@@ -177,12 +177,23 @@ TEST(Schedule, SaysThatItIsConstantExactlyWhenItIsOneEverywhere) {
   }
 }
 
+TEST(Schedule, AdaptiveIsOfTheNoiseOnlyAndOneUntilATrainerLowersIt) {
+  const Schedule adaptive = Schedule::Parse("adaptive", "noise");
+  EXPECT_TRUE(adaptive.IsConstant());
+  EXPECT_EQ(adaptive.Factor(7, 10), 1);
+  EXPECT_EQ(adaptive.ToString(), "adaptive");
+  for (const char* column : {"clip", "rate", "learning-rate"}) {
+    EXPECT_THROW(Schedule::Parse("adaptive", column), Error) << column;
+  }
+}
+
 TEST(Schedule, RefusesAWrongTextWithOneSentenceThatShowsTheGrammar) {
   for (const char* text : {"",
                            " ",
                            "Constant",
                            "constant ",
                            "constant:1",
+                           "adaptive:0.5",
                            "linear",
                            "linear:",
                            "linear:-1",
@@ -264,7 +275,7 @@ TEST(Schedule, SurvivesAnyBytes) {
       ASSERT_EQ(Schedule::Parse(schedule.ToString()), schedule) << text;
     } catch (const Error& error) {
       const std::string said = error.what();
-      ASSERT_LT(said.size(), 500u);
+      ASSERT_LT(said.size(), 600u);
       ASSERT_TRUE(
           std::all_of(said.begin(), said.end(), [](char c) { return c >= ' ' && c <= '~'; }));
     }

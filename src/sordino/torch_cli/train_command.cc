@@ -128,6 +128,13 @@ Json ResultJson(const RunResult& result, bool dry_run) {
                              {"upper", NumberJson(result.facts.steps_epsilon.upper)}};
   }
   if (!result.facts.stopped_by.empty()) json["stopped_by_ledger"] = result.facts.stopped_by;
+  if (result.facts.adaptive) {
+    json["planned_steps"] = result.facts.planned_steps;
+    json["noise_lowered"] = result.facts.adaptive->Lowered();
+    json["last_noise_multiplier"] = result.facts.adaptive->levels.empty()
+                                        ? result.noise_multiplier
+                                        : result.facts.adaptive->levels.back().noise;
+  }
   if (result.facts.lost_steps > 0) json["lost_steps"] = result.facts.lost_steps;
   if (!result.facts.ledger.empty()) json["ledger"] = LedgerJson(result.facts);
   if (result.audit) json["audit"] = Json::parse(AuditJson(*result.audit));
@@ -140,6 +147,13 @@ Json ResultJson(const RunResult& result, bool dry_run) {
   return json;
 }
 
+std::string NoiseText(const RunResult& result) {
+  const std::optional<AdaptiveFacts>& adaptive = result.facts.adaptive;
+  if (!adaptive || adaptive->levels.empty()) return fmt::format("{:.6g}", result.noise_multiplier);
+  return fmt::format("{:.6g} at first, {:.6g} at last, lowered {} times", adaptive->first_noise,
+                     adaptive->levels.back().noise, adaptive->Lowered());
+}
+
 std::vector<std::vector<std::string>> NumberRows(const RunResult& result) {
   std::vector<std::vector<std::string>> rows;
   if (result.facts.privacy != RunPrivacy::kNonPrivate) {
@@ -148,7 +162,7 @@ std::vector<std::vector<std::string>> NumberRows(const RunResult& result) {
                                 result.interrupted && result.facts.counts_whole
                                     ? ", of the whole plan, which counts"
                                     : "")});
-    rows.push_back({"noise multiplier", fmt::format("{:.6g}", result.noise_multiplier)});
+    rows.push_back({"noise multiplier", NoiseText(result)});
   }
   rows.push_back({"sampling rate", fmt::format("{:.6g}", result.sampling_rate)});
   return rows;
@@ -169,6 +183,9 @@ void PrintResult(const RunResult& result) {
   for (auto& row : NumberRows(result)) rows.push_back(std::move(row));
   rows.push_back({"steps", result.interrupted
                                ? fmt::format("{}, stopped before all {}", result.steps,
+                                             result.facts.planned_steps)
+                           : result.steps < result.facts.planned_steps
+                               ? fmt::format("{} of at most {}: the epsilon is spent", result.steps,
                                              result.facts.planned_steps)
                                : fmt::format("{}", result.steps)});
   if (!result.facts.stopped_by.empty()) {

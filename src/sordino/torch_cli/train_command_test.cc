@@ -130,6 +130,24 @@ TEST_F(TrainCommand, LearnsANumberAndPredictsItInItsUnits) {
                     "a number without classes");
 }
 
+TEST_F(TrainCommand, AdaptiveNoiseEndsWithItsEpsilonAndSaysHowOftenItWasLowered) {
+  const CommandOutcome outcome =
+      RunProgram(Line("--epsilon 5 --steps 60 --noise-schedule adaptive --validation-every 5 "
+                      "--validation-gain 1 --json"));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const Json json = Json::parse(outcome.out);
+  EXPECT_EQ(json["epsilon"]["upper"], 5);
+  EXPECT_EQ(json["interrupted"], false);
+  EXPECT_EQ(json["planned_steps"], 60);
+  EXPECT_LT(json["steps"], 60);
+  EXPECT_GE(json["noise_lowered"], 1);
+  EXPECT_LT(json["last_noise_multiplier"], json["noise_multiplier"]);
+  fs::remove_all(out_);
+  ExpectOneSentence(RunProgram(Line("--noise 1 --noise-schedule adaptive")), "give --epsilon");
+  ExpectOneSentence(RunProgram(Line("--epsilon 5 --validation-share 0.2")),
+                    "--validation-share is for --noise-schedule adaptive");
+}
+
 TEST_F(TrainCommand, JsonIsTheOnlyLineAndHasTheFieldsInOrder) {
   const CommandOutcome outcome = RunProgram(Line("--epsilon 5 --steps 20 --json"));
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;

@@ -7,7 +7,7 @@
 //
 // They must not come from the data: a canary that is a copy of a record with another label would
 // let that record into the run twice, and the guarantee counts it once. All of them are constants;
-// what is secret of a canary is only its coin (data_canaries.h).
+// what is secret of a canary is only its coin (internal/data_canaries.h).
 #ifndef SORDINO_TRAINING_CANARY_RECORDS_H_
 #define SORDINO_TRAINING_CANARY_RECORDS_H_
 

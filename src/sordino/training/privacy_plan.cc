@@ -37,6 +37,11 @@ PrivacyPlan::PrivacyPlan(const PlanOptions& options, NoiseMultiplier noise, Delt
 std::optional<PrivacyPlan> PrivacyPlan::ForBudget(const PlanOptions& options,
                                                   sordino::Epsilon epsilon, Delta delta) {
   const PlanOptions checked = internal::Checked(options);
+  if (checked.held_out) {
+    throw Error(
+        "noise that follows measurements on held-out records has no plan that is fixed in advance; "
+        "use another noise schedule here.");
+  }
   PlanOptions without_counts = checked;
   without_counts.clipping = "flat";
   const auto event_of = [&](NoiseMultiplier noise) {
@@ -54,7 +59,32 @@ std::optional<PrivacyPlan> PrivacyPlan::ForBudget(const PlanOptions& options,
   return std::nullopt;
 }
 
+PrivacyPlan PrivacyPlan::WithNoise(NoiseMultiplier noise) const {
+  PrivacyPlan changed = *this;
+  changed.noise_ = noise;
+  return changed;
+}
+
+bool PrivacyPlan::MeasuresAfter(std::int64_t step) const {
+  return options_.held_out && (step + 1) % options_.held_out->every == 0 &&
+         step + 1 < options_.steps;
+}
+
+std::int64_t PrivacyPlan::Measurements(std::int64_t steps) const {
+  if (!options_.held_out) return 0;
+  return std::min(steps, options_.steps - 1) / options_.held_out->every;
+}
+
+Event PrivacyPlan::MeasurementEvent() const {
+  return Event::Gaussian(options_.held_out->count_noise, options_.adjacency);
+}
+
 Event PrivacyPlan::StepEvent(std::int64_t step) const {
+  if (!MeasuresAfter(step)) return GradientEvent(step);
+  return Event::Compose({GradientEvent(step), MeasurementEvent()}, options_.adjacency);
+}
+
+Event PrivacyPlan::GradientEvent(std::int64_t step) const {
   const NoiseMultiplier noise = StepNoise(step);
   if (options_.rows_per_user > 1) return sampler_->UserEvent(sampling_, step, noise);
   return sampler_->StepEvent(sampling_, step, noise_kind_->Release(noise, options_.adjacency));
@@ -68,10 +98,14 @@ Event PrivacyPlan::EventOf(std::int64_t first, std::int64_t last) const {
   if (first == last) return Event::None(options_.adjacency);
   if (StepsPerEvent() > 1) {
     const std::int64_t epochs = (last - 1) / StepsPerEvent() - first / StepsPerEvent() + 1;
-    return Event::Repeat(StepEvent(0), static_cast<std::uint64_t>(epochs));
+    return Event::Repeat(GradientEvent(0), static_cast<std::uint64_t>(epochs));
   }
+  const auto measured = static_cast<std::uint64_t>(Measurements(last) - Measurements(first));
   if (options_.noise_schedule.IsConstant() && options_.rate_schedule.IsConstant()) {
-    return Event::Repeat(StepEvent(0), static_cast<std::uint64_t>(last - first));
+    const auto steps = static_cast<std::uint64_t>(last - first);
+    if (measured == 0) return Event::Repeat(GradientEvent(0), steps);
+    return Event::Compose({{GradientEvent(0), steps}, {MeasurementEvent(), measured}},
+                          options_.adjacency);
   }
   // Steps of equal noise and rate are one group, so that long schedules stay small.
   std::map<std::pair<double, double>, std::pair<std::int64_t, std::uint64_t>> groups;
@@ -80,10 +114,11 @@ Event PrivacyPlan::EventOf(std::int64_t first, std::int64_t last) const {
     ++groups.try_emplace(key, step, 0).first->second.second;
   }
   std::vector<std::pair<Event, std::uint64_t>> events;
-  events.reserve(groups.size());
+  events.reserve(groups.size() + 1);
   for (const auto& [key, group] : groups) {
-    events.emplace_back(StepEvent(group.first), group.second);
+    events.emplace_back(GradientEvent(group.first), group.second);
   }
+  if (measured > 0) events.emplace_back(MeasurementEvent(), measured);
   return Event::Compose(std::move(events), options_.adjacency);
 }
 
@@ -94,7 +129,9 @@ double PrivacyPlan::Failure(std::int64_t steps) const {
   const std::int64_t events = (steps - 1) / StepsPerEvent() + 1;
   const auto whole = static_cast<double>(events * StepsPerEvent());
   const auto rows = static_cast<double>(std::max<std::int64_t>(1, options_.rows_per_user));
-  return whole * sampler_->OverflowProbability() + noise_kind_->Distance(whole * kMaxParameters) +
+  const auto measured = static_cast<double>(Measurements(steps));
+  return whole * sampler_->OverflowProbability() +
+         noise_kind_->Distance(whole * kMaxParameters + measured) +
          norms_->Failure(whole, rows, kMaxParameters, options_.norms.options);
 }
 
@@ -155,7 +192,8 @@ ClipNorm PrivacyPlan::SmallestClip() const {
 }
 
 double PrivacyPlan::Divisor(std::int64_t step) const {
-  return options_.batch * options_.rate_schedule.Factor(step, options_.steps);
+  const double trained = options_.held_out ? 1 - options_.held_out->share : 1;
+  return options_.batch * trained * options_.rate_schedule.Factor(step, options_.steps);
 }
 
 std::int64_t PrivacyPlan::LargestBatch() const { return sampler_->MaxBatch(sampling_); }
@@ -186,6 +224,13 @@ std::string PrivacyPlan::Description() const {
   scheduled("noise", options_.noise_schedule);
   scheduled("clipping norm", options_.clip_schedule);
   scheduled("sampling rate", options_.rate_schedule);
+  if (options_.held_out) {
+    const HeldOutPlan& held_out = *options_.held_out;
+    text += fmt::format(
+        "; a share of {:g} of the records is held out, and every {} steps a count of them is "
+        "released with noise of standard deviation {:.6g}",
+        held_out.share, held_out.every, held_out.count_noise.value());
+  }
   if (options_.micro_batch > 1) {
     text += fmt::format(", micro-batches of {}", options_.micro_batch);
   }

@@ -17,6 +17,10 @@
 // Gaussian event of Poisson sampling under every adjacency; times 1 + the rounding that the clipper
 // declares and that of the noise's grid.
 //
+// Held-out records (held_out): every record is held out of training by a coin of its own, and after
+// some steps the number of held-out records of which something is true is released with noise
+// (adaptive_noise.h). A record is in one part, and is charged as if it were in both.
+//
 // Users with up to k rows (rows_per_user = k): the guarantee is for a user, by the event that the
 // sampler has for them. Refused where it has none.
 //
@@ -49,6 +53,13 @@ namespace sordino {
 
 inline constexpr std::int64_t kMaxPlanSteps = 1'000'000'000;
 
+// Private measurements of progress (adaptive_noise.h).
+struct HeldOutPlan {
+  double share = 0;                // of the records, in (0, 1)
+  std::int64_t every = 0;          // steps from one measurement to the next
+  NoiseMultiplier count_noise{1};  // standard deviation on a count of records
+};
+
 struct PlanOptions {
   Choice sampling = "poisson";  // sampling/sampler_component.h
   // Expected (Poisson, allocation) or exact (fixed-size) number of records in a batch, and the
@@ -70,6 +81,7 @@ struct PlanOptions {
   Schedule rate_schedule = {};
   std::int64_t rows_per_user = 0;  // 0: the unit is a record
   std::int64_t micro_batch = 1;    // more: fixed-size or full batches, not under add-remove
+  std::optional<HeldOutPlan> held_out = {};
 };
 
 class PrivacyPlan {
@@ -84,6 +96,8 @@ class PrivacyPlan {
   NoiseMultiplier noise() const { return noise_; }
   Delta delta() const { return delta_; }
   std::int64_t steps() const { return options_.steps; }
+  // The same plan with another noise multiplier.
+  PrivacyPlan WithNoise(NoiseMultiplier noise) const;
 
   const SamplerComponent& sampler() const { return *sampler_; }
   // What the sampler draws batches for.
@@ -93,8 +107,15 @@ class PrivacyPlan {
 
   // How many steps an event is of: the t of random allocation, else 1.
   std::int64_t StepsPerEvent() const;
-  // What step t releases (of an allocation: all steps of its epoch), and what the first `steps`
-  // steps release together.
+  // What the gradients of step t release (of an allocation: those of its epoch).
+  Event GradientEvent(std::int64_t step) const;
+  // Whether held-out records are measured after step t, and what that releases. Not after the last
+  // step: nothing would follow from it.
+  bool MeasuresAfter(std::int64_t step) const;
+  Event MeasurementEvent() const;
+  std::int64_t Measurements(std::int64_t steps) const;  // after the first `steps` steps
+  // What step t releases, its measurement included, and what the first `steps` steps release
+  // together.
   Event StepEvent(std::int64_t step) const;
   Event EventOf(std::int64_t steps) const;
   Event EventOf(std::int64_t first, std::int64_t last) const;  // steps [first, last)

@@ -15,8 +15,10 @@
 #include "sordino/base/error.h"
 #include "sordino/gradients/saved_tensors.h"
 #include "sordino/noise/gradient_noise.h"
-#include "sordino/training/data_canaries.h"
+#include "sordino/random/grid_noise.h"
+#include "sordino/training/internal/data_canaries.h"
 #include "sordino/training/internal/data_check.h"
+#include "sordino/training/internal/held_out_records.h"
 #include "sordino/training/internal/libtorch_seed.h"
 
 namespace sordino {
@@ -58,7 +60,8 @@ struct Trainer::State {
         options(std::move(the_options)),
         is_noised(clip_and_noise),
         random(options.insecure_seed ? RandomSource(*options.insecure_seed) : RandomSource()),
-        records(static_cast<std::uint64_t>(data.size())),
+        held_out(HoldOut(data)),
+        records(held_out ? held_out->trained() : static_cast<std::uint64_t>(data.size())),
         sampler(plan.sampler().Make(plan.sampling(), records + CanariesOf(options), random)),
         optimizer(parameters, optimizer_options, plan.steps()),
         sums(plan.StartSums(parameters, options.gradients)),
@@ -69,6 +72,7 @@ struct Trainer::State {
     SORDINO_CHECK(is_noised || CanariesOf(options) == 0,
                   "canaries were put into a run without privacy");
     SORDINO_CHECK(options.canaries == 0 || in_data == 0, "a run has canaries of two kinds");
+    SORDINO_CHECK(in_data == 0 || !held_out, "a canary that is data could be held out");
     const Adjacency adjacency = plan.options().adjacency;
     SORDINO_CHECK(
         in_data == 0 || adjacency == Adjacency::kReplaceOne || plan.options().micro_batch == 1,
@@ -95,6 +99,16 @@ struct Trainer::State {
                                            options.loader);
   }
 
+  // Before anything is drawn from them.
+  std::unique_ptr<HeldOutRecords> HoldOut(const Dataset& data) {
+    if (!plan.options().held_out) return nullptr;
+    SORDINO_CHECK(is_noised && options.held_out && options.held_out->is_right,
+                  "a plan with held-out records needs a way to measure them");
+    adaptive.emplace(options.held_out->rule, plan);
+    return std::make_unique<HeldOutRecords>(
+        data, options.loader.device, plan.options().held_out->share, *StreamOf(0, kHoldOutStream));
+  }
+
   // Dropout draws by place in the batch from libtorch's default generators, which start from a
   // constant: like augmentation it has to be secret.
   void SeedModel(std::int64_t step) { SeedLibtorch(*StreamOf(step, kModelStream)); }
@@ -112,6 +126,7 @@ struct Trainer::State {
     } else {
       drawn = Canaries::TakeFrom(indices, records);
     }
+    if (held_out) held_out->FindRecords(indices);
     return indices;
   }
 
@@ -188,6 +203,7 @@ struct Trainer::State {
     const NoisedGradients gradient = clipping->AfterNoise(std::move(mean), sum, step, random);
     if (data_canaries) ObserveCanaries(gradient, ClipNorm(bound), step);
     optimizer.Step(gradient);
+    if (plan.MeasuresAfter(step)) Measure(step);
   }
 
   // Uses the generators of the model, which go on with bits that no attack has seen.
@@ -195,6 +211,21 @@ struct Trainer::State {
     data_canaries->Observe(gradient, plan.Divisor(step), plan.StepRate(step), bound,
                            [&] { SeedLibtorch(*StreamOf(step + 1, kCanaryStream)); });
     SeedModel(step + 1);
+  }
+
+  // The charge of the step covers it.
+  void Measure(std::int64_t step) {
+    const PrivateValue<std::int64_t> right =
+        held_out->Count(options.held_out->is_right, options.gradients.fallback);
+    // Whole numbers lie on the grid of the noise: nothing is rounded.
+    const GridGaussian noise(plan.options().held_out->count_noise.value());
+    SORDINO_CHECK(noise.Granularity() <= 1, "the noise on a count is too coarse for it");
+    const double noised = noise.AddTo(*StreamOf(step, kHeldOutNoiseStream),
+                                      static_cast<double>(right.RevealForNoise()));
+    adaptive->Observe(noised, [&](NoiseMultiplier lower) {
+      return !options.held_out->admits || options.held_out->admits(plan.WithNoise(lower), step + 1);
+    });
+    plan = plan.WithNoise(adaptive->noise());
   }
 
   void OrdinaryStep(const Batch& batch) {
@@ -229,7 +260,9 @@ struct Trainer::State {
   TrainerOptions options;
   bool is_noised;
   RandomSource random;
-  std::uint64_t records;
+  std::optional<AdaptiveNoise> adaptive;
+  std::unique_ptr<HeldOutRecords> held_out;  // null: there are none
+  std::uint64_t records;                     // that are trained on
   std::unique_ptr<BatchSampler> sampler;
   Optimizer optimizer;
   std::unique_ptr<StepClipper> sums;
@@ -302,6 +335,10 @@ const PrivacyPlan& Trainer::plan() const { return state_->plan; }
 
 Optimizer& Trainer::optimizer() { return state_->optimizer; }
 
+std::vector<HeldOutMeasurement> Trainer::measurements() const {
+  return state_->adaptive ? state_->adaptive->measurements() : std::vector<HeldOutMeasurement>();
+}
+
 CanaryScores Trainer::canary_scores() const {
   if (state_->canaries) return state_->canaries->Scores();
   return state_->data_canaries ? state_->data_canaries->Scores() : CanaryScores();
@@ -327,6 +364,7 @@ NamedTensors Trainer::SaveState() const {
   if (s.data_canaries) {
     for (auto& entry : s.data_canaries->Save()) state.push_back(std::move(entry));
   }
+  if (s.adaptive) SaveMeasurements(*s.adaptive, state);
   static_cast<void>(SavedTensors(state));  // names are needed to come back
   return state;
 }
@@ -363,11 +401,13 @@ void Trainer::RestoreState(const NamedTensors& state, std::int64_t steps_done) {
   clipping->Restore(saved);
   if (s.canaries) s.canaries->Restore(saved);
   if (s.data_canaries) s.data_canaries->Restore(saved);
+  if (s.adaptive) RestoreMeasurements(*s.adaptive, saved, s.plan.Measurements(steps_done));
   saved.CheckAllTaken();
   // With the parameters and the policy that a run begins with, as it was then.
   if (s.is_noised && s.options.insecure_seed) s.RepeatLearning(steps_done);
   s.optimizer.RestoreState(of_optimizer, updates);
   s.clipping = std::move(clipping);
+  if (s.adaptive) s.plan = s.plan.WithNoise(s.adaptive->noise());
   const at::NoGradGuard no_grad;
   for (std::size_t i = 0; i < values.size(); ++i) {
     s.sums->parameters()[i].value.detach().copy_(values[i]);

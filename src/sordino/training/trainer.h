@@ -21,6 +21,7 @@
 #include "sordino/gradients/loss_function.h"
 #include "sordino/gradients/named_tensors.h"
 #include "sordino/optimizers/optimizer.h"
+#include "sordino/training/adaptive_noise.h"
 #include "sordino/training/canaries.h"
 #include "sordino/training/canary_records.h"
 #include "sordino/training/privacy_plan.h"
@@ -32,6 +33,16 @@ namespace sordino {
 // event of the whole epoch, and the others none.
 using ChargeFunction = std::function<void(std::int64_t step, const Event& event)>;
 
+// How a plan with held-out records measures them, and what follows from it (adaptive_noise.h).
+struct HeldOutOptions {
+  LossFunction
+      is_right;  // above 1/2 for an example of {inputs, labels} that the model is right about
+  NoiseRule rule;
+  // Whether the budget has place for the steps from `step` to the next measurement with the lower
+  // noise of this plan; empty: always.
+  std::function<bool(const PrivacyPlan& plan, std::int64_t step)> admits = {};
+};
+
 struct TrainerOptions {
   GradientOptions gradients = {};  // speed and memory
   LoaderOptions loader = {};       // device and augmentation
@@ -39,10 +50,11 @@ struct TrainerOptions {
   // Noise, batches and libtorch's default generators at each step from this seed instead of the
   // operating system: not private, for tests.
   std::optional<std::uint64_t> insecure_seed = {};
-  // Made-up records to audit the run with: gradients (canaries.h), or data (data_canaries.h), whose
+  // Made-up records to audit the run with: gradients (canaries.h), or data
   // number the plan counts.
   std::int64_t canaries = 0;
   std::optional<CanaryRecords> canary_records = {};
+  std::optional<HeldOutOptions> held_out = {};  // of a plan that has them
 };
 
 class Trainer {
@@ -71,14 +83,18 @@ class Trainer {
   // Steps that were charged: one that failed after its charge counts.
   std::int64_t steps_done() const;
   bool is_private() const;  // false also for a seeded run
+  // With the noise of the next step, where it was lowered.
   const PrivacyPlan& plan() const;
   Optimizer& optimizer();  // for its averaged weights
+  // What was released about held-out records, those of a restored state included.
+  std::vector<HeldOutMeasurement> measurements() const;
   // What the run released about its canaries; empty without them.
   CanaryScores canary_scores() const;
 
   // What later steps depend on, copied to the CPU: parameter.<name> of every parameter that is
   // trained, the state of the optimizer with the number of its updates, and what the clipping
-  // policy learned (clip.bounds, clip.mean.<name>, ...). All of it was noised. Throws Error after
+  // policy learned (clip.bounds, clip.mean.<name>, ...) and the counts of held-out records. All of
+  // it was noised. Throws Error after
   // an exception, and while averaged weights are in use.
   NamedTensors SaveState() const;
   // Goes on behind `steps_done` steps of a run of the same plan and settings; before the first

@@ -1,5 +1,7 @@
 #include "sordino/runs/internal/deployment_record.h"
 
+#include <fmt/format.h>
+
 #include "sordino/report/deployment_record.h"
 
 namespace sordino::internal {
@@ -48,6 +50,15 @@ std::string RunRecord(const StatementFacts& facts, const RecordFacts& more) {
   record.counts_users = facts.rows_per_user > 0;
   record.rows_per_user = facts.rows_per_user;
   record.counts_whole = facts.counts_whole;
+  if (facts.adaptive) {
+    record.accounting =
+        fmt::format("fully adaptive composition: budget of a {}", facts.adaptive->filter);
+    record.adaptive_noise = AdaptiveNoiseRecord{.first_noise = facts.adaptive->first_noise,
+                                                .count_noise = facts.adaptive->count_noise};
+    for (const NoiseLevel& level : facts.adaptive->levels) {
+      record.adaptive_noise->measurements.push_back({level.step, level.count, level.noise});
+    }
+  }
   return DeploymentRecord(record);
 }
 

@@ -94,6 +94,7 @@ void WriteStrength(Page& page, const StrengthText& text) {
       "knows all other records, can tell which of the two cases is true at odds of at most "
       "e^epsilon = {} times what they were before, except with probability at most delta = {}.",
       UpTo(std::exp(text.epsilon.upper)), Chance(text.delta)));
+  if (text.of.empty()) return;
   page.Paragraph(fmt::format(
       "Epsilon is an upper bound that was computed with directed rounding; no accountant can prove "
       "less than {} for {}.",

@@ -51,7 +51,7 @@ struct StrengthText {
   bool is_planned = false;
   Interval epsilon;
   double delta = 0;
-  std::string of;  // what no accountant can prove less for: "these steps"
+  std::string of;  // what no accountant can prove less for: "these steps"; empty: not said
 };
 void WriteStrength(Page& page, const StrengthText& text);
 

@@ -46,7 +46,13 @@ Trainer TrainingLoop::MakeTrainer(std::optional<CanaryRecords> canaries) {
   if (!canaries) options.canaries = run_.config.run.canaries;
   options.canary_records = std::move(canaries);
   if (ledger_ != nullptr) {
-    options.charge = [this](std::int64_t step, const Event&) { ledger_->Use(step); };
+    options.charge = [this](std::int64_t step, const Event& event) { ledger_->Use(step, event); };
+  }
+  if (run_.config.HasAdaptiveNoise()) {
+    options.held_out.emplace();
+    options.held_out->admits = [this](const PrivacyPlan& plan, std::int64_t step) {
+      return ledger_->AdmitsWith(plan, step);
+    };
   }
   return sordino::MakeTrainer(run_.config, run_.plan, *run_.model, feature_shape_, train_,
                               std::move(options));
@@ -57,6 +63,7 @@ void TrainingLoop::ResumeFrom(const Checkpoint& checkpoint, const std::vector<Me
   std::erase_if(state, [](const auto& entry) { return entry.first.starts_with(kFrozenPrefix); });
   run_.model->Train(true);
   trainer_.RestoreState(state, checkpoint.facts.step);
+  if (ledger_ != nullptr) ledger_->ChangeNoise(trainer_.plan());
   first_step_ = checkpoint.facts.step;
   earlier_seconds_ = checkpoint.facts.seconds;
   checkpoint_step_ = checkpoint.facts.step;
@@ -87,7 +94,7 @@ bool TrainingLoop::IsPaidFor(std::int64_t step) {
   if (ledger_ == nullptr) return true;
   try {
     if (ledger_->Reserve(step)) return true;
-    refusal_ = ledger_->why();
+    if (!ledger_->is_spent()) refusal_ = ledger_->why();
   } catch (const std::exception& error) {
     // What was made so far was paid for: it is kept, and the run ends here.
     failure_ = std::current_exception();
@@ -102,6 +109,7 @@ bool TrainingLoop::IsPaidFor(std::int64_t step) {
 bool TrainingLoop::MakeStep() {
   try {
     trainer_.Step();
+    if (ledger_ != nullptr) ledger_->ChangeNoise(trainer_.plan());
     return AfterStep(trainer_.steps_done());
   } catch (...) {
     const std::exception_ptr why = std::current_exception();
@@ -130,11 +138,13 @@ void TrainingLoop::Run(RunFolder& folder) {
     ledger_->HandBack();
   }
   CheckWeights();
-  if (trainer_.steps_done() < run_.plan.steps() && checkpoint_step_ != trainer_.steps_done()) {
-    WriteState();
-  }
+  if (!is_complete() && checkpoint_step_ != trainer_.steps_done()) WriteState();
   // The run ended between two evaluations.
   if (points_.empty() || points_.back().step != trainer_.steps_done()) LogMetrics();
+}
+
+bool TrainingLoop::is_complete() const {
+  return steps_done() == run_.plan.steps() || (ledger_ != nullptr && ledger_->is_spent());
 }
 
 bool TrainingLoop::AfterStep(std::int64_t steps) {

@@ -49,6 +49,9 @@ class TrainingLoop {
   const std::vector<RunPoint>& points() const { return points_; }
   std::optional<double> accuracy() const { return accuracy_; }
   const std::optional<PredictionError>& error() const { return error_; }
+  // Whether it has ended: all steps are made, or the epsilon of adaptive noise is spent.
+  bool is_complete() const;
+  std::vector<HeldOutMeasurement> measurements() const { return trainer_.measurements(); }
   // Why the ledger ended it; empty where it did not.
   const std::string& refusal() const { return refusal_; }
   // What the ledger threw; null where it did not. No noise was drawn after it.

@@ -60,6 +60,29 @@ void CheckSampling(const PlanOptions& o) {
                       SamplersWith(&SamplerComponent::HasRateSchedule), sampler.name()));
 }
 
+// The count of held-out records has the sensitivity 1, and every record is held out by a coin of
+// its own, so that neighbours differ by one record in one part (adaptive_noise.h).
+void CheckHeldOut(const PlanOptions& o) {
+  if (!o.held_out) return;
+  const HeldOutPlan& held_out = *o.held_out;
+  Require(held_out.share > 0 && held_out.share < 1,
+          fmt::format("the share of held-out records is {}; it must be above 0 and below 1.",
+                      held_out.share));
+  Require(held_out.every >= 1 && held_out.every < o.steps,
+          fmt::format("held-out records are measured every {} steps, and the run has {}; measure "
+                      "after at least 1 and fewer than all steps.",
+                      held_out.every, o.steps));
+  const SamplerComponent& sampler = Samplers().Find(o.sampling.name);
+  Require(o.adjacency == Adjacency::kAddRemove && !sampler.HasWholeEpochs() &&
+              o.rows_per_user <= 1 && Noises().Find(o.noise.name).IsGaussian(),
+          "measurements on held-out records need Gaussian noise, poisson or full sampling, the "
+          "adjacency add-remove and one row per user; use these, or another noise schedule.");
+  Require(o.noise_schedule.IsConstant(),
+          fmt::format("the noise follows measurements on held-out records and the schedule '{}'; "
+                      "give one of them.",
+                      o.noise_schedule.ToString()));
+}
+
 void CheckCombinations(const PlanOptions& o) {
   const bool gaussian = Noises().Find(o.noise.name).IsGaussian();
   if (o.rows_per_user > 1) {
@@ -122,6 +145,7 @@ PlanOptions internal::Checked(PlanOptions options) {
   CheckNumbers(options);
   CheckSampling(options);
   CheckCombinations(options);
+  CheckHeldOut(options);
   CheckSchedule(options.noise_schedule, "noise", options.steps);
   CheckSchedule(options.clip_schedule, "clipping norm", options.steps);
   CheckSchedule(options.rate_schedule, "sampling rate", options.steps);

@@ -26,8 +26,8 @@
 //     and norms need one more pass: each step costs three passes over the canaries.
 //   - The last model. How far the loss of the canary fell since the start of the run; under
 //     replace-one less how far it fell for the other label. Less the median.
-#ifndef SORDINO_TRAINING_DATA_CANARIES_H_
-#define SORDINO_TRAINING_DATA_CANARIES_H_
+#ifndef SORDINO_TRAINING_INTERNAL_DATA_CANARIES_H_
+#define SORDINO_TRAINING_INTERNAL_DATA_CANARIES_H_
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
@@ -102,4 +102,4 @@ class DataCanaries {
 
 }  // namespace sordino
 
-#endif  // SORDINO_TRAINING_DATA_CANARIES_H_
+#endif  // SORDINO_TRAINING_INTERNAL_DATA_CANARIES_H_

@@ -1,4 +1,4 @@
-#include "sordino/training/data_canaries.h"
+#include "sordino/training/internal/data_canaries.h"
 
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>

@@ -1,0 +1,72 @@
+#include "sordino/training/internal/held_out_records.h"
+
+#include <ATen/ops/tensor.h>
+
+#include <algorithm>
+#include <cstddef>
+
+#include "sordino/gradients/example_count.h"
+#include "sordino/gradients/saved_tensors.h"
+#include "sordino/sampling/sampler.h"
+
+namespace sordino {
+namespace {
+
+constexpr const char* kHeldOutCounts = "held_out.counts";
+constexpr const char* kHeldOutNoises = "held_out.noises";
+constexpr std::size_t kHeldOutPart = 500;  // records in memory at once
+
+}  // namespace
+
+HeldOutRecords::HeldOutRecords(const Dataset& data, c10::Device device, double share,
+                               Generator& coins)
+    : loader_(std::make_unique<BatchLoader>(data, LoaderOptions{.device = device})) {
+  const auto records = static_cast<std::uint64_t>(data.size());
+  held_out_ = SamplePoisson(coins, SamplingRate(share), records);
+  auto next = held_out_.begin();
+  for (std::uint64_t record = 0; record < records; ++record) {
+    if (next != held_out_.end() && *next == record) {
+      ++next;
+    } else {
+      trained_.push_back(record);
+    }
+  }
+}
+
+void HeldOutRecords::FindRecords(std::vector<std::uint64_t>& indices) const {
+  for (std::uint64_t& index : indices) index = trained_[index];
+}
+
+PrivateValue<std::int64_t> HeldOutRecords::Count(const LossFunction& indicator, bool one_by_one) {
+  std::int64_t count = 0;
+  for (std::size_t begin = 0; begin < held_out_.size(); begin += kHeldOutPart) {
+    const std::size_t end = std::min(begin + kHeldOutPart, held_out_.size());
+    loader_->Request({held_out_.begin() + static_cast<std::ptrdiff_t>(begin),
+                      held_out_.begin() + static_cast<std::ptrdiff_t>(end)});
+    count += CountExamples(indicator, loader_->Take(), one_by_one).RevealForNoise();
+  }
+  return PrivateValue<std::int64_t>(count);
+}
+
+void SaveMeasurements(const AdaptiveNoise& adaptive, NamedTensors& state) {
+  std::vector<double> counts;
+  std::vector<double> noises;
+  for (const HeldOutMeasurement& one : adaptive.measurements()) {
+    counts.push_back(one.count);
+    noises.push_back(one.noise);
+  }
+  state.emplace_back(kHeldOutCounts, at::tensor(counts, at::kDouble));
+  state.emplace_back(kHeldOutNoises, at::tensor(noises, at::kDouble));
+}
+
+void RestoreMeasurements(AdaptiveNoise& adaptive, SavedTensors& saved, std::int64_t measurements) {
+  const auto take = [&](const char* name) {
+    const at::Tensor values = saved.Take(name, {measurements}, at::kDouble).contiguous();
+    return std::vector<double>(values.const_data_ptr<double>(),
+                               values.const_data_ptr<double>() + measurements);
+  };
+  const std::vector<double> counts = take(kHeldOutCounts);
+  adaptive.Restore(counts, take(kHeldOutNoises));
+}
+
+}  // namespace sordino

@@ -1,0 +1,48 @@
+// The records that a trainer holds out, and what it counts of them (adaptive_noise.h).
+#ifndef SORDINO_TRAINING_INTERNAL_HELD_OUT_RECORDS_H_
+#define SORDINO_TRAINING_INTERNAL_HELD_OUT_RECORDS_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "sordino/data/batch_loader.h"
+#include "sordino/gradients/loss_function.h"
+#include "sordino/gradients/named_tensors.h"
+#include "sordino/gradients/private_value.h"
+#include "sordino/random/random_source.h"
+#include "sordino/training/adaptive_noise.h"
+
+namespace sordino {
+
+class SavedTensors;
+
+// Streams of held-out records: who they are, and the noise on their counts. Those of
+// random_source.h end before.
+inline constexpr std::uint32_t kHoldOutStream = kCanaryStream + 1;
+inline constexpr std::uint32_t kHeldOutNoiseStream = kCanaryStream + 2;
+
+class HeldOutRecords {
+ public:
+  // Holds out a share of the records of the data, each by a coin of its own from `coins`.
+  HeldOutRecords(const Dataset& data, c10::Device device, double share, Generator& coins);
+
+  std::uint64_t trained() const { return trained_.size(); }
+  // From places among the records that are trained on to places in the data.
+  void FindRecords(std::vector<std::uint64_t>& indices) const;
+  // Held-out records for which `indicator` gives more than 1/2 (gradients/example_count.h).
+  PrivateValue<std::int64_t> Count(const LossFunction& indicator, bool one_by_one);
+
+ private:
+  std::vector<std::uint64_t> held_out_;  // rising
+  std::vector<std::uint64_t> trained_;   // the others
+  std::unique_ptr<BatchLoader> loader_;
+};
+
+// As tensors of a saved state. Restoring throws Error for what does not fit.
+void SaveMeasurements(const AdaptiveNoise& adaptive, NamedTensors& state);
+void RestoreMeasurements(AdaptiveNoise& adaptive, SavedTensors& saved, std::int64_t measurements);
+
+}  // namespace sordino
+
+#endif  // SORDINO_TRAINING_INTERNAL_HELD_OUT_RECORDS_H_
