@@ -15,6 +15,7 @@ namespace {
 
 constexpr double kRatio = 2;            // gamma of rmia
 constexpr double kMinVariance = 1e-12;  // of confidences that all agree
+constexpr double kPriorShadows = 4;     // of bavaria
 constexpr double kMinSide = 2;          // shadow models that saw a record, and that did not
 
 std::vector<double> Listed(const at::Tensor& scores) {
@@ -26,6 +27,7 @@ std::vector<double> Listed(const at::Tensor& scores) {
 struct Normals {
   at::Tensor mean;
   at::Tensor variance;
+  at::Tensor counts;
   double pooled = 0;  // one variance for all records
 };
 
@@ -33,6 +35,7 @@ Normals NormalsOf(const at::Tensor& confidences, const at::Tensor& marked) {
   const at::Tensor weights = marked.to(at::kDouble);
   const at::Tensor counts = weights.sum(0);
   Normals normals;
+  normals.counts = counts;
   normals.mean = (confidences * weights).sum(0) / counts;
   const at::Tensor squares = ((confidences - normals.mean).pow(2) * weights).sum(0);
   normals.variance = (squares / (counts - 1)).clamp_min(kMinVariance);
@@ -55,6 +58,17 @@ at::Tensor LiraFixedScores(const at::Tensor& confidences, const Normals& in, con
   };
   return LogDensity(confidences, in.mean, variance(in)) -
          LogDensity(confidences, out.mean, variance(out));
+}
+
+// The predictive density of a value after the shadows of a side were seen.
+at::Tensor LogPredictive(const at::Tensor& value, const Normals& side) {
+  const at::Tensor freedom = side.counts - 1 + kPriorShadows;
+  const at::Tensor variance =
+      (kPriorShadows * side.pooled + side.variance * (side.counts - 1)) / freedom;
+  const at::Tensor scale = variance * (1 + 1 / side.counts);
+  const at::Tensor distance = (value - side.mean).pow(2) / (scale * freedom);
+  return at::lgamma((freedom + 1) / 2) - at::lgamma(freedom / 2) - (freedom * scale).log() / 2 -
+         (freedom + 1) / 2 * at::log1p(distance);
 }
 
 at::Tensor RmiaScores(const at::Tensor& confidences, const ShadowConfidences& shadows,
@@ -101,6 +115,7 @@ std::vector<AttackScores> MembershipScores(const at::Tensor& confidences,
   add("lira", LiraScores(confidences, in, out));
   add("lira-fixed", LiraFixedScores(confidences, in, out));
   add("lira-offline", (confidences - out.mean) / out.variance.sqrt());
+  add("bavaria", LogPredictive(confidences, in) - LogPredictive(confidences, out));
   add("rmia", RmiaScores(confidences, shadows, population));
   return attacks;
 }

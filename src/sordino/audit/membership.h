@@ -12,9 +12,12 @@
 //                did not (Carlini et al., arXiv 2112.03570, online)
 //   lira-fixed   the same with one variance for all records
 //   lira-offline the distance from the normal of those that did not see it alone
+//   bavaria      between lira and lira-fixed: the variance of a record is inferred from its own
+//                confidences and from that of all records (Bayesian variance inference). With the
+//                conjugate prior of a variance that is worth kPriorShadows of them, the ratio is
+//                that of two Student t distributions.
 //   rmia         the share of other records z for which p(x) / P(x) >= 2 p(z) / P(z), with P the
-//   mean
-//                of p over the shadows, in and out alike (Zarifzadeh et al., arXiv 2312.03262)
+//                mean of p over the shadows, in and out alike (Zarifzadeh et al., arXiv 2312.03262)
 #ifndef SORDINO_AUDIT_MEMBERSHIP_H_
 #define SORDINO_AUDIT_MEMBERSHIP_H_
 

@@ -75,12 +75,12 @@ TEST(MembershipScores, ShadowsTellWhatTheLossAloneDoesNot) {
     areas.push_back(models.AreaOf(attack));
     EXPECT_EQ(attack.scores.size(), 600U);
   }
-  EXPECT_THAT(names,
-              ElementsAre("loss", "calibrated", "lira", "lira-fixed", "lira-offline", "rmia"));
+  EXPECT_THAT(names, ElementsAre("loss", "calibrated", "lira", "lira-fixed", "lira-offline",
+                                 "bavaria", "rmia"));
   // The best of all tests of shift 1.5 has the area Phi(1.5 / sqrt 2) = 0.856.
   EXPECT_LT(areas[0], 0.65);
-  for (std::size_t i = 1; i < 5; ++i) EXPECT_GT(areas[i], 0.8) << names[i];
-  EXPECT_GT(areas[5], 0.65);
+  for (std::size_t i = 1; i < 6; ++i) EXPECT_GT(areas[i], 0.8) << names[i];
+  EXPECT_GT(areas[6], 0.65);
   for (const double area : areas) EXPECT_LT(area, 0.9);
 }
 
@@ -90,6 +90,23 @@ TEST(MembershipScores, ShowNothingWhereNothingIsToBeSeen) {
            models.target, {models.confidences, models.saw}, models.is_member.logical_not())) {
     EXPECT_NEAR(models.AreaOf(attack), 0.5, 0.06) << attack.attack;  // five deviations of 0.013
   }
+}
+
+// Confidences 0, 2 of the shadows that saw it and 5, 7 of those that did not, for two records: both
+// variances are 2, so the pooled one is too, and each predictive distribution is a t of 1 + 4
+// degrees of freedom around the mean with the squared scale 2 (1 + 1 / 2).
+TEST(MembershipScores, BayesianVariancesGiveStudentsRatio) {
+  const at::Tensor confidences =
+      at::tensor({0.0, 0.0, 2.0, 2.0, 5.0, 5.0, 7.0, 7.0}, at::kDouble).view({4, 2});
+  const at::Tensor saw = at::tensor({1, 1, 1, 1, 0, 0, 0, 0}, at::kLong).view({4, 2}).to(at::kBool);
+  const auto attacks = MembershipScores(at::tensor({1.0, 3.0}, at::kDouble), {confidences, saw},
+                                        at::tensor({0, 1}, at::kLong).to(at::kBool));
+  const auto& scores = attacks[5].scores;
+  const auto log_density = [](double distance) {
+    return -3 * std::log1p(distance * distance / (5 * 3));
+  };
+  EXPECT_NEAR(scores[0], log_density(0) - log_density(5), 1e-12);
+  EXPECT_NEAR(scores[1], log_density(2) - log_density(3), 1e-12);
 }
 
 TEST(MembershipScores, WithoutShadowsAreLosses) {

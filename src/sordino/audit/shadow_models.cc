@@ -26,7 +26,7 @@ using internal::StackedShadow;
 
 constexpr std::int64_t kPassRecords = 500;
 constexpr std::int64_t kMinAudited = 4;
-constexpr std::int64_t kStackedShadows = 16;  // models that are trained at once
+constexpr std::int64_t kStackedShadows = 8;  // models that are trained at once
 
 Dataset Selected(const Dataset& data, const at::Tensor& indices) {
   Dataset half;
@@ -151,18 +151,27 @@ void TrainAlone(const TrainConfig& config, StackedShadow& shadow, c10::Device de
   }
 }
 
-void TrainGroup(const TrainConfig& config, std::vector<StackedShadow>& group,
-                const ShadowOptions& options, const std::function<void(double)>& progress) {
+// What each of them says of the records, [models, records].
+at::Tensor TrainedGroup(const TrainConfig& config, std::vector<StackedShadow>& group,
+                        const Dataset& data, const ShadowOptions& options,
+                        const std::function<void(double)>& progress) {
   const bool stacked =
       options.stacked && std::all_of(group.begin(), group.end(), [&](const StackedShadow& shadow) {
         return internal::CanBeStacked(config, *shadow.model, shadow.plan, options.device);
       });
-  if (stacked) return internal::TrainStacked(config, group, progress);
+  if (stacked) {
+    internal::TrainStacked(config, group, progress);
+    return internal::StackedConfidences(config, group, data);
+  }
   const auto count = static_cast<double>(group.size());
+  std::vector<at::Tensor> confidences;
   for (std::size_t k = 0; k < group.size(); ++k) {
     TrainAlone(config, group[k], options.device,
                [&](double share) { progress((static_cast<double>(k) + share) / count); });
+    group[k].model->Train(false);
+    confidences.push_back(ConfidencesOf(*group[k].model, data, options.device));
   }
+  return at::stack(confidences);
 }
 
 }  // namespace
@@ -206,13 +215,9 @@ ShadowConfidences TrainShadows(const TrainedRun& run, const Dataset& data,
       options.progress((static_cast<double>(begin) + share * static_cast<double>(count)) /
                        static_cast<double>(options.shadows));
     };
-    TrainGroup(run.config, group, options, tell);
-    for (const StackedShadow& shadow : group) {
-      shadow.model->Train(false);
-      confidences.push_back(ConfidencesOf(*shadow.model, data, options.device));
-    }
+    confidences.push_back(TrainedGroup(run.config, group, data, options, tell));
   }
-  return {.confidences = at::stack(confidences), .saw = at::stack(maker.saw())};
+  return {.confidences = at::cat(confidences), .saw = at::stack(maker.saw())};
 }
 
 }  // namespace sordino

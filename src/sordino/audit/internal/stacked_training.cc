@@ -10,6 +10,7 @@
 #include <deque>
 #include <utility>
 
+#include "sordino/audit/membership.h"
 #include "sordino/data/batch_loader.h"
 #include "sordino/models/stacked_model.h"
 #include "sordino/optimizers/optimizer.h"
@@ -19,6 +20,7 @@ namespace sordino::internal {
 namespace {
 
 constexpr double kMinExpectedBatch = 40;  // e^-40 = 4e-18
+constexpr std::int64_t kRecordsOfAPass = 64;
 
 // The batches of one model.
 class ShadowBatches {
@@ -155,6 +157,26 @@ void TrainStacked(const TrainConfig& config, std::vector<StackedShadow>& shadows
   }
   const Optimizer::AveragedWeights averaged(optimizer);
   Unstack(parameters, shadows);
+}
+
+at::Tensor StackedConfidences(const TrainConfig& config, const std::vector<StackedShadow>& shadows,
+                              const Dataset& data) {
+  const at::NoGradGuard no_grad;
+  const StackedForward forward = FindStackedForward(config.model.name, ModelOptionsOf(config));
+  std::vector<at::Tensor> values;
+  for (const NamedParameter& parameter : Stacked(shadows)) values.push_back(parameter.value);
+  const auto models = static_cast<std::int64_t>(shadows.size());
+  std::vector<at::Tensor> parts;
+  for (std::int64_t begin = 0; begin < data.size(); begin += kRecordsOfAPass) {
+    const std::int64_t end = std::min(data.size(), begin + kRecordsOfAPass);
+    const at::Tensor inputs = Normalise(data.declaration, data.inputs.slice(0, begin, end));
+    std::vector<std::int64_t> sizes = inputs.sizes().vec();
+    sizes.insert(sizes.begin(), models);
+    const at::Tensor logits = forward(values, inputs.unsqueeze(0).expand(sizes)).flatten(0, 1);
+    const at::Tensor labels = data.labels.slice(0, begin, end).repeat({models});
+    parts.push_back(ClassConfidences(logits, labels).view({models, -1}));
+  }
+  return at::cat(parts, 1);
 }
 
 }  // namespace sordino::internal

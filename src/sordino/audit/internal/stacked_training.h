@@ -6,6 +6,8 @@
 #ifndef SORDINO_AUDIT_INTERNAL_STACKED_TRAINING_H_
 #define SORDINO_AUDIT_INTERNAL_STACKED_TRAINING_H_
 
+#include <ATen/core/Tensor.h>
+
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -35,6 +37,10 @@ bool CanBeStacked(const TrainConfig& config, const Model& model, const PrivacyPl
 // Trains all of them in place, with their averaged weights where the settings have an average.
 void TrainStacked(const TrainConfig& config, std::vector<StackedShadow>& shadows,
                   const std::function<void(double share)>& progress);
+
+// [models, records]: what they say of the records (audit/membership.h), all of them in one pass.
+at::Tensor StackedConfidences(const TrainConfig& config, const std::vector<StackedShadow>& shadows,
+                              const Dataset& data);
 
 }  // namespace sordino::internal
 
