@@ -51,7 +51,7 @@ struct TrainerOptions {
   // operating system: not private, for tests.
   std::optional<std::uint64_t> insecure_seed = {};
   // Made-up records to audit the run with: gradients (canaries.h), or data
-  // number the plan counts.
+  // (internal/data_canaries.h), whose number the plan counts.
   std::int64_t canaries = 0;
   std::optional<CanaryRecords> canary_records = {};
   std::optional<HeldOutOptions> held_out = {};  // of a plan that has them
