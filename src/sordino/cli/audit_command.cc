@@ -161,15 +161,15 @@ void RunScores(const ScoreFlags& flags) {
   if (flags.picture) {
     const std::vector<std::filesystem::path> inputs = {flags.members, flags.others};
     picture.emplace(OutputRequest{"--picture", *flags.picture, kSvgPicture, flags.force}, inputs);
-  } else if (event) {
-    throw Error("--event is the claim that --picture draws; give --picture too, or leave it out.");
   }
   const TwoWorlds worlds(ReadScores(flags.members), ReadScores(flags.others));
-  if (picture) {
-    const auto claim = event ? PrivacyProfile(*event, kClaimLines) : std::vector<PrivacyLine>();
-    picture->Write(ScoresPicture(worlds, claim, event));
-  }
-  const TwoWorlds::Bounds bounds = worlds.LowerBounds(delta, significance);
+  const auto claim = event ? PrivacyProfile(*event, kClaimLines) : std::vector<PrivacyLine>();
+  if (picture) picture->Write(ScoresPicture(worlds, claim, event));
+  const TwoWorlds::Bounds bounds =
+      event ? worlds.PlannedBounds(
+                  delta, significance,
+                  PlanRanks(claim, worlds.members(), worlds.others(), delta, significance))
+            : worlds.LowerBounds(delta, significance);
   const Estimate area = worlds.Area(significance);
   Json json = NewReport();
   json["epsilon_lower"] = {{"clopper-pearson", NumberJson(bounds.epsilon)},
@@ -256,8 +256,8 @@ void AddScores(CLI::App& audit) {
       ->type_name("FILE");
   command
       ->add_option("--event", flags->event,
-                   "What is claimed of the release, such as 'add-remove: 100*gaussian(8)'; the "
-                   "picture shades what it allows")
+                   "What is claimed of the release, such as 'add-remove: 100*gaussian(8)'; bounds "
+                   "look first where it allows most, and the picture shades what it allows")
       ->type_name("EVENT");
   AddForceFlag(*command, flags->force);
   command->add_flag("--json", flags->json, "One JSON object on standard output");
