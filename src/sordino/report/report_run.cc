@@ -36,7 +36,7 @@ constexpr std::uintmax_t kMaxAudit = 4U << 20U;
 constexpr std::uint64_t kMaxWeightsHeader = 16U << 20U;
 
 // Paths are left out: they name folders and people of the machine.
-constexpr std::array<std::string_view, 63> kShownSettings = {
+constexpr auto kShownSettings = std::to_array<std::string_view>({
     "data.format",
     "data.shape",
     "data.classes",
@@ -105,8 +105,8 @@ constexpr std::array<std::string_view, 63> kShownSettings = {
     "run.canaries",
     "run.canary-kind",
     "run.non-private",
-};
-constexpr std::array<std::string_view, 22> kHiddenSettings = {
+});
+constexpr auto kHiddenSettings = std::to_array<std::string_view>({
     "data.source",       "data.labels",
     "data.test",         "data.test-labels",
     "data.class-names",  "data.mean",
@@ -118,12 +118,16 @@ constexpr std::array<std::string_view, 22> kHiddenSettings = {
     "run.ledger",        "run.checkpoint-every",
     "run.insecure-seed", "run.out",
     "run.curator",       "run.use",
-};
+});
 // A fit keeps its declaration in the same file; the rest of it are defaults of training.
-constexpr std::array<std::string_view, 6> kFitSettings = {
-    "data.format",     "data.classes",  "data.records",
-    "privacy.epsilon", "privacy.delta", "privacy.adjacency",
-};
+constexpr auto kFitSettings = std::to_array<std::string_view>({
+    "data.format",
+    "data.classes",
+    "data.records",
+    "privacy.epsilon",
+    "privacy.delta",
+    "privacy.adjacency",
+});
 
 constexpr std::array<ReportMeasure, 6> kMeasures = {{
     {"epsilon", &ReportPoint::epsilon},
