@@ -259,6 +259,7 @@ TEST_F(AdaptiveRun, WhatCannotBeMeasuredOrPaidForIsRefusedBeforeAnythingIsSpent)
               }),
               HasSubstr("give --epsilon"));
   EXPECT_THAT(MistakeOf([](auto& c) { c.run.non_private = true; }), HasSubstr("give --epsilon"));
+  EXPECT_THAT(MistakeOf([](auto& c) { c.run.canaries = 1000; }), HasSubstr("--canaries"));
   EXPECT_THAT(MistakeOf([](auto& c) { c.privacy.noise_schedule = "constant"; }),
               HasSubstr("--noise-factor is for --noise-schedule adaptive"));
   EXPECT_THAT(MistakeOf([](auto& c) { c.privacy.noise_schedule = "adaptive:0.5"; }),

@@ -242,12 +242,6 @@ void CheckCanarySettings(const TrainConfig& config, const DatasetDeclaration& de
   }
   CheckCanaryKind(run.canary_kind, declaration,
                   !config.data.test.empty() || IsDatasetName(config.data.source));
-  if (are_records && config.HasAdaptiveNoise()) {
-    throw Error(fmt::format(
-        "--canary-kind {} cannot be used with --noise-schedule adaptive, which holds records out; "
-        "use --canary-kind dirac, or another schedule.",
-        run.canary_kind));
-  }
   if (are_records && config.privacy.micro_batch > 1 &&
       ParseAdjacency(config.privacy.adjacency) != Adjacency::kReplaceOne) {
     throw Error(fmt::format(

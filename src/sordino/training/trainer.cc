@@ -72,7 +72,8 @@ struct Trainer::State {
     SORDINO_CHECK(is_noised || CanariesOf(options) == 0,
                   "canaries were put into a run without privacy");
     SORDINO_CHECK(options.canaries == 0 || in_data == 0, "a run has canaries of two kinds");
-    SORDINO_CHECK(in_data == 0 || !held_out, "a canary that is data could be held out");
+    SORDINO_CHECK(CanariesOf(options) == 0 || !held_out,
+                  "canaries are in a run with held-out records");
     const Adjacency adjacency = plan.options().adjacency;
     SORDINO_CHECK(
         in_data == 0 || adjacency == Adjacency::kReplaceOne || plan.options().micro_batch == 1,

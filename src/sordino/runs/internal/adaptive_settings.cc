@@ -24,6 +24,11 @@ void CheckAdaptive(const TrainConfig& config, const DatasetDeclaration& declarat
         "--noise-schedule adaptive ends a run when its budget is spent; give --epsilon, and "
         "neither --noise nor --non-private.");
   }
+  if (config.run.canaries > 0) {
+    throw Error(
+        "--canaries audit steps that are fixed in advance, and --noise-schedule adaptive has none; "
+        "leave one of them out.");
+  }
   if (declaration.target) {
     throw Error(fmt::format(
         "--noise-schedule adaptive counts right predictions, and '{}' is a number without classes; "
