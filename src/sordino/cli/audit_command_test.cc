@@ -4,9 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <numbers>
 #include <string>
 
 #include "sordino/base/testing/test_folder.h"
@@ -75,17 +77,45 @@ TEST_F(AuditScores, AreDrawnWithinWhatIsClaimed) {
   const std::string svg{std::istreambuf_iterator<char>(file), {}};
   EXPECT_THAT(svg, HasSubstr("class=\"limit\""));
   EXPECT_THAT(svg, HasSubstr("add-remove: gaussian(2)"));
-  // Without a picture the claim says where to look.
-  const auto bound = [&](const std::vector<std::string>& claim) {
-    std::vector<std::string> line = {"audit", "scores", members, others, "--json"};
-    line.insert(line.end(), claim.begin(), claim.end());
-    return Json::parse(CallCommand(AddAuditCommand, line).out)["mu_lower"].get<double>();
-  };
-  EXPECT_GT(bound({"--event", "add-remove: gaussian(2)"}), bound({}));
   // An input is never overwritten.
   EXPECT_THAT(Call(call + " --force --picture " + members).error, HasSubstr("members.csv"));
   std::ifstream again(members);
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(again), {}), high);
+}
+
+// The x with a normal probability of p below it.
+double NormalQuantile(double p) {
+  double low = -10;
+  double high = 10;
+  while (high - low > 1e-9) {
+    const double middle = 0.5 * (low + high);
+    (0.5 * std::erfc(-middle / std::numbers::sqrt2) < p ? low : high) = middle;
+  }
+  return low;
+}
+
+TEST_F(AuditScores, AreLookedAtWhereTheClaimAllowsMost) {
+  constexpr int kScores = 2000;
+  std::string low;
+  std::string high;
+  for (int i = 0; i < kScores; ++i) {
+    const double score = NormalQuantile((i + 0.5) / kScores);
+    low += std::to_string(score) + '\n';
+    high += std::to_string(score + 0.5) + '\n';  // as gaussian(2) would have it
+  }
+  const std::string members = Write("members.csv", high);
+  const std::string others = Write("others.csv", low);
+  const auto bounds = [&](const std::vector<std::string>& claim) {
+    std::vector<std::string> line = {"audit", "scores", members, others, "--json"};
+    line.insert(line.end(), claim.begin(), claim.end());
+    return Json::parse(CallCommand(AddAuditCommand, line).out);
+  };
+  const Json planned = bounds({"--event", "add-remove: gaussian(2)"});
+  const Json anywhere = bounds({});
+  EXPECT_GT(planned["mu_lower"].get<double>(), 1.05 * anywhere["mu_lower"].get<double>());
+  EXPECT_LT(planned["mu_lower"].get<double>(), 0.5);
+  EXPECT_GT(planned["epsilon_lower"]["clopper-pearson"].get<double>(),
+            anywhere["epsilon_lower"]["clopper-pearson"].get<double>());
 }
 
 TEST_F(AuditScores, AreReadFromFilesWithAndWithoutHeaders) {

@@ -59,7 +59,7 @@ TEST_F(MembershipCommand, AttacksAPrivateRunWithinItsClaim) {
   const Json json = Json::parse(outcome.out);
   EXPECT_EQ(json["members"], 80);
   EXPECT_EQ(json["others"], 60);
-  EXPECT_EQ(json["attacks"].size(), 6U);
+  EXPECT_EQ(json["attacks"].size(), 7U);
   for (const auto& [name, attack] : json["attacks"].items()) {
     EXPECT_LE(attack["auc"]["lower"], attack["auc"]["value"]) << name;
     EXPECT_GE(attack["auc"]["upper"], attack["auc"]["value"]) << name;
