@@ -5,6 +5,9 @@ read once for all of them. What two of these files hide in anonymous namespaces 
 second constant, type or function of the same name and parameters does not compile. The separate build
 does not notice, so this test does, in every build.
 
+Two headers of libtorch cannot stand in one file: a file that includes the first is compiled alone where its
+module includes the second.
+
 And no two files define a type of the same name in one namespace: the program has one destructor for both,
 and which of the two it is nobody knows.
 """
@@ -121,15 +124,47 @@ def defined_twice(files):
             if len(found) > 1]
 
 
+# It includes a declaration of functions that those of the second header are then confused with.
+FIRST_HEADER = '#include <torch/csrc/autograd/functions/accumulate_grad.h>'
+SECOND_HEADER = '#include <ATen/functorch/'
+
+
+def joined_clashes(files, build):
+    """Files of a module, with the text of its CMakeLists.txt, that must be compiled alone and are not."""
+    if not any(SECOND_HEADER in text for text in files.values()):
+        return []
+    alone = re.findall(r'set_source_files_properties\(([^)]*)SKIP_UNITY_BUILD_INCLUSION', build)
+    return [name for name, text in files.items()
+            if FIRST_HEADER in text and not any(name.endswith('/' + word)
+                                                for words in alone for word in words.split())]
+
+
+def modules_of_program():
+    """For each module the files that the program is made of, a dictionary of texts."""
+    modules = collections.defaultdict(dict)
+    for file in sorted(SOURCE.glob('src/sordino/**/*.cc')):
+        if re.search(r'_(test|benchmark|test_support|sweep|hunt)\.cc$', file.name) or \
+                'testing' in file.parts or file.name == 'main.cc':
+            continue
+        module = file.relative_to(SOURCE / 'src/sordino').parts[0]
+        modules[module][str(file.relative_to(SOURCE))] = file.read_text(encoding='utf-8')
+    return modules
+
+
 class UnityNamesTest(unittest.TestCase):
+    def test_headers_that_clash_are_compiled_apart(self):
+        for module, files in modules_of_program().items():
+            build = (SOURCE / 'src/sordino' / module / 'CMakeLists.txt').read_text(encoding='utf-8')
+            with self.subTest(module=module):
+                self.assertEqual(joined_clashes(files, build), [])
+        files = {'src/a/one.cc': FIRST_HEADER, 'src/a/two.cc': SECOND_HEADER}
+        skip = 'set_source_files_properties(one.cc\n  PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)'
+        self.assertEqual(joined_clashes(files, ''), ['src/a/one.cc'])
+        self.assertEqual(joined_clashes(files, skip), [])
+        self.assertEqual(joined_clashes({'src/a/one.cc': FIRST_HEADER}, ''), [])
+
     def test_no_module_repeats_a_hidden_name(self):
-        modules = collections.defaultdict(dict)
-        for file in sorted(SOURCE.glob('src/sordino/**/*.cc')):
-            if re.search(r'_(test|benchmark|test_support|sweep|hunt)\.cc$', file.name) or \
-                    'testing' in file.parts or file.name == 'main.cc':
-                continue
-            module = file.relative_to(SOURCE / 'src/sordino').parts[0]
-            modules[module][str(file.relative_to(SOURCE))] = file.read_text(encoding='utf-8')
+        modules = modules_of_program()
         self.assertGreater(len(modules), 5)
         for module, files in modules.items():
             with self.subTest(module=module):

@@ -7,16 +7,15 @@
 // What is computed lies within limit / lambda of the minimum (internal/minimum.h), so the
 // sensitivity is (D + 2 limit) / lambda.
 //
-// Theorem (k proximal steps; the first is the minimum above). Let P(v) = argmin sum_i l_i + (mu /
-// 2)
-// |. - v|^2 and P' that of a neighbour. With t = P(v), t' = P'(v') and g the difference of the
-// gradients at t', of norm at most D, the two conditions of a minimum and the monotonicity of a
-// convex function's gradient give mu |t' - t|^2 <= (mu |v' - v| + D) |t' - t|, so |t' - t| <= |v' -
-// v| + D / mu. Each step is computed to within limit / mu, and k steps with mu = k lambda move at
-// most k (D + 2 limit) / (k lambda): the sensitivity of the one minimum for lambda. But what is
-// left of a weight's bias in a direction of curvature h falls from lambda / (h + lambda) to (k
-// lambda / (h + k lambda))^k (iterated Tikhonov regularisation; Rockafellar, 1976, for the map). n
-// need not be public.
+// Theorem (k proximal steps; k = 1 is the minimum above). Let P(v) be the minimum of
+// sum_i l_i + (mu / 2) |. - v|^2, and P' that of a neighbour. Let t = P(v) and t' = P'(v'), and g
+// the difference of the two sums' gradients at t', of norm at most D. The gradients vanish at t and
+// t', and the gradient of a convex function is monotone, so mu |t' - t|^2 <= (mu |v' - v| + D) |t'
+// - t|, and |t' - t| <= |v' - v| + D / mu. Each step is computed to within limit / mu. So k steps
+// with mu = k lambda move at most k (D + 2 limit) / (k lambda): the sensitivity of the one minimum
+// for lambda. But what is left of a weight's bias in a direction of curvature h falls from lambda /
+// (h + lambda) to (k lambda / (h + k lambda))^k (iterated Tikhonov regularisation; Rockafellar,
+// 1976, for the map). n need not be public.
 //
 // Theorem (T steps of descent from 0 with the step size eta = 1 / S, S = n curvature R^2 + lambda,
 // which bounds the Hessian of F). A step of exact descent on F contracts distances by 1 - eta

@@ -20,6 +20,7 @@
 #include "sordino/ledger/ledger.h"
 #include "sordino/models/safetensors.h"
 #include "sordino/runs/testing/points_config.h"
+#include "sordino/runs/testing/run_files.h"
 #include "sordino/runs/train_settings.h"
 #include "sordino/runs/training_run.h"
 #include "sordino/training/testing/trainer_cases.h"
@@ -85,10 +86,7 @@ class AdaptiveRun : public ::testing::Test {
     return RunTraining(run, silent);
   }
   std::string Read(const std::string& run, const char* file) const {
-    std::ifstream in(root_ / run / file, std::ios::binary);
-    std::ostringstream content;
-    content << in.rdbuf();
-    return content.str();
+    return ReadRunFile(root_ / run / file);
   }
   // The statement on one line.
   std::string Statement(const std::string& run) const {
@@ -96,17 +94,7 @@ class AdaptiveRun : public ::testing::Test {
     std::replace(text.begin(), text.end(), '\n', ' ');
     return text;
   }
-  std::string Weights(const std::string& name) const {
-    std::ostringstream text;
-    for (const auto& [tensor, value] :
-         ReadSafetensors(root_ / name / "model.safetensors").tensors) {
-      const at::Tensor flat = value.contiguous();
-      text << tensor << ' ';
-      text.write(static_cast<const char*>(flat.const_data_ptr()),
-                 static_cast<std::streamsize>(flat.nbytes()));
-    }
-    return text.str();
-  }
+  std::string Weights(const std::string& name) const { return WeightsOfRun(root_ / name); }
   std::string MistakeOf(const std::function<void(TrainConfig&)>& change) const {
     TrainConfig config = Config("mistake");
     change(config);

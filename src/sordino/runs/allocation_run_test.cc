@@ -21,6 +21,7 @@
 #include "sordino/models/safetensors.h"
 #include "sordino/runs/run_ledger.h"
 #include "sordino/runs/testing/points_config.h"
+#include "sordino/runs/testing/run_files.h"
 #include "sordino/runs/training_run.h"
 #include "sordino/training/testing/trainer_cases.h"
 
@@ -74,14 +75,8 @@ class AllocationRun : public ::testing::Test {
   Event Charged(const fs::path& file) const {
     return Ledger::Open(file, {.has_witness = false, .read_only = true}).filter().Total();
   }
-  std::string Read(const fs::path& file) const {
-    std::ifstream in(file, std::ios::binary);
-    std::ostringstream content;
-    content << in.rdbuf();
-    return content.str();
-  }
   std::string Flat(const fs::path& file) const {
-    std::string text = Read(file);
+    std::string text = ReadRunFile(file);
     for (char& c : text) {
       if (c == '\n') c = ' ';
     }
@@ -108,7 +103,7 @@ TEST_F(AllocationRun, IsChargedEpochByEpochAndSaysHowItWasDone) {
   EXPECT_GT(result.epsilon.upper, 3.9);
   EXPECT_EQ(Charged(root_ / "run" / kLedgerFile), run.plan.event());
   EXPECT_EQ(run.plan.event().TotalCount(), 4U);
-  EXPECT_EQ(Read(root_ / "run" / "event.txt"), run.plan.event().ToString() + "\n");
+  EXPECT_EQ(ReadRunFile(root_ / "run" / "event.txt"), run.plan.event().ToString() + "\n");
   const std::string statement = Flat(root_ / "run" / "statement.txt");
   EXPECT_THAT(statement, HasSubstr("one of 10 batches an epoch (expected batch 40)"));
   EXPECT_THAT(statement, HasSubstr("each record was in exactly one batch"));
@@ -123,7 +118,7 @@ TEST_F(AllocationRun, AnEpochThatWasBegunCountsWholeAndTheOthersAreHandedBack) {
   EXPECT_EQ(stopped.steps, 17);
   EXPECT_EQ(Charged(root_ / "run" / kLedgerFile), two);
   EXPECT_EQ(stopped.epsilon.upper, epsilon);
-  EXPECT_EQ(Read(root_ / "run" / "event.txt"), two.ToString() + "\n");
+  EXPECT_EQ(ReadRunFile(root_ / "run" / "event.txt"), two.ToString() + "\n");
 }
 
 TEST_F(AllocationRun, ARunThatGoesOnInsideAnEpochPaysForANewOne) {
@@ -134,7 +129,7 @@ TEST_F(AllocationRun, ARunThatGoesOnInsideAnEpochPaysForANewOne) {
   EXPECT_EQ(result.steps, 40);
   EXPECT_EQ(result.facts.lost_steps, 3);
   EXPECT_EQ(Charged(root_ / "run" / kLedgerFile), Event::Repeat(epoch, 5));
-  EXPECT_EQ(Read(root_ / "run" / "event.txt"), Event::Repeat(epoch, 5).ToString() + "\n");
+  EXPECT_EQ(ReadRunFile(root_ / "run" / "event.txt"), Event::Repeat(epoch, 5).ToString() + "\n");
   EXPECT_GE(result.epsilon.upper, SpentEpsilon(Event::Repeat(epoch, 5), Delta(1e-5)).lower);
   EXPECT_THAT(Flat(root_ / "run" / "statement.txt"),
               HasSubstr("3 steps that had been charged are not part of the run"));

@@ -34,6 +34,7 @@
 #include "sordino/base/sha256.h"
 #include "sordino/base/testing/test_folder.h"
 #include "sordino/runs/run_folder.h"
+#include "sordino/runs/testing/run_files.h"
 
 // Calls of the operating system that fail when they are told to. The program's own definitions
 // stand before those of the C library, also for what shared libraries call.
@@ -111,12 +112,6 @@ class CheckpointTest : public ::testing::Test {
     return names;
   }
 
-  static std::string Read(const fs::path& file) {
-    std::ifstream in(file, std::ios::binary);
-    std::ostringstream content;
-    content << in.rdbuf();
-    return content.str();
-  }
   static void Write(const fs::path& file, const std::string& content) {
     std::ofstream(file, std::ios::binary | std::ios::trunc) << content;
   }
@@ -262,7 +257,7 @@ TEST_F(CheckpointTest, ADamagedOneIsPassedOverForTheOneBefore) {
     EXPECT_EQ(read->facts.step, 5) << what;
   };
   for (const char* name : {"state.json", "state.safetensors"}) {
-    const std::string whole = Read(place / name);
+    const std::string whole = ReadRunFile(place / name);
     std::mt19937_64 random(11);
     for (int round = 0; round < 200; ++round) {
       std::string changed = whole;
@@ -305,7 +300,7 @@ TEST_F(CheckpointTest, NumbersThatMakeNoSenseArePassedOver) {
   WriteCheckpoint(folder_, At(10));
   const fs::path file = folder_ / "step-000000010" / "state.json";
   using Json = nlohmann::ordered_json;
-  const std::string whole = Read(file);
+  const std::string whole = ReadRunFile(file);
   const auto step_with = [&](const std::function<void(Json&)>& change) {
     Json json = Json::parse(whole);
     change(json);

@@ -22,6 +22,7 @@
 #include "sordino/base/testing/test_folder.h"
 #include "sordino/models/safetensors.h"
 #include "sordino/runs/internal/run_inputs.h"
+#include "sordino/runs/testing/run_files.h"
 
 namespace sordino {
 namespace {
@@ -32,13 +33,6 @@ using ::testing::StartsWith;
 
 class RunFolderTest : public ::testing::Test {
  protected:
-  static std::string Read(const fs::path& file) {
-    std::ifstream in(file, std::ios::binary);
-    std::ostringstream content;
-    content << in.rdbuf();
-    return content.str();
-  }
-
   const TestFolder root_;
 };
 
@@ -110,14 +104,14 @@ TEST_F(RunFolderTest, MetricsGrowByWholeLinesThatAreThereAtOnce) {
   row.epsilon = {0.4, 0.5};
   row.test_accuracy = 0.25;
   folder.AppendMetrics(row);
-  const auto first = nlohmann::json::parse(Read(root_ / "run" / "metrics.jsonl"));
+  const auto first = nlohmann::json::parse(ReadRunFile(root_ / "run" / "metrics.jsonl"));
   EXPECT_EQ(first["epsilon"], 0.5);  // what is spent is the upper end
   EXPECT_EQ(first["test_accuracy"], 0.25);
   EXPECT_EQ(first["test_loss"], nullptr);
   row.is_private = false;
   row.epsilon.reset();
   folder.AppendMetrics(row);
-  const std::string text = Read(root_ / "run" / "metrics.jsonl");
+  const std::string text = ReadRunFile(root_ / "run" / "metrics.jsonl");
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2);
   EXPECT_THAT(text.substr(text.find('\n') + 1), StartsWith("{\"private\":false,"));
 }
@@ -186,8 +180,8 @@ TEST_F(RunFolderTest, TheLockIsNotInherited) {
     }
     // Wait until the program has begun: its command line is no longer that of this one.
     const fs::path command = fs::path("/proc") / std::to_string(child) / "cmdline";
-    for (int i = 0; i < 60'000 && Read(command).find("sleep") != 0; ++i) usleep(1000);
-    ASSERT_EQ(Read(command).find("sleep"), 0U);
+    for (int i = 0; i < 60'000 && ReadRunFile(command).find("sleep") != 0; ++i) usleep(1000);
+    ASSERT_EQ(ReadRunFile(command).find("sleep"), 0U);
   }
   EXPECT_NO_THROW(RunFolder::Reopen(root_ / "run", 0));
   kill(child, SIGKILL);
@@ -239,15 +233,15 @@ TEST_F(RunFolderTest, MetricsBehindTheLastStepAreCutOff) {
     RunFolder folder(run);
     folder.Write("config.toml", "x");
     for (const std::int64_t step : {3, 6}) folder.AppendMetrics(RowAt(step));
-    first_two = Read(run / "metrics.jsonl");
+    first_two = ReadRunFile(run / "metrics.jsonl");
     for (const std::int64_t step : {9, 12}) folder.AppendMetrics(RowAt(step));
   }
   {
     RunFolder folder = RunFolder::Reopen(run, 8);
-    EXPECT_EQ(Read(run / "metrics.jsonl"), first_two);
+    EXPECT_EQ(ReadRunFile(run / "metrics.jsonl"), first_two);
     folder.AppendMetrics(RowAt(10));
   }
-  EXPECT_EQ(Read(run / "metrics.jsonl"), first_two + MetricsLine(RowAt(10)) + "\n");
+  EXPECT_EQ(ReadRunFile(run / "metrics.jsonl"), first_two + MetricsLine(RowAt(10)) + "\n");
   // A crash in the middle of a line.
   std::ofstream(run / "metrics.jsonl", std::ios::app) << MetricsLine(RowAt(12)).substr(0, 40);
   EXPECT_EQ(ReadMetrics(run).size(), 3U);
@@ -261,7 +255,7 @@ TEST_F(RunFolderTest, MetricsBehindTheLastStepAreCutOff) {
   std::ofstream(run / "metrics.jsonl", std::ios::app) << MetricsLine(RowAt(15));
   EXPECT_EQ(ReadMetrics(run).size(), 4U);
   RunFolder::Reopen(run, 0);
-  EXPECT_EQ(Read(run / "metrics.jsonl"), "");
+  EXPECT_EQ(ReadRunFile(run / "metrics.jsonl"), "");
   fs::remove(run / "metrics.jsonl");
   EXPECT_NO_THROW(RunFolder::Reopen(run, 5)) << "a crash before the first line";
 }

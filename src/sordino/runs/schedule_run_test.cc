@@ -18,6 +18,7 @@
 #include "sordino/base/testing/test_folder.h"
 #include "sordino/models/safetensors.h"
 #include "sordino/runs/testing/points_config.h"
+#include "sordino/runs/testing/run_files.h"
 #include "sordino/runs/train_settings.h"
 #include "sordino/runs/training_run.h"
 #include "sordino/training/testing/trainer_cases.h"
@@ -70,22 +71,9 @@ class ScheduleRun : public ::testing::Test {
     }
     return "no mistake";
   }
-  std::string Weights(const std::string& name) const {
-    std::ostringstream text;
-    for (const auto& [tensor, value] :
-         ReadSafetensors(root_ / name / "model.safetensors").tensors) {
-      const at::Tensor flat = value.contiguous();
-      text << tensor << ' ';
-      text.write(static_cast<const char*>(flat.const_data_ptr()),
-                 static_cast<std::streamsize>(flat.nbytes()));
-    }
-    return text.str();
-  }
+  std::string Weights(const std::string& name) const { return WeightsOfRun(root_ / name); }
   std::string Read(const std::string& run, const char* file) const {
-    std::ifstream in(root_ / run / file, std::ios::binary);
-    std::ostringstream content;
-    content << in.rdbuf();
-    return content.str();
+    return ReadRunFile(root_ / run / file);
   }
 
   const TestFolder root_;

@@ -16,6 +16,7 @@
 #include "sordino/ledger/ledger.h"
 #include "sordino/models/safetensors.h"
 #include "sordino/runs/testing/points_config.h"
+#include "sordino/runs/testing/run_files.h"
 #include "sordino/runs/train_settings.h"
 #include "sordino/runs/training_run.h"
 #include "sordino/training/testing/trainer_cases.h"
@@ -88,26 +89,10 @@ class TrainingResume : public ::testing::Test {
         .Total()
         .TotalCount();
   }
-  std::string Read(const fs::path& file) const {
-    std::ifstream in(file, std::ios::binary);
-    std::ostringstream content;
-    content << in.rdbuf();
-    return content.str();
-  }
   std::string Model(const std::string& name) const {
-    return Read(root_ / name / "model.safetensors");
+    return ReadRunFile(root_ / name / "model.safetensors");
   }
-  std::string Weights(const std::string& name) const {
-    std::ostringstream text;
-    for (const auto& [tensor, value] :
-         ReadSafetensors(root_ / name / "model.safetensors").tensors) {
-      const at::Tensor flat = value.contiguous();
-      text << tensor << ' ';
-      text.write(static_cast<const char*>(flat.const_data_ptr()),
-                 static_cast<std::streamsize>(flat.nbytes()));
-    }
-    return text.str();
-  }
+  std::string Weights(const std::string& name) const { return WeightsOfRun(root_ / name); }
 
   const TestFolder root_;
 };
@@ -147,7 +132,8 @@ TEST_F(TrainingResume, AnOldCheckpointGoesOnBitForBitAndIsChargedAgain) {
   EXPECT_EQ(Weights("parts"), Weights("whole"));
   EXPECT_EQ(Charged(root_ / "parts" / "ledger.db"), 47U);
   EXPECT_GT(last.epsilon.upper, 4);
-  EXPECT_THAT(Read(root_ / "parts" / "statement.txt"), HasSubstr("7 steps that had been charged"));
+  EXPECT_THAT(ReadRunFile(root_ / "parts" / "statement.txt"),
+              HasSubstr("7 steps that had been charged"));
 }
 
 TEST_F(TrainingResume, AnOldCheckpointDoesNotTakeTheBudgetBack) {
@@ -191,7 +177,7 @@ TEST_F(TrainingResume, ARunThatWasKilledWhileItWroteItsEndWritesItAgain) {
   const RunResult result = RunTraining(again, silent);
   EXPECT_EQ(result.steps, 40);
   EXPECT_EQ(result.facts.lost_steps, 10);
-  EXPECT_THAT(Read(saved / "statement.txt"), HasSubstr("10 steps that had been charged"));
+  EXPECT_THAT(ReadRunFile(saved / "statement.txt"), HasSubstr("10 steps that had been charged"));
   EXPECT_EQ(Weights("saved"), Weights("run"));
 }
 
@@ -205,8 +191,8 @@ TEST_F(TrainingResume, ThePlannedStatementOfARunThatGoesOnCountsWhatWasLost) {
   std::string statement;
   std::string event;
   AfterStep read(11, [&] {
-    statement = Read(root_ / "run" / "statement.txt");
-    event = Read(root_ / "run" / "event.txt");
+    statement = ReadRunFile(root_ / "run" / "statement.txt");
+    event = ReadRunFile(root_ / "run" / "event.txt");
   });
   RunTraining(run, read);
   EXPECT_THAT(statement, HasSubstr("PLANNED"));
@@ -256,7 +242,7 @@ TEST_F(TrainingResume, RunsThatShareALedgerAreChargedTogether) {
   EXPECT_EQ(Charged(file), 80U);
   EXPECT_GT(two.facts.ledger_epsilon.upper, 1.05 * two.epsilon.upper);
   EXPECT_LT(two.facts.ledger_epsilon.upper, 0.9 * (one.epsilon.upper + two.epsilon.upper));
-  EXPECT_THAT(Read(root_ / "two" / "statement.txt"), HasSubstr(two.facts.ledger_head));
+  EXPECT_THAT(ReadRunFile(root_ / "two" / "statement.txt"), HasSubstr(two.facts.ledger_head));
 }
 
 TEST_F(TrainingResume, ALedgerThatRefusesEndsTheRunWithTheModelSoFar) {
@@ -276,7 +262,7 @@ TEST_F(TrainingResume, ALedgerThatRefusesEndsTheRunWithTheModelSoFar) {
               HasSubstr("admits " + std::to_string(two.steps) + " of the 40 steps"));
   EXPECT_EQ(Charged(file), static_cast<std::uint64_t>(40 + two.steps));
   EXPECT_TRUE(fs::exists(root_ / "two" / "model.safetensors"));
-  EXPECT_THAT(Read(root_ / "two" / "statement.txt"), HasSubstr("stopped by the ledger"));
+  EXPECT_THAT(ReadRunFile(root_ / "two" / "statement.txt"), HasSubstr("stopped by the ledger"));
 
   config.run.out = (root_ / "three").string();
   EXPECT_THAT([&] { Train(config); }, ThrowsMessage<Error>(HasSubstr("not admit a single step")));
@@ -373,7 +359,7 @@ TEST_F(TrainingResume, MetricsOfTheStepsThatWereLostAreGone) {
   StopAfter(config, 27);
   fs::remove_all(root_ / "run" / "checkpoints" / "step-000000027");
   Resume("run");
-  std::istringstream metrics(Read(root_ / "run" / "metrics.jsonl"));
+  std::istringstream metrics(ReadRunFile(root_ / "run" / "metrics.jsonl"));
   std::vector<std::string> lines;
   for (std::string line; std::getline(metrics, line);) lines.push_back(line);
   ASSERT_EQ(lines.size(), 4U);  // 10, 20, 30, 40

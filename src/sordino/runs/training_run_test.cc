@@ -22,6 +22,7 @@
 #include "sordino/gradients/testing/hostile_models_test_support.h"
 #include "sordino/models/safetensors.h"
 #include "sordino/runs/run_folder.h"
+#include "sordino/runs/testing/run_files.h"
 #include "sordino/runs/train_settings.h"
 #include "sordino/training/classification.h"
 #include "sordino/training/testing/trainer_cases.h"
@@ -53,15 +54,8 @@ class TrainingRun : public ::testing::Test {
     return config;
   }
 
-  static std::string Read(const fs::path& file) {
-    std::ifstream in(file, std::ios::binary);
-    std::ostringstream content;
-    content << in.rdbuf();
-    return content.str();
-  }
-
   static std::vector<nlohmann::json> Metrics(const fs::path& folder) {
-    std::istringstream in(Read(folder / "metrics.jsonl"));
+    std::istringstream in(ReadRunFile(folder / "metrics.jsonl"));
     std::vector<nlohmann::json> lines;
     for (std::string line; std::getline(in, line);) lines.push_back(nlohmann::json::parse(line));
     return lines;
@@ -103,7 +97,7 @@ TEST_F(TrainingRun, LeavesEverythingInItsFolder) {
     EXPECT_TRUE(fs::exists(result.folder / name)) << name;
   }
   EXPECT_EQ(std::distance(fs::directory_iterator(result.folder), {}), 10);
-  const auto deployment = nlohmann::json::parse(Read(result.folder / "record.json"));
+  const auto deployment = nlohmann::json::parse(ReadRunFile(result.folder / "record.json"));
   EXPECT_EQ(deployment["privacy"]["epsilon"], result.epsilon.upper);
   EXPECT_EQ(deployment["release"]["steps"], 30);
   EXPECT_GT(deployment["privacy"]["failure"], 0);
@@ -114,12 +108,12 @@ TEST_F(TrainingRun, LeavesEverythingInItsFolder) {
   EXPECT_LT(metrics[0]["epsilon"], metrics[1]["epsilon"]);
   EXPECT_EQ(metrics[2]["epsilon"], result.epsilon.upper);
   EXPECT_EQ(metrics[2]["test_accuracy"], *result.test_accuracy);
-  const std::string statement = Read(result.folder / "statement.txt");
+  const std::string statement = ReadRunFile(result.folder / "statement.txt");
   EXPECT_THAT(statement, StartsWith("Privacy statement"));
   EXPECT_EQ(ReadSafetensors(result.folder / "model.safetensors").metadata.at("statement_sha256"),
             Sha256Hex(statement));
-  EXPECT_EQ(Event::Parse(Read(result.folder / "event.txt")
-                             .substr(0, Read(result.folder / "event.txt").find('\n'))),
+  EXPECT_EQ(Event::Parse(ReadRunFile(result.folder / "event.txt")
+                             .substr(0, ReadRunFile(result.folder / "event.txt").find('\n'))),
             PrepareRun(Config()).plan.event());
 }
 
@@ -128,7 +122,7 @@ TEST_F(TrainingRun, CountsItsMistakesOnThePublicTestSet) {
   TrainConfig config = Config();
   config.training.average_decay = 0.9;  // the averaged weights are what is saved
   const RunResult result = Train(config);
-  const auto json = nlohmann::json::parse(Read(result.folder / "predictions.json"));
+  const auto json = nlohmann::json::parse(ReadRunFile(result.folder / "predictions.json"));
   EXPECT_EQ(json["classes"], nlohmann::json::array({"no", "yes"}));
   EXPECT_TRUE(json["examples"].empty());
   double all = 0;
@@ -150,12 +144,13 @@ TEST_F(TrainingRun, SaysWhoAnswersForItAndWhatItIsFor) {
   TrainConfig config = Config();
   config.run.purpose = {.curator = "Clinic of Rome", .use = "planning of beds"};
   const RunResult result = Train(config);
-  EXPECT_THAT(Read(result.folder / "statement.txt"),
+  EXPECT_THAT(ReadRunFile(result.folder / "statement.txt"),
               HasSubstr("Curator: Clinic of Rome. Intended use: planning of beds."));
-  const auto record = nlohmann::json::parse(Read(result.folder / "record.json"));
+  const auto record = nlohmann::json::parse(ReadRunFile(result.folder / "record.json"));
   EXPECT_EQ(record["curator"], "Clinic of Rome");
   EXPECT_EQ(record["use"], "planning of beds");
-  EXPECT_THAT(Read(result.folder / "config.toml"), HasSubstr("curator = \"Clinic of Rome\""));
+  EXPECT_THAT(ReadRunFile(result.folder / "config.toml"),
+              HasSubstr("curator = \"Clinic of Rome\""));
   config.run.purpose.use = "a\nb";
   EXPECT_THAT(MistakeOf(config), HasSubstr("--use holds a line break"));
 }
@@ -174,15 +169,15 @@ TEST_F(TrainingRun, CanariesAuditIt) {
   EXPECT_LT(result.audit->every_update.epsilon, result.epsilon.upper);
   EXPECT_LT(result.audit->every_update.signs.epsilon, result.epsilon.upper);
   EXPECT_GT(result.audit->every_update.signs.epsilon, 0.2);  // about 3 draws of a canary
-  const auto record = nlohmann::json::parse(Read(result.folder / "audit.json"));
+  const auto record = nlohmann::json::parse(ReadRunFile(result.folder / "audit.json"));
   EXPECT_EQ(record["every_update"]["epsilon_lower"]["one-run"], result.audit->every_update.epsilon);
   EXPECT_EQ(record["every_update"]["correct"], result.audit->every_update.outcome.correct);
   const auto& curve = record["every_update"]["roc"];
   ASSERT_GT(curve.size(), 10U);
   EXPECT_EQ(curve.front(), nlohmann::json::array({0.0, 0.0}));
   EXPECT_EQ(curve.back(), nlohmann::json::array({1.0, 1.0}));
-  EXPECT_THAT(Read(result.folder / "audit.svg"), HasSubstr("600 canaries; epsilon"));
-  EXPECT_THAT(Read(result.folder / "statement.txt"),
+  EXPECT_THAT(ReadRunFile(result.folder / "audit.svg"), HasSubstr("600 canaries; epsilon"));
+  EXPECT_THAT(ReadRunFile(result.folder / "statement.txt"),
               AllOf(HasSubstr("What an audit found"), HasSubstr("600 made-up records")));
   // The price is the same.
   TrainConfig without = config;
@@ -203,12 +198,13 @@ TEST_F(TrainingRun, CanariesThatAreRecordsAuditItAndCountInThePlan) {
   EXPECT_EQ(result.audit->kind, "mislabelled");
   EXPECT_FALSE(result.audit->contradicts);
   EXPECT_LT(result.audit->every_update.epsilon, result.epsilon.upper);
-  const auto record = nlohmann::json::parse(Read(result.folder / "audit.json"));
+  const auto record = nlohmann::json::parse(ReadRunFile(result.folder / "audit.json"));
   EXPECT_EQ(record["canary_kind"], "mislabelled");
   EXPECT_EQ(record["canaries"], 60);
-  EXPECT_THAT(Read(result.folder / "statement.txt"),
+  EXPECT_THAT(ReadRunFile(result.folder / "statement.txt"),
               AllOf(HasSubstr("60 made-up records"), HasSubstr("records of the test set")));
-  EXPECT_THAT(Read(result.folder / "config.toml"), HasSubstr("canary-kind = \"mislabelled\""));
+  EXPECT_THAT(ReadRunFile(result.folder / "config.toml"),
+              HasSubstr("canary-kind = \"mislabelled\""));
   // 40 test records are left.
   ASSERT_TRUE(result.test_accuracy.has_value());
   EXPECT_NEAR(*result.test_accuracy * 40, std::round(*result.test_accuracy * 40), 1e-9);
@@ -261,9 +257,10 @@ TEST_F(TrainingRun, ItsConfigurationRunsTheSameThing) {
   const RunResult second = Train(again);
   EXPECT_EQ(second.noise_multiplier, first.noise_multiplier);
   EXPECT_EQ(second.steps, first.steps);
-  EXPECT_EQ(Read(second.folder / "config.toml"), Read(first.folder / "config.toml"));
-  EXPECT_EQ(Read(second.folder / "model.safetensors"), Read(first.folder / "model.safetensors"));
-  EXPECT_EQ(Read(second.folder / "event.txt"), Read(first.folder / "event.txt"));
+  EXPECT_EQ(ReadRunFile(second.folder / "config.toml"), ReadRunFile(first.folder / "config.toml"));
+  EXPECT_EQ(ReadRunFile(second.folder / "model.safetensors"),
+            ReadRunFile(first.folder / "model.safetensors"));
+  EXPECT_EQ(ReadRunFile(second.folder / "event.txt"), ReadRunFile(first.folder / "event.txt"));
 }
 
 TEST_F(TrainingRun, SeededAndNonPrivateRunsSaySoEverywhere) {
@@ -276,10 +273,11 @@ TEST_F(TrainingRun, SeededAndNonPrivateRunsSaySoEverywhere) {
   for (const TrainConfig& config : {seeded, open}) {
     const RunResult result = Train(config);
     EXPECT_FALSE(result.is_private);
-    EXPECT_THAT(Read(result.folder / "statement.txt"), StartsWith("NOT PRIVATE"));
-    EXPECT_THAT(Read(result.folder / "event.txt"), StartsWith("NOT PRIVATE"));
-    EXPECT_THAT(Read(result.folder / "metrics.jsonl"), StartsWith("{\"private\":false,"));
-    EXPECT_THAT(Read(result.folder / "accuracy-and-epsilon.svg"), HasSubstr(">NOT PRIVATE<"));
+    EXPECT_THAT(ReadRunFile(result.folder / "statement.txt"), StartsWith("NOT PRIVATE"));
+    EXPECT_THAT(ReadRunFile(result.folder / "event.txt"), StartsWith("NOT PRIVATE"));
+    EXPECT_THAT(ReadRunFile(result.folder / "metrics.jsonl"), StartsWith("{\"private\":false,"));
+    EXPECT_THAT(ReadRunFile(result.folder / "accuracy-and-epsilon.svg"),
+                HasSubstr(">NOT PRIVATE<"));
     EXPECT_EQ(ReadSafetensors(result.folder / "model.safetensors").metadata.at("private"), "no");
   }
   const RunResult result = Train([&] {
@@ -290,7 +288,7 @@ TEST_F(TrainingRun, SeededAndNonPrivateRunsSaySoEverywhere) {
   EXPECT_TRUE(std::isinf(result.epsilon.lower));
   EXPECT_EQ(result.noise_multiplier, 0);
   EXPECT_GT(*result.test_accuracy, 0.8);
-  EXPECT_THAT(Read(result.folder / "statement.txt"), Not(HasSubstr("psilon")));
+  EXPECT_THAT(ReadRunFile(result.folder / "statement.txt"), Not(HasSubstr("psilon")));
   EXPECT_THAT(result.facts.plan, HasSubstr("without clipping and noise"));
 }
 
@@ -312,7 +310,8 @@ TEST_F(TrainingRun, AStopEndsItAfterTheNextStepWithEverythingWritten) {
   EXPECT_TRUE(result.interrupted);
   EXPECT_EQ(result.steps, 13);
   EXPECT_TRUE(fs::exists(result.folder / "model.safetensors"));
-  EXPECT_THAT(Read(result.folder / "statement.txt"), HasSubstr("stopped after 13 of 30 steps"));
+  EXPECT_THAT(ReadRunFile(result.folder / "statement.txt"),
+              HasSubstr("stopped after 13 of 30 steps"));
   EXPECT_EQ(Metrics(result.folder).back()["step"], 13);
 }
 
@@ -335,10 +334,7 @@ void ExpectOneTruth(const RunResult& result, const Event& event, const std::stri
   EXPECT_EQ(line, event.ToString());
   EXPECT_EQ(std::stod(ReadSafetensors(folder / "model.safetensors").metadata.at("epsilon")),
             result.epsilon.upper);
-  std::ifstream file(folder / "statement.txt");
-  std::ostringstream statement;
-  statement << file.rdbuf();
-  EXPECT_THAT(Flat(statement.str()),
+  EXPECT_THAT(Flat(ReadRunFile(folder / "statement.txt")),
               AllOf(HasSubstr(said), HasSubstr("13 steps were made of this plan"),
                     HasSubstr(event.ToString())));
 }
@@ -376,8 +372,8 @@ TEST_F(TrainingRun, ACrashLeavesWhatWasPlannedAndNoHalfFile) {
   PreparedRun run = PrepareRun(Config());
   CrashAfter observer;
   EXPECT_THROW(RunTraining(run, observer), std::runtime_error);
-  EXPECT_THAT(Read(root_ / "run" / "statement.txt"), HasSubstr("PLANNED"));
-  EXPECT_EQ(Read(root_ / "run" / "event.txt"), run.plan.event().ToString() + "\n");
+  EXPECT_THAT(ReadRunFile(root_ / "run" / "statement.txt"), HasSubstr("PLANNED"));
+  EXPECT_EQ(ReadRunFile(root_ / "run" / "event.txt"), run.plan.event().ToString() + "\n");
   EXPECT_EQ(Metrics(root_ / "run").size(), 1U);
   EXPECT_FALSE(fs::exists(root_ / "run" / "model.safetensors"));
 }
@@ -412,9 +408,9 @@ TEST_F(TrainingRun, MistakesAreFoundBeforeAFolderIsMade) {
 
 TEST_F(TrainingRun, AnotherRunIsNeverOverwritten) {
   Train(Config());
-  const std::string before = Read(root_ / "run" / "model.safetensors");
+  const std::string before = ReadRunFile(root_ / "run" / "model.safetensors");
   EXPECT_THAT(MistakeOf(Config()), HasSubstr("never overwritten"));
-  EXPECT_EQ(Read(root_ / "run" / "model.safetensors"), before);
+  EXPECT_EQ(ReadRunFile(root_ / "run" / "model.safetensors"), before);
 }
 
 TEST_F(TrainingRun, ADryRunReadsNoRecord) {

@@ -17,6 +17,8 @@
 #include "sordino/accounting/gaussian.h"
 #include "sordino/accounting/renyi.h"
 #include "sordino/base/error.h"
+#include "sordino/random/grid_noise.h"
+#include "sordino/training/internal/held_out_records.h"
 #include "sordino/training/testing/trainer_cases.h"
 #include "sordino/training/trainer.h"
 
@@ -279,6 +281,30 @@ TEST(AdaptiveTrainer, CountsHaveTheDeclaredNoise) {
   }
   // About half of the 50 records: binomial, of standard deviation 3.5.
   EXPECT_NEAR(held_out, 25, 6 * 3.54);
+}
+
+// From the stream of the seed that the run has, bit for bit: noise that is a little smaller shows.
+TEST(AdaptiveTrainer, CountsAreTheTrueOnesWithTheDeclaredNoise) {
+  constexpr std::int64_t kCounts = 200;
+  const Dataset data = RandomFeatures(50, 1, 3);
+  PlanOptions options = AdaptiveOptions("full", 50, kCounts + 1, 1, 0.5);
+  options.held_out->count_noise = NoiseMultiplier(12.5);
+  const PrivacyPlan plan(options, NoiseMultiplier(1), kAdaptiveDelta);
+  AdaptiveRun run(plan, data, /*right=*/0, {.factor = 0.9999, .gain = 0});
+  for (std::int64_t step = 0; step <= kCounts; ++step) run.trainer.Step();
+  RandomSource source(5);
+  const auto replayed = [&](double deviation) {
+    std::vector<double> counts;
+    for (std::uint64_t step = 0; step < kCounts; ++step) {
+      const auto stream = source.Stream({.step = step, .rank = 0, .tensor = kHeldOutNoiseStream});
+      counts.push_back(GridGaussian(deviation).AddTo(*stream, 0));
+    }
+    return counts;
+  };
+  std::vector<double> seen;
+  for (const HeldOutMeasurement& one : run.trainer.measurements()) seen.push_back(one.count);
+  EXPECT_EQ(seen, replayed(12.5));
+  EXPECT_NE(seen, replayed(0.99 * 12.5));
 }
 
 // Every record is trained on or counted: the one coordinate that it moves says which.

@@ -16,6 +16,7 @@
 #include "sordino/gradients/layerwise_clipping.h"
 #include "sordino/lower_bounds/canary_audit.h"
 #include "sordino/random/random_source.h"
+#include "sordino/training/testing/resumed_canaries.h"
 #include "sordino/training/testing/trainer_cases.h"
 #include "sordino/training/trainer.h"
 
@@ -165,27 +166,14 @@ TEST(CanaryRun, HoldsForPoissonBatchesAndReplacedRecords) {
 TEST(CanaryRun, IsResumedWithItsCoinsAndScores) {
   const PrivacyPlan plan(FullBatch(4, 6), NoiseMultiplier(2), Delta(1e-5));
   const Dataset data = RandomFeatures(4, 50, 1);
-  const auto make = [&](Weights& weights) {
+  ExpectCanariesAreResumed(50, [&](Weights& weights) {
     TrainerOptions options;
     options.gradients = {.probe = false, .checked_examples = 0};
     options.insecure_seed = 5;
     options.canaries = 50;
     return Trainer(plan, weights.Named(), weights.NoGradient(), data, {.learning_rate = 0.1},
                    options);
-  };
-  Weights whole(50);
-  Trainer left_alone = make(whole);
-  left_alone.Run();
-  Weights first(50);
-  Trainer stopped = make(first);
-  stopped.Run([](std::int64_t steps) { return steps < 3; });
-  Weights second(50);
-  Trainer resumed = make(second);
-  resumed.RestoreState(stopped.SaveState(), 3);
-  resumed.Run();
-  EXPECT_EQ(resumed.canary_scores().is_in, left_alone.canary_scores().is_in);
-  EXPECT_EQ(resumed.canary_scores().every_update, left_alone.canary_scores().every_update);
-  EXPECT_EQ(resumed.canary_scores().last_model, left_alone.canary_scores().last_model);
+  });
 }
 
 }  // namespace

@@ -56,7 +56,8 @@ void internal::CompleteAdaptive(TrainConfig& config, const DatasetDeclaration& d
     }
     if (privacy.noise_schedule.ends_with(",adaptive")) {
       throw Error(
-          "adaptive noise has no warm-up: it falls only; give --noise-schedule adaptive alone.");
+          "adaptive noise has no warm-up, because it only falls; give --noise-schedule adaptive "
+          "alone.");
     }
     return;
   }

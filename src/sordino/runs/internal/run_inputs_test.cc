@@ -17,6 +17,7 @@
 #include "sordino/base/testing/test_folder.h"
 #include "sordino/models/safetensors.h"
 #include "sordino/runs/run_folder.h"
+#include "sordino/runs/testing/run_files.h"
 #include "sordino/runs/training_run.h"
 #include "sordino/training/testing/trainer_cases.h"
 
@@ -26,13 +27,6 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
-
-std::string Read(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  std::ostringstream content;
-  content << in.rdbuf();
-  return content.str();
-}
 
 // The current folder, for as long as it lives.
 class WorkingFolder {
@@ -139,13 +133,13 @@ TEST_F(RunInputs, EveryOtherChangeIsFoundToo) {
   Train();
   const auto changed = [](const fs::path& file, const std::string& content,
                           const std::string& about) {
-    const std::string before = Read(file);
+    const std::string before = ReadRunFile(file);
     WriteWholeFile(file, content);
     Complains("run", about);
     WriteWholeFile(file, before);
     EXPECT_NO_THROW(OpenRun("run", c10::kCPU));
   };
-  const std::string config = Read("run/config.toml");
+  const std::string config = ReadRunFile("run/config.toml");
   changed("run/config.toml", config + "\n", "'run/config.toml' was changed");
   changed("run/SHA256SUMS", Sha256Hex(config) + "  config.toml\n", "are those of another run");
   changed("run/SHA256SUMS", "", "has no SHA256SUMS");
@@ -153,10 +147,11 @@ TEST_F(RunInputs, EveryOtherChangeIsFoundToo) {
   SafetensorsFile model = ReadSafetensors("run/model.safetensors");
   model.tensors.front().second = model.tensors.front().second.add(1);
   WriteSafetensors("other.safetensors", model.tensors, model.metadata);
-  changed("run/model.safetensors", Read("other.safetensors"), "weights in 'run/model.safetensors'");
+  changed("run/model.safetensors", ReadRunFile("other.safetensors"),
+          "weights in 'run/model.safetensors'");
   model.metadata.erase("weights_sha256");
   WriteSafetensors("other.safetensors", model.tensors, model.metadata);
-  changed("run/model.safetensors", Read("other.safetensors"), "weights_sha256");
+  changed("run/model.safetensors", ReadRunFile("other.safetensors"), "weights_sha256");
 }
 
 TEST_F(RunInputs, ARunDoesNotGoOnWithAnotherScript) {
@@ -168,10 +163,10 @@ TEST_F(RunInputs, ARunDoesNotGoOnWithAnotherScript) {
 
 TEST_F(RunInputs, PrivateDataAreNeitherCopiedNorHashed) {
   Train();
-  const std::string hash = Sha256Hex(Read("train.csv"));
+  const std::string hash = Sha256Hex(ReadRunFile("train.csv"));
   for (const auto& entry : fs::recursive_directory_iterator("run")) {
     if (!entry.is_regular_file()) continue;
-    const std::string content = Read(entry.path());
+    const std::string content = ReadRunFile(entry.path());
     EXPECT_EQ(content.find(hash), std::string::npos) << entry.path();
     EXPECT_NE(Sha256Hex(content), hash) << entry.path();
   }
@@ -189,7 +184,7 @@ TEST_F(RunInputs, TheWordsOfTextAreKeptInTheOrderOfTheirIds) {
   fs::create_directory("kept");
   const std::string hash = KeepInputs("kept", config);
   EXPECT_EQ(CheckInputs("kept"), hash);
-  EXPECT_EQ(Read("kept/vocabulary.txt"), "zebra\ngood\nbad\nfilm\n");
+  EXPECT_EQ(ReadRunFile("kept/vocabulary.txt"), "zebra\ngood\nbad\nfilm\n");
   EXPECT_EQ(KeptConfig("kept").data.vocabulary, "kept/vocabulary.txt");
   std::ofstream("kept/vocabulary.txt") << "good\nzebra\nbad\nfilm\n";
   EXPECT_THAT([] { CheckInputs("kept"); },

@@ -1,4 +1,4 @@
-#include "sordino/runs/internal/deployment_record.h"
+#include "sordino/runs/internal/run_record.h"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // The record of a run or a fit, record.json (report/deployment_record.h): before the first step it
 // says what is planned; at the end, what counts.
-#ifndef SORDINO_RUNS_INTERNAL_DEPLOYMENT_RECORD_H_
-#define SORDINO_RUNS_INTERNAL_DEPLOYMENT_RECORD_H_
+#ifndef SORDINO_RUNS_INTERNAL_RUN_RECORD_H_
+#define SORDINO_RUNS_INTERNAL_RUN_RECORD_H_
 
 #include <cstdint>
 #include <string>
@@ -24,4 +24,4 @@ std::string FitRecord(const FitFacts& facts, const RecordFacts& more);
 
 }  // namespace sordino::internal
 
-#endif  // SORDINO_RUNS_INTERNAL_DEPLOYMENT_RECORD_H_
+#endif  // SORDINO_RUNS_INTERNAL_RUN_RECORD_H_
