@@ -62,9 +62,9 @@ MUTATIONS = [
              "const auto k = static_cast<double>(plan.rows_per_user) - 1;",
              case("users")),
     Mutation("half of the steps are accounted", "training/privacy_plan.cc",
-             "return Event::Repeat(StepEvent(0), static_cast<std::uint64_t>(last - first));",
-             "return Event::Repeat(StepEvent(0),\n                       "
-             "static_cast<std::uint64_t>(std::max<std::int64_t>(1, (last - first) / 2)));",
+             "const auto steps = static_cast<std::uint64_t>(last - first);",
+             "const auto steps = static_cast<std::uint64_t>(std::max<std::int64_t>(1, (last - first) "
+             "/ 2));",
              case("poisson")),
     Mutation("Laplace noise on gradients has the scale of one number", "noise/laplace.cc",
              "double UnitOfDistance(double coordinates) const override { return "

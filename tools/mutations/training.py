@@ -23,9 +23,8 @@ MUTATIONS = [
              "Trainer.ChargesEveryStepOnceBeforeItsUpdate"),
     Mutation("the charge comes after the update", "training/trainer.cc",
              ("    if (options.charge) options.charge(step, ChargeOf(step));\n",
-              "    optimizer.Step(clipping->AfterNoise(Noised(sum, step, drawn), sum, step, random));\n"),
-             ("", "    optimizer.Step(clipping->AfterNoise(Noised(sum, step, drawn), sum, step, "
-                  "random));\n"
+              "    optimizer.Step(gradient);\n"),
+             ("", "    optimizer.Step(gradient);\n"
                   "    if (options.charge) options.charge(step, ChargeOf(step));\n"),
              "Trainer.ChargesEveryStepOnceBeforeItsUpdate"),
     Mutation("an empty batch is skipped", "training/trainer.cc",
