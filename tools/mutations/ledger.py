@@ -149,4 +149,8 @@ MUTATIONS = [
              "{.event = costs_.event(used_, reserved_),",
              "{.event = costs_.event(used_ - 1, reserved_),",
              "StepChargerTest.WhatWasNotUsedIsHandedBackOnce"),
+    Mutation("a run that chooses as it goes counts as its plan", "ledger/ledger.cc",
+             "if (run.is_adaptive) terms.whole = false;",
+             "",
+             "LedgerTest.ARunThatChoosesAsItGoesDoesNotCountWhole"),
 ]

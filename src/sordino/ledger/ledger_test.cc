@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "sordino/accounting/accountant.h"
+#include "sordino/accounting/gaussian.h"
 #include "sordino/base/error.h"
 #include "sordino/ledger/testing/ledger_test_support.h"
 
@@ -53,6 +56,17 @@ TEST_F(LedgerTest, EpsilonOfAllRunsIsComposedAndNotASum) {
   EXPECT_NEAR(composed.upper, Account(Steps(2000), Delta(1e-5)).value.upper, 1e-6);
   EXPECT_LT(composed.upper, 0.7 * sum);
   EXPECT_LE(composed.lower, composed.upper);
+}
+
+// Counting whole is a statement about a plan that was fixed in advance.
+TEST_F(LedgerTest, ARunThatChoosesAsItGoesDoesNotCountWhole) {
+  // Within the budget by exact composition, and not by the filter.
+  const Event plan = Noise(1.0001 / GaussianMu(3, std::log(1e-5)));
+  BudgetFilter filter(Create(3, 1e-5).budget());
+  RunDeclaration run = Declared(plan);
+  EXPECT_TRUE(TermsOf(filter, run).whole);
+  run.is_adaptive = true;
+  EXPECT_FALSE(TermsOf(filter, run).whole);
 }
 
 TEST_F(LedgerTest, NothingIsChargedThatCouldNotBeRemembered) {

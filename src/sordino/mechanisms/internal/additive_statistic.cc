@@ -70,31 +70,22 @@ Release AdditiveStatistic::Blank(const Generator& generator) const {
   release.epsilon = budget_.epsilon;
   release.delta = budget_.delta;
   release.is_private = generator.IsPrivate();
-  release.event = GroupEvent();
+  release.event = event();
   release.failure = NoiseFailure(budget_.noise, coordinates_);
   return release;
 }
 
-Event AdditiveStatistic::GroupEvent() const {
+Event AdditiveStatistic::event() const {
   if (budget_.noise == NoiseKind::kGaussian) {
     return Event::Gaussian(NoiseMultiplier(multiplier_), unit_.adjacency);
   }
-  // Where a unit moves a single total, that total's distribution is the whole story; several
-  // totals are charged as pure DP.
+  // The noise is for all totals together, so the groups are one release, and one that a unit is in
+  // alone costs what a single group does. Where a unit moves a single total, that total's
+  // distribution is the whole story; several totals are charged as pure DP.
   if (one_coordinate_changes_ && sensitivity_.l1 < 0x1p20) {
     return Event::DiscreteLaplace(noise_.scale(), static_cast<std::uint32_t>(sensitivity_.l1),
                                   unit_.adjacency);
   }
-  return Event::Pure(budget_.epsilon, unit_.adjacency);
-}
-
-Event AdditiveStatistic::event() const {
-  if (unit_.groups == 1) return GroupEvent();
-  if (unit_.adjacency != Adjacency::kReplaceOne && unit_.rows == 1) {
-    return Event::Parallel(std::vector<Event>(unit_.groups, GroupEvent()), unit_.adjacency);
-  }
-  // A unit may touch several groups; the joint sensitivity covers that, the parts are not disjoint.
-  if (budget_.noise == NoiseKind::kGaussian) return GroupEvent();
   return Event::Pure(budget_.epsilon, unit_.adjacency);
 }
 

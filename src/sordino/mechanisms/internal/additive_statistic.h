@@ -47,8 +47,6 @@ class AdditiveStatistic : public StreamedStatistic {
   const IntegerNoise& noise() const { return noise_; }
 
  private:
-  Event GroupEvent() const;
-
   PrivacyUnit unit_;
   NoiseBudget budget_;
   std::size_t coordinates_;
