@@ -16,15 +16,17 @@
 namespace sordino {
 namespace {
 
-// Of many pairs a quick upper end is narrowed, by splits around it, while it falls by this factor.
+// A quick upper end is narrowed, by splits around it, while it falls by this factor.
 constexpr double kFalls = 0.9;
-constexpr double kSplitAhead = 2.2;
+// For which epsilons a split is made, over what is known of epsilon: the lower, the smaller the
+// losses that are left to resolve.
+constexpr double kSplitAhead = 1.2;
 constexpr std::size_t kMaxThinned = 400;
 // An interval with less than this ratio of its ends is asked about again without a split.
 constexpr double kOpen = 0.97;
 // How often the split of rare large losses is moved.
 constexpr int kMaxSplits = 4;
-constexpr double kLogLeastSplitDelta = -45;
+constexpr double kLogTinyDelta = -45;
 
 // A loss, or an epsilon found by bisection between losses, is the rounded value of a formula of a
 // few operations. Zero is exact.
@@ -61,7 +63,7 @@ class EpsilonSearch {
     const bool lattice = Wide() && HasLattice(pairs_);
     // The grid does short questions best, and splits do sparse ones; both want to know where.
     const bool is_short = IsShort(pairs_) && !lattice && HasDensity(pairs_);
-    const bool first_guess = is_short || (CanSplit() && TailSplit::At(pairs_, 1));
+    const bool first_guess = is_short || (Few() && TailSplit::At(pairs_, 1));
     if (Wide()) AskSmoothed(first_guess ? Effort::kQuick : effort());
     if (lattice) {
       AskGrid();
@@ -79,9 +81,6 @@ class EpsilonSearch {
   const WantedEnds& wanted() const { return question_.wanted; }
   Effort effort() const { return question_.effort; }
   bool Few() const { return pairs_.size() <= kMaxGridPairs; }
-
-  // At tiny deltas moderate losses that add up decide, and a split is of no use.
-  bool CanSplit() const { return Few() && log_delta_ > kLogLeastSplitDelta; }
 
   bool Wide() const {
     const Interval& value = answer_.value;
@@ -138,7 +137,7 @@ class EpsilonSearch {
     const WantedEnds upper_end{true, false};
     double upper = SmoothedEpsilon(some, log_delta_, upper_end, Effort::kQuick).upper;
     for (int round = 0; round < kMaxSplits && std::isfinite(upper); ++round) {
-      const std::optional<TailSplit> split = TailSplit::At(some, 2 * upper);
+      const std::optional<TailSplit> split = TailSplit::At(some, kSplitAhead * upper);
       if (!split) break;
       const double before = upper;
       upper = std::min(
@@ -154,18 +153,33 @@ class EpsilonSearch {
     return SmoothedLogDelta(pairs_, 0, {true, false}, effort()).upper <= log_delta_;
   }
 
+  // Quick upper ends of splits around the upper end that is known, while it falls.
+  void LowerBySplits() {
+    for (int round = 0; round < kMaxSplits && std::isfinite(answer_.value.upper); ++round) {
+      const double before = answer_.value.upper;
+      const std::optional<TailSplit> split = TailSplit::At(pairs_, kSplitAhead * before);
+      if (!split) return;
+      Use(SmoothedEpsilon(*split, log_delta_, {true, false}, Effort::kQuick, before), "split");
+      if (!(answer_.value.upper < kFalls * before)) return;
+    }
+  }
+
   // Rare large losses set apart, around what is known of epsilon; a narrower interval lets the
   // split be lower, and the lists and grids finer. False where the losses cannot be split.
   bool AskSplits() {
-    if (!CanSplit()) return false;
+    if (!Few()) return false;
+    LowerBySplits();
     for (int round = 0; round < kMaxSplits; ++round) {
       const double before = answer_.value.upper - answer_.value.lower;
       if (!std::isfinite(before)) return round > 0;
-      const std::optional<TailSplit> split = TailSplit::At(pairs_, 2 * answer_.value.upper);
+      const std::optional<TailSplit> split =
+          TailSplit::At(pairs_, kSplitAhead * answer_.value.upper);
       if (!split) return round > 0;
       if (!IsShort(pairs_)) {
         const Interval known = answer_.value;
-        Use(SmoothedEpsilon(*split, log_delta_, wanted(), effort()), "split");
+        // At tiny deltas the tilt that takes the fewest frequencies leaves too few digits.
+        const double near = log_delta_ > kLogTinyDelta ? known.upper : 0;
+        Use(SmoothedEpsilon(*split, log_delta_, wanted(), effort(), near), "split");
         at_effort_ = true;
         // Nothing tells how far a single end is from the truth; a lower split may move it further.
         const bool one_end = !wanted().lower || !wanted().upper;
@@ -243,11 +257,9 @@ Answer ComposedEpsilon(const std::vector<CountedPair>& pairs, double log_delta,
     const double quick =
         std::min(shape.largest_loss * (1 + kClosedFormError), ChernoffEpsilon(pairs, log_delta));
     if (quick <= question.known_lower) return {{0, quick}, "quick"};
-    if (SharesLists(pairs)) {
-      const Question rough{0, {true, false}, Effort::kQuick};
-      Answer upper = EpsilonSearch(pairs, log_delta, rough).Run();
-      if (upper.value.upper <= question.known_lower) return {{0, upper.value.upper}, "quick"};
-    }
+    const Question rough{0, {true, false}, Effort::kQuick};
+    const double upper = EpsilonSearch(pairs, log_delta, rough).Run().value.upper;
+    if (upper <= question.known_lower) return {{0, upper}, "quick"};
   }
   Answer answer = EpsilonSearch(pairs, log_delta, question).Run();
   if (question.wanted.lower && answer.value.lower < 0.5 * answer.value.upper) {

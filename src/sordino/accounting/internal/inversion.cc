@@ -20,12 +20,14 @@ struct Alias {
   double larger_c = 0;
 };
 
+// Tilts below `most` are tried.
 Alias FindAlias(const AtomComposition& composition, double c, double h, double log_delta,
-                double epsilon) {
+                double epsilon, double most = kInfinity) {
   const double sd = std::sqrt(composition.RoughTilted(c).variance + h * h);
   Alias alias;
   for (const double deviations : {3.0, 7.0, 1.0, 0.3, 0.1}) {
     const double c2 = c + deviations / sd;
+    if (!(c2 < most)) continue;
     const double moment = composition.RoughLogMoment(c2) + 0.5 * h * h * c2 * (c2 + 1);
     if (!std::isfinite(moment)) continue;
     const double wanted = (moment - c2 * epsilon - log_delta + kInversionMargin) / (c2 - c);
@@ -98,14 +100,17 @@ double Inversion::LogDelta(double epsilon) const {
 }
 
 bool Inversion::ChoosePeriod(const AtomComposition& composition, double log_delta, double epsilon) {
-  const Alias alias = FindAlias(composition, c_, h_, log_delta, epsilon);
-  if (!std::isfinite(alias.period)) return false;
-  larger_c_ = alias.larger_c;
-  const double moment = composition.LogMoment(larger_c_);
-  larger_log_moment_ = moment + 0.5 * h_ * h_ * larger_c_ * (larger_c_ + 1) +
-                       composition.LogMomentError(larger_c_) + 1e-12 * std::abs(moment);
-  step_ = 2 * std::numbers::pi / alias.period;
-  return std::isfinite(larger_log_moment_) && std::isfinite(step_) && step_ > 0;
+  // Lists that were sharpened for c may say nothing at a much larger tilt.
+  for (double most = kInfinity;; most = larger_c_) {
+    const Alias alias = FindAlias(composition, c_, h_, log_delta, epsilon, most);
+    if (!std::isfinite(alias.period)) return false;
+    larger_c_ = alias.larger_c;
+    const double moment = composition.LogMoment(larger_c_);
+    larger_log_moment_ = moment + 0.5 * h_ * h_ * larger_c_ * (larger_c_ + 1) +
+                         composition.LogMomentError(larger_c_) + 1e-12 * std::abs(moment);
+    step_ = 2 * std::numbers::pi / alias.period;
+    if (std::isfinite(larger_log_moment_)) return std::isfinite(step_) && step_ > 0;
+  }
 }
 
 void Inversion::Evaluate(const AtomComposition& composition, std::size_t nodes) {

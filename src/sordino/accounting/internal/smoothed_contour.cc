@@ -44,6 +44,10 @@ constexpr double kCheapWork = 3e6;
 constexpr double kMaxSmoothing = 0.5;
 // Of log delta over epsilon.
 constexpr double kMinSlope = 0.4;
+// Of the epsilon that is about known.
+constexpr double kLeastGuess = 0.1;
+// log of the share of delta that tails leave where it says something.
+constexpr double kLogLeastLeft = -12;
 
 // What is left of delta for the finite part of the loss.
 double FiniteTarget(double log_delta, double infinite) {
@@ -66,6 +70,14 @@ struct Target {
     return FiniteTarget(log_delta, infinite + (bound == Bound::kUpper ? tails.upper : tails.lower));
   }
 };
+
+// The target about `near`, where that is known and the tails leave some of delta there.
+double AboutTarget(const Target& target, double near) {
+  const double all = FiniteTarget(target.log_delta, target.infinite);
+  if (target.split == nullptr || near == 0) return all;
+  const double left = target(std::min(near, target.reach()));
+  return left > all + kLogLeastLeft ? left : all;
+}
 
 double TotalCount(std::span<const CountedPair> pairs) {
   double total = 0;
@@ -120,10 +132,14 @@ struct Refinement {
 
   // Finer ones after an interval of this width; false where that is narrow enough or no use.
   bool Next(double width, double work) {
-    // Both errors fall with the square, so the next work is known.
+    // Both errors fall with the square, so the next work is known; where it is not cheap, narrow is
+    // what is aimed at.
     const double least = resolution.goal < resolution.narrow ? 0.5 : 0.75;
-    const double finer = std::clamp(std::sqrt(resolution.goal / width), 0.1, least);
+    double finer = std::clamp(std::sqrt(resolution.goal / width), 0.1, least);
     const double next = work / (finer * finer);
+    if (next > kCheapWork) {
+      finer = std::clamp(std::sqrt(0.6 * resolution.narrow / width), 0.1, 0.75);
+    }
     const bool enough =
         width <= resolution.goal || (width <= resolution.narrow && next > kCheapWork);
     if (enough || width > 0.8 * last_width) return false;
@@ -200,13 +216,15 @@ Interval SolveEpsilon(std::span<const CountedPair> pairs, const TailSplit* split
   const SmoothedResolution& resolution = ResolutionOf(effort, pairs);
   Interval result{0, kInfinity};
   const double log_lost = log_delta - kInversionMargin - std::log(TotalCount(pairs));
+  const bool many = SharesLists(pairs);
   Refinement fine{resolution, FirstCells(pairs, resolution)};
   double c = 0;
   double guess = 0;
   for (int attempt = 0; attempt < resolution.attempts; ++attempt) {
     const CutPairs cut(pairs, log_lost, fine.cells, guess > 0 ? guess : near);
     AtomComposition above(cut, Bound::kUpper);
-    const double target = FiniteTarget(log_delta, above.Infinite());
+    const Target at{log_delta, above.Infinite(), split, Bound::kUpper};
+    const double target = AboutTarget(at, many ? 0 : guess > 0 ? guess : near);
     if (target == -kInfinity) return result;
     if (attempt == 0) {
       const auto objective = [&](double tilt) {
@@ -215,10 +233,12 @@ Interval SolveEpsilon(std::span<const CountedPair> pairs, const TailSplit* split
       c = ChooseTilt(above, log_delta, objective);
       guess = objective(c);
       if (!std::isfinite(guess) || !(c > 0)) return result;
-      guess = std::max(near > 0 ? std::min(near, guess) : guess, 1e-12 / c);
+      // A body may lose nothing at what its tails leave of delta.
+      if (near > 0) guess = std::clamp(guess, split == nullptr ? 0 : kLeastGuess * near, near);
+      guess = std::max(guess, 1e-12 / c);
       // The slope of log delta, by which the smoothing counts, is about the tilt of Chernoff's
       // bound; not where losses that do not matter for delta keep that small.
-      const double slope = near > 0 ? std::max(c, -kMinSlope * log_delta / guess) : c;
+      const double slope = many && near > 0 ? std::max(c, -kMinSlope * log_delta / guess) : c;
       fine.smoothing =
           std::min(kMaxSmoothing, std::sqrt(0.5 * resolution.narrow * guess / (slope + 1)));
       if (near > 0) c = CheapestTilt(above, c, fine.smoothing, target, guess);
@@ -230,7 +250,6 @@ Interval SolveEpsilon(std::span<const CountedPair> pairs, const TailSplit* split
       if (attempt > 0 || fine.smoothing > std::min(kMaxSmoothing, 0.3 * guess)) return result;
     }
     if (wanted.upper) {
-      const Target at{log_delta, above.Infinite(), split, Bound::kUpper};
       result.upper = std::min(result.upper, UpperEpsilon(inversion, at, guess));
       if (result.upper == 0) return {0, 0};
       if (!std::isfinite(result.upper)) return result;

@@ -19,7 +19,12 @@ constexpr double kMaxCut = 50;
 
 // log of what R may be of e^{-(m - epsilon)} P(A).
 constexpr double kLogRest = -14;
-// Orders c at which the moments are bounded.
+// What R may be of P(A) on account of losses below their floor.
+constexpr double kMaxBelow = 1e-5;
+// Where losses are cut off: c (m - epsilon), and m - epsilon over the floor.
+constexpr double kCutExponent = 20;
+constexpr double kFloors = 4;
+// Orders c at which the moments are bounded without a floor.
 constexpr std::array<int, 13> kOrders = {0, 1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 24, 32};
 constexpr int kMaxOrder = 32;
 
@@ -71,44 +76,101 @@ SplitPair SplitPairOf(const LossPair& pair) {
   return {density, false};
 }
 
-// Bounds on the sums over all steps of log E_Q[e^{-cL}] at kOrders.
+// How far the cut is above epsilon, and what bounds the rest then.
+struct FloorChoice {
+  double gap = 0;
+  double order = 0;
+  double log_moments = 0;  // sum of log E_Q[e^{-order L}], or of max(L, -floor)
+  double below = 0;        // sum of Q(L < -floor)
+};
+
+// Bounds on the sums over all steps of log E_Q[e^{-cL}].
 class FloorMoments {
  public:
   void Add(const SplitPair& pair, double count) {
-    const double q = pair.density->HitProbability();
     const double sigma = pair.density->sigma();
     const double shift =
         std::max(pair.density->max_numerator_shift(), pair.density->max_denominator_shift());
-    const double precision = shift * shift / (sigma * sigma);
-    if (!pair.bounded_below()) SetGrowth(precision);
+    const Step step{pair, count, pair.density->HitProbability(), shift * shift / (sigma * sigma)};
+    if (!pair.bounded_below()) SetGrowth(step.precision);
     for (std::size_t i = 1; i < kOrders.size(); ++i) {
       const int c = kOrders[i];
-      const double square = 0.5 * c * (c + 1);
-      const double g = std::exp(-c * std::log1p(-q));
-      const double low = square * g / ((1 - q) * (1 - q)) * q * q * std::expm1(precision);
-      double excess = low;
-      if (pair.glued) {
-        excess = 2 * BinomialExcess(q, c);
-      } else if (!pair.bounded_below()) {
-        excess += 3 * square * q * q * g + g * BinomialExcess(q, c) + (g - 1) * (1 + c) * q +
-                  std::max(0.0, g - 1 - c * q);
-      }
-      sum_[i] += count * std::log1p(excess) * (1 + 1e-9);
+      const double binomial = pair.bounded_below() ? 0 : BinomialExcess(step.q, c);
+      sum_[i] += LogBound(step, c, binomial);
     }
+    steps_.push_back(step);
   }
 
-  // The order that makes the gap m - epsilon smallest, and that gap.
-  std::pair<std::size_t, double> Best() const {
-    std::pair<std::size_t, double> best{0, -kLogRest};
+  // The order, and the floor where there is one, that make the gap m - epsilon small; a gap far
+  // below epsilon is of no use.
+  FloorChoice Best(double epsilon) const {
+    FloorChoice best{-kLogRest, 0, 0, 0};
     for (std::size_t i = 1; i < kOrders.size(); ++i) {
       const double gap = (sum_[i] - kLogRest) / (1 + kOrders[i]);
-      if (gap < best.second) best = {i, gap};
+      if (gap < best.gap) best = {gap, static_cast<double>(kOrders[i]), sum_[i], 0};
+    }
+    constexpr double kUseful = 0.05;
+    for (double gap = best.gap; gap > kUseful * epsilon; gap *= 0.8) {
+      const FloorChoice choice = WithFloor(gap);
+      if (!(choice.log_moments - (1 + choice.order) * gap <= kLogRest)) break;
+      if (!(choice.below * std::exp(-gap) <= kMaxBelow)) break;
+      best = choice;
     }
     return best;
   }
+
   double At(std::size_t i) const { return sum_[i]; }
+  double LogCut(double c, double floor) const {
+    double sum = 0;
+    for (const Step& step : steps_) {
+      const double square = 0.5 * c * (c + 1) * std::exp((c - 1) * floor) * step.q * step.q *
+                            std::expm1(step.precision);
+      sum += LogBound(step, c, square * (1 + 1e-9));
+    }
+    return sum;
+  }
+  double Below(double floor) const {
+    double sum = 0;
+    for (const Step& step : steps_) {
+      const GaussianMixtureDensity& density = *step.pair.density;
+      if (step.pair.bounded_below()) continue;
+      // A glued pair is its own mirror image.
+      const double at = floor * (1 - 1e-9);
+      const double mass = step.pair.glued ? density.MassAbove(density.CoordinateOf(at))
+                                          : density.OtherMassBelow(density.CoordinateOf(-at));
+      sum += step.count * mass * (1 + 1e-9);
+    }
+    return sum;
+  }
 
  private:
+  struct Step {
+    SplitPair pair;
+    double count;
+    double q;
+    double precision;  // (shift / sigma)^2
+  };
+
+  FloorChoice WithFloor(double gap) const {
+    const double c = std::max(1.0, kCutExponent / gap);
+    const double floor = gap / kFloors;
+    return {gap, c, LogCut(c, floor), Below(floor)};
+  }
+
+  // Of all copies of a step, with B or B'.
+  static double LogBound(const Step& step, double c, double b) {
+    const double q = step.q;
+    const double square = 0.5 * c * (c + 1);
+    const double g = std::exp(-c * std::log1p(-q));
+    double excess = square * g / ((1 - q) * (1 - q)) * q * q * std::expm1(step.precision);
+    if (step.pair.glued) {
+      excess = 2 * b;
+    } else if (!step.pair.bounded_below()) {
+      excess +=
+          3 * square * q * q * g + g * b + (g - 1) * (1 + c) * q + std::max(0.0, g - 1 - c * q);
+    }
+    return step.count * std::log1p(excess) * (1 + 1e-9);
+  }
   void SetGrowth(double precision) {
     if (precision == precision_) return;
     precision_ = precision;
@@ -130,7 +192,14 @@ class FloorMoments {
   double precision_ = -1;
   std::array<double, kMaxOrder + 2> growth_ = {};
   std::array<double, kOrders.size()> sum_ = {};
+  std::vector<Step> steps_;
 };
+
+FloorMoments FloorMomentsOf(const SplitPair& pair) {
+  FloorMoments moments;
+  moments.Add(pair, 1);
+  return moments;
+}
 
 }  // namespace
 
@@ -138,9 +207,17 @@ double LogFloorMoment(const LossPair& pair, int c) {
   const SplitPair one = SplitPairOf(pair);
   const auto* const found = std::find(kOrders.begin(), kOrders.end(), c);
   if (one.density == nullptr || found == kOrders.end()) return kInfinity;
-  FloorMoments moments;
-  moments.Add(one, 1);
-  return moments.At(static_cast<std::size_t>(found - kOrders.begin()));
+  return FloorMomentsOf(one).At(static_cast<std::size_t>(found - kOrders.begin()));
+}
+
+double LogCutFloorMoment(const LossPair& pair, double c, double floor) {
+  const SplitPair one = SplitPairOf(pair);
+  return one.density == nullptr ? kInfinity : FloorMomentsOf(one).LogCut(c, floor);
+}
+
+double MassBelowFloor(const LossPair& pair, double floor) {
+  const SplitPair one = SplitPairOf(pair);
+  return one.density == nullptr ? 1 : FloorMomentsOf(one).Below(floor);
 }
 
 std::optional<TailSplit> TailSplit::At(std::span<const CountedPair> pairs, double epsilon) {
@@ -156,10 +233,10 @@ std::optional<TailSplit> TailSplit::At(std::span<const CountedPair> pairs, doubl
     moments.Add(one, count);
     split_pairs.push_back(one);
   }
-  const auto [order, gap] = moments.Best();
+  const FloorChoice choice = moments.Best(epsilon);
   // Losses that stay above epsilon for certain, or all but certainly.
-  const bool certain = -lowest <= gap;
-  const double cut = (epsilon + (certain ? -lowest : gap)) * (1 + 1e-9);
+  const bool certain = -lowest <= choice.gap;
+  const double cut = (epsilon + (certain ? -lowest : choice.gap)) * (1 + 1e-9);
   if (!(cut < kMaxCut)) return std::nullopt;
   TailSplit split;
   split.reach_ = certain ? kInfinity : epsilon;
@@ -189,9 +266,10 @@ std::optional<TailSplit> TailSplit::At(std::span<const CountedPair> pairs, doubl
     split.reach_ = least_tail_loss + lowest * (1 + 1e-12);
     split.log_rest_ = -kInfinity;
   } else {
-    split.rest_order_ = kOrders[order];
+    split.rest_order_ = choice.order;
     split.log_rest_ = std::log(std::max(others, std::numeric_limits<double>::min())) +
-                      moments.At(order) - kOrders[order] * least_tail_loss + 1e-9;
+                      choice.log_moments - choice.order * least_tail_loss + 1e-9;
+    split.rest_below_ = others * choice.below * (1 + 1e-9);
   }
   if (!(split.reach_ > 0) || !std::isfinite(least_tail_loss)) return std::nullopt;
   return split;
@@ -203,7 +281,8 @@ Interval TailSplit::Added(double epsilon) const {
   const double more = std::exp(log_other_body_) * -std::expm1(log_ratio_);
   const double less = std::expm1(epsilon) * -std::expm1(log_other_body_);
   const double error = kTailRounding * (more + less);
-  const double rest = std::exp(log_rest_ + (1 + rest_order_) * epsilon);
+  const double rest =
+      std::exp(log_rest_ + (1 + rest_order_) * epsilon) + std::exp(epsilon) * rest_below_;
   return {std::max(0.0, more - less - error), std::max(0.0, more - less) + rest + error};
 }
 

@@ -34,6 +34,20 @@
 //     E[u^{-c} - 1 + u^{1+c} - u; u > 1] <= 2B: the integrand is f(u) + (u^{-c} - 1 + c(u-1)), and
 //     the second term is at most the first for u >= 1 (both vanish with their slopes at 1, and
 //     their second derivatives are c(c+1) u^{c-1} and c(c+1) u^{-c-2}).
+//
+// Where epsilon is small, m can be close to it only with a large c, for which B is enormous: losses
+// are as heavy below as above. There the other losses are cut off at -b < 0. With L' = max(L, -b),
+//   Q(sum over j != i of L_j < epsilon - m)
+//     <= sum over j of Q(L_j < -b) + e^{-c (m - epsilon)} product of max(1, E_Q[e^{-c L'_j}]).
+// For every real c >= 1 the bounds above hold for E_Q[e^{-cL'}] - 1 with B replaced by
+//   B' = c(c+1)/2 e^{(c-1)b} q^2 (e^{s^2/sigma^2} - 1).
+//   Cutting only lowers the integrand, so that nothing changes where v <= 1 (and for v = 1, where
+//   nothing is cut at all). Where v > 1, u <= 1, and v min(v/u, e^b)^c <= u^-c h(v) with h(v) =
+//   v min(v, e^b)^c, so that f(v) + (g-1)(v^{1+c} - 1) becomes f'(v) + (g-1)(h(v) - 1), f'(v) =
+//   h(v) - 1 - (1+c)(v-1). For v <= e^b that is Taylor's rest of v^{1+c}, at most
+//   c(c+1)/2 e^{(c-1)b} (v-1)^2. Beyond e^b it is linear with the slope e^{cb} - 1 - c, which is
+//   less than c e^{(c-1)b} (e^b - 1) and so less than the slope of that square. Hence E[f'(v)] <=
+//   B'. Glued pairs likewise: u^{1+c} becomes h(u), and both terms are at most that square.
 #ifndef SORDINO_ACCOUNTING_INTERNAL_TAIL_SPLIT_H_
 #define SORDINO_ACCOUNTING_INTERNAL_TAIL_SPLIT_H_
 
@@ -46,8 +60,13 @@
 
 namespace sordino {
 
-// The bound above on log E_Q[e^{-cL}], for c = 1 ... 6; infinity for a pair that cannot be split.
+// The bound above on log E_Q[e^{-cL}], for some whole c up to 32; infinity for others, and for a
+// pair that cannot be split.
 double LogFloorMoment(const LossPair& pair, int c);
+// The same where losses are cut off at -floor < 0, for every c >= 1; and Q(L < -floor) or more, 0
+// for losses that have a lower bound and are not cut off.
+double LogCutFloorMoment(const LossPair& pair, double c, double floor);
+double MassBelowFloor(const LossPair& pair, double floor);
 
 class TailSplit {
  public:
@@ -66,9 +85,10 @@ class TailSplit {
   double reach_ = 0;
   double log_ratio_ = 0;       // sum of T log((1 - p) / (1 - p'))
   double log_other_body_ = 0;  // sum of T log(1 - p')
-  // The bound on R is e^{log_rest_ + (1 + rest_order_) epsilon}.
+  // The bound on R is e^{log_rest_ + (1 + rest_order_) epsilon} + e^epsilon rest_below_.
   double log_rest_ = 0;
   double rest_order_ = 0;
+  double rest_below_ = 0;
 };
 
 }  // namespace sordino

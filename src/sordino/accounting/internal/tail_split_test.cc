@@ -275,6 +275,103 @@ TEST(TailSplit, MomentsOfTheOtherLossesAreBounded) {
   }
 }
 
+// E_Q[e^{-c max(L, -floor)}] - 1 by the trapezoidal rule, as above.
+double CutFloorExcess(const Mixture& density, double c, double floor) {
+  const double sigma = density.sigma();
+  const double step = 0.002 * density.Scale();
+  double sum = 0;
+  for (double x = -2 * density.max_denominator_shift() - 14 * sigma; x < 14 * sigma + 2;
+       x += step) {
+    const double log_u = density.Numerator(x).log_ratio;
+    const double log_v = density.Denominator(x).log_ratio;
+    const double log_normal =
+        -0.5 * x * x / (sigma * sigma) - std::log(sigma) - 0.5 * std::log(2 * std::numbers::pi);
+    const double power = log_v + c * std::min(log_v - log_u, floor);
+    sum +=
+        step * (std::exp(power + log_normal) +
+                std::exp(log_normal) * (-1 - (1 + c) * std::expm1(log_v) + c * std::expm1(log_u)));
+  }
+  return sum;
+}
+
+// Losses that are cut off: the moments and the mass below the floor, at orders for which the
+// moments of whole losses are enormous.
+TEST(TailSplit, CutOffMomentsOfTheOtherLossesAreBounded) {
+  for (const double q : {1e-5, 1e-3, 0.05}) {
+    for (const double sigma : {0.5, 0.9, 2.0}) {
+      for (const double c : {1.0, 7.5, 60.0, 700.0}) {
+        for (const double floor : {0.5 / c, 5 / c}) {
+          const LossPair pair = Replaced(q, sigma, 1)[0].pair;
+          const auto& density = dynamic_cast<const Mixture&>(*pair.pieces[0].density);
+          const double exact = CutFloorExcess(density, c, floor);
+          const double bound = std::expm1(LogCutFloorMoment(pair, c, floor));
+          EXPECT_GE(bound, exact * (1 - 1e-6)) << q << " " << sigma << " " << c << " " << floor;
+          const double below = density.OtherMassBelow(density.CoordinateOf(-floor));
+          EXPECT_GE(MassBelowFloor(pair, floor), below);
+          EXPECT_LE(MassBelowFloor(pair, floor), below * (1 + 1e-6) + 1e-300);
+          // What has a lower bound is not cut off.
+          const LossPair removed = Sampled(q, sigma, 1)[0].pair;
+          const auto& one_sided = dynamic_cast<const Mixture&>(*removed.pieces[0].density);
+          EXPECT_GE(std::expm1(LogCutFloorMoment(removed, c, floor)),
+                    CutFloorExcess(one_sided, c, kInfinity) * (1 - 1e-6));
+          EXPECT_EQ(MassBelowFloor(removed, floor), 0);
+          // Glued: positive losses u > 1 of P, and their mirror image.
+          const Event event = Event::Fixed(
+              SamplingRate(q), Event::Gaussian(NoiseMultiplier(sigma), Adjacency::kReplaceOne));
+          const LossPair glued = DominatingPairsOf(event).upper.front();
+          const auto& above = dynamic_cast<const Mixture&>(*glued.pieces[0].density);
+          double excess = 0;
+          double mirrored = 0;
+          const double step = 0.002 * above.Scale();
+          for (double x = 0.5 * above.max_numerator_shift(); x < 2 + 14 * sigma; x += step) {
+            const double log_u = above.Numerator(x).log_ratio;
+            const double normal = std::exp(-0.5 * x * x / (sigma * sigma)) /
+                                  (sigma * std::sqrt(2 * std::numbers::pi));
+            excess +=
+                step * normal *
+                (std::expm1(-c * log_u) + std::exp(log_u) * std::expm1(c * std::min(log_u, floor)));
+            if (log_u > floor) mirrored += step * normal * std::exp(log_u);
+          }
+          EXPECT_GE(std::expm1(LogCutFloorMoment(glued, c, floor)), excess * (1 - 1e-3))
+              << q << " " << sigma << " " << c << " " << floor;
+          EXPECT_NEAR(MassBelowFloor(glued, floor), mirrored, 0.03 * mirrored + 1e-15)
+              << q << " " << sigma << " " << floor;
+        }
+      }
+    }
+  }
+}
+
+// Small epsilons of many replaced or fixed-size steps, where the cut is close to epsilon because
+// the other losses are cut off, against the engine that splits nothing.
+TEST(TailSplit, SmallEpsilonsAgreeWithUnsplitLosses) {
+  struct Row {
+    double q;
+    double sigma;
+    std::uint64_t steps;
+    double delta;
+  };
+  for (const Row& row :
+       {Row{1e-5, 0.8, 2000, 1e-9}, Row{1e-5, 1.0, 5000, 1e-10}, Row{1e-6, 0.7, 100000, 1e-9}}) {
+    const Event fixed = Event::Fixed(
+        SamplingRate(row.q), Event::Gaussian(NoiseMultiplier(row.sigma), Adjacency::kReplaceOne));
+    const std::vector<CountedPair> glued = {{DominatingPairsOf(fixed).upper.front(), row.steps}};
+    for (const std::vector<CountedPair>& pairs : {Replaced(row.q, row.sigma, row.steps), glued}) {
+      const double log_delta = std::log(row.delta);
+      const Interval whole = SmoothedEpsilon(pairs, log_delta, {true, true}, Effort::kFull);
+      ASSERT_TRUE(std::isfinite(whole.upper)) << row.q;
+      const auto split = TailSplit::At(pairs, 1.05 * whole.upper);
+      ASSERT_TRUE(split) << row.q;
+      // Without a floor for the other losses the cut is at 14/33 or more above epsilon.
+      EXPECT_LE(split->body()[0].pair.pieces[0].clip_high, 0.4) << row.q;
+      const Interval found = SmoothedEpsilon(*split, log_delta, {true, true}, Effort::kFull);
+      EXPECT_LE(found.lower, whole.upper) << row.q << " " << row.sigma;
+      EXPECT_GE(found.upper, whole.lower) << row.q << " " << row.sigma;
+      EXPECT_LE(found.upper - found.lower, 2e-3 * found.upper) << row.q << " " << row.sigma;
+    }
+  }
+}
+
 TEST(TailSplit, RefusesWhatItHasNoMomentsOfAndLargeLosses) {
   LossPair shifted;
   shifted.pieces.push_back(
