@@ -68,4 +68,12 @@ MUTATIONS = [
              "builder.Add({\"pld\", ExpDown(pld.value.upper) * 0.99, lower, std::nullopt, true, "
              "pld.engine});",
              "Accountant.*:AccountantProperty.*"),
+    Mutation("losses that are cut off have the moments of small ones",
+             "accounting/internal/tail_split.cc",
+             "std::exp((c - 1) * floor) *", "1.0 *",
+             "TailSplit.CutOff*"),
+    Mutation("a glued pair has no losses below its floor", "accounting/internal/tail_split.cc",
+             "if (step.pair.bounded_below()) continue;",
+             "if (step.pair.bounded_below() || step.pair.glued) continue;",
+             "TailSplit.CutOff*"),
 ]

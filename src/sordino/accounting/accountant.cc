@@ -83,7 +83,7 @@ AccountReport Account(const Event& event, Delta delta, Effort effort) {
     RenyiCurve curve(event);
     const RenyiEpsilonResult rdp = curve.ToEpsilon(log_delta);
     builder.AddOrSkip("rdp", rdp.epsilon, curve.reason(), rdp.order);
-    const MomentsResult moments = MomentsAccountant(event, log_delta);
+    const MomentsResult moments = MomentsAccountant(event, log_delta, curve);
     builder.AddOrSkip("moments", moments.epsilon, moments.reason, moments.lambda);
     const ZcdpResult zcdp = ZcdpOf(event);
     if (zcdp.reason.empty()) {

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "sordino/accounting/event.h"
+#include "sordino/accounting/renyi.h"
 #include "sordino/base/quantity.h"
 
 namespace sordino {
@@ -23,6 +24,8 @@ struct MomentsResult {
 inline constexpr int kMaxMoment = 1024;
 
 MomentsResult MomentsAccountant(const Event& event, double log_delta);
+// The same with the curve of the event, which remembers what it was asked.
+MomentsResult MomentsAccountant(const Event& event, double log_delta, RenyiCurve& curve);
 
 }  // namespace sordino
 

@@ -26,7 +26,7 @@ bool SharesLists(std::span<const CountedPair> pairs);
 // out. Where there are many pairs, those that can be are cut at shared losses, once for both
 // bounds, and many others are aligned. The pairs must outlive it.
 struct CutPairs {
-  // Losses up to twice `focus` are resolved best, where it is not 0.
+  // Losses up to `focus` are resolved best, where it is not 0.
   CutPairs(std::span<const CountedPair> pairs, double log_lost, std::size_t cells,
            double focus = 0);
 

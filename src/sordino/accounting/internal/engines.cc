@@ -26,7 +26,7 @@ constexpr std::size_t kMaxThinned = 400;
 constexpr double kOpen = 0.97;
 // How often the split of rare large losses is moved.
 constexpr int kMaxSplits = 4;
-constexpr double kLogTinyDelta = -45;
+constexpr double kLogTinySplitDelta = -45;
 
 // A loss, or an epsilon found by bisection between losses, is the rounded value of a formula of a
 // few operations. Zero is exact.
@@ -178,7 +178,7 @@ class EpsilonSearch {
       if (!IsShort(pairs_)) {
         const Interval known = answer_.value;
         // At tiny deltas the tilt that takes the fewest frequencies leaves too few digits.
-        const double near = log_delta_ > kLogTinyDelta ? known.upper : 0;
+        const double near = log_delta_ > kLogTinySplitDelta ? known.upper : 0;
         Use(SmoothedEpsilon(*split, log_delta_, wanted(), effort(), near), "split");
         at_effort_ = true;
         // Nothing tells how far a single end is from the truth; a lower split may move it further.

@@ -187,6 +187,57 @@ void AddApart(const std::vector<double>& rising, std::vector<double>& places) {
   }
 }
 
+// Where losses matter: about e^{tilt t} each, up to `focus`, and as much beyond it.
+struct LossWeight {
+  double focus;
+  double tilt;
+};
+// About the slope of log delta over epsilon, times epsilon, over the log of the mass that is lost.
+constexpr double kTiltShare = 0.28;
+
+// Places between two coordinates of the first reference such that the errors of the cells, about
+// mass times the square of the width times the weight, are equal: the smallest sum for as many
+// cells.
+std::vector<double> BalancedPlaces(std::span<const CountedPair* const> references,
+                                   std::size_t piece, std::pair<double, double> ends,
+                                   std::size_t steps, const LossWeight& weight) {
+  constexpr std::size_t kFine = 1024;
+  std::vector<ShiftedMixture> mixtures;
+  for (const CountedPair* reference : references) {
+    mixtures.emplace_back(*MixtureOf(reference->pair.pieces[piece]), HasOffset(reference->pair));
+  }
+  const double step = (ends.second - ends.first) / kFine;
+  std::vector<double> fine(kFine + 1);
+  for (std::size_t i = 0; i <= kFine; ++i) {
+    fine[i] = mixtures.front().At(ends.first + step * static_cast<double>(i));
+  }
+  std::vector<double> total(kFine + 1, 0);  // of the cube roots of the errors of fine cells
+  for (std::size_t i = 0; i < kFine; ++i) {
+    const double middle = 0.5 * (fine[i] + fine[i + 1]);
+    const double width = std::max(0.0, fine[i + 1] - fine[i]);
+    double log_density = -kInfinity;
+    for (const ShiftedMixture& mixture : mixtures) {
+      const double x = mixture.CoordinateOf(middle, LogGrowth(middle));
+      log_density = std::max(log_density, mixture.density().LogDensity(x));
+    }
+    const double log_weight = weight.tilt * std::min(middle, weight.focus);
+    total[i + 1] =
+        total[i] + std::cbrt(step * width * width) * std::exp((log_density + log_weight) / 3);
+  }
+  std::vector<double> places;
+  std::size_t at = 0;
+  for (std::size_t k = 0; k <= steps; ++k) {
+    const double wanted = total[kFine] * static_cast<double>(k) / static_cast<double>(steps);
+    while (at + 1 < kFine && total[at + 1] < wanted) ++at;
+    const double rise = total[at + 1] - total[at];
+    const double share = rise > 0 ? std::clamp((wanted - total[at]) / rise, 0.0, 1.0) : 0;
+    places.push_back(fine[at] + share * (fine[at + 1] - fine[at]));
+  }
+  std::sort(places.begin(), places.end());
+  places.erase(std::unique(places.begin(), places.end()), places.end());
+  return places;
+}
+
 std::vector<double> ChoosePlaces(std::span<const CountedPair* const> references, double log_lost,
                                  std::size_t cells, double focus) {
   const std::size_t pieces = references.front()->pair.pieces.size();
@@ -217,13 +268,19 @@ std::vector<double> ChoosePlaces(std::span<const CountedPair* const> references,
     const double b = mixture.CoordinateOf(ranges[j].high_t, LogGrowth(ranges[j].high_t));
     if (!std::isfinite(a) || !std::isfinite(b)) continue;
     const std::size_t steps = std::max<std::size_t>(8, cells / pieces / 2);
+    if (focus > 0) {
+      const std::size_t even = 2 * steps / 5;
+      const double tilt = kTiltShare * -log_lost / focus;
+      AddApart(BalancedPlaces(references, j, {a, b}, 2 * steps - even, {focus, tilt}), places);
+      AddApart(EqualSteps(mixture, a, b, even), places);
+      continue;
+    }
     AddApart(EqualSteps(mixture, a, b, steps), places);
     // The others at equal steps of the loss.
-    const double from = focus > 0 ? std::max(ranges[j].low_t, -2 * focus) : ranges[j].low_t;
-    const double to = focus > 0 ? std::min(ranges[j].high_t, 2 * focus) : ranges[j].high_t;
     std::vector<double> equal;
-    for (std::size_t i = 0; i <= steps && to > from; ++i) {
-      equal.push_back(from + (to - from) * static_cast<double>(i) / static_cast<double>(steps));
+    for (std::size_t i = 0; i <= steps; ++i) {
+      const double share = static_cast<double>(i) / static_cast<double>(steps);
+      equal.push_back(ranges[j].low_t + share * (ranges[j].high_t - ranges[j].low_t));
     }
     AddApart(equal, places);
   }

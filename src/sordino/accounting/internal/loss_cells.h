@@ -54,7 +54,7 @@ bool CanBeCut(const LossPair& pair);
 
 // Groups of neighbouring pairs, each with about `cells` cells between places that suit all of its
 // pairs, all of which can be cut. Tails of P-mass e^log_lost are left out of the places.
-// Losses up to twice `focus` are resolved best, where it is not 0.
+// Losses up to `focus` are resolved best, where it is not 0.
 std::vector<CellGroup> CutIntoCells(std::span<const CountedPair* const> pairs, double log_lost,
                                     std::size_t cells, double focus);
 

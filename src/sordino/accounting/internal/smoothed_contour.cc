@@ -10,28 +10,11 @@
 
 #include "sordino/accounting/internal/atom_composition.h"
 #include "sordino/accounting/internal/inversion.h"
+#include "sordino/accounting/internal/refinement.h"
 #include "sordino/accounting/internal/tilt_search.h"
 
 namespace sordino {
 namespace {
-
-struct SmoothedResolution {
-  // Relative width (of epsilon) or width (of log delta) at which refining ends, and what it aims at
-  // while that is cheap.
-  double narrow;
-  double goal;
-  int attempts;
-  double max_work;           // multiplications of one inversion
-  double first_atoms;        // of all pairs together, in the first attempt
-  double first_cells;        // of a pair, at most
-  std::size_t shared_cells;  // of a pair among many
-};
-constexpr SmoothedResolution kFullSmoothed = {4e-4, 1e-5, 7, 3e8, 4e4, 400, 300};
-// Of many different pairs, and of more than kVeryMany, where everything takes long.
-constexpr SmoothedResolution kManySmoothedPairs = {9e-4, 9e-4, 2, 4e8, 4e4, 400, 400};
-constexpr SmoothedResolution kVeryManyPairs = {9e-4, 9e-4, 1, 4e8, 4e4, 400, 400};
-constexpr std::size_t kVeryMany = 3000;
-constexpr SmoothedResolution kQuickSmoothed = {0.02, 0.02, 1, 2e7, 3e3, 64, 96};
 
 const SmoothedResolution& ResolutionOf(Effort effort, std::span<const CountedPair> pairs) {
   if (effort == Effort::kQuick) return kQuickSmoothed;
@@ -39,8 +22,6 @@ const SmoothedResolution& ResolutionOf(Effort effort, std::span<const CountedPai
   return pairs.size() > kVeryMany ? kVeryManyPairs : kManySmoothedPairs;
 }
 
-// Multiplications that take some milliseconds.
-constexpr double kCheapWork = 3e6;
 constexpr double kMaxSmoothing = 0.5;
 // Of log delta over epsilon.
 constexpr double kMinSlope = 0.4;
@@ -123,33 +104,6 @@ double CheapestTilt(const AtomComposition& composition, double largest, double h
   return best;
 }
 
-// How fine an attempt is: cells of a pair, and the smoothing h.
-struct Refinement {
-  const SmoothedResolution& resolution;
-  std::size_t cells = 0;
-  double smoothing = 0;
-  double last_width = kInfinity;
-
-  // Finer ones after an interval of this width; false where that is narrow enough or no use.
-  bool Next(double width, double work) {
-    // Both errors fall with the square, so the next work is known; where it is not cheap, narrow is
-    // what is aimed at.
-    const double least = resolution.goal < resolution.narrow ? 0.5 : 0.75;
-    double finer = std::clamp(std::sqrt(resolution.goal / width), 0.1, least);
-    const double next = work / (finer * finer);
-    if (next > kCheapWork) {
-      finer = std::clamp(std::sqrt(0.6 * resolution.narrow / width), 0.1, 0.75);
-    }
-    const bool enough =
-        width <= resolution.goal || (width <= resolution.narrow && next > kCheapWork);
-    if (enough || width > 0.8 * last_width) return false;
-    last_width = width;
-    cells = static_cast<std::size_t>(static_cast<double>(cells) / std::max(finer, 0.4));
-    smoothing *= width > 8 * resolution.narrow ? 0.2 : std::max(finer, 0.25);
-    return true;
-  }
-};
-
 // The smallest epsilon whose bound from above is within the target.
 double UpperEpsilon(const Inversion& inversion, const Target& target, double guess) {
   const auto excess = [&](double epsilon) { return inversion.LogDelta(epsilon) - target(epsilon); };
@@ -218,6 +172,9 @@ Interval SolveEpsilon(std::span<const CountedPair> pairs, const TailSplit* split
   const double log_lost = log_delta - kInversionMargin - std::log(TotalCount(pairs));
   const bool many = SharesLists(pairs);
   Refinement fine{resolution, FirstCells(pairs, resolution)};
+  // The two ends of different pairs are further apart than this moves them.
+  const bool one_end = wanted.upper != wanted.lower;
+  if (many && one_end && effort == Effort::kFull) fine.cells = fine.cells * 2 / 3;
   double c = 0;
   double guess = 0;
   for (int attempt = 0; attempt < resolution.attempts; ++attempt) {
@@ -241,6 +198,7 @@ Interval SolveEpsilon(std::span<const CountedPair> pairs, const TailSplit* split
       const double slope = many && near > 0 ? std::max(c, -kMinSlope * log_delta / guess) : c;
       fine.smoothing =
           std::min(kMaxSmoothing, std::sqrt(0.5 * resolution.narrow * guess / (slope + 1)));
+      fine.smoothing_unit = (slope + 1) / guess;
       if (near > 0) c = CheapestTilt(above, c, fine.smoothing, target, guess);
     }
     Inversion inversion;
@@ -255,9 +213,11 @@ Interval SolveEpsilon(std::span<const CountedPair> pairs, const TailSplit* split
       if (!std::isfinite(result.upper)) return result;
       guess = result.upper;
     }
+    // Nothing tells how far a single end is from the truth; the second attempt is good enough, and
+    // the first where it takes long.
+    const bool last = many || attempt > 0;
     if (!wanted.lower) {
-      // Nothing tells how far the upper end is from the truth; the second attempt is good enough.
-      if (attempt > 0) return result;
+      if (last) return result;
       fine.cells *= 2;
       fine.smoothing *= 0.5;
       continue;
@@ -271,6 +231,7 @@ Interval SolveEpsilon(std::span<const CountedPair> pairs, const TailSplit* split
         std::min(std::isfinite(result.upper) ? result.upper : guess, lower_target.reach());
     result.lower = std::max(result.lower, LowerEpsilon(from_below, lower_target, top));
     const double width = (top - result.lower) / top;
+    if (!wanted.upper && many) return result;
     if (!fine.Next(width, inversion.Work(above))) return result;
   }
   return result;
@@ -363,6 +324,7 @@ Interval SolveLogDelta(std::span<const CountedPair> pairs, double epsilon, Wante
       const double slope = many ? std::max(c, -kMinSlope * guess / epsilon) : c;
       fine.smoothing = std::min(kMaxSmoothing,
                                 std::sqrt(0.5 * unit * resolution.narrow / (slope * (slope + 1))));
+      fine.smoothing_unit = slope * (slope + 1) / unit;
       if (many) c = CheapestTilt(above, c, fine.smoothing, guess, epsilon);
     }
     ++answered;
