@@ -37,6 +37,7 @@ struct Refinement {
   double smoothing_unit = 0;
   double last_width = kInfinity;
   std::size_t last_cells = 0;
+  double last_smoothing = 0;
   bool by_cells = true;         // cells alone were refined
   double expected = kInfinity;  // the width that they should have left
 
@@ -59,18 +60,20 @@ struct Refinement {
     if (enough) return false;
     if (width > 0.8 * last_width && !by_cells) return false;
     // A smooth loss leaves little to the smoothing. Where finer cells alone narrowed the interval
-    // much less than they should have, it is not smooth, and they were of no use.
-    const bool useless = by_cells && width > 3 * expected;
-    if (useless) cells = last_cells;
+    // much less than they should have, it is not smooth, and they are fine enough, or were of no
+    // use.
+    const bool rough = by_cells && width > 3 * expected;
+    if (rough && width > 0.8 * last_width) cells = last_cells;
     last_cells = cells;
+    last_smoothing = smoothing;
     last_width = width;
     const double by_smoothing = smoothing_unit * smoothing * smoothing;
-    by_cells = by_cells && !useless && width > 4 * by_smoothing;
+    by_cells = by_cells && !rough && width > 4 * by_smoothing;
     // Lists that many pairs share are costly to make.
     const bool few = resolution.goal < resolution.narrow;
     const double share = std::max(finer, by_cells && few ? 0.2 : 0.4);
     expected = share * share * width;
-    if (!useless) cells = static_cast<std::size_t>(static_cast<double>(cells) / share);
+    if (!rough) cells = static_cast<std::size_t>(static_cast<double>(cells) / share);
     if (by_cells) {
       smoothing *= std::sqrt(std::min(1.0, 0.4 * aim / by_smoothing));
     } else {

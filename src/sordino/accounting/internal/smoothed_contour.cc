@@ -203,9 +203,10 @@ Interval SolveEpsilon(std::span<const CountedPair> pairs, const TailSplit* split
     }
     Inversion inversion;
     while (!inversion.Make(above, c, fine.smoothing, target, guess, resolution.max_work)) {
-      // Too much work: a coarser answer first, where there is none yet.
-      fine.smoothing *= 4;
-      if (attempt > 0 || fine.smoothing > std::min(kMaxSmoothing, 0.3 * guess)) return result;
+      // Too much work: a coarser answer first, where there is none yet; else as fine as can be.
+      fine.smoothing *= attempt > 0 ? 1.4 : 4;
+      const double coarsest = attempt > 0 ? 0.8 * fine.last_smoothing : 0.3 * guess;
+      if (fine.smoothing > std::min(kMaxSmoothing, coarsest)) return result;
     }
     if (wanted.upper) {
       result.upper = std::min(result.upper, UpperEpsilon(inversion, at, guess));
