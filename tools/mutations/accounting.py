@@ -7,7 +7,7 @@ MUTATIONS = [
     Mutation("adding a record is not accounted", "accounting/internal/dominating_pair.cc",
              "return Same({directions->first, directions->second});",
              "return Same({directions->first});",
-             "Accountant.BothDirectionsAreAccounted"),
+             "Accountant.BothDirectionsOfASampledMechanismAreAccounted"),
     Mutation("replacing under Poisson sampling moves once", "accounting/internal/dominating_pair.cc",
              "SampledParts(q, 1), SampledParts(q, -1)))});",
              "SampledParts(q, 0.5), SampledParts(q, -0.5)))});",
@@ -25,7 +25,7 @@ MUTATIONS = [
              "      pairs.lower",
              "pairs.upper = {FromOutcomes(ApproximateOutcomes(n[0] / 2, 0))};\n"
              "      pairs.lower",
-             "*DominatingPair*:*Renyi*:*RandomEvents*:Zcdp.*:*Vectors*"),
+             "Accountant.AnExponentialMechanismCostsItsEpsilon"),
     Mutation("mass at infinity is forgotten when directions are glued",
              "accounting/internal/dominating_pair.cc",
              "glued.infinite_mass = remove.infinite_mass;", "glued.infinite_mass = 0;",

@@ -82,6 +82,22 @@ TEST(Accountant, BothDirectionsAreAccounted) {
   EXPECT_LE(ten.upper, 10 * std::log(10) * (1 + 1e-9));
 }
 
+// Drawn with rate 0.9: (0.905, 0.095) with the record, and one half each without it.
+TEST(Accountant, BothDirectionsOfASampledMechanismAreAccounted) {
+  const Event event =
+      Event::Poisson(SamplingRate(0.9), Event::RandomizedResponse(0.1, 2, Adjacency::kZeroOut));
+  const Interval pure = CertifiedEpsilon(event, -kInfinity).value;
+  EXPECT_NEAR(pure.upper, std::log(0.5 / 0.095), 1e-12);
+  EXPECT_NEAR(pure.lower, std::log(0.5 / 0.095), 1e-12);
+}
+
+// Its loss may be epsilon, and one of half of it is known to be attained.
+TEST(Accountant, AnExponentialMechanismCostsItsEpsilon) {
+  const Interval pure = CertifiedEpsilon(Event::Exponential(Epsilon(0.7)), -kInfinity).value;
+  EXPECT_NEAR(pure.upper, 0.7, 1e-12);
+  EXPECT_NEAR(pure.lower, 0.35, 1e-12);
+}
+
 TEST(Accountant, LeaksAreAccounted) {
   const Event event = Event::Compose(
       {{Sampled(0.05, 1.5), 400}, {Event::Approximate(Epsilon(0.1), Delta(1e-7)), 3}});
