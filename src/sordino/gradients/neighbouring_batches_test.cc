@@ -134,6 +134,29 @@ TEST(NeighbouringBatches, DifferByAtMostTheSensitivityForEveryPolicy) {
   EXPECT_GT(largest, 0.98);
 }
 
+// What a record adds does not depend on whether it is alone.
+TEST(NeighbouringBatches, OfOneAndTwoRecordsDifferByAtMostTheSensitivity) {
+  double largest = 0;
+  for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
+    const TestModel model = MakeModel(NeighbourModel(), type);
+    Batch other = model.batch(1);
+    other[1] = at::ones_like(other[1]);
+    for (const NamedPolicy& named : Policies(model.parameters)) {
+      Clipper clipper(model.parameters, {}, {.adjacency = Adjacency::kAddRemove});
+      const auto records = Adversaries(type, other);
+      for (std::size_t k = 0; k < records.size(); ++k) {
+        const BoundedSum alone = clipper.ClippedSum(model.loss, records[k], *named.policy);
+        const BoundedSum both =
+            clipper.ClippedSum(model.loss, Join(records[k], other), *named.policy);
+        ExpectWithinSensitivity(alone, both, named.name + ", record " + std::to_string(k));
+        largest = std::max(largest,
+                           Distance(alone.gradients, both.gradients) / alone.sensitivity.value());
+      }
+    }
+  }
+  EXPECT_GT(largest, 0.98);
+}
+
 TEST(NeighbouringBatches, WithEstimatedNormsDifferByAtMostTheSensitivity) {
   // 24 directions fail with probability 1e-9, and with them each of 2,000 comparisons or fewer.
   double largest = 0;

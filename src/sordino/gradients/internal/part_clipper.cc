@@ -263,7 +263,12 @@ Totals PartClipper::Loop(const LossFunction& loss, const Batch& batch,
 
 Totals PartClipper::Sum(const LossFunction& loss, const Batch& batch, const ClippingPolicy& policy,
                         std::int64_t padded_examples) {
-  // Ordinary autograd serves one unit.
+  // An example that is alone goes beside a copy of itself: the loop knows neither the range nor the
+  // limit on the cancellation of rounding.h, and what an example adds must not depend on whether
+  // others are there. (Batches of micro-batches have one size, and are always cut alike.)
+  if (sum_.micro_batch == 1 && Examples(batch) == 1) {
+    padded_examples = std::max<std::int64_t>(padded_examples, 2);
+  }
   const std::int64_t seen = std::max(Examples(batch), padded_examples);
   if (falls_back_ || options_.norms == NormMethod::kLoop || Units(seen) == 1) {
     return Loop(loss, batch, policy);
