@@ -13,6 +13,7 @@
 
 #include "sordino/base/component.h"
 #include "sordino/gradients/bounded_sum.h"
+#include "sordino/gradients/chunked_clipper.h"
 #include "sordino/gradients/clipper.h"
 #include "sordino/gradients/clipping_policy.h"
 #include "sordino/gradients/loss_function.h"
@@ -49,6 +50,12 @@ class NormsComponent : public Component {
                                              const GradientOptions& gradients,
                                              const SumOptions& sum,
                                              const OptionValues& options) const = 0;
+
+  // The same for batches that several processes sum, chunk by chunk; null where that cannot be
+  // done.
+  virtual std::unique_ptr<ChunkedClipper> StartChunks(std::vector<NamedParameter> parameters,
+                                                      const GradientOptions& gradients,
+                                                      const SumOptions& sum) const;
 
   // For the description of a plan: "norms estimated from 64 directions"; empty where norms are
   // exact.

@@ -52,6 +52,7 @@ class BoundedSum {
 
  private:
   friend class Clipper;
+  friend class FixedPointSum;
   friend JlResult JlClippedSum(const LossFunction& loss, const Batch& batch,
                                const std::vector<NamedParameter>& parameters,
                                const ClippingPolicy& policy, const JlOptions& options,

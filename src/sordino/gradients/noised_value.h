@@ -3,7 +3,7 @@
 // What the policy learns decides how the next batch is clipped, so it must be post-processing of
 // a release that was charged. The private counts and sums are PrivateValues, of another type: an
 // update from un-noised data does not compile. The constructor is private, and its only friends are
-// the two functions of the noise step (noise/gradient_noise.h) and AdaClip, which maps one
+// the functions of the noise step (noise/gradient_noise.h) and AdaClip, which maps one
 // noised value to another (tests/compile_fail/forged_noised_value.cc, forged_adaclip.cc). The value
 // carries the standard deviation of its noise, and the policy stops the program when it is smaller
 // than what was declared for the accounting.
@@ -22,6 +22,7 @@ namespace sordino {
 
 class AdaClip;
 class BoundedSum;
+class FixedPointShard;
 class RandomSource;
 struct StepNoise;
 
@@ -39,6 +40,9 @@ class NoisedValue {
                                                        RandomSource& source);
   friend NoisedValue<std::vector<double>> AddCountNoise(const BoundedSum& sum, double count_noise,
                                                         std::int64_t step, RandomSource& source);
+  friend NoisedValue<std::vector<at::Tensor>> AddNoise(const FixedPointShard& shard,
+                                                       const StepNoise& noise,
+                                                       RandomSource& source);
   friend class AdaClip;
   friend class TestForgery;  // testing/forged_values.h, which is not installed
 

@@ -26,14 +26,23 @@ std::int64_t RoundedSteps(std::int64_t finer) {
   return (finer + (std::int64_t{1} << (kFinerBits - 1))) >> kFinerBits;
 }
 
-// Noise in steps of the grid, as whole numbers in doubles, one for each coordinate.
-at::Tensor DrawSteps(const NoiseComponent& kind, const NoiseGrid& grid, std::int64_t coordinates,
-                     std::int64_t step, RandomSource& source) {
-  at::Tensor steps = at::empty({coordinates}, at::TensorOptions(at::kDouble));
+// A range of the coordinates of a sum.
+struct CoordinateRange {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+};
+
+// Noise in steps of the grid for a range of all coordinates, as whole numbers in doubles. A block
+// is drawn as a whole, whatever is taken of it.
+at::Tensor DrawSteps(const NoiseComponent& kind, const NoiseGrid& grid, CoordinateRange range,
+                     std::int64_t coordinates, std::int64_t step, RandomSource& source) {
+  at::Tensor steps = at::empty({range.end - range.begin}, at::TensorOptions(at::kDouble));
+  if (range.begin == range.end) return steps;
   double* const out = steps.mutable_data_ptr<double>();
-  const std::int64_t blocks = (coordinates + kNoiseBlock - 1) / kNoiseBlock;
+  const std::int64_t first_block = range.begin / kNoiseBlock;
+  const std::int64_t blocks = (range.end + kNoiseBlock - 1) / kNoiseBlock - first_block;
   std::vector<std::unique_ptr<Generator>> streams;
-  for (std::int64_t block = 0; block < blocks; ++block) {
+  for (std::int64_t block = first_block; block < first_block + blocks; ++block) {
     streams.push_back(source.Stream({.step = static_cast<std::uint64_t>(step),
                                      .rank = 0,
                                      .tensor = static_cast<std::uint32_t>(block)}));
@@ -43,11 +52,14 @@ at::Tensor DrawSteps(const NoiseComponent& kind, const NoiseGrid& grid, std::int
   ParallelShares(blocks, [&](std::int64_t first, std::int64_t last) {
     std::vector<std::int64_t> draws(kNoiseBlock);
     for (std::int64_t block = first; block < last; ++block) {
-      const std::int64_t begin = block * kNoiseBlock;
-      const auto count = static_cast<std::size_t>(std::min(kNoiseBlock, coordinates - begin));
+      const std::int64_t start = (first_block + block) * kNoiseBlock;
+      const auto count = static_cast<std::size_t>(std::min(kNoiseBlock, coordinates - start));
       distribution->Fill(*streams[static_cast<std::size_t>(block)], std::span(draws).first(count));
-      for (std::size_t i = 0; i < count; ++i) {
-        out[static_cast<std::size_t>(begin) + i] = static_cast<double>(RoundedSteps(draws[i]));
+      const std::int64_t from = std::max(start, range.begin);
+      const std::int64_t to = std::min(start + static_cast<std::int64_t>(count), range.end);
+      for (std::int64_t i = from; i < to; ++i) {
+        out[i - range.begin] =
+            static_cast<double>(RoundedSteps(draws[static_cast<std::size_t>(i - start)]));
       }
     }
   });
@@ -64,6 +76,30 @@ void AddCanaries(std::span<const Dirac> canaries, double granularity, L2Sensitiv
                   "a canary has a coordinate that the model does not have");
     out[canary.coordinate] += std::trunc(canary.value / granularity);
   }
+}
+
+NoiseGrid GridOf(const StepNoise& noise, L2Sensitivity sensitivity, std::int64_t coordinates) {
+  SORDINO_CHECK(noise.divisor > 0, "the divisor of a sum is not positive");
+  SORDINO_CHECK(noise.unit_share == 1 || noise.unit_share == 0.5, "unknown unit of the noise");
+  return ChooseNoiseGrid(*noise.kind, noise.multiplier,
+                         L2Sensitivity(sensitivity.value() * noise.unit_share), coordinates);
+}
+
+// Steps of one power of two as steps of another, to the nearest, saturated at kSaturation.
+at::Tensor InStepsOf(double to, const at::Tensor& steps, double from) {
+  int shift = 0;  // to / from = 2^shift
+  SORDINO_CHECK(std::frexp(to / from, &shift) == 0.5, "a grid is not one of a power of two");
+  --shift;
+  const auto saturation = static_cast<std::int64_t>(kSaturation);
+  if (shift > 0) {
+    // Values are below 2^61 (fixed_point_sum.h), so that half a step more is no overflow.
+    if (shift > 62) return at::zeros_like(steps);
+    const std::int64_t half = std::int64_t{1} << (shift - 1);
+    return at::bitwise_right_shift(steps.add(half), shift).clamp_(-saturation, saturation);
+  }
+  if (-shift > 50) return steps.sign().mul_(saturation);
+  const std::int64_t most = saturation >> -shift;
+  return at::bitwise_left_shift(steps.clamp(-most, most), -shift);
 }
 
 }  // namespace
@@ -93,14 +129,11 @@ NoiseGrid ChooseNoiseGrid(const NoiseComponent& kind, NoiseMultiplier noise, L2S
 }
 
 NoisedGradients AddNoise(const BoundedSum& sum, const StepNoise& noise, RandomSource& source) {
-  SORDINO_CHECK(noise.divisor > 0, "the divisor of a sum is not positive");
-  SORDINO_CHECK(noise.unit_share == 1 || noise.unit_share == 0.5, "unknown unit of the noise");
   std::int64_t coordinates = 0;
   for (const at::Tensor& gradient : sum.gradients) coordinates += gradient.numel();
-  const NoiseGrid grid =
-      ChooseNoiseGrid(*noise.kind, noise.multiplier,
-                      L2Sensitivity(sum.sensitivity.value() * noise.unit_share), coordinates);
-  at::Tensor steps = DrawSteps(*noise.kind, grid, coordinates, noise.step, source);
+  const NoiseGrid grid = GridOf(noise, sum.sensitivity, coordinates);
+  at::Tensor steps =
+      DrawSteps(*noise.kind, grid, {0, coordinates}, coordinates, noise.step, source);
   AddCanaries(noise.canaries, grid.granularity, sum.sensitivity, steps);
   if (!sum.gradients.empty()) steps = steps.to(sum.gradients.front().device());
 
@@ -117,6 +150,20 @@ NoisedGradients AddNoise(const BoundedSum& sum, const StepNoise& noise, RandomSo
     begin += count;
   }
   return {std::move(noised), noise.kind->DeviationOfScale() * grid.scale / noise.divisor};
+}
+
+NoisedGradients AddNoise(const FixedPointShard& shard, const StepNoise& noise,
+                         RandomSource& source) {
+  SORDINO_CHECK(noise.canaries.empty(), "a sum of several processes has no canaries");
+  const NoiseGrid grid = GridOf(noise, shard.sensitivity, shard.coordinates);
+  const std::int64_t end = std::min(shard.begin + shard.steps.numel(), shard.coordinates);
+  const std::int64_t begin = std::min(shard.begin, end);
+  at::Tensor value = InStepsOf(grid.granularity, shard.steps, shard.granularity).to(at::kDouble);
+  value.narrow(0, 0, end - begin)
+      .add_(DrawSteps(*noise.kind, grid, {begin, end}, shard.coordinates, noise.step, source));
+  // From here on everything is a function of an integer release.
+  value = value.mul_(grid.granularity / noise.divisor).to(shard.type);
+  return {{std::move(value)}, noise.kind->DeviationOfScale() * grid.scale / noise.divisor};
 }
 
 NoisedCounts AddCountNoise(const BoundedSum& sum, double count_noise, std::int64_t step,

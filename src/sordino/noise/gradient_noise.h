@@ -26,6 +26,7 @@
 
 #include "sordino/base/quantity.h"
 #include "sordino/gradients/bounded_sum.h"
+#include "sordino/gradients/fixed_point_sum.h"
 #include "sordino/gradients/noised_value.h"
 #include "sordino/noise/noise_component.h"
 #include "sordino/random/random_source.h"
@@ -66,6 +67,14 @@ struct StepNoise {
 // or float64 as the sum, on its device. standard_deviation() of the result is that of one
 // coordinate after the division.
 NoisedGradients AddNoise(const BoundedSum& sum, const StepNoise& noise, RandomSource& source);
+
+// The same for a part of a sum of several processes, each of which has another part. The result is
+// one tensor, the part, in the type of the gradients. Its steps are rounded to the grid of the
+// noise as integers. Noise of a coordinate depends on its place in the whole sum: parts of any size
+// from equal streams are those of one vector. The source of each process is its own, and what it
+// gives for other coordinates is not used. No canaries.
+NoisedGradients AddNoise(const FixedPointShard& shard, const StepNoise& noise,
+                         RandomSource& source);
 
 // The counts of an adaptive policy with noise of standard deviation count_noise (not divided).
 NoisedCounts AddCountNoise(const BoundedSum& sum, double count_noise, std::int64_t step,

@@ -12,6 +12,7 @@
 #include <string>
 #include <utility>
 
+#include "sordino/base/check.h"
 #include "sordino/base/error.h"
 #include "sordino/base/quantity.h"
 #include "sordino/gradients/saved_tensors.h"
@@ -64,17 +65,24 @@ struct Optimizer::State {
   std::int64_t steps_done = 0;
   std::vector<std::string> names;
   std::vector<at::Tensor> parameters;
-  std::unique_ptr<OptimizerAlgorithm> algorithm;
-  std::vector<at::Tensor> averages;   // empty without an average
+  std::unique_ptr<OptimizerAlgorithm> algorithm;  // null for a follower
+  std::vector<at::Tensor> averages;               // empty without an average
   std::vector<at::Tensor> set_aside;  // the parameters while the averages stand in for them
   bool guarded = false;
 
+  void CheckReady() const;
   void Check(const std::vector<at::Tensor>& gradients) const;
   void Step(const std::vector<at::Tensor>& gradients);
+  void Finish();
+  // What the algorithm keeps for each parameter, once a step was made.
+  std::vector<std::string_view> KeptTensors(std::int64_t after_steps) const {
+    return algorithm == nullptr || after_steps == 0 ? std::vector<std::string_view>()
+                                                    : algorithm->KeptTensors();
+  }
   void UpdateAverages();
 };
 
-void Optimizer::State::Check(const std::vector<at::Tensor>& gradients) const {
+void Optimizer::State::CheckReady() const {
   if (guarded) {
     throw Error(
         "the optimizer was asked for a step while its averaged weights are in use; let the "
@@ -86,6 +94,10 @@ void Optimizer::State::Check(const std::vector<at::Tensor>& gradients) const {
         "the run.",
         steps));
   }
+}
+
+void Optimizer::State::Check(const std::vector<at::Tensor>& gradients) const {
+  CheckReady();
   if (gradients.size() != parameters.size()) {
     throw Error(fmt::format(
         "{} gradients were given for {} trained parameters; give one for each, in their order.",
@@ -106,6 +118,7 @@ void Optimizer::State::Check(const std::vector<at::Tensor>& gradients) const {
 }
 
 void Optimizer::State::Step(const std::vector<at::Tensor>& gradients) {
+  SORDINO_CHECK(algorithm != nullptr, "a follower was asked for a step of its own");
   Check(gradients);
   const at::NoGradGuard no_grad;
   const double rate = options.learning_rate * options.schedule.Factor(steps_done, steps);
@@ -114,6 +127,10 @@ void Optimizer::State::Step(const std::vector<at::Tensor>& gradients) {
   }
   algorithm->Step(rate);
   for (at::Tensor& parameter : parameters) parameter.mutable_grad().reset();
+  Finish();
+}
+
+void Optimizer::State::Finish() {
   if (options.projection_radius > 0) ProjectOntoBall(parameters, options.projection_radius);
   if (!averages.empty()) UpdateAverages();
   ++steps_done;
@@ -127,6 +144,15 @@ void Optimizer::State::UpdateAverages() {
 
 Optimizer::Optimizer(std::vector<NamedParameter> parameters, const OptimizerOptions& options,
                      std::int64_t steps)
+    : Optimizer(std::move(parameters), options, steps, /*follows=*/false) {}
+
+Optimizer Optimizer::Follower(std::vector<NamedParameter> parameters,
+                              const OptimizerOptions& options, std::int64_t steps) {
+  return {std::move(parameters), options, steps, /*follows=*/true};
+}
+
+Optimizer::Optimizer(std::vector<NamedParameter> parameters, const OptimizerOptions& options,
+                     std::int64_t steps, bool follows)
     : state_(std::make_unique<State>()) {
   CheckOptions(options, steps);
   const OptimizerComponent& component = Optimizers().Checked(options.algorithm);
@@ -151,7 +177,9 @@ Optimizer::Optimizer(std::vector<NamedParameter> parameters, const OptimizerOpti
         "none of the parameters requires a gradient, so there is nothing to train; unfreeze one.");
   }
   const at::NoGradGuard no_grad;
-  state_->algorithm = component.Make(state_->parameters, options.algorithm.options);
+  if (!follows) {
+    state_->algorithm = component.Make(state_->parameters, options.algorithm.options);
+  }
   if (options.average_decay > 0) {
     for (const at::Tensor& parameter : state_->parameters) {
       state_->averages.push_back(parameter.detach().clone());
@@ -169,6 +197,13 @@ void Optimizer::StepNonPrivate(const std::vector<at::Tensor>& gradients) {
   state_->Step(gradients);
 }
 
+void Optimizer::Follow() {
+  SORDINO_CHECK(state_->algorithm == nullptr, "an optimizer with an algorithm makes its own steps");
+  state_->CheckReady();
+  const at::NoGradGuard no_grad;
+  state_->Finish();
+}
+
 std::int64_t Optimizer::steps_done() const { return state_->steps_done; }
 
 NamedTensors Optimizer::SaveState() const {
@@ -178,13 +213,13 @@ NamedTensors Optimizer::SaveState() const {
         "the state of the optimizer was to be saved while its averaged weights are in use; let the "
         "AveragedWeights end first.");
   }
-  const std::vector<std::string_view> kept = s.algorithm->KeptTensors();
+  const std::vector<std::string_view> kept = s.KeptTensors(s.steps_done);
   NamedTensors saved;
   for (std::size_t i = 0; i < s.parameters.size(); ++i) {
     if (!s.averages.empty()) {
       saved.emplace_back("average." + s.names[i], CopyToCpu(s.averages[i]));
     }
-    if (s.steps_done == 0 || kept.empty()) continue;
+    if (kept.empty()) continue;
     const KeptState state = s.algorithm->Kept(i);
     for (std::size_t k = 0; k < kept.size(); ++k) {
       saved.emplace_back(KeptName(s.names[i], kept[k]), CopyToCpu(state.tensors[k]));
@@ -212,7 +247,7 @@ void Optimizer::RestoreState(const NamedTensors& state, std::int64_t steps_done)
   }
   SavedTensors saved(state);
   const at::NoGradGuard no_grad;
-  const std::vector<std::string_view> kept = s.algorithm->KeptTensors();
+  const std::vector<std::string_view> kept = s.KeptTensors(steps_done);
   std::vector<at::Tensor> averages;
   std::vector<KeptState> states;
   for (std::size_t i = 0; i < s.parameters.size(); ++i) {
@@ -221,7 +256,7 @@ void Optimizer::RestoreState(const NamedTensors& state, std::int64_t steps_done)
       return saved.Take(name, parameter.sizes(), parameter.scalar_type());
     };
     if (!s.averages.empty()) averages.push_back(take("average." + s.names[i]));
-    if (steps_done == 0 || kept.empty()) continue;
+    if (kept.empty()) continue;
     KeptState& own = states.emplace_back();
     for (const std::string_view what : kept) {
       own.tensors.push_back(at::empty_like(parameter).copy_(take(KeptName(s.names[i], what))));

@@ -39,6 +39,10 @@ class Optimizer {
   // algorithm does not have.
   Optimizer(std::vector<NamedParameter> parameters, const OptimizerOptions& options,
             std::int64_t steps);
+  // For parameters whose steps are computed elsewhere, in parts (training/trainer.h, several
+  // processes): counts the steps, projects and averages, and keeps nothing of the algorithm.
+  static Optimizer Follower(std::vector<NamedParameter> parameters, const OptimizerOptions& options,
+                            std::int64_t steps);
   ~Optimizer();
   Optimizer(Optimizer&&) noexcept;
   Optimizer& operator=(Optimizer&&) noexcept;
@@ -50,6 +54,9 @@ class Optimizer {
   void Step(const NoisedGradients& gradients);
   // The baseline without privacy.
   void StepNonPrivate(const std::vector<at::Tensor>& gradients);
+
+  // Of a follower: the parameters have just got the values of the next step.
+  void Follow();
 
   std::int64_t steps_done() const;
 
@@ -82,6 +89,8 @@ class Optimizer {
   };
 
  private:
+  Optimizer(std::vector<NamedParameter> parameters, const OptimizerOptions& options,
+            std::int64_t steps, bool follows);
   std::unique_ptr<State> state_;
 };
 

@@ -121,6 +121,28 @@ SecureGenerator::SecureGenerator(internal::EntropySource entropy, const CipherKe
       generation_(ForkGeneration()),
       cipher_(CipherOf(secret)) {}
 
+SharedSecret::SharedSecret() {
+  SORDINO_CHECK(internal::OsEntropy(bytes_),
+                "the operating system gave no entropy, so no batch can be drawn in secret");
+}
+
+SharedSecret::SharedSecret(std::span<const std::byte, kBytes> bytes) {
+  std::memcpy(bytes_.data(), bytes.data(), kBytes);
+}
+
+SharedSecret::~SharedSecret() { OPENSSL_cleanse(bytes_.data(), bytes_.size()); }
+
+SecureGenerator::SecureGenerator(const SharedSecret& shared)
+    : entropy_(&internal::OsEntropy),
+      generation_(ForkGeneration()),
+      cipher_(CipherKey{}, internal::CounterBlock{}) {
+  static_assert(sizeof(CipherKey) + sizeof(Nonce) == SharedSecret::kBytes);
+  std::memcpy(secret_.data(), shared.bytes().data(), secret_.size());
+  std::memcpy(nonce_.data(), shared.bytes().data() + secret_.size(), nonce_.size());
+  SORDINO_CHECK(secret_ != CipherKey{}, "a shared secret is zeros");
+  cipher_ = CipherOf(secret_);
+}
+
 SecureGenerator::~SecureGenerator() { OPENSSL_cleanse(secret_.data(), secret_.size()); }
 SecureGenerator::SecureGenerator(SecureGenerator&&) noexcept = default;
 SecureGenerator& SecureGenerator::operator=(SecureGenerator&&) noexcept = default;

@@ -74,6 +74,24 @@ class Generator {
   std::uint64_t generation_ = 0;  // of the process that filled the buffer
 };
 
+// What several processes of one run draw the same bits from (training/trainer.h). Who knows it
+// knows all of them, so it leaves a process only towards those that see the private data anyway.
+class SharedSecret {
+ public:
+  static constexpr std::size_t kBytes = 48;
+
+  SharedSecret();  // of the operating system; stops the program when there is no entropy
+  explicit SharedSecret(std::span<const std::byte, kBytes> bytes);
+  ~SharedSecret();
+  SharedSecret(const SharedSecret&) = delete;
+  SharedSecret& operator=(const SharedSecret&) = delete;
+
+  std::span<const std::byte, kBytes> bytes() const { return bytes_; }
+
+ private:
+  std::array<std::byte, kBytes> bytes_{};
+};
+
 // AES-256-CTR with 256 bits of secret and a 128-bit run nonce from the operating system
 // (getrandom). Stops the program when there is no entropy.
 class SecureGenerator final : public Generator {
@@ -81,6 +99,9 @@ class SecureGenerator final : public Generator {
   using Nonce = std::array<std::byte, 16>;
 
   SecureGenerator();
+  // The same bits in every process that has the secret and asks for the same sub-streams in the
+  // same order. (A forked child takes a secret of its own, as always.)
+  explicit SecureGenerator(const SharedSecret& shared);
   ~SecureGenerator() override;
   SecureGenerator(SecureGenerator&&) noexcept;
   SecureGenerator& operator=(SecureGenerator&&) noexcept;

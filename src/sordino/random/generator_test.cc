@@ -115,6 +115,23 @@ TEST(SecureGenerator, StreamComesFromTheEntropyAlone) {
   EXPECT_EQ(Take(sub_a, 16), Take(sub_b, 16));
 }
 
+TEST(SharedSecret, GivesTheSameStreamsToAllWhoHaveItAndToNobodyElse) {
+  const SharedSecret secret;
+  const SharedSecret copy(secret.bytes());
+  SecureGenerator a(secret);
+  SecureGenerator b(copy);
+  EXPECT_TRUE(a.IsPrivate());
+  EXPECT_EQ(Take(a, 16), Take(b, 16));
+  for (std::uint64_t step = 0; step < 3; ++step) {
+    SecureGenerator sub_a = a.SubStream({step, 0, 1});
+    SecureGenerator sub_b = b.SubStream({step, 0, 1});
+    EXPECT_EQ(Take(sub_a, 16), Take(sub_b, 16));
+  }
+  SecureGenerator other{SharedSecret()};
+  SecureGenerator again(copy);
+  EXPECT_NE(Take(other, 4), Take(again, 4));
+}
+
 TEST(SecureGeneratorDeathTest, StopsWithoutEntropy) {
   EXPECT_DEATH(internal::SecureGeneratorPeer::Make(NoEntropy), "gave no entropy");
   EXPECT_DEATH(internal::SecureGeneratorPeer::Make(Zeros), "zeros as entropy");

@@ -6,6 +6,9 @@ namespace sordino {
 
 RandomSource::RandomSource() : generator_(std::in_place_type<SecureGenerator>) {}
 
+RandomSource::RandomSource(const SharedSecret& shared)
+    : generator_(std::in_place_type<SecureGenerator>, shared) {}
+
 RandomSource::RandomSource(std::uint64_t insecure_seed)
     : generator_(std::in_place_type<InsecureSeededGenerator>, insecure_seed) {}
 

@@ -13,6 +13,7 @@ namespace sordino {
 class RandomSource {
  public:
   RandomSource();                                      // of the operating system
+  explicit RandomSource(const SharedSecret& shared);   // the same on all ranks, and private
   explicit RandomSource(std::uint64_t insecure_seed);  // reproducible, not private
 
   std::unique_ptr<Generator> Stream(const StreamKey& key);

@@ -172,6 +172,18 @@ std::unique_ptr<StepClipper> PrivacyPlan::StartSums(std::vector<NamedParameter> 
   return norms_->Start(std::move(parameters), gradients, Sum(), options_.norms.options);
 }
 
+std::unique_ptr<ChunkedClipper> PrivacyPlan::StartChunks(std::vector<NamedParameter> parameters,
+                                                         const GradientOptions& gradients) const {
+  auto chunks = norms_->StartChunks(std::move(parameters), gradients, Sum());
+  if (chunks == nullptr) {
+    throw Error(fmt::format(
+        "norms by '{}' are not found by several processes; use another way (--norms automatic), or "
+        "one process.",
+        options_.norms.name));
+  }
+  return chunks;
+}
+
 double PrivacyPlan::UnitShare() const { return sampler_->UnitShare(sampling_); }
 
 SamplingRate PrivacyPlan::StepRate(std::int64_t step) const {

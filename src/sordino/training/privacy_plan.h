@@ -146,6 +146,10 @@ class PrivacyPlan {
   std::unique_ptr<StepClipper> StartSums(std::vector<NamedParameter> parameters,
                                          const GradientOptions& gradients) const;
 
+  // The sums of several processes. Throws Error where the plan has none.
+  std::unique_ptr<ChunkedClipper> StartChunks(std::vector<NamedParameter> parameters,
+                                              const GradientOptions& gradients) const;
+
   // What the clipper is asked for: adjacency, micro-batch, the largest batch and what rounding may
   // add to the sensitivity. That is 1 %, and more for batches above 14,000 records, whose sum is
   // too long for float32 to round that little (rounding.h): 4.3 % for 60,000.

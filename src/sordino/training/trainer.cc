@@ -18,15 +18,16 @@
 #include "sordino/random/grid_noise.h"
 #include "sordino/training/internal/data_canaries.h"
 #include "sordino/training/internal/data_check.h"
+#include "sordino/training/internal/distributed_trainer.h"
 #include "sordino/training/internal/held_out_records.h"
 #include "sordino/training/internal/libtorch_seed.h"
+#include "sordino/training/internal/state_names.h"
 
 namespace sordino {
 namespace {
 
-// Names in a saved state.
-constexpr const char* kParameter = "parameter.";
-constexpr const char* kUpdates = "updates";
+using internal::kParameterPrefix;
+using internal::kUpdates;
 
 std::vector<NamedParameter> Trained(std::vector<NamedParameter> parameters) {
   std::erase_if(parameters, [](const NamedParameter& p) { return !p.value.requires_grad(); });
@@ -282,13 +283,22 @@ Trainer::Trainer(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
 Trainer::Trainer(const PrivacyPlan& plan, std::vector<NamedParameter> parameters,
                  LossFunction losses, const Dataset& data, const OptimizerOptions& optimizer,
-                 TrainerOptions options)
-    : Trainer(std::make_unique<State>(plan, std::move(parameters), std::move(losses), data,
-                                      optimizer, std::move(options), true)) {}
+                 TrainerOptions options) {
+  if (options.communicator != nullptr) {
+    distributed_ = std::make_unique<DistributedTrainer>(
+        plan, std::move(parameters), std::move(losses), data, optimizer, std::move(options));
+    return;
+  }
+  state_ = std::make_unique<State>(plan, std::move(parameters), std::move(losses), data, optimizer,
+                                   std::move(options), true);
+}
 
 Trainer Trainer::NonPrivate(const PrivacyPlan& plan, std::vector<NamedParameter> parameters,
                             LossFunction losses, const Dataset& data,
                             const OptimizerOptions& optimizer, TrainerOptions options) {
+  if (options.communicator != nullptr) {
+    throw Error("a run without privacy is not shared by several processes; use one process.");
+  }
   return Trainer(std::make_unique<State>(plan, std::move(parameters), std::move(losses), data,
                                          optimizer, std::move(options), false));
 }
@@ -298,6 +308,7 @@ Trainer::Trainer(Trainer&&) noexcept = default;
 Trainer& Trainer::operator=(Trainer&&) noexcept = default;
 
 void Trainer::Step() {
+  if (distributed_) return distributed_->Step();
   State& s = *state_;
   SORDINO_CHECK(s.done < s.plan.steps(), "a step was taken that the plan does not have");
   // After an exception the batch in hand is lost and the next one was drawn for a later step.
@@ -328,24 +339,41 @@ void Trainer::Run(const std::function<bool(std::int64_t)>& go_on) {
   }
 }
 
-std::int64_t Trainer::steps_done() const { return state_->done; }
+void Trainer::Serve() {
+  SORDINO_CHECK(distributed_ != nullptr, "a trainer that is alone has nobody to serve");
+  distributed_->Serve();
+}
 
-bool Trainer::is_private() const { return state_->is_noised && state_->random.IsPrivate(); }
+std::int64_t Trainer::steps_done() const {
+  return distributed_ ? distributed_->steps_done() : state_->done;
+}
 
-const PrivacyPlan& Trainer::plan() const { return state_->plan; }
+bool Trainer::is_private() const {
+  if (distributed_) return distributed_->is_private();
+  return state_->is_noised && state_->random.IsPrivate();
+}
 
-Optimizer& Trainer::optimizer() { return state_->optimizer; }
+const PrivacyPlan& Trainer::plan() const {
+  return distributed_ ? distributed_->plan() : state_->plan;
+}
+
+Optimizer& Trainer::optimizer() {
+  return distributed_ ? distributed_->optimizer() : state_->optimizer;
+}
 
 std::vector<HeldOutMeasurement> Trainer::measurements() const {
+  if (distributed_) return {};
   return state_->adaptive ? state_->adaptive->measurements() : std::vector<HeldOutMeasurement>();
 }
 
 CanaryScores Trainer::canary_scores() const {
+  if (distributed_) return {};
   if (state_->canaries) return state_->canaries->Scores();
   return state_->data_canaries ? state_->data_canaries->Scores() : CanaryScores();
 }
 
 NamedTensors Trainer::SaveState() const {
+  if (distributed_) return distributed_->SaveState();
   const State& s = *state_;
   if (s.is_broken) {
     throw Error(
@@ -354,7 +382,7 @@ NamedTensors Trainer::SaveState() const {
   }
   NamedTensors state = s.optimizer.SaveState();
   for (const NamedParameter& parameter : s.sums->parameters()) {
-    state.emplace_back(kParameter + parameter.name, CopyToCpu(parameter.value));
+    state.emplace_back(kParameterPrefix + parameter.name, CopyToCpu(parameter.value));
   }
   // A step without privacy whose batch is empty makes no update.
   state.emplace_back(kUpdates, at::scalar_tensor(s.optimizer.steps_done(), at::kLong));
@@ -371,6 +399,7 @@ NamedTensors Trainer::SaveState() const {
 }
 
 void Trainer::RestoreState(const NamedTensors& state, std::int64_t steps_done) {
+  if (distributed_) return distributed_->RestoreState(state, steps_done);
   State& s = *state_;
   if (s.requested != 0 || s.is_broken) {
     throw Error(
@@ -394,7 +423,7 @@ void Trainer::RestoreState(const NamedTensors& state, std::int64_t steps_done) {
   SavedTensors saved(own);
   std::vector<at::Tensor> values;
   for (const NamedParameter& parameter : s.sums->parameters()) {
-    values.push_back(saved.Take(kParameter + parameter.name, parameter.value.sizes(),
+    values.push_back(saved.Take(kParameterPrefix + parameter.name, parameter.value.sizes(),
                                 parameter.value.scalar_type()));
   }
   const std::int64_t updates = saved.TakeNumber(kUpdates, s.is_noised ? steps_done : 0, steps_done);

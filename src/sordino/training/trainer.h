@@ -28,6 +28,9 @@
 
 namespace sordino {
 
+class Communicator;
+class DistributedTrainer;
+
 // Who is told what a step releases, before its noise is drawn. A throw stops the run before the
 // release. Random allocation: the first step of an epoch, or of what is left of one, is told the
 // event of the whole epoch, and the others none.
@@ -55,7 +58,14 @@ struct TrainerOptions {
   std::int64_t canaries = 0;
   std::optional<CanaryRecords> canary_records = {};
   std::optional<HeldOutOptions> held_out = {};  // of a plan that has them
+  // The ranks that make the steps together (internal/distributed_trainer.h); null: this process
+  // alone. It lives longer than the trainer. Rank 0 leads and charges; the others Serve().
+  Communicator* communicator = nullptr;
 };
+
+// Throws Error for what several ranks cannot do together, in a sentence that names it.
+void CheckShared(const PrivacyPlan& plan, const std::vector<NamedParameter>& parameters,
+                 const TrainerOptions& options);
 
 class Trainer {
  public:
@@ -80,6 +90,11 @@ class Trainer {
   // of steps done).
   void Run(const std::function<bool(std::int64_t steps_done)>& go_on = {});
 
+  // The other ranks of several: takes part in what rank 0 does until it has ended. Throws Error
+  // with the sentence of a rank that could not do its part, and CommunicationError when one has
+  // gone.
+  void Serve();
+
   // Steps that were charged: one that failed after its charge counts.
   std::int64_t steps_done() const;
   bool is_private() const;  // false also for a seeded run
@@ -101,6 +116,8 @@ class Trainer {
   // step, with the model in training mode. Values are copied and storages kept. Throws Error when
   // the state does not fit; the trainer is used up then.
   //
+  // On rank 0 of several, for all of them; their number may be another than that of the saved run.
+  //
   // Nothing random is saved or restored. A private run keeps the nonce that it got from the
   // operating system when it was made: noise that came twice, with another batch under it, would
   // cancel, and the difference of the two would show the data. Steps that are made again have to be
@@ -112,6 +129,7 @@ class Trainer {
   struct State;
   explicit Trainer(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
+  std::unique_ptr<DistributedTrainer> distributed_;  // instead of the state, on several ranks
 };
 
 }  // namespace sordino

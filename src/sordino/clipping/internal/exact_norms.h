@@ -34,13 +34,22 @@ class ExactNorms : public NormsComponent {
   std::unique_ptr<StepClipper> Start(std::vector<NamedParameter> parameters,
                                      const GradientOptions& gradients, const SumOptions& sum,
                                      const OptionValues& /*options*/) const override {
-    GradientOptions own = gradients;
-    // The automatic choice leaves what a caller of the trainer chose.
-    if (method_ != NormMethod::kAutomatic) own.norms = method_;
-    return std::make_unique<ExactStepClipper>(std::move(parameters), own, sum);
+    return std::make_unique<ExactStepClipper>(std::move(parameters), Own(gradients), sum);
+  }
+
+  std::unique_ptr<ChunkedClipper> StartChunks(std::vector<NamedParameter> parameters,
+                                              const GradientOptions& gradients,
+                                              const SumOptions& sum) const override {
+    return std::make_unique<ChunkedClipper>(std::move(parameters), Own(gradients), sum);
   }
 
  private:
+  GradientOptions Own(GradientOptions gradients) const {
+    // The automatic choice leaves what a caller of the trainer chose.
+    if (method_ != NormMethod::kAutomatic) gradients.norms = method_;
+    return gradients;
+  }
+
   NormMethod method_;
 };
 

@@ -42,7 +42,7 @@ class MeetingPlace {
     return taken_;
   }
 
-  // The thread of a rank has ended early.
+  // The thread of a rank has ended.
   void Leave() {
     const std::lock_guard lock(mutex_);
     has_left_ = true;
@@ -144,8 +144,8 @@ inline void RunRanks(int size, const std::function<void(Communicator&)>& work) {
         work(communicator);
       } catch (...) {
         failures[static_cast<std::size_t>(rank)] = std::current_exception();
-        place.Leave();
       }
+      place.Leave();
     });
   }
   for (std::thread& thread : threads) thread.join();

@@ -9,6 +9,7 @@
 
 #include "sordino/gradients/adaclip.h"
 #include "sordino/gradients/bounded_sum.h"
+#include "sordino/gradients/fixed_point_sum.h"
 #include "sordino/gradients/noised_value.h"
 
 namespace sordino {
@@ -16,6 +17,11 @@ namespace sordino {
 class TestForgery {
  public:
   static BoundedSum Sum(SumParts parts) { return BoundedSum(std::move(parts)); }
+  static FixedPointShard Shard(at::Tensor steps, std::int64_t begin, std::int64_t coordinates,
+                               double granularity, L2Sensitivity sensitivity) {
+    return {std::move(steps),      begin,      coordinates, granularity, sensitivity,
+            Adjacency::kAddRemove, at::kDouble};
+  }
   template <typename T>
   static NoisedValue<T> Noised(T value, double standard_deviation) {
     return NoisedValue<T>(std::move(value), standard_deviation);
@@ -27,6 +33,11 @@ class TestForgery {
 };
 
 inline BoundedSum ForgedSum(SumParts parts) { return TestForgery::Sum(std::move(parts)); }
+// Of float64 gradients, under add-remove adjacency.
+inline FixedPointShard ForgedShard(at::Tensor steps, std::int64_t begin, std::int64_t coordinates,
+                                   double granularity, L2Sensitivity sensitivity) {
+  return TestForgery::Shard(std::move(steps), begin, coordinates, granularity, sensitivity);
+}
 inline NoisedCounts ForgedCounts(std::vector<double> counts, double standard_deviation) {
   return TestForgery::Noised(std::move(counts), standard_deviation);
 }

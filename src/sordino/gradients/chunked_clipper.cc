@@ -1,0 +1,136 @@
+#include "sordino/gradients/chunked_clipper.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/zeros.h>
+
+#include <cmath>
+#include <exception>
+#include <string>
+#include <utility>
+
+#include "sordino/base/check.h"
+#include "sordino/base/error.h"
+#include "sordino/gradients/internal/part_clipper.h"
+#include "sordino/gradients/internal/physical_batch.h"
+#include "sordino/gradients/internal/rounding/sum_sensitivity.h"
+
+namespace sordino {
+namespace {
+
+constexpr double kTotalSteps = 0x1p61;
+
+// Whole steps of the sum of a chunk, as int64.
+at::Tensor StepsOf(const at::Tensor& gradient, double granularity, double most) {
+  at::Tensor steps = gradient.to(at::kDouble).mul(1 / granularity);
+  return steps.nan_to_num_(0, most, -most).clamp_(-most, most).round_().to(at::kLong);
+}
+
+}  // namespace
+
+struct ChunkedClipper::State {
+  State(std::vector<NamedParameter> trained, const GradientOptions& options,
+        const SumOptions& the_sum)
+      : parts(std::move(trained), options, the_sum),
+        sum(the_sum),
+        cut{.micro_batch = the_sum.micro_batch, .most_examples = options.physical_batch},
+        most_chunks(ChunkCount(the_sum.largest_batch, cut)) {
+    for (const NamedParameter& parameter : parts.parameters()) {
+      coordinates += parameter.value.numel();
+      if (parameter.value.scalar_type() == at::kDouble) type = at::kDouble;
+    }
+  }
+
+  PartClipper parts;
+  SumOptions sum;
+  ChunkOptions cut;
+  std::int64_t most_chunks;
+  std::int64_t coordinates = 0;
+  at::ScalarType type = at::kFloat;
+
+  Totals SumOfChunk(const LossFunction& loss, const Batch& chunk, const ClippingPolicy& policy);
+  L2Sensitivity Sensitivity(const std::vector<double>& bounds, double granularity) const;
+};
+
+Totals ChunkedClipper::State::SumOfChunk(const LossFunction& loss, const Batch& chunk,
+                                         const ClippingPolicy& policy) {
+  try {
+    // What is left behind whole micro-batches is one by itself.
+    const std::int64_t examples = Examples(chunk);
+    const std::int64_t whole = examples - examples % sum.micro_batch;
+    if (whole == 0 || whole == examples) return parts.Sum(loss, chunk, policy);
+    Totals totals = parts.Sum(loss, Slice(chunk, 0, whole), policy);
+    totals.Add(parts.Sum(loss, Slice(chunk, whole, examples), policy));
+    return totals;
+  } catch (const std::exception& error) {
+    // Cut into smaller parts its sum would round differently on another machine.
+    if (!IsOutOfMemory(error)) throw;
+    throw Error("a chunk of up to " +
+                std::to_string(cut.most_examples > 0 ? cut.most_examples : kChunkExamples) +
+                " examples does not fit into memory; give a smaller physical batch.");
+  }
+}
+
+L2Sensitivity ChunkedClipper::State::Sensitivity(const std::vector<double>& bounds,
+                                                 double granularity) const {
+  const L2Sensitivity computed =
+      SumSensitivity(bounds, sum.adjacency, sum.micro_batch, sum.rounding);
+  const double rounded =
+      static_cast<double>(most_chunks) * granularity * std::sqrt(static_cast<double>(coordinates));
+  return L2Sensitivity((computed.value() + rounded) * (1 + 0x1p-50));
+}
+
+ChunkedClipper::ChunkedClipper(std::vector<NamedParameter> parameters, GradientOptions options,
+                               SumOptions sum)
+    : state_(std::make_unique<State>(TrainedParameters(std::move(parameters)), options, sum)) {}
+
+ChunkedClipper::~ChunkedClipper() = default;
+ChunkedClipper::ChunkedClipper(ChunkedClipper&&) noexcept = default;
+ChunkedClipper& ChunkedClipper::operator=(ChunkedClipper&&) noexcept = default;
+
+const ChunkOptions& ChunkedClipper::chunks() const { return state_->cut; }
+
+const std::vector<NamedParameter>& ChunkedClipper::parameters() const {
+  return state_->parts.parameters();
+}
+
+FixedPointSum ChunkedClipper::Sum(const LossFunction& loss,
+                                  const std::function<std::optional<Batch>()>& next,
+                                  const ClippingPolicy& policy) {
+  State& s = *state_;
+  const std::vector<double> bounds = policy.Bounds();
+  const double granularity = FixedPointStep(bounds, s.sum.largest_batch);
+  const double most = kTotalSteps / static_cast<double>(s.most_chunks);
+  const at::Device device = parameters().front().value.device();
+  at::Tensor steps = at::zeros({s.coordinates}, at::TensorOptions(at::kLong).device(device));
+  at::Tensor halves;
+  if (policy.CountBound() > 0) {
+    halves = at::zeros({static_cast<std::int64_t>(bounds.size())}, at::kLong);
+  }
+  while (const std::optional<Batch> chunk = next()) {
+    if (Examples(*chunk) == 0) continue;
+    const Totals totals = s.SumOfChunk(loss, *chunk, policy);
+    const at::NoGradGuard no_grad;
+    std::int64_t begin = 0;
+    for (std::size_t k = 0; k < parameters().size(); ++k) {
+      const std::int64_t count = parameters()[k].value.numel();
+      if (totals.gradients[k].defined()) {
+        SORDINO_CHECK(totals.gradients[k].numel() == count,
+                      "a gradient has another size than its parameter");
+        steps.narrow(0, begin, count)
+            .add_(StepsOf(totals.gradients[k].reshape({count}), granularity, most));
+      }
+      begin += count;
+    }
+    if (halves.defined()) halves.add_(totals.counts.to(at::kCPU).mul(2).round().to(at::kLong));
+  }
+  SumParts parts;
+  parts.sensitivity = s.Sensitivity(bounds, granularity);
+  parts.adjacency = s.sum.adjacency;
+  if (halves.defined()) {
+    parts.count_sensitivity = SumSensitivity(std::vector<double>{policy.CountBound()},
+                                             s.sum.adjacency, s.sum.micro_batch, /*slack=*/0);
+  }
+  return {steps.cpu(), std::move(halves), granularity, s.type, std::move(parts)};
+}
+
+}  // namespace sordino
