@@ -244,4 +244,21 @@ PreparedRun internal::PrepareWithNoise(const TrainConfig& config, std::optional<
   return run;
 }
 
+PreparedRun internal::PrepareServing(const TrainConfig& config, double noise) {
+  const c10::Device device = ParseDevice(config.training.device);
+  if (config.run.insecure_seed) at::globalContext().setDeterministicCuDNN(true);
+  DatasetDeclaration declaration = Declare(config.data);
+  TrainConfig completed = Completed(config, declaration);
+  std::unique_ptr<Model> model = MakeConfiguredModel(completed, ModelShapeOf(declaration), device);
+  PrivacyPlan plan = MakePlan(completed, declaration, noise);
+  return {.config = std::move(completed),
+          .declaration = std::move(declaration),
+          .device = device,
+          .model = std::move(model),
+          .plan = std::move(plan),
+          .privacy = PrivacyOf(config),
+          .facts = {},
+          .resume = std::nullopt};
+}
+
 }  // namespace sordino

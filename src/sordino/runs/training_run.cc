@@ -11,6 +11,8 @@
 #include "sordino/base/error.h"
 #include "sordino/base/stop.h"
 #include "sordino/report/run_picture.h"
+#include "sordino/runs/config_trainer.h"
+#include "sordino/runs/distributed_run.h"
 #include "sordino/runs/internal/audit_file.h"
 #include "sordino/runs/internal/run_inputs.h"
 #include "sordino/runs/internal/run_record.h"
@@ -261,7 +263,9 @@ RunResult RunTraining(PreparedRun& run, RunObserver& observer) {
       run.resume ? run.resume->folder.path() : ChooseRunFolder(run.config, std::time(nullptr));
   const std::unique_ptr<RunLedger> ledger = MakeRunLedger(run);
   if (ledger) OpenLedger(*ledger, run, observer);
-  internal::TrainingLoop loop(run, observer, ReadData(run, observer), ledger.get());
+  internal::RunData data = ReadData(run, observer);
+  if (run.communicator != nullptr) RequireSameData(*run.communicator, data.splits.train);
+  internal::TrainingLoop loop(run, observer, std::move(data), ledger.get());
   if (run.resume) loop.ResumeFrom(run.resume->checkpoint, ReadMetrics(place));
   CheckStop();
 
@@ -296,6 +300,22 @@ RunResult RunTraining(PreparedRun& run, RunObserver& observer) {
     std::rethrow_exception(loop.failure());
   }
   return result;
+}
+
+void ServeTraining(PreparedRun& run) {
+  const StopGuard guard;  // rank 0 says when to stop
+  RunObserver nobody;
+  const internal::RunData data = ReadData(run, nobody);
+  RequireSameData(*run.communicator, data.splits.train);
+  TrainerOptions options;
+  options.loader.device = run.device;
+  options.insecure_seed = run.config.run.insecure_seed;
+  options.canaries = run.config.run.canaries;
+  options.communicator = run.communicator;
+  run.model->Train(true);
+  MakeTrainer(run.config, run.plan, *run.model, data.feature_shape, data.splits.train,
+              std::move(options))
+      .Serve();
 }
 
 }  // namespace sordino

@@ -34,6 +34,8 @@
 
 namespace sordino {
 
+class Communicator;
+
 // Where a run is resumed.
 struct ResumePoint {
   RunFolder folder;
@@ -49,6 +51,9 @@ struct PreparedRun {
   RunPrivacy privacy = RunPrivacy::kPrivate;
   StatementFacts facts;  // planned
   std::optional<ResumePoint> resume;
+  // The ranks that train together, of which this is rank 0; null: this process alone
+  // (distributed_run.h). It lives longer.
+  Communicator* communicator = nullptr;
 };
 
 // Declares the data, makes the model, finds the noise, and tries a clipped step on made-up inputs.
@@ -98,6 +103,8 @@ struct RunResult {
 };
 
 RunResult RunTraining(PreparedRun& run, RunObserver& observer);
+// On the other ranks: until rank 0 has ended.
+void ServeTraining(PreparedRun& run);
 
 // What a run of this plan would be, without its folder: for a dry run.
 RunResult PlannedResult(const PreparedRun& run);
@@ -111,6 +118,9 @@ namespace internal {
 
 // With the noise multiplier of a plan that was made before.
 PreparedRun PrepareWithNoise(const TrainConfig& config, std::optional<double> noise);
+// What another rank than rank 0 needs of a run that rank 0 has prepared: no ledger, nothing to
+// tell.
+PreparedRun PrepareServing(const TrainConfig& config, double noise);
 
 }  // namespace internal
 

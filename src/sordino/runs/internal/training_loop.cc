@@ -43,6 +43,7 @@ Trainer TrainingLoop::MakeTrainer(std::optional<CanaryRecords> canaries) {
   TrainerOptions options;
   options.loader.device = run_.device;
   options.insecure_seed = run_.config.run.insecure_seed;
+  options.communicator = run_.communicator;
   if (!canaries) options.canaries = run_.config.run.canaries;
   options.canary_records = std::move(canaries);
   if (ledger_ != nullptr) {

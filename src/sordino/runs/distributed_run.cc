@@ -1,0 +1,102 @@
+#include "sordino/runs/distributed_run.h"
+
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "sordino/base/check.h"
+#include "sordino/base/error.h"
+#include "sordino/base/sha256.h"
+#include "sordino/runs/train_settings.h"
+#include "sordino/training/classification.h"
+#include "sordino/training/trainer.h"
+
+namespace sordino {
+namespace {
+
+// What rank 0 tells: a letter, the noise multiplier in a line, and the settings; or a letter and a
+// sentence.
+constexpr char kShared = 'S';
+constexpr char kRefused = 'R';
+
+void UseThreads(const TrainConfig& config) {
+  at::set_num_threads(std::max(1, static_cast<int>(config.training.threads)));
+}
+
+void CheckSettings(const PreparedRun& run) {
+  if (run.privacy == RunPrivacy::kNonPrivate) {
+    throw Error(
+        "a run without privacy (--non-private) is not shared by several processes; use one "
+        "process.");
+  }
+  TrainerOptions options;
+  options.gradients = GradientOptionsOf(run.config);
+  options.canaries = run.config.run.canaries;
+  CheckShared(run.plan, ParametersOf(*run.model), options);
+}
+
+// Enough of a tensor to recognise it.
+std::string HashOf(const at::Tensor& tensor) {
+  constexpr std::size_t kWhole = std::size_t{1} << 30;
+  constexpr std::size_t kBlock = std::size_t{1} << 16;
+  constexpr std::size_t kBlocks = kWhole / kBlock;
+  const at::Tensor host = tensor.contiguous();
+  const std::string_view bytes(static_cast<const char*>(host.const_data_ptr()), host.nbytes());
+  if (bytes.size() <= kWhole) return Sha256Hex(bytes);
+  std::string hashes = Sha256Hex(bytes.substr(bytes.size() - kBlock));
+  const std::size_t apart = bytes.size() / kBlocks;
+  for (std::size_t i = 0; i < kBlocks; ++i) hashes += Sha256Hex(bytes.substr(i * apart, kBlock));
+  return Sha256Hex(hashes);
+}
+
+}  // namespace
+
+void ShareRun(PreparedRun& run, Communicator& communicator) {
+  SORDINO_CHECK(communicator.IsFirst(), "rank 0 shares its run");
+  try {
+    CheckSettings(run);
+  } catch (const Error& error) {
+    ShareRefusal(error.what(), communicator);
+    throw;
+  }
+  UseThreads(run.config);
+  communicator.Broadcast(
+      fmt::format("{}{:a}\n{}", kShared, run.plan.noise().value(), WriteTrainConfig(run.config)));
+  run.communicator = &communicator;
+}
+
+void ShareRefusal(const std::string& sentence, Communicator& communicator) {
+  SORDINO_CHECK(communicator.IsFirst(), "rank 0 shares its run");
+  communicator.Broadcast(kRefused + sentence);
+}
+
+PreparedRun ReceiveRun(Communicator& communicator) {
+  SORDINO_CHECK(!communicator.IsFirst(), "rank 0 shares its run");
+  const std::string told = communicator.Broadcast("");
+  const std::size_t line = told.find('\n');
+  if (!told.empty() && told.front() == kRefused) throw Error(told.substr(1));
+  SORDINO_CHECK(!told.empty() && told.front() == kShared && line != std::string::npos,
+                "rank 0 has shared what is no run");
+  const double noise = std::stod(told.substr(1, line - 1));
+  PreparedRun run = internal::PrepareServing(
+      ParseTrainConfig(std::string_view(told).substr(line + 1), "the settings of rank 0"), noise);
+  UseThreads(run.config);
+  run.communicator = &communicator;
+  return run;
+}
+
+void RequireSameData(Communicator& communicator, const Dataset& data) {
+  const std::string own = HashOf(data.inputs) + HashOf(data.labels);
+  const std::vector<std::string> all = communicator.AllGatherBytes(own);
+  for (std::size_t rank = 1; rank < all.size(); ++rank) {
+    if (all[rank] == all.front()) continue;
+    throw Error(
+        fmt::format("rank {} has other data than rank 0; give all ranks the same data.", rank));
+  }
+}
+
+}  // namespace sordino
