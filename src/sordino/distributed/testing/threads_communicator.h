@@ -3,6 +3,8 @@
 #define SORDINO_DISTRIBUTED_TESTING_THREADS_COMMUNICATOR_H_
 
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
 
 #include <condition_variable>
 #include <cstring>

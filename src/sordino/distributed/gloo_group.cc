@@ -1,0 +1,227 @@
+// The only file that sees ProcessGroupGloo.hpp (cmake/SordinoGloo.cmake).
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/zeros.h>
+#include <fmt/format.h>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "sordino/base/check.h"
+#include "sordino/distributed/internal/gathering.h"
+#include "sordino/distributed/internal/group_store.h"
+#include "sordino/distributed/internal/liveness.h"
+#include "sordino/distributed/process_group.h"
+
+namespace sordino {
+namespace {
+
+using std::chrono::milliseconds;
+using BackendPointer = c10::intrusive_ptr<c10d::Backend>;
+
+// Waiting for a rank that computes is not an error; internal::Liveness finds those that are lost.
+constexpr milliseconds kLongestWait = std::chrono::hours(24);
+// Everything after the ranks were counted: connections between all of them.
+constexpr milliseconds kConnecting = std::chrono::seconds(30);
+
+void CheckTensor(const at::Tensor& tensor) {
+  SORDINO_CHECK(tensor.device().is_cpu() && tensor.is_contiguous(),
+                "ranks exchange contiguous tensors on the CPU");
+}
+
+BackendPointer Connect(const internal::StorePointer& store, const GroupOptions& options) {
+  const LaunchEnvironment& environment = options.environment;
+  using Gloo = c10d::ProcessGroupGloo;
+  c10::intrusive_ptr<Gloo::Options> gloo = Gloo::Options::create_default(kConnecting);
+  // Ranks that meet on loopback are all here, and nobody else has to reach them.
+  if (environment.address.starts_with("127.") || environment.address == "localhost") {
+    gloo->devices = {Gloo::createDeviceForHostname("127.0.0.1")};
+  }
+  BackendPointer backend =
+      c10::make_intrusive<Gloo>(store, environment.rank, environment.size, std::move(gloo));
+  backend->setTimeout(kLongestWait);
+  return backend;
+}
+
+class GlooGroup : public ProcessGroup {
+ public:
+  GlooGroup(BackendPointer backend, std::unique_ptr<internal::Liveness> liveness)
+      : backend_(std::move(backend)), liveness_(std::move(liveness)) {}
+  ~GlooGroup() override {
+    if (!has_left_) liveness_->Fail();
+  }
+
+  int Rank() const override { return backend_->getRank(); }
+  int Size() const override { return backend_->getSize(); }
+
+  // Every other rank gets its part of the sum from all, and gives it to all.
+  void AllReduceSum(at::Tensor& values) override;
+  void ReduceScatterSum(const at::Tensor& values, at::Tensor& shard) override;
+  void AllGather(const at::Tensor& shard, at::Tensor& all) override;
+  std::string Broadcast(const std::string& bytes) override;
+  std::vector<std::string> AllGatherBytes(const std::string& bytes) override;
+  void Barrier() override;
+  void Leave() override;
+
+ private:
+  // Runs an operation that moves so many bytes to and from this rank.
+  template <typename Operation>
+  void Operate(std::int64_t bytes, const Operation& operation) {
+    liveness_->BeginOperation(bytes);
+    try {
+      operation();
+    } catch (const std::exception&) {
+      liveness_->EndLost();
+    }
+    liveness_->EndOperation();
+  }
+
+  void Gather(at::Tensor shard, at::Tensor all);
+  // Sends to the rank `distance` above and receives from the one as far below.
+  void Exchange(int distance, at::Tensor sent, at::Tensor received);
+
+  BackendPointer backend_;
+  std::unique_ptr<internal::Liveness> liveness_;
+  bool has_left_ = false;
+};
+
+void GlooGroup::Exchange(int distance, at::Tensor sent, at::Tensor received) {
+  constexpr int kTag = 1;
+  std::vector<at::Tensor> out = {std::move(sent)};
+  std::vector<at::Tensor> in = {std::move(received)};
+  const auto receiving = backend_->recv(in, (Rank() + Size() - distance) % Size(), kTag);
+  const auto sending = backend_->send(out, (Rank() + distance) % Size(), kTag);
+  receiving->wait();
+  sending->wait();
+}
+
+void GlooGroup::Gather(at::Tensor shard, at::Tensor all) {
+  backend_->_allgather_base(all, shard)->wait();
+}
+
+// c10d's own reduce-scatter on Gloo is an all-reduce of which a part is kept, twice the volume.
+void GlooGroup::ReduceScatterSum(const at::Tensor& values, at::Tensor& shard) {
+  CheckTensor(values);
+  CheckTensor(shard);
+  SORDINO_CHECK(values.scalar_type() == at::kLong && shard.scalar_type() == at::kLong &&
+                    values.numel() == Size() * shard.numel(),
+                "a sum over ranks has another size or type than its parts");
+  const at::Tensor parts = values.view({Size(), shard.numel()});
+  const std::int64_t bytes = shard.numel() * shard.element_size() * (Size() - 1);
+  Operate(bytes, [&] {
+    shard.view({-1}).copy_(parts[Rank()]);
+    at::Tensor received = at::empty_like(parts[0]);
+    for (int distance = 1; distance < Size(); ++distance) {
+      Exchange(distance, parts[(Rank() + distance) % Size()], received);
+      shard.view({-1}).add_(received);
+    }
+  });
+  CountSent(bytes);
+}
+
+void GlooGroup::AllGather(const at::Tensor& shard, at::Tensor& all) {
+  CheckTensor(shard);
+  CheckTensor(all);
+  SORDINO_CHECK(shard.scalar_type() == all.scalar_type() && all.numel() == Size() * shard.numel(),
+                "what is gathered from ranks has another size or type than its parts");
+  const std::int64_t bytes = shard.numel() * shard.element_size() * (Size() - 1);
+  Operate(bytes, [&] { Gather(shard.view({-1}), all.view({-1})); });
+  CountSent(bytes);
+}
+
+void GlooGroup::AllReduceSum(at::Tensor& values) {
+  CheckTensor(values);
+  SORDINO_CHECK(values.scalar_type() == at::kLong, "a sum over ranks is one of integers");
+  // Parts of equal size, the last of which may be filled up.
+  const std::int64_t part = (values.numel() + Size() - 1) / Size();
+  at::Tensor padded = values.view({-1});
+  if (part * Size() != values.numel()) {
+    padded = at::zeros({part * Size()}, values.options());
+    padded.narrow(0, 0, values.numel()).copy_(values.view({-1}));
+  }
+  at::Tensor shard = at::empty({part}, values.options());
+  ReduceScatterSum(padded, shard);
+  AllGather(shard, padded);
+  values.view({-1}).copy_(padded.narrow(0, 0, values.numel()));
+}
+
+std::string GlooGroup::Broadcast(const std::string& bytes) {
+  at::Tensor length = at::zeros({1}, at::kLong);
+  if (IsFirst()) length.fill_(static_cast<std::int64_t>(bytes.size()));
+  at::Tensor content;
+  Operate(static_cast<std::int64_t>(bytes.size()), [&] {
+    std::vector<at::Tensor> lengths = {length};
+    backend_->broadcast(lengths)->wait();
+    content = at::zeros({length.item<std::int64_t>()}, at::kByte);
+    if (content.numel() == 0) return;
+    if (IsFirst()) std::memcpy(content.data_ptr(), bytes.data(), bytes.size());
+    std::vector<at::Tensor> contents = {content};
+    backend_->broadcast(contents)->wait();
+  });
+  return std::string(static_cast<const char*>(content.const_data_ptr()),
+                     static_cast<std::size_t>(content.numel()));
+}
+
+std::vector<std::string> GlooGroup::AllGatherBytes(const std::string& bytes) {
+  const at::Tensor length = at::full({1}, static_cast<std::int64_t>(bytes.size()), at::kLong);
+  at::Tensor lengths = at::zeros({Size()}, at::kLong);
+  at::Tensor all;
+  Operate(static_cast<std::int64_t>(bytes.size()), [&] {
+    Gather(length, lengths);
+    const std::int64_t longest = std::max<std::int64_t>(lengths.max().item<std::int64_t>(), 1);
+    const at::Tensor padded = at::zeros({longest}, at::kByte);
+    std::memcpy(padded.data_ptr(), bytes.data(), bytes.size());
+    all = at::zeros({Size(), longest}, at::kByte);
+    Gather(padded, all.view({-1}));
+  });
+  std::vector<std::string> texts;
+  for (int rank = 0; rank < Size(); ++rank) {
+    texts.emplace_back(static_cast<const char*>(all[rank].const_data_ptr()),
+                       static_cast<std::size_t>(lengths[rank].item<std::int64_t>()));
+  }
+  return texts;
+}
+
+void GlooGroup::Barrier() {
+  Operate(0, [&] { backend_->barrier()->wait(); });
+}
+
+void GlooGroup::Leave() {
+  Barrier();
+  liveness_->Finish();
+  has_left_ = true;
+}
+
+}  // namespace
+
+bool HasProcessGroups() { return true; }
+
+std::unique_ptr<ProcessGroup> JoinGroup(const GroupOptions& options) {
+  const LaunchEnvironment& environment = options.environment;
+  SORDINO_CHECK(environment.size > 1, "a group has several ranks");
+  const std::string hangs = fmt::format(
+      "rank {} of {} got no answer from {}:{} within {} s; look whether rank 0 runs there, and "
+      "whether another program uses that port.",
+      environment.rank, environment.size, environment.address, environment.port,
+      options.join_timeout.count() / 1000);
+  internal::Deadline deadline([&](const std::string& sentence) {
+    if (options.on_loss) options.on_loss(sentence);
+    std::abort();
+  });
+  deadline.Set(options.join_timeout + milliseconds(10000), hangs);
+  const internal::StorePointer store = internal::OpenGroupStore(environment, options.join_timeout);
+  internal::GatherRanks(*store, options);
+  auto liveness = std::make_unique<internal::Liveness>(store->clone(), options);
+  deadline.Clear();
+  try {
+    return std::make_unique<GlooGroup>(Connect(store, options), std::move(liveness));
+  } catch (const c10::Error&) {
+    liveness->EndLost();
+  }
+}
+
+}  // namespace sordino

@@ -1,0 +1,71 @@
+#include "sordino/distributed/internal/group_store.h"
+
+#include <c10/util/Logging.h>
+#include <fmt/format.h>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
+#include <cstdlib>
+#include <optional>
+
+#include "sordino/distributed/communicator.h"
+
+C10_DECLARE_int(caffe2_log_level);
+
+namespace sordino::internal {
+namespace {
+
+// c10d logs pages of addresses for what is told here in a sentence. They are there for who asks.
+void SilenceLogs() {
+  constexpr int kFatal = 3;
+  if (std::getenv("TORCH_CPP_LOG_LEVEL") == nullptr) FLAGS_caffe2_log_level = kFatal;
+}
+
+StorePointer WithPrefix(const StorePointer& store, int restart) {
+  return c10::make_intrusive<c10d::PrefixStore>(fmt::format("sordino/{}", restart), store);
+}
+
+}  // namespace
+
+StorePointer OpenGroupStore(const LaunchEnvironment& environment,
+                            std::chrono::milliseconds timeout) {
+  SilenceLogs();
+  c10d::TCPStoreOptions options;
+  options.port = environment.port;
+  options.waitWorkers = false;
+  options.timeout = timeout / 2;  // it is tried twice
+  options.isServer = environment.rank == 0 && !environment.is_hosted;
+  std::optional<ListeningSocket> socket;
+  if (options.isServer) {
+    socket.emplace(environment.address, environment.port);
+    options.masterListenFd = socket->Release();
+  }
+  try {
+    return WithPrefix(c10::make_intrusive<c10d::TCPStore>(environment.address, options),
+                      environment.restart);
+  } catch (const c10::Error&) {
+    throw CommunicationError(fmt::format(
+        "rank {} of {} could not reach rank 0 at {}:{} within {} s; look whether rank 0 runs, and "
+        "whether MASTER_ADDR and MASTER_PORT are the same for all ranks.",
+        environment.rank, environment.size, environment.address, environment.port,
+        timeout.count() / 1000));
+  }
+}
+
+StorePointer HostGroupStore(ListeningSocket& socket) {
+  SilenceLogs();
+  c10d::TCPStoreOptions options;
+  options.port = socket.port();
+  options.waitWorkers = false;
+  options.isServer = true;
+  options.masterListenFd = socket.Release();
+  return WithPrefix(c10::make_intrusive<c10d::TCPStore>("127.0.0.1", options), 0);
+}
+
+std::string BeatKey(int rank) { return fmt::format("beat/{}", rank); }
+
+std::string SetFirst(c10d::Store& store, const std::string& key, const std::string& text) {
+  return store.compareSet(key, std::string(), text);
+}
+
+}  // namespace sordino::internal
