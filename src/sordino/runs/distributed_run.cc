@@ -11,6 +11,8 @@
 #include "sordino/base/check.h"
 #include "sordino/base/error.h"
 #include "sordino/base/sha256.h"
+#include "sordino/distributed/agreement.h"
+#include "sordino/random/generator.h"
 #include "sordino/runs/train_settings.h"
 #include "sordino/training/classification.h"
 #include "sordino/training/trainer.h"
@@ -90,13 +92,10 @@ PreparedRun ReceiveRun(Communicator& communicator) {
 }
 
 void RequireSameData(Communicator& communicator, const Dataset& data) {
-  const std::string own = HashOf(data.inputs) + HashOf(data.labels);
-  const std::vector<std::string> all = communicator.AllGatherBytes(own);
-  for (std::size_t rank = 1; rank < all.size(); ++rank) {
-    if (all[rank] == all.front()) continue;
-    throw Error(
-        fmt::format("rank {} has other data than rank 0; give all ranks the same data.", rank));
-  }
+  const SharedSecret salt;
+  RequireAgreement(
+      communicator, {{.name = "data", .value = HashOf(data.inputs) + HashOf(data.labels)}},
+      std::string(reinterpret_cast<const char*>(salt.bytes().data()), SharedSecret::kBytes));
 }
 
 }  // namespace sordino
