@@ -238,7 +238,7 @@ class CommandLineTest(unittest.TestCase):
         manual = self.run_sordino('manual', 'sordino').stdout
         codes = re.findall(r'^\.TP\n(\S+)\n(.*)$', manual[manual.index('.SH EXIT STATUS'):],
                            re.MULTILINE)
-        self.assertEqual([code for code, _ in codes], ['0', '1', '2', '3', '128+N'])
+        self.assertEqual([code for code, _ in codes], ['0', '1', '2', '3', '4', '128+N'])
         for code, meaning in codes:
             self.assertIn(f"| {code} | {meaning.replace(chr(92) + '-', '-')} |", page)
 

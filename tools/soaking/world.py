@@ -32,6 +32,7 @@ class Soak:
         self.lock = threading.Lock()
         self.start = time.monotonic()
         self.stopped = False
+        self.longest = 0  # seconds from the loss of a rank to the end of the others
         self.environment = {**os.environ, 'SORDINO_STATE': str(folder / 'state'),
                             'OMP_NUM_THREADS': '1'}
 

@@ -21,16 +21,20 @@ inline constexpr int kOk = 0;
 inline constexpr int kFailure = 1;
 inline constexpr int kMistake = 2;
 inline constexpr int kEndedEarly = 3;
+inline constexpr int kLostRank = 4;
 inline constexpr int kSignal = 128;  // and its number
 
 // What they mean: manual pages and docs/cli.md say the same.
-inline constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kExitCodes = {{
+inline constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kExitCodes = {{
     {"0", "The command did what was asked."},
     {"1", "A failure that is not the user's: a disk that is full, a file that cannot be read."},
     {"2", "A mistake, told in one sentence; nothing was released."},
     {"3",
      "A training ended early because its ledger admits no further step; the model of the "
      "steps that were made is there."},
+    {"4",
+     "Another process of a training with several did not join, was lost or hung; what was charged "
+     "stays charged, and the run can be resumed from its newest checkpoint."},
     {"128+N",
      "Signal N ended it: 130 after Ctrl-C (SIGINT), 143 after SIGTERM, 129 after SIGHUP. A "
      "training has then written the model of its steps, and can be resumed."},

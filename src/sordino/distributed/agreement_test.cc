@@ -1,5 +1,6 @@
 #include "sordino/distributed/agreement.h"
 
+#include <ATen/Functions.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -14,6 +14,7 @@
 #include "sordino/base/testing/test_folder.h"
 #include "sordino/distributed/internal/listening_socket.h"
 #include "sordino/distributed/testing/rank_processes.h"
+#include "sordino/distributed/testing/tcp_proxy.h"
 
 namespace sordino {
 namespace {
@@ -168,6 +169,22 @@ TEST_F(ProcessGroups, OtherDataAreToldByAllAndNotShown) {
   for (const ProcessEnd& end : Ranks(3, {"agree", "2"}).Wait()) {
     ExpectSentence(end, 2, "rank 2 has other data than rank 0; start all ranks");
     EXPECT_THAT(end.err, ::testing::Not(HasSubstr("739")));
+  }
+}
+
+// Rank 1 reaches rank 0's store through a network that fails.
+TEST_F(ProcessGroups, ANetworkThatDropsOrClosesEndsBothSides) {
+  for (const NetworkFailure failure : {NetworkFailure::kDrops, NetworkFailure::kCloses}) {
+    const std::uint16_t port = internal::ListeningSocket("127.0.0.1", 0).port();
+    TcpProxy proxy(port);
+    Ranks ranks(2, {"signal"},
+                {{0, {{"MASTER_PORT", std::to_string(port)}}},
+                 {1, {{"MASTER_PORT", std::to_string(proxy.port())}}}});
+    ranks.process(0).WaitForOutput("ready");
+    proxy.Fail(failure);
+    const auto ends = ranks.Wait();
+    ExpectSentence(ends[0], 4, "rank 1 of 2 has not been heard of for 8 s");
+    ExpectSentence(ends[1], 4, "rank 1 of 2 has lost the connection to rank 0 at 127.0.0.1:");
   }
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -18,9 +19,11 @@
 #include "sordino/cli/program.h"
 #include "sordino/cli/report_json.h"
 #include "sordino/cli/torch_program.h"
+#include "sordino/runs/distributed_run.h"
 #include "sordino/runs/training_run.h"
 #include "sordino/torch_cli/told_errors.h"
 #include "sordino/torch_cli/train_options.h"
+#include "sordino/torch_cli/train_ranks.h"
 
 namespace sordino {
 namespace {
@@ -33,6 +36,7 @@ struct TrainOptions {
   bool dry_run = false;
   bool json = false;
   bool show_private = false;
+  RankOptions ranks;
   TrainFlags flags;
 };
 
@@ -224,36 +228,45 @@ void PrintPlan(const RunResult& result) {
   std::cout << AlignedTable(rows, 1) << '\n' << Statement(result.facts);
 }
 
+TrainConfig ConfigOf(const TrainOptions& options) {
+  TrainConfig config = options.config.empty() ? TrainConfig() : ReadTrainConfig(options.config);
+  SetFromFlags(config, options.flags.Given());
+  return config;
+}
+
 PreparedRun Prepare(const TrainOptions& options) {
   if (!options.resume.empty()) {
     if (!options.config.empty() || !options.flags.Given().empty() || options.dry_run) {
       throw Error(
-          "--resume goes on with a run as it was configured; leave out all other settings (--json "
-          "may stay).");
+          "--resume goes on with a run as it was configured; leave out all other settings (--json, "
+          "--processes and --join-timeout may stay).");
     }
     return PrepareResume(options.resume);
   }
-  TrainConfig config = options.config.empty() ? TrainConfig() : ReadTrainConfig(options.config);
-  SetFromFlags(config, options.flags.Given());
+  const TrainConfig config = ConfigOf(options);
+  // The same command line again, after a rank was lost.
+  const std::filesystem::path out = config.run.out;
+  if (IsRestarted() && !out.empty() && std::filesystem::exists(out / kCheckpointFolder)) {
+    return PrepareResume(out);
+  }
   return PrepareRun(config);
 }
 
-void Run(const TrainOptions& options) {
+void Plan(const TrainOptions& options) {
   PreparedRun run = Prepare(options);
-  if (options.dry_run) {
-    if (const std::optional<LedgerOutlook> outlook = LookAtLedger(run)) {
-      const std::string sentence =
-          OutlookSentence(*outlook, run.plan.steps(), run.config.run.ledger);
-      if (!sentence.empty()) std::cerr << "sordino: " << sentence << '\n';
-    }
-    const RunResult planned = PlannedResult(run);
-    if (options.json) {
-      PrintReport(ResultJson(planned, true), /*one_line=*/true);
-    } else {
-      PrintPlan(planned);
-    }
-    return;
+  if (const std::optional<LedgerOutlook> outlook = LookAtLedger(run)) {
+    const std::string sentence = OutlookSentence(*outlook, run.plan.steps(), run.config.run.ledger);
+    if (!sentence.empty()) std::cerr << "sordino: " << sentence << '\n';
   }
+  const RunResult planned = PlannedResult(run);
+  if (options.json) {
+    PrintReport(ResultJson(planned, true), /*one_line=*/true);
+  } else {
+    PrintPlan(planned);
+  }
+}
+
+void Train(PreparedRun& run, const TrainOptions& options) {
   Bar bar(run);
   const RunResult result = RunTraining(run, bar);
   bar.Finish();
@@ -279,6 +292,24 @@ void Run(const TrainOptions& options) {
   if (result.interrupted) throw EndWith{kSignal + StopGuard::Signal()};
 }
 
+void Run(TrainOptions& options) {
+  if (options.dry_run) return Plan(options);
+  options.ranks.json = options.json;
+  if (const std::optional<int> code = RunAsParent(options.ranks)) throw EndWith{*code};
+  const std::unique_ptr<ProcessGroup> group = JoinRanks(options.ranks);
+  if (group == nullptr) {
+    PreparedRun run = Prepare(options);
+    // --processes 1 is the first of many: the same bits as with any number.
+    const std::unique_ptr<Communicator> alone = SingleProcess();
+    if (options.ranks.processes) ShareRun(run, *alone);
+    return Train(run, options);
+  }
+  RunAsRank(
+      *group, options.ranks,
+      options.resume.empty() ? WriteTrainConfig(ConfigOf(options)) : "resume " + options.resume,
+      [&] { return Prepare(options); }, [&](PreparedRun& run) { Train(run, options); });
+}
+
 }  // namespace
 
 void AddTrainCommand(CLI::App& app) {
@@ -300,6 +331,7 @@ void AddTrainCommand(CLI::App& app) {
                  "Print plan, event, noise and statement; read no data, train nothing")
       ->group("Run");
   command->add_flag("--json", o.json, "One JSON object on standard output")->group("Run");
+  AddRankFlags(*command, o.ranks);
   AddShowPrivate(*command, o.show_private);
   command->footer(
       "Examples:\n"
@@ -309,6 +341,7 @@ void AddTrainCommand(CLI::App& app) {
       "  sordino train config.toml --epsilon 1\n"
       "  sordino train config.toml --dry-run\n"
       "  sordino train config.toml --ledger visits.db\n"
+      "  sordino train config.toml --processes 4\n"
       "  sordino train --resume runs/20261115-114500-digits-cnn-mnist");
   command->callback([options] { TellErrors(options->show_private, [&] { Run(*options); }); });
 }

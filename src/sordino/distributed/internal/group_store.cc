@@ -5,6 +5,7 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include <csignal>
 #include <cstdlib>
 #include <optional>
 
@@ -21,6 +22,9 @@ void SilenceLogs() {
   if (std::getenv("TORCH_CPP_LOG_LEVEL") == nullptr) FLAGS_caffe2_log_level = kFatal;
 }
 
+// A peer that has closed its connection is an error of the write, not the end of this process.
+void IgnoreBrokenPipes() { std::signal(SIGPIPE, SIG_IGN); }
+
 StorePointer WithPrefix(const StorePointer& store, int restart) {
   return c10::make_intrusive<c10d::PrefixStore>(fmt::format("sordino/{}", restart), store);
 }
@@ -30,6 +34,7 @@ StorePointer WithPrefix(const StorePointer& store, int restart) {
 StorePointer OpenGroupStore(const LaunchEnvironment& environment,
                             std::chrono::milliseconds timeout) {
   SilenceLogs();
+  IgnoreBrokenPipes();
   c10d::TCPStoreOptions options;
   options.port = environment.port;
   options.waitWorkers = false;
@@ -54,6 +59,7 @@ StorePointer OpenGroupStore(const LaunchEnvironment& environment,
 
 StorePointer HostGroupStore(ListeningSocket& socket) {
   SilenceLogs();
+  IgnoreBrokenPipes();
   c10d::TCPStoreOptions options;
   options.port = socket.port();
   options.waitWorkers = false;
