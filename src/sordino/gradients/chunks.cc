@@ -8,7 +8,7 @@ namespace sordino {
 namespace {
 
 constexpr std::int64_t kUsualChunks = 16;
-constexpr std::int64_t kFewExamples = 8;
+constexpr std::int64_t kSmallestUsualChunk = 8;
 
 std::int64_t Units(std::int64_t examples, std::int64_t micro_batch) {
   return (examples + micro_batch - 1) / micro_batch;
@@ -23,8 +23,9 @@ std::int64_t ChunkCount(std::int64_t examples, const ChunkOptions& options) {
   const std::int64_t most = options.most_examples > 0 ? options.most_examples : kChunkExamples;
   const std::int64_t units_in_one = std::max<std::int64_t>(1, most / options.micro_batch);
   std::int64_t count = 1;
-  while (count * units_in_one < units ||
-         (count < kUsualChunks && 2 * count * kFewExamples <= examples && 2 * count <= units)) {
+  while (
+      count * units_in_one < units ||
+      (count < kUsualChunks && 2 * count * kSmallestUsualChunk <= examples && 2 * count <= units)) {
     count *= 2;
   }
   return count;
