@@ -4,7 +4,6 @@ from mutation import Mutation
 PROGRAM = "training_test"
 
 TRAINER = "training/internal/distributed_trainer.cc"
-CLIPPER = "gradients/chunked_clipper.cc"
 SAME_BITS = "*GivesTheSameBitsOnAnyNumberOfRanks*"
 
 MUTATIONS = [
@@ -37,19 +36,11 @@ MUTATIONS = [
              "      std::string(reinterpret_cast<const char*>(fresh.bytes().data()), "
              "SharedSecret::kBytes);\n  static_cast<void>(communicator);",
              "DistributedBatch.IsOneForAllRanks"),
-    Mutation("what is rounded depends on the number of ranks", TRAINER,
+    Mutation("a rank adds up its whole share in floating point", TRAINER,
              "const std::vector<Chunk> chunks = Chunks(examples, sums_->chunks());",
              "ChunkOptions cut = sums_->chunks();\n"
              "  cut.most_examples = examples / communicator_.Size() + 1;\n"
              "  const std::vector<Chunk> chunks = Chunks(examples, cut);",
-             SAME_BITS),
-    Mutation("floating-point sums are added up over the chunks of a rank", CLIPPER,
-             ("clamp_(-most, most).round_().to(at::kLong);",
-              "at::TensorOptions(at::kLong).device(device)",
-              "return {steps.cpu(),"),
-             ("clamp_(-most, most);",
-              "at::TensorOptions(at::kDouble).device(device)",
-              "return {steps.cpu().round().to(at::kLong),"),
              SAME_BITS),
     Mutation("a rank computes a chunk that another has", TRAINER,
              "if (static_cast<int>(i % static_cast<std::size_t>(communicator_.Size())) !=\n"

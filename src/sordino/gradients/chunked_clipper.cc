@@ -19,10 +19,34 @@ namespace {
 
 constexpr double kTotalSteps = 0x1p61;
 
-// Whole steps of the sum of a chunk, as int64.
-at::Tensor StepsOf(const at::Tensor& gradient, double granularity, double most) {
-  at::Tensor steps = gradient.to(at::kDouble).mul(1 / granularity);
-  return steps.nan_to_num_(0, most, -most).clamp_(-most, most).round_().to(at::kLong);
+// Adds the sum of a chunk in whole steps, cut off at `most`; what is not a number is 0.
+template <typename T>
+void AddSteps(const T* values, std::int64_t count, double per_unit, double most,
+              std::int64_t* steps) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    const double value = static_cast<double>(values[i]) * per_unit;
+    // Comparisons with what is not a number are false.
+    const double cut = value > most ? most : value >= -most ? value : value < -most ? -most : 0;
+    steps[i] += std::llrint(cut);
+  }
+}
+
+void AddSteps(const at::Tensor& gradient, double granularity, double most,
+              const at::Tensor& steps) {
+  const double per_unit = 1 / granularity;  // exact: a power of two
+  if (gradient.is_cpu()) {
+    const at::Tensor flat = gradient.contiguous();
+    auto* const out = steps.mutable_data_ptr<std::int64_t>();
+    if (flat.scalar_type() == at::kFloat) {
+      return AddSteps(flat.const_data_ptr<float>(), flat.numel(), per_unit, most, out);
+    }
+    if (flat.scalar_type() == at::kDouble) {
+      return AddSteps(flat.const_data_ptr<double>(), flat.numel(), per_unit, most, out);
+    }
+  }
+  at::Tensor wide = gradient.to(at::kDouble).mul(per_unit);
+  wide.nan_to_num_(0, most, -most).clamp_(-most, most).round_();
+  steps.add_(wide.to(at::kLong));
 }
 
 }  // namespace
@@ -116,8 +140,8 @@ FixedPointSum ChunkedClipper::Sum(const LossFunction& loss,
       if (totals.gradients[k].defined()) {
         SORDINO_CHECK(totals.gradients[k].numel() == count,
                       "a gradient has another size than its parameter");
-        steps.narrow(0, begin, count)
-            .add_(StepsOf(totals.gradients[k].reshape({count}), granularity, most));
+        AddSteps(totals.gradients[k].reshape({count}), granularity, most,
+                 steps.narrow(0, begin, count));
       }
       begin += count;
     }
