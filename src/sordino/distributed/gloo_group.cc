@@ -50,7 +50,7 @@ BackendPointer Connect(const internal::StorePointer& store, const GroupOptions& 
 class GlooGroup : public ProcessGroup {
  public:
   GlooGroup(BackendPointer backend, std::unique_ptr<internal::Liveness> liveness)
-      : backend_(std::move(backend)), liveness_(std::move(liveness)) {}
+      : liveness_(std::move(liveness)), backend_(std::move(backend)) {}
   ~GlooGroup() override {
     if (!has_left_) liveness_->Fail();
   }
@@ -84,8 +84,9 @@ class GlooGroup : public ProcessGroup {
   // Sends to the rank `distance` above and receives from the one as far below.
   void Exchange(int distance, at::Tensor sent, at::Tensor received);
 
-  BackendPointer backend_;
+  // Outlives the backend, whose end may hang where a rank was lost.
   std::unique_ptr<internal::Liveness> liveness_;
+  BackendPointer backend_;
   bool has_left_ = false;
 };
 
