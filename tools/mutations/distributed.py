@@ -48,10 +48,6 @@ MUTATIONS = [
              "if (i > 0 && static_cast<int>(i % static_cast<std::size_t>(communicator_.Size())) !=\n"
              "        communicator_.Rank()) {",
              SAME_BITS),
-    Mutation("shards begin with the first block of the noise", "noise/gradient_noise.cc",
-             "const std::int64_t first_block = range.begin / kNoiseBlock;",
-             "const std::int64_t first_block = 0 * range.begin;",
-             "*IsARunOfOneProcessButForRounding*:" + SAME_BITS),
     Mutation("the state of the optimizer is that of one shard", "training/internal/sharded_optimizer.cc",
              "communicator_.AllGather(tensor, all);",
              "all.narrow(0, 0, tensor.numel()).copy_(tensor);",

@@ -35,4 +35,13 @@ MUTATIONS = [
              "generator_);",
              "return true;",
              "GradientNoise.SeedRepeatsItAndTheOperatingSystemDoesNot"),
+    Mutation("shards begin with the first block of the noise", "noise/gradient_noise.cc",
+             "const std::int64_t first_block = range.begin / kNoiseBlock;",
+             "const std::int64_t first_block = 0 * range.begin;",
+             "ShardNoise.IsThatOfTheWholeSumWhateverTheNumberOfShards"),
+    Mutation("a shard is not rounded to the grid of the noise to the nearest",
+             "noise/gradient_noise.cc",
+             "return at::bitwise_right_shift(steps.add(half), shift)",
+             "return at::bitwise_right_shift(steps.add(0 * half), shift)",
+             "ShardNoise.SumIsMovedByHalfAStepAtMost"),
 ]
