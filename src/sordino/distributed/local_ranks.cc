@@ -31,8 +31,10 @@ namespace {
 using std::chrono::milliseconds;
 using SteadyClock = std::chrono::steady_clock;
 
-// From the end of the first rank that fails to the end of those that do not end by themselves.
+// From the end of the first rank that fails to the end of those that do not end by themselves. Rank
+// 0 has something to write and to say.
 constexpr milliseconds kGrace(8000);
+constexpr milliseconds kGraceOfFirst(20000);
 constexpr milliseconds kTick(200);
 constexpr std::size_t kKeptOutput = 1 << 16;
 
@@ -104,7 +106,7 @@ class LocalRanks {
     while (CountRunning() > 0) {
       Wait();
       Reap();
-      if (first_failure_ && SteadyClock::now() > end_) KillAll();
+      if (first_failure_) KillLate();
     }
     for (LocalRank& rank : ranks_) Read(rank);
     TellFirstFailure();
@@ -202,7 +204,7 @@ class LocalRanks {
       rank.status = status;
       if (EndedWell(rank) || first_failure_) continue;
       first_failure_ = i;
-      end_ = SteadyClock::now() + kGrace;
+      failed_ = SteadyClock::now();
       TellOthers(i);
     }
   }
@@ -245,14 +247,23 @@ class LocalRanks {
     return WIFSIGNALED(status) ? options_.lost_code : WEXITSTATUS(status);
   }
 
-  void KillAll() {
-    for (LocalRank& rank : ranks_) {
-      if (rank.status) continue;
-      ::kill(rank.process, SIGKILL);
-      int status = 0;
-      ::waitpid(rank.process, &status, 0);
-      rank.status = status;
+  static void Kill(LocalRank& rank) {
+    if (rank.status) return;
+    ::kill(rank.process, SIGKILL);
+    int status = 0;
+    ::waitpid(rank.process, &status, 0);
+    rank.status = status;
+  }
+
+  void KillLate() {
+    const auto passed = SteadyClock::now() - failed_;
+    for (std::size_t i = 0; i < ranks_.size(); ++i) {
+      if (passed > (i == 0 ? kGraceOfFirst : kGrace)) Kill(ranks_[i]);
     }
+  }
+
+  void KillAll() {
+    for (LocalRank& rank : ranks_) Kill(rank);
   }
 
   const LocalRanksOptions& options_;
@@ -264,7 +275,7 @@ class LocalRanks {
   sigset_t before_{};
   int signals_ = -1;
   std::optional<std::size_t> first_failure_;
-  SteadyClock::time_point end_;
+  SteadyClock::time_point failed_;
 };
 
 }  // namespace
