@@ -95,6 +95,7 @@ std::vector<NamedParameter> Stacked(const std::vector<StackedShadow>& shadows) {
   const auto first = shadows[0].model->Parameters();
   for (std::size_t i = 0; i < first.size(); ++i) {
     std::vector<at::Tensor> values;
+    values.reserve(shadows.size());
     for (const StackedShadow& shadow : shadows) {
       values.push_back(shadow.model->Parameters()[i].second.detach());
     }
@@ -139,6 +140,7 @@ void TrainStacked(const TrainConfig& config, std::vector<StackedShadow>& shadows
   }
   const std::vector<NamedParameter> parameters = Stacked(shadows);
   std::vector<at::Tensor> values;
+  values.reserve(parameters.size());
   for (const NamedParameter& parameter : parameters) values.push_back(parameter.value);
   std::optional<at::Tensor> class_weights;
   if (const at::Tensor weights = ClassWeightsOf(config, c10::kCPU); weights.defined()) {
