@@ -11,8 +11,9 @@ def case(*names: str) -> str:
 
 MUTATIONS = [
     Mutation("noise 20 % too small", "noise/gradient_noise.cc",
-             "static_cast<double>(RoundedSteps(draws[i]));",
-             "std::round(0.8 * static_cast<double>(RoundedSteps(draws[i])));",
+             "static_cast<double>(RoundedSteps(draws[static_cast<std::size_t>(i - start)]));",
+             "std::round(0.8 * static_cast<double>(\n                "
+             "RoundedSteps(draws[static_cast<std::size_t>(i - start)])));",
              case("full")),
     Mutation("the first example is not clipped", "gradients/internal/part_clipper.cc",
              "  at::Tensor factors = policy.Factors(norms);\n",

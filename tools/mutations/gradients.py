@@ -125,4 +125,8 @@ MUTATIONS = [
     Mutation("lose the counts of a cut batch", "gradients/internal/part_clipper.cc",
              "  add(counts, other.counts);\n", "",
              "CutBatches.GiveTheSumAndTheCountsOfTheWholeBatch"),
+    Mutation("a record that is not finite changes how others are clipped",
+             "gradients/internal/part_clipper.cc",
+             "    return UnitByUnit(loss, batch, policy);\n", "    return Loop(loss, batch, policy);\n",
+             "NeighbouringBatches.OfAnOperationWithoutARuleDifferByAtMostTheSensitivity"),
 ]

@@ -157,6 +157,36 @@ TEST(NeighbouringBatches, OfOneAndTwoRecordsDifferByAtMostTheSensitivity) {
   EXPECT_GT(largest, 0.98);
 }
 
+// Nor on whether another record makes an operation without a rule go through the loop.
+TEST(NeighbouringBatches, OfAnOperationWithoutARuleDifferByAtMostTheSensitivity) {
+  const ModelFunction function = [](ModelMaker& m) {
+    const at::Tensor w = m.Parameter("l.weight", {4, 3});
+    const at::Tensor p = m.Parameter("p.weight", {1}, 0.3, 1);
+    m.Input({2, 3});
+    m.Input({});
+    return [=](const Batch& x) {
+      return (at::linear(x[0], w) + at::hypot(at::linear(x[0], w), p)).flatten(1).sum(1) * x[1];
+    };
+  };
+  for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
+    const TestModel model = MakeModel(function, type);
+    const auto records = Adversaries(type, model.batch(1));
+    // Each of them several times: what one record changes for all of them adds up.
+    for (std::size_t k = 0; k < records.size(); ++k) {
+      Batch batch = Join(records[k], records[k]);
+      batch = Join(Join(batch, batch), model.batch(1));
+      const FlatClipping policy(ClipNorm(0.3));
+      Clipper clipper(model.parameters, {}, {.adjacency = Adjacency::kAddRemove});
+      const BoundedSum before = clipper.ClippedSum(model.loss, batch, policy);
+      for (std::size_t j = 0; j < records.size(); ++j) {
+        const BoundedSum after = clipper.ClippedSum(model.loss, Join(batch, records[j]), policy);
+        ExpectWithinSensitivity(before, after,
+                                "records " + std::to_string(k) + " and " + std::to_string(j));
+      }
+    }
+  }
+}
+
 TEST(NeighbouringBatches, WithEstimatedNormsDifferByAtMostTheSensitivity) {
   // 24 directions fail with probability 1e-9, and with them each of 2,000 comparisons or fewer.
   double largest = 0;

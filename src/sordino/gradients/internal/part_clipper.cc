@@ -261,6 +261,29 @@ Totals PartClipper::Loop(const LossFunction& loss, const Batch& batch,
   return totals;
 }
 
+// A value that is not finite has reached the gradients of other units. Each goes beside a copy of
+// itself, by the same rules as before, and through the loop where that fails too: what a unit adds
+// is decided by that unit alone.
+Totals PartClipper::UnitByUnit(const LossFunction& loss, const Batch& batch,
+                               const ClippingPolicy& policy) {
+  const std::int64_t examples = Examples(batch);
+  if (Units(examples) == 1) return Loop(loss, batch, policy);
+  Totals totals;
+  for (std::int64_t begin = 0; begin < examples; begin += sum_.micro_batch) {
+    const std::int64_t end = std::min(examples, begin + sum_.micro_batch);
+    const Batch unit = Slice(batch, begin, end);
+    const bool is_whole = end - begin == sum_.micro_batch;
+    Totals own =
+        is_whole ? Sum(loss, unit, policy, 2 * sum_.micro_batch) : Loop(loss, unit, policy);
+    if (begin == 0) {
+      totals = std::move(own);
+    } else {
+      totals.Add(std::move(own));
+    }
+  }
+  return totals;
+}
+
 Totals PartClipper::Sum(const LossFunction& loss, const Batch& batch, const ClippingPolicy& policy,
                         std::int64_t padded_examples) {
   // An example that is alone goes beside a copy of itself: the loop knows neither the range nor the
@@ -283,7 +306,7 @@ Totals PartClipper::Sum(const LossFunction& loss, const Batch& batch, const Clip
     }
     return FromLosses(losses, Units(Examples(batch)), policy, loss, padded);
   } catch (const NeedsLoop&) {
-    return Loop(loss, batch, policy);
+    return UnitByUnit(loss, batch, policy);
   } catch (const NotPerExample&) {
     if (!options_.fallback) throw;
     falls_back_ = true;

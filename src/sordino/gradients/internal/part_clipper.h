@@ -67,6 +67,7 @@ class PartClipper {
   }
   Totals FromLosses(const at::Tensor& losses, std::int64_t real_units, const ClippingPolicy& policy,
                     const LossFunction& loss, const Batch& batch);
+  Totals UnitByUnit(const LossFunction& loss, const Batch& batch, const ClippingPolicy& policy);
   Totals Loop(const LossFunction& loss, const Batch& batch, const ClippingPolicy& policy) const;
   Clipped Clip(const PerExamplePass& pass, const ClippingPolicy& policy, const SumPlan& plan,
                std::int64_t real_units) const;

@@ -245,7 +245,7 @@ class BagLookup : public UseRule {
 // Any operation with one output: its own backward function, once for each example with the
 // gradients of all others set to zero. Slow, and right for whatever is linear in its gradient, as
 // backward functions are, as long as everything is finite: 0 times infinity of one example would
-// reach another, and then the batch goes through the loop.
+// reach another, and then the units go one by one (PartClipper::UnitByUnit).
 class AnyOperation : public UseRule {
  public:
   AnyOperation(TapeNode node, std::size_t slot, Sizes sizes)

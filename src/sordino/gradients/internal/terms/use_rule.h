@@ -17,7 +17,7 @@
 
 namespace sordino {
 
-// Some value is not finite where a rule needs finite ones; the batch can go through the loop.
+// Some value is not finite where a rule needs finite ones; units can go one by one.
 class NeedsLoop : public NotPerExample {
  public:
   NeedsLoop()
