@@ -198,7 +198,7 @@ std::vector<Tensor> Unbind(const Tensor& tensor, std::int64_t dim) {
   return parts;
 }
 
-Tensor Stack(at::TensorList tensors, std::int64_t dim) {
+Tensor StackTensors(at::TensorList tensors, std::int64_t dim) {
   std::vector<Tensor> parts;
   for (const Tensor& tensor : tensors) parts.push_back(tensor.unsqueeze(dim));
   return at::cat(parts, dim);
@@ -339,7 +339,7 @@ void RegisterIsolatedOperations() {
     rules.impl("split_with_sizes", SplitWithSizes);
     rules.impl("split.Tensor", SplitEvenly);
     rules.impl("unbind.int", Unbind);
-    rules.impl("stack", Stack);
+    rules.impl("stack", StackTensors);
     rules.impl("_trilinear", Trilinear);
     rules.impl("equal", Equal);
     RegisterDecompositions(rules);
