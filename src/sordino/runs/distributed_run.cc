@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -41,18 +40,17 @@ void CheckSettings(const PreparedRun& run) {
   CheckShared(run.plan, ParametersOf(*run.model), options);
 }
 
-// Enough of a tensor to recognise it.
 std::string HashOf(const at::Tensor& tensor) {
-  constexpr std::size_t kWhole = std::size_t{1} << 30;
-  constexpr std::size_t kBlock = std::size_t{1} << 16;
-  constexpr std::size_t kBlocks = kWhole / kBlock;
-  const at::Tensor host = tensor.contiguous();
-  const std::string_view bytes(static_cast<const char*>(host.const_data_ptr()), host.nbytes());
-  if (bytes.size() <= kWhole) return Sha256Hex(bytes);
-  std::string hashes = Sha256Hex(bytes.substr(bytes.size() - kBlock));
-  const std::size_t apart = bytes.size() / kBlocks;
-  for (std::size_t i = 0; i < kBlocks; ++i) hashes += Sha256Hex(bytes.substr(i * apart, kBlock));
-  return Sha256Hex(hashes);
+  const at::Tensor whole = tensor.contiguous();
+  return Sha256Hex({static_cast<const char*>(whole.const_data_ptr()), whole.nbytes()});
+}
+
+// Of the operating system; that of rank 0 counts.
+void RequireSame(Communicator& communicator, const std::string& name, const std::string& value) {
+  const SharedSecret salt;
+  RequireAgreement(
+      communicator, {{.name = name, .value = value}},
+      std::string(reinterpret_cast<const char*>(salt.bytes().data()), SharedSecret::kBytes));
 }
 
 }  // namespace
@@ -91,11 +89,12 @@ PreparedRun ReceiveRun(Communicator& communicator) {
   return run;
 }
 
+void RequireSameSettings(Communicator& communicator, const std::string& settings) {
+  RequireSame(communicator, "settings", settings);
+}
+
 void RequireSameData(Communicator& communicator, const Dataset& data) {
-  const SharedSecret salt;
-  RequireAgreement(
-      communicator, {{.name = "data", .value = HashOf(data.inputs) + HashOf(data.labels)}},
-      std::string(reinterpret_cast<const char*>(salt.bytes().data()), SharedSecret::kBytes));
+  RequireSame(communicator, "data", HashOf(data.inputs) + HashOf(data.labels));
 }
 
 }  // namespace sordino

@@ -11,6 +11,8 @@
 #ifndef SORDINO_RUNS_DISTRIBUTED_RUN_H_
 #define SORDINO_RUNS_DISTRIBUTED_RUN_H_
 
+#include <string>
+
 #include "sordino/data/dataset.h"
 #include "sordino/distributed/communicator.h"
 #include "sordino/runs/training_run.h"
@@ -25,8 +27,8 @@ PreparedRun ReceiveRun(Communicator& communicator);
 // Where rank 0 has nothing to share: the others stop with this sentence.
 void ShareRefusal(const std::string& sentence, Communicator& communicator);
 
-// Collective: throws the same Error on every rank where the records of two differ. Of data above
-// 1 GiB, blocks that are spread over all of them are compared.
+// Collective: throws the same Error on every rank where those of two differ.
+void RequireSameSettings(Communicator& communicator, const std::string& settings);
 void RequireSameData(Communicator& communicator, const Dataset& data);
 
 }  // namespace sordino

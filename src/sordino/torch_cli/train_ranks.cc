@@ -12,10 +12,8 @@
 #include "sordino/base/sha256.h"
 #include "sordino/cli/event_options.h"
 #include "sordino/cli/program.h"
-#include "sordino/distributed/agreement.h"
 #include "sordino/distributed/local_ranks.h"
 #include "sordino/distributed/own_process.h"
-#include "sordino/random/generator.h"
 #include "sordino/runs/distributed_run.h"
 
 namespace sordino {
@@ -43,16 +41,6 @@ std::chrono::seconds ParseJoinTimeout(const RankOptions& options) {
                             kMaxJoinTimeout.count()));
   }
   return std::chrono::seconds(seconds);
-}
-
-std::string FreshSalt() {
-  SecureGenerator generator;
-  std::string salt;
-  for (int i = 0; i < 4; ++i) {
-    const std::uint64_t word = generator.Next64();
-    salt.append(reinterpret_cast<const char*>(&word), sizeof word);
-  }
-  return salt;
 }
 
 void CheckDevice(const PreparedRun& run) {
@@ -123,7 +111,7 @@ void RunAsRank(ProcessGroup& group, const RankOptions& options, const std::strin
                const std::function<PreparedRun()>& prepare,
                const std::function<void(PreparedRun& run)>& train) {
   try {
-    RequireAgreement(group, {{"settings", settings}}, FreshSalt());
+    RequireSameSettings(group, settings);
     if (!group.IsFirst()) {
       PreparedRun run = ReceiveRun(group);
       ServeTraining(run);

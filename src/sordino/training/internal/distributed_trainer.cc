@@ -175,9 +175,22 @@ FixedPointSum DistributedTrainer::SumOfOwnChunks(const ClippingPolicy& policy) {
   return sums_->Sum(losses_, next, policy);
 }
 
-void DistributedTrainer::AgreeThatAllCan(const std::string& failure) {
-  for (const std::string& sentence : communicator_.AllGatherBytes(failure)) {
-    if (!sentence.empty()) throw Error(sentence);
+// A rank throws what it failed with itself; the others throw its sentence. What other libraries say
+// does not leave the rank.
+void DistributedTrainer::AgreeThatAllCan(const std::exception_ptr& failure) {
+  std::string sentence;
+  try {
+    if (failure) std::rethrow_exception(failure);
+  } catch (const Error& error) {
+    sentence = error.what();
+  } catch (const std::exception&) {
+    sentence = fmt::format("process {} could not compute its part of a step; it says why itself.",
+                           communicator_.Rank());
+  }
+  const std::vector<std::string> all = communicator_.AllGatherBytes(sentence);
+  if (failure) std::rethrow_exception(failure);
+  for (const std::string& other : all) {
+    if (!other.empty()) throw Error(other);
   }
 }
 
@@ -207,14 +220,13 @@ bool DistributedTrainer::MakeStep() {
   const std::int64_t step = done_;
   const ClippingPolicy& policy = clipping_->StepPolicy(plan_.StepClip(step));
   std::optional<FixedPointSum> sum;
-  std::string failure;
+  std::exception_ptr failure;
   try {
     if (requested_ == done_) RequestNext();
     RequestNext();  // made ready while this step is computed
     sum.emplace(SumOfOwnChunks(policy));
-  } catch (const std::exception& error) {
-    failure = error.what();
-    if (failure.empty()) failure = "a process could not compute its part of a step.";
+  } catch (const std::exception&) {
+    failure = std::current_exception();
   }
   AgreeThatAllCan(failure);
   const FixedPointShard shard = sum->Scatter(

@@ -21,6 +21,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -72,7 +73,7 @@ class DistributedTrainer {
   void Announce(const std::string& what);
   void RequestNext();
   FixedPointSum SumOfOwnChunks(const ClippingPolicy& policy);
-  void AgreeThatAllCan(const std::string& failure);
+  void AgreeThatAllCan(const std::exception_ptr& failure);
   bool WaitForCharge();
   bool MakeStep();
   NamedTensors GatherState();
