@@ -206,6 +206,20 @@ std::string LedgerFile(const TrainConfig& config) {
   return ledger;
 }
 
+PreparedRun Assembled(TrainConfig config, DatasetDeclaration declaration, c10::Device device,
+                      std::unique_ptr<Model> model, std::optional<double> noise) {
+  PrivacyPlan plan = MakePlan(config, declaration, noise);
+  const RunPrivacy privacy = PrivacyOf(config);
+  return {.config = std::move(config),
+          .declaration = std::move(declaration),
+          .device = device,
+          .model = std::move(model),
+          .plan = std::move(plan),
+          .privacy = privacy,
+          .facts = {},
+          .resume = std::nullopt};
+}
+
 }  // namespace
 
 PreparedRun PrepareRun(const TrainConfig& config) {
@@ -224,15 +238,8 @@ PreparedRun internal::PrepareWithNoise(const TrainConfig& config, std::optional<
   completed.run.ledger = LedgerFile(completed);
   std::unique_ptr<Model> model = MakeConfiguredModel(completed, ModelShapeOf(declaration), device);
   CheckStart(completed, *model);
-  PrivacyPlan plan = MakePlan(completed, declaration, noise);
-  PreparedRun run{.config = std::move(completed),
-                  .declaration = std::move(declaration),
-                  .device = device,
-                  .model = std::move(model),
-                  .plan = std::move(plan),
-                  .privacy = PrivacyOf(config),
-                  .facts = {},
-                  .resume = std::nullopt};
+  PreparedRun run =
+      Assembled(std::move(completed), std::move(declaration), device, std::move(model), noise);
   CheckAugmentation(run);
   TryStep(run);
   run.facts = PlannedFacts(run);
@@ -250,15 +257,7 @@ PreparedRun internal::PrepareServing(const TrainConfig& config, double noise) {
   DatasetDeclaration declaration = Declare(config.data);
   TrainConfig completed = Completed(config, declaration);
   std::unique_ptr<Model> model = MakeConfiguredModel(completed, ModelShapeOf(declaration), device);
-  PrivacyPlan plan = MakePlan(completed, declaration, noise);
-  return {.config = std::move(completed),
-          .declaration = std::move(declaration),
-          .device = device,
-          .model = std::move(model),
-          .plan = std::move(plan),
-          .privacy = PrivacyOf(config),
-          .facts = {},
-          .resume = std::nullopt};
+  return Assembled(std::move(completed), std::move(declaration), device, std::move(model), noise);
 }
 
 }  // namespace sordino

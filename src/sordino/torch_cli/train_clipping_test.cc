@@ -16,6 +16,7 @@
 
 #include "sordino/cli/command_test_support.h"
 #include "sordino/torch_cli/testing/points_table.h"
+#include "sordino/torch_cli/testing/spawned_program.h"
 
 namespace sordino {
 namespace {
@@ -68,18 +69,9 @@ class TrainClipping : public ::testing::TestWithParam<ClippingCase> {
   }
 
   // Runs until a checkpoint is there, and is killed.
-  void RunAndKill(std::vector<std::string> words) const {
-    const pid_t child = fork();
+  void RunAndKill(const std::vector<std::string>& words) const {
+    const pid_t child = SpawnProgram(words);
     ASSERT_GE(child, 0);
-    if (child == 0) {
-      std::vector<char*> arguments = {const_cast<char*>(SORDINO_PROGRAM)};
-      for (std::string& word : words) arguments.push_back(word.data());
-      arguments.push_back(nullptr);
-      if (std::freopen("/dev/null", "w", stdout) == nullptr) _exit(99);
-      if (std::freopen("/dev/null", "w", stderr) == nullptr) _exit(99);
-      execv(SORDINO_PROGRAM, arguments.data());
-      _exit(98);
-    }
     const std::string checkpoint = train_ + ".killed/checkpoints/step-000000020";
     for (int i = 0; i < 6000 && !fs::exists(checkpoint); ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(10));

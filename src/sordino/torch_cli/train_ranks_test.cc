@@ -17,6 +17,7 @@
 #include "sordino/base/testing/test_folder.h"
 #include "sordino/cli/command_test_support.h"
 #include "sordino/torch_cli/testing/points_table.h"
+#include "sordino/torch_cli/testing/spawned_program.h"
 
 namespace sordino {
 namespace {
@@ -118,17 +119,7 @@ TEST_F(TrainRanks, TheEnvironmentIsChecked) {
 // the parent; 128 and the signal where that was killed.
 class KilledRun {
  public:
-  explicit KilledRun(std::vector<std::string> words) {
-    parent_ = fork();
-    if (parent_ != 0) return;
-    std::vector<char*> arguments = {const_cast<char*>(SORDINO_PROGRAM)};
-    for (std::string& word : words) arguments.push_back(word.data());
-    arguments.push_back(nullptr);
-    if (std::freopen("/dev/null", "w", stdout) == nullptr) _exit(99);
-    if (std::freopen("/dev/null", "w", stderr) == nullptr) _exit(99);
-    execv(SORDINO_PROGRAM, arguments.data());
-    _exit(98);
-  }
+  explicit KilledRun(const std::vector<std::string>& words) : parent_(SpawnProgram(words)) {}
 
   // The process of a rank, once it is there.
   pid_t Rank(int rank) const {

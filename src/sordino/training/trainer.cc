@@ -21,13 +21,10 @@
 #include "sordino/training/internal/distributed_trainer.h"
 #include "sordino/training/internal/held_out_records.h"
 #include "sordino/training/internal/libtorch_seed.h"
-#include "sordino/training/internal/state_names.h"
+#include "sordino/training/internal/trainer_state.h"
 
 namespace sordino {
 namespace {
-
-using internal::kParameterPrefix;
-using internal::kUpdates;
 
 std::vector<NamedParameter> Trained(std::vector<NamedParameter> parameters) {
   std::erase_if(parameters, [](const NamedParameter& p) { return !p.value.requires_grad(); });
@@ -381,11 +378,8 @@ NamedTensors Trainer::SaveState() const {
         "one that was saved before.");
   }
   NamedTensors state = s.optimizer.SaveState();
-  for (const NamedParameter& parameter : s.sums->parameters()) {
-    state.emplace_back(kParameterPrefix + parameter.name, CopyToCpu(parameter.value));
-  }
   // A step without privacy whose batch is empty makes no update.
-  state.emplace_back(kUpdates, at::scalar_tensor(s.optimizer.steps_done(), at::kLong));
+  internal::AppendParameters(s.sums->parameters(), s.optimizer.steps_done(), state);
   for (auto& entry : s.clipping->Save()) state.push_back(std::move(entry));
   if (s.canaries) {
     for (auto& entry : s.canaries->Save()) state.push_back(std::move(entry));
@@ -401,32 +395,13 @@ NamedTensors Trainer::SaveState() const {
 void Trainer::RestoreState(const NamedTensors& state, std::int64_t steps_done) {
   if (distributed_) return distributed_->RestoreState(state, steps_done);
   State& s = *state_;
-  if (s.requested != 0 || s.is_broken) {
-    throw Error(
-        "a saved state was given to a trainer that has begun; give it to a new one, before its "
-        "first step.");
-  }
-  if (steps_done < 0 || steps_done > s.plan.steps()) {
-    throw Error(
-        fmt::format("the saved state is that of step {} and the plan has {} steps; resume with the "
-                    "plan of the run that was saved.",
-                    steps_done, s.plan.steps()));
-  }
+  internal::CheckRestorable(s.requested != 0 || s.is_broken, steps_done, s.plan);
   s.is_broken = true;
-  NamedTensors of_optimizer;
-  NamedTensors own;
-  for (const auto& entry : state) {
-    (entry.first.starts_with("optimizer.") || entry.first.starts_with("average.") ? of_optimizer
-                                                                                  : own)
-        .push_back(entry);
-  }
-  SavedTensors saved(own);
-  std::vector<at::Tensor> values;
-  for (const NamedParameter& parameter : s.sums->parameters()) {
-    values.push_back(saved.Take(kParameterPrefix + parameter.name, parameter.value.sizes(),
-                                parameter.value.scalar_type()));
-  }
-  const std::int64_t updates = saved.TakeNumber(kUpdates, s.is_noised ? steps_done : 0, steps_done);
+  const internal::StateParts parts = internal::SplitState(state);
+  SavedTensors saved(parts.own);
+  const std::vector<at::Tensor> values = internal::TakeParameters(s.sums->parameters(), saved);
+  const std::int64_t updates =
+      saved.TakeNumber(internal::kUpdates, s.is_noised ? steps_done : 0, steps_done);
   std::unique_ptr<ClippingState> clipping = s.plan.StartClipping(s.sums->parameters());
   clipping->Restore(saved);
   if (s.canaries) s.canaries->Restore(saved);
@@ -435,7 +410,7 @@ void Trainer::RestoreState(const NamedTensors& state, std::int64_t steps_done) {
   saved.CheckAllTaken();
   // With the parameters and the policy that a run begins with, as it was then.
   if (s.is_noised && s.options.insecure_seed) s.RepeatLearning(steps_done);
-  s.optimizer.RestoreState(of_optimizer, updates);
+  s.optimizer.RestoreState(parts.of_optimizer, updates);
   s.clipping = std::move(clipping);
   if (s.adaptive) s.plan = s.plan.WithNoise(s.adaptive->noise());
   const at::NoGradGuard no_grad;

@@ -15,7 +15,7 @@
 #include "sordino/training/internal/data_check.h"
 #include "sordino/training/internal/libtorch_seed.h"
 #include "sordino/training/internal/packed_tensors.h"
-#include "sordino/training/internal/state_names.h"
+#include "sordino/training/internal/trainer_state.h"
 
 namespace sordino {
 namespace {
@@ -266,28 +266,14 @@ NamedTensors DistributedTrainer::SaveState() {
 
 NamedTensors DistributedTrainer::GatherState() {
   NamedTensors state = optimizer_.SaveState();
-  for (const NamedParameter& parameter : sums_->parameters()) {
-    state.emplace_back(internal::kParameterPrefix + parameter.name, CopyToCpu(parameter.value));
-  }
-  state.emplace_back(internal::kUpdates,
-                     at::scalar_tensor(optimizer_.whole().steps_done(), at::kLong));
+  internal::AppendParameters(sums_->parameters(), optimizer_.whole().steps_done(), state);
   for (auto& entry : clipping_->Save()) state.push_back(std::move(entry));
   static_cast<void>(SavedTensors(state));  // names are needed to come back
   return state;
 }
 
 void DistributedTrainer::RestoreState(const NamedTensors& state, std::int64_t steps_done) {
-  if (requested_ != 0) {
-    throw Error(
-        "a saved state was given to a trainer that has begun; give it to a new one, before its "
-        "first step.");
-  }
-  if (steps_done < 0 || steps_done > plan_.steps()) {
-    throw Error(
-        fmt::format("the saved state is that of step {} and the plan has {} steps; resume with the "
-                    "plan of the run that was saved.",
-                    steps_done, plan_.steps()));
-  }
+  internal::CheckRestorable(requested_ != 0, steps_done, plan_);
   Announce(kRestore);
   ShareState(state, steps_done);
   is_broken_ = false;
@@ -301,19 +287,9 @@ void DistributedTrainer::ShareState(const NamedTensors& state, std::int64_t step
       communicator_.Broadcast(communicator_.IsFirst() ? PackTensors(numbered) : std::string()));
   const auto steps = numbered.back().second.item<std::int64_t>();
   numbered.pop_back();
-  NamedTensors of_optimizer;
-  NamedTensors own;
-  for (const auto& entry : numbered) {
-    (entry.first.starts_with("optimizer.") || entry.first.starts_with("average.") ? of_optimizer
-                                                                                  : own)
-        .push_back(entry);
-  }
-  SavedTensors saved(own);
-  std::vector<at::Tensor> values;
-  for (const NamedParameter& parameter : sums_->parameters()) {
-    values.push_back(saved.Take(internal::kParameterPrefix + parameter.name,
-                                parameter.value.sizes(), parameter.value.scalar_type()));
-  }
+  const internal::StateParts parts = internal::SplitState(numbered);
+  SavedTensors saved(parts.own);
+  const std::vector<at::Tensor> values = internal::TakeParameters(sums_->parameters(), saved);
   const std::int64_t updates = saved.TakeNumber(internal::kUpdates, steps, steps);
   clipping_->Restore(saved);
   saved.CheckAllTaken();
@@ -323,7 +299,7 @@ void DistributedTrainer::ShareState(const NamedTensors& state, std::int64_t step
       sums_->parameters()[i].value.detach().copy_(values[i]);
     }
   }
-  optimizer_.RestoreState(of_optimizer, updates);
+  optimizer_.RestoreState(parts.of_optimizer, updates);
   first_ = steps;
   requested_ = steps;
   done_ = steps;

@@ -1,0 +1,168 @@
+// Runs on several ranks, which are threads here (distributed/testing/threads_communicator.h).
+#ifndef SORDINO_TRAINING_TESTING_DISTRIBUTED_CASES_H_
+#define SORDINO_TRAINING_TESTING_DISTRIBUTED_CASES_H_
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Functions.h>
+#include <ATen/Parallel.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+
+#include <cstdint>
+#include <functional>
+#include <ostream>
+#include <vector>
+
+#include "sordino/distributed/testing/threads_communicator.h"
+#include "sordino/optimizers/optimizer.h"
+#include "sordino/training/privacy_plan.h"
+#include "sordino/training/testing/trainer_cases.h"
+#include "sordino/training/trainer.h"
+
+namespace sordino {
+
+inline constexpr std::int64_t kFeatures = 5;
+inline constexpr std::int64_t kHidden = 37;  // shards begin anywhere
+
+// Loops of several threads end where they like, and may round in another way there.
+class OneThread {
+ public:
+  OneThread() { at::set_num_threads(1); }
+  ~OneThread() { at::set_num_threads(before_); }
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+
+ private:
+  const int before_ = at::get_num_threads();
+};
+
+// Two layers; every rank has its own.
+struct Net {
+  explicit Net(std::uint64_t seed = 7) {
+    at::Generator generator = at::detail::createCPUGenerator(seed);
+    const auto make = [&](const char* name, at::IntArrayRef sizes) {
+      at::Tensor value = at::randn(sizes, generator).mul_(0.4).set_requires_grad(true);
+      parameters.push_back({name, value});
+      return value;
+    };
+    const at::Tensor w = make("first.weight", {kHidden, kFeatures});
+    const at::Tensor b = make("first.bias", {kHidden});
+    const at::Tensor v = make("second.weight", {2, kHidden});
+    loss = [=](const Batch& batch) {
+      const at::Tensor logits = at::linear(at::linear(batch[0], w, b).tanh(), v);
+      return logits.logsumexp(1) - logits.gather(1, batch[1].unsqueeze(1)).squeeze(1);
+    };
+  }
+
+  at::Tensor Flat() const {
+    const at::NoGradGuard no_grad;
+    std::vector<at::Tensor> parts;
+    for (const NamedParameter& p : parameters) parts.push_back(p.value.detach().reshape({-1}));
+    return at::cat(parts).clone();
+  }
+
+  std::vector<NamedParameter> parameters;
+  LossFunction loss;
+};
+
+struct RunCase {
+  const char* name;
+  PlanOptions plan;
+  OptimizerOptions optimizer = {.learning_rate = 0.3};
+  std::int64_t physical_batch = 0;
+};
+
+inline void PrintTo(const RunCase& run, std::ostream* out) { *out << run.name; }
+
+inline PlanOptions PoissonPlan(std::int64_t records, double batch, std::int64_t steps) {
+  PlanOptions options;
+  options.records = records;
+  options.batch = batch;
+  options.steps = steps;
+  return options;
+}
+
+inline std::vector<RunCase> RunCases() {
+  std::vector<RunCase> cases;
+  const PlanOptions poisson = PoissonPlan(600, 200, 4);
+  const auto add = [&](const char* name, auto change) {
+    RunCase run{.name = name, .plan = poisson};
+    change(run);
+    cases.push_back(run);
+  };
+  add("Poisson", [](RunCase&) {});
+  add("Full", [](RunCase& run) { run.plan.sampling = "full"; });
+  add("FixedMicroBatches", [](RunCase& run) {
+    run.plan.sampling = "fixed";
+    run.plan.adjacency = Adjacency::kReplaceOne;
+    run.plan.micro_batch = 3;
+  });
+  add("AllocationLayerwise", [](RunCase& run) {
+    run.plan.sampling = "allocation";
+    run.plan.clipping = "layerwise";
+  });
+  add("SmallChunksAutomatic", [](RunCase& run) {
+    run.plan.clipping = "automatic";
+    run.physical_batch = 5;
+  });
+  add("AdaptiveAdam", [](RunCase& run) {
+    run.plan.clipping = "adaptive";
+    run.optimizer = {.algorithm = "adam", .learning_rate = 0.01};
+  });
+  add("MomentumProjectedAveraged", [](RunCase& run) {
+    run.optimizer = {.algorithm = {"sgd", {{"momentum", 0.9}}},
+                     .learning_rate = 0.3,
+                     .projection_radius = 2,
+                     .average_decay = 0.9};
+  });
+  add("AdamwReplaceOne", [](RunCase& run) {
+    run.plan.adjacency = Adjacency::kReplaceOne;
+    run.optimizer = {.algorithm = {"adamw", {{"weight-decay", 0.1}}}, .learning_rate = 0.01};
+  });
+  add("LaplaceAdagrad", [](RunCase& run) {
+    run.plan.noise = "laplace";
+    run.optimizer = {.algorithm = "adagrad", .learning_rate = 0.05};
+  });
+  add("DebiasedMomentum", [](RunCase& run) {
+    run.optimizer = {.algorithm = {"debiased-momentum", {{"momentum", 0.5}}}, .learning_rate = 1};
+  });
+  return cases;
+}
+
+inline PrivacyPlan PlanOf(const RunCase& run, double noise = 0.8) {
+  return {run.plan, NoiseMultiplier(noise), Delta(1e-5)};
+}
+
+inline TrainerOptions OptionsOf(const RunCase& run, Communicator* communicator) {
+  TrainerOptions options;
+  options.insecure_seed = 11;
+  options.gradients.physical_batch = run.physical_batch;
+  options.communicator = communicator;
+  return options;
+}
+
+// What `lead` makes of rank 0's trainer, while the others serve; the weights of every rank.
+inline std::vector<at::Tensor> RunOn(int ranks, const RunCase& run, const Dataset& data,
+                                     const std::function<void(Trainer&)>& lead) {
+  const OneThread one_thread;
+  std::vector<at::Tensor> weights(static_cast<std::size_t>(ranks));
+  RunRanks(ranks, [&](Communicator& communicator) {
+    // Others begin with other values, and get those of rank 0.
+    const Net net(communicator.IsFirst() ? 7 : 8);
+    {
+      Trainer trainer(PlanOf(run), net.parameters, net.loss, data, run.optimizer,
+                      OptionsOf(run, &communicator));
+      if (communicator.IsFirst()) {
+        lead(trainer);
+      } else {
+        trainer.Serve();
+      }
+    }
+    weights[static_cast<std::size_t>(communicator.Rank())] = net.Flat();
+  });
+  return weights;
+}
+
+}  // namespace sordino
+
+#endif  // SORDINO_TRAINING_TESTING_DISTRIBUTED_CASES_H_
