@@ -42,6 +42,12 @@ at::Tensor AutomaticClipping::Factors(const at::Tensor& norms) const {
 
 std::vector<double> AutomaticClipping::Bounds() const { return Values(bounds_); }
 
+std::vector<double> AutomaticClipping::Numbers() const {
+  std::vector<double> numbers = Bounds();
+  numbers.push_back(gamma_);
+  return numbers;
+}
+
 std::string AutomaticClipping::Description() const {
   return "automatic clipping to " + FormatNumbers(Bounds()) + " with stability constant " +
          FormatNumbers(gamma_);

@@ -7,12 +7,14 @@
 #include <algorithm>
 #include <exception>
 #include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "sordino/base/error.h"
 #include "sordino/gradients/internal/part_clipper.h"
 #include "sordino/gradients/internal/physical_batch.h"
+#include "sordino/gradients/internal/recorded_sums.h"
 #include "sordino/gradients/internal/rounding/sum_sensitivity.h"
 
 namespace sordino {
@@ -33,9 +35,18 @@ struct Clipper::State {
       : parts(std::move(trained), the_options, the_sum),
         parameters(parts.parameters()),
         options(parts.options()),
-        sum(parts.sum()) {}
+        sum(parts.sum()) {
+    if (options.graph == GraphUse::kOff) return;
+    const std::string problem = RecordingProblem(parameters.front().value.device());
+    if (problem.empty()) {
+      recorded.emplace(parts);
+    } else if (options.graph == GraphUse::kOn) {
+      throw Error("steps were to be recorded, and cannot be: " + problem);
+    }
+  }
 
   PartClipper parts;
+  std::optional<RecordedSums> recorded;
   const std::vector<NamedParameter>& parameters;
   const GradientOptions& options;
   const SumOptions& sum;
@@ -51,7 +62,12 @@ struct Clipper::State {
   std::int64_t PartFrom(std::int64_t begin, std::int64_t examples) const;
   std::int64_t PaddedSize(std::int64_t part, std::int64_t full) const;
   Totals MeasuredPart(const LossFunction& loss, const Batch& batch, const ClippingPolicy& policy);
+  std::int64_t RecordedSize() const;
+  void CheckRecorded(const ClippingPolicy& policy) const;
+  Totals PartSum(const LossFunction& loss, const Batch& part, const ClippingPolicy& policy,
+                 std::int64_t padded_examples);
   Totals SumOfParts(const LossFunction& loss, const Batch& batch, const ClippingPolicy& policy);
+  bool replays = true;  // what was recorded
   BoundedSum Finish(Totals totals, const ClippingPolicy& policy) const;
 };
 
@@ -69,9 +85,12 @@ Totals Clipper::State::SumOfParts(const LossFunction& loss, const Batch& batch,
   Totals totals;
   totals.gradients.resize(parameters.size());
   std::int64_t begin = 0;
-  // Parts of a declared size all have it: the sizes that operations see do not depend on the batch.
-  const std::int64_t padded = options.physical_batch > 0 ? PartFrom(0, examples) : 0;
   while (begin < examples) {
+    // Parts of a declared size all have it: the sizes that operations see do not depend on the
+    // batch.
+    const std::int64_t padded = RecordedSize() > 0           ? RecordedSize()
+                                : options.physical_batch > 0 ? PartFrom(0, examples)
+                                                             : 0;
     const bool measure = options.physical_batch == 0 && measured_passes < kMeasuredPasses &&
                          examples >= kMeasureFrom && examples - begin >= MeasuredExamples() &&
                          kFewExamples % sum.micro_batch == 0;
@@ -79,9 +98,9 @@ Totals Clipper::State::SumOfParts(const LossFunction& loss, const Batch& batch,
     const bool all = begin == 0 && end == examples;
     try {
       const Batch examples_of_part = all ? batch : Slice(batch, begin, end);
-      Totals part =
-          measure ? MeasuredPart(loss, examples_of_part, policy)
-                  : parts.Sum(loss, examples_of_part, policy, PaddedSize(end - begin, padded));
+      Totals part = measure
+                        ? MeasuredPart(loss, examples_of_part, policy)
+                        : PartSum(loss, examples_of_part, policy, PaddedSize(end - begin, padded));
       if (all) return part;
       totals.Add(std::move(part));
       begin = end;
@@ -91,6 +110,34 @@ Totals Clipper::State::SumOfParts(const LossFunction& loss, const Batch& batch,
     }
   }
   return totals;
+}
+
+// What all parts are padded to where they are recorded; 0: they are not, or are of any size.
+std::int64_t Clipper::State::RecordedSize() const {
+  if (!recorded || !replays || !recorded->problem().empty()) return 0;
+  const std::int64_t size =
+      options.recorded_batch > 0 ? options.recorded_batch : options.physical_batch;
+  const std::int64_t whole = std::min(size, fitting) / sum.micro_batch * sum.micro_batch;
+  return whole >= 2 * sum.micro_batch ? whole : 0;
+}
+
+void Clipper::State::CheckRecorded(const ClippingPolicy& policy) const {
+  if (options.graph != GraphUse::kOn) return;
+  std::string problem = recorded->problem();
+  if (!RecordedSums::Takes(policy)) {
+    problem = "what the policy clips by is decided anew in every step.";
+  }
+  if (!problem.empty()) throw Error("steps were to be recorded, and cannot be: " + problem);
+}
+
+Totals Clipper::State::PartSum(const LossFunction& loss, const Batch& part,
+                               const ClippingPolicy& policy, std::int64_t padded_examples) {
+  if (recorded && replays) {
+    const std::int64_t size = padded_examples > 0 ? padded_examples : Examples(part);
+    if (auto totals = recorded->Sum(loss, part, policy, size)) return *std::move(totals);
+    CheckRecorded(policy);
+  }
+  return parts.Sum(loss, part, policy, padded_examples);
 }
 
 // What a part of whole units is padded to; 0 for the part as it is.
@@ -103,8 +150,11 @@ std::int64_t Clipper::State::PaddedSize(std::int64_t part, std::int64_t full) co
 std::int64_t Clipper::State::PartFrom(std::int64_t begin, std::int64_t examples) const {
   const std::int64_t width = sum.micro_batch;
   const std::int64_t left = examples - begin;
-  std::int64_t size = options.physical_batch > 0 ? std::min(options.physical_batch, fitting)
-                                                 : PartSize(examples, fitting);
+  std::int64_t size = RecordedSize();
+  if (size == 0) {
+    size = options.physical_batch > 0 ? std::min(options.physical_batch, fitting)
+                                      : PartSize(examples, fitting);
+  }
   size = std::min(std::max(size / width, std::int64_t{1}) * width, left);
   return size > width ? size - size % width : size;
 }
@@ -191,9 +241,19 @@ BoundedSum Clipper::ClippedSum(const LossFunction& loss, const Batch& batch,
   return state_->Finish(state_->SumOfParts(loss, batch, policy), policy);
 }
 
+std::string Clipper::GraphStatus() const {
+  const State& s = *state_;
+  if (!s.recorded) return s.options.graph == GraphUse::kOff ? "off" : "not available";
+  if (!s.recorded->problem().empty()) return s.recorded->problem();
+  return s.recorded->has_replayed() ? "recorded" : "not recorded yet";
+}
+
 at::Tensor Clipper::Norms(const LossFunction& loss, const Batch& batch,
                           const ClippingPolicy& policy) {
+  // Norms of recorded parts have entries for what they are padded with.
+  state_->replays = false;
   const Totals totals = state_->SumOfParts(loss, batch, policy);
+  state_->replays = true;
   if (totals.norms.empty()) return state_->parts.NoNorms(policy);
   return at::cat(totals.norms, 1);
 }

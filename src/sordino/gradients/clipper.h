@@ -12,9 +12,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "sordino/base/quantity.h"
+#include "sordino/device/recorded_graph.h"
 #include "sordino/gradients/bounded_sum.h"
 #include "sordino/gradients/clipping_policy.h"
 #include "sordino/gradients/loss_function.h"
@@ -35,6 +37,13 @@ struct GradientOptions {
   // Examples in each forward pass of a batch that is larger, where the last one is padded; 0 cuts
   // the batch when it does not fit into memory.
   std::int64_t physical_batch = 0;
+  // Batches on a GPU, of a size and with a policy that come more than once, are recorded the second
+  // time. The code of a loss function is not run in a replay: it has to do the same for every
+  // batch.
+  GraphUse graph = GraphUse::kOff;
+  // What the parts of a batch are padded to where they are recorded, so that one recording serves
+  // batches of many sizes and their size does not show in the time; 0: batches as they are.
+  std::int64_t recorded_batch = 0;
   // Find out whose row is whose when the graph is new. Off means rows are taken to lie example by
   // example along the first dimension: only for models that were checked before.
   bool probe = true;
@@ -75,6 +84,9 @@ class Clipper {
 
   // The clipped sum over the batch; zeros (with the same sensitivity) when it is empty.
   BoundedSum ClippedSum(const LossFunction& loss, const Batch& batch, const ClippingPolicy& policy);
+
+  // How the last sums were computed: "recorded", or why they were not.
+  std::string GraphStatus() const;
 
   // Norms of the examples' gradients by clipping group, [groups, examples], float64: for tests
   // and for audits of public data. They are private values.

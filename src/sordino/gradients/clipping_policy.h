@@ -68,6 +68,10 @@ class ClippingPolicy {
   // The bound on the L2 norm of what one example adds to Counts; 0 when there are none.
   virtual double CountBound() const { return 0; }
 
+  // Everything that Factors depends on beside the norms, for a step that is recorded and replayed
+  // (device/recorded_graph.h); empty where it changes from step to step.
+  virtual std::vector<double> Numbers() const { return {}; }
+
   // "flat clipping at 1"
   virtual std::string Description() const = 0;
 };

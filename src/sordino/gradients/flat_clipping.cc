@@ -15,6 +15,8 @@ at::Tensor FlatClipping::Factors(const at::Tensor& norms) const {
 
 std::vector<double> FlatClipping::Bounds() const { return {bound_.value()}; }
 
+std::vector<double> FlatClipping::Numbers() const { return Bounds(); }
+
 std::string FlatClipping::Description() const {
   return "flat clipping at " + FormatNumbers(bound_.value());
 }

@@ -22,6 +22,7 @@ class FlatClipping : public ClippingPolicy {
   std::vector<std::int64_t> Groups(const std::vector<NamedParameter>& parameters) const override;
   at::Tensor Factors(const at::Tensor& norms) const override;
   std::vector<double> Bounds() const override;
+  std::vector<double> Numbers() const override;
   std::string Description() const override;
 
  private:

@@ -68,6 +68,13 @@ std::vector<double> GlobalClipping::Bounds() const {
   return values;
 }
 
+std::vector<double> GlobalClipping::Numbers() const {
+  std::vector<double> numbers = factors_.values();
+  const std::vector<double>& thresholds = thresholds_.values();
+  numbers.insert(numbers.end(), thresholds.begin(), thresholds.end());
+  return numbers;
+}
+
 std::string GlobalClipping::Description() const {
   return "global clipping at " + FormatNumbers(Bounds()) + " of gradients up to " +
          FormatNumbers(thresholds_.values());

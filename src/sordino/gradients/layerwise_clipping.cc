@@ -55,6 +55,8 @@ at::Tensor LayerwiseClipping::Factors(const at::Tensor& norms) const {
 
 std::vector<double> LayerwiseClipping::Bounds() const { return Values(bounds_); }
 
+std::vector<double> LayerwiseClipping::Numbers() const { return Bounds(); }
+
 std::string LayerwiseClipping::Description() const {
   return "layerwise clipping at " + FormatNumbers(Bounds());
 }

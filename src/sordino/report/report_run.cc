@@ -97,6 +97,8 @@ constexpr auto kShownSettings = std::to_array<std::string_view>({
     "training.physical-batch",
     "training.fallback",
     "training.device",
+    "training.precision",
+    "training.graph",
     "training.threads",
     "training.norms",
     "training.jl-directions",

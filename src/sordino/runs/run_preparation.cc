@@ -13,6 +13,7 @@
 #include "sordino/base/error.h"
 #include "sordino/clipping/clipping_component.h"
 #include "sordino/clipping/norms_component.h"
+#include "sordino/device/precision.h"
 #include "sordino/gradients/example_count.h"
 #include "sordino/gradients/flat_clipping.h"
 #include "sordino/runs/config_trainer.h"
@@ -220,6 +221,14 @@ PreparedRun Assembled(TrainConfig config, DatasetDeclaration declaration, c10::D
           .resume = std::nullopt};
 }
 
+c10::Device UseDevice(const TrainConfig& config) {
+  const c10::Device device = ParseDevice(config.training.device);
+  UsePrecision(ParsePrecision("--precision", config.training.precision));
+  // A seed is for the same bits again, and cuDNN's fastest convolutions do not give them.
+  if (config.run.insecure_seed) at::globalContext().setDeterministicCuDNN(true);
+  return device;
+}
+
 }  // namespace
 
 PreparedRun PrepareRun(const TrainConfig& config) {
@@ -228,9 +237,7 @@ PreparedRun PrepareRun(const TrainConfig& config) {
 
 PreparedRun internal::PrepareWithNoise(const TrainConfig& config, std::optional<double> noise) {
   // What needs no data comes first, so that a misspelt name is not hidden by a missing file.
-  const c10::Device device = ParseDevice(config.training.device);
-  // A seed is for the same bits again, and cuDNN's fastest convolutions do not give them.
-  if (config.run.insecure_seed) at::globalContext().setDeterministicCuDNN(true);
+  const c10::Device device = UseDevice(config);
   if (config.data.source.empty()) Completed(config, {});  // says what is missing
   DatasetDeclaration declaration = Declare(config.data);
   TrainConfig completed = Completed(config, declaration);
@@ -252,8 +259,7 @@ PreparedRun internal::PrepareWithNoise(const TrainConfig& config, std::optional<
 }
 
 PreparedRun internal::PrepareServing(const TrainConfig& config, double noise) {
-  const c10::Device device = ParseDevice(config.training.device);
-  if (config.run.insecure_seed) at::globalContext().setDeterministicCuDNN(true);
+  const c10::Device device = UseDevice(config);
   DatasetDeclaration declaration = Declare(config.data);
   TrainConfig completed = Completed(config, declaration);
   std::unique_ptr<Model> model = MakeConfiguredModel(completed, ModelShapeOf(declaration), device);

@@ -365,6 +365,7 @@ GradientOptions GradientOptionsOf(const TrainConfig& config) {
   GradientOptions options;
   options.physical_batch = config.training.physical_batch;
   options.fallback = config.training.fallback;
+  options.graph = ParseGraphUse("--graph", config.training.graph);
   return options;
 }
 

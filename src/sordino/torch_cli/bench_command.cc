@@ -24,6 +24,8 @@
 #include "sordino/cli/interval_text.h"
 #include "sordino/cli/report_json.h"
 #include "sordino/cli/torch_program.h"
+#include "sordino/device/precision.h"
+#include "sordino/device/recorded_graph.h"
 #include "sordino/models/benchmark_models.h"
 #include "sordino/runs/train_config.h"
 #include "sordino/torch_cli/step_comparison.h"
@@ -47,6 +49,9 @@ struct StepOptions {
   std::string norms = "automatic";
   std::optional<std::string> threads;
   std::optional<std::string> seconds;
+  std::string precision = "tf32";
+  std::string graph = "auto";
+  bool whole = false;
   bool json = false;
 };
 
@@ -61,6 +66,7 @@ struct StepAnswer {
   std::string model;
   std::int64_t batch;
   StepComparison comparison;
+  std::string problem;  // of a model that could not be measured; else empty
 };
 
 template <typename Value>
@@ -129,7 +135,15 @@ StepQuestion MakeQuestion(const StepOptions& options) {
   if (options.seconds) question.comparison.seconds = ParseSeconds(*options.seconds);
   if (options.threads) at::set_num_threads(ParseThreads(*options.threads));
   question.device = ParseDevice(options.device);
+  UsePrecision(ParsePrecision("--precision", options.precision));
+  question.comparison.graph = ParseGraphUse("--graph", options.graph);
+  question.comparison.whole = options.whole;
   return question;
+}
+
+// Errors of libtorch come with a trace.
+std::string FirstLine(std::string_view text) {
+  return std::string(text.substr(0, text.find('\n')));
 }
 
 std::vector<StepAnswer> Measure(const StepQuestion& question) {
@@ -139,11 +153,12 @@ std::vector<StepAnswer> Measure(const StepQuestion& question) {
     const BenchmarkModel model = MakeBenchmarkModel(name, question.device);
     for (const std::int64_t batch : question.batches) {
       progress.Update(answers.size(), fmt::format("{}, batch {}", name, batch));
+      answers.push_back({.model = name, .batch = batch, .comparison = {}, .problem = {}});
       try {
-        answers.push_back(
-            {name, batch, CompareSteps(model, batch, question.device, question.comparison)});
-      } catch (const Error& error) {
-        throw Error(fmt::format("{} at batch {}: {}", name, batch, error.what()));
+        answers.back().comparison =
+            CompareSteps(model, batch, question.device, question.comparison);
+      } catch (const std::exception& error) {
+        answers.back().problem = FirstLine(error.what());
       }
     }
   }
@@ -156,43 +171,71 @@ void PrintJson(const std::vector<StepAnswer>& answers) {
   Json json = NewReport();
   for (const StepAnswer& answer : answers) {
     const StepComparison& c = answer.comparison;
-    json[answer.model][std::to_string(answer.batch)] = {
-        {"ordinary_ms", c.ordinary_step.milliseconds},
-        {"private_ms", c.private_step.milliseconds},
-        {"ratio", c.ratio()},
-        {"ordinary_mb", c.ordinary_step.megabytes},
-        {"private_mb", c.private_step.megabytes}};
+    Json& costs = json[answer.model][std::to_string(answer.batch)];
+    if (!answer.problem.empty()) {
+      costs = {{"error", answer.problem}};
+      continue;
+    }
+    costs = {{"ordinary_ms", c.ordinary_step.milliseconds},
+             {"private_ms", c.private_step.milliseconds},
+             {"ratio", c.ratio()},
+             {"ordinary_mb", c.ordinary_step.megabytes},
+             {"private_mb", c.private_step.megabytes},
+             {"graph", c.graph}};
+    if (c.eager_milliseconds > 0) costs["ordinary_eager_ms"] = c.eager_milliseconds;
   }
   PrintReport(json);
 }
 
 void PrintText(const StepQuestion& question, const std::vector<StepAnswer>& answers) {
+  const bool on_cpu = question.device.is_cpu();
   std::vector<std::vector<std::string>> rows = {{"model", "batch", "ordinary ms", "private ms",
                                                  "ratio", "ordinary MB", "private MB", "steps"}};
+  if (!on_cpu) rows.front().insert(rows.front().begin() + 2, "eager ms");
+  std::string notes;
   for (const StepAnswer& answer : answers) {
     const StepComparison& c = answer.comparison;
-    rows.push_back({answer.model, fmt::format("{}", answer.batch),
-                    fmt::format("{:.3f}", c.ordinary_step.milliseconds),
-                    fmt::format("{:.3f}", c.private_step.milliseconds),
-                    fmt::format("{:.2f}", c.ratio()),
-                    fmt::format("{:.2f}", c.ordinary_step.megabytes),
-                    fmt::format("{:.2f}", c.private_step.megabytes), fmt::format("{}", c.pairs)});
+    const std::string which = fmt::format("{} at batch {}", answer.model, answer.batch);
+    if (!answer.problem.empty()) {
+      notes += fmt::format("{} was not measured: {}\n", which, answer.problem);
+      continue;
+    }
+    std::vector<std::string>& row = rows.emplace_back(std::vector<std::string>{
+        answer.model, fmt::format("{}", answer.batch),
+        fmt::format("{:.3f}", c.ordinary_step.milliseconds),
+        fmt::format("{:.3f}", c.private_step.milliseconds), fmt::format("{:.2f}", c.ratio()),
+        fmt::format("{:.2f}", c.ordinary_step.megabytes),
+        fmt::format("{:.2f}", c.private_step.megabytes), fmt::format("{}", c.pairs)});
+    if (on_cpu) continue;
+    const double eager =
+        c.eager_milliseconds > 0 ? c.eager_milliseconds : c.ordinary_step.milliseconds;
+    row.insert(row.begin() + 2, fmt::format("{:.3f}", eager));
+    if (c.graph != "recorded" && question.comparison.graph != GraphUse::kOff) {
+      notes += fmt::format("{} was not recorded: {}\n", which, c.graph);
+    }
   }
-  std::string text = AlignedTable(rows, rows.front().size());
   const int threads = at::get_num_threads();
+  std::string text = AlignedTable(rows, rows.front().size());
   text += fmt::format(
       "\nOn {}{}. Median times of steps that alternate; the ratio is that of the medians. A\n"
-      "private step is forward, backward, norms, clip and sum, without noise. Memory is the most\n"
+      "private step is forward, backward, norms, clip and sum, {}. Memory is the most\n"
       "that tensors take above parameters and batch.\n",
       question.device.str(),
-      question.device.is_cpu() ? fmt::format(" with {} thread{}", threads, threads == 1 ? "" : "s")
-                               : "");
-  std::cout << text;
+      on_cpu ? fmt::format(" with {} thread{}", threads, threads == 1 ? "" : "s")
+             : ", recorded steps where they can be; eager is an ordinary step that is not",
+      question.comparison.whole ? "noise and update" : "without noise");
+  std::cout << text << notes;
 }
 
 void Run(const StepOptions& options) {
   const StepQuestion question = MakeQuestion(options);
   const std::vector<StepAnswer> answers = Measure(question);
+  // What was measured is shown; nothing at all is an error.
+  if (std::all_of(answers.begin(), answers.end(),
+                  [](const StepAnswer& answer) { return !answer.problem.empty(); })) {
+    throw Error(fmt::format("{} at batch {}: {}", answers.front().model, answers.front().batch,
+                            answers.front().problem));
+  }
   if (options.json) {
     PrintJson(answers);
   } else {
@@ -232,6 +275,16 @@ void AddBenchCommand(CLI::App& app) {
   step->add_option("--norms", o.norms, "How norms are found: automatic, materialise or ghost")
       ->type_name("METHOD")
       ->capture_default_str();
+  step->add_option("--precision", o.precision, "Products on a GPU: float32 or tf32")
+      ->type_name("NAME")
+      ->capture_default_str();
+  step->add_option("--graph", o.graph,
+                   "Steps on a GPU are recorded: off, auto (where they can be) or on")
+      ->type_name("NAME")
+      ->capture_default_str();
+  step->add_flag("--whole", o.whole,
+                 "Go on after the gradients: noise on the private ones, and an update of the "
+                 "weights in both steps");
   step->add_flag("--json", o.json, "One JSON object on standard output");
   step->footer(
       std::string(kExample) +

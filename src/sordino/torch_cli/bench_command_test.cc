@@ -26,7 +26,8 @@ TEST(BenchStep, JsonHasTheCostsOfEveryModelAndBatchAndNothingElse) {
     ASSERT_EQ(json.at(model).size(), 2U);
     for (const char* batch : {"8", "3"}) {
       const Json& costs = json.at(model).at(batch);
-      EXPECT_EQ(costs.size(), 5U);
+      EXPECT_EQ(costs.size(), 6U);
+      EXPECT_EQ(costs.at("graph"), "not available");
       for (const char* key : {"ordinary_ms", "private_ms", "ratio", "ordinary_mb", "private_mb"}) {
         EXPECT_GT(costs.at(key).get<double>(), 0) << key;
       }
@@ -55,6 +56,13 @@ TEST(BenchStep, EveryWayOfFindingNormsRuns) {
                                                "--seconds", "0.01", "--norms", norms, "--json"});
     EXPECT_EQ(outcome.exit_code, 0) << norms << ": " << outcome.err;
   }
+}
+
+TEST(BenchStep, AWholeStepHasNoiseAndAnUpdate) {
+  const CommandOutcome outcome =
+      RunProgram(Words("bench step --models ffnn --batch 4 --seconds 0.01 --whole"));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("noise and update"));
 }
 
 TEST(BenchStep, HelpShowsAnExampleAndEveryModel) {
@@ -94,6 +102,10 @@ INSTANTIATE_TEST_SUITE_P(
                       Mistake{"bench step --device gpu", "--device is 'gpu'"},
                       Mistake{"bench step --norms gost", "did you mean 'ghost'?"},
                       Mistake{"bench step --threads 0", "--threads is 0"},
+                      Mistake{"bench step --graph maybe", "--graph"},
+                      Mistake{"bench step --precision tf23", "did you mean 'tf32'?"},
+                      Mistake{"bench step --precision bfloat16", "not supported yet"},
+                      Mistake{"bench step --models logreg --graph on", "recorded"},
                       Mistake{"bench step --seconds 0", "--seconds is 0"},
                       Mistake{"bench step --seconds soon", "--seconds"},
                       Mistake{"bench step mnist", "'mnist' was not expected"}));

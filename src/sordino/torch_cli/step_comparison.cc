@@ -1,15 +1,23 @@
 #include "sordino/torch_cli/step_comparison.h"
 
 #include <ATen/DeviceAccelerator.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/_foreach_add.h>
+#include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "sordino/base/quantity.h"
+#include "sordino/device/recorded_graph.h"
 #include "sordino/gradients/flat_clipping.h"
+#include "sordino/noise/gradient_noise.h"
+#include "sordino/optimizers/optimizer.h"
+#include "sordino/random/random_source.h"
 #include "sordino/torch_cli/peak_memory.h"
 
 namespace sordino {
@@ -21,6 +29,10 @@ constexpr std::int64_t kPairs = 5;
 constexpr std::int64_t kSlowPairs = 3;
 constexpr double kSlow = 10;         // of --seconds
 constexpr double kWarmUpPart = 0.1;  // of --seconds
+constexpr int kDeviceSteps = 10;     // between two readings of the clock
+constexpr int kStepsBefore = 3;      // the one whose memory is measured
+constexpr double kRate = 1e-3;
+constexpr std::int64_t kManySteps = std::int64_t{1} << 40;
 
 using Clock = std::chrono::steady_clock;
 
@@ -30,16 +42,31 @@ double SecondsSince(Clock::time_point start) {
 
 std::vector<NamedParameter> Parameters(const BenchmarkModel& model) {
   std::vector<NamedParameter> parameters;
+  parameters.reserve(model.parameters.size());
   for (const auto& [name, value] : model.parameters) parameters.push_back({name, value});
   return parameters;
+}
+
+std::vector<at::Tensor> Values(const std::vector<NamedParameter>& parameters) {
+  std::vector<at::Tensor> values;
+  values.reserve(parameters.size());
+  for (const NamedParameter& parameter : parameters) values.push_back(parameter.value);
+  return values;
 }
 
 // Both kinds of step on one model and one batch.
 class StepPair {
  public:
-  StepPair(const BenchmarkModel& model, std::int64_t examples, at::Device device, NormMethod norms)
-      : model_(model), batch_(model.make_batch(examples, kBatchSeed)), device_(device) {
-    options_.norms = norms;
+  StepPair(const BenchmarkModel& model, std::int64_t examples, at::Device device,
+           const ComparisonOptions& options)
+      : model_(model),
+        batch_(model.make_batch(examples, kBatchSeed)),
+        device_(device),
+        comparison_(options),
+        parameters_(Parameters(model)),
+        values_(Values(parameters_)) {
+    options_.norms = options.norms;
+    options_.graph = options.graph;
     // As a plan would declare it: a Poisson batch of this mean is hardly ever twice as large.
     sum_options_.largest_batch = 2 * examples;
     ResetGradients();
@@ -48,28 +75,62 @@ class StepPair {
   void Ordinary() {
     ResetGradients();
     model_.losses(batch_).mean().backward();
+    if (!comparison_.whole) return;
+    std::vector<at::Tensor> gradients;
+    gradients.reserve(values_.size());
+    for (const at::Tensor& value : values_) gradients.push_back(value.grad());
+    Update(gradients);
+  }
+
+  void RecordedOrdinary() {
+    if (!graph_) {
+      ResetGradients();
+      graph_ = RecordGraph(device_, [this] {
+        gradients_ = torch::autograd::grad({model_.losses(batch_).mean()}, values_);
+        if (comparison_.whole) Update(gradients_);
+      });
+    }
+    graph_->Replay();
   }
 
   void Private() {
-    if (!clipper_) clipper_.emplace(Parameters(model_), options_, sum_options_);
+    if (!clipper_) clipper_.emplace(parameters_, options_, sum_options_);
     sum_.reset();
     sum_.emplace(clipper_->ClippedSum(model_.losses, batch_, policy_));
+    if (!comparison_.whole) return;
+    if (!optimizer_) {
+      optimizer_.emplace(parameters_, OptimizerOptions{.learning_rate = kRate}, kManySteps);
+    }
+    const StepNoise noise{.multiplier = NoiseMultiplier(1),
+                          .divisor = static_cast<double>(Examples(batch_)),
+                          .step = steps_++};
+    optimizer_->Step(AddNoise(*sum_, noise, random_));
   }
 
   void ResetGradients() {
     for (const auto& [name, value] : model_.parameters) value.mutable_grad().reset();
   }
 
+  bool PrivateIsRecorded() const { return GraphStatus() == "recorded"; }
+  std::string GraphStatus() const { return clipper_ ? clipper_->GraphStatus() : "off"; }
+
+  // Of one step.
   template <typename Step>
   double Milliseconds(Step step) {
+    const int steps = device_.is_cpu() ? 1 : kDeviceSteps;
     Synchronise();
     const Clock::time_point start = Clock::now();
-    (this->*step)();
+    for (int i = 0; i < steps; ++i) (this->*step)();
     Synchronise();
-    return 1e3 * SecondsSince(start);
+    return 1e3 * SecondsSince(start) / steps;
   }
 
  private:
+  void Update(const std::vector<at::Tensor>& gradients) const {
+    const at::NoGradGuard no_grad;
+    at::_foreach_add_(values_, gradients, -kRate);
+  }
+
   void Synchronise() const {
     if (!device_.is_cpu()) at::accelerator::synchronizeDevice(device_.index());
   }
@@ -77,27 +138,35 @@ class StepPair {
   const BenchmarkModel& model_;
   const Batch batch_;
   const at::Device device_;
+  const ComparisonOptions& comparison_;
+  const std::vector<NamedParameter> parameters_;
+  const std::vector<at::Tensor> values_;
   const FlatClipping policy_{ClipNorm(1.0)};
   GradientOptions options_;
   SumOptions sum_options_;
   std::optional<Clipper> clipper_;
   std::optional<BoundedSum> sum_;
+  std::optional<Optimizer> optimizer_;
+  RandomSource random_;
+  std::int64_t steps_ = 0;
+  std::vector<at::Tensor> gradients_;
+  std::unique_ptr<RecordedGraph> graph_;
 };
 
-// The second step of each kind is measured: the first one builds what is kept from then on, and
+// A later step of each kind is measured: the first ones build what is kept from then on, and
 // the first private step also looks for the owners of rows and checks itself.
 void MeasureMemory(StepPair& steps, at::Device device, StepComparison& result) {
   PeakMemory memory(device);
-  const auto second_step = [&](auto step) {
-    (steps.*step)();
+  const auto later_step = [&](auto step) {
+    for (int i = 0; i < kStepsBefore; ++i) (steps.*step)();
     memory.Restart();
     (steps.*step)();
     return static_cast<double>(memory.Peak()) / kBytesPerMegabyte;
   };
-  result.ordinary_step.megabytes = second_step(&StepPair::Ordinary);
+  result.ordinary_step.megabytes = later_step(&StepPair::Ordinary);
   steps.ResetGradients();
   memory.SetBaseline();
-  result.private_step.megabytes = second_step(&StepPair::Private);
+  result.private_step.megabytes = later_step(&StepPair::Private);
 }
 
 double Median(std::vector<double> values) {
@@ -110,19 +179,28 @@ double Median(std::vector<double> values) {
 
 StepComparison CompareSteps(const BenchmarkModel& model, std::int64_t examples, at::Device device,
                             const ComparisonOptions& options) {
-  StepPair steps(model, examples, device, options.norms);
+  StepPair steps(model, examples, device, options);
   StepComparison result;
   MeasureMemory(steps, device, result);
+  result.graph = steps.GraphStatus();
+  const bool recorded = steps.PrivateIsRecorded();
 
+  std::vector<double> eager_steps;
   std::vector<double> ordinary_steps;
   std::vector<double> private_steps;
   const auto pair = [&] {
-    ordinary_steps.push_back(steps.Milliseconds(&StepPair::Ordinary));
+    if (recorded) {
+      eager_steps.push_back(steps.Milliseconds(&StepPair::Ordinary));
+      ordinary_steps.push_back(steps.Milliseconds(&StepPair::RecordedOrdinary));
+    } else {
+      ordinary_steps.push_back(steps.Milliseconds(&StepPair::Ordinary));
+    }
     private_steps.push_back(steps.Milliseconds(&StepPair::Private));
   };
   const Clock::time_point warm_up = Clock::now();
   do pair();
   while (SecondsSince(warm_up) < kWarmUpPart * options.seconds);
+  eager_steps.clear();
   ordinary_steps.clear();
   private_steps.clear();
 
@@ -133,6 +211,7 @@ StepComparison CompareSteps(const BenchmarkModel& model, std::int64_t examples, 
            (result.pairs >= kSlowPairs && seconds >= kSlow * options.seconds);
   };
   for (; !enough(); ++result.pairs) pair();
+  if (recorded) result.eager_milliseconds = Median(std::move(eager_steps));
   result.ordinary_step.milliseconds = Median(std::move(ordinary_steps));
   result.private_step.milliseconds = Median(std::move(private_steps));
   return result;

@@ -1,14 +1,15 @@
 // The cost of a private step beside that of an ordinary one.
 //
 // Ordinary: gradients reset, forward, mean loss, backward. Private: forward, backward, norms,
-// clip, sum (Clipper::ClippedSum with flat clipping), no noise. Both end with one gradient for
-// each parameter; neither updates the weights.
+// clip, sum (Clipper::ClippedSum with flat clipping). Both end with one gradient for each
+// parameter. A whole step goes on: the private one adds noise, and both update the weights.
 #ifndef SORDINO_TORCH_CLI_STEP_COMPARISON_H_
 #define SORDINO_TORCH_CLI_STEP_COMPARISON_H_
 
 #include <c10/core/Device.h>
 
 #include <cstdint>
+#include <string>
 
 #include "sordino/gradients/clipper.h"
 #include "sordino/models/benchmark_models.h"
@@ -25,21 +26,27 @@ struct StepCost {
 struct StepComparison {
   StepCost ordinary_step;
   StepCost private_step;
+  // Without a recording, where the ordinary step is recorded; else 0.
+  double eager_milliseconds = 0;
   std::int64_t pairs = 0;  // timed steps of each kind
+  std::string graph;       // how the private step was made (Clipper::GraphStatus)
 
   double ratio() const { return private_step.milliseconds / ordinary_step.milliseconds; }
 };
 
 struct ComparisonOptions {
   NormMethod norms = NormMethod::kAutomatic;
+  // Whether both steps are recorded on a GPU; automatic: the ordinary one where the private one is.
+  GraphUse graph = GraphUse::kAutomatic;
+  bool whole = false;
   // How long the timed pairs go on. At least 5 are made, but 3 are enough once ten times this has
   // passed.
   double seconds = 3;
 };
 
 // Ordinary and private steps alternate, so that a machine that slows down slows down both; the
-// device has finished before each reading of the clock. Throws Error where the model cannot be
-// clipped.
+// device has finished before each reading of the clock. On a GPU ten steps are made between two
+// readings, so that waiting for it does not count. Throws Error where the model cannot be clipped.
 StepComparison CompareSteps(const BenchmarkModel& model, std::int64_t examples, at::Device device,
                             const ComparisonOptions& options);
 

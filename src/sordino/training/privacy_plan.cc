@@ -169,7 +169,19 @@ std::unique_ptr<ClippingState> PrivacyPlan::StartClipping(
 
 std::unique_ptr<StepClipper> PrivacyPlan::StartSums(std::vector<NamedParameter> parameters,
                                                     const GradientOptions& gradients) const {
-  return norms_->Start(std::move(parameters), gradients, Sum(), options_.norms.options);
+  GradientOptions own = gradients;
+  if (own.recorded_batch == 0) own.recorded_batch = RecordedBatch();
+  return norms_->Start(std::move(parameters), own, Sum(), options_.norms.options);
+}
+
+// Poisson batches of more than three standard deviations above their mean take two parts.
+std::int64_t PrivacyPlan::RecordedBatch() const {
+  if (sampler_->OverflowProbability() == 0) return 0;  // all have one size
+  constexpr double kDeviations = 3;
+  constexpr std::int64_t kMultiple = 8;
+  const double size = options_.batch + kDeviations * std::sqrt(options_.batch);
+  const std::int64_t multiple = kMultiple * options_.micro_batch;
+  return (static_cast<std::int64_t>(std::ceil(size)) / multiple + 1) * multiple;
 }
 
 std::unique_ptr<ChunkedClipper> PrivacyPlan::StartChunks(std::vector<NamedParameter> parameters,

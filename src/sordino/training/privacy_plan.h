@@ -162,6 +162,7 @@ class PrivacyPlan {
   std::string Description() const;
 
  private:
+  std::int64_t RecordedBatch() const;
   // The step whose noise is largest: what takes a share of it leaves least there.
   std::int64_t LargestNoiseStep() const;
 

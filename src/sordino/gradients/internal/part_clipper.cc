@@ -35,18 +35,6 @@ Batch Padded(const Batch& batch, std::int64_t examples) {
   return padded;
 }
 
-// The bounds as [groups, 1] beside the norms; one group needs no copy to a device.
-at::Tensor BoundsOn(const at::Tensor& norms, const std::vector<double>& bounds) {
-  if (bounds.size() == 1) return at::full({1, 1}, bounds.front(), norms.options());
-  return at::tensor(bounds, norms.options()).unsqueeze(1);
-}
-
-// How many norms of each group are above its bound, or not a number.
-at::Tensor Above(const at::Tensor& norms, const std::vector<double>& bounds) {
-  if (norms.is_cpu()) return CountAbove(norms, bounds);
-  return (norms <= BoundsOn(norms, bounds)).logical_not().sum(1);
-}
-
 }  // namespace
 
 void Totals::Add(Totals other) {
@@ -67,6 +55,20 @@ void Totals::Add(Totals other) {
 PartClipper::PartClipper(std::vector<NamedParameter> parameters, GradientOptions options,
                          SumOptions sum)
     : parameters_(std::move(parameters)), options_(options), sum_(sum) {}
+
+// The bounds as [groups, 1], copied to the device when they change.
+const at::Tensor& PartClipper::BoundsBeside(const at::Tensor& norms,
+                                            const std::vector<double>& bounds) const {
+  if (!bounds_ || bounds_->values() != bounds) bounds_.emplace(bounds);
+  return bounds_->Beside(norms);
+}
+
+// How many norms of each group are above its bound, or not a number.
+at::Tensor PartClipper::AboveBounds(const at::Tensor& norms,
+                                    const std::vector<double>& bounds) const {
+  if (norms.is_cpu()) return CountAbove(norms, bounds);
+  return (norms <= BoundsBeside(norms, bounds)).logical_not().sum(1);
+}
 
 at::Tensor PartClipper::NoNorms(const ClippingPolicy& policy) const {
   return at::zeros({static_cast<std::int64_t>(policy.Bounds().size()), 0},
@@ -143,10 +145,9 @@ SumPlan PartClipper::PlanOf(const PerExamplePass& pass, const Tape& tape,
   return *plan_;
 }
 
-// Norms, and the factors that they are clipped with. Units from real_units on are padding: they are
-// left out of everything.
+// Norms, and the factors that they are clipped with. Padding is left out of everything.
 PartClipper::Clipped PartClipper::Clip(const PerExamplePass& pass, const ClippingPolicy& policy,
-                                       const SumPlan& plan, std::int64_t real_units) const {
+                                       const SumPlan& plan, const RealUnits& real) const {
   const std::vector<double> bounds = policy.Bounds();
   Roots roots;
   if (pass.squared_norms().is_cpu()) {
@@ -161,7 +162,7 @@ PartClipper::Clipped PartClipper::Clip(const PerExamplePass& pass, const Clippin
   if (pass.squared_mass().defined()) {
     mass = pass.squared_mass().sqrt();
     all_usable = all_usable && (mass <= kMaxNorm).all().item<bool>();
-    factors = at::minimum(factors, BoundsOn(norms, bounds) * plan.cancellation / mass);
+    factors = at::minimum(factors, BoundsBeside(norms, bounds) * plan.cancellation / mass);
   }
   if (!all_usable) {
     // An example that is out of range (or not a number) anywhere is left out everywhere.
@@ -169,16 +170,21 @@ PartClipper::Clipped PartClipper::Clip(const PerExamplePass& pass, const Clippin
     if (mass.defined()) usable = usable.logical_and(mass <= kMaxNorm);
     factors = factors.masked_fill(usable.all(0, /*keepdim=*/true).logical_not(), 0);
   }
-  if (const std::int64_t units = factors.size(1); real_units < units) {
+  if (real.mask.defined()) {
     all_usable = false;
-    const at::Tensor none = at::zeros({factors.size(0), units - real_units}, factors.options());
-    factors = at::cat({factors.narrow(1, 0, real_units), none}, 1);
-    norms = norms.slice(1, 0, real_units).contiguous();
+    const at::Tensor padding = real.mask.logical_not();
+    factors = factors.masked_fill(padding, 0);
+    norms = norms.masked_fill(padding, 0);
+  } else if (const std::int64_t units = factors.size(1); real.count < units) {
+    all_usable = false;
+    const at::Tensor none = at::zeros({factors.size(0), units - real.count}, factors.options());
+    factors = at::cat({factors.narrow(1, 0, real.count), none}, 1);
+    norms = norms.slice(1, 0, real.count).contiguous();
   }
   return {std::move(norms), std::move(factors), all_usable};
 }
 
-Totals PartClipper::FromLosses(const at::Tensor& losses, std::int64_t real_units,
+Totals PartClipper::FromLosses(const at::Tensor& losses, const RealUnits& real,
                                const ClippingPolicy& policy, const LossFunction& loss,
                                const Batch& batch) {
   const std::int64_t units = Units(losses.numel());
@@ -211,10 +217,10 @@ Totals PartClipper::FromLosses(const at::Tensor& losses, std::int64_t real_units
   if (check && !check->Compare(pass)) memory_.Clear();
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   const SumPlan sum_plan = PlanOf(pass, reading.tape, policy);
-  const Clipped clipped = Clip(pass, policy, sum_plan, real_units);
+  const Clipped clipped = Clip(pass, policy, sum_plan, real);
   Totals totals;
   totals.gradients = pass.WeightedSums(clipped.factors, clipped.all_usable, sum_plan.accuracy);
-  totals.clipped = Above(clipped.norms, policy.Bounds());
+  totals.clipped = AboveBounds(clipped.norms, policy.Bounds());
   totals.counts = policy.Counts(clipped.norms);
   totals.norms.push_back(clipped.norms);
   return totals;
@@ -255,7 +261,7 @@ Totals PartClipper::Loop(const LossFunction& loss, const Batch& batch,
   LoopResult result = LoopClippedSum(loss, batch, parameters_, policy, sum_.micro_batch);
   Totals totals;
   totals.gradients = std::move(result.sum);
-  totals.clipped = (result.norms <= BoundsOn(result.norms, policy.Bounds())).logical_not().sum(1);
+  totals.clipped = AboveBounds(result.norms, policy.Bounds());
   totals.counts = policy.Counts(result.norms);
   totals.norms.push_back(result.norms);
   return totals;
@@ -284,6 +290,24 @@ Totals PartClipper::UnitByUnit(const LossFunction& loss, const Batch& batch,
   return totals;
 }
 
+at::Tensor PartClipper::LossesOf(const LossFunction& loss, const Batch& batch) const {
+  at::Tensor losses = IsolatedLosses(loss, batch, Units(Examples(batch)));
+  if (!losses.requires_grad()) {
+    throw Error(
+        "the losses do not depend on any parameter that requires a gradient; compute "
+        "them from the parameters that are trained, with gradients enabled.");
+  }
+  return losses;
+}
+
+Totals PartClipper::MaskedSum(const LossFunction& loss, const Batch& batch,
+                              const ClippingPolicy& policy, const at::Tensor& mask) {
+  SORDINO_CHECK(mask.numel() == Units(Examples(batch)) && mask.numel() > 1,
+                "a mask has an entry for each of several units");
+  return FromLosses(LossesOf(loss, batch), {.count = mask.numel(), .mask = mask}, policy, loss,
+                    batch);
+}
+
 Totals PartClipper::Sum(const LossFunction& loss, const Batch& batch, const ClippingPolicy& policy,
                         std::int64_t padded_examples) {
   // An example that is alone goes beside a copy of itself: the loop knows neither the range nor the
@@ -298,13 +322,8 @@ Totals PartClipper::Sum(const LossFunction& loss, const Batch& batch, const Clip
   }
   try {
     const Batch padded = padded_examples == 0 ? batch : Padded(batch, padded_examples);
-    const at::Tensor losses = IsolatedLosses(loss, padded, Units(Examples(padded)));
-    if (!losses.requires_grad()) {
-      throw Error(
-          "the losses do not depend on any parameter that requires a gradient; compute "
-          "them from the parameters that are trained, with gradients enabled.");
-    }
-    return FromLosses(losses, Units(Examples(batch)), policy, loss, padded);
+    return FromLosses(LossesOf(loss, padded), {.count = Units(Examples(batch))}, policy, loss,
+                      padded);
   } catch (const NeedsLoop&) {
     return UnitByUnit(loss, batch, policy);
   } catch (const NotPerExample&) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "sordino/gradients/clipper.h"
+#include "sordino/gradients/clipping_groups.h"
 #include "sordino/gradients/clipping_policy.h"
 #include "sordino/gradients/internal/graph/graph_reading.h"
 #include "sordino/gradients/internal/graph/per_example_pass.h"
@@ -45,6 +46,12 @@ class PartClipper {
   Totals Sum(const LossFunction& loss, const Batch& batch, const ClippingPolicy& policy,
              std::int64_t padded_examples = 0);
 
+  // The same for a batch of which only the units count that a mask on its device names, [units].
+  // Where the graph of the model was seen before at this size, nothing is read from the device, so
+  // that the sum can be recorded; there is no fallback.
+  Totals MaskedSum(const LossFunction& loss, const Batch& batch, const ClippingPolicy& policy,
+                   const at::Tensor& mask);
+
   // For at least two examples. Throws NotPerExample where Sum would fall back to a loop.
   CollectedTerms Collect(const LossFunction& loss, const Batch& batch);
 
@@ -56,8 +63,13 @@ class PartClipper {
   at::Tensor NoNorms(const ClippingPolicy& policy) const;
 
  private:
+  // The units of a part that are not padding: the first ones, or those of a mask.
+  struct RealUnits {
+    std::int64_t count = 0;
+    at::Tensor mask = {};
+  };
   struct Clipped {
-    at::Tensor norms;    // [groups, real units]
+    at::Tensor norms;    // [groups, real units]; with a mask of all units, 0 where it is padding
     at::Tensor factors;  // [groups, units]
     bool all_usable = false;
   };
@@ -65,12 +77,15 @@ class PartClipper {
   std::int64_t Units(std::int64_t examples) const {
     return (examples + sum_.micro_batch - 1) / sum_.micro_batch;
   }
-  Totals FromLosses(const at::Tensor& losses, std::int64_t real_units, const ClippingPolicy& policy,
+  at::Tensor LossesOf(const LossFunction& loss, const Batch& batch) const;
+  Totals FromLosses(const at::Tensor& losses, const RealUnits& real, const ClippingPolicy& policy,
                     const LossFunction& loss, const Batch& batch);
+  at::Tensor AboveBounds(const at::Tensor& norms, const std::vector<double>& bounds) const;
+  const at::Tensor& BoundsBeside(const at::Tensor& norms, const std::vector<double>& bounds) const;
   Totals UnitByUnit(const LossFunction& loss, const Batch& batch, const ClippingPolicy& policy);
   Totals Loop(const LossFunction& loss, const Batch& batch, const ClippingPolicy& policy) const;
   Clipped Clip(const PerExamplePass& pass, const ClippingPolicy& policy, const SumPlan& plan,
-               std::int64_t real_units) const;
+               const RealUnits& real) const;
   SumPlan PlanOf(const PerExamplePass& pass, const Tape& tape, const ClippingPolicy& policy);
   GraphReading Read(const at::Tensor& losses, std::int64_t units, const LossFunction& loss,
                     const Batch& batch, bool* is_new);
@@ -87,6 +102,7 @@ class PartClipper {
   SumShape planned_shape_;
   std::vector<double> planned_bounds_;
   double largest_factor_ = 1;
+  mutable std::optional<GroupColumn> bounds_;
 };
 
 }  // namespace sordino

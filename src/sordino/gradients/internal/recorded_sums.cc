@@ -1,0 +1,205 @@
+#include "sordino/gradients/internal/recorded_sums.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <exception>
+#include <typeinfo>
+#include <utility>
+
+#include "sordino/gradients/internal/physical_batch.h"
+
+namespace sordino {
+namespace {
+
+// Each holds the memory of a whole pass.
+constexpr std::size_t kMaxRecordings = 3;
+// A first failure may be due to a batch that had to be looked at anew.
+constexpr int kMaxFailures = 3;
+
+std::vector<const void*> AddressesOf(const std::vector<NamedParameter>& parameters) {
+  std::vector<const void*> addresses;
+  addresses.reserve(parameters.size());
+  for (const NamedParameter& parameter : parameters) {
+    addresses.push_back(parameter.value.const_data_ptr());
+  }
+  return addresses;
+}
+
+// Sizes of an example and types of a batch.
+bool SameKind(const Batch& a, const Batch& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const at::Tensor& x, const at::Tensor& y) {
+                      return x.scalar_type() == y.scalar_type() && x.device() == y.device() &&
+                             x.sizes().slice(1) == y.sizes().slice(1);
+                    });
+}
+
+// What a recording was made for.
+struct RecordedFor {
+  const LossFunction* loss = nullptr;
+  const std::type_info* function = nullptr;
+  const std::type_info* policy = nullptr;
+  std::vector<double> numbers;
+  std::vector<std::int64_t> groups;
+  std::int64_t size = 0;
+  std::vector<const void*> parameters;
+
+  bool operator==(const RecordedFor&) const = default;
+};
+
+}  // namespace
+
+struct RecordedSums::Recording {
+  RecordedFor key;
+  Batch inputs;  // of `size` examples
+  at::Tensor mask;
+  std::int64_t real = -1;  // units that the mask names
+  Totals outputs;          // gradients that are all float32 lie in `flat`
+  at::Tensor flat;         // [coordinates]
+  std::unique_ptr<RecordedGraph> graph;
+
+  void Fill(const Batch& batch, std::int64_t micro_batch);
+  void Flatten();
+  Totals Copied() const;
+};
+
+// The examples, and copies of the first one behind them.
+void RecordedSums::Recording::Fill(const Batch& batch, std::int64_t micro_batch) {
+  const at::NoGradGuard no_grad;
+  const std::int64_t examples = Examples(batch);
+  for (std::size_t k = 0; k < batch.size(); ++k) {
+    inputs[k].narrow(0, 0, examples).copy_(batch[k], /*non_blocking=*/true);
+    if (examples == key.size) continue;
+    const at::Tensor rest = inputs[k].narrow(0, examples, key.size - examples);
+    rest.copy_(batch[k].narrow(0, 0, 1).expand_as(rest), /*non_blocking=*/true);
+  }
+  const std::int64_t units = examples / micro_batch;
+  if (units == real) return;
+  mask.narrow(0, 0, units).fill_(true);
+  mask.narrow(0, units, mask.numel() - units).fill_(false);
+  real = units;
+}
+
+void RecordedSums::Recording::Flatten() {
+  std::vector<at::Tensor> rows;
+  for (const at::Tensor& gradient : outputs.gradients) {
+    if (!gradient.defined()) continue;
+    if (gradient.scalar_type() != at::kFloat) return;
+    rows.push_back(gradient.reshape({-1}));
+  }
+  if (!rows.empty()) flat = at::cat(rows);
+}
+
+// The next replay writes over the outputs.
+Totals RecordedSums::Recording::Copied() const {
+  const at::NoGradGuard no_grad;
+  Totals totals;
+  totals.gradients.resize(outputs.gradients.size());
+  const at::Tensor copy = flat.defined() ? flat.clone() : at::Tensor();
+  std::int64_t begin = 0;
+  for (std::size_t k = 0; k < outputs.gradients.size(); ++k) {
+    const at::Tensor& gradient = outputs.gradients[k];
+    if (!gradient.defined()) continue;
+    if (flat.defined()) {
+      totals.gradients[k] = copy.narrow(0, begin, gradient.numel()).view(gradient.sizes());
+      begin += gradient.numel();
+    } else {
+      totals.gradients[k] = gradient.clone();
+    }
+  }
+  totals.clipped = outputs.clipped.clone();
+  if (outputs.counts.defined()) totals.counts = outputs.counts.clone();
+  totals.norms = outputs.norms;
+  return totals;
+}
+
+RecordedSums::RecordedSums(PartClipper& parts, Recorder recorder)
+    : parts_(parts), recorder_(std::move(recorder)) {}
+
+RecordedSums::~RecordedSums() = default;
+
+// The recording of such parts; made, and empty, when they are seen for the first time.
+RecordedSums::Recording* RecordedSums::Find(const LossFunction& loss, const Batch& batch,
+                                            const ClippingPolicy& policy, std::int64_t size) {
+  RecordedFor key{.loss = &loss,
+                  .function = &loss.target_type(),
+                  .policy = &typeid(policy),
+                  .numbers = policy.Numbers(),
+                  .groups = policy.Groups(parts_.parameters()),
+                  .size = size,
+                  .parameters = AddressesOf(parts_.parameters())};
+  for (auto recording = recordings_.begin(); recording != recordings_.end(); ++recording) {
+    if (!((*recording)->key == key) || !SameKind((*recording)->inputs, batch)) continue;
+    std::rotate(recordings_.begin(), recording, recording + 1);  // the last one used is the first
+    return recordings_.front().get();
+  }
+  if (recordings_.size() == kMaxRecordings) recordings_.pop_back();
+  auto recording = std::make_unique<Recording>();
+  recording->key = std::move(key);
+  recording->inputs.reserve(batch.size());
+  // Sizes and types to compare with; memory only when it is recorded.
+  for (const at::Tensor& tensor : batch) recording->inputs.push_back(tensor.narrow(0, 0, 0));
+  recordings_.insert(recordings_.begin(), std::move(recording));
+  return nullptr;
+}
+
+void RecordedSums::Record(Recording& recording, const LossFunction& loss, const Batch& batch,
+                          const ClippingPolicy& policy) {
+  const std::int64_t micro_batch = parts_.sum().micro_batch;
+  for (std::size_t k = 0; k < batch.size(); ++k) {
+    std::vector<std::int64_t> sizes = batch[k].sizes().vec();
+    sizes.front() = recording.key.size;
+    recording.inputs[k] = at::empty(sizes, batch[k].options());
+  }
+  recording.mask = at::zeros({recording.key.size / micro_batch},
+                             batch.front().options().dtype(at::kBool).requires_grad(false));
+  recording.Fill(batch, micro_batch);
+  recording.graph = recorder_(batch.front().device(), [&] {
+    recording.outputs = parts_.MaskedSum(loss, recording.inputs, policy, recording.mask);
+    recording.Flatten();
+  });
+}
+
+bool RecordedSums::Takes(const ClippingPolicy& policy) {
+  return !policy.Numbers().empty() && policy.transform() == nullptr && policy.CountBound() == 0;
+}
+
+std::optional<Totals> RecordedSums::Sum(const LossFunction& loss, const Batch& batch,
+                                        const ClippingPolicy& policy, std::int64_t size) {
+  if (!problem_.empty()) return std::nullopt;
+  const std::int64_t micro_batch = parts_.sum().micro_batch;
+  if (!Takes(policy) || size < 2 * micro_batch || size % micro_batch != 0 ||
+      Examples(batch) % micro_batch != 0) {
+    return std::nullopt;
+  }
+  Recording* const recording = Find(loss, batch, policy, size);
+  if (recording == nullptr) return std::nullopt;
+  try {
+    if (!recording->graph) {
+      Record(*recording, loss, batch, policy);
+    } else {
+      recording->Fill(batch, micro_batch);
+    }
+    recording->graph->Replay();
+  } catch (const std::exception& error) {
+    recordings_.erase(recordings_.begin());
+    if (IsOutOfMemory(error) || ++failures_ == kMaxFailures) {
+      problem_ =
+          IsOutOfMemory(error)
+              ? "there is not enough memory for a recorded step beside the others."
+              : "an operation of the model cannot be recorded, for example because it reads a "
+                "value from the device.";
+    }
+    return std::nullopt;
+  }
+  has_replayed_ = true;
+  return recording->Copied();
+}
+
+}  // namespace sordino
