@@ -2,6 +2,7 @@
 // Skipped without a GPU.
 #include <ATen/Context.h>
 #include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <gtest/gtest.h>
 
@@ -97,6 +98,72 @@ TEST_P(CudaClipping, AnExampleThatIsNotANumberContributesNothing) {
     const BoundedSum with = clipper.ClippedSum(model.losses, batch, policy);
     EXPECT_LT(RelativeError(with.gradients, without.gradients), 1e-4);
   }
+}
+
+// Batches of many sizes, padded to one, by replays and one operation at a time: the same bits, but
+// for tokens, whose gradients libtorch adds up in no fixed order.
+TEST_P(CudaClipping, RecordedStepsHaveTheSameBits) {
+  if (const std::string problem = RecordingProblem(at::Device(at::kCUDA)); !problem.empty()) {
+    GTEST_SKIP() << problem;
+  }
+  at::globalContext().setDeterministicCuDNN(true);
+  const auto model = MakeBenchmarkModel(GetParam(), at::Device(at::kCUDA));
+  const auto parameters = Parameters(model);
+  constexpr std::int64_t kSize = 16;
+  const Batch first = model.make_batch(kSize, 1);
+  const FlatClipping loose(ClipNorm(1e6));
+  const double typical =
+      LoopClippedSum(model.losses, first, parameters, loose).norms.median().item<double>();
+  const FlatClipping flat{ClipNorm(typical)};
+  const auto layers = LayerwiseClipping::Equal(parameters, ClipNorm(typical));
+  for (const ClippingPolicy* policy :
+       {static_cast<const ClippingPolicy*>(&flat), static_cast<const ClippingPolicy*>(&layers)}) {
+    Clipper recorded(parameters, {.graph = GraphUse::kOn, .recorded_batch = kSize});
+    Clipper plain(parameters, {.physical_batch = kSize});
+    for (std::int64_t step = 0; step < 40; ++step) {
+      const std::int64_t examples = step < 2 ? kSize : 1 + step % kSize;
+      const Batch batch = model.make_batch(examples, static_cast<std::uint64_t>(step));
+      const BoundedSum found = recorded.ClippedSum(model.losses, batch, *policy);
+      const BoundedSum expected =
+          examples == kSize ? plain.ClippedSum(model.losses, batch, *policy)
+                            : Clipper(parameters).ClippedSum(model.losses, batch, *policy);
+      const double error = RelativeError(found.gradients, expected.gradients);
+      EXPECT_LT(error, 1e-4) << "step " << step;
+      const bool tokens = !batch[0].is_floating_point();
+      if (examples == kSize && !tokens) EXPECT_EQ(error, 0) << "step " << step;
+    }
+    EXPECT_EQ(recorded.GraphStatus(), "recorded");
+  }
+  at::globalContext().setDeterministicCuDNN(false);
+}
+
+TEST(CudaRecording, TenThousandReplaysOfChangingData) {
+  if (!at::hasCUDA()) GTEST_SKIP() << "no GPU";
+  const at::Device device(at::kCUDA);
+  if (const std::string problem = RecordingProblem(device); !problem.empty()) {
+    GTEST_SKIP() << problem;
+  }
+  const auto model = MakeBenchmarkModel("ffnn", device);
+  std::vector<NamedParameter> parameters;
+  for (const auto& [name, value] : model.parameters) parameters.push_back({name, value});
+  const FlatClipping policy(ClipNorm(0.1));
+  constexpr std::int64_t kSize = 32;
+  Clipper recorded(parameters, {.graph = GraphUse::kOn, .recorded_batch = kSize});
+  Clipper plain(parameters, {.physical_batch = kSize});
+  for (std::uint64_t step = 0; step < 10000; ++step) {
+    const Batch batch = model.make_batch(kSize, step);
+    const BoundedSum found = recorded.ClippedSum(model.losses, batch, policy);
+    if (step % 100 == 0) {
+      const BoundedSum expected = plain.ClippedSum(model.losses, batch, policy);
+      ASSERT_EQ(RelativeError(found.gradients, expected.gradients), 0) << "step " << step;
+    }
+    // The weights move as in training.
+    const at::NoGradGuard no_grad;
+    for (std::size_t k = 0; k < parameters.size(); ++k) {
+      parameters[k].value.sub_(found.gradients[k], 0.01);
+    }
+  }
+  EXPECT_EQ(recorded.GraphStatus(), "recorded");
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, CudaClipping,
