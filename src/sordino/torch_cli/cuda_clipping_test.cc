@@ -153,7 +153,8 @@ TEST(CudaRecording, TenThousandReplaysOfChangingData) {
   for (std::uint64_t step = 0; step < 10000; ++step) {
     const Batch batch = model.make_batch(kSize, step);
     const BoundedSum found = recorded.ClippedSum(model.losses, batch, policy);
-    if (step % 100 == 0) {
+    // The first batch is cut to measure its memory.
+    if (step % 100 == 99) {
       const BoundedSum expected = plain.ClippedSum(model.losses, batch, policy);
       ASSERT_EQ(RelativeError(found.gradients, expected.gradients), 0) << "step " << step;
     }

@@ -30,7 +30,7 @@ constexpr std::int64_t kSlowPairs = 3;
 constexpr double kSlow = 10;         // of --seconds
 constexpr double kWarmUpPart = 0.1;  // of --seconds
 constexpr int kDeviceSteps = 10;     // between two readings of the clock
-constexpr int kStepsBefore = 3;      // the one whose memory is measured
+constexpr int kStepsOfMemory = 3;    // a large batch is recorded in the third step
 constexpr double kRate = 1e-3;
 constexpr std::int64_t kManySteps = std::int64_t{1} << 40;
 
@@ -153,20 +153,21 @@ class StepPair {
   std::unique_ptr<RecordedGraph> graph_;
 };
 
-// A later step of each kind is measured: the first ones build what is kept from then on, and
-// the first private step also looks for the owners of rows and checks itself.
+// The first step is not measured: it builds what is kept from then on, and the first private one
+// also looks for the owners of rows and checks itself. A step that is recorded has its memory while
+// that is done, and keeps it.
 void MeasureMemory(StepPair& steps, at::Device device, StepComparison& result) {
   PeakMemory memory(device);
-  const auto later_step = [&](auto step) {
-    for (int i = 0; i < kStepsBefore; ++i) (steps.*step)();
-    memory.Restart();
+  const auto later_steps = [&](auto step) {
     (steps.*step)();
+    memory.Restart();
+    for (int i = 0; i < kStepsOfMemory; ++i) (steps.*step)();
     return static_cast<double>(memory.Peak()) / kBytesPerMegabyte;
   };
-  result.ordinary_step.megabytes = later_step(&StepPair::Ordinary);
+  result.ordinary_step.megabytes = later_steps(&StepPair::Ordinary);
   steps.ResetGradients();
   memory.SetBaseline();
-  result.private_step.megabytes = later_step(&StepPair::Private);
+  result.private_step.megabytes = later_steps(&StepPair::Private);
 }
 
 double Median(std::vector<double> values) {

