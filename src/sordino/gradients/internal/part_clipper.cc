@@ -157,6 +157,14 @@ PartClipper::Clipped PartClipper::Clip(const PerExamplePass& pass, const Clippin
   }
   at::Tensor norms = roots.roots;
   at::Tensor factors = policy.Factors(norms);
+  const bool all_are_real = real.mask.defined() || real.count == factors.size(1);
+  if (pass.TakesRows() && !pass.squared_mass().defined() && all_are_real) {
+    DeviceFactors clipped =
+        DeviceClip(norms, factors.contiguous(), BoundsBeside(norms, bounds), real.mask, kMaxNorm);
+    return {.norms = std::move(norms),
+            .factors = {std::move(clipped.float64), std::move(clipped.float32)},
+            .above = std::move(clipped.above)};
+  }
   bool all_usable = roots.within;
   at::Tensor mass;
   if (pass.squared_mass().defined()) {
@@ -181,7 +189,10 @@ PartClipper::Clipped PartClipper::Clip(const PerExamplePass& pass, const Clippin
     factors = at::cat({factors.narrow(1, 0, real.count), none}, 1);
     norms = norms.slice(1, 0, real.count).contiguous();
   }
-  return {std::move(norms), std::move(factors), all_usable};
+  at::Tensor above = AboveBounds(norms, bounds);
+  return {.norms = std::move(norms),
+          .factors = {.float64 = std::move(factors), .all_finite = all_usable},
+          .above = std::move(above)};
 }
 
 Totals PartClipper::FromLosses(const at::Tensor& losses, const RealUnits& real,
@@ -219,8 +230,8 @@ Totals PartClipper::FromLosses(const at::Tensor& losses, const RealUnits& real,
   const SumPlan sum_plan = PlanOf(pass, reading.tape, policy);
   const Clipped clipped = Clip(pass, policy, sum_plan, real);
   Totals totals;
-  totals.gradients = pass.WeightedSums(clipped.factors, clipped.all_usable, sum_plan.accuracy);
-  totals.clipped = AboveBounds(clipped.norms, policy.Bounds());
+  totals.gradients = pass.WeightedSums(clipped.factors, sum_plan.accuracy);
+  totals.clipped = clipped.above;
   totals.counts = policy.Counts(clipped.norms);
   totals.norms.push_back(clipped.norms);
   return totals;

@@ -69,9 +69,9 @@ class PartClipper {
     at::Tensor mask = {};
   };
   struct Clipped {
-    at::Tensor norms;    // [groups, real units]; with a mask of all units, 0 where it is padding
-    at::Tensor factors;  // [groups, units]
-    bool all_usable = false;
+    at::Tensor norms;  // [groups, real units]; with a mask, of all units
+    UnitFactors factors;
+    at::Tensor above;  // [groups]: how many norms are above the bound or not a number
   };
 
   std::int64_t Units(std::int64_t examples) const {

@@ -97,7 +97,7 @@ bool GradientCheck::Compare(const PerExamplePass& pass) const {
 
 void GradientCheck::CompareOne(const PerExamplePass& pass, const Expected& expected) const {
   const at::Tensor factors = expected.weights.unsqueeze(0).expand_as(pass.squared_norms());
-  const auto found = pass.WeightedSums(factors.contiguous(), /*all_finite=*/false, SumAccuracy{});
+  const auto found = pass.WeightedSums({.float64 = factors.contiguous()}, SumAccuracy{});
   const double tolerance = Tolerance(parameters_.front().value);
   bool same = true;
   if (expected.alone) {

@@ -78,6 +78,7 @@ PerExamplePass::PerExamplePass(const at::Tensor& losses, const Tape& tape,
     loss_gradients = at::full_like(losses, options.loss_weight);
   }
   waits_ = !losses.is_cpu() && options.transform == nullptr && !options.collect;
+  takes_rows_ = waits_ && HasRowOperations(losses);
   waiting_.resize(squared_of_.size());
   one_row_.resize(squared_of_.size());
   joined_.resize(squared_of_.size());
@@ -127,6 +128,7 @@ void PerExamplePass::FinishAll() {
   if (waits_ && !mismatch_) {
     Join();
     AddOneRowNorms();
+    AddRowNorms();
   }
 }
 
@@ -223,6 +225,36 @@ void PerExamplePass::FinishCluster(std::size_t parameter, const UseCluster& clus
 void PerExamplePass::FinishOnDevice(std::size_t parameter, RootTerm part, NormForm form) {
   const auto group = static_cast<std::size_t>(groups_[parameter]);
   at::Tensor gradients = GradientsToKeep(part.term, form);
+  const bool one_row =
+      part.term.kind == TermKind::kOuter && part.term.layout.rows_per_example() == 1;
+  const auto add_piece = [&](std::initializer_list<at::Tensor> matrices) {
+    const auto first = static_cast<int>(rows_.size());
+    rows_.insert(rows_.end(), matrices);
+    pieces_.push_back({.first = first,
+                       .second = matrices.size() == 2 ? first + 1 : -1,
+                       .group = static_cast<int>(group)});
+  };
+  if (takes_rows_ && gradients.defined() && HasRowOperations(gradients)) {
+    add_piece({gradients});
+    if (tape_.uses[part.use].path.empty()) {
+      row_sums_.emplace_back(parameter, std::move(gradients));
+      return;
+    }
+    part.term = {.kind = TermKind::kDirect,
+                 .b = std::move(gradients),
+                 .layout = {1, options_.units, 1},
+                 .sizes = part.term.sizes};
+    states_[parameter].parts.push_back(std::move(part));
+    return;
+  }
+  if (takes_rows_ && !gradients.defined() && one_row && HasRowOperations(part.term.a) &&
+      HasRowOperations(part.term.b)) {
+    add_piece({part.term.a, part.term.b});
+    Weigh(part.term, groups_[parameter]);
+    one_row_parts_.emplace_back(parameter, states_[parameter].parts.size());
+    states_[parameter].parts.push_back(std::move(part));
+    return;
+  }
   // A copy into one matrix costs less than a launch only where it is small.
   constexpr std::int64_t kSmallEntries = 1 << 16;
   if (gradients.defined() && tape_.uses[part.use].path.empty() &&
@@ -237,8 +269,6 @@ void PerExamplePass::FinishOnDevice(std::size_t parameter, RootTerm part, NormFo
                  .layout = {1, options_.units, 1},
                  .sizes = part.term.sizes};
   } else {
-    const bool one_row =
-        part.term.kind == TermKind::kOuter && part.term.layout.rows_per_example() == 1;
     if (one_row) {
       const auto norms = [](const at::Tensor& rows) {
         return at::linalg_vector_norm(rows, 2, at::IntArrayRef{1}, /*keepdim=*/false, at::kDouble);
@@ -286,6 +316,53 @@ void PerExamplePass::AddOneRowNorms() {
   }
 }
 
+void PerExamplePass::AddRowNorms() {
+  if (pieces_.empty()) return;
+  DeviceAddPieces(pieces_, DeviceSquaredNorms(rows_), kMaxRowsNorm * kMaxRowsNorm, squared_);
+  rows_.clear();
+}
+
+void PerExamplePass::AddRowSums(const UnitFactors& factors, std::vector<at::Tensor>& sums) const {
+  if (row_sums_.empty()) return;
+  std::vector<FactoredRows> all;
+  all.reserve(row_sums_.size());
+  for (const auto& [p, gradients] : row_sums_) all.push_back({gradients, groups_[p]});
+  const std::vector<at::Tensor> found = DeviceRowSums(all, factors.float64);
+  for (std::size_t k = 0; k < found.size(); ++k) {
+    const std::size_t p = row_sums_[k].first;
+    const at::Tensor sum = found[k].view(parameters_[p].value.sizes());
+    sums[p] = sums[p].defined() ? sums[p] + sum : sum;
+  }
+}
+
+// The sums of one_row_parts_, in their order, as their parameters want them.
+std::vector<at::Tensor> PerExamplePass::OneRowProducts(const UnitFactors& factors,
+                                                       const SumAccuracy& accuracy) const {
+  std::vector<FactoredRows> rows;
+  rows.reserve(2 * one_row_parts_.size());
+  for (const auto& [p, part] : one_row_parts_) {
+    const Term& term = states_[p].parts[part].term;
+    rows.push_back({term.a, groups_[p], /*scales=*/false});
+    rows.push_back({term.b, groups_[p], /*scales=*/true});
+  }
+  std::vector<at::Tensor> products;
+  products.reserve(one_row_parts_.size());
+  if (rows.empty()) return products;
+  const std::vector<at::Tensor> scaled = DeviceScaledRows(rows, factors.float32);
+  for (std::size_t k = 0; k < one_row_parts_.size(); ++k) {
+    const auto& [p, part] = one_row_parts_[k];
+    const Term& term = states_[p].parts[part].term;
+    const ParameterUse& use = tape_.uses[states_[p].parts[part].use];
+    const at::Tensor& left = scaled[2 * k];
+    const at::Tensor& right = scaled[2 * k + 1];
+    products.push_back(
+        IsTransposition(use)
+            ? ProductOfRows(right, left, accuracy)
+            : PullBack(use, ProductOfRows(left, right, accuracy).reshape(term.sizes)));
+  }
+  return products;
+}
+
 // Records what a term that is not kept means for rounding.
 void PerExamplePass::Weigh(const Term& term, std::int64_t group) {
   if (term.kind != TermKind::kOuter && term.kind != TermKind::kConvolution) return;
@@ -321,14 +398,21 @@ NormForm PerExamplePass::Choose(const Term& term) const {
   return CheapestForm(term);
 }
 
-std::vector<at::Tensor> PerExamplePass::WeightedSums(const at::Tensor& factors, bool all_finite,
+std::vector<at::Tensor> PerExamplePass::WeightedSums(const UnitFactors& given,
                                                      const SumAccuracy& accuracy) const {
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
+  UnitFactors factors = given;
+  if (takes_rows_ && !factors.float32.defined()) factors.float32 = factors.float64.to(at::kFloat);
   std::vector<ExampleFactors> by_group;
-  for (std::int64_t group = 0; group < factors.size(0); ++group) {
-    by_group.emplace_back(factors.select(0, group), all_finite);
+  by_group.reserve(squared_of_.size());
+  for (std::int64_t group = 0; group < factors.float64.size(0); ++group) {
+    by_group.emplace_back(
+        factors.float64.select(0, group), factors.all_finite,
+        factors.float32.defined() ? factors.float32.select(0, group) : at::Tensor());
   }
   std::vector<at::Tensor> sums(parameters_.size());
+  AddRowSums(factors, sums);
+  const std::vector<at::Tensor> one_row_sums = OneRowProducts(factors, accuracy);
   for (std::size_t group = 0; group < joined_.size(); ++group) {
     const Joined& joined = joined_[group];
     if (joined.parameters.empty()) continue;
@@ -345,10 +429,14 @@ std::vector<at::Tensor> PerExamplePass::WeightedSums(const at::Tensor& factors, 
   for (std::size_t p = 0; p < parameters_.size(); ++p) {
     const ExampleFactors& own = by_group[static_cast<std::size_t>(groups_[p])];
     if (plan_.roots[p].family) continue;
-    for (const RootTerm& part : states_[p].parts) {
+    for (std::size_t k = 0; k < states_[p].parts.size(); ++k) {
+      const RootTerm& part = states_[p].parts[k];
       const ParameterUse& use = tape_.uses[part.use];
+      const auto one_row = std::find(one_row_parts_.begin(), one_row_parts_.end(), std::pair(p, k));
       at::Tensor sum;
-      if (part.term.kind == TermKind::kOuter && IsTransposition(use)) {
+      if (one_row != one_row_parts_.end()) {
+        sum = one_row_sums[static_cast<std::size_t>(one_row - one_row_parts_.begin())];
+      } else if (part.term.kind == TermKind::kOuter && IsTransposition(use)) {
         sum = TransposedWeightedSum(part.term, own, accuracy);
       } else {
         sum = PullBack(use, WeightedSum(part.term, own, accuracy));
@@ -357,7 +445,7 @@ std::vector<at::Tensor> PerExamplePass::WeightedSums(const at::Tensor& factors, 
     }
   }
   for (const Family& family : plan_.families) {
-    AddDenseSums(family, by_group, all_finite, accuracy, sums);
+    AddDenseSums(family, by_group, factors.all_finite, accuracy, sums);
   }
   return sums;
 }

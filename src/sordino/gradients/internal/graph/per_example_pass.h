@@ -18,6 +18,7 @@
 
 #include "sordino/gradients/clipper.h"
 #include "sordino/gradients/clipping_policy.h"
+#include "sordino/gradients/internal/device/row_operations.h"
 #include "sordino/gradients/internal/graph/parameter_plan.h"
 #include "sordino/gradients/internal/graph/tape.h"
 #include "sordino/gradients/internal/terms/example_layout.h"
@@ -43,6 +44,13 @@ struct PassOptions {
 struct ParameterTerm {
   std::size_t use = 0;
   Term term;
+};
+
+// The factors that units are clipped by.
+struct UnitFactors {
+  at::Tensor float64;       // [groups, units]
+  at::Tensor float32 = {};  // the same, rounded, or undefined
+  bool all_finite = false;  // no unit needs the care that a factor of 0 wins over NaN
 };
 
 class PerExamplePass {
@@ -74,12 +82,15 @@ class PerExamplePass {
   // The most features of a use with one row an example.
   std::int64_t one_row_features() const { return one_row_features_; }
 
+  // Whether kernels that take many matrices at once are used (device/row_operations.h).
+  bool TakesRows() const { return takes_rows_; }
+
   // With `collect`: the terms of a parameter, which have no entry in common.
   std::vector<ParameterTerm> TermsOf(std::size_t parameter) const;
 
-  // sum_u factors[group, u] g_u for each parameter; factors [groups, units], float64. With a
-  // transform, of (g_u - centre) / scale. An undefined tensor stands for a zero gradient.
-  std::vector<at::Tensor> WeightedSums(const at::Tensor& factors, bool all_finite,
+  // sum_u factors[group, u] g_u for each parameter. With a transform, of (g_u - centre) / scale. An
+  // undefined tensor stands for a zero gradient.
+  std::vector<at::Tensor> WeightedSums(const UnitFactors& factors,
                                        const SumAccuracy& accuracy) const;
 
  private:
@@ -109,6 +120,10 @@ class PerExamplePass {
   void FinishOnDevice(std::size_t parameter, RootTerm part, NormForm form);
   void Join();
   void AddOneRowNorms();
+  void AddRowNorms();
+  void AddRowSums(const UnitFactors& factors, std::vector<at::Tensor>& sums) const;
+  std::vector<at::Tensor> OneRowProducts(const UnitFactors& factors,
+                                         const SumAccuracy& accuracy) const;
   at::Tensor Gradients(std::size_t root, std::int64_t begin, std::int64_t end) const;
   std::vector<at::Tensor> FamilyGradients(const Family& family, std::int64_t begin,
                                           std::int64_t end) const;
@@ -149,6 +164,13 @@ class PerExamplePass {
   std::vector<std::vector<std::pair<std::size_t, at::Tensor>>> waiting_;  // by group
   std::vector<std::vector<std::pair<at::Tensor, at::Tensor>>> one_row_;   // norms of a and b
   std::vector<Joined> joined_;                                            // by group
+  // Where kernels take many matrices at once (device/row_operations.h): those whose row norms are
+  // wanted, what they add to the norms of groups, and the uses of parameters that they are all of.
+  bool takes_rows_ = false;
+  std::vector<at::Tensor> rows_;
+  std::vector<device::NormPiece> pieces_;
+  std::vector<std::pair<std::size_t, at::Tensor>> row_sums_;        // parameter, gradients
+  std::vector<std::pair<std::size_t, std::size_t>> one_row_parts_;  // parameter, index of part
 };
 
 }  // namespace sordino

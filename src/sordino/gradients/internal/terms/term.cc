@@ -16,6 +16,7 @@
 
 #include "sordino/base/check.h"
 #include "sordino/base/quantity.h"
+#include "sordino/gradients/internal/device/row_operations.h"
 #include "sordino/gradients/internal/rounding/rounding.h"
 #include "sordino/gradients/internal/terms/example_products.h"
 #include "sordino/gradients/internal/terms/row_kernels.h"
@@ -174,6 +175,10 @@ at::Tensor AddSquaredNorms(const Term& term, NormForm form, const at::Tensor& sq
     case TermKind::kLookup:
       if (term.b.is_cpu()) {
         AddLookupSquaredNorms(AsLookup(term), squared);
+        return {};
+      }
+      if (const LookupRows lookup = AsLookup(term); HasLookupNorms(lookup)) {
+        DeviceAddLookupNorms(lookup, squared);
         return {};
       }
       if (!term.owners.defined()) {

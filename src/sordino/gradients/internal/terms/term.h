@@ -62,18 +62,22 @@ Term Stack(const std::vector<Term>& terms);
 // Factors of examples in the types that sums want them in.
 class ExampleFactors {
  public:
-  ExampleFactors(const at::Tensor& factors, bool all_finite);
+  // `float32`: the same numbers, rounded, where somebody has them.
+  ExampleFactors(const at::Tensor& factors, bool all_finite, at::Tensor float32 = {});
 
   // In the type of `values`.
   const at::Tensor& Beside(const at::Tensor& values) const;
+  // [examples]: the factor is 0.
+  const at::Tensor& None() const;
 
   at::Tensor float64;  // [examples]
-  at::Tensor none;     // [examples]: the factor is 0
   // No example needs the care that a factor of 0 wins over infinities and NaN.
   bool all_finite = false;
 
  private:
-  mutable at::Tensor float32_;  // made when it is asked for
+  // Made when they are asked for.
+  mutable at::Tensor float32_;
+  mutable at::Tensor none_;
 };
 
 // The gradients of examples [begin, end), [end - begin, w.numel()].
@@ -87,6 +91,11 @@ at::Tensor AddSquaredNorms(const Term& term, NormForm form, const at::Tensor& sq
 // values.
 at::Tensor WeightedSum(const Term& term, const ExampleFactors& factors,
                        const SumAccuracy& accuracy);
+
+// left^T right for matrices with one row for each example, [p, q], in float32 products as short as
+// the accuracy wants them.
+at::Tensor ProductOfRows(const at::Tensor& left, const at::Tensor& right,
+                         const SumAccuracy& accuracy);
 
 // The same for a kOuter term as [q, p]: what a parameter wants that entered transposed.
 at::Tensor TransposedWeightedSum(const Term& term, const ExampleFactors& factors,

@@ -30,7 +30,7 @@ at::Tensor ScaleRows(const at::Tensor& rows, const ExampleLayout& layout,
                      const ExampleFactors& factors) {
   const at::Tensor wide = Wide(rows);
   at::Tensor scaled = Blocks(wide, layout) * OfBlocks(factors.Beside(wide), layout);
-  if (!factors.all_finite) scaled.masked_fill_(OfBlocks(factors.none, layout), 0);
+  if (!factors.all_finite) scaled.masked_fill_(OfBlocks(factors.None(), layout), 0);
   return scaled.reshape(wide.sizes());
 }
 
@@ -38,7 +38,9 @@ at::Tensor MaskRows(const at::Tensor& rows, const ExampleLayout& layout,
                     const ExampleFactors& factors) {
   at::Tensor wide = Wide(rows);
   if (factors.all_finite) return wide;
-  return Blocks(wide, layout).masked_fill(OfBlocks(factors.none, layout), 0).reshape(wide.sizes());
+  return Blocks(wide, layout)
+      .masked_fill(OfBlocks(factors.None(), layout), 0)
+      .reshape(wide.sizes());
 }
 
 // left^T right over one row of each example. The results of up to kMaxBlocks float32 products are
@@ -84,9 +86,12 @@ at::Tensor ProductOfExamples(const at::Tensor& left, const at::Tensor& right,
 
 }  // namespace
 
-ExampleFactors::ExampleFactors(const at::Tensor& factors, bool is_all_finite)
-    : float64(factors.contiguous()), all_finite(is_all_finite) {
-  if (!all_finite) none = float64 == 0;
+ExampleFactors::ExampleFactors(const at::Tensor& factors, bool is_all_finite, at::Tensor float32)
+    : float64(factors.contiguous()), all_finite(is_all_finite), float32_(std::move(float32)) {}
+
+const at::Tensor& ExampleFactors::None() const {
+  if (!none_.defined()) none_ = float64 == 0;
+  return none_;
 }
 
 const at::Tensor& ExampleFactors::Beside(const at::Tensor& values) const {
@@ -136,6 +141,12 @@ at::Tensor WeightedSum(const Term& term, const ExampleFactors& factors,
                                          factors.float64);
   }
   return {};
+}
+
+at::Tensor ProductOfRows(const at::Tensor& left, const at::Tensor& right,
+                         const SumAccuracy& accuracy) {
+  const at::NoTF32Guard full_precision;
+  return ProductOverRows(left, right, accuracy);
 }
 
 at::Tensor TransposedWeightedSum(const Term& term, const ExampleFactors& factors,

@@ -1,0 +1,38 @@
+// Without a CUDA compiler (cmake/SordinoCuda.cmake): nobody calls what HasRowOperations says no to.
+#include "sordino/base/check.h"
+#include "sordino/gradients/internal/device/row_operations.h"
+
+namespace sordino {
+namespace {
+
+[[noreturn]] void NotBuilt() {
+  internal::CheckFailed("false", "kernels were called that are not built", __FILE__, __LINE__);
+}
+
+}  // namespace
+
+bool HasRowOperations(const at::Tensor& /*values*/) { return false; }
+at::Tensor DeviceSquaredNorms(const std::vector<at::Tensor>& /*matrices*/) { NotBuilt(); }
+void DeviceAddPieces(const std::vector<device::NormPiece>& /*pieces*/,
+                     const at::Tensor& /*squared*/, double /*limit*/, const at::Tensor& /*total*/) {
+  NotBuilt();
+}
+DeviceFactors DeviceClip(const at::Tensor& /*norms*/, const at::Tensor& /*factors*/,
+                         const at::Tensor& /*bounds*/, const at::Tensor& /*mask*/,
+                         double /*largest*/) {
+  NotBuilt();
+}
+std::vector<at::Tensor> DeviceScaledRows(const std::vector<FactoredRows>& /*all*/,
+                                         const at::Tensor& /*factors*/) {
+  NotBuilt();
+}
+std::vector<at::Tensor> DeviceRowSums(const std::vector<FactoredRows>& /*all*/,
+                                      const at::Tensor& /*factors*/) {
+  NotBuilt();
+}
+bool HasLookupNorms(const LookupRows& /*lookup*/) { return false; }
+void DeviceAddLookupNorms(const LookupRows& /*lookup*/, const at::Tensor& /*squared*/) {
+  NotBuilt();
+}
+
+}  // namespace sordino

@@ -1,0 +1,214 @@
+// Every sum has a fixed order: the same bits in every run, whatever the device does at the same time.
+#include <cuda_runtime.h>
+
+#include "sordino/gradients/internal/device/row_launch.h"
+
+namespace sordino::device {
+namespace {
+
+constexpr int kThreads = 128;
+constexpr int kWarp = 32;
+constexpr unsigned kAllLanes = 0xffffffffU;
+
+cudaStream_t Stream(void* stream) { return static_cast<cudaStream_t>(stream); }
+
+unsigned Blocks(std::int64_t work, std::int64_t per_block) {
+  return static_cast<unsigned>((work + per_block - 1) / per_block);
+}
+
+// The sum over the lanes of a warp, by a fixed tree, in all of them.
+__device__ double WarpSum(double value) {
+  for (int distance = kWarp / 2; distance > 0; distance /= 2) {
+    value += __shfl_xor_sync(kAllLanes, value, distance);
+  }
+  return value;
+}
+
+// The sum over the threads of a block of kThreads, in the first thread.
+__device__ double BlockSum(double value) {
+  __shared__ double parts[kThreads / kWarp];
+  value = WarpSum(value);
+  if (threadIdx.x % kWarp == 0) parts[threadIdx.x / kWarp] = value;
+  __syncthreads();
+  double sum = 0;
+  if (threadIdx.x == 0) {
+    for (int k = 0; k < kThreads / kWarp; ++k) sum += parts[k];
+  }
+  __syncthreads();
+  return sum;
+}
+
+// A block a row and matrix.
+__global__ void SquaredNormsKernel(RowMatrices all, double* squared) {
+  const RowMatrix& matrix = all.matrices[blockIdx.y];
+  const std::int64_t row = blockIdx.x;
+  const float* values = matrix.values + row * matrix.width;
+  double sum = 0;
+  for (std::int64_t k = threadIdx.x; k < matrix.width; k += kThreads) {
+    const double value = values[k];
+    sum += value * value;
+  }
+  sum = BlockSum(sum);
+  if (threadIdx.x == 0) squared[blockIdx.y * all.rows + row] = sum;
+}
+
+__global__ void AddPiecesKernel(NormPieces pieces, const double* squared, double limit,
+                                std::int64_t groups, std::int64_t rows, double* total) {
+  const std::int64_t at = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (at >= groups * rows) return;
+  const std::int64_t group = at / rows;
+  const std::int64_t row = at % rows;
+  double sum = total[at];
+  for (int k = 0; k < pieces.count; ++k) {
+    const NormPiece& piece = pieces.pieces[k];
+    if (piece.group != group) continue;
+    double value = squared[piece.first * rows + row];
+    if (piece.second >= 0) {
+      const double other = squared[piece.second * rows + row];
+      value = value > limit || other > limit ? __longlong_as_double(0x7ff0000000000000LL)
+                                             : value * other;
+    }
+    sum += value;
+  }
+  total[at] = sum;
+}
+
+// One block for all rows, so that counting needs nothing but its own memory.
+__global__ void FactorsKernel(FactorArrays a) {
+  extern __shared__ unsigned long long above[];
+  for (std::int64_t group = threadIdx.x; group < a.groups; group += blockDim.x) above[group] = 0;
+  __syncthreads();
+  for (std::int64_t row = threadIdx.x; row < a.rows; row += blockDim.x) {
+    const bool counts = a.mask == nullptr || a.mask[row];
+    bool usable = counts;
+    for (std::int64_t group = 0; group < a.groups; ++group) {
+      const double norm = a.norms[group * a.rows + row];
+      usable = usable && norm <= a.largest;
+      // Whole numbers: the order of the additions does not matter.
+      if (counts && !(norm <= a.bounds[group])) atomicAdd(&above[group], 1ULL);
+    }
+    for (std::int64_t group = 0; group < a.groups; ++group) {
+      const std::int64_t at = group * a.rows + row;
+      const double factor = usable ? a.factors[at] : 0;
+      a.factors64[at] = factor;
+      a.factors32[at] = static_cast<float>(factor);
+    }
+  }
+  __syncthreads();
+  for (std::int64_t group = threadIdx.x; group < a.groups; group += blockDim.x) {
+    a.above[group] = static_cast<std::int64_t>(above[group]);
+  }
+}
+
+__global__ void ScaleRowsKernel(RowMatrices all, const float* factors) {
+  const RowMatrix& matrix = all.matrices[blockIdx.y];
+  const std::int64_t at = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (at >= all.rows * matrix.width) return;
+  const float factor = factors[matrix.group * all.rows + at / matrix.width];
+  const float value = matrix.values[at];
+  matrix.result[at] = factor == 0 ? 0.0F : matrix.scales ? value * factor : value;
+}
+
+// 32 columns a block; warp w adds up rows w, w + 8, ...
+constexpr int kSumWarps = 8;
+__global__ void SumRowsKernel(RowMatrices all, const double* factors) {
+  __shared__ double parts[kSumWarps][kWarp];
+  const RowMatrix& matrix = all.matrices[blockIdx.y];
+  const std::int64_t column = std::int64_t{blockIdx.x} * kWarp + threadIdx.x;
+  const double* own = factors + matrix.group * all.rows;
+  double sum = 0;
+  if (column < matrix.width) {
+#pragma unroll 4
+    for (std::int64_t row = threadIdx.y; row < all.rows; row += kSumWarps) {
+      const double factor = own[row];
+      const double value = matrix.values[row * matrix.width + column];
+      if (factor != 0) sum += factor * value;
+    }
+  }
+  parts[threadIdx.y][threadIdx.x] = sum;
+  __syncthreads();
+  if (threadIdx.y != 0 || column >= matrix.width) return;
+  for (int k = 1; k < kSumWarps; ++k) sum += parts[k][threadIdx.x];
+  matrix.result[column] = static_cast<float>(sum);
+}
+
+// A block an example. The first row of every entry adds up the rows of that entry, column by column.
+__global__ void LookupNormsKernel(LookupArrays a) {
+  extern __shared__ std::int64_t entries[];  // of the rows of the example; -1: left out
+  const std::int64_t example = blockIdx.x;
+  const std::int64_t rows = a.outer * a.inner;
+  const auto place = [&](std::int64_t r) {
+    return (r / a.inner * a.examples + example) * a.inner + r % a.inner;
+  };
+  for (std::int64_t r = threadIdx.x; r < rows; r += kThreads) {
+    const std::int64_t entry = a.index[place(r)];
+    entries[r] = entry == a.padding_index ? -1 : entry;
+  }
+  __syncthreads();
+  double total = 0;
+  // A warp takes a row, its lanes the columns.
+  for (std::int64_t r = threadIdx.x / kWarp; r < rows; r += kThreads / kWarp) {
+    const std::int64_t entry = entries[r];
+    bool is_first = entry >= 0;
+    for (std::int64_t before = threadIdx.x % kWarp; before < r; before += kWarp) {
+      is_first = is_first && entries[before] != entry;
+    }
+    if (!__all_sync(kAllLanes, is_first)) continue;
+    for (std::int64_t base = 0; base < a.width; base += kWarp) {
+      const std::int64_t column = base + threadIdx.x % kWarp;
+      const bool inside = column < a.width;
+      double sum = inside ? a.gradient[place(r) * a.width + column] : 0;
+      for (std::int64_t after = r + 1; after < rows; ++after) {
+        if (entries[after] == entry && inside) sum += a.gradient[place(after) * a.width + column];
+      }
+      total += sum * sum;
+    }
+  }
+  total = BlockSum(total);
+  if (threadIdx.x == 0) a.squared[example] += total;
+}
+
+std::int64_t Widest(const RowMatrices& all) {
+  std::int64_t widest = 0;
+  for (int k = 0; k < all.count; ++k) {
+    if (all.matrices[k].width > widest) widest = all.matrices[k].width;
+  }
+  return widest;
+}
+
+}  // namespace
+
+void LaunchSquaredNorms(const RowMatrices& all, double* squared, void* stream) {
+  const dim3 grid(static_cast<unsigned>(all.rows), static_cast<unsigned>(all.count));
+  SquaredNormsKernel<<<grid, kThreads, 0, Stream(stream)>>>(all, squared);
+}
+
+void LaunchAddPieces(const NormPieces& pieces, const double* squared, double limit,
+                     std::int64_t groups, std::int64_t rows, double* total, void* stream) {
+  AddPiecesKernel<<<Blocks(groups * rows, kThreads), kThreads, 0, Stream(stream)>>>(
+      pieces, squared, limit, groups, rows, total);
+}
+
+void LaunchFactors(const FactorArrays& arrays, void* stream) {
+  constexpr int kFactorThreads = 512;
+  const auto memory = static_cast<std::size_t>(arrays.groups) * sizeof(unsigned long long);
+  FactorsKernel<<<1, kFactorThreads, memory, Stream(stream)>>>(arrays);
+}
+
+void LaunchScaleRows(const RowMatrices& all, const float* factors, void* stream) {
+  const dim3 grid(Blocks(all.rows * Widest(all), kThreads), static_cast<unsigned>(all.count));
+  ScaleRowsKernel<<<grid, kThreads, 0, Stream(stream)>>>(all, factors);
+}
+
+void LaunchSumRows(const RowMatrices& all, const double* factors, void* stream) {
+  const dim3 grid(Blocks(Widest(all), kWarp), static_cast<unsigned>(all.count));
+  SumRowsKernel<<<grid, dim3(kWarp, kSumWarps), 0, Stream(stream)>>>(all, factors);
+}
+
+void LaunchLookupNorms(const LookupArrays& arrays, void* stream) {
+  const auto memory = static_cast<std::size_t>(arrays.outer * arrays.inner) * sizeof(std::int64_t);
+  LookupNormsKernel<<<static_cast<unsigned>(arrays.examples), kThreads, memory, Stream(stream)>>>(
+      arrays);
+}
+
+}  // namespace sordino::device

@@ -1,0 +1,92 @@
+// Kernels over the rows of several matrices in one launch, by plain pointers. The stream is a
+// cudaStream_t.
+#ifndef SORDINO_GRADIENTS_INTERNAL_DEVICE_ROW_LAUNCH_H_
+#define SORDINO_GRADIENTS_INTERNAL_DEVICE_ROW_LAUNCH_H_
+
+#include <cstdint>
+
+namespace sordino::device {
+
+// As many as fit into the arguments of a launch.
+inline constexpr int kMaxMatrices = 48;
+
+// [rows, width] float32, rows contiguous, one for each example.
+struct RowMatrix {
+  const float* values = nullptr;
+  float* result = nullptr;  // ScaleRows: the same sizes; SumRows: [width]
+  std::int64_t width = 0;
+  std::int64_t group = 0;  // the row of the factors
+  bool scales = true;      // ScaleRows: by the factor; otherwise rows of factor 0 become 0
+};
+
+struct RowMatrices {
+  RowMatrix matrices[kMaxMatrices];
+  int count = 0;
+  std::int64_t rows = 0;
+};
+
+// squared[m, row]: the squared norms of the rows of matrix m, float64.
+void LaunchSquaredNorms(const RowMatrices& all, double* squared, void* stream);
+
+// What matrices add to the squared norms of a clipping group: the squared norm of a row of `first`,
+// times that of `second` where it is not negative.
+struct NormPiece {
+  int first = 0;
+  int second = -1;
+  int group = 0;
+};
+inline constexpr int kMaxPieces = 96;
+struct NormPieces {
+  NormPiece pieces[kMaxPieces];
+  int count = 0;
+};
+// total[group, row] += the pieces, in their order; infinite where the squared norm of a row of a
+// pair is above `limit`. squared [matrices, rows].
+void LaunchAddPieces(const NormPieces& pieces, const double* squared, double limit,
+                     std::int64_t groups, std::int64_t rows, double* total, void* stream);
+
+// The last step of clipping: factors of rows that do not count (mask, may be null) or have a norm
+// above `largest` in any group become 0, in float64 and float32; above[group] is how many norms of
+// rows that count are above bounds[group] or not a number. norms and factors [groups, rows].
+struct FactorArrays {
+  const double* norms = nullptr;
+  const double* factors = nullptr;
+  const double* bounds = nullptr;  // [groups]
+  const bool* mask = nullptr;      // [rows]
+  double* factors64 = nullptr;
+  float* factors32 = nullptr;
+  std::int64_t* above = nullptr;  // [groups]
+  std::int64_t groups = 0;
+  std::int64_t rows = 0;
+  double largest = 0;
+};
+void LaunchFactors(const FactorArrays& arrays, void* stream);
+
+// result = the rows times their factors, rounded once; 0 where the factor is 0, whatever the
+// values. factors [groups, rows].
+void LaunchScaleRows(const RowMatrices& all, const float* factors, void* stream);
+
+// result[k] = sum over the rows of factor * value[k], in float64, rounded once; rows of factor 0
+// are left out.
+void LaunchSumRows(const RowMatrices& all, const double* factors, void* stream);
+
+// Squared norms of the gradients of a lookup table: for each example the rows that look up the same
+// entry are added, then squared; added to squared [examples]. Row r of example e is
+// (r / inner * examples + e) * inner + r % inner.
+struct LookupArrays {
+  const std::int64_t* index = nullptr;
+  const float* gradient = nullptr;  // [outer * examples * inner, width]
+  std::int64_t outer = 1;
+  std::int64_t examples = 0;
+  std::int64_t inner = 1;
+  std::int64_t width = 0;
+  std::int64_t padding_index = -1;
+  double* squared = nullptr;
+};
+// More rows an example have no place in shared memory.
+inline constexpr std::int64_t kMaxLookupRows = 4096;
+void LaunchLookupNorms(const LookupArrays& arrays, void* stream);
+
+}  // namespace sordino::device
+
+#endif  // SORDINO_GRADIENTS_INTERNAL_DEVICE_ROW_LAUNCH_H_

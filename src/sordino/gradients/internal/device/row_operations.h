@@ -1,0 +1,57 @@
+// What a pass over many small matrices does on a GPU in one launch instead of one for each.
+//
+// Norms and sums over rows are float64 in a fixed order, and results are rounded once: what one
+// example adds depends on nothing but that example, and the same batch gives the same bits.
+#ifndef SORDINO_GRADIENTS_INTERNAL_DEVICE_ROW_OPERATIONS_H_
+#define SORDINO_GRADIENTS_INTERNAL_DEVICE_ROW_OPERATIONS_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "sordino/gradients/internal/device/row_launch.h"
+#include "sordino/gradients/internal/terms/row_kernels.h"
+
+namespace sordino {
+
+// Whether they are built, for float32 values on a CUDA device.
+bool HasRowOperations(const at::Tensor& values);
+
+// Squared norms of matrices [rows, width], float64 [matrices, rows].
+at::Tensor DeviceSquaredNorms(const std::vector<at::Tensor>& matrices);
+
+// Adds what matrices contribute to the squared norms `total` [groups, rows]; `squared` is that of
+// DeviceSquaredNorms. Infinite where the squared norm of a row of a pair is above `limit`.
+void DeviceAddPieces(const std::vector<device::NormPiece>& pieces, const at::Tensor& squared,
+                     double limit, const at::Tensor& total);
+
+struct DeviceFactors {
+  at::Tensor float64;  // [groups, rows]
+  at::Tensor float32;
+  at::Tensor above;  // [groups], int64
+};
+// The factors of a policy, 0 for rows that do not count (`mask`, where it is defined) and for those
+// with a norm above `largest`, or none that is a number, in any group.
+DeviceFactors DeviceClip(const at::Tensor& norms, const at::Tensor& factors,
+                         const at::Tensor& bounds, const at::Tensor& mask, double largest);
+
+struct FactoredRows {
+  at::Tensor rows;  // [rows, width]
+  std::int64_t group = 0;
+  bool scales = true;  // otherwise rows of factor 0 become 0, and the others stay
+};
+// factors [groups, rows], float32.
+std::vector<at::Tensor> DeviceScaledRows(const std::vector<FactoredRows>& all,
+                                         const at::Tensor& factors);
+// The sums [width] over rows times factors; factors [groups, rows], float64.
+std::vector<at::Tensor> DeviceRowSums(const std::vector<FactoredRows>& all,
+                                      const at::Tensor& factors);
+
+// Whether DeviceAddLookupNorms can take it.
+bool HasLookupNorms(const LookupRows& lookup);
+void DeviceAddLookupNorms(const LookupRows& lookup, const at::Tensor& squared);
+
+}  // namespace sordino
+
+#endif  // SORDINO_GRADIENTS_INTERNAL_DEVICE_ROW_OPERATIONS_H_

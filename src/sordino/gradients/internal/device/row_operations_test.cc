@@ -1,0 +1,132 @@
+// Beside operations of libtorch. Skipped without a GPU.
+#include "sordino/gradients/internal/device/row_operations.h"
+
+#include <ATen/Context.h>
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace sordino {
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+class RowOperationsCuda : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (at::getNumGPUs() == 0) GTEST_SKIP() << "no CUDA device";
+    if (!HasRowOperations(at::zeros({1}, options_))) GTEST_SKIP() << "built without nvcc";
+    at::manual_seed(3);
+  }
+
+  // More than one launch takes, of all widths.
+  std::vector<at::Tensor> Matrices(std::int64_t rows) const {
+    std::vector<at::Tensor> matrices;
+    for (std::int64_t k = 0; k < 60; ++k) {
+      matrices.push_back(at::randn({rows, 1 + (k * k) % 700}, options_));
+    }
+    return matrices;
+  }
+
+  const at::TensorOptions options_ = at::TensorOptions(at::Device(at::kCUDA, 0)).dtype(at::kFloat);
+};
+
+TEST_F(RowOperationsCuda, SquaredNormsArePerRow) {
+  const auto matrices = Matrices(37);
+  const at::Tensor found = DeviceSquaredNorms(matrices);
+  for (std::size_t k = 0; k < matrices.size(); ++k) {
+    const at::Tensor expected = matrices[k].to(at::kDouble).square().sum(1);
+    EXPECT_TRUE(found[static_cast<std::int64_t>(k)].allclose(expected, 1e-14, 0)) << k;
+  }
+  EXPECT_TRUE(found.equal(DeviceSquaredNorms(matrices)));
+}
+
+TEST_F(RowOperationsCuda, PiecesAddUpByGroup) {
+  const at::Tensor squared = at::rand({4, 9}, options_.dtype(at::kDouble));
+  squared[2][5] = 100;
+  const at::Tensor total = at::ones({2, 9}, squared.options());
+  DeviceAddPieces({{.first = 0, .second = -1, .group = 0},
+                   {.first = 1, .second = 2, .group = 1},
+                   {.first = 3, .second = -1, .group = 1}},
+                  squared, /*limit=*/50, total);
+  EXPECT_TRUE(total[0].equal(squared[0] + 1));
+  at::Tensor expected = (squared[1] * squared[2] + 1) + squared[3];
+  expected[5] = std::numeric_limits<double>::infinity();
+  EXPECT_TRUE(total[1].equal(expected));
+}
+
+TEST_F(RowOperationsCuda, ClipLeavesOutPaddingAndWhatIsOutOfRange) {
+  at::Tensor norms = at::rand({3, 1000}, options_.dtype(at::kDouble));
+  norms[0][7] = kNan;
+  norms[1][8] = 1e30;
+  const at::Tensor factors = at::rand({3, 1000}, norms.options());
+  const at::Tensor bounds = at::full({3, 1}, 0.5, norms.options());
+  const at::Tensor mask = at::rand({1000}, norms.options()) < 0.7;
+  mask.narrow(0, 7, 2).fill_(true);
+  for (const bool masked : {true, false}) {
+    const DeviceFactors found =
+        DeviceClip(norms, factors, bounds, masked ? mask : at::Tensor(), 1e20);
+    const at::Tensor counts = masked ? mask : at::ones_like(mask);
+    at::Tensor usable = (norms <= 1e20).all(0).logical_and(counts);
+    EXPECT_TRUE(found.float64.equal(factors.masked_fill(usable.logical_not(), 0)));
+    EXPECT_TRUE(found.float32.equal(found.float64.to(at::kFloat)));
+    const at::Tensor above = (norms <= bounds).logical_not().logical_and(counts).sum(1);
+    EXPECT_TRUE(found.above.equal(above));
+  }
+}
+
+TEST_F(RowOperationsCuda, ScaledRowsAndSumsLeaveOutRowsOfFactorZero) {
+  auto matrices = Matrices(37);
+  for (at::Tensor& matrix : matrices) matrix[3].fill_(kNan);
+  at::Tensor factors = at::rand({2, 37}, options_.dtype(at::kDouble));
+  factors.select(1, 3).fill_(0);
+  std::vector<FactoredRows> all;
+  for (std::size_t k = 0; k < matrices.size(); ++k) {
+    all.push_back({matrices[k], static_cast<std::int64_t>(k % 2), k % 3 != 0});
+  }
+  const auto scaled = DeviceScaledRows(all, factors.to(at::kFloat));
+  const auto sums = DeviceRowSums(all, factors);
+  for (std::size_t k = 0; k < matrices.size(); ++k) {
+    const at::Tensor own = factors[all[k].group].unsqueeze(1);
+    const at::Tensor none = own == 0;
+    const at::Tensor by = all[k].scales ? own.to(at::kFloat) : at::ones_like(own).to(at::kFloat);
+    EXPECT_TRUE(scaled[k].equal((matrices[k] * by).masked_fill(none, 0))) << k;
+    const at::Tensor sum = (matrices[k].to(at::kDouble) * own).masked_fill(none, 0).sum(0);
+    EXPECT_TRUE(sums[k].allclose(sum.to(at::kFloat), 1e-6, 1e-7)) << k;
+  }
+}
+
+// What an example adds does not depend on the others.
+TEST_F(RowOperationsCuda, ARowIsItsOwn) {
+  const auto few = Matrices(8);
+  std::vector<at::Tensor> many;
+  for (const at::Tensor& matrix : few) many.push_back(at::cat({matrix, at::randn_like(matrix)}));
+  EXPECT_TRUE(DeviceSquaredNorms(few).equal(DeviceSquaredNorms(many).narrow(1, 0, 8)));
+}
+
+TEST_F(RowOperationsCuda, LookupNormsAddUpRowsOfOneEntry) {
+  for (const auto& [outer, inner, width, entries] :
+       std::vector<std::array<std::int64_t, 4>>{{1, 256, 16, 40}, {7, 3, 300, 5}, {1, 1, 5, 9}}) {
+    constexpr std::int64_t kExamples = 11;
+    LookupRows lookup;
+    lookup.layout = {outer, kExamples, inner};
+    lookup.index = at::randint(0, entries, {lookup.layout.rows()}, options_.dtype(at::kLong));
+    lookup.gradient = at::randn({lookup.layout.rows(), width}, options_);
+    lookup.vocabulary = entries;
+    lookup.padding_index = 2;
+    ASSERT_TRUE(HasLookupNorms(lookup));
+    const at::Tensor found = at::ones({kExamples}, options_.dtype(at::kDouble));
+    DeviceAddLookupNorms(lookup, found);
+    LookupRows on_cpu = lookup;
+    on_cpu.index = lookup.index.cpu();
+    on_cpu.gradient = lookup.gradient.cpu();
+    const at::Tensor expected = at::ones({kExamples}, at::kDouble);
+    AddLookupSquaredNorms(on_cpu, expected);
+    EXPECT_TRUE(found.cpu().allclose(expected, 1e-5, 0));
+  }
+}
+
+}  // namespace
+}  // namespace sordino
