@@ -159,7 +159,7 @@ def answer(question):
         return jax.tree_util.tree_map(lambda g: jnp.tensordot(factors, g, 1), gradients)
 
     return time_steps(lambda: step(parameters, inputs, labels), jax.block_until_ready,
-                      question["seconds"])
+                      question["seconds"], question["device"])
 
 
 if __name__ == "__main__":

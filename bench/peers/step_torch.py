@@ -203,7 +203,7 @@ def answer(question):
     def wait(_):
         if device.type == "cuda":
             torch.cuda.synchronize()
-    return time_steps(step, wait, question["seconds"])
+    return time_steps(step, wait, question["seconds"], question["device"])
 
 
 if __name__ == "__main__":

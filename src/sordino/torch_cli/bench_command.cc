@@ -28,6 +28,7 @@
 #include "sordino/device/recorded_graph.h"
 #include "sordino/models/benchmark_models.h"
 #include "sordino/runs/train_config.h"
+#include "sordino/torch_cli/peer_steps.h"
 #include "sordino/torch_cli/step_comparison.h"
 
 namespace sordino {
@@ -52,6 +53,7 @@ struct StepOptions {
   std::string precision = "tf32";
   std::string graph = "auto";
   bool whole = false;
+  std::optional<std::string> peers;
   bool json = false;
 };
 
@@ -60,6 +62,7 @@ struct StepQuestion {
   std::vector<std::int64_t> batches;
   at::Device device = at::kCPU;
   ComparisonOptions comparison;
+  std::string python;  // of other libraries; empty: none
 };
 
 struct StepAnswer {
@@ -67,6 +70,7 @@ struct StepAnswer {
   std::int64_t batch;
   StepComparison comparison;
   std::string problem;  // of a model that could not be measured; else empty
+  std::vector<PeerStep> peers;
 };
 
 template <typename Value>
@@ -138,6 +142,12 @@ StepQuestion MakeQuestion(const StepOptions& options) {
   UsePrecision(ParsePrecision("--precision", options.precision));
   question.comparison.graph = ParseGraphUse("--graph", options.graph);
   question.comparison.whole = options.whole;
+  if (options.peers) {
+    if (options.peers->empty()) {
+      throw Error("--peers is empty; name a Python interpreter, such as python3.");
+    }
+    question.python = *options.peers;
+  }
   return question;
 }
 
@@ -153,13 +163,20 @@ std::vector<StepAnswer> Measure(const StepQuestion& question) {
     const BenchmarkModel model = MakeBenchmarkModel(name, question.device);
     for (const std::int64_t batch : question.batches) {
       progress.Update(answers.size(), fmt::format("{}, batch {}", name, batch));
-      answers.push_back({.model = name, .batch = batch, .comparison = {}, .problem = {}});
+      answers.push_back(
+          {.model = name, .batch = batch, .comparison = {}, .problem = {}, .peers = {}});
       try {
         answers.back().comparison =
             CompareSteps(model, batch, question.device, question.comparison);
       } catch (const std::exception& error) {
         answers.back().problem = FirstLine(error.what());
       }
+      if (question.python.empty()) continue;
+      answers.back().peers = TimePeers({.python = question.python,
+                                        .model = name,
+                                        .batch = batch,
+                                        .device = question.device.is_cpu() ? "cpu" : "cuda",
+                                        .seconds = question.comparison.seconds});
     }
   }
   progress.Update(answers.size());
@@ -172,19 +189,43 @@ void PrintJson(const std::vector<StepAnswer>& answers) {
   for (const StepAnswer& answer : answers) {
     const StepComparison& c = answer.comparison;
     Json& costs = json[answer.model][std::to_string(answer.batch)];
+    for (const PeerStep& peer : answer.peers) {
+      costs["peers"][peer.name] =
+          peer.problem.empty() ? Json{{"ms", peer.milliseconds}} : Json{{"error", peer.problem}};
+    }
     if (!answer.problem.empty()) {
-      costs = {{"error", answer.problem}};
+      costs["error"] = answer.problem;
       continue;
     }
-    costs = {{"ordinary_ms", c.ordinary_step.milliseconds},
-             {"private_ms", c.private_step.milliseconds},
-             {"ratio", c.ratio()},
-             {"ordinary_mb", c.ordinary_step.megabytes},
-             {"private_mb", c.private_step.megabytes},
-             {"graph", c.graph}};
+    costs.update({{"ordinary_ms", c.ordinary_step.milliseconds},
+                  {"private_ms", c.private_step.milliseconds},
+                  {"ratio", c.ratio()},
+                  {"ordinary_mb", c.ordinary_step.megabytes},
+                  {"private_mb", c.private_step.megabytes},
+                  {"graph", c.graph}});
     if (c.eager_milliseconds > 0) costs["ordinary_eager_ms"] = c.eager_milliseconds;
   }
   PrintReport(json);
+}
+
+// A line for each model and library: its time, and that over ours.
+std::string PeerText(const std::vector<StepAnswer>& answers) {
+  std::vector<std::vector<std::string>> rows = {
+      {"model", "batch", "library", "ms", "over private"}};
+  for (const StepAnswer& answer : answers) {
+    for (const PeerStep& peer : answer.peers) {
+      std::vector<std::string> row = {answer.model, fmt::format("{}", answer.batch), peer.name};
+      if (!peer.problem.empty()) {
+        row.insert(row.end(), {"-", "-"});
+      } else {
+        const double own = answer.comparison.private_step.milliseconds;
+        row.push_back(fmt::format("{:.3f}", peer.milliseconds));
+        row.push_back(own > 0 ? fmt::format("{:.2f}", peer.milliseconds / own) : "-");
+      }
+      rows.push_back(std::move(row));
+    }
+  }
+  return rows.size() == 1 ? "" : "\n" + AlignedTable(rows, rows.front().size());
 }
 
 void PrintText(const StepQuestion& question, const std::vector<StepAnswer>& answers) {
@@ -224,7 +265,7 @@ void PrintText(const StepQuestion& question, const std::vector<StepAnswer>& answ
       on_cpu ? fmt::format(" with {} thread{}", threads, threads == 1 ? "" : "s")
              : ", recorded steps where they can be; eager is an ordinary step that is not",
       question.comparison.whole ? "noise and update" : "without noise");
-  std::cout << text << notes;
+  std::cout << text << notes << PeerText(answers);
 }
 
 void Run(const StepOptions& options) {
@@ -285,6 +326,9 @@ void AddBenchCommand(CLI::App& app) {
   step->add_flag("--whole", o.whole,
                  "Go on after the gradients: noise on the private ones, and an update of the "
                  "weights in both steps");
+  step->add_option("--peers", o.peers,
+                   "Time torch, Opacus and JAX beside it, with this Python, such as python3")
+      ->type_name("PYTHON");
   step->add_flag("--json", o.json, "One JSON object on standard output");
   step->footer(
       std::string(kExample) +

@@ -2,10 +2,13 @@
 #include <gtest/gtest.h>
 #include <torch/cuda.h>
 
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "sordino/base/testing/test_folder.h"
 #include "sordino/cli/command_test_support.h"
 #include "sordino/models/benchmark_models.h"
 
@@ -65,6 +68,24 @@ TEST(BenchStep, AWholeStepHasNoiseAndAnUpdate) {
   EXPECT_THAT(outcome.out, HasSubstr("noise and update"));
 }
 
+// A stand-in for Python: it answers one question and not the others.
+TEST(BenchStep, PeersAreShownBesideIt) {
+  const TestFolder folder;
+  const std::filesystem::path python = folder.path() / "python";
+  std::ofstream(python) << "#!/bin/sh\nread question\n"
+                           "case $question in *ffnn*) echo '{\"ms\": 1.5, \"steps\": 3}';; esac\n";
+  std::filesystem::permissions(python, std::filesystem::perms::owner_all);
+  const CommandOutcome outcome =
+      RunProgram({"bench", "step", "--models", "ffnn", "--batch", "4", "--seconds", "0.01",
+                  "--peers", python.string(), "--json"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const Json peers = Json::parse(outcome.out).at("ffnn").at("4").at("peers");
+  EXPECT_EQ(peers.size(), 5U);
+  EXPECT_EQ(peers.at("torch, not private").at("ms"), 1.5);
+  EXPECT_EQ(peers.at("jax jit vmap").at("ms"), 1.5);
+  EXPECT_TRUE(peers.at("opacus hooks").contains("error"));
+}
+
 TEST(BenchStep, HelpShowsAnExampleAndEveryModel) {
   const CommandOutcome outcome = RunProgram(Words("bench step --help"));
   EXPECT_EQ(outcome.exit_code, 0);
@@ -89,26 +110,28 @@ class BenchMistakes : public ::testing::TestWithParam<Mistake> {};
 TEST_P(BenchMistakes, AreToldInOneSentence) { ExpectMistake(GetParam()); }
 INSTANTIATE_TEST_SUITE_P(
     CommandLines, BenchMistakes,
-    ::testing::Values(Mistake{"bench", "subcommand is required"},
-                      Mistake{"bench stp",
-                              "'stp' is not a command of 'sordino bench'; did you mean 'step'?"},
-                      Mistake{"bench step --model mnist", "did you mean '--models'?"},
-                      Mistake{"bench step --models mnits", "did you mean 'mnist'?"},
-                      Mistake{"bench step --models mnist,q", "it can be logreg, ffnn, mnist"},
-                      Mistake{"bench step --batch 0", "--batch is 0"},
-                      Mistake{"bench step --batch 256,many", "--batch"},
-                      Mistake{"bench step --batch -4", "--batch"},
-                      Mistake{"bench step --batch 65537", "from 1 to 65536"},
-                      Mistake{"bench step --device gpu", "--device is 'gpu'"},
-                      Mistake{"bench step --norms gost", "did you mean 'ghost'?"},
-                      Mistake{"bench step --threads 0", "--threads is 0"},
-                      Mistake{"bench step --graph maybe", "--graph"},
-                      Mistake{"bench step --precision tf23", "did you mean 'tf32'?"},
-                      Mistake{"bench step --precision bfloat16", "not supported yet"},
-                      Mistake{"bench step --models logreg --graph on", "recorded"},
-                      Mistake{"bench step --seconds 0", "--seconds is 0"},
-                      Mistake{"bench step --seconds soon", "--seconds"},
-                      Mistake{"bench step mnist", "'mnist' was not expected"}));
+    ::testing::Values(
+        Mistake{"bench", "subcommand is required"},
+        Mistake{"bench stp", "'stp' is not a command of 'sordino bench'; did you mean 'step'?"},
+        Mistake{"bench step --model mnist", "did you mean '--models'?"},
+        Mistake{"bench step --models mnits", "did you mean 'mnist'?"},
+        Mistake{"bench step --models mnist,q", "it can be logreg, ffnn, mnist"},
+        Mistake{"bench step --batch 0", "--batch is 0"},
+        Mistake{"bench step --batch 256,many", "--batch"},
+        Mistake{"bench step --batch -4", "--batch"},
+        Mistake{"bench step --batch 65537", "from 1 to 65536"},
+        Mistake{"bench step --device gpu", "--device is 'gpu'"},
+        Mistake{"bench step --norms gost", "did you mean 'ghost'?"},
+        Mistake{"bench step --threads 0", "--threads is 0"},
+        Mistake{"bench step --graph maybe", "--graph"},
+        Mistake{"bench step --precision tf23", "did you mean 'tf32'?"},
+        Mistake{"bench step --precision bfloat16", "not supported yet"},
+        Mistake{"bench step --models logreg --graph on", "recorded"},
+        Mistake{"bench step --models logreg --batch 2 --seconds 0.01 --peers /no/python",
+                "can be started"},
+        Mistake{"bench step --seconds 0", "--seconds is 0"},
+        Mistake{"bench step --seconds soon", "--seconds"},
+        Mistake{"bench step mnist", "'mnist' was not expected"}));
 
 }  // namespace
 }  // namespace sordino
