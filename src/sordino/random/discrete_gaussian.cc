@@ -6,8 +6,6 @@
 namespace sordino {
 namespace {
 
-constexpr double kGaussianReach = 13;
-
 double CheckedSigma(double sigma) {
   CheckRange("sigma of the discrete Gaussian", sigma, DiscreteGaussian::kMinSigma, false,
              DiscreteGaussian::kMaxSigma, false);
@@ -19,7 +17,7 @@ double CheckedSigma(double sigma) {
 DiscreteGaussian::DiscreteGaussian(double sigma)
     : sigma_(CheckedSigma(sigma)),
       sampler_(std::make_shared<internal::EnvelopeSampler>(internal::EnvelopeShape::kGaussian,
-                                                           sigma, kGaussianReach)) {}
+                                                           sigma, internal::kGaussianReach)) {}
 
 std::int64_t DiscreteGaussian::operator()(Generator& generator) const {
   std::int64_t value = 0;

@@ -30,6 +30,8 @@ inline constexpr std::uint32_t kCountStream = kSamplingStream + 1;
 inline constexpr std::uint32_t kModelStream = kSamplingStream + 2;
 inline constexpr std::uint32_t kAllocationStream = kSamplingStream + 3;  // its step is an epoch
 inline constexpr std::uint32_t kCanaryStream = kSamplingStream + 4;      // training/canaries.h
+// 5 and 6 are those of training/internal/held_out_records.h.
+inline constexpr std::uint32_t kDeviceNoiseStream = kSamplingStream + 7;  // noise/device_noise.h
 // Directions of estimated norms (clipping/norms_jl.cc), and how many a step may have.
 inline constexpr std::uint32_t kDirectionStream = std::uint32_t{3} << 30;
 inline constexpr std::int64_t kMaxDirectionStreams = std::int64_t{1} << 30;

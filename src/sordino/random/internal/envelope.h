@@ -33,6 +33,9 @@ namespace sordino::internal {
 
 enum class EnvelopeShape : std::uint8_t { kGaussian, kLaplace };
 
+// Of the Gaussian, whose tail beyond is left out (discrete_gaussian.h).
+inline constexpr double kGaussianReach = 13;
+
 class EnvelopeSampler {
  public:
   static constexpr int kColumnBits = 9;
