@@ -22,6 +22,7 @@ namespace sordino {
 
 class AdaClip;
 class BoundedSum;
+class DeviceNoise;
 class FixedPointShard;
 class RandomSource;
 struct StepNoise;
@@ -38,6 +39,7 @@ class NoisedValue {
   friend NoisedValue<std::vector<at::Tensor>> AddNoise(const BoundedSum& sum,
                                                        const StepNoise& noise,
                                                        RandomSource& source);
+  friend NoisedValue<std::vector<at::Tensor>> AddNoise(const BoundedSum& sum, DeviceNoise& noise);
   friend NoisedValue<std::vector<double>> AddCountNoise(const BoundedSum& sum, double count_noise,
                                                         std::int64_t step, RandomSource& source);
   friend NoisedValue<std::vector<at::Tensor>> AddNoise(const FixedPointShard& shard,

@@ -7,11 +7,14 @@
 // sigma^2)) for u uniform in [-1/2, 1/2], which lies in [1 - 1 / (8 sigma^2), exp(x^2 / (24
 // sigma^4))]. For |x| <= 13 sigma its logarithm varies by less than e = 7.2 / sigma^2. So n draws
 // have a Kullback-Leibler divergence of at most n e^2 / 2 and by Pinsker's inequality a distance in
-// total variation of at most e sqrt(n) / 2 < 2^-76 sqrt(n); the tails beyond 13 sigma add 2^-119 n.
+// total variation of at most e sqrt(n) / 2 < 2^-76 sqrt(n). What the samplers leave out, the tails
+// beyond 13 sigma and what a device does not decide exactly, is below 2^-120 a draw for both of
+// them (TotalVariationBound() of discrete_gaussian.h and indexed_gaussian.h); 2^-119 n is added.
 #include <cmath>
 
 #include "sordino/noise/noise_component.h"
 #include "sordino/random/discrete_gaussian.h"
+#include "sordino/random/indexed_gaussian.h"
 
 namespace sordino {
 namespace {
@@ -41,7 +44,10 @@ class Gaussian : public NoiseComponent {
   std::unique_ptr<NoiseDraws> Draws(double scale) const override {
     return std::make_unique<GaussianDraws>(scale);
   }
+  bool DrawsByIndex() const override { return true; }
   double Distance(double draws) const override {
+    static_assert(DiscreteGaussian::TotalVariationBound() <= 0x1p-120 &&
+                  IndexedGaussian::TotalVariationBound() <= 0x1p-120);
     return std::sqrt(draws) * 0x1p-76 + draws * 0x1p-119;
   }
 };

@@ -13,18 +13,18 @@
 #include "sordino/base/check.h"
 #include "sordino/base/error.h"
 #include "sordino/gradients/parallel_shares.h"
+#include "sordino/noise/device_noise.h"
+#include "sordino/noise/internal/grid_step.h"
 #include "sordino/random/grid_noise.h"
 
 namespace sordino {
 namespace {
 
 constexpr double kMaxGridSteps = 0x1p30;  // scale / g stays below
-constexpr int kFinerBits = 10;            // draws are this much finer than the grid
-constexpr double kSaturation = 0x1p50;    // of values, in steps
 
-std::int64_t RoundedSteps(std::int64_t finer) {
-  return (finer + (std::int64_t{1} << (kFinerBits - 1))) >> kFinerBits;
-}
+using internal::kFinerBits;
+using internal::kSaturation;
+using internal::RoundedSteps;
 
 // A range of the coordinates of a sum.
 struct CoordinateRange {
@@ -78,13 +78,6 @@ void AddCanaries(std::span<const Dirac> canaries, double granularity, L2Sensitiv
   }
 }
 
-NoiseGrid GridOf(const StepNoise& noise, L2Sensitivity sensitivity, std::int64_t coordinates) {
-  SORDINO_CHECK(noise.divisor > 0, "the divisor of a sum is not positive");
-  SORDINO_CHECK(noise.unit_share == 1 || noise.unit_share == 0.5, "unknown unit of the noise");
-  return ChooseNoiseGrid(*noise.kind, noise.multiplier,
-                         L2Sensitivity(sensitivity.value() * noise.unit_share), coordinates);
-}
-
 // Steps of one power of two as steps of another, to the nearest, saturated at kSaturation.
 at::Tensor InStepsOf(double to, const at::Tensor& steps, double from) {
   int shift = 0;  // to / from = 2^shift
@@ -128,12 +121,28 @@ NoiseGrid ChooseNoiseGrid(const NoiseComponent& kind, NoiseMultiplier noise, L2S
   return grid;
 }
 
+NoiseGrid StepGrid(const StepNoise& noise, L2Sensitivity sensitivity, std::int64_t coordinates) {
+  SORDINO_CHECK(noise.divisor > 0, "the divisor of a sum is not positive");
+  SORDINO_CHECK(noise.unit_share == 1 || noise.unit_share == 0.5, "unknown unit of the noise");
+  return ChooseNoiseGrid(*noise.kind, noise.multiplier,
+                         L2Sensitivity(sensitivity.value() * noise.unit_share), coordinates);
+}
+
 NoisedGradients AddNoise(const BoundedSum& sum, const StepNoise& noise, RandomSource& source) {
   std::int64_t coordinates = 0;
   for (const at::Tensor& gradient : sum.gradients) coordinates += gradient.numel();
-  const NoiseGrid grid = GridOf(noise, sum.sensitivity, coordinates);
-  at::Tensor steps =
-      DrawSteps(*noise.kind, grid, {0, coordinates}, coordinates, noise.step, source);
+  const NoiseGrid grid = StepGrid(noise, sum.sensitivity, coordinates);
+  at::Tensor steps;
+  if (DeviceNoise::Serves(sum, *noise.kind)) {
+    DeviceNoise device(sum.gradients.front().device(), source);
+    if (noise.canaries.empty()) {
+      device.SetStep(noise, sum.sensitivity, coordinates);
+      return AddNoise(sum, device);
+    }
+    steps = device.Steps(grid, coordinates, noise.step).cpu();
+  } else {
+    steps = DrawSteps(*noise.kind, grid, {0, coordinates}, coordinates, noise.step, source);
+  }
   AddCanaries(noise.canaries, grid.granularity, sum.sensitivity, steps);
   if (!sum.gradients.empty()) steps = steps.to(sum.gradients.front().device());
 
@@ -155,7 +164,7 @@ NoisedGradients AddNoise(const BoundedSum& sum, const StepNoise& noise, RandomSo
 NoisedGradients AddNoise(const FixedPointShard& shard, const StepNoise& noise,
                          RandomSource& source) {
   SORDINO_CHECK(noise.canaries.empty(), "a sum of several processes has no canaries");
-  const NoiseGrid grid = GridOf(noise, shard.sensitivity, shard.coordinates);
+  const NoiseGrid grid = StepGrid(noise, shard.sensitivity, shard.coordinates);
   const std::int64_t end = std::min(shard.begin + shard.steps.numel(), shard.coordinates);
   const std::int64_t begin = std::min(shard.begin, end);
   at::Tensor value = InStepsOf(grid.granularity, shard.steps, shard.granularity).to(at::kDouble);

@@ -17,7 +17,8 @@
 //
 // Draws are 2^10 times finer than the grid, and rounded to it, which is post-processing. The
 // scales, the draws and their distance from what is accounted are those of a NoiseComponent: its
-// file has the argument.
+// file has the argument. For a sum on a CUDA device they are drawn there, from a stream of its own
+// (device_noise.h), where the build and the kind of noise can.
 #ifndef SORDINO_NOISE_GRADIENT_NOISE_H_
 #define SORDINO_NOISE_GRADIENT_NOISE_H_
 
@@ -62,6 +63,9 @@ struct StepNoise {
   // Canaries of the batch; none of them is larger than the sensitivity of the sum.
   std::span<const Dirac> canaries = {};
 };
+
+// The grid of the noise of a step on sums of this sensitivity.
+NoiseGrid StepGrid(const StepNoise& noise, L2Sensitivity sensitivity, std::int64_t coordinates);
 
 // The sum with noise, divided: the gradients for the optimizer, in the shapes of the sum, float32
 // or float64 as the sum, on its device. standard_deviation() of the result is that of one

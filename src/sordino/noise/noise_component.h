@@ -42,7 +42,11 @@ class NoiseComponent : public Component {
   virtual double DeviationOfScale() const = 0;
   // Draws of this scale, at least 2^39, on the integers.
   virtual std::unique_ptr<NoiseDraws> Draws(double scale) const = 0;
-  // Bound on the distance in total variation of n draws from what is accounted.
+  // Whether IndexedGaussian (random/indexed_gaussian.h) of the scale may be drawn instead, as a
+  // device does (device_noise.h).
+  virtual bool DrawsByIndex() const { return false; }
+  // Bound on the distance in total variation of n draws from what is accounted, those by index
+  // included.
   virtual double Distance(double draws) const = 0;
 };
 

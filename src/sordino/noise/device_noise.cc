@@ -1,0 +1,130 @@
+#include "sordino/noise/device_noise.h"
+
+#include <ATen/Functions.h>
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAGraphsC10Utils.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include <cmath>
+
+#include "sordino/base/check.h"
+#include "sordino/noise/internal/device_noise_kernel.h"
+#include "sordino/noise/internal/grid_step.h"
+#include "sordino/random/indexed_gaussian.h"
+
+namespace sordino {
+namespace {
+
+using internal::DeviceNoiseState;
+
+DeviceNoiseState* StateIn(const at::Tensor& bytes) {
+  return static_cast<DeviceNoiseState*>(bytes.mutable_data_ptr());
+}
+
+// Whether what is put on the current stream is recorded instead of run.
+bool IsCapturing() {
+  return c10::cuda::currentStreamCaptureStatusMayInitCtx() != c10::cuda::CaptureStatus::None;
+}
+
+// An operation of libtorch that does nothing: a recording keeps the memory of its argument
+// (device/recorded_graph.h), which a kernel of our own would not tell.
+void ShowToRecording(const at::Tensor& tensor) { static_cast<void>(at::alias(tensor)); }
+
+void CheckTensors(const at::Tensor& sum, const at::Tensor& noised, const at::Tensor& state) {
+  SORDINO_CHECK(sum.device() == state.device() && noised.device() == state.device(),
+                "a tensor to be noised lies on another device than its noise");
+  SORDINO_CHECK(sum.scalar_type() == noised.scalar_type() &&
+                    (sum.scalar_type() == at::kFloat || sum.scalar_type() == at::kDouble),
+                "a tensor to be noised is neither float32 nor float64");
+  SORDINO_CHECK(sum.is_contiguous() && noised.is_contiguous() && sum.numel() == noised.numel(),
+                "a tensor to be noised is not contiguous, or has another size than its noise");
+}
+
+}  // namespace
+
+bool DeviceNoise::IsBuilt() { return true; }
+
+DeviceNoise::DeviceNoise(at::Device device, RandomSource& source)
+    : is_private_(source.IsPrivate()) {
+  const c10::cuda::CUDAGuard guard(device);
+  SORDINO_CHECK(!IsCapturing(),
+                "a key of noise was to be drawn during a capture, whose replays would repeat it");
+  state_ = at::empty({static_cast<std::int64_t>(sizeof(DeviceNoiseState))},
+                     at::TensorOptions(device).dtype(at::kByte));
+  const auto random = source.Stream({.step = 0, .rank = 0, .tensor = kDeviceNoiseStream});
+  ChaChaKey key = DrawChaChaKey(*random);
+  const c10::cuda::CUDAStream stream = c10::cuda::getCurrentCUDAStream();
+  internal::StoreKey(StateIn(state_), key, stream);
+  ForgetKey(key);
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+  stream_ = stream.unwrap();
+}
+
+// The key is overwritten behind the last launch, which would else read zeros.
+DeviceNoise::~DeviceNoise() {
+  try {
+    const c10::cuda::CUDAStreamGuard guard(*stream_);
+    if (was_captured_) C10_CUDA_CHECK(cudaDeviceSynchronize());
+    state_.zero_();
+    state_.record_stream(*stream_);
+  } catch (...) {  // The device is gone, and its memory with it.
+  }
+}
+
+void DeviceNoise::StoreGrid(const NoiseGrid& grid, double divisor, std::uint64_t draw) {
+  const c10::cuda::CUDAGuard guard(state_.device());
+  const c10::cuda::CUDAStream stream = c10::cuda::getCurrentCUDAStream();
+  DeviceNoiseState* const state = StateIn(state_);
+  SORDINO_CHECK(!IsCapturing(), "the step of noise was to be set during a capture");
+  const double sigma = std::ldexp(grid.scale / grid.granularity, internal::kFinerBits);
+  if (sigma != sigma_) {
+    const IndexedGaussian gaussian(sigma);
+    internal::StoreTable(state, gaussian.table(), stream);
+    C10_CUDA_KERNEL_LAUNCH_CHECK();
+    sigma_ = sigma;
+  }
+  internal::StoreStep(
+      state, {.steps_per_unit = 1 / grid.granularity, .value_of_step = grid.granularity / divisor},
+      draw, is_private_, stream);
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+  stream_ = stream.unwrap();
+}
+
+void DeviceNoise::Launch(const std::vector<at::Tensor>& sums,
+                         const std::vector<at::Tensor>& noised) {
+  SORDINO_CHECK(sums.size() == noised.size(), "a noised sum has another number of tensors");
+  SORDINO_CHECK(sigma_ > 0, "noise was to be added before its step was set");
+  const c10::cuda::CUDAGuard guard(state_.device());
+  const c10::cuda::CUDAStream stream = c10::cuda::getCurrentCUDAStream();
+  stream_ = stream.unwrap();
+  const bool is_capturing = IsCapturing();
+  was_captured_ |= is_capturing;
+  internal::NoisedTensors tensors{};
+  const auto launch = [&](bool is_last) {
+    internal::LaunchNoise(StateIn(state_), tensors, is_last, stream);
+    C10_CUDA_KERNEL_LAUNCH_CHECK();
+    tensors.count = 0;
+  };
+  if (is_capturing) ShowToRecording(state_);
+  std::int64_t begin = 0;
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    CheckTensors(sums[i], noised[i], state_);
+    if (is_capturing) {
+      ShowToRecording(sums[i]);
+      ShowToRecording(noised[i]);
+    }
+    if (sums[i].numel() == 0) continue;
+    if (tensors.count == internal::NoisedTensors::kMost) launch(false);
+    const std::int64_t end = begin + sums[i].numel();
+    tensors.tensor[tensors.count++] = {.sum = sums[i].const_data_ptr(),
+                                       .noised = noised[i].mutable_data_ptr(),
+                                       .begin = begin,
+                                       .end = end,
+                                       .is_double = sums[i].scalar_type() == at::kDouble};
+    begin = end;
+  }
+  if (tensors.count > 0) launch(true);
+}
+
+}  // namespace sordino

@@ -1,0 +1,64 @@
+// What of device_noise.h needs no CUDA.
+#include <ATen/Functions.h>
+
+#include <algorithm>
+
+#include "sordino/base/check.h"
+#include "sordino/noise/device_noise.h"
+
+namespace sordino {
+
+bool DeviceNoise::Serves(const BoundedSum& sum, const NoiseComponent& kind) {
+  if (!IsBuilt() || !kind.DrawsByIndex() || sum.gradients.empty()) return false;
+  const at::Device device = sum.gradients.front().device();
+  return device.is_cuda() &&
+         std::all_of(sum.gradients.begin(), sum.gradients.end(), [&](const at::Tensor& gradient) {
+           return gradient.device() == device &&
+                  (gradient.scalar_type() == at::kFloat || gradient.scalar_type() == at::kDouble);
+         });
+}
+
+void DeviceNoise::SetStep(const StepNoise& noise, L2Sensitivity sensitivity,
+                          std::int64_t coordinates) {
+  SORDINO_CHECK(noise.kind->DrawsByIndex(), "this kind of noise does not draw by index");
+  SORDINO_CHECK(noise.canaries.empty(), "canaries are not added on a device");
+  SetGrid(StepGrid(noise, sensitivity, coordinates), noise.divisor, noise.step);
+  sensitivity_ = sensitivity;
+  coordinates_ = coordinates;
+}
+
+void DeviceNoise::SetGrid(const NoiseGrid& grid, double divisor, std::int64_t step) {
+  sensitivity_ = L2Sensitivity(0);
+  coordinates_ = 0;
+  StoreGrid(grid, divisor, static_cast<std::uint64_t>(step));
+  standard_deviation_ = grid.scale / divisor;
+}
+
+at::Tensor DeviceNoise::Steps(const NoiseGrid& grid, std::int64_t coordinates, std::int64_t step) {
+  // On a grid of whole numbers, where nothing is divided.
+  SetGrid({.scale = grid.scale / grid.granularity, .granularity = 1}, 1, step);
+  at::Tensor steps = at::zeros({coordinates}, state_.options().dtype(at::kDouble));
+  Launch({steps}, {steps});
+  return steps;
+}
+
+NoisedGradients AddNoise(const BoundedSum& sum, DeviceNoise& noise) {
+  std::vector<at::Tensor> sums;
+  std::vector<at::Tensor> noised;
+  sums.reserve(sum.gradients.size());
+  noised.reserve(sum.gradients.size());
+  std::int64_t coordinates = 0;
+  for (const at::Tensor& gradient : sum.gradients) {
+    sums.push_back(gradient.contiguous());
+    noised.push_back(at::empty_like(sums.back()));
+    coordinates += gradient.numel();
+  }
+  SORDINO_CHECK(sum.sensitivity.value() <= noise.sensitivity_.value(),
+                "the noise was chosen for a sum of a smaller sensitivity");
+  SORDINO_CHECK(coordinates == noise.coordinates_,
+                "the noise was chosen for a sum of another number of coordinates");
+  noise.Launch(sums, noised);
+  return {std::move(noised), noise.standard_deviation_};
+}
+
+}  // namespace sordino

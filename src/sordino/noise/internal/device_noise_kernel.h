@@ -1,0 +1,40 @@
+// What device_noise.cc asks of device_noise_kernel.cu. Calls only put work on the stream; their
+// arguments travel with it, so nothing that they point to in the memory of the processor is read
+// later. Errors are those of cudaGetLastError.
+#ifndef SORDINO_NOISE_INTERNAL_DEVICE_NOISE_KERNEL_H_
+#define SORDINO_NOISE_INTERNAL_DEVICE_NOISE_KERNEL_H_
+
+#include <cstdint>
+
+#include "sordino/noise/internal/grid_step.h"
+#include "sordino/noise/internal/noised_tensors.h"
+#include "sordino/random/indexed_draw.h"
+
+struct CUstream_st;
+
+namespace sordino::internal {
+
+// Lies in the memory of the device.
+struct DeviceNoiseState {
+  ChaChaKey key;
+  std::uint64_t draw;             // of the next launch
+  std::uint32_t finished_blocks;  // of this launch
+  GridStep step;
+  IndexedTable table;
+};
+
+// Overwrites all of the state: draw 0 of the key.
+void StoreKey(DeviceNoiseState* state, const ChaChaKey& key, CUstream_st* stream);
+void StoreTable(DeviceNoiseState* state, const IndexedTable& table, CUstream_st* stream);
+// The number of the next draw becomes `draw`. With `only_raise` it stays what it is where that is
+// larger.
+void StoreStep(DeviceNoiseState* state, const GridStep& step, std::uint64_t draw, bool only_raise,
+               CUstream_st* stream);
+// The noise step on these tensors. After the last of the launches of a sum the number of the draw
+// is one more. Stops the device when there is no table of the distribution.
+void LaunchNoise(DeviceNoiseState* state, const NoisedTensors& tensors, bool is_last,
+                 CUstream_st* stream);
+
+}  // namespace sordino::internal
+
+#endif  // SORDINO_NOISE_INTERNAL_DEVICE_NOISE_KERNEL_H_
