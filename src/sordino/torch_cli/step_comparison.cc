@@ -16,6 +16,7 @@
 #include "sordino/device/recorded_graph.h"
 #include "sordino/gradients/flat_clipping.h"
 #include "sordino/noise/gradient_noise.h"
+#include "sordino/noise/noise_adder.h"
 #include "sordino/optimizers/optimizer.h"
 #include "sordino/random/random_source.h"
 #include "sordino/torch_cli/peak_memory.h"
@@ -104,7 +105,7 @@ class StepPair {
     const StepNoise noise{.multiplier = NoiseMultiplier(1),
                           .divisor = static_cast<double>(Examples(batch_)),
                           .step = steps_++};
-    optimizer_->Step(AddNoise(*sum_, noise, random_));
+    optimizer_->Step(adder_.Add(*sum_, noise));
   }
 
   void ResetGradients() {
@@ -148,6 +149,7 @@ class StepPair {
   std::optional<BoundedSum> sum_;
   std::optional<Optimizer> optimizer_;
   RandomSource random_;
+  NoiseAdder adder_{random_};
   std::int64_t steps_ = 0;
   std::vector<at::Tensor> gradients_;
   std::unique_ptr<RecordedGraph> graph_;

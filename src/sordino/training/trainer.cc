@@ -15,6 +15,7 @@
 #include "sordino/base/error.h"
 #include "sordino/gradients/saved_tensors.h"
 #include "sordino/noise/gradient_noise.h"
+#include "sordino/noise/noise_adder.h"
 #include "sordino/random/grid_noise.h"
 #include "sordino/training/internal/data_canaries.h"
 #include "sordino/training/internal/data_check.h"
@@ -172,7 +173,7 @@ struct Trainer::State {
                        .unit_share = plan.UnitShare(),
                        .divisor = plan.Divisor(step),
                        .step = step};
-    if (!canaries) return AddNoise(sum, noise, random);
+    if (!canaries) return adder.Add(sum, noise);
     const ClippingPolicy& policy = clipping->StepPolicy(plan.StepClip(step));
     const std::vector<Dirac> gradients = canaries->Gradients(drawn, policy);
     noise.canaries = gradients;
@@ -259,6 +260,7 @@ struct Trainer::State {
   TrainerOptions options;
   bool is_noised;
   RandomSource random;
+  NoiseAdder adder{random};
   std::optional<AdaptiveNoise> adaptive;
   std::unique_ptr<HeldOutRecords> held_out;  // null: there are none
   std::uint64_t records;                     // that are trained on

@@ -1,5 +1,6 @@
 #include "sordino/gradients/internal/device/row_operations.h"
 
+#include <ATen/ops/alias.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <c10/cuda/CUDAException.h>
@@ -79,6 +80,10 @@ DeviceFactors DeviceClip(const at::Tensor& norms, const at::Tensor& factors,
   SORDINO_CHECK(norms.is_contiguous() && factors.is_contiguous() && bounds.is_contiguous() &&
                     factors.sizes() == norms.sizes() && bounds.numel() == norms.size(0),
                 "norms, factors and bounds of the same groups");
+  // Operations of libtorch that do nothing: a recording keeps what they are given, and does not see
+  // what our own kernels read (device/recorded_graph.h).
+  static_cast<void>(at::alias(bounds));
+  if (mask.defined()) static_cast<void>(at::alias(mask));
   DeviceFactors result{at::empty_like(factors),
                        at::empty(factors.sizes(), factors.options().dtype(at::kFloat)),
                        at::empty({norms.size(0)}, norms.options().dtype(at::kLong))};
