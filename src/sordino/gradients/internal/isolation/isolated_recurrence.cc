@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sordino/gradients/internal/isolation/isolated_units.h"
+#include "sordino/gradients/internal/isolation/recurrent_node.h"
 
 namespace sordino {
 namespace {
@@ -33,28 +34,50 @@ bool Joins(const Layer& layer, const Tensor& input, at::TensorList states, at::T
   return true;
 }
 
+// Plain tensors, whose batch dimension holds the units.
+RecurrentCall MergedCall(const Layer& layer, RecurrentKind kind, const Tensor& input,
+                         at::TensorList states, bool batch_first) {
+  RecurrentCall call;
+  call.kind = kind;
+  call.input = Merge(layer, input, batch_first ? 0 : 1);
+  if (batch_first) call.input = call.input.transpose(0, 1);
+  call.hidden = Merge(layer, states[0], 1).contiguous();
+  if (states.size() > 1) call.cell = Merge(layer, states[1], 1).contiguous();
+  return call;
+}
+
+Tensor SplitOutput(const Layer& layer, const Tensor& output, bool batch_first) {
+  return batch_first ? Split(layer, output.transpose(0, 1), 0) : Split(layer, output, 1);
+}
+
 std::tuple<Tensor, Tensor, Tensor> Lstm(const Tensor& input, at::TensorList states,
                                         at::TensorList params, bool biases, std::int64_t layers,
                                         double dropout, bool train, bool bidirectional,
                                         bool batch_first) {
   const Layer layer = CurrentLayer();
-  if (!Joins(layer, input, states, params)) {
+  if (states.size() != 2 || !Joins(layer, input, states, params)) {
     return at::native::lstm(input, states, params, biases, layers, dropout, train, bidirectional,
                             batch_first);
   }
   const PlainTensors plain;
-  const std::int64_t batch = batch_first ? 0 : 1;
-  std::vector<Tensor> merged;
-  for (const Tensor& state : states) merged.push_back(Merge(layer, state, 1).contiguous());
-  const auto [output, hidden, cell] = at::lstm(Merge(layer, input, batch), merged, params, biases,
-                                               layers, dropout, train, bidirectional, batch_first);
-  return {Split(layer, output, batch), Split(layer, hidden, 1), Split(layer, cell, 1)};
+  RecurrentCall call = MergedCall(layer, RecurrentKind::kLstm, input, states, batch_first);
+  call.arguments = {params, biases, layers, dropout, train, bidirectional};
+  RecurrentOutputs outputs;
+  if (HasRecurrentLayers(call)) {
+    outputs = RecurrentLayers(call);
+  } else {
+    std::tie(outputs.output, outputs.hidden, outputs.cell) =
+        at::lstm(call.input, {call.hidden, call.cell}, params, biases, layers, dropout, train,
+                 bidirectional, /*batch_first=*/false);
+  }
+  return {SplitOutput(layer, outputs.output, batch_first), Split(layer, outputs.hidden, 1),
+          Split(layer, outputs.cell, 1)};
 }
 
 using Recurrence = std::tuple<Tensor, Tensor> (*)(const Tensor&, const Tensor&, at::TensorList,
                                                   bool, std::int64_t, double, bool, bool, bool);
 
-template <Recurrence kMerged, Recurrence kOtherwise>
+template <RecurrentKind kKind, Recurrence kMerged, Recurrence kOtherwise>
 std::tuple<Tensor, Tensor> Recurrent(const Tensor& input, const Tensor& state,
                                      at::TensorList params, bool biases, std::int64_t layers,
                                      double dropout, bool train, bool bidirectional,
@@ -65,10 +88,17 @@ std::tuple<Tensor, Tensor> Recurrent(const Tensor& input, const Tensor& state,
                       batch_first);
   }
   const PlainTensors plain;
-  const std::int64_t batch = batch_first ? 0 : 1;
-  const auto [output, hidden] = kMerged(Merge(layer, input, batch), Merge(layer, state, 1), params,
-                                        biases, layers, dropout, train, bidirectional, batch_first);
-  return {Split(layer, output, batch), Split(layer, hidden, 1)};
+  RecurrentCall call = MergedCall(layer, kKind, input, state, batch_first);
+  call.arguments = {params, biases, layers, dropout, train, bidirectional};
+  RecurrentOutputs outputs;
+  if (HasRecurrentLayers(call)) {
+    outputs = RecurrentLayers(call);
+  } else {
+    std::tie(outputs.output, outputs.hidden) =
+        kMerged(call.input, call.hidden, params, biases, layers, dropout, train, bidirectional,
+                /*batch_first=*/false);
+  }
+  return {SplitOutput(layer, outputs.output, batch_first), Split(layer, outputs.hidden, 1)};
 }
 
 bool CellJoins(const Layer& layer, const Tensor& input, at::TensorList states,
@@ -120,9 +150,11 @@ Tensor RecurrentCell(const Tensor& input, const Tensor& state, const Tensor& w_i
 
 void RegisterRecurrentOperations(torch::Library& rules) {
   rules.impl("lstm.input", Lstm);
-  rules.impl("gru.input", Recurrent<at::gru, at::native::gru>);
-  rules.impl("rnn_tanh.input", Recurrent<at::rnn_tanh, at::native::rnn_tanh>);
-  rules.impl("rnn_relu.input", Recurrent<at::rnn_relu, at::native::rnn_relu>);
+  rules.impl("gru.input", Recurrent<RecurrentKind::kGru, at::gru, at::native::gru>);
+  rules.impl("rnn_tanh.input",
+             Recurrent<RecurrentKind::kTanhRnn, at::rnn_tanh, at::native::rnn_tanh>);
+  rules.impl("rnn_relu.input",
+             Recurrent<RecurrentKind::kReluRnn, at::rnn_relu, at::native::rnn_relu>);
   rules.impl("lstm_cell", LstmCell);
   rules.impl("gru_cell", RecurrentCell<at::gru_cell, at::native::gru_cell>);
   rules.impl("rnn_tanh_cell", RecurrentCell<at::rnn_tanh_cell, at::native::rnn_tanh_cell>);

@@ -1,5 +1,6 @@
 #include "sordino/gradients/internal/terms/recurrent_layer.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mm.h>
@@ -8,7 +9,8 @@
 
 #include <cstdint>
 
-#include "sordino/base/check.h"
+#include "sordino/gradients/internal/terms/lstm_entries.h"
+#include "sordino/gradients/internal/terms/lstm_kernels.h"
 #include "sordino/gradients/parallel_shares.h"
 
 namespace sordino {
@@ -25,12 +27,9 @@ struct Extent {
 };
 
 // The gates of all steps, [batch * time, 4 hidden], after their non-linearities.
-at::Tensor Gates(const LstmLayer& layer, const LstmRows& rows) {
+at::Tensor Gates(const RecurrentLayer& layer, const RecurrentRows& rows) {
   const std::int64_t hidden = layer.hidden_weight.size(1);
-  at::Tensor gates = layer.bias.defined()
-                         ? at::addmm(layer.bias, rows.input, layer.input_weight.t())
-                         : at::mm(rows.input, layer.input_weight.t());
-  gates.addmm_(rows.previous_hidden, layer.hidden_weight.t());
+  at::Tensor gates = RecurrentPreactivations(layer, rows);
   gates.narrow(1, 0, 2 * hidden).sigmoid_();
   gates.narrow(1, 2 * hidden, hidden).tanh_();
   gates.narrow(1, 3 * hidden, hidden).sigmoid_();
@@ -39,7 +38,7 @@ at::Tensor Gates(const LstmLayer& layer, const LstmRows& rows) {
 
 // The cells [batch, time + 1, hidden] in the order of the steps, c_0 first.
 template <typename Real>
-at::Tensor Cells(const LstmLayer& layer, const at::Tensor& gates, Extent extent) {
+at::Tensor Cells(const RecurrentLayer& layer, const at::Tensor& gates, Extent extent) {
   const std::int64_t hidden = extent.hidden;
   at::Tensor cells = at::empty({extent.batch, extent.time + 1, hidden}, gates.options());
   cells.select(1, 0).copy_(layer.first_cell);
@@ -93,42 +92,33 @@ void StepBack(std::int64_t hidden, const Real* __restrict d_output, const Real* 
               const Real* __restrict cell_before, const Real* __restrict tanh_cell,
               Real* __restrict gate, Real* __restrict d_cell) {
   for (std::int64_t k = 0; k < hidden; ++k) {
-    const Real i = gate[k];
-    const Real f = gate[hidden + k];
-    const Real g = gate[2 * hidden + k];
-    const Real o = gate[3 * hidden + k];
-    const Real d_h = d_output[k] + d_hidden[k];
-    const Real d_c = d_cell[k] + d_h * o * (1 - tanh_cell[k] * tanh_cell[k]);
-    gate[k] = d_c * g * (i * (1 - i));
-    gate[hidden + k] = d_c * cell_before[k] * (f * (1 - f));
-    gate[2 * hidden + k] = d_c * i * (1 - g * g);
-    gate[3 * hidden + k] = d_h * tanh_cell[k] * (o * (1 - o));
-    d_cell[k] = d_c * f;
+    LstmEntryBack(d_output[k] + d_hidden[k], cell_before[k], tanh_cell[k], gate[k],
+                  gate[hidden + k], gate[2 * hidden + k], gate[3 * hidden + k], d_cell[k]);
   }
 }
 
 template <typename Real>
-LstmGradients Backward(const LstmLayer& layer, const LstmRows& rows,
-                       const LstmOutputGradients& arriving) {
+RecurrentGradients LstmBackward(const RecurrentLayer& layer, const RecurrentRows& rows,
+                                const RecurrentOutputGradients& arriving) {
   const std::int64_t batch = layer.first_hidden.size(0);
   const Extent extent{batch, rows.input.size(0) / batch, layer.hidden_weight.size(1),
                       layer.reverse};
-  LstmGradients result;
-  result.gates = Gates(layer, rows);
+  RecurrentGradients result;
+  const at::Tensor gates = Gates(layer, rows);
   const auto state = [&](const at::Tensor& gradient) {
     return gradient.defined() ? gradient.clone(at::MemoryFormat::Contiguous)
-                              : at::zeros({extent.batch, extent.hidden}, result.gates.options());
+                              : at::zeros({extent.batch, extent.hidden}, gates.options());
   };
   result.first_hidden = state(arriving.last_hidden);
   result.first_cell = state(arriving.last_cell);
-  const at::Tensor cells = Cells<Real>(layer, result.gates, extent);
+  const at::Tensor cells = Cells<Real>(layer, gates, extent);
   const at::Tensor tanh_cells = at::tanh(cells);
-  const OutputRows<Real> d_output(arriving.output, extent, result.gates.options());
+  const OutputRows<Real> d_output(arriving.output, extent, gates.options());
 
-  const at::Tensor by_time = result.gates.view({extent.batch, extent.time, -1});
+  const at::Tensor by_time = gates.view({extent.batch, extent.time, -1});
   const Real* all_cells = cells.const_data_ptr<Real>();
   const Real* all_tanh = tanh_cells.const_data_ptr<Real>();
-  Real* all_gates = result.gates.mutable_data_ptr<Real>();
+  Real* all_gates = gates.mutable_data_ptr<Real>();
   Real* d_hidden = result.first_hidden.mutable_data_ptr<Real>();
   Real* d_cell = result.first_cell.mutable_data_ptr<Real>();
   // Sequences do not meet, so a thread computes all steps of its own without waiting.
@@ -147,12 +137,14 @@ LstmGradients Backward(const LstmLayer& layer, const LstmRows& rows,
       at::mm_out(own_d_hidden, own_gates.select(1, time), layer.hidden_weight);
     }
   });
+  result.input_gates = gates;
+  result.hidden_gates = gates;
   return result;
 }
 
 }  // namespace
 
-LstmRows RowsOf(const LstmLayer& layer) {
+RecurrentRows RowsOf(const RecurrentLayer& layer) {
   const std::int64_t time = layer.output.size(1);
   at::Tensor previous = at::empty(layer.output.sizes(), layer.output.options());
   previous.select(1, layer.reverse ? time - 1 : 0).copy_(layer.first_hidden);
@@ -161,15 +153,27 @@ LstmRows RowsOf(const LstmLayer& layer) {
   return {layer.input.contiguous().flatten(0, 1), previous.flatten(0, 1)};
 }
 
-LstmGradients LstmBackward(const LstmLayer& layer, const LstmRows& rows,
-                           const LstmOutputGradients& arriving) {
-  SORDINO_CHECK(rows.input.is_cpu(), "the kernel is for the CPU");
-  if (rows.input.scalar_type() == at::kDouble) return Backward<double>(layer, rows, arriving);
-  return Backward<float>(layer, rows, arriving);
+at::Tensor RecurrentPreactivations(const RecurrentLayer& layer, const RecurrentRows& rows) {
+  const at::Tensor weight = layer.input_weight.t();
+  at::Tensor result = layer.input_bias.defined()
+                          ? at::addmm(layer.input_bias + layer.hidden_bias, rows.input, weight)
+                          : at::mm(rows.input, weight);
+  return result.addmm_(rows.previous_hidden, layer.hidden_weight.t());
 }
 
-at::Tensor LstmInputGradient(const LstmLayer& layer, const LstmGradients& gradients) {
-  return at::mm(gradients.gates, layer.input_weight)
+RecurrentGradients RecurrentBackward(const RecurrentLayer& layer, const RecurrentRows& rows,
+                                     const RecurrentOutputGradients& arriving) {
+  const bool is_lstm = layer.kind == RecurrentKind::kLstm;
+  const LstmKernels* kernels = is_lstm ? LstmKernelsFor(rows.input.device()) : nullptr;
+  if (kernels != nullptr) return LstmBackwardByKernels(layer, rows, arriving, *kernels);
+  if (!is_lstm || !rows.input.is_cpu()) return RecurrentBackwardByOperations(layer, rows, arriving);
+  if (rows.input.scalar_type() == at::kDouble) return LstmBackward<double>(layer, rows, arriving);
+  return LstmBackward<float>(layer, rows, arriving);
+}
+
+at::Tensor RecurrentInputGradient(const RecurrentLayer& layer,
+                                  const RecurrentGradients& gradients) {
+  return at::mm(gradients.input_gates, layer.input_weight)
       .view({layer.first_hidden.size(0), -1, layer.input_weight.size(1)});
 }
 

@@ -1,19 +1,21 @@
-// Rules for the recurrent operations that libtorch runs as one node.
+// Rules for the recurrent operations that are one node of a graph.
 //
-//   LSTM layer on the CPU (oneDNN)    a node for each layer and direction: our own backward pass
-//                                     (recurrent_layer.h) takes the place of oneDNN's, which hands
-//                                     out nothing but sums over the batch
-//   LSTM and GRU cells on CUDA        the products with the weights are nodes of their own; what
-//                                     is left are the biases, whose gradients per example are the
-//                                     rows of the gradients of the gates
-//   cuDNN                             a node for all layers: refused, with the way out
+//   layers of an isolated pass     a node for each layer and direction (recurrent_node.h): a
+//                                  stand-in runs its backward pass once for all its parameters
+//   LSTM and GRU cells on CUDA     the products with the weights are nodes of their own; what is
+//                                  left are the biases, whose gradients per example are the rows of
+//                                  the gradients of the gates
+//   oneDNN's and cuDNN's layers    called with what recurrent_node.h does not take (packed
+//                                  sequences, projections): refused, with the way out
 #ifndef SORDINO_GRADIENTS_INTERNAL_TERMS_RECURRENT_RULE_H_
 #define SORDINO_GRADIENTS_INTERNAL_TERMS_RECURRENT_RULE_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "sordino/gradients/internal/graph/tape.h"
 #include "sordino/gradients/internal/terms/use_rule.h"
@@ -21,21 +23,22 @@
 namespace sordino {
 
 // The backward pass of a layer, run once for all the parameters that enter it.
-class LstmLayerPass;
+class RecurrentLayerPass;
 
 // The layers of one tape, by node.
-using LstmLayers = std::unordered_map<const torch::autograd::Node*, std::shared_ptr<LstmLayerPass>>;
+using RecurrentPasses =
+    std::unordered_map<const torch::autograd::Node*, std::shared_ptr<RecurrentLayerPass>>;
 
-// The rule for a weight or bias of a MkldnnRnnLayerBackward0 node; null for an input that has none.
-// `what` names the parameter and the operation.
-std::unique_ptr<UseRule> MakeLstmLayerRule(const Tape& tape, const TapeNode& node, std::size_t slot,
-                                           const std::string& what, LstmLayers& layers);
+// The rule for a weight or bias of a RecurrentLayerBackward node; null for other inputs.
+std::unique_ptr<UseRule> MakeRecurrentLayerRule(const TapeNode& node, std::size_t slot,
+                                                std::vector<std::int64_t> sizes,
+                                                RecurrentPasses& passes);
 
 // The rule for a bias of a ThnnFusedLstmCellBackward0 or ThnnFusedGruCellBackward0 node; null for
 // other inputs.
 std::unique_ptr<UseRule> MakeFusedCellRule(const TapeNode& node, std::size_t slot);
 
-[[noreturn]] void RefuseCudnnLayers(const std::string& what);
+[[noreturn]] void RefuseFusedLayers(const std::string& what);
 
 }  // namespace sordino
 

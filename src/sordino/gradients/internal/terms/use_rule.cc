@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "sordino/gradients/internal/isolation/recurrent_node.h"
 #include "sordino/gradients/internal/isolation/units_product.h"
 #include "sordino/gradients/internal/terms/recurrent_rule.h"
 #include "sordino/gradients/internal/terms/rule_forms.h"
@@ -34,8 +35,7 @@ struct Place {
   Sizes sizes;   // of the tensor that enters
   Sizes output;  // of the gradient
   const std::string& parameter;
-  const Tape* tape;
-  LstmLayers* layers;
+  RecurrentPasses* recurrent;
 
   // Takes longer than the rest of a rule: only for errors, and for rules that may yet fail.
   std::string What() const {
@@ -298,20 +298,21 @@ std::unique_ptr<UseRule> Repeat(const Place& place) {
   return std::make_unique<Broadcast>(nullptr, full, reduced, place.sizes, place.What());
 }
 
-std::unique_ptr<UseRule> FusedLstmLayer(const Place& place) {
-  return MakeLstmLayerRule(*place.tape, place.node, place.slot, place.What(), *place.layers);
+std::unique_ptr<UseRule> RecurrentLayerOf(const Place& place) {
+  return MakeRecurrentLayerRule(place.node, place.slot, place.sizes, *place.recurrent);
 }
 
 std::unique_ptr<UseRule> FusedCell(const Place& place) {
   return MakeFusedCellRule(place.node, place.slot);
 }
 
-std::unique_ptr<UseRule> CudnnLayers(const Place& place) { RefuseCudnnLayers(place.What()); }
+std::unique_ptr<UseRule> FusedLayers(const Place& place) { RefuseFusedLayers(place.What()); }
 
 const std::unordered_map<std::type_index, Maker>& Makers() {
   static const std::unordered_map<std::type_index, Maker> makers = {
       {typeid(generated::AddmmBackward0), Addmm},
       {typeid(UnitsProductBackward), UnitsProductUse},
+      {typeid(RecurrentLayerBackward), RecurrentLayerOf},
       {typeid(generated::MmBackward0), Mm},
       {typeid(generated::MvBackward0), Mv},
       {typeid(generated::AddmvBackward0), Addmv},
@@ -335,18 +336,18 @@ const std::unordered_map<std::type_index, Maker>& Makers() {
       {typeid(generated::WhereBackward0), Where},
       {typeid(generated::ExpandBackward0), Expand},
       {typeid(generated::RepeatBackward0), Repeat},
-      {typeid(generated::MkldnnRnnLayerBackward0), FusedLstmLayer},
+      {typeid(generated::MkldnnRnnLayerBackward0), FusedLayers},
       {typeid(generated::ThnnFusedLstmCellBackward0), FusedCell},
       {typeid(generated::ThnnFusedGruCellBackward0), FusedCell},
-      {typeid(generated::CudnnRnnBackward0), CudnnLayers},
+      {typeid(generated::CudnnRnnBackward0), FusedLayers},
   };
   return makers;
 }
 
 std::unique_ptr<UseRule> MakeRule(const Tape& tape, const ParameterUse& use,
-                                  const std::string& parameter, LstmLayers& layers) {
+                                  const std::string& parameter, RecurrentPasses& recurrent) {
   const TapeNode& node = tape.graph.nodes[use.node];
-  const Place place{node, use.slot, use.sizes, OutputSizes(*node, 0), parameter, &tape, &layers};
+  const Place place{node, use.slot, use.sizes, OutputSizes(*node, 0), parameter, &recurrent};
   const auto& type = *node;
   std::unique_ptr<UseRule> rule;
   // The rules below are for real numbers.
@@ -372,9 +373,9 @@ std::vector<std::unique_ptr<UseRule>> MakeRules(const Tape& tape,
                                                 const std::vector<NamedParameter>& parameters) {
   std::vector<std::unique_ptr<UseRule>> rules;
   rules.reserve(tape.uses.size());
-  LstmLayers layers;
+  RecurrentPasses recurrent;
   for (const ParameterUse& use : tape.uses) {
-    rules.push_back(MakeRule(tape, use, RootName(tape, use.root, parameters), layers));
+    rules.push_back(MakeRule(tape, use, RootName(tape, use.root, parameters), recurrent));
   }
   return rules;
 }
