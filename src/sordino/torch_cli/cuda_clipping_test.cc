@@ -35,19 +35,16 @@ double RelativeError(const std::vector<at::Tensor>& found,
   return NormOf(differences) / NormOf(expected);
 }
 
-// Full float32: TF32 would hide errors of a thousandth. cuDNN's recurrent layers have no gradients
-// per example.
+// Full float32: TF32 would hide errors of a thousandth.
 class CudaClipping : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
     if (!at::hasCUDA()) GTEST_SKIP() << "no GPU";
     tf32_ = at::globalContext().allowTF32CuDNN();
     at::globalContext().setAllowTF32CuDNN(false);
-    at::globalContext().setUserEnabledCuDNN(GetParam() != "lstm");
   }
   void TearDown() override {
     at::globalContext().setAllowTF32CuDNN(tf32_);
-    at::globalContext().setUserEnabledCuDNN(true);
   }
 
   static std::vector<NamedParameter> Parameters(const BenchmarkModel& model) {

@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "sordino/device/recorded_graph.h"
 #include "sordino/gradients/clipper.h"
 #include "sordino/gradients/example_loop.h"
 #include "sordino/gradients/flat_clipping.h"
@@ -175,15 +176,14 @@ void ExpectLikeOrdinary(const std::string& kind, const RecurrentCase& test,
     const std::vector<at::Tensor> expected =
         OrdinarySum(model.loss, batch, model.parameters, bound);
     const FlatClipping policy{ClipNorm(bound)};
-    for (const NormMethod norms :
-         {NormMethod::kAutomatic, NormMethod::kMaterialise, NormMethod::kGhost}) {
-      for (const std::int64_t physical : {0, 2}) {
-        Clipper clipper(model.parameters, {.norms = norms, .physical_batch = physical});
-        const BoundedSum sum = clipper.ClippedSum(model.loss, batch, policy);
-        EXPECT_LT(RelativeError(sum.gradients, expected),
-                  options.dtype() == at::kDouble ? 1e-9 : 1e-4)
-            << kind << ", " << test.name << ", bound " << bound << ", physical batch " << physical;
-      }
+    for (const GradientOptions& how :
+         {GradientOptions{.norms = NormMethod::kMaterialise},
+          GradientOptions{.norms = NormMethod::kGhost}, GradientOptions{.physical_batch = 2}}) {
+      Clipper clipper(model.parameters, how);
+      const BoundedSum sum = clipper.ClippedSum(model.loss, batch, policy);
+      EXPECT_LT(RelativeError(sum.gradients, expected),
+                options.dtype() == at::kDouble ? 1e-9 : 1e-4)
+          << kind << ", " << test.name << ", bound " << bound;
     }
   }
 }
@@ -208,6 +208,24 @@ TEST_P(RecurrentLayerRules, AgreeWithOrdinaryGradientsExampleByExampleOnCuda) {
     }
   }
   at::globalContext().setAllowTF32CuDNN(tf32);
+}
+
+// Steps that are recorded as a CUDA graph and replayed with other data.
+TEST_P(RecurrentLayerRules, AreRecordedOnCuda) {
+  if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU";
+  if (!RecordingProblem(at::Device(at::kCUDA, 0)).empty()) GTEST_SKIP() << "built without nvcc";
+  const at::TensorOptions options = at::TensorOptions(at::Device(at::kCUDA, 0)).dtype(at::kFloat);
+  const CaseModel model = MakeCaseModel(GetParam(), RecurrentCases()[1], options);
+  const FlatClipping policy(ClipNorm(0.5));
+  Clipper recorded(model.parameters, {.graph = GraphUse::kOn});
+  Clipper eager(model.parameters);
+  for (int step = 0; step < 8; ++step) {
+    const Batch batch = {torch::randn({5, 7, 6}, options)};
+    const BoundedSum found = recorded.ClippedSum(model.loss, batch, policy);
+    const BoundedSum expected = eager.ClippedSum(model.loss, batch, policy);
+    EXPECT_LT(RelativeError(found.gradients, expected.gradients), 1e-5) << step;
+  }
+  EXPECT_EQ(recorded.GraphStatus(), "recorded");
 }
 
 TEST_P(RecurrentLayerRules, AgreeWithTheLoopOnUnitsOfAnySize) {
@@ -316,57 +334,6 @@ TEST(LstmLayer, TakesWeightsThatAreComputedFromParameters) {
   const LoopResult loop = LoopClippedSum(loss, batch, clipper.parameters(), policy);
   EXPECT_LT(RelativeError(sum.gradients, loop.sum), 1e-5);
 }
-
-class FusedCells : public testing::TestWithParam<std::string> {};
-
-// The cells whose biases enter a fused kernel, one step after another.
-TEST_P(FusedCells, AgreeWithTheLoopOnCuda) {
-  if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU";
-  torch::manual_seed(7);
-  const auto run = [](auto cell, auto step) {
-    cell->to(torch::kCUDA);
-    std::vector<NamedParameter> parameters;
-    for (const auto& p : cell->named_parameters()) parameters.push_back({p.key(), p.value()});
-    Clipper clipper(parameters, {.checked_examples = 0}, {});
-    const Batch batch = {torch::randn({5, 7, 6}, torch::kCUDA)};
-    const LossFunction loss = [&](const Batch& b) { return LossOf(step(cell, b[0])); };
-    for (const double bound : {1e-2, 1e2}) {
-      const FlatClipping policy{ClipNorm(bound)};
-      const BoundedSum sum = clipper.ClippedSum(loss, batch, policy);
-      const LoopResult loop = LoopClippedSum(loss, batch, clipper.parameters(), policy);
-      EXPECT_LT(RelativeError(sum.gradients, loop.sum), 1e-5);
-    }
-  };
-  if (GetParam() == "lstm cell") {
-    run(nn::LSTMCell(6, 4), [](nn::LSTMCell& cell, const at::Tensor& x) {
-      auto state = cell->forward(x.select(1, 0));
-      for (std::int64_t t = 1; t < x.size(1); ++t) state = cell->forward(x.select(1, t), state);
-      return std::get<0>(state);
-    });
-  } else if (GetParam() == "gru cell") {
-    run(nn::GRUCell(6, 4), [](nn::GRUCell& cell, const at::Tensor& x) {
-      at::Tensor state = cell->forward(x.select(1, 0));
-      for (std::int64_t t = 1; t < x.size(1); ++t) state = cell->forward(x.select(1, t), state);
-      return state;
-    });
-  } else {
-    // Projections are not for the nodes of ours, and without cuDNN libtorch runs cells.
-    at::globalContext().setUserEnabledCuDNN(false);
-    run(nn::LSTM(nn::LSTMOptions(6, 4).num_layers(2).batch_first(true).proj_size(3)),
-        [](nn::LSTM& net, const at::Tensor& x) { return std::get<0>(net->forward(x)); });
-    at::globalContext().setUserEnabledCuDNN(true);
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(OfLibtorch, FusedCells,
-                         testing::Values("lstm cell", "gru cell", "projection without cudnn"),
-                         [](const auto& test) {
-                           std::string name = test.param;
-                           for (char& c : name) {
-                             if (c == ' ') c = '_';
-                           }
-                           return name;
-                         });
 
 TEST(RecurrentLayerRules, RefusePackedSequencesByName) {
   torch::manual_seed(9);
