@@ -30,7 +30,10 @@ std::vector<at::Tensor> DeviceRowSums(const std::vector<FactoredRows>& /*all*/,
                                       const at::Tensor& /*factors*/) {
   NotBuilt();
 }
-bool HasLookupNorms(const LookupRows& /*lookup*/) { return false; }
+bool HasLookupOperations(const LookupRows& /*lookup*/) { return false; }
+at::Tensor DeviceLookupSum(const LookupRows& /*lookup*/, const at::Tensor& /*factors*/) {
+  NotBuilt();
+}
 void DeviceAddLookupNorms(const LookupRows& /*lookup*/, const at::Tensor& /*squared*/) {
   NotBuilt();
 }

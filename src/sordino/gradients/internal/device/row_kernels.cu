@@ -132,40 +132,72 @@ __global__ void SumRowsKernel(RowMatrices all, const double* factors) {
   matrix.result[column] = static_cast<float>(sum);
 }
 
-// A block an example. The first row of every entry adds up the rows of that entry, column by column.
-__global__ void LookupNormsKernel(LookupArrays a) {
-  extern __shared__ std::int64_t entries[];  // of the rows of the example; -1: left out
+// A block an example. Calls visit(entry, column, sum) for every entry that the example looks up and
+// every column: the sum over its rows of that entry, in their order, in float64. A warp takes the first
+// row of an entry, its lanes take columns; all lanes of a warp make the same calls, with column beyond
+// the width where there is none.
+template <typename Visit>
+__device__ void ForEachEntry(const LookupArrays& a, std::int64_t* entries, const Visit& visit) {
   const std::int64_t example = blockIdx.x;
   const std::int64_t rows = a.outer * a.inner;
+  const int lane = static_cast<int>(threadIdx.x % kWarp);
   const auto place = [&](std::int64_t r) {
     return (r / a.inner * a.examples + example) * a.inner + r % a.inner;
   };
-  for (std::int64_t r = threadIdx.x; r < rows; r += kThreads) {
+  for (std::int64_t r = threadIdx.x; r < rows; r += blockDim.x) {
     const std::int64_t entry = a.index[place(r)];
-    entries[r] = entry == a.padding_index ? -1 : entry;
+    entries[r] = entry == a.padding_index ? -1 : entry;  // -1: left out
   }
   __syncthreads();
-  double total = 0;
-  // A warp takes a row, its lanes the columns.
-  for (std::int64_t r = threadIdx.x / kWarp; r < rows; r += kThreads / kWarp) {
+  for (std::int64_t r = threadIdx.x / kWarp; r < rows; r += blockDim.x / kWarp) {
     const std::int64_t entry = entries[r];
     bool is_first = entry >= 0;
-    for (std::int64_t before = threadIdx.x % kWarp; before < r; before += kWarp) {
+    for (std::int64_t before = lane; before < r; before += kWarp) {
       is_first = is_first && entries[before] != entry;
     }
     if (!__all_sync(kAllLanes, is_first)) continue;
     for (std::int64_t base = 0; base < a.width; base += kWarp) {
-      const std::int64_t column = base + threadIdx.x % kWarp;
+      const std::int64_t column = base + lane;
       const bool inside = column < a.width;
       double sum = inside ? a.gradient[place(r) * a.width + column] : 0;
-      for (std::int64_t after = r + 1; after < rows; ++after) {
-        if (entries[after] == entry && inside) sum += a.gradient[place(after) * a.width + column];
+      for (std::int64_t block = r + 1; block < rows; block += kWarp) {
+        const std::int64_t own = block + lane;
+        unsigned same = __ballot_sync(kAllLanes, own < rows && entries[own] == entry);
+        for (; same != 0; same &= same - 1) {
+          const std::int64_t row = place(block + __ffs(static_cast<int>(same)) - 1);
+          if (inside) sum += a.gradient[row * a.width + column];
+        }
       }
-      total += sum * sum;
+      visit(entry, column, sum);
     }
   }
-  total = BlockSum(total);
-  if (threadIdx.x == 0) a.squared[example] += total;
+}
+
+constexpr int kLookupThreads = 256;
+__global__ void LookupNormsKernel(LookupArrays a) {
+  extern __shared__ std::int64_t entries[];
+  double total = 0;
+  ForEachEntry(a, entries, [&](std::int64_t /*entry*/, std::int64_t /*column*/, double sum) {
+    total += sum * sum;
+  });
+  __shared__ double parts[kLookupThreads / kWarp];
+  total = WarpSum(total);
+  if (threadIdx.x % kWarp == 0) parts[threadIdx.x / kWarp] = total;
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  double sum = a.squared[blockIdx.x];
+  for (int k = 0; k < kLookupThreads / kWarp; ++k) sum += parts[k];
+  a.squared[blockIdx.x] = sum;
+}
+
+// Examples meet in the entries of the table, in any order: the last bits of a float64 sum.
+__global__ void LookupSumKernel(LookupArrays a) {
+  extern __shared__ std::int64_t entries[];
+  const double factor = a.factors[blockIdx.x];
+  if (factor == 0) return;
+  ForEachEntry(a, entries, [&](std::int64_t entry, std::int64_t column, double sum) {
+    if (column < a.width) atomicAdd(&a.table[entry * a.width + column], factor * sum);
+  });
 }
 
 std::int64_t Widest(const RowMatrices& all) {
@@ -207,8 +239,14 @@ void LaunchSumRows(const RowMatrices& all, const double* factors, void* stream) 
 
 void LaunchLookupNorms(const LookupArrays& arrays, void* stream) {
   const auto memory = static_cast<std::size_t>(arrays.outer * arrays.inner) * sizeof(std::int64_t);
-  LookupNormsKernel<<<static_cast<unsigned>(arrays.examples), kThreads, memory, Stream(stream)>>>(
-      arrays);
+  LookupNormsKernel<<<static_cast<unsigned>(arrays.examples), kLookupThreads, memory,
+                      Stream(stream)>>>(arrays);
+}
+
+void LaunchLookupSum(const LookupArrays& arrays, void* stream) {
+  const auto memory = static_cast<std::size_t>(arrays.outer * arrays.inner) * sizeof(std::int64_t);
+  LookupSumKernel<<<static_cast<unsigned>(arrays.examples), kLookupThreads, memory,
+                    Stream(stream)>>>(arrays);
 }
 
 }  // namespace sordino::device

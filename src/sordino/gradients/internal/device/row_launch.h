@@ -70,9 +70,7 @@ void LaunchScaleRows(const RowMatrices& all, const float* factors, void* stream)
 // are left out.
 void LaunchSumRows(const RowMatrices& all, const double* factors, void* stream);
 
-// Squared norms of the gradients of a lookup table: for each example the rows that look up the same
-// entry are added, then squared; added to squared [examples]. Row r of example e is
-// (r / inner * examples + e) * inner + r % inner.
+// The rows of a lookup table. Row r of example e is (r / inner * examples + e) * inner + r % inner.
 struct LookupArrays {
   const std::int64_t* index = nullptr;
   const float* gradient = nullptr;  // [outer * examples * inner, width]
@@ -81,11 +79,17 @@ struct LookupArrays {
   std::int64_t inner = 1;
   std::int64_t width = 0;
   std::int64_t padding_index = -1;
-  double* squared = nullptr;
+  double* squared = nullptr;        // norms: [examples]
+  const double* factors = nullptr;  // sum: [examples]
+  double* table = nullptr;          // sum: [entries, width]
 };
 // More rows an example have no place in shared memory.
 inline constexpr std::int64_t kMaxLookupRows = 4096;
+// Adds the squared norms of the gradients: for each example the rows that look up the same entry are
+// added, then squared.
 void LaunchLookupNorms(const LookupArrays& arrays, void* stream);
+// Adds the gradients times the factors to the table; examples of factor 0 are left out.
+void LaunchLookupSum(const LookupArrays& arrays, void* stream);
 
 }  // namespace sordino::device
 

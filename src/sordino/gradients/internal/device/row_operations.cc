@@ -3,6 +3,7 @@
 #include <ATen/ops/alias.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/zeros.h>
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAStream.h>
 
@@ -30,6 +31,17 @@ void ForEachLaunch(std::size_t count, std::int64_t rows, const Add& add, const L
     launch(all, static_cast<std::int64_t>(begin));
     C10_CUDA_CHECK(cudaGetLastError());
   }
+}
+
+device::LookupArrays ArraysOf(const LookupRows& lookup, const at::Tensor& index,
+                              const at::Tensor& gradient) {
+  return {.index = index.const_data_ptr<std::int64_t>(),
+          .gradient = gradient.const_data_ptr<float>(),
+          .outer = lookup.layout.outer,
+          .examples = lookup.layout.examples,
+          .inner = lookup.layout.inner,
+          .width = gradient.size(1),
+          .padding_index = lookup.padding_index};
 }
 
 }  // namespace
@@ -151,7 +163,7 @@ std::vector<at::Tensor> DeviceRowSums(const std::vector<FactoredRows>& all,
   return results;
 }
 
-bool HasLookupNorms(const LookupRows& lookup) {
+bool HasLookupOperations(const LookupRows& lookup) {
   return HasRowOperations(lookup.gradient) && !lookup.owners.defined() &&
          lookup.index.scalar_type() == at::kLong &&
          lookup.layout.rows_per_example() <= device::kMaxLookupRows;
@@ -162,16 +174,24 @@ void DeviceAddLookupNorms(const LookupRows& lookup, const at::Tensor& squared) {
                 "one squared norm for each example");
   const at::Tensor index = lookup.index.contiguous();
   const at::Tensor gradient = lookup.gradient.contiguous();
-  device::LaunchLookupNorms({.index = index.const_data_ptr<std::int64_t>(),
-                             .gradient = gradient.const_data_ptr<float>(),
-                             .outer = lookup.layout.outer,
-                             .examples = lookup.layout.examples,
-                             .inner = lookup.layout.inner,
-                             .width = gradient.size(1),
-                             .padding_index = lookup.padding_index,
-                             .squared = squared.mutable_data_ptr<double>()},
-                            CurrentStream(squared));
+  device::LookupArrays arrays = ArraysOf(lookup, index, gradient);
+  arrays.squared = squared.mutable_data_ptr<double>();
+  device::LaunchLookupNorms(arrays, CurrentStream(squared));
   C10_CUDA_CHECK(cudaGetLastError());
+}
+
+at::Tensor DeviceLookupSum(const LookupRows& lookup, const at::Tensor& factors) {
+  SORDINO_CHECK(factors.is_contiguous() && factors.numel() == lookup.layout.examples,
+                "one factor for each example");
+  const at::Tensor index = lookup.index.contiguous();
+  const at::Tensor gradient = lookup.gradient.contiguous();
+  at::Tensor table = at::zeros({lookup.vocabulary, gradient.size(1)}, factors.options());
+  device::LookupArrays arrays = ArraysOf(lookup, index, gradient);
+  arrays.factors = factors.const_data_ptr<double>();
+  arrays.table = table.mutable_data_ptr<double>();
+  device::LaunchLookupSum(arrays, CurrentStream(table));
+  C10_CUDA_CHECK(cudaGetLastError());
+  return table.to(at::kFloat);
 }
 
 }  // namespace sordino

@@ -48,9 +48,12 @@ std::vector<at::Tensor> DeviceScaledRows(const std::vector<FactoredRows>& all,
 std::vector<at::Tensor> DeviceRowSums(const std::vector<FactoredRows>& all,
                                       const at::Tensor& factors);
 
-// Whether DeviceAddLookupNorms can take it.
-bool HasLookupNorms(const LookupRows& lookup);
+// Whether the two below can take it.
+bool HasLookupOperations(const LookupRows& lookup);
 void DeviceAddLookupNorms(const LookupRows& lookup, const at::Tensor& squared);
+// LookupWeightedSum. Examples are added in no fixed order, in float64: the last bit of a result may
+// differ between runs.
+at::Tensor DeviceLookupSum(const LookupRows& lookup, const at::Tensor& factors);
 
 }  // namespace sordino
 

@@ -106,7 +106,7 @@ TEST_F(RowOperationsCuda, ARowIsItsOwn) {
   EXPECT_TRUE(DeviceSquaredNorms(few).equal(DeviceSquaredNorms(many).narrow(1, 0, 8)));
 }
 
-TEST_F(RowOperationsCuda, LookupNormsAddUpRowsOfOneEntry) {
+TEST_F(RowOperationsCuda, LookupsAddUpRowsOfOneEntry) {
   for (const auto& [outer, inner, width, entries] :
        std::vector<std::array<std::int64_t, 4>>{{1, 256, 16, 40}, {7, 3, 300, 5}, {1, 1, 5, 9}}) {
     constexpr std::int64_t kExamples = 11;
@@ -116,7 +116,7 @@ TEST_F(RowOperationsCuda, LookupNormsAddUpRowsOfOneEntry) {
     lookup.gradient = at::randn({lookup.layout.rows(), width}, options_);
     lookup.vocabulary = entries;
     lookup.padding_index = 2;
-    ASSERT_TRUE(HasLookupNorms(lookup));
+    ASSERT_TRUE(HasLookupOperations(lookup));
     const at::Tensor found = at::ones({kExamples}, options_.dtype(at::kDouble));
     DeviceAddLookupNorms(lookup, found);
     LookupRows on_cpu = lookup;
@@ -125,6 +125,12 @@ TEST_F(RowOperationsCuda, LookupNormsAddUpRowsOfOneEntry) {
     const at::Tensor expected = at::ones({kExamples}, at::kDouble);
     AddLookupSquaredNorms(on_cpu, expected);
     EXPECT_TRUE(found.cpu().allclose(expected, 1e-5, 0));
+    at::Tensor factors = at::rand({kExamples}, options_.dtype(at::kDouble));
+    factors[4] = 0;
+    lookup.gradient.view({outer, kExamples, inner, width}).select(1, 4).fill_(kNan);
+    const at::Tensor sum = DeviceLookupSum(lookup, factors);
+    on_cpu.gradient = lookup.gradient.cpu();
+    EXPECT_TRUE(sum.cpu().allclose(LookupWeightedSum(on_cpu, factors.cpu()), 1e-5, 1e-6));
   }
 }
 

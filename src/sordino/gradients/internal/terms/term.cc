@@ -177,7 +177,7 @@ at::Tensor AddSquaredNorms(const Term& term, NormForm form, const at::Tensor& sq
         AddLookupSquaredNorms(AsLookup(term), squared);
         return {};
       }
-      if (const LookupRows lookup = AsLookup(term); HasLookupNorms(lookup)) {
+      if (const LookupRows lookup = AsLookup(term); HasLookupOperations(lookup)) {
         DeviceAddLookupNorms(lookup, squared);
         return {};
       }

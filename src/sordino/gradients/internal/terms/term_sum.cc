@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "sordino/base/check.h"
+#include "sordino/gradients/internal/device/row_operations.h"
 #include "sordino/gradients/internal/terms/example_products.h"
 #include "sordino/gradients/internal/terms/row_kernels.h"
 #include "sordino/gradients/internal/terms/term.h"
@@ -128,6 +129,9 @@ at::Tensor WeightedSum(const Term& term, const ExampleFactors& factors,
     case TermKind::kLookup: {
       const LookupRows lookup = AsLookup(term);
       if (term.b.is_cpu()) return LookupWeightedSum(lookup, factors.float64).reshape(term.sizes);
+      if (HasLookupOperations(lookup)) {
+        return DeviceLookupSum(lookup, factors.float64).reshape(term.sizes);
+      }
       // Entries that many examples look up are sums of as many rows: float64.
       const at::Tensor weight = factors.float64.index_select(0, OwnersOf(term)).unsqueeze(1);
       at::Tensor rows = lookup.gradient * weight;
