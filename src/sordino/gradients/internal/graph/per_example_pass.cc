@@ -18,6 +18,7 @@
 
 #include "sordino/base/check.h"
 #include "sordino/base/quantity.h"
+#include "sordino/gradients/internal/device/fused_terms.h"
 #include "sordino/gradients/internal/graph/stand_ins.h"
 #include "sordino/gradients/internal/rounding/rounding.h"
 #include "sordino/gradients/internal/terms/norm_cost.h"
@@ -206,6 +207,13 @@ void PerExamplePass::FinishCluster(std::size_t parameter, const UseCluster& clus
 
   const at::Tensor& squared = squared_of_[static_cast<std::size_t>(groups_[parameter])];
   const NormForm form = Choose(part.term);
+  if (form == NormForm::kFused) {
+    // What its norm is taken of is what is summed: nothing of it is weighed.
+    part.term.fused = FusedUseOf(part.term);
+    AddFusedSquaredNorms(part.term, squared);
+    states_[parameter].parts.push_back(std::move(part));
+    return;
+  }
   if (waits_) {
     FinishOnDevice(parameter, std::move(part), form);
     return;

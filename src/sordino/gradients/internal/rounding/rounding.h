@@ -32,6 +32,13 @@
 //      result rounded once.
 //  (e) An example with ||a||_F or ||b||_F above kMaxRowsNorm in any use, or with a norm or kappa
 //      above kMaxNorm, counts as not finite: factor 0, and it enters no product.
+//  (f) Fused norms: g~ is computed twice, once for its norm as in (a) and once for the sum, where
+//      f g~ is added up in float64. Both times it is the same function of the example's own rows,
+//      bit for bit (the same instructions in the same order; rows beside it add exact zeros). Then
+//      it is a gradient that is summed as such, one row with kappa_use = its norm, whatever
+//      precision its products have: nothing of TF32 enters the bound. Where the two could differ in
+//      a bit, kappa would be needed. (The tests FusedTerms show it on a GPU, FusedRounding what
+//      goes wrong otherwise.)
 //
 // Proof. Units: bound = 1 after division by the bound of the group; the absolute terms (underflow)
 // are divided by the smallest bound. Groups are disjoint coordinates and every term below is

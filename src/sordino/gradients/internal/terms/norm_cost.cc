@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "sordino/gradients/internal/device/fused_terms.h"
+
 namespace sordino {
 namespace {
 
@@ -31,6 +33,7 @@ constexpr double kLargeBytes = 16e6;
 
 NormForm CheapestForm(const Term& term) {
   if (term.kind != TermKind::kOuter && term.kind != TermKind::kConvolution) return NormForm::kKeep;
+  if (FusedUseOf(term) != FusedUse::kNone) return NormForm::kFused;
   const Machine& machine = term.b.is_cpu() ? kCpu : kCuda;
   const auto examples = static_cast<double>(term.layout.examples);
   double rows = static_cast<double>(term.layout.rows_per_example());

@@ -6,6 +6,9 @@
 //   discard   2 B T p q flops for the norms and as many for the sum, whose products are added up
 //   Gram      2 B T^2 (p + q) flops for the norms and 2 B T p q for the sum, likewise
 //
+//   fused     2 B T p q flops for the norms and as many for the sum, and nothing is written: where
+//             kernels of our own compute a term (fused_terms.h), nothing else is faster
+//
 // (T positions, and channels for p and q in the Gram matrices, for a convolution.)
 //
 // One row an example needs no matrix at all. Where gradients are kept, inputs and output gradients

@@ -27,6 +27,10 @@ namespace sordino {
 
 enum class TermKind : std::uint8_t { kOuter, kRows, kLookup, kConvolution, kDirect };
 
+// Whether kernels of our own take the norms and the sum of a term, and with which products
+// (device/fused_product.h).
+enum class FusedUse : std::uint8_t { kNone, kFloat32, kTf32 };
+
 struct Term {
   TermKind kind = TermKind::kDirect;
   at::Tensor a = {};  // kOuter [rows, p]; kLookup: the indices [rows]; kConvolution: the input
@@ -36,6 +40,7 @@ struct Term {
   Convolution convolution = {};
   std::int64_t padding_index = -1;  // kLookup: this row of w has no gradient
   at::Tensor owners = {};           // kLookup: the example of each row, where it has no layout
+  FusedUse fused = FusedUse::kNone;
 };
 
 // The most float32 products over rows that are added up in float32; beyond, sums are in float64.
@@ -54,6 +59,8 @@ enum class NormForm : std::uint8_t {
   kKeep,     // materialise the gradients of all examples and keep them for the sum
   kDiscard,  // materialise them a few at a time for their norms only
   kGram,     // from Gram matrices of the rows (for one row: the product of two norms)
+  kFused,    // materialise them in tiles that never leave the processors of a GPU, once for the
+             // norms and once, with the same bits, for the sum
 };
 
 // Terms of one tensor w of the same kind (and the same examples), written behind each other.

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "sordino/base/check.h"
+#include "sordino/gradients/internal/device/fused_terms.h"
 #include "sordino/gradients/internal/device/row_operations.h"
 #include "sordino/gradients/internal/terms/example_products.h"
 #include "sordino/gradients/internal/terms/row_kernels.h"
@@ -103,6 +104,7 @@ const at::Tensor& ExampleFactors::Beside(const at::Tensor& values) const {
 
 at::Tensor WeightedSum(const Term& term, const ExampleFactors& factors,
                        const SumAccuracy& accuracy) {
+  if (term.fused != FusedUse::kNone) return FusedWeightedSum(term, factors.float64);
   const at::NoTF32Guard full_precision;
   switch (term.kind) {
     case TermKind::kOuter: {
@@ -156,6 +158,13 @@ at::Tensor ProductOfRows(const at::Tensor& left, const at::Tensor& right,
 at::Tensor TransposedWeightedSum(const Term& term, const ExampleFactors& factors,
                                  const SumAccuracy& accuracy) {
   SORDINO_CHECK(term.kind == TermKind::kOuter, "a sum of outer products");
+  // Of the same bits as the norms: turned when it is finished.
+  if (term.fused != FusedUse::kNone) {
+    return FusedWeightedSum(term, factors.float64)
+        .view({term.a.size(1), term.b.size(1)})
+        .t()
+        .contiguous();
+  }
   Term turned = term;
   std::swap(turned.a, turned.b);
   turned.sizes = {term.b.size(1), term.a.size(1)};
