@@ -44,11 +44,4 @@ MUTATIONS = [
              "return at::bitwise_right_shift(steps.add(half), shift)",
              "return at::bitwise_right_shift(steps.add(0 * half), shift)",
              "ShardNoise.SumIsMovedByHalfAStepAtMost"),
-    Mutation("a device does not round values to the grid", "noise/internal/grid_step.h",
-             "return (steps + kRounding) - kRounding;", "return steps + 0 * kRounding;",
-             "GridStep.ValuesAreThoseOfLibtorch"),
-    Mutation("a device gives a tensor the noise of the one before", "noise/internal/noised_tensors.h",
-             "if (coordinate >= tensors.tensor[at].end) ++at;",
-             "if (coordinate > tensors.tensor[at].end) ++at;",
-             "NoisedTensors.EveryCoordinateGetsItsNoiseOnce"),
 ]

@@ -48,6 +48,7 @@
 #ifndef SORDINO_RANDOM_INDEXED_DRAW_H_
 #define SORDINO_RANDOM_INDEXED_DRAW_H_
 
+#include <cstddef>
 #include <cstdint>
 
 #include "sordino/base/device_function.h"
@@ -56,8 +57,8 @@
 
 namespace sordino {
 
-inline constexpr int kIndexedGroup = 4;       // coordinates
-inline constexpr int kIndexedCandidates = 5;  // of a block
+inline constexpr int kIndexedGroup = 4;               // coordinates
+inline constexpr std::size_t kIndexedCandidates = 5;  // of a block
 inline constexpr int kIndexedUBits = 25;
 inline constexpr int kIndexedPositionBits = 35;  // at most
 inline constexpr std::uint32_t kIndexedRetries = 16;
@@ -108,7 +109,8 @@ struct IndexedCandidate {
   bool negative;
 };
 
-SORDINO_DEVICE constexpr IndexedCandidate IndexedCandidateOf(const ChaChaBlock& block, int c,
+SORDINO_DEVICE constexpr IndexedCandidate IndexedCandidateOf(const ChaChaBlock& block,
+                                                             std::size_t c,
                                                              const IndexedQuickTable& table) {
   const std::uint32_t fraction = block.word[3 * c];
   const std::uint32_t mixed = block.word[3 * c + 2];
@@ -192,7 +194,7 @@ SORDINO_DEVICE inline bool IndexedAccepts(const ChaChaKey& key, const IndexedBlo
     const IndexedBlockName name = {draw, group, retry};
     const ChaChaBlock block = ChaCha20(key, IndexedInput(name, 0));
     SORDINO_DEVICE_UNROLL
-    for (int c = 0; c < kIndexedCandidates; ++c) {
+    for (std::size_t c = 0; c < kIndexedCandidates; ++c) {
       const IndexedCandidate candidate = IndexedCandidateOf(block, c, quick);
       bool accepted = candidate.u < quick.sure_below[candidate.bin];
       if (!accepted) {

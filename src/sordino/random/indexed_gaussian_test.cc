@@ -93,7 +93,7 @@ TEST(IndexedCandidate, FieldsAreDistinctBitsOfTheBlock) {
     ChaChaBlock block{};
     block.word[bit / 32] = 1U << (bit % 32);
     int touched = 0;
-    for (int c = 0; c < kIndexedCandidates; ++c) {
+    for (std::size_t c = 0; c < kIndexedCandidates; ++c) {
       const IndexedCandidate candidate = IndexedCandidateOf(block, c, table);
       const std::uint64_t position = candidate.magnitude % (std::uint64_t{1} << 35);
       touched += (candidate.bin != 0 ? 1 : 0) + (position != 0 ? 1 : 0) +
@@ -131,6 +131,16 @@ TEST(IndexedGaussian, DoublesAreWithinTheirSlack) {
     }
   }
   EXPECT_LT(largest_exponent, 1.33);
+}
+
+// What lies beyond is what the distance in total variation counts.
+TEST(IndexedGaussian, CoversThirteenSigmas) {
+  for (const double sigma : kSigmas) {
+    const IndexedGaussian gaussian(sigma);
+    const IndexedQuickTable& table = gaussian.table().quick;
+    EXPECT_GT(static_cast<double>(std::uint64_t{table.bins} << table.position_bits), 13 * sigma);
+    EXPECT_LE(table.position_bits, kIndexedPositionBits);
+  }
 }
 
 // The probability that a candidate is accepted, which the bound on retries rests on.
@@ -226,7 +236,7 @@ TEST(IndexedGaussian, ValuesAreTheFirstFourAcceptedCandidates) {
       for (std::uint32_t retry = 0; wanted.size() < kIndexedGroup; ++retry) {
         second_blocks += retry == 1 ? 1 : 0;
         const ChaChaBlock block = ChaCha20(key, IndexedInput({5, group, retry}, 0));
-        for (int c = 0; c < kIndexedCandidates; ++c) {
+        for (std::size_t c = 0; c < kIndexedCandidates; ++c) {
           const IndexedCandidate candidate = IndexedCandidateOf(block, c, table.quick);
           if (candidate.bin == table.quick.bins) continue;
           const Real u = ldexp(Real(candidate.u), -kIndexedUBits);
