@@ -1,5 +1,6 @@
 #include "sordino/data/npy_reader.h"
 
+#include <ATen/ops/from_blob.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <limits>
 #include <optional>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -16,6 +18,7 @@
 #include "sordino/data/internal/array_bytes.h"
 #include "sordino/data/internal/data_format.h"
 #include "sordino/data/internal/format_declaration.h"
+#include "sordino/data/internal/mapped_file.h"
 #include "sordino/tables/compressed_file.h"
 #include "sordino/tables/data_error.h"
 
@@ -256,14 +259,19 @@ void CheckBooleans(std::span<const std::byte> values, const std::string& name) {
   }
 }
 
-}  // namespace
+struct NpyArray {
+  NpyHeader header;
+  NpyElement element;
+  std::span<const std::byte> values;
+};
 
-at::Tensor ParseNpy(std::span<const std::byte> bytes, const std::string& name) {
+// The parts of a file whose shape accounts for all of its bytes.
+NpyArray ArrayOf(std::span<const std::byte> bytes, const std::string& name) {
   const auto [text, values] = SplitFile(bytes, name);
   NpyHeader header = HeaderParser(text, name).Parse();
-  const auto [type, swap] = ElementOf(header.descr, name);
+  const NpyElement element = ElementOf(header.descr, name);
   const std::optional<std::uint64_t> wanted =
-      internal::ArrayBytes(header.shape, c10::elementSize(type.stored));
+      internal::ArrayBytes(header.shape, c10::elementSize(element.type.stored));
   if (!wanted || *wanted != values.size()) {
     throw DataError(
         fmt::format("'{}' states a shape that does not account for the bytes behind its header; "
@@ -272,6 +280,24 @@ at::Tensor ParseNpy(std::span<const std::byte> bytes, const std::string& name) {
         fmt::format("it states {} of type {} and has {} bytes", internal::ShapeText(header.shape),
                     header.descr, values.size()));
   }
+  return {std::move(header), element, values};
+}
+
+// Whether a tensor can be the bytes of the file as they are. Truth values have to be checked, and
+// are small.
+bool IsATensor(const NpyArray& array) {
+  const NpyType& type = array.element.type;
+  const auto begin = reinterpret_cast<std::uintptr_t>(array.values.data());
+  return !array.values.empty() && !array.element.swap && !array.header.fortran_order &&
+         type.given == type.stored && type.stored != at::kBool &&
+         begin % c10::elementSize(type.stored) == 0;
+}
+
+}  // namespace
+
+at::Tensor ParseNpy(std::span<const std::byte> bytes, const std::string& name) {
+  auto [header, element, values] = ArrayOf(bytes, name);
+  const auto [type, swap] = element;
   if (type.stored == at::kBool) CheckBooleans(values, name);
   if (header.fortran_order) std::reverse(header.shape.begin(), header.shape.end());
   at::Tensor array = internal::TensorFromBytes(values, type.stored, header.shape, swap);
@@ -284,7 +310,26 @@ at::Tensor ParseNpy(std::span<const std::byte> bytes, const std::string& name) {
   return array.permute(backwards).contiguous();
 }
 
+at::Tensor MapNpy(const std::filesystem::path& path) {
+  const auto file = internal::MappedFile::Open(path);
+  if (file == nullptr) return {};
+  const std::string_view text(reinterpret_cast<const char*>(file->bytes().data()),
+                              file->bytes().size());
+  if (!text.starts_with(kMagic)) return {};  // it is compressed, or nothing that is known
+  const NpyArray array = ArrayOf(file->bytes(), path.string());
+  if (!IsATensor(array)) return {};
+  // A tensor has no type for what may not be written to. The file goes with its storage.
+  auto* const values = const_cast<std::byte*>(array.values.data());  // NOLINT
+  return at::from_blob(
+      values, array.header.shape, [file](void*) {}, array.element.type.stored);
+}
+
 at::Tensor ReadNpy(const std::filesystem::path& path) {
+  std::error_code unknown;
+  const std::uintmax_t size = std::filesystem::file_size(path, unknown);
+  if (!unknown && size >= kMappedFileSize) {
+    if (at::Tensor mapped = MapNpy(path); mapped.defined()) return mapped;
+  }
   return ParseNpy(ReadWholeFile(path), path.string());
 }
 

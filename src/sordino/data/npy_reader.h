@@ -11,6 +11,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -19,9 +20,17 @@
 
 namespace sordino {
 
+inline constexpr std::uint64_t kMappedFileSize = std::uint64_t{64} << 20;
+
 // Plain, gzip or xz. In C order whatever the file has; u2 becomes int32 and u4 int64, because
-// libtorch computes with few unsigned types.
+// libtorch computes with few unsigned types. A file from kMappedFileSize on is mapped where that is
+// possible, and read where not.
 at::Tensor ReadNpy(const std::filesystem::path& path);
+// The array as it lies in the file, which is not read: records come into memory when they are used,
+// and data may be larger than it. The tensor must not be written to, and the file not be changed
+// while it lives. Undefined where the bytes are not those of a tensor: a compressed file, Fortran's
+// order, the other byte order, types b1, u2 and u4, no elements.
+at::Tensor MapNpy(const std::filesystem::path& path);
 at::Tensor ParseNpy(std::span<const std::byte> bytes, const std::string& name);
 
 // Two files as one dataset (DatasetFromArrays in idx_reader.h says which types and shapes). Without

@@ -4,7 +4,12 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <fstream>
+#include <utility>
+
+#include "sordino/data/batch_loader.h"
 #include "sordino/tables/testing/reader_test_support.h"
 
 namespace sordino {
@@ -174,6 +179,97 @@ TEST(NpyReader, MakesADatasetOfTwoFiles) {
   EXPECT_TRUE(at::equal(data.inputs, at::tensor({0.25F, 0.5F}).view({2, 1})));
   EXPECT_TRUE(at::equal(data.labels, at::tensor({1, 0}, at::kLong)));
   EXPECT_FALSE(ReadNpyDataset(inputs, {}, declaration).labels.defined());
+}
+
+TEST(MappedNpy, IsTheArrayThatIsRead) {
+  const TestFolder folder;
+  const Bytes values = ToBytes({1, 2, 3, 4, 5, 6, 7, 8});
+  for (const auto& [type, shape] : {std::pair{"|u1", "(2, 4)"},
+                                    {"|i1", "(8,)"},
+                                    {"<i2", "(2, 2)"},
+                                    {"<i4", "(2,)"},
+                                    {"<i8", "(1,)"},
+                                    {"<f2", "(4, 1)"},
+                                    {"<f4", "(1, 2)"},
+                                    {"<f8", "()"}}) {
+    const auto path = folder.Write("x.npy", Npy(Dictionary(type, shape), values));
+    const at::Tensor mapped = MapNpy(path);
+    ASSERT_TRUE(mapped.defined()) << type;
+    const at::Tensor read = ReadNpy(path);
+    EXPECT_EQ(mapped.scalar_type(), read.scalar_type()) << type;
+    EXPECT_TRUE(at::equal(mapped, read)) << type;
+  }
+}
+
+TEST(MappedNpy, IsUndefinedForBytesThatAreNoTensor) {
+  const TestFolder folder;
+  for (const Bytes& file :
+       {Npy(Dictionary(">f4", "(2,)"), Bytes(8)), Npy(Dictionary("<u2", "(2, 2)"), Bytes(8)),
+        Npy(Dictionary("|b1", "(8,)"), Bytes(8)), Npy(Dictionary("<f4", "(0,)"), {}),
+        Npy(Dictionary("<f4", "(2, 1)", "True"), Bytes(8)), ToBytes("\x1f\x8b, compressed"),
+        Bytes()}) {
+    EXPECT_FALSE(MapNpy(folder.Write("x.npy", file)).defined());
+  }
+  // As NumPy never writes it: the values lie at an odd address.
+  EXPECT_FALSE(
+      MapNpy(folder.Write("x.npy",
+                          Joined(ToBytes({0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, 59, 0}),
+                                 Joined(ToBytes(Dictionary("<f4", "(2,)") + "  "), Bytes(8)))))
+          .defined());
+  EXPECT_FALSE(MapNpy(folder.path()).defined());
+  EXPECT_FALSE(MapNpy(folder.path() / "none.npy").defined());
+}
+
+TEST(MappedNpy, RefusesWhatReadingRefuses) {
+  const TestFolder folder;
+  const auto path = folder.Write("x.npy", Npy(Dictionary("<f4", "(2, 3)"), Bytes(23)));
+  EXPECT_THAT(SentenceOf([&] { MapNpy(path); }), HasSubstr("does not account for the bytes"));
+}
+
+// Bytes of this process that are in memory.
+std::int64_t ResidentBytes() {
+  std::int64_t all = 0;
+  std::int64_t resident = 0;
+  std::ifstream("/proc/self/statm") >> all >> resident;
+  return resident * sysconf(_SC_PAGESIZE);
+}
+
+// 64 GiB of images, of which a batch touches four. The file has holes, so that it takes no place.
+TEST(MappedNpy, DataLargerThanMemoryAreReadWhereTheyAreUsed) {
+  const TestFolder folder;
+  constexpr std::int64_t kRecords = 87'381;
+  constexpr std::int64_t kPixels = 3 * 512 * 512;
+  const Bytes header = Npy(Dictionary("|u1", fmt::format("({}, 3, 512, 512)", kRecords)), {});
+  const auto inputs = folder.Write("x.npy", header);
+  const auto labels = folder.Write(
+      "y.npy", Npy(Dictionary("<i8", fmt::format("({},)", kRecords)), Bytes(8 * kRecords)));
+  std::error_code failed;
+  std::filesystem::resize_file(inputs, header.size() + std::uint64_t{kRecords} * kPixels, failed);
+  if (failed) GTEST_SKIP() << "this file system has no files with holes";
+  const std::vector<std::uint64_t> batch = {0, 1, 40'000, kRecords - 1};
+  {
+    std::fstream file(inputs, std::ios::in | std::ios::out | std::ios::binary);
+    for (const std::uint64_t record : batch) {
+      file.seekp(static_cast<std::streamoff>(header.size() + record * kPixels + kPixels - 1));
+      file.put(static_cast<char>(51 * (record % 5)));
+    }
+  }
+  DatasetDeclaration declaration;
+  declaration.name = "large";
+  declaration.shape = {3, 512, 512};
+  declaration.classes = 2;
+  const std::int64_t before = ResidentBytes();
+  const Dataset data = ReadNpyDataset(inputs, labels, declaration);
+  EXPECT_EQ(data.size(), kRecords);
+  BatchLoader loader(data, {});
+  loader.Request(batch);
+  const at::Tensor images = loader.Take()[0];
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    const at::Tensor image = images[static_cast<std::int64_t>(i)].flatten();
+    EXPECT_NEAR(image[kPixels - 1].item<double>(), 0.2 * static_cast<double>(batch[i] % 5), 1e-6);
+    EXPECT_EQ(image.count_nonzero().item<std::int64_t>(), batch[i] % 5 == 0 ? 0 : 1);
+  }
+  EXPECT_LT(ResidentBytes() - before, std::int64_t{256} << 20);
 }
 
 }  // namespace
