@@ -146,4 +146,11 @@ MUTATIONS = [
              "gradients/internal/part_clipper.cc",
              "    return UnitByUnit(loss, batch, policy);\n", "    return Loop(loss, batch, policy);\n",
              "NeighbouringBatches.OfAnOperationWithoutARuleDifferByAtMostTheSensitivity"),
+    Mutation("let a GPU cut off the fraction of a step", "gradients/internal/rounding/fixed_point_steps.cc",
+             "clamp_(-most, most).round_();", "clamp_(-most, most);",
+             "FixedPointSteps.AreTheSameByOperationsOfLibtorch"),
+    Mutation("let a GPU add what is too large for the grid",
+             "gradients/internal/rounding/fixed_point_steps.cc",
+             "nan_to_num_(0, most, -most).clamp_(-most, most)", "nan_to_num_(0, most, -most)",
+             "FixedPointSteps.AreTheSameByOperationsOfLibtorch"),
 ]

@@ -64,6 +64,7 @@ void RequireVariable(const ReadVariable& read, const char* name, const char* giv
 struct RankAndSize {
   int rank = 0;
   int size = 1;
+  int local_rank = 0;
   int local_size = 1;
 };
 
@@ -84,9 +85,10 @@ std::optional<RankAndSize> RanksBy(const ReadVariable& read, const LauncherNames
   if (HasVariable(read, names.local_size)) {
     ranks.local_size = WholeVariable(read, names.local_size, 1, ranks.size);
   }
+  ranks.local_rank = ranks.rank;
   if (HasVariable(read, names.local_rank)) {
     const int most = HasVariable(read, names.local_size) ? ranks.local_size : ranks.size;
-    WholeVariable(read, names.local_rank, 0, most - 1);
+    ranks.local_rank = WholeVariable(read, names.local_rank, 0, most - 1);
   }
   return ranks;
 }
@@ -123,6 +125,7 @@ std::optional<LaunchEnvironment> ReadLaunchEnvironment(const ReadVariable& read)
   LaunchEnvironment environment;
   environment.rank = ranks->rank;
   environment.size = ranks->size;
+  environment.local_rank = ranks->local_rank;
   environment.local_size = ranks->local_size;
   if (HasVariable(read, "TORCHELASTIC_RESTART_COUNT")) {
     environment.restart = WholeVariable(read, "TORCHELASTIC_RESTART_COUNT", 0, 1'000'000);

@@ -29,6 +29,7 @@ inline constexpr int kMaxRanks = 65536;
 struct LaunchEnvironment {
   int rank = 0;
   int size = 1;
+  int local_rank = 0;   // among the ranks on this machine; the rank where it is not said
   int local_size = 1;   // ranks on this machine; 1 where it is not said
   std::string address;  // where ranks meet; empty for one rank
   std::uint16_t port = 0;

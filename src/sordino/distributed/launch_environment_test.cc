@@ -37,6 +37,7 @@ TEST(LaunchEnvironment, SaysNothingWhereNothingIsSet) {
 struct LauncherCase {
   const char* name;
   Variables variables;
+  int local_rank;
   int local_size;
 };
 
@@ -47,6 +48,7 @@ TEST_P(Launchers, GiveRankSizeAndMeetingPlace) {
   ASSERT_TRUE(environment);
   EXPECT_EQ(environment->rank, 3);
   EXPECT_EQ(environment->size, 8);
+  EXPECT_EQ(environment->local_rank, GetParam().local_rank);
   EXPECT_EQ(environment->local_size, GetParam().local_size);
   EXPECT_EQ(environment->address, "node0");
   EXPECT_EQ(environment->port, 29500);
@@ -64,23 +66,25 @@ const Variables kOpenMpi = {{"OMPI_COMM_WORLD_RANK", "3"},
 INSTANTIATE_TEST_SUITE_P(
     All, Launchers,
     ::testing::Values(
-        LauncherCase{"torchrun", kTorchrun, 2},
-        LauncherCase{"by_hand", {{"RANK", "3"}, {"WORLD_SIZE", "8"}}, 1},
-        LauncherCase{"openmpi", kOpenMpi, 4},
+        LauncherCase{"torchrun", kTorchrun, 1, 2},
+        LauncherCase{"by_hand", {{"RANK", "3"}, {"WORLD_SIZE", "8"}}, 3, 1},
+        LauncherCase{"openmpi", kOpenMpi, 3, 4},
         LauncherCase{"mpich",
                      {{"PMI_RANK", "3"},
                       {"PMI_SIZE", "8"},
                       {"MPI_LOCALRANKID", "0"},
                       {"MPI_LOCALNRANKS", "1"}},
+                     0,
                      1},
         LauncherCase{"slurm",
                      {{"SLURM_PROCID", "3"}, {"SLURM_STEP_NUM_TASKS", "8"}, {"SLURM_LOCALID", "1"}},
+                     1,
                      1},
-        LauncherCase{"old_slurm", {{"SLURM_PROCID", "3"}, {"SLURM_NTASKS", "8"}}, 1},
+        LauncherCase{"old_slurm", {{"SLURM_PROCID", "3"}, {"SLURM_NTASKS", "8"}}, 3, 1},
         // One torchrun on each of four machines.
         LauncherCase{"torchrun_below_slurm",
-                     With(kTorchrun, {{"SLURM_PROCID", "1"}, {"SLURM_STEP_NUM_TASKS", "4"}}), 2},
-        LauncherCase{"torchrun_names_below_mpi", With(kTorchrun, kOpenMpi), 2}),
+                     With(kTorchrun, {{"SLURM_PROCID", "1"}, {"SLURM_STEP_NUM_TASKS", "4"}}), 1, 2},
+        LauncherCase{"torchrun_names_below_mpi", With(kTorchrun, kOpenMpi), 1, 2}),
     [](const auto& tested) { return std::string(tested.param.name); });
 
 TEST(LaunchEnvironment, ABatchScriptOfSlurmIsNotARank) {

@@ -12,42 +12,13 @@
 #include "sordino/base/error.h"
 #include "sordino/gradients/internal/part_clipper.h"
 #include "sordino/gradients/internal/physical_batch.h"
+#include "sordino/gradients/internal/rounding/fixed_point_steps.h"
 #include "sordino/gradients/internal/rounding/sum_sensitivity.h"
 
 namespace sordino {
 namespace {
 
 constexpr double kTotalSteps = 0x1p61;
-
-// Adds the sum of a chunk in whole steps, cut off at `most`; what is not a number is 0.
-template <typename T>
-void AddSteps(const T* values, std::int64_t count, double per_unit, double most,
-              std::int64_t* steps) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    const double value = static_cast<double>(values[i]) * per_unit;
-    // Comparisons with what is not a number are false.
-    const double cut = value > most ? most : value >= -most ? value : value < -most ? -most : 0;
-    steps[i] += std::llrint(cut);
-  }
-}
-
-void AddSteps(const at::Tensor& gradient, double granularity, double most,
-              const at::Tensor& steps) {
-  const double per_unit = 1 / granularity;  // exact: a power of two
-  if (gradient.is_cpu()) {
-    const at::Tensor flat = gradient.contiguous();
-    auto* const out = steps.mutable_data_ptr<std::int64_t>();
-    if (flat.scalar_type() == at::kFloat) {
-      return AddSteps(flat.const_data_ptr<float>(), flat.numel(), per_unit, most, out);
-    }
-    if (flat.scalar_type() == at::kDouble) {
-      return AddSteps(flat.const_data_ptr<double>(), flat.numel(), per_unit, most, out);
-    }
-  }
-  at::Tensor wide = gradient.to(at::kDouble).mul(per_unit);
-  wide.nan_to_num_(0, most, -most).clamp_(-most, most).round_();
-  steps.add_(wide.to(at::kLong));
-}
 
 }  // namespace
 

@@ -74,7 +74,7 @@ void ShareRefusal(const std::string& sentence, Communicator& communicator) {
   communicator.Broadcast(kRefused + sentence);
 }
 
-PreparedRun ReceiveRun(Communicator& communicator) {
+PreparedRun ReceiveRun(Communicator& communicator, int local_rank) {
   SORDINO_CHECK(!communicator.IsFirst(), "rank 0 shares its run");
   const std::string told = communicator.Broadcast("");
   const std::size_t line = told.find('\n');
@@ -83,7 +83,8 @@ PreparedRun ReceiveRun(Communicator& communicator) {
                 "rank 0 has shared what is no run");
   const double noise = std::stod(told.substr(1, line - 1));
   PreparedRun run = internal::PrepareServing(
-      ParseTrainConfig(std::string_view(told).substr(line + 1), "the settings of rank 0"), noise);
+      ParseTrainConfig(std::string_view(told).substr(line + 1), "the settings of rank 0"), noise,
+      local_rank);
   UseThreads(run.config);
   run.communicator = &communicator;
   return run;

@@ -7,7 +7,8 @@
 //   RunTraining(run, observer);                    ServeTraining(run);
 //
 // The others read the data themselves, from the same names, and write nothing. Each rank uses one
-// thread unless the settings say how many.
+// thread unless the settings say how many, and on GPUs the one that its place on the machine
+// chooses (ParseDevice in train_config.h).
 #ifndef SORDINO_RUNS_DISTRIBUTED_RUN_H_
 #define SORDINO_RUNS_DISTRIBUTED_RUN_H_
 
@@ -22,7 +23,7 @@ namespace sordino {
 // Throws Error, after the other ranks were told, for a run that several ranks cannot make.
 void ShareRun(PreparedRun& run, Communicator& communicator);
 // Throws Error where rank 0 could not share its run, and for what is missing on this machine.
-PreparedRun ReceiveRun(Communicator& communicator);
+PreparedRun ReceiveRun(Communicator& communicator, int local_rank = 0);
 
 // Where rank 0 has nothing to share: the others stop with this sentence.
 void ShareRefusal(const std::string& sentence, Communicator& communicator);

@@ -2,6 +2,7 @@
 // before the data are read.
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -221,8 +222,10 @@ PreparedRun Assembled(TrainConfig config, DatasetDeclaration declaration, c10::D
           .resume = std::nullopt};
 }
 
-c10::Device UseDevice(const TrainConfig& config) {
-  const c10::Device device = ParseDevice(config.training.device);
+c10::Device UseDevice(const TrainConfig& config, int local_rank) {
+  const c10::Device device = ParseDevice(config.training.device, local_rank);
+  // What names no GPU of its own takes this one, and no memory of others.
+  if (device.is_cuda()) c10::impl::VirtualGuardImpl(c10::kCUDA).setDevice(device);
   UsePrecision(ParsePrecision("--precision", config.training.precision));
   // A seed is for the same bits again, and cuDNN's fastest convolutions do not give them.
   if (config.run.insecure_seed) at::globalContext().setDeterministicCuDNN(true);
@@ -231,13 +234,14 @@ c10::Device UseDevice(const TrainConfig& config) {
 
 }  // namespace
 
-PreparedRun PrepareRun(const TrainConfig& config) {
-  return internal::PrepareWithNoise(config, std::nullopt);
+PreparedRun PrepareRun(const TrainConfig& config, int local_rank) {
+  return internal::PrepareWithNoise(config, std::nullopt, local_rank);
 }
 
-PreparedRun internal::PrepareWithNoise(const TrainConfig& config, std::optional<double> noise) {
+PreparedRun internal::PrepareWithNoise(const TrainConfig& config, std::optional<double> noise,
+                                       int local_rank) {
   // What needs no data comes first, so that a misspelt name is not hidden by a missing file.
-  const c10::Device device = UseDevice(config);
+  const c10::Device device = UseDevice(config, local_rank);
   if (config.data.source.empty()) Completed(config, {});  // says what is missing
   DatasetDeclaration declaration = Declare(config.data);
   TrainConfig completed = Completed(config, declaration);
@@ -258,8 +262,8 @@ PreparedRun internal::PrepareWithNoise(const TrainConfig& config, std::optional<
   return run;
 }
 
-PreparedRun internal::PrepareServing(const TrainConfig& config, double noise) {
-  const c10::Device device = UseDevice(config);
+PreparedRun internal::PrepareServing(const TrainConfig& config, double noise, int local_rank) {
+  const c10::Device device = UseDevice(config, local_rank);
   DatasetDeclaration declaration = Declare(config.data);
   TrainConfig completed = Completed(config, declaration);
   std::unique_ptr<Model> model = MakeConfiguredModel(completed, ModelShapeOf(declaration), device);

@@ -369,7 +369,11 @@ GradientOptions GradientOptionsOf(const TrainConfig& config) {
   return options;
 }
 
-c10::Device ParseDevice(const std::string& name) {
+c10::Device ParseDevice(const std::string& name, int local_rank) {
+  return ParseDevice(name, local_rank, name == "cpu" ? 0 : at::getNumGPUs());
+}
+
+c10::Device ParseDevice(const std::string& name, int local_rank, std::uint64_t gpus) {
   if (name == "cpu") return c10::kCPU;
   std::uint64_t index = 0;
   bool known = name == "cuda";
@@ -379,16 +383,16 @@ c10::Device ParseDevice(const std::string& name) {
     known = error == std::errc() && stop == end;
   }
   if (!known) throw Error(fmt::format("--device is '{}'; it can be cpu, cuda or cuda:N.", name));
-  const std::uint64_t devices = at::getNumGPUs();
-  if (devices == 0) {
+  if (gpus == 0) {
     throw Error(fmt::format(
         "--device is {}, and this libtorch sees no CUDA device; use --device cpu, or build with a "
         "CUDA libtorch on a machine with a GPU.",
         name));
   }
-  if (index >= devices) {
+  if (name == "cuda") index = static_cast<std::uint64_t>(local_rank) % gpus;
+  if (index >= gpus) {
     throw Error(fmt::format("--device is {}, and the CUDA devices here are cuda:0 to cuda:{}.",
-                            name, devices - 1));
+                            name, gpus - 1));
   }
   return {c10::kCUDA, static_cast<c10::DeviceIndex>(index)};
 }

@@ -132,8 +132,11 @@ at::Tensor ClassWeightsOf(const TrainConfig& config, c10::Device device);
 AugmentationOptions AugmentationOptionsOf(const TrainConfig& config);
 GradientOptions GradientOptionsOf(const TrainConfig& config);
 
-// "cpu", "cuda", "cuda:N"; throws Error where there is no such device.
-c10::Device ParseDevice(const std::string& name);
+// "cpu", "cuda", "cuda:N"; throws Error where there is no such device. The ranks of a machine share
+// out its GPUs: "cuda" is number local_rank mod the number of GPUs.
+c10::Device ParseDevice(const std::string& name, int local_rank = 0);
+// The same on a machine with so many GPUs.
+c10::Device ParseDevice(const std::string& name, int local_rank, std::uint64_t gpus);
 
 }  // namespace sordino
 

@@ -167,6 +167,19 @@ TEST(TrainConfig, DevicesThatAreNotThereAreMistakes) {
   EXPECT_THROW(ParseDevice("gpu"), Error);
   EXPECT_THROW(ParseDevice("cuda:"), Error);
   EXPECT_THROW(ParseDevice("cuda:99"), Error);
+  EXPECT_THROW(ParseDevice("cuda", 0, /*gpus=*/0), Error);
+  EXPECT_THROW(ParseDevice("cuda:4", 0, /*gpus=*/4), Error);
+}
+
+TEST(TrainConfig, RanksOfAMachineShareOutItsGpus) {
+  const auto gpu = [](c10::DeviceIndex index) { return c10::Device(c10::kCUDA, index); };
+  EXPECT_EQ(ParseDevice("cpu", 5, /*gpus=*/4), c10::Device(c10::kCPU));
+  EXPECT_EQ(ParseDevice("cuda", 0, 4), gpu(0));
+  EXPECT_EQ(ParseDevice("cuda", 3, 4), gpu(3));
+  EXPECT_EQ(ParseDevice("cuda", 5, 4), gpu(1));
+  EXPECT_EQ(ParseDevice("cuda", 7, 1), gpu(0));
+  // One that is named is that of all ranks.
+  EXPECT_EQ(ParseDevice("cuda:2", 5, 4), gpu(2));
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ void RestoreFrozen(const Model& model, const NamedTensors& tensors,
 
 }  // namespace
 
-PreparedRun PrepareResume(const std::filesystem::path& folder) {
+PreparedRun PrepareResume(const std::filesystem::path& folder, int local_rank) {
   if (!std::filesystem::is_directory(folder) || !std::filesystem::exists(folder / "config.toml")) {
     throw Error(
         fmt::format("'{}' is not the folder of a run; give the folder that 'sordino train' made.",
@@ -75,7 +75,7 @@ PreparedRun PrepareResume(const std::filesystem::path& folder) {
   const TrainConfig config = KeptConfig(folder);
   const bool has_noise = !config.run.non_private;
   PreparedRun run = internal::PrepareWithNoise(
-      config, has_noise ? std::optional<double>(newest->facts.noise) : std::nullopt);
+      config, has_noise ? std::optional<double>(newest->facts.noise) : std::nullopt, local_rank);
   if (has_noise && run.plan.event().ToString() != newest->facts.plan) {
     throw Error(fmt::format(
         "the configuration in '{}' was changed: its plan is another than that of the checkpoint; "

@@ -57,11 +57,12 @@ struct PreparedRun {
 };
 
 // Declares the data, makes the model, finds the noise, and tries a clipped step on made-up inputs.
-// Throws Error for every mistake that can be known without the data.
-PreparedRun PrepareRun(const TrainConfig& config);
+// Throws Error for every mistake that can be known without the data. local_rank: which of the ranks
+// on this machine prepares it; it chooses the GPU (ParseDevice).
+PreparedRun PrepareRun(const TrainConfig& config, int local_rank = 0);
 // The same for the folder of a run that did not end, which is locked from now on. Throws Error for
 // one that ended, is still running, or cannot be resumed.
-PreparedRun PrepareResume(const std::filesystem::path& folder);
+PreparedRun PrepareResume(const std::filesystem::path& folder, int local_rank = 0);
 
 struct StepReport {
   std::int64_t step = 0;  // made so far
@@ -117,10 +118,11 @@ std::string OutlookSentence(const LedgerOutlook& outlook, std::int64_t steps,
 namespace internal {
 
 // With the noise multiplier of a plan that was made before.
-PreparedRun PrepareWithNoise(const TrainConfig& config, std::optional<double> noise);
+PreparedRun PrepareWithNoise(const TrainConfig& config, std::optional<double> noise,
+                             int local_rank);
 // What another rank than rank 0 needs of a run that rank 0 has prepared: no ledger, nothing to
 // tell.
-PreparedRun PrepareServing(const TrainConfig& config, double noise);
+PreparedRun PrepareServing(const TrainConfig& config, double noise, int local_rank);
 
 }  // namespace internal
 

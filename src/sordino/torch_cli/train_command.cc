@@ -241,15 +241,15 @@ PreparedRun Prepare(const TrainOptions& options) {
           "--resume goes on with a run as it was configured; leave out all other settings (--json, "
           "--processes and --join-timeout may stay).");
     }
-    return PrepareResume(options.resume);
+    return PrepareResume(options.resume, LocalRank());
   }
   const TrainConfig config = ConfigOf(options);
   // The same command line again, after a rank was lost.
   const std::filesystem::path out = config.run.out;
   if (IsRestarted() && !out.empty() && std::filesystem::exists(out / kCheckpointFolder)) {
-    return PrepareResume(out);
+    return PrepareResume(out, LocalRank());
   }
-  return PrepareRun(config);
+  return PrepareRun(config, LocalRank());
 }
 
 void Plan(const TrainOptions& options) {

@@ -43,14 +43,6 @@ std::chrono::seconds ParseJoinTimeout(const RankOptions& options) {
   return std::chrono::seconds(seconds);
 }
 
-void CheckDevice(const PreparedRun& run) {
-  if (run.device.is_cpu()) return;
-  throw Error(fmt::format(
-      "several processes train on processors only, and --device is {}; give --device cpu, or use "
-      "one process.",
-      run.device.str()));
-}
-
 }  // namespace
 
 void AddRankFlags(CLI::App& command, RankOptions& options) {
@@ -113,7 +105,7 @@ void RunAsRank(ProcessGroup& group, const RankOptions& options, const std::strin
   try {
     RequireSameSettings(group, settings);
     if (!group.IsFirst()) {
-      PreparedRun run = ReceiveRun(group);
+      PreparedRun run = ReceiveRun(group, LocalRank());
       ServeTraining(run);
       group.Leave();
       return;
@@ -121,7 +113,6 @@ void RunAsRank(ProcessGroup& group, const RankOptions& options, const std::strin
     std::optional<PreparedRun> run;
     try {
       run.emplace(prepare());
-      CheckDevice(*run);
     } catch (const Error& error) {
       ShareRefusal(error.what(), group);
       throw;
@@ -138,6 +129,11 @@ void RunAsRank(ProcessGroup& group, const RankOptions& options, const std::strin
     Report(kLostRank, error.what(), options.json);
     throw EndWith{kLostRank};
   }
+}
+
+int LocalRank() {
+  const std::optional<LaunchEnvironment> environment = ReadLaunchEnvironment();
+  return environment ? environment->local_rank : 0;
 }
 
 bool IsRestarted() {

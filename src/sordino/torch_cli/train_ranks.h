@@ -40,6 +40,9 @@ void RunAsRank(ProcessGroup& group, const RankOptions& options, const std::strin
                const std::function<PreparedRun()>& prepare,
                const std::function<void(PreparedRun& run)>& train);
 
+// Which of the ranks on this machine this process is; 0 where it is alone.
+int LocalRank();
+
 // Whether torchrun has started the ranks again after one of them failed.
 bool IsRestarted();
 

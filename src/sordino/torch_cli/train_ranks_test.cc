@@ -1,4 +1,5 @@
 // Trainings with several real processes, from the flag to the run folder.
+#include <ATen/Context.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -58,20 +59,37 @@ class TrainRanks : public ::testing::Test {
     return model.substr(at + key.size(), 64);
   }
 
+  // A seeded run with these numbers of processes.
+  void ExpectTheSameWeights(const std::string& device, const std::vector<std::string>& counts) {
+    for (const std::string& count : counts) {
+      const CommandOutcome outcome =
+          RunProgram(Line(count, "--steps 20 --insecure-seed 5 --json --device " + device +
+                                     " --processes " + count));
+      ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+      // Rank 0 speaks for all.
+      EXPECT_EQ(Json::parse(outcome.out)["steps"], 20) << outcome.out;
+      EXPECT_THAT(outcome.err, HasSubstr("train: 20 of 20 (100%)"));
+      EXPECT_EQ(Weights(count), Weights(counts.front())) << count << " on " << device;
+    }
+  }
+
   const TestFolder folder_;
   const std::string train_;
 };
 
 TEST_F(TrainRanks, TheResultDoesNotDependOnTheNumberOfProcesses) {
-  for (const char* count : {"1", "2", "3", "5"}) {
-    const CommandOutcome outcome = RunProgram(
-        Line(count, std::string("--steps 20 --insecure-seed 5 --json --processes ") + count));
-    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-    // Rank 0 speaks for all.
-    EXPECT_EQ(Json::parse(outcome.out)["steps"], 20) << outcome.out;
-    EXPECT_THAT(outcome.err, HasSubstr("train: 20 of 20 (100%)"));
-    EXPECT_EQ(Weights(count), Weights("1"));
-  }
+  ExpectTheSameWeights("cpu", {"1", "2", "3", "5"});
+}
+
+// All of them on the first GPU of a machine that has one.
+TEST_F(TrainRanks, TheResultDoesNotDependOnTheNumberOfProcessesOnAGpu) {
+  if (at::getNumGPUs() == 0) GTEST_SKIP() << "no CUDA device";
+  ExpectTheSameWeights("cuda:0", {"1", "2", "4"});
+}
+
+TEST_F(TrainRanks, ProcessesShareOutTheGpusOfTheMachine) {
+  if (at::getNumGPUs() == 0) GTEST_SKIP() << "no CUDA device";
+  ExpectTheSameWeights("cuda", {"1", "3"});
 }
 
 TEST_F(TrainRanks, OneChargeForAll) {

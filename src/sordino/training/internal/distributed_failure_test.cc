@@ -266,16 +266,22 @@ TEST(DistributedTrainer, RefusesByNameWhatItCannotDo) {
     });
     return sentence;
   };
-  EXPECT_THAT(refusal([](RunCase&, TrainerOptions& options) { options.canaries = 4; }),
-              HasSubstr("canaries"));
-  EXPECT_THAT(refusal([](RunCase& run, TrainerOptions&) {
-                run.plan.held_out = {.share = 0.2, .every = 2, .count_noise = NoiseMultiplier(5)};
-              }),
-              HasSubstr("held-out"));
-  EXPECT_THAT(refusal([](RunCase& run, TrainerOptions&) { run.plan.norms = "jl"; }),
-              HasSubstr("'jl'"));
-  EXPECT_THAT(refusal([](RunCase& run, TrainerOptions&) { run.plan.clipping = "adaclip"; }),
-              HasSubstr("'adaclip'"));
+  const std::string canaries =
+      "a run with canaries is not shared by several processes; use one process.";
+  EXPECT_EQ(refusal([](RunCase&, TrainerOptions& options) { options.canaries = 4; }), canaries);
+  EXPECT_EQ(refusal([](RunCase&, TrainerOptions& options) { options.canary_records.emplace(); }),
+            canaries);
+  EXPECT_EQ(refusal([](RunCase& run, TrainerOptions&) {
+              run.plan.held_out = {.share = 0.2, .every = 2, .count_noise = NoiseMultiplier(5)};
+            }),
+            "noise that follows measurements on held-out records is not shared by several "
+            "processes; use another noise schedule, or one process.");
+  EXPECT_EQ(refusal([](RunCase& run, TrainerOptions&) { run.plan.norms = "jl"; }),
+            "norms by 'jl' are not found by several processes; use another way (--norms "
+            "automatic), or one process.");
+  EXPECT_EQ(refusal([](RunCase& run, TrainerOptions&) { run.plan.clipping = "adaclip"; }),
+            "clipping by 'adaclip' needs all noised gradients in one process; use another way of "
+            "clipping, or one process.");
 }
 
 TEST(DistributedTrainer, RefusesParametersOfSeveralTypesAndRunsWithoutPrivacy) {
@@ -295,7 +301,8 @@ TEST(DistributedTrainer, RefusesParametersOfSeveralTypesAndRunsWithoutPrivacy) {
         Trainer::NonPrivate(PlanOf(run), net.parameters, net.loss, data, run.optimizer,
                             OptionsOf(run, alone.get()));
       },
-      ThrowsMessage<Error>(HasSubstr("without privacy")));
+      ThrowsMessage<Error>(
+          "a run without privacy is not shared by several processes; use one process."));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // What several ranks compute together.
 #include "sordino/training/internal/distributed_trainer.h"
 
+#include <ATen/Context.h>
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <gtest/gtest.h>
@@ -18,13 +19,30 @@
 namespace sordino {
 namespace {
 
-class DistributedRun : public testing::TestWithParam<RunCase> {};
+class DistributedRun : public testing::TestWithParam<RunCase> {
+ protected:
+  void SetUp() override {
+    if (GetParam().net.device.is_cpu()) return;
+    if (at::getNumGPUs() == 0) GTEST_SKIP() << "no CUDA device";
+    at::globalContext().setDeterministicCuDNN(true);
+    at::globalContext().setAllowTF32CuDNN(false);  // of one process it would round differently
+  }
+  void TearDown() override {
+    at::globalContext().setDeterministicCuDNN(false);
+    at::globalContext().setAllowTF32CuDNN(tf32_);
+  }
+
+  static Net NewNet() { return Net(7, GetParam().net); }
+
+ private:
+  const bool tf32_ = at::globalContext().allowTF32CuDNN();
+};
 
 TEST_P(DistributedRun, GivesTheSameBitsOnAnyNumberOfRanks) {
   const Dataset data = RandomFeatures(600, kFeatures, 3);
   const auto all_steps = [](Trainer& trainer) { trainer.Run(); };
   const at::Tensor wanted = RunOn(1, GetParam(), data, all_steps).front();
-  EXPECT_FALSE(at::equal(wanted, Net().Flat()));
+  EXPECT_FALSE(at::equal(wanted, NewNet().Flat()));
   for (const int ranks : {2, 3, 4, 8, 16}) {
     for (const at::Tensor& weights : RunOn(ranks, GetParam(), data, all_steps)) {
       EXPECT_TRUE(at::equal(weights, wanted)) << ranks << " ranks";
@@ -36,13 +54,13 @@ TEST_P(DistributedRun, GivesTheSameBitsOnAnyNumberOfRanks) {
 // elsewhere. Noise that came once a rank, or a record that was left out, would be far from it.
 TEST_P(DistributedRun, IsARunOfOneProcessButForRounding) {
   const Dataset data = RandomFeatures(600, kFeatures, 3);
-  const Net net;
+  const Net net = NewNet();
   Trainer alone(PlanOf(GetParam()), net.parameters, net.loss, data, GetParam().optimizer,
                 OptionsOf(GetParam(), nullptr));
   alone.Run();
   const at::Tensor weights =
       RunOn(3, GetParam(), data, [](Trainer& trainer) { trainer.Run(); }).front();
-  const double moved = (net.Flat() - Net().Flat()).norm().item<double>();
+  const double moved = (net.Flat() - NewNet().Flat()).norm().item<double>();
   EXPECT_GT(moved, 0.01);
   EXPECT_LT((weights - net.Flat()).norm().item<double>(), 1e-4 * moved);
 }
@@ -76,17 +94,32 @@ TEST_P(DistributedRun, GoesOnWithAnotherNumberOfRanks) {
     EXPECT_TRUE(at::equal(averaged, first_wanted)) << ranks << " ranks";
   }
   // One process reads it too.
-  const Net net;
+  const Net net = NewNet();
   Trainer alone(PlanOf(GetParam()), net.parameters, net.loss, data, GetParam().optimizer,
                 OptionsOf(GetParam(), nullptr));
   alone.RestoreState(saved, 2);
   alone.Run();
   EXPECT_LT((wanted - net.Flat()).norm().item<double>(),
-            1e-4 * (wanted - Net().Flat()).norm().item<double>());
+            1e-4 * (wanted - NewNet().Flat()).norm().item<double>());
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, DistributedRun, testing::ValuesIn(RunCases()),
-                         [](const auto& tested) { return std::string(tested.param.name); });
+std::string NameOf(const testing::TestParamInfo<RunCase>& tested) { return tested.param.name; }
+
+INSTANTIATE_TEST_SUITE_P(Cases, DistributedRun, testing::ValuesIn(RunCases()), NameOf);
+
+// All ranks on one GPU.
+std::vector<RunCase> CudaCases() {
+  std::vector<RunCase> cases;
+  for (RunCase& run : RunCases()) {
+    const std::string name = run.name;
+    if (name != "Poisson" && name != "Convolution" && name != "AdaptiveAdam") continue;
+    run.net.device = c10::Device(at::kCUDA, 0);
+    cases.push_back(run);
+  }
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(Cuda, DistributedRun, testing::ValuesIn(CudaCases()), NameOf);
 
 // Updates of a loss without gradients are noise alone. A deviation that is 1 % too small is nine
 // deviations of its estimate away, and noise that is drawn once a rank twice too large. Not seeded:

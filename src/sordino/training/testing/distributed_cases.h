@@ -36,20 +36,32 @@ class OneThread {
   const int before_ = at::get_num_threads();
 };
 
+struct NetOptions {
+  c10::Device device = at::kCPU;
+  bool convolves = false;  // features are an image of one row
+};
+
 // Two layers; every rank has its own.
 struct Net {
-  explicit Net(std::uint64_t seed = 7) {
+  explicit Net(std::uint64_t seed = 7, NetOptions options = {}) {
     at::Generator generator = at::detail::createCPUGenerator(seed);
     const auto make = [&](const char* name, at::IntArrayRef sizes) {
-      at::Tensor value = at::randn(sizes, generator).mul_(0.4).set_requires_grad(true);
+      at::Tensor value =
+          at::randn(sizes, generator).mul_(0.4).to(options.device).set_requires_grad(true);
       parameters.push_back({name, value});
       return value;
     };
-    const at::Tensor w = make("first.weight", {kHidden, kFeatures});
+    constexpr std::int64_t kWidth = 3;  // of a kernel
+    const at::Tensor w = options.convolves ? make("first.weight", {kHidden, 1, 1, kWidth})
+                                           : make("first.weight", {kHidden, kFeatures});
     const at::Tensor b = make("first.bias", {kHidden});
-    const at::Tensor v = make("second.weight", {2, kHidden});
+    const at::Tensor v = make(
+        "second.weight", {2, options.convolves ? kHidden * (kFeatures - kWidth + 1) : kHidden});
     loss = [=](const Batch& batch) {
-      const at::Tensor logits = at::linear(at::linear(batch[0], w, b).tanh(), v);
+      const at::Tensor first = options.convolves
+                                   ? at::conv2d(batch[0].unsqueeze(1).unsqueeze(1), w, b).flatten(1)
+                                   : at::linear(batch[0], w, b);
+      const at::Tensor logits = at::linear(first.tanh(), v);
       return logits.logsumexp(1) - logits.gather(1, batch[1].unsqueeze(1)).squeeze(1);
     };
   }
@@ -58,7 +70,7 @@ struct Net {
     const at::NoGradGuard no_grad;
     std::vector<at::Tensor> parts;
     for (const NamedParameter& p : parameters) parts.push_back(p.value.detach().reshape({-1}));
-    return at::cat(parts).clone();
+    return at::cat(parts).to(at::kCPU, at::kFloat, /*non_blocking=*/false, /*copy=*/true);
   }
 
   std::vector<NamedParameter> parameters;
@@ -70,6 +82,7 @@ struct RunCase {
   PlanOptions plan;
   OptimizerOptions optimizer = {.learning_rate = 0.3};
   std::int64_t physical_batch = 0;
+  NetOptions net = {};
 };
 
 inline void PrintTo(const RunCase& run, std::ostream* out) { *out << run.name; }
@@ -91,6 +104,7 @@ inline std::vector<RunCase> RunCases() {
     cases.push_back(run);
   };
   add("Poisson", [](RunCase&) {});
+  add("Convolution", [](RunCase& run) { run.net.convolves = true; });
   add("Full", [](RunCase& run) { run.plan.sampling = "full"; });
   add("FixedMicroBatches", [](RunCase& run) {
     run.plan.sampling = "fixed";
@@ -136,6 +150,7 @@ inline PrivacyPlan PlanOf(const RunCase& run, double noise = 0.8) {
 inline TrainerOptions OptionsOf(const RunCase& run, Communicator* communicator) {
   TrainerOptions options;
   options.insecure_seed = 11;
+  options.loader.device = run.net.device;
   options.gradients.physical_batch = run.physical_batch;
   options.communicator = communicator;
   return options;
@@ -148,7 +163,7 @@ inline std::vector<at::Tensor> RunOn(int ranks, const RunCase& run, const Datase
   std::vector<at::Tensor> weights(static_cast<std::size_t>(ranks));
   RunRanks(ranks, [&](Communicator& communicator) {
     // Others begin with other values, and get those of rank 0.
-    const Net net(communicator.IsFirst() ? 7 : 8);
+    const Net net(communicator.IsFirst() ? 7 : 8, run.net);
     {
       Trainer trainer(PlanOf(run), net.parameters, net.loss, data, run.optimizer,
                       OptionsOf(run, &communicator));
