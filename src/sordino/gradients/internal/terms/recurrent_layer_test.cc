@@ -192,19 +192,43 @@ TEST_P(RecurrentBackwards, GiveTheGradientsOfTheDecomposedLayer) {
   }
 }
 
-TEST_P(RecurrentBackwards, ComputeInFloat32) {
-  Reference reference = Make({5, 7}, {.through_states = true});
+void MoveTo(Reference& reference, const at::TensorOptions& options) {
   RecurrentLayer& layer = reference.layer;
   for (at::Tensor* tensor : {&layer.input, &layer.input_weight, &layer.hidden_weight,
                              &layer.input_bias, &layer.hidden_bias, &layer.first_hidden,
                              &layer.first_cell, &layer.output, &reference.arriving.output,
                              &reference.arriving.last_hidden, &reference.arriving.last_cell}) {
-    if (tensor->defined()) *tensor = tensor->to(at::kFloat);
+    if (tensor->defined()) *tensor = tensor->to(options);
   }
-  const std::vector<at::Tensor> gradients = GradientsOf(layer, RowsOf(layer), Run(reference));
+}
+
+TEST_P(RecurrentBackwards, ComputeInFloat32) {
+  Reference reference = Make({5, 7}, {.through_states = true});
+  MoveTo(reference, at::kFloat);
+  const std::vector<at::Tensor> gradients =
+      GradientsOf(reference.layer, RowsOf(reference.layer), Run(reference));
   for (std::size_t k = 0; k < gradients.size(); ++k) {
     ASSERT_EQ(gradients[k].scalar_type(), at::kFloat);
     EXPECT_LT(RelativeError({gradients[k]}, {reference.gradients[k]}), 1e-5) << k;
+  }
+}
+
+// By our kernels, where they were built, and by operations.
+TEST_P(RecurrentBackwards, ComputeOnCuda) {
+  if (!torch::cuda::is_available()) GTEST_SKIP() << "no GPU";
+  if (GetParam().run == BackwardEntryByEntry) GTEST_SKIP() << "for the CPU";
+  for (const bool reverse : {false, true}) {
+    for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
+      Reference reference = Make({67, 9}, {.reverse = reverse, .through_states = true});
+      MoveTo(reference, at::TensorOptions(at::kCUDA).dtype(type));
+      const std::vector<at::Tensor> gradients =
+          GradientsOf(reference.layer, RowsOf(reference.layer), Run(reference));
+      for (std::size_t k = 0; k < gradients.size(); ++k) {
+        EXPECT_LT(RelativeError({gradients[k].cpu()}, {reference.gradients[k]}),
+                  type == at::kDouble ? 1e-12 : 1e-5)
+            << k;
+      }
+    }
   }
 }
 

@@ -73,7 +73,7 @@ struct Sequences {
 
 // dL/dh of all steps without what comes back from later ones.
 States HiddenGradients(const Sequences& sequences, const RecurrentOutputGradients& arriving) {
-  const States hidden = sequences.MakeStates();
+  States hidden = sequences.MakeStates();
   hidden.First().zero_();
   if (arriving.output.defined()) {
     hidden.After().copy_(arriving.output);
@@ -87,7 +87,7 @@ States HiddenGradients(const Sequences& sequences, const RecurrentOutputGradient
 // The cells in front of and behind all steps.
 States RecomputedCells(const Sequences& sequences, const at::Tensor& first_cell,
                        const at::Tensor& gates) {
-  const States cells = sequences.MakeStates();
+  States cells = sequences.MakeStates();
   cells.First().copy_(first_cell);
   const at::Tensor forget = gates.select(2, 1);
   const at::Tensor entering = gates.select(2, 0) * gates.select(2, 2);
