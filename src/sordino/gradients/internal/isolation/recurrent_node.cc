@@ -13,6 +13,7 @@
 #include <ATen/ops/rnn_relu.h>
 #include <ATen/ops/rnn_tanh.h>
 #include <ATen/ops/stack.h>
+#include <c10/util/Exception.h>
 #include <torch/csrc/autograd/functions/utils.h>
 
 #include <memory>
@@ -39,6 +40,10 @@ at::Tensor WideValue(const at::Tensor& tensor) {
   return value.scalar_type() == at::kDouble ? value : value.to(at::kFloat);
 }
 
+struct QuietWarnings : c10::WarningHandler {
+  void process(const c10::Warning& /*warning*/) override {}
+};
+
 at::Tensor BatchFirst(const at::Tensor& time_first) {
   return time_first.defined() ? time_first.transpose(0, 1) : time_first;
 }
@@ -64,6 +69,10 @@ RecurrentOutputs Forward(RecurrentKind kind, const LayerInputs& inputs, const at
   const at::Tensor cell =
       is_lstm ? inputs[Slot::kFirstCell].unsqueeze(0).contiguous() : at::Tensor();
   if (at::cudnn_is_acceptable(input)) {
+    // It warns that weights of several layers are copied into one piece of memory, which is wanted
+    // here: a layer is run by itself.
+    QuietWarnings quiet;
+    const c10::WarningUtils::WarningHandlerGuard guard(&quiet);
     auto [output, last_hidden, last_cell, reserve, buffer] = at::_cudnn_rnn(
         input, weights, static_cast<std::int64_t>(weights.size()), /*weight_buf=*/{}, hidden, cell,
         static_cast<std::int64_t>(kind), hidden.size(2), /*proj_size=*/0, /*num_layers=*/1,
