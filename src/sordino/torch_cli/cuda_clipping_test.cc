@@ -124,7 +124,9 @@ TEST_P(CudaClipping, RecordedStepsHaveTheSameBits) {
       // Products of other sizes round otherwise.
       EXPECT_LT(error, 1e-3) << "step " << step;
       const bool tokens = !batch[0].is_floating_point();
-      if (examples == kSize && !tokens) EXPECT_EQ(error, 0) << "step " << step;
+      if (examples == kSize && !tokens) {
+        EXPECT_EQ(error, 0) << "step " << step;
+      }
     }
     EXPECT_EQ(recorded.GraphStatus(), "recorded");
   }

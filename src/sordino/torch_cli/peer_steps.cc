@@ -20,7 +20,7 @@ namespace sordino {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 constexpr int kNoInterpreter = 127;
 
