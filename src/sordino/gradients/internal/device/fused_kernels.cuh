@@ -10,10 +10,22 @@
 #include "sordino/gradients/internal/device/fused_copy.h"
 #include "sordino/gradients/internal/device/fused_launch.h"
 #include "sordino/gradients/internal/device/fused_plan.h"
-#include "sordino/gradients/internal/device/fused_stages.cuh"
 #include "sordino/gradients/internal/device/fused_tile.h"
 
 namespace sordino {
+
+__device__ __forceinline__ void Commit() { asm volatile("cp.async.commit_group;"); }
+
+// Waits until all but the last stages - 2 groups of copies of this thread have arrived.
+__device__ __forceinline__ void WaitForStage(int stages) {
+  if (stages == 2) {
+    asm volatile("cp.async.wait_group 0;" ::: "memory");
+  } else if (stages == 3) {
+    asm volatile("cp.async.wait_group 1;" ::: "memory");
+  } else {
+    asm volatile("cp.async.wait_group 2;" ::: "memory");
+  }
+}
 
 // c += a b on tensor cores, which cut the inputs off to TF32.
 __device__ __forceinline__ void MultiplyFragments(float* c, const float (&a)[4],
@@ -145,7 +157,11 @@ __device__ __forceinline__ double SumOfSquares(const ThreadPlace& place, int row
     }
     sum += static_cast<double>(squares);
   }
-  return SumOfLanes(sum);
+#pragma unroll
+  for (int distance = kWarpLanes / 2; distance > 0; distance /= 2) {
+    sum += __shfl_xor_sync(0xffffffffU, sum, distance);
+  }
+  return sum;
 }
 
 template <typename Source, typename Choice, bool kTensorCores, bool kSum>

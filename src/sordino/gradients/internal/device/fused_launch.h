@@ -34,10 +34,6 @@ cudaError_t LaunchSums(const RowsSource& source, const FusedPlan& plan, FusedPre
 cudaError_t LaunchSums(const WindowSource& source, const FusedPlan& plan, FusedPrecision precision,
                        const FusedWork& work, cudaStream_t stream);
 
-// By groups of warps, in TF32; only where a plan says so.
-cudaError_t LaunchGroups(const RowsSource& source, const FusedPlan& plan, bool sum,
-                         const FusedWork& work, cudaStream_t stream);
-
 }  // namespace sordino
 
 #endif  // SORDINO_GRADIENTS_INTERNAL_DEVICE_FUSED_LAUNCH_H_

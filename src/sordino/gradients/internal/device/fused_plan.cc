@@ -5,8 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "sordino/gradients/internal/device/fused_groups.h"
-
 namespace sordino {
 namespace {
 
@@ -57,12 +55,6 @@ int Cheapest(const Sizes& sizes, int m, int n) {
     }
   }
   return best;
-}
-
-// Groups of warps are twice as fast, where their tiles are filled at least half.
-bool GroupsAreFaster(int m, int n) {
-  return 2.0 * m * n >= static_cast<double>(CeilDiv(m, GroupTile::kM)) * GroupTile::kM *
-                            CeilDiv(n, GroupTile::kN) * GroupTile::kN;
 }
 
 // As many chunks of examples as fill the device best, with few waves of blocks.
@@ -177,23 +169,12 @@ bool Fits(const Divider& divider) { return divider.divisor < (std::uint32_t{1} <
 
 }  // namespace
 
-FusedPlan PlanRows(const RowsSource& source, bool groups, int choice) {
+FusedPlan PlanRows(const RowsSource& source, int choice) {
   const auto sizes = SizesOf(RowsChoices());
   FusedPlan plan;
-  plan.choice = choice;
-  if (choice < 0) {
-    plan.choice = groups && GroupsAreFaster(source.m, source.n)
-                      ? kGroupsChoice
-                      : Cheapest(sizes, source.m, source.n);
-  }
-  const TileSize tile =
-      plan.choice == kGroupsChoice
-          ? TileSize{GroupTile::kM,          GroupTile::kN,        GroupTile::kOutputWarps, 0,
-                     GroupTile::kNormBlocks, GroupTile::kSumBlocks}
-          : sizes[static_cast<std::size_t>(plan.choice)];
-  plan.stage_words = plan.choice == kGroupsChoice
-                         ? GroupTile::kStageWords
-                         : RowsSource::kPieceRows * (tile.m + 8 + tile.n + 8);
+  plan.choice = choice >= 0 ? choice : Cheapest(sizes, source.m, source.n);
+  const TileSize& tile = sizes[static_cast<std::size_t>(plan.choice)];
+  plan.stage_words = RowsSource::kPieceRows * (tile.m + 8 + tile.n + 8);
   FillShares(plan, tile, source.examples, source.m, source.n);
   return plan;
 }

@@ -42,11 +42,8 @@ struct FusedShares {
   int stages = 2;
 };
 
-// Rows that groups of warps multiply (fused_groups.h).
-inline constexpr int kGroupsChoice = 100;
-
 struct FusedPlan {
-  int choice = -1;  // of the tiles, or kGroupsChoice; -1: the product has no plan
+  int choice = -1;  // of the tiles; -1: the product has no plan
   int groups = 1;
   int tiles_m = 1;
   int tiles_n = 1;
@@ -65,9 +62,8 @@ struct FusedPlan {
   }
 };
 
-// `choice` of the tiles; -1 takes the one that is expected to be fastest, with `groups` also groups
-// of warps.
-FusedPlan PlanRows(const RowsSource& source, bool groups, int choice = -1);
+// `choice` of the tiles; -1 takes the one that is expected to be fastest.
+FusedPlan PlanRows(const RowsSource& source, int choice = -1);
 
 // Fills in the plan of a piece, of a source whose shapes are known.
 FusedPlan PlanWindows(WindowSource& source, int groups, int choice = -1);

@@ -62,28 +62,6 @@ FusedWork WorkOf(const FusedPlan& plan, const FusedShares& shares) {
   return work;
 }
 
-cudaError_t LaunchSquares(const RowsSource& source, const FusedPlan& plan, FusedPrecision precision,
-                          const FusedWork& work, cudaStream_t stream) {
-  if (plan.choice == kGroupsChoice) return LaunchGroups(source, plan, false, work, stream);
-  return LaunchNorms(source, plan, precision, work, stream);
-}
-
-cudaError_t LaunchSquares(const WindowSource& source, const FusedPlan& plan,
-                          FusedPrecision precision, const FusedWork& work, cudaStream_t stream) {
-  return LaunchNorms(source, plan, precision, work, stream);
-}
-
-cudaError_t LaunchChunks(const RowsSource& source, const FusedPlan& plan, FusedPrecision precision,
-                         const FusedWork& work, cudaStream_t stream) {
-  if (plan.choice == kGroupsChoice) return LaunchGroups(source, plan, true, work, stream);
-  return LaunchSums(source, plan, precision, work, stream);
-}
-
-cudaError_t LaunchChunks(const WindowSource& source, const FusedPlan& plan,
-                         FusedPrecision precision, const FusedWork& work, cudaStream_t stream) {
-  return LaunchSums(source, plan, precision, work, stream);
-}
-
 template <typename Source>
 const char* AddNorms(const Source& source, const FusedPlan& plan, FusedPrecision precision,
                      double* workspace, double* squared, DeviceStream stream) {
@@ -93,7 +71,7 @@ const char* AddNorms(const Source& source, const FusedPlan& plan, FusedPrecision
   auto* const queue = static_cast<cudaStream_t>(stream);
   FusedWork work = WorkOf(plan, plan.norms);
   work.partial = workspace;
-  const cudaError_t error = LaunchSquares(source, plan, precision, work, queue);
+  const cudaError_t error = LaunchNorms(source, plan, precision, work, queue);
   if (error != cudaSuccess) return Name(error);
   constexpr int kThreads = 128;
   constexpr int kExamples = kThreads / kWarpLanes;
@@ -116,7 +94,7 @@ const char* Sum(const Source& source, const FusedPlan& plan, FusedPrecision prec
   FusedWork work = WorkOf(plan, plan.sums);
   work.factors = factors;
   work.partial = workspace;
-  const cudaError_t error = LaunchChunks(source, plan, precision, work, queue);
+  const cudaError_t error = LaunchSums(source, plan, precision, work, queue);
   if (error != cudaSuccess) return Name(error);
   const dim3 threads(kWarpLanes, kAddRows);
   const auto blocks = static_cast<unsigned>((entries + kWarpLanes - 1) / kWarpLanes);

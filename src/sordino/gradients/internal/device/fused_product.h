@@ -21,9 +21,6 @@ enum class FusedPrecision : std::uint8_t { kFloat32, kTf32 };
 // A CUDA stream.
 using DeviceStream = void*;
 
-// Whether plans for TF32 may use groups of warps, on the current device.
-bool HasWarpGroups();
-
 // Adds |g_e|^2 to squared [examples]. `workspace` has plan.NormWorkspace(examples) numbers. All
 // pointers are of the device. The name of an error of CUDA, or null.
 const char* AddFusedNorms(const RowsSource& source, const FusedPlan& plan, FusedPrecision precision,

@@ -211,7 +211,7 @@ void ExpectRows(int outer, int examples, int inner, int m, int n, std::mt19937& 
     }
   }
   for (int choice = -1; choice < ChoiceCount(RowsChoices()); ++choice) {
-    const FusedPlan plan = PlanRows(source, /*groups=*/false, choice);
+    const FusedPlan plan = PlanRows(source, choice);
     for (const Emulated& result :
          {EmulateChoice<true>(RowsChoices(), plan.choice, source, plan),
           EmulateChoice<false>(RowsChoices(), plan.choice, source, plan)}) {

@@ -142,10 +142,6 @@ FusedPrecision PrecisionOf(const Term& term) {
   return term.fused == FusedUse::kTf32 ? FusedPrecision::kTf32 : FusedPrecision::kFloat32;
 }
 
-FusedPlan PlanOf(const Term& term, const RowsSource& source) {
-  return PlanRows(source, PrecisionOf(term) == FusedPrecision::kTf32 && HasWarpGroups());
-}
-
 void CheckLaunch(const char* error) {
   if (error == nullptr) return;
   throw Error(std::string("the GPU refused a kernel of per-example gradients (") + error +
@@ -198,7 +194,7 @@ void AddFusedSquaredNorms(const Term& term, const at::Tensor& squared) {
   const c10::cuda::CUDAGuard on_device(term.b.device());
   if (term.kind == TermKind::kOuter) {
     const RowsOperands operands = OperandsOfRows(term);
-    AddNormsOf(term, operands.source, PlanOf(term, operands.source), squared);
+    AddNormsOf(term, operands.source, PlanRows(operands.source), squared);
   } else {
     const WindowOperands operands = OperandsOfWindows(term);
     AddNormsOf(term, operands.source, operands.plan, squared);
@@ -210,7 +206,7 @@ at::Tensor FusedWeightedSum(const Term& term, const at::Tensor& factors) {
   const c10::cuda::CUDAGuard on_device(term.b.device());
   if (term.kind == TermKind::kOuter) {
     const RowsOperands operands = OperandsOfRows(term);
-    return SumOf(term, operands.source, PlanOf(term, operands.source), factors);
+    return SumOf(term, operands.source, PlanRows(operands.source), factors);
   }
   const WindowOperands operands = OperandsOfWindows(term);
   return SumOf(term, operands.source, operands.plan, factors);
