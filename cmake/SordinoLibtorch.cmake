@@ -16,6 +16,7 @@ endif()
 add_library(sordino_libtorch_symbols OBJECT ${PROJECT_SOURCE_DIR}/cmake/libtorch_weak_symbols.cc)
 target_include_directories(sordino_libtorch_symbols SYSTEM PRIVATE ${SORDINO_TORCH_INCLUDE})
 target_compile_features(sordino_libtorch_symbols PRIVATE cxx_std_20)
+# Not in a unity build: from CMake 4 on, its object is named otherwise than $<TARGET_OBJECTS> says.
 set_target_properties(sordino_libtorch_symbols PROPERTIES POSITION_INDEPENDENT_CODE ON
-  EXPORT_NAME libtorch_symbols)
+  UNITY_BUILD OFF EXPORT_NAME libtorch_symbols)
 target_link_libraries(sordino_libtorch INTERFACE $<TARGET_OBJECTS:sordino_libtorch_symbols>)
