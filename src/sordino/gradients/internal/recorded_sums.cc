@@ -60,12 +60,10 @@ struct RecordedSums::Recording {
   Batch inputs;  // of `size` examples
   at::Tensor mask;
   std::int64_t real = -1;  // units that the mask names
-  Totals outputs;          // gradients that are all float32 lie in `flat`
-  at::Tensor flat;         // [coordinates]
+  Totals outputs;
   std::unique_ptr<RecordedGraph> graph;
 
   void Fill(const Batch& batch, std::int64_t micro_batch);
-  void Flatten();
   Totals Copied() const;
 };
 
@@ -86,32 +84,28 @@ void RecordedSums::Recording::Fill(const Batch& batch, std::int64_t micro_batch)
   real = units;
 }
 
-void RecordedSums::Recording::Flatten() {
-  std::vector<at::Tensor> rows;
-  for (const at::Tensor& gradient : outputs.gradients) {
-    if (!gradient.defined()) continue;
-    if (gradient.scalar_type() != at::kFloat) return;
-    rows.push_back(gradient.reshape({-1}));
-  }
-  if (!rows.empty()) flat = at::cat(rows);
-}
-
-// The next replay writes over the outputs.
+// The next replay writes over the outputs. One copy of all gradients, where they have one type.
 Totals RecordedSums::Recording::Copied() const {
   const at::NoGradGuard no_grad;
   Totals totals;
   totals.gradients.resize(outputs.gradients.size());
-  const at::Tensor copy = flat.defined() ? flat.clone() : at::Tensor();
+  std::vector<at::Tensor> rows;
+  rows.reserve(outputs.gradients.size());
+  bool have_one_type = true;
+  for (const at::Tensor& gradient : outputs.gradients) {
+    if (!gradient.defined()) continue;
+    rows.push_back(gradient.reshape({-1}));
+    have_one_type = have_one_type && rows.back().scalar_type() == rows.front().scalar_type();
+  }
+  const at::Tensor joined = have_one_type && !rows.empty() ? at::cat(rows) : at::Tensor();
   std::int64_t begin = 0;
   for (std::size_t k = 0; k < outputs.gradients.size(); ++k) {
     const at::Tensor& gradient = outputs.gradients[k];
     if (!gradient.defined()) continue;
-    if (flat.defined()) {
-      totals.gradients[k] = copy.narrow(0, begin, gradient.numel()).view(gradient.sizes());
-      begin += gradient.numel();
-    } else {
-      totals.gradients[k] = gradient.clone();
-    }
+    totals.gradients[k] = joined.defined()
+                              ? joined.narrow(0, begin, gradient.numel()).view(gradient.sizes())
+                              : gradient.clone();
+    begin += gradient.numel();
   }
   totals.clipped = outputs.clipped.clone();
   if (outputs.counts.defined()) totals.counts = outputs.counts.clone();
@@ -162,7 +156,6 @@ void RecordedSums::Record(Recording& recording, const LossFunction& loss, const 
   recording.Fill(batch, micro_batch);
   recording.graph = recorder_(batch.front().device(), [&] {
     recording.outputs = parts_.MaskedSum(loss, recording.inputs, policy, recording.mask);
-    recording.Flatten();
   });
 }
 
