@@ -1,5 +1,5 @@
-// The noise steps of a run: AddNoise (gradient_noise.h), and what a device keeps from one step to the
-// next (device_noise.h).
+// The noise steps of a run: AddNoise (gradient_noise.h), and what a device keeps from one step to
+// the next (device_noise.h).
 #ifndef SORDINO_NOISE_NOISE_ADDER_H_
 #define SORDINO_NOISE_NOISE_ADDER_H_
 

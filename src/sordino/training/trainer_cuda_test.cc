@@ -28,8 +28,8 @@ at::Tensor TrainedWeights(c10::Device device, const std::string& clipping) {
   options.sampling = "poisson";
   options.batch = 40;
   options.clipping = clipping;
-  // A device draws noise of its own, so there is little: it moves weights by 3e-4 of their norm. With
-  // much less than this the values of sums would be saturated.
+  // A device draws noise of its own, so there is little: it moves weights by 3e-4 of their norm.
+  // With much less than this the values of sums would be saturated.
   const PrivacyPlan plan(options, NoiseMultiplier(1e-4), Delta(1e-5));
   at::Tensor weights = at::zeros({16}, at::TensorOptions(device)).set_requires_grad(true);
   const LossFunction losses = [&](const Batch& batch) {

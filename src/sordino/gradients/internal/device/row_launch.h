@@ -85,8 +85,8 @@ struct LookupArrays {
 };
 // More rows an example have no place in shared memory.
 inline constexpr std::int64_t kMaxLookupRows = 4096;
-// Adds the squared norms of the gradients: for each example the rows that look up the same entry are
-// added, then squared.
+// Adds the squared norms of the gradients: for each example the rows that look up the same entry
+// are added, then squared.
 void LaunchLookupNorms(const LookupArrays& arrays, void* stream);
 // Adds the gradients times the factors to the table; examples of factor 0 are left out.
 void LaunchLookupSum(const LookupArrays& arrays, void* stream);
