@@ -141,11 +141,16 @@ StepQuestion MakeQuestion(const StepOptions& options) {
   question.device = ParseDevice(options.device);
   UsePrecision(ParsePrecision("--precision", options.precision));
   question.comparison.graph = ParseGraphUse("--graph", options.graph);
+  if (const std::string problem = RecordingProblem(question.device);
+      question.comparison.graph == GraphUse::kOn && !problem.empty()) {
+    throw Error("--graph is on, and steps cannot be recorded: " + problem);
+  }
   question.comparison.whole = options.whole;
   if (options.peers) {
     if (options.peers->empty()) {
       throw Error("--peers is empty; name a Python interpreter, such as python3.");
     }
+    CheckPeers(*options.peers);
     question.python = *options.peers;
   }
   return question;

@@ -68,12 +68,12 @@ TEST(BenchStep, AWholeStepHasNoiseAndAnUpdate) {
   EXPECT_THAT(outcome.out, HasSubstr("noise and update"));
 }
 
-// A stand-in for Python: it answers one question and not the others.
+// A stand-in for Python: it answers one question of each worker.
 TEST(BenchStep, PeersAreShownBesideIt) {
   const TestFolder folder;
   const std::filesystem::path python = folder.path() / "python";
-  std::ofstream(python) << "#!/bin/sh\nread question\n"
-                           "case $question in *ffnn*) echo '{\"ms\": 1.5, \"steps\": 3}';; esac\n";
+  std::ofstream(python) << "#!/bin/sh\n[ -z \"$2\" ] && exit 0\n"
+                           "grep -q ffnn && echo '{\"ms\": 1.5, \"steps\": 3}'\n";
   std::filesystem::permissions(python, std::filesystem::perms::owner_all);
   const CommandOutcome outcome =
       RunProgram({"bench", "step", "--models", "ffnn", "--batch", "4", "--seconds", "0.01",
@@ -84,6 +84,14 @@ TEST(BenchStep, PeersAreShownBesideIt) {
   EXPECT_EQ(peers.at("torch, not private").at("ms"), 1.5);
   EXPECT_EQ(peers.at("jax jit vmap").at("ms"), 1.5);
   EXPECT_TRUE(peers.at("opacus hooks").contains("error"));
+}
+
+// The scripts that the program carries run: without torch and jax they say so.
+TEST(BenchStep, PeersThatAreNotThereAreNoResults) {
+  const CommandOutcome outcome = RunProgram({"bench", "step", "--models", "logreg", "--batch", "4",
+                                             "--seconds", "0.01", "--peers", "python3", "--json"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(Json::parse(outcome.out).at("logreg").at("4").at("peers").size(), 5U);
 }
 
 TEST(BenchStep, HelpShowsAnExampleAndEveryModel) {

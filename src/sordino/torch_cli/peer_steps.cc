@@ -1,25 +1,24 @@
 #include "sordino/torch_cli/peer_steps.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
-#include <filesystem>
-#include <fstream>
+#include <cerrno>
+#include <cstddef>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string_view>
 #include <system_error>
 
+#include "sordino/base/check.h"
 #include "sordino/base/error.h"
 #include "sordino/torch_cli/peer_scripts.h"
 
 namespace sordino {
 namespace {
 
-namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 constexpr int kNoInterpreter = 127;
@@ -33,56 +32,73 @@ constexpr std::array<Worker, 2> kWorkers = {{
     {"step_jax.py", {"jax jit vmap", "", "", ""}},
 }};
 
-// A folder with the scripts, gone with the object.
-class ScriptFolder {
- public:
-  ScriptFolder() {
-    std::string pattern = (fs::temp_directory_path() / "sordino-peers-XXXXXX").string();
-    if (::mkdtemp(pattern.data()) == nullptr) {
-      throw std::system_error(errno, std::generic_category(), "a temporary folder");
-    }
-    folder_ = pattern;
-    for (const PeerScript& script : PeerScripts()) {
-      std::ofstream(folder_ / script.file) << script.text;
-    }
+std::string ScriptText(std::string_view file) {
+  for (const PeerScript& script : PeerScripts()) {
+    if (script.file == file) return std::string(script.text);
   }
-  ~ScriptFolder() {
-    std::error_code ignored;
-    fs::remove_all(folder_, ignored);
+  SORDINO_CHECK(false, "the program does not carry a script of its peers");
+  return {};
+}
+
+// Whole, or nothing more can be written.
+void WriteAll(int to, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(to, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return;
+    text.remove_prefix(static_cast<std::size_t>(written));
   }
-  ScriptFolder(const ScriptFolder&) = delete;
-  ScriptFolder& operator=(const ScriptFolder&) = delete;
+}
 
-  const fs::path& path() const { return folder_; }
+std::string ReadAll(int from) {
+  std::string text;
+  std::array<char, 4096> block{};
+  while (true) {
+    const ssize_t size = ::read(from, block.data(), block.size());
+    if (size < 0 && errno == EINTR) continue;
+    if (size <= 0) return text;
+    text.append(block.data(), static_cast<std::size_t>(size));
+  }
+}
 
- private:
-  fs::path folder_;
+struct Ended {
+  int code = 1;
+  std::string output;
 };
 
-// Runs the interpreter on a script in the folder, with files as standard input and output; gives
-// its exit code.
-int RunScript(const std::string& python, const fs::path& folder, const std::string& script) {
-  const std::string input = (folder / "questions").string();
-  const std::string output = (folder / "answers").string();
-  const std::string place = folder.string();
+// Runs the interpreter on code, with `input`, which it reads to its end before it writes.
+Ended RunPython(const std::string& python, const std::string& code, std::string_view input) {
+  std::array<int, 2> in{};
+  std::array<int, 2> out{};
+  if (::pipe(in.data()) != 0 || ::pipe(out.data()) != 0) {
+    throw std::system_error(errno, std::generic_category(), "a pipe");
+  }
+  std::array<std::string, 3> words = {python, "-c", code};
+  std::array<char*, 4> arguments = {words[0].data(), words[1].data(), words[2].data(), nullptr};
   const pid_t child = ::fork();
   if (child == 0) {
-    const int in = ::open(input.c_str(), O_RDONLY);
-    const int out = ::open(output.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    const int nowhere = ::open("/dev/null", O_WRONLY);
-    if (in < 0 || out < 0 || nowhere < 0 || ::chdir(place.c_str()) != 0) ::_exit(1);
-    ::dup2(in, STDIN_FILENO);
-    ::dup2(out, STDOUT_FILENO);
-    ::dup2(nowhere, STDERR_FILENO);
-    std::string program = python;
-    std::string argument = script;
-    std::array<char*, 3> words = {program.data(), argument.data(), nullptr};
-    ::execvp(program.c_str(), words.data());
+    ::dup2(in[0], STDIN_FILENO);
+    ::dup2(out[1], STDOUT_FILENO);
+    for (const int end : {in[0], in[1], out[0], out[1]}) ::close(end);
+    ::execvp(arguments[0], arguments.data());
     ::_exit(kNoInterpreter);
   }
-  int status = 0;
-  if (child < 0 || ::waitpid(child, &status, 0) != child) return 1;
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+  ::close(in[0]);
+  ::close(out[1]);
+  Ended ended;
+  if (child > 0) {
+    WriteAll(in[1], input);
+    ::close(in[1]);
+    ended.output = ReadAll(out[0]);
+    int status = 0;
+    if (::waitpid(child, &status, 0) == child && WIFEXITED(status)) {
+      ended.code = WEXITSTATUS(status);
+    }
+  } else {
+    ::close(in[1]);
+  }
+  ::close(out[0]);
+  return ended;
 }
 
 PeerStep ReadAnswer(std::string_view name, std::istream& answers) {
@@ -106,29 +122,32 @@ PeerStep ReadAnswer(std::string_view name, std::istream& answers) {
 
 }  // namespace
 
+void CheckPeers(const std::string& python) {
+  if (RunPython(python, "", "").code == 0) return;
+  throw Error(fmt::format(
+      "--peers is '{}', which is no Python interpreter that can be started; name one with torch, "
+      "opacus or jax.",
+      python));
+}
+
 std::vector<PeerStep> TimePeers(const PeerQuestion& question) {
-  const ScriptFolder folder;
   std::vector<PeerStep> steps;
   for (const Worker& worker : kWorkers) {
-    {
-      std::ofstream questions(folder.path() / "questions");
-      for (const std::string_view contender : worker.contenders) {
-        if (contender.empty()) continue;
-        questions << Json{{"model", question.model},
+    std::string questions;
+    for (const std::string_view contender : worker.contenders) {
+      if (contender.empty()) continue;
+      const Json asked = {{"model", question.model},
                           {"batch", question.batch},
                           {"how", contender},
                           {"seconds", question.seconds},
-                          {"device", question.device}}
-                  << '\n';
-      }
+                          {"device", question.device}};
+      questions += asked.dump() + '\n';
     }
-    if (RunScript(question.python, folder.path(), std::string(worker.script)) == kNoInterpreter) {
-      throw Error(fmt::format(
-          "--peers is '{}', which is no program that can be started; name a Python interpreter "
-          "with torch, opacus or jax.",
-          question.python));
-    }
-    std::ifstream answers(folder.path() / "answers");
+    const Json input = {{"step_worker", ScriptText("step_worker.py")},
+                        {"script", ScriptText(worker.script)},
+                        {"questions", questions}};
+    std::istringstream answers(
+        RunPython(question.python, ScriptText("step_boot.py"), input.dump()).output);
     for (const std::string_view contender : worker.contenders) {
       if (!contender.empty()) steps.push_back(ReadAnswer(contender, answers));
     }

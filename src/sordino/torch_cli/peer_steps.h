@@ -22,8 +22,10 @@ struct PeerQuestion {
   double seconds = 0;
 };
 
-// The scripts are those of bench/peers, which the program carries. Throws Error where the
-// interpreter cannot be started.
+// Throws Error for what is no Python interpreter.
+void CheckPeers(const std::string& python);
+
+// The scripts are those of bench/peers, which the program carries.
 std::vector<PeerStep> TimePeers(const PeerQuestion& question);
 
 }  // namespace sordino

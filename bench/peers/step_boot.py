@@ -1,0 +1,18 @@
+"""Runs a worker whose files the program carries: `sordino bench step --peers`.
+
+Reads {"step_worker": text, "script": text, "questions": text} from standard input, makes step_worker a
+module, and runs the script on the questions. What libraries print goes nowhere.
+"""
+import io
+import json
+import os
+import sys
+import types
+
+os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+given = json.load(sys.stdin)
+worker = types.ModuleType("step_worker")
+sys.modules["step_worker"] = worker
+exec(given["step_worker"], worker.__dict__)
+sys.stdin = io.StringIO(given["questions"])
+exec(compile(given["script"], "script", "exec"), {"__name__": "__main__"})
