@@ -2,8 +2,12 @@
 // Skipped without a GPU.
 #include <ATen/Context.h>
 #include <ATen/TensorOperators.h>
+#include <ATen/core/Reduction.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/randn.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -16,6 +20,7 @@
 #include "sordino/gradients/flat_clipping.h"
 #include "sordino/gradients/layerwise_clipping.h"
 #include "sordino/models/benchmark_models.h"
+#include "sordino/models/model.h"
 
 namespace sordino {
 namespace {
@@ -161,6 +166,46 @@ TEST(CudaRecording, TenThousandReplaysOfChangingData) {
     }
   }
   EXPECT_EQ(recorded.GraphStatus(), "recorded");
+}
+
+// Weights that are a function of parameters, and several images an example.
+TEST(CudaDerivedWeights, EqualTheLoop) {
+  if (!at::hasCUDA()) GTEST_SKIP() << "no GPU";
+  at::Context& context = at::globalContext();
+  const bool products = context.allowTF32CuBLAS();
+  const bool convolutions = context.allowTF32CuDNN();
+  const at::Device device(at::kCUDA);
+  constexpr std::int64_t kCopies = 3;
+  const auto model = MakeModel("wrn-16-4", {.input = {3, 16, 16}, .classes = 10}, {}, device);
+  std::vector<NamedParameter> parameters;
+  for (const auto& [name, value] : model->Parameters()) parameters.push_back({name, value});
+  const LossFunction loss = [&](const Batch& batch) {
+    return at::cross_entropy_loss(model->Forward(batch[0].flatten(0, 1)),
+                                  batch[1].repeat_interleave(kCopies), {}, at::Reduction::None)
+        .view({-1, kCopies})
+        .mean(1);
+  };
+  const at::TensorOptions options(device);
+  const Batch batch = {at::randn({6, kCopies, 3, 16, 16}, options),
+                       at::arange(6, options.dtype(at::kLong))};
+  context.setAllowTF32CuBLAS(false);
+  context.setAllowTF32CuDNN(false);
+  const FlatClipping loose(ClipNorm(1e6));
+  const double typical =
+      LoopClippedSum(loss, batch, parameters, loose).norms.median().item<double>();
+  const FlatClipping policy{ClipNorm(typical)};
+  const LoopResult loop = LoopClippedSum(loss, batch, parameters, policy);
+  for (const bool tf32 : {false, true}) {
+    context.setAllowTF32CuBLAS(tf32);
+    context.setAllowTF32CuDNN(tf32);
+    for (const NormMethod norms : {NormMethod::kAutomatic, NormMethod::kMaterialise}) {
+      Clipper clipper(parameters, {.norms = norms});
+      const BoundedSum sum = clipper.ClippedSum(loss, batch, policy);
+      EXPECT_LT(RelativeError(sum.gradients, loop.sum), tf32 ? 2e-2 : 1e-3) << tf32;
+    }
+  }
+  context.setAllowTF32CuBLAS(products);
+  context.setAllowTF32CuDNN(convolutions);
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, CudaClipping,

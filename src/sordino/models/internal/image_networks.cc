@@ -92,9 +92,8 @@ class CnnMnist : public Network {
   nn::Linear classifier_{nullptr};
 };
 
-nn::Conv2d Convolution3x3(std::int64_t in, std::int64_t out, std::int64_t stride = 1,
-                          bool bias = true) {
-  return nn::Conv2d(nn::Conv2dOptions(in, out, 3).stride(stride).padding(1).bias(bias));
+nn::Conv2d Convolution3x3(std::int64_t in, std::int64_t out) {
+  return nn::Conv2d(nn::Conv2dOptions(in, out, 3).padding(1));
 }
 
 class CnnCifar : public Network {
@@ -127,6 +126,33 @@ class CnnCifar : public Network {
   nn::Conv2d classifier_{nullptr};
 };
 
+// A convolution without bias whose weights are standardised (Qiao et al., 1903.10520): for each
+// output channel they have the mean 0 and the squared norm 1, times a gain that is trained.
+class StandardisedConvolution : public nn::Module {
+ public:
+  StandardisedConvolution(std::int64_t in, std::int64_t out, std::int64_t kernel,
+                          std::int64_t stride)
+      : stride_(stride), padding_(kernel / 2) {
+    const nn::Conv2d initial(nn::Conv2dOptions(in, out, kernel).bias(false));
+    weight_ = register_parameter("weight", initial->weight.detach().clone());
+    gain_ = register_parameter("gain", at::ones({out, 1, 1, 1}));
+  }
+  Tensor Forward(const Tensor& x) const {
+    const Tensor centred = weight_ - weight_.mean({1, 2, 3}, /*keepdim=*/true);
+    const Tensor squares = centred.square().sum({1, 2, 3}, /*keepdim=*/true);
+    const Tensor standard = centred * (gain_ * squares.clamp_min(kLeastSquares).rsqrt());
+    return at::conv2d(x, standard, {}, stride_, padding_);
+  }
+
+ private:
+  static constexpr double kLeastSquares = 1e-4;
+
+  std::int64_t stride_;
+  std::int64_t padding_;
+  Tensor weight_;
+  Tensor gain_;
+};
+
 // Norm, activation and convolution twice, beside a shortcut. Where the shape changes the shortcut
 // is a 1x1 convolution of what comes out of the first activation.
 class ResidualBlock : public nn::Module {
@@ -134,29 +160,33 @@ class ResidualBlock : public nn::Module {
   ResidualBlock(std::int64_t in, std::int64_t out, std::int64_t stride, Activation activation)
       : activation_(activation),
         norm1_(register_module("norm1", Norm(in))),
-        conv1_(register_module("conv1", Convolution3x3(in, out, stride, false))),
+        conv1_(register_module("conv1", Convolution(in, out, 3, stride))),
         norm2_(register_module("norm2", Norm(out))),
-        conv2_(register_module("conv2", Convolution3x3(out, out, 1, false))) {
+        conv2_(register_module("conv2", Convolution(out, out, 3, 1))) {
     if (in == out && stride == 1) return;
-    shortcut_ = register_module(
-        "shortcut", nn::Conv2d(nn::Conv2dOptions(in, out, 1).stride(stride).bias(false)));
+    shortcut_ = register_module("shortcut", Convolution(in, out, 1, stride));
+  }
+  static std::shared_ptr<StandardisedConvolution> Convolution(std::int64_t in, std::int64_t out,
+                                                              std::int64_t kernel,
+                                                              std::int64_t stride) {
+    return std::make_shared<StandardisedConvolution>(in, out, kernel, stride);
   }
   static nn::GroupNorm Norm(std::int64_t channels) {
     return nn::GroupNorm(nn::GroupNormOptions(16, channels));
   }
   Tensor Forward(const Tensor& x) {
     const Tensor active = activation_(norm1_(x));
-    const Tensor deep = conv2_(activation_(norm2_(conv1_(active))));
-    return deep + (shortcut_.is_empty() ? x : shortcut_(active));
+    const Tensor deep = conv2_->Forward(activation_(norm2_(conv1_->Forward(active))));
+    return deep + (shortcut_ ? shortcut_->Forward(active) : x);
   }
 
  private:
   Activation activation_;
   nn::GroupNorm norm1_;
-  nn::Conv2d conv1_;
+  std::shared_ptr<StandardisedConvolution> conv1_;
   nn::GroupNorm norm2_;
-  nn::Conv2d conv2_;
-  nn::Conv2d shortcut_{nullptr};
+  std::shared_ptr<StandardisedConvolution> conv2_;
+  std::shared_ptr<StandardisedConvolution> shortcut_;
 };
 
 class WideResNet : public Network {
@@ -164,7 +194,7 @@ class WideResNet : public Network {
   WideResNet(const ModelShape& shape, const ModelOptions& options)
       : activation_(ChooseActivation(options, "relu")) {
     const ImageSize size = ImagesFor("wrn-16-4", shape, 4);
-    stem_ = register_module("stem", Convolution3x3(size.channels, 16, 1, false));
+    stem_ = register_module("stem", ResidualBlock::Convolution(size.channels, 16, 3, 1));
     std::int64_t in = 16;
     for (const std::int64_t out : {64, 128, 256}) {
       for (int i = 0; i < 2; ++i) {
@@ -179,14 +209,14 @@ class WideResNet : public Network {
     classifier_ = register_module("classifier", nn::Linear(in, shape.classes));
   }
   Tensor Forward(const Tensor& x) override {
-    Tensor y = stem_(x);
+    Tensor y = stem_->Forward(x);
     for (const auto& block : blocks_) y = block->Forward(y);
     return classifier_(activation_(norm_(y)).mean({2, 3}));
   }
 
  private:
   Activation activation_;
-  nn::Conv2d stem_{nullptr};
+  std::shared_ptr<StandardisedConvolution> stem_;
   std::vector<std::shared_ptr<ResidualBlock>> blocks_;
   nn::GroupNorm norm_{nullptr};
   nn::Linear classifier_{nullptr};

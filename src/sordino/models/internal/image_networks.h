@@ -10,7 +10,8 @@
 //              64, 64, 128, 128, 256 and `classes` channels, averages over 2x2 after each pair, the
 //              mean over positions at the end; ReLU
 //   wrn-16-4   the wide residual network of Zagoruyko and Komodakis (1605.07146) with group norm in
-//              the place of batch norm, as De et al. (2204.13650) train it privately; ReLU
+//              the place of batch norm and standardised weights, as De et al. (2204.13650) train it
+//              privately; ReLU
 #ifndef SORDINO_MODELS_INTERNAL_IMAGE_NETWORKS_H_
 #define SORDINO_MODELS_INTERNAL_IMAGE_NETWORKS_H_
 

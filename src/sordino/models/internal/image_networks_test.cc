@@ -73,5 +73,24 @@ TEST(ImageNetworks, CnnMnistComputesWhatThePaperDescribes) {
   EXPECT_TRUE(model->Forward(images).allclose(y, 1e-5, 1e-6));
 }
 
+TEST(ImageNetworks, WideResNetStandardisesItsWeights) {
+  const auto model = MakeModel("wrn-16-4", {.input = {3, 8, 8}, .classes = 10}, {}, c10::kCPU);
+  const at::NoGradGuard no_grad;
+  const at::Tensor images = at::randn({2, 3, 8, 8});
+  const at::Tensor before = model->Forward(images);
+  int weights = 0;
+  for (const auto& [name, value] : model->Parameters()) {
+    if (!name.ends_with("weight") || value.dim() != 4) continue;
+    value.mul_(3).add_(0.5);
+    ++weights;
+  }
+  EXPECT_EQ(weights, 16);
+  EXPECT_TRUE(model->Forward(images).allclose(before, 1e-3, 1e-4));
+  for (const auto& [name, value] : model->Parameters()) {
+    if (name == "block1.conv2.gain") value.mul_(2);
+  }
+  EXPECT_FALSE(model->Forward(images).allclose(before, 1e-2, 1e-2));
+}
+
 }  // namespace
 }  // namespace sordino

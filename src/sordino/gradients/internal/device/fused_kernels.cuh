@@ -164,12 +164,27 @@ __device__ __forceinline__ double SumOfSquares(const ThreadPlace& place, int row
   return sum;
 }
 
-template <typename Source, typename Choice, bool kTensorCores, bool kSum>
+// Writes the entries of a thread that lie within the product to a tile in rows of n entries.
+template <typename Tile, bool kTensorCores, bool kVector, typename Value>
+__device__ __forceinline__ void Store(const ThreadPlace& place, int rows, int columns, int n,
+                                      const Value (&entries)[Tile::kEntries], Value* tile) {
+#pragma unroll
+  for (int k = 0; k < Tile::kEntries; ++k) {
+    const FusedEntry entry = EntryOf<Tile, kTensorCores, kVector>(place.lane, k);
+    const int row = place.row + entry.row;
+    const int column = place.column + entry.column;
+    if (row < rows && column < columns) tile[static_cast<std::int64_t>(row) * n + column] = entries[k];
+  }
+}
+
+template <typename Source, typename Choice, bool kTensorCores, FusedResult kResult>
 __global__ void __launch_bounds__(Choice::Tile::kThreads,
-                                  kSum ? Choice::kSumBlocks : Choice::kNormBlocks)
+                                  kResult == FusedResult::kSums ? Choice::kSumBlocks
+                                                                : Choice::kNormBlocks)
     FusedKernel(const __grid_constant__ Source source, const __grid_constant__ FusedWork work) {
   using Tile = typename Choice::Tile;
   using View = typename Source::template View<Tile>;
+  constexpr bool kSum = kResult == FusedResult::kSums;
   extern __shared__ __align__(16) float shared[];
   const int thread = static_cast<int>(threadIdx.x);
   const ThreadPlace place = PlaceOf<Tile>(thread);
@@ -183,6 +198,7 @@ __global__ void __launch_bounds__(Choice::Tile::kThreads,
   float* exchange = shared + work.stages * work.stage_words;
   const int rows = source.m - where.m;
   const int columns = source.n - where.n;
+  const std::int64_t groups = work.tiles / (work.tiles_m * work.tiles_n);
 
   View view = source.template MakeView<Tile, kTensorCores>(where, place);
   typename Source::Cursor cursor;
@@ -233,6 +249,11 @@ __global__ void __launch_bounds__(Choice::Tile::kThreads,
             sums[i] = __fma_rn(factor, Shifted(entries[i]), sums[i]);
           }
         }
+      } else if constexpr (kResult == FusedResult::kGradients) {
+        Store<Tile, kTensorCores, View::kVector>(
+            place, rows, columns, source.n, entries,
+            work.gradients + ((example * groups + where.group) * source.m + where.m) * source.n +
+                where.n);
       } else {
         const double sum =
             SumOfSquares<Tile, kTensorCores, View::kVector>(place, rows, columns, entries);
@@ -249,29 +270,20 @@ __global__ void __launch_bounds__(Choice::Tile::kThreads,
   }
   if constexpr (kSum) {
     if (place.share > 0) return;
-    const std::int64_t groups = work.tiles / (work.tiles_m * work.tiles_n);
-    double* out = work.partial +
-                  (chunk * groups + where.group) * source.m * static_cast<std::int64_t>(source.n);
-#pragma unroll
-    for (int i = 0; i < Tile::kEntries; ++i) {
-      const FusedEntry entry = EntryOf<Tile, kTensorCores, View::kVector>(place.lane, i);
-      const int row = place.row + entry.row;
-      const int column = place.column + entry.column;
-      if (row < rows && column < columns) {
-        out[static_cast<std::int64_t>(where.m + row) * source.n + where.n + column] = sums[i];
-      }
-    }
+    Store<Tile, kTensorCores, View::kVector>(
+        place, rows, columns, source.n, sums,
+        work.partial + ((chunk * groups + where.group) * source.m + where.m) * source.n + where.n);
   }
 }
 
-template <typename Source, typename Choice, bool kTensorCores, bool kSum>
+template <typename Source, typename Choice, bool kTensorCores, FusedResult kResult>
 cudaError_t LaunchOne(const Source& source, const FusedPlan& plan, const FusedWork& work,
                       int chunks, cudaStream_t stream) {
   using Tile = typename Choice::Tile;
   const std::size_t words =
       static_cast<std::size_t>(work.stages) * static_cast<std::size_t>(plan.stage_words) +
       (Tile::kWarpsK - 1) * Tile::kM * Tile::kN;
-  const auto kernel = FusedKernel<Source, Choice, kTensorCores, kSum>;
+  const auto kernel = FusedKernel<Source, Choice, kTensorCores, kResult>;
   const auto bytes = static_cast<int>(words * sizeof(float));
   const cudaError_t error =
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
@@ -281,18 +293,18 @@ cudaError_t LaunchOne(const Source& source, const FusedPlan& plan, const FusedWo
   return cudaGetLastError();
 }
 
-template <bool kSum, typename Source, typename Choice, typename... Others>
+template <FusedResult kResult, typename Source, typename Choice, typename... Others>
 cudaError_t LaunchChoice(FusedChoices<Choice, Others...> /*choices*/, int choice,
                          const Source& source, const FusedPlan& plan, FusedPrecision precision,
                          const FusedWork& work, int chunks, cudaStream_t stream) {
   if (choice == 0) {
     return precision == FusedPrecision::kTf32
-               ? LaunchOne<Source, Choice, true, kSum>(source, plan, work, chunks, stream)
-               : LaunchOne<Source, Choice, false, kSum>(source, plan, work, chunks, stream);
+               ? LaunchOne<Source, Choice, true, kResult>(source, plan, work, chunks, stream)
+               : LaunchOne<Source, Choice, false, kResult>(source, plan, work, chunks, stream);
   }
   if constexpr (sizeof...(Others) > 0) {
-    return LaunchChoice<kSum>(FusedChoices<Others...>(), choice - 1, source, plan, precision, work,
-                              chunks, stream);
+    return LaunchChoice<kResult>(FusedChoices<Others...>(), choice - 1, source, plan, precision,
+                                 work, chunks, stream);
   } else {
     return cudaErrorInvalidValue;
   }

@@ -5,12 +5,17 @@
 
 #include <cuda_runtime.h>
 
+#include <cstdint>
+
 #include "sordino/gradients/internal/device/fused_plan.h"
 #include "sordino/gradients/internal/device/fused_product.h"
 #include "sordino/gradients/internal/device/fused_rows.h"
 #include "sordino/gradients/internal/device/fused_windows.h"
 
 namespace sordino {
+
+// What is made of the product of an example.
+enum class FusedResult : std::uint8_t { kNorms, kSums, kGradients };
 
 // What a launch is about, beside its operands.
 struct FusedWork {
@@ -23,12 +28,17 @@ struct FusedWork {
   const double* factors = nullptr;  // of a sum
   // Norms: [examples, tiles, output warps]; sums: [chunks, groups * m, n].
   double* partial = nullptr;
+  float* gradients = nullptr;  // [examples, groups * m, n]
 };
 
 cudaError_t LaunchNorms(const RowsSource& source, const FusedPlan& plan, FusedPrecision precision,
                         const FusedWork& work, cudaStream_t stream);
 cudaError_t LaunchNorms(const WindowSource& source, const FusedPlan& plan, FusedPrecision precision,
                         const FusedWork& work, cudaStream_t stream);
+cudaError_t LaunchGradients(const RowsSource& source, const FusedPlan& plan,
+                            FusedPrecision precision, const FusedWork& work, cudaStream_t stream);
+cudaError_t LaunchGradients(const WindowSource& source, const FusedPlan& plan,
+                            FusedPrecision precision, const FusedWork& work, cudaStream_t stream);
 cudaError_t LaunchSums(const RowsSource& source, const FusedPlan& plan, FusedPrecision precision,
                        const FusedWork& work, cudaStream_t stream);
 cudaError_t LaunchSums(const WindowSource& source, const FusedPlan& plan, FusedPrecision precision,

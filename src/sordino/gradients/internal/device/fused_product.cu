@@ -82,6 +82,22 @@ const char* AddNorms(const Source& source, const FusedPlan& plan, FusedPrecision
 }
 
 template <typename Source>
+const char* Gradients(const Source& source, const FusedPlan& plan, FusedPrecision precision,
+                      float* result, DeviceStream stream) {
+  const std::int64_t entries =
+      static_cast<std::int64_t>(source.examples) * plan.groups * source.m * source.n;
+  if (entries == 0) return nullptr;
+  auto* const queue = static_cast<cudaStream_t>(stream);
+  if (source.pieces() == 0) {
+    return Name(
+        cudaMemsetAsync(result, 0, static_cast<std::size_t>(entries) * sizeof(float), queue));
+  }
+  FusedWork work = WorkOf(plan, plan.norms);
+  work.gradients = result;
+  return Name(LaunchGradients(source, plan, precision, work, queue));
+}
+
+template <typename Source>
 const char* Sum(const Source& source, const FusedPlan& plan, FusedPrecision precision,
                 const double* factors, double* workspace, float* result, DeviceStream stream) {
   auto* const queue = static_cast<cudaStream_t>(stream);
@@ -113,6 +129,16 @@ const char* AddFusedNorms(const WindowSource& source, const FusedPlan& plan,
                           FusedPrecision precision, double* workspace, double* squared,
                           DeviceStream stream) {
   return AddNorms(source, plan, precision, workspace, squared, stream);
+}
+
+const char* FusedGradients(const RowsSource& source, const FusedPlan& plan,
+                           FusedPrecision precision, float* result, DeviceStream stream) {
+  return Gradients(source, plan, precision, result, stream);
+}
+
+const char* FusedGradients(const WindowSource& source, const FusedPlan& plan,
+                           FusedPrecision precision, float* result, DeviceStream stream) {
+  return Gradients(source, plan, precision, result, stream);
 }
 
 const char* FusedSum(const RowsSource& source, const FusedPlan& plan, FusedPrecision precision,

@@ -1,5 +1,5 @@
 // Norms and weighted sums of products of examples on a CUDA device, without writing the products to
-// memory.
+// memory, unless they are asked for.
 //
 // For g_e = sum over the rows t of example e of left_t right_t^T, two kernels compute g_e tile by
 // tile, with the same instructions in the same order, so that both see the same bits: one adds up
@@ -28,6 +28,12 @@ const char* AddFusedNorms(const RowsSource& source, const FusedPlan& plan, Fused
 const char* AddFusedNorms(const WindowSource& source, const FusedPlan& plan,
                           FusedPrecision precision, double* workspace, double* squared,
                           DeviceStream stream);
+
+// result [examples, groups * m, n] = g_e, of the same bits.
+const char* FusedGradients(const RowsSource& source, const FusedPlan& plan,
+                           FusedPrecision precision, float* result, DeviceStream stream);
+const char* FusedGradients(const WindowSource& source, const FusedPlan& plan,
+                           FusedPrecision precision, float* result, DeviceStream stream);
 
 // result [groups * m, n] = sum_e factors[e] g_e, added up in float64 and rounded once; an example
 // of factor 0 is left out, whatever its values; one with values that are not finite must have it.

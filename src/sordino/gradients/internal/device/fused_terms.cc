@@ -162,6 +162,16 @@ void AddNormsOf(const Term& term, const Source& source, const FusedPlan& plan,
 }
 
 template <typename Source>
+at::Tensor GradientsOf(const Term& term, const Source& source, const FusedPlan& plan) {
+  at::Tensor gradients =
+      at::empty({source.examples, std::int64_t{plan.groups} * source.m * source.n},
+                term.b.options().dtype(at::kFloat));
+  CheckLaunch(FusedGradients(source, plan, PrecisionOf(term), gradients.mutable_data_ptr<float>(),
+                             c10::cuda::getCurrentCUDAStream().stream()));
+  return gradients;
+}
+
+template <typename Source>
 at::Tensor SumOf(const Term& term, const Source& source, const FusedPlan& plan,
                  const at::Tensor& factors) {
   const at::Tensor workspace = Workspace(term.b, plan.SumWorkspace(source.m, source.n));
@@ -199,6 +209,16 @@ void AddFusedSquaredNorms(const Term& term, const at::Tensor& squared) {
     const WindowOperands operands = OperandsOfWindows(term);
     AddNormsOf(term, operands.source, operands.plan, squared);
   }
+}
+
+at::Tensor FusedMaterialise(const Term& term) {
+  const c10::cuda::CUDAGuard on_device(term.b.device());
+  if (term.kind == TermKind::kOuter) {
+    const RowsOperands operands = OperandsOfRows(term);
+    return GradientsOf(term, operands.source, PlanRows(operands.source));
+  }
+  const WindowOperands operands = OperandsOfWindows(term);
+  return GradientsOf(term, operands.source, operands.plan);
 }
 
 at::Tensor FusedWeightedSum(const Term& term, const at::Tensor& factors) {

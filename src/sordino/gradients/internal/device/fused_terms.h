@@ -18,6 +18,9 @@ FusedUse FusedUseOf(const Term& term);
 // Adds the squared norms of a term with term.fused to `squared` [examples], float64.
 void AddFusedSquaredNorms(const Term& term, const at::Tensor& squared);
 
+// The gradients of the examples of a term with term.fused, [examples, w.numel()], of the same bits.
+at::Tensor FusedMaterialise(const Term& term);
+
 // sum_i factors[i] g_i in the sizes of w, of the bits whose norms were taken; factors [examples],
 // float64.
 at::Tensor FusedWeightedSum(const Term& term, const at::Tensor& factors);

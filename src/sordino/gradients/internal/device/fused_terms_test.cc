@@ -178,6 +178,8 @@ TEST_P(FusedTerms, AreTheSameBitsInNormsAndSumsAndInEveryRun) {
     }
     const std::int64_t example = Between(0, term.layout.examples - 1);
     const at::Tensor own = FusedWeightedSum(term, OneHot(term, example));
+    EXPECT_TRUE(at::equal(Materialise(term, example, example + 1).reshape(term.sizes), own));
+    EXPECT_TRUE(at::equal(FusedMaterialise(term)[example].reshape(term.sizes), own));
     // What 32 squares lose in float32 (kSquaresPerSum).
     EXPECT_NEAR(own.to(at::kDouble).square().sum().item<double>(), squared[example].item<double>(),
                 3e-6 * squared[example].item<double>());

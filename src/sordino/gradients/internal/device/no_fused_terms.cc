@@ -10,6 +10,11 @@ void AddFusedSquaredNorms(const Term& /*term*/, const at::Tensor& /*squared*/) {
   SORDINO_CHECK(false, "no term is fused without kernels");
 }
 
+at::Tensor FusedMaterialise(const Term& /*term*/) {
+  SORDINO_CHECK(false, "no term is fused without kernels");
+  return {};
+}
+
 at::Tensor FusedWeightedSum(const Term& /*term*/, const at::Tensor& /*factors*/) {
   SORDINO_CHECK(false, "no term is fused without kernels");
   return {};

@@ -7,9 +7,17 @@
 
 #include "sordino/gradients/internal/graph/per_example_pass.h"
 #include "sordino/gradients/internal/graph/shared_gradients.h"
+#include "sordino/gradients/internal/terms/norm_cost.h"
 #include "sordino/gradients/internal/terms/row_kernels.h"
 
 namespace sordino {
+namespace {
+
+// Of the gradients that are written out at once. On a GPU small chunks are launches that wait.
+constexpr std::int64_t kChunkElements = 1 << 22;
+constexpr std::int64_t kDeviceChunkElements = 1 << 28;
+
+}  // namespace
 
 at::IntArrayRef PerExamplePass::RootSizes(std::size_t root) const {
   if (root < tape_.parameters) return parameters_[root].value.sizes();
@@ -87,13 +95,13 @@ std::vector<ParameterTerm> PerExamplePass::TermsOf(std::size_t parameter) const 
 // what the sums are of, so that nothing of the rounding in between has to be accounted for.
 template <typename Visit>
 void PerExamplePass::ForEachDense(const Family& family, const Visit& visit) const {
-  constexpr std::int64_t kChunkElements = 1 << 22;
+  const std::int64_t elements = squared_.is_cpu() ? kChunkElements : kDeviceChunkElements;
   std::int64_t entries = 1;
   for (const std::size_t p : family.parameters) entries += parameters_[p].value.numel();
   for (const std::size_t d : family.derived) {
     entries += c10::multiply_integers(tape_.derived[d].sizes);
   }
-  const std::int64_t chunk = std::max<std::int64_t>(1, kChunkElements / entries);
+  const std::int64_t chunk = std::max<std::int64_t>(1, elements / entries);
   for (std::int64_t begin = 0; begin < options_.units; begin += chunk) {
     const std::int64_t end = std::min(begin + chunk, options_.units);
     std::vector<at::Tensor> all = FamilyGradients(family, begin, end);
@@ -111,19 +119,37 @@ void PerExamplePass::ForEachDense(const Family& family, const Visit& visit) cons
   }
 }
 
+// On a GPU the gradients are kept for the sums, where each is small.
+bool PerExamplePass::KeepsDense() const {
+  if (squared_.is_cpu() || options_.collect) return false;
+  std::int64_t bytes = 0;
+  for (const Family& family : plan_.families) {
+    for (const std::size_t p : family.parameters) {
+      bytes += parameters_[p].value.numel() * std::int64_t{sizeof(float)};
+    }
+  }
+  return static_cast<double>(bytes) <= kLargeBytes;
+}
+
 void PerExamplePass::AddDenseNorms(const Family& family) {
+  const bool keep = KeepsDense();
   ForEachDense(family, [&](std::size_t parameter, std::int64_t begin, std::int64_t end,
                            const at::Tensor& gradients) {
     const at::Tensor& squared = squared_of_[static_cast<std::size_t>(groups_[parameter])];
     squared.slice(0, begin, end).add_(RowSquaredNorms(gradients));
+    if (keep) dense_.push_back({parameter, begin, end, gradients});
   });
+  if (!keep) return;
+  // What they were made of is not needed again.
+  for (const std::size_t p : family.parameters) states_[p].parts.clear();
+  for (const std::size_t d : family.derived) states_[tape_.parameters + d].parts.clear();
 }
 
 void PerExamplePass::AddDenseSums(const Family& family, const std::vector<ExampleFactors>& factors,
                                   bool all_finite, const SumAccuracy& accuracy,
                                   std::vector<at::Tensor>& sums) const {
-  ForEachDense(family, [&](std::size_t parameter, std::int64_t begin, std::int64_t end,
-                           const at::Tensor& gradients) {
+  const auto add = [&](std::size_t parameter, std::int64_t begin, std::int64_t end,
+                       const at::Tensor& gradients) {
     const Term term{.kind = TermKind::kDirect,
                     .b = gradients,
                     .layout = {1, end - begin, 1},
@@ -132,7 +158,17 @@ void PerExamplePass::AddDenseSums(const Family& family, const std::vector<Exampl
     const ExampleFactors own(group.float64.slice(0, begin, end), all_finite);
     const at::Tensor sum = WeightedSum(term, own, accuracy).to(at::kDouble);
     sums[parameter] = sums[parameter].defined() ? sums[parameter] + sum : sum;
-  });
+  };
+  if (KeepsDense()) {
+    for (const DenseGradients& kept : dense_) {
+      const std::optional<std::size_t>& own = plan_.roots[kept.parameter].family;
+      if (&plan_.families[*own] == &family) {
+        add(kept.parameter, kept.begin, kept.end, kept.gradients);
+      }
+    }
+  } else {
+    ForEachDense(family, add);
+  }
   for (const std::size_t p : family.parameters) {
     const bool wide = parameters_[p].value.scalar_type() == at::kDouble;
     if (sums[p].defined()) sums[p] = sums[p].to(wide ? at::kDouble : at::kFloat);

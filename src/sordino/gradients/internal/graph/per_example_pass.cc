@@ -165,7 +165,11 @@ void PerExamplePass::Finish(std::size_t root) {
   }
   for (const UseCluster& cluster : plan.clusters) {
     for (const std::size_t use : cluster.uses) {
-      if (terms_[use].b.defined()) state.parts.push_back({std::move(terms_[use]), use, false});
+      Term& term = terms_[use];
+      if (!term.b.defined()) continue;
+      // Norms are of what is summed, so that kernels may compute it in their precision.
+      if (!term.b.is_cpu() && Choose(term) == NormForm::kFused) term.fused = FusedUseOf(term);
+      state.parts.push_back({std::move(term), use, false});
     }
   }
   const bool complete = --missing_roots_[*plan.family] == 0;

@@ -105,6 +105,13 @@ class PerExamplePass {
     at::Tensor gradients;
     std::vector<std::pair<std::size_t, std::int64_t>> parameters;  // and where they begin
   };
+  // Gradients of units [begin, end) of a parameter of a family, [end - begin, entries].
+  struct DenseGradients {
+    std::size_t parameter = 0;
+    std::int64_t begin = 0;
+    std::int64_t end = 0;
+    at::Tensor gradients;
+  };
   struct RootState {
     std::size_t missing = 0;  // uses whose gradients have not arrived
     std::vector<RootTerm> parts;
@@ -134,6 +141,7 @@ class PerExamplePass {
   bool Waits(const Family& family) const {
     return options_.transform != nullptr || !family.derived.empty();
   }
+  bool KeepsDense() const;
   void AddDenseNorms(const Family& family);
   void AddDenseSums(const Family& family, const std::vector<ExampleFactors>& factors,
                     bool all_finite, const SumAccuracy& accuracy,
@@ -151,6 +159,7 @@ class PerExamplePass {
   std::vector<Term> terms_;  // of each use, until its root is finished
   std::vector<RootState> states_;
   std::vector<std::size_t> missing_roots_;  // of each family
+  std::vector<DenseGradients> dense_;       // where they are kept
   at::Tensor squared_;
   at::Tensor squared_mass_;
   std::vector<at::Tensor> squared_of_;  // rows of squared_

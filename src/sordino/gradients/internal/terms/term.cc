@@ -16,6 +16,7 @@
 
 #include "sordino/base/check.h"
 #include "sordino/base/quantity.h"
+#include "sordino/gradients/internal/device/fused_terms.h"
 #include "sordino/gradients/internal/device/row_operations.h"
 #include "sordino/gradients/internal/rounding/rounding.h"
 #include "sordino/gradients/internal/terms/example_products.h"
@@ -101,6 +102,23 @@ Term StackLookups(const std::vector<Term>& terms) {
   return stacked;
 }
 
+// The rows of examples [begin, end) of a term with a layout. Whole outer blocks cannot be cut
+// without a copy; the copies are of one chunk.
+Term Examples(const Term& term, std::int64_t begin, std::int64_t end) {
+  if (begin == 0 && end == term.layout.examples) return term;
+  const std::int64_t rows = term.layout.rows_per_example();
+  const auto cut = [&](const at::Tensor& all) {
+    std::vector<std::int64_t> sizes = all.sizes().vec();
+    sizes[0] = (end - begin) * rows;
+    return ByExample(all.flatten(1), term.layout, begin, end).reshape(sizes);
+  };
+  Term part = term;
+  part.a = cut(term.a);
+  part.b = cut(term.b);
+  part.layout = {1, end - begin, rows};
+  return part;
+}
+
 }  // namespace
 
 Term Stack(const std::vector<Term>& terms) {
@@ -133,6 +151,7 @@ Term Stack(const std::vector<Term>& terms) {
 }
 
 at::Tensor Materialise(const Term& term, std::int64_t begin, std::int64_t end) {
+  if (term.fused != FusedUse::kNone) return FusedMaterialise(Examples(term, begin, end));
   switch (term.kind) {
     case TermKind::kOuter: {
       const at::Tensor a = ByExample(Wide(term.a), term.layout, begin, end);
@@ -144,15 +163,8 @@ at::Tensor Materialise(const Term& term, std::int64_t begin, std::int64_t end) {
     case TermKind::kLookup:
       return MaterialiseLookup(term, begin, end);
     case TermKind::kConvolution: {
-      // Whole outer blocks cannot be cut without a copy; the copies are of one chunk.
-      const auto cut = [&](const at::Tensor& images) {
-        const at::Tensor rows = images.flatten(1);
-        std::vector<std::int64_t> sizes = images.sizes().vec();
-        sizes[0] = (end - begin) * term.layout.rows_per_example();
-        return ByExample(rows, term.layout, begin, end).reshape(sizes);
-      };
-      return ConvolutionGradients(term.convolution, cut(term.a), cut(term.b),
-                                  {1, end - begin, term.layout.rows_per_example()}, {})
+      const Term part = Examples(term, begin, end);
+      return ConvolutionGradients(part.convolution, part.a, part.b, part.layout, {})
           .reshape({end - begin, -1});
     }
     case TermKind::kDirect:

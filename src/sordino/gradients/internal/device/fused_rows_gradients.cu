@@ -1,0 +1,14 @@
+#include <cuda_runtime.h>
+
+#include "sordino/gradients/internal/device/fused_kernels.cuh"
+#include "sordino/gradients/internal/device/fused_launch.h"
+
+namespace sordino {
+
+cudaError_t LaunchGradients(const RowsSource& source, const FusedPlan& plan,
+                            FusedPrecision precision, const FusedWork& work, cudaStream_t stream) {
+  return LaunchChoice<FusedResult::kGradients>(RowsChoices(), plan.choice, source, plan, precision,
+                                               work, plan.norms.chunks, stream);
+}
+
+}  // namespace sordino
