@@ -3,8 +3,9 @@
 # libtorch's headers are read once for all modules that need them (a precompiled header). Modules that
 # call others and compute little are compiled with -O1, which takes a third less time, and those that
 # parse and print alone without optimisation, which takes half of that.
-set(quick_modules audit ledger models report runs)
-set(command_modules cli experiments torch_cli)
+set(quick_modules audit clipping device distributed ledger lower_bounds mechanisms models optimizers schedules
+  theory training)
+set(command_modules cli experiments report runs torch_cli)
 
 if(SORDINO_QUICK_BUILD AND SORDINO_TORCH)
   file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/precompiled.cc CONTENT "// Holds a precompiled header.\n")

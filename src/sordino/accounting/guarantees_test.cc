@@ -176,16 +176,21 @@ TEST(Guarantees, SchedulesAreAnsweredWithinATenthOfAPercent) {
   EXPECT_LE(short_one.lower, 0.8265);
   EXPECT_GE(short_one.upper, 0.8255);
   EXPECT_LE(short_one.upper - short_one.lower, 1e-3 * short_one.upper);
-  for (const auto& [rate, first, last] : {std::tuple(1e-3, 0.8, 1.2), std::tuple(1e-4, 0.6, 1.1)}) {
-    const Interval found = epsilon(schedule(10000, rate, first, last), 1e-6);
-    EXPECT_LE(found.upper - found.lower, 1e-3 * found.upper) << rate;
+  struct Schedule {
+    double rate;
+    double first;
+    double last;
+  };
+  for (const Schedule& one : {Schedule{1e-3, 0.8, 1.2}, Schedule{1e-4, 0.6, 1.1}}) {
+    const Interval found = epsilon(schedule(10000, one.rate, one.first, one.last), 1e-6);
+    EXPECT_LE(found.upper - found.lower, 1e-3 * found.upper) << one.rate;
     const auto repeated = [&](double noise) {
       const Event step =
-          Event::Poisson(SamplingRate(rate), Event::Gaussian(NoiseMultiplier(noise)));
+          Event::Poisson(SamplingRate(one.rate), Event::Gaussian(NoiseMultiplier(noise)));
       return epsilon(Event::Repeat(step, 10000), 1e-6);
     };
-    EXPECT_LE(found.upper, repeated(first).upper) << rate;
-    EXPECT_GE(found.lower, repeated(last).lower) << rate;
+    EXPECT_LE(found.upper, repeated(one.first).upper) << one.rate;
+    EXPECT_GE(found.lower, repeated(one.last).lower) << one.rate;
   }
 }
 

@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -128,7 +129,7 @@ int Main(const Figure& figure) {
     double sum = 0;
     for (const double rate : outcome.rates) sum += rate;
     const auto guesses = static_cast<std::int64_t>(outcome.rates.size()) * kRecords;
-    const auto hits = static_cast<std::int64_t>(sum * kRecords + 0.5);
+    const auto hits = static_cast<std::int64_t>(std::lround(sum * kRecords));
     const auto [least, most] = std::minmax_element(outcome.rates.begin(), outcome.rates.end());
     passes = passes || *most > limit;
     fmt::print(

@@ -32,9 +32,10 @@ std::vector<SelfAuditCase> AllCases() {
 }
 
 std::vector<SelfAuditCase> ChosenCases(const std::vector<std::string>& only) {
-  const std::vector<SelfAuditCase> cases = AllCases();
+  std::vector<SelfAuditCase> cases = AllCases();
   if (only.empty()) return cases;
   std::vector<std::string_view> names;
+  names.reserve(cases.size());
   for (const SelfAuditCase& one : cases) names.push_back(one.name);
   std::set<std::string_view> chosen;
   for (const std::string& wanted : only) {

@@ -8,7 +8,7 @@
 namespace sordino {
 namespace {
 
-void BM_Shadows(benchmark::State& state) {
+void Shadows(benchmark::State& state) {
   Dataset data;
   data.declaration.name = "made up";
   data.declaration.kind = InputKind::kImage;
@@ -32,7 +32,7 @@ void BM_Shadows(benchmark::State& state) {
         TrainShadows(run, data, {.shadows = 64, .seed = 1, .stacked = state.range(0) != 0}));
   }
 }
-BENCHMARK(BM_Shadows)->ArgName("stacked")->Arg(0)->Arg(1)->Unit(benchmark::kSecond)->UseRealTime();
+BENCHMARK(Shadows)->ArgName("stacked")->Arg(0)->Arg(1)->Unit(benchmark::kSecond)->UseRealTime();
 
 }  // namespace
 }  // namespace sordino

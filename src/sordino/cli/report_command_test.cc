@@ -36,7 +36,7 @@ class ReportCommand : public ::testing::Test {
   std::string Path(const std::string& name) const { return (folder_ / name).string(); }
   // A ledger of one charge.
   std::string MakeLedger() const {
-    const std::string file = Path("visits.db");
+    std::string file = Path("visits.db");
     EXPECT_EQ(RunProgram({"ledger", "init", file, "--epsilon", "8", "--delta", "1e-5"}).exit_code,
               0);
     EXPECT_EQ(RunProgram({"ledger", "charge", file, "--event", "add-remove: gaussian(4)", "--note",

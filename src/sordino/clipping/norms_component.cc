@@ -10,7 +10,7 @@ double NormsComponent::Failure(double /*steps*/, double /*rows*/, double /*param
 void NormsComponent::CheckMicroBatch(std::int64_t /*micro_batch*/) const {}
 
 std::unique_ptr<ChunkedClipper> NormsComponent::StartChunks(
-    std::vector<NamedParameter> /*parameters*/, const GradientOptions& /*gradients*/,
+    const std::vector<NamedParameter>& /*parameters*/, const GradientOptions& /*gradients*/,
     const SumOptions& /*sum*/) const {
   return nullptr;
 }

@@ -53,7 +53,7 @@ class NormsComponent : public Component {
 
   // The same for batches that several processes sum, chunk by chunk; null where that cannot be
   // done.
-  virtual std::unique_ptr<ChunkedClipper> StartChunks(std::vector<NamedParameter> parameters,
+  virtual std::unique_ptr<ChunkedClipper> StartChunks(const std::vector<NamedParameter>& parameters,
                                                       const GradientOptions& gradients,
                                                       const SumOptions& sum) const;
 

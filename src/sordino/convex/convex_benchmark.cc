@@ -26,8 +26,8 @@ FitQuestion ImageQuestion(std::int64_t features) {
 
 Problem RandomImages(const FitQuestion& question) {
   at::manual_seed(1);
-  at::Tensor x = at::rand({kRows, kColumns});  // float32, as tables are read
-  return {question.table, std::move(x), at::randint(0, 10, {kRows}, at::kLong)};
+  const at::Tensor x = at::rand({kRows, kColumns});  // float32, as tables are read
+  return {question.table, x, at::randint(0, 10, {kRows}, at::kLong)};
 }
 
 void PrivateDescent(benchmark::State& state) {
@@ -73,11 +73,11 @@ void Accuracy(benchmark::State& state, const Figure& figure) {
     return;
   }
   const std::filesystem::path folder = std::filesystem::path(data) / figure.dataset;
-  ImageTable train = ReadImageTable(folder, "train", figure.features);
-  ImageTable test = ReadImageTable(folder, "t10k", figure.features);
+  const ImageTable train = ReadImageTable(folder, "train", figure.features);
+  const ImageTable test = ReadImageTable(folder, "t10k", figure.features);
   const FitQuestion question = ImageQuestion(train.features.size(1));
-  const Problem problem(question.table, std::move(train.features), train.labels);
-  const Problem public_test(question.table, std::move(test.features), test.labels);
+  const Problem problem(question.table, train.features, train.labels);
+  const Problem public_test(question.table, test.features, test.labels);
   const FitPlan plan = std::string(figure.method) == "auto" ? ChooseMethod(PlanFits(question))
                                                             : PlanFit(question, figure.method);
   RandomSource source;

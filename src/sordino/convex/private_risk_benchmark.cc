@@ -30,10 +30,10 @@ struct Setting {
 };
 
 Problem Drawn(const TableShape& shape, std::int64_t rows, const at::Tensor& weights) {
-  at::Tensor x = at::randn({rows, shape.features}, at::kDouble);
+  const at::Tensor x = at::randn({rows, shape.features}, at::kDouble);
   x.div_(x.norm(2, {1}, true));
-  at::Tensor y = at::rand({rows}, at::kDouble).lt(at::sigmoid(x.mv(weights))).to(at::kLong);
-  return {shape, std::move(x), std::move(y)};
+  const at::Tensor y = at::rand({rows}, at::kDouble).lt(at::sigmoid(x.mv(weights))).to(at::kLong);
+  return {shape, x, y};
 }
 
 // min f over weights of norm at most kNorm, to a thousandth of the norm.

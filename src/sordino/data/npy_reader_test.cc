@@ -238,7 +238,7 @@ std::int64_t ResidentBytes() {
 TEST(MappedNpy, DataLargerThanMemoryAreReadWhereTheyAreUsed) {
   const TestFolder folder;
   constexpr std::int64_t kRecords = 87'381;
-  constexpr std::int64_t kPixels = 3 * 512 * 512;
+  constexpr std::int64_t kPixels = std::int64_t{3} * 512 * 512;
   const Bytes header = Npy(Dictionary("|u1", fmt::format("({}, 3, 512, 512)", kRecords)), {});
   const auto inputs = folder.Write("x.npy", header);
   const auto labels = folder.Write(

@@ -180,6 +180,7 @@ std::vector<std::string> GlooGroup::AllGatherBytes(const std::string& bytes) {
     Gather(padded, all.view({-1}));
   });
   std::vector<std::string> texts;
+  texts.reserve(static_cast<std::size_t>(Size()));
   for (int rank = 0; rank < Size(); ++rank) {
     texts.emplace_back(static_cast<const char*>(all[rank].const_data_ptr()),
                        static_cast<std::size_t>(lengths[rank].item<std::int64_t>()));

@@ -79,6 +79,7 @@ std::vector<std::string> RankEnvironment(int rank, int size, std::uint16_t port)
 
 std::vector<char*> Pointers(std::vector<std::string>& words) {
   std::vector<char*> pointers;
+  pointers.reserve(words.size() + 1);
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
   return pointers;

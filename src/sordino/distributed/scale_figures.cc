@@ -63,6 +63,7 @@ int MeasureExchange() {
   constexpr std::array<std::int64_t, 6> kSizes = {1'000,     10'000,    100'000,
                                                   1'000'000, 4'000'000, 10'000'000};
   std::vector<double> seconds;
+  seconds.reserve(kSizes.size());
   for (const std::int64_t size : kSizes) seconds.push_back(SecondsOfExchange(*group, size));
   if (group->IsFirst()) {
     const int ranks = group->Size();

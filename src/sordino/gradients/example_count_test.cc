@@ -60,7 +60,7 @@ TEST(ExampleCount, NoExampleReachesAnother) {
   EXPECT_EQ(Count(mixes, {inputs}), 7);  // each sees itself alone
   at::Tensor kept;
   const LossFunction keeps = [&](const Batch& part) {
-    const at::Tensor value = kept.defined() ? part[0] + kept : part[0];
+    at::Tensor value = kept.defined() ? part[0] + kept : part[0];
     kept = part[0];
     return value;
   };

@@ -168,12 +168,25 @@ TEST(CudaRecording, TenThousandReplaysOfChangingData) {
   EXPECT_EQ(recorded.GraphStatus(), "recorded");
 }
 
+class CudaDerivedWeights : public testing::TestWithParam<bool> {
+ protected:
+  void SetUp() override {
+    if (!at::hasCUDA()) GTEST_SKIP() << "no GPU";
+  }
+  void TearDown() override { Allow(products_, convolutions_); }
+  static void Allow(bool products, bool convolutions) {
+    at::globalContext().setAllowTF32CuBLAS(products);
+    at::globalContext().setAllowTF32CuDNN(convolutions);
+  }
+
+ private:
+  const bool products_ = at::globalContext().allowTF32CuBLAS();
+  const bool convolutions_ = at::globalContext().allowTF32CuDNN();
+};
+
 // Weights that are a function of parameters, and several images an example.
-TEST(CudaDerivedWeights, EqualTheLoop) {
-  if (!at::hasCUDA()) GTEST_SKIP() << "no GPU";
-  at::Context& context = at::globalContext();
-  const bool products = context.allowTF32CuBLAS();
-  const bool convolutions = context.allowTF32CuDNN();
+TEST_P(CudaDerivedWeights, EqualTheLoop) {
+  const bool tf32 = GetParam();
   const at::Device device(at::kCUDA);
   constexpr std::int64_t kCopies = 3;
   const auto model = MakeModel("wrn-16-4", {.input = {3, 16, 16}, .classes = 10}, {}, device);
@@ -188,25 +201,23 @@ TEST(CudaDerivedWeights, EqualTheLoop) {
   const at::TensorOptions options(device);
   const Batch batch = {at::randn({6, kCopies, 3, 16, 16}, options),
                        at::arange(6, options.dtype(at::kLong))};
-  context.setAllowTF32CuBLAS(false);
-  context.setAllowTF32CuDNN(false);
+  Allow(false, false);
   const FlatClipping loose(ClipNorm(1e6));
   const double typical =
       LoopClippedSum(loss, batch, parameters, loose).norms.median().item<double>();
   const FlatClipping policy{ClipNorm(typical)};
   const LoopResult loop = LoopClippedSum(loss, batch, parameters, policy);
-  for (const bool tf32 : {false, true}) {
-    context.setAllowTF32CuBLAS(tf32);
-    context.setAllowTF32CuDNN(tf32);
-    for (const NormMethod norms : {NormMethod::kAutomatic, NormMethod::kMaterialise}) {
-      Clipper clipper(parameters, {.norms = norms});
-      const BoundedSum sum = clipper.ClippedSum(loss, batch, policy);
-      EXPECT_LT(RelativeError(sum.gradients, loop.sum), tf32 ? 2e-2 : 1e-3) << tf32;
-    }
+  Allow(tf32, tf32);
+  for (const NormMethod norms : {NormMethod::kAutomatic, NormMethod::kMaterialise}) {
+    Clipper clipper(parameters, {.norms = norms});
+    const BoundedSum sum = clipper.ClippedSum(loss, batch, policy);
+    EXPECT_LT(RelativeError(sum.gradients, loop.sum), tf32 ? 2e-2 : 1e-3);
   }
-  context.setAllowTF32CuBLAS(products);
-  context.setAllowTF32CuDNN(convolutions);
 }
+
+INSTANTIATE_TEST_SUITE_P(Precision, CudaDerivedWeights, testing::Bool(), [](const auto& tf32) {
+  return std::string(tf32.param ? "Tf32" : "Float32");
+});
 
 INSTANTIATE_TEST_SUITE_P(Models, CudaClipping,
                          testing::Values("logreg", "ffnn", "mnist", "cifar10", "embed", "lstm",

@@ -147,7 +147,7 @@ class PrivacyPlan {
                                          const GradientOptions& gradients) const;
 
   // The sums of several processes. Throws Error where the plan has none.
-  std::unique_ptr<ChunkedClipper> StartChunks(std::vector<NamedParameter> parameters,
+  std::unique_ptr<ChunkedClipper> StartChunks(const std::vector<NamedParameter>& parameters,
                                               const GradientOptions& gradients) const;
 
   // What the clipper is asked for: adjacency, micro-batch, the largest batch and what rounding may

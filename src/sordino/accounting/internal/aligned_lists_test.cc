@@ -22,7 +22,6 @@ namespace sordino {
 namespace {
 
 using Direction = LaplaceDensity::Direction;
-using testing::LaplacePair;
 
 // Pair 0 or 1 of many events.
 std::vector<CountedPair> PairsOf(const std::vector<std::string>& events, std::size_t direction) {
@@ -154,6 +153,7 @@ TEST(AlignedLists, UnlikePairsMakeWideBoundsThatHold) {
                "add-remove: poisson(0.01, laplace(0.3))"},
               0);
   std::vector<Neighbour> group;
+  group.reserve(pairs.size());
   for (const CountedPair& one : pairs) group.push_back({{}, {}, &one});
   for (const double c : {0.3, 2.0, 7.0}) {
     double exact = 0;
@@ -186,6 +186,7 @@ TEST(Schedules, AlignedListsBoundAnEnumeration) {
     sums = std::move(next);
   }
   std::vector<Neighbour> group;
+  group.reserve(pairs.size());
   for (const CountedPair& one : pairs) group.push_back({{}, {}, &one});
   for (const double c : {0.5, 4.0, 20.0}) {
     double moment = 0;

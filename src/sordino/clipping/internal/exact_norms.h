@@ -37,10 +37,10 @@ class ExactNorms : public NormsComponent {
     return std::make_unique<ExactStepClipper>(std::move(parameters), Own(gradients), sum);
   }
 
-  std::unique_ptr<ChunkedClipper> StartChunks(std::vector<NamedParameter> parameters,
+  std::unique_ptr<ChunkedClipper> StartChunks(const std::vector<NamedParameter>& parameters,
                                               const GradientOptions& gradients,
                                               const SumOptions& sum) const override {
-    return std::make_unique<ChunkedClipper>(std::move(parameters), Own(gradients), sum);
+    return std::make_unique<ChunkedClipper>(parameters, Own(gradients), sum);
   }
 
  private:

@@ -46,7 +46,7 @@ inline at::Tensor OrientedGradients(const at::Tensor& pixels) {
     maps.push_back(along.sub_(strength, 0.5).clamp_min_(0).mul_(2));
   }
   const at::Tensor pooled = at::avg_pool2d(at::stack(maps, 1), {4, 4});
-  return pooled.reshape({pixels.size(0), (kDirections + 1) * 49}).sqrt_();
+  return pooled.reshape({pixels.size(0), std::int64_t{kDirections + 1} * 49}).sqrt_();
 }
 
 // `part`: "train" or "t10k".

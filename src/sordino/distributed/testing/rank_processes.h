@@ -37,6 +37,7 @@ class TestProcess {
               std::filesystem::path output)
       : output_(std::move(output)), start_(std::chrono::steady_clock::now()) {
     std::vector<char*> argv;
+    argv.reserve(words.size() + 1);
     for (std::string& word : words) argv.push_back(word.data());
     argv.push_back(nullptr);
     process_ = ::fork();

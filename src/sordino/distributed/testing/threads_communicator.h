@@ -6,6 +6,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstring>
 #include <exception>
@@ -73,7 +74,7 @@ class ThreadsCommunicator : public Communicator {
 
   void AllReduceSum(at::Tensor& values) override {
     values.copy_(Sum(values));
-    CountSent(2 * (size_ - 1) * Bytes(values) / size_);
+    CountSent(std::int64_t{2} * (size_ - 1) * Bytes(values) / size_);
   }
 
   void ReduceScatterSum(const at::Tensor& values, at::Tensor& shard) override {
@@ -90,8 +91,7 @@ class ThreadsCommunicator : public Communicator {
     for (const std::string& one : shards) {
       SORDINO_CHECK(one.size() == static_cast<std::size_t>(Bytes(shard)),
                     "the shards of two ranks have different sizes");
-      std::memcpy(out, one.data(), one.size());
-      out += one.size();
+      out = std::copy(one.begin(), one.end(), out);
     }
     CountSent((size_ - 1) * Bytes(shard));
   }
@@ -139,6 +139,7 @@ inline void RunRanks(int size, const std::function<void(Communicator&)>& work) {
   MeetingPlace place(size);
   std::vector<std::exception_ptr> failures(static_cast<std::size_t>(size));
   std::vector<std::thread> threads;
+  threads.reserve(static_cast<std::size_t>(size));
   for (int rank = 0; rank < size; ++rank) {
     threads.emplace_back([&, rank] {
       ThreadsCommunicator communicator(rank, size, place);

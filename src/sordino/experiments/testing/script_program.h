@@ -13,11 +13,10 @@ namespace sordino {
 
 // `--noise N` of the words is $noise in the script.
 inline std::filesystem::path ScriptProgram(const TestFolder& folder, const std::string& script) {
-  const std::filesystem::path file =
-      folder.Write("program",
-                   "#!/bin/sh\nnoise=0\nwhile [ $# -gt 0 ]; do\n"
-                   "  [ \"$1\" = --noise ] && noise=$2\n  shift\ndone\n" +
-                       script + "\n");
+  std::filesystem::path file = folder.Write("program",
+                                            "#!/bin/sh\nnoise=0\nwhile [ $# -gt 0 ]; do\n"
+                                            "  [ \"$1\" = --noise ] && noise=$2\n  shift\ndone\n" +
+                                                script + "\n");
   std::filesystem::permissions(file, std::filesystem::perms::owner_all);
   return file;
 }

@@ -283,10 +283,10 @@ void ExpectWindows(const Shape& shape, std::mt19937& random) {
           const int z =
               t / p[2] / p[1] * shape.stride[0] + kz * shape.dilation[0] - shape.padding[0];
           if (x < 0 || y < 0 || z < 0 || x >= e[2] || y >= e[1] || z >= e[0]) continue;
-          const std::int64_t pixel = index * source.image_step.image +
-                                     c * source.image_step.channel + (z * e[1] + y) * e[2] + x;
-          const std::int64_t place =
-              index * source.signal_step.image + s * source.signal_step.channel + t;
+          const int inside = c * source.image_step.channel + (z * e[1] + y) * e[2] + x;
+          const std::int64_t pixel = index * source.image_step.image + inside;
+          const int behind = s * source.signal_step.channel + t;
+          const std::int64_t place = index * source.signal_step.image + behind;
           sum += static_cast<double>(image[static_cast<std::size_t>(pixel)] *
                                      signal[static_cast<std::size_t>(place)]);
         }

@@ -76,14 +76,14 @@ struct RowsSource {
     const int count = begin + column < end ? rows - first : 0;
     const float* from =
         matrix.values + cursor.example * matrix.example + first * matrix.row + begin + column;
-    float* place = to + thread / kAcross * kPitch + column;
+    float* place = At(to, thread / kAcross * kPitch + column);
     SORDINO_NO_UNROLL
     for (int row = 0; row < kPieceRows; row += kRowsAtOnce) {
       const bool valid = row < count;
       if constexpr (kEach == 4) {
-        CopyFour(place + row * kPitch, valid ? from : matrix.values, valid ? 4 : 0);
+        CopyFour(At(place, row * kPitch), valid ? from : matrix.values, valid ? 4 : 0);
       } else {
-        CopyOne(place + row * kPitch, valid ? from : matrix.values, valid);
+        CopyOne(At(place, row * kPitch), valid ? from : matrix.values, valid);
       }
       from += kRowsAtOnce * matrix.row;
     }

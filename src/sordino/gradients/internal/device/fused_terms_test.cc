@@ -151,7 +151,7 @@ TEST_P(FusedTerms, AreTheProductsOfTheExamples) {
     const at::Tensor factors =
         at::rand({term.layout.examples}, term.b.options().dtype(at::kDouble));
     factors[0] = 0;
-    const ExampleFactors by_example(factors, /*is_all_finite=*/false);
+    const ExampleFactors by_example(factors, /*all_finite=*/false);
     const at::Tensor sum = WeightedSum(term, by_example, {});
     EXPECT_EQ(sum.sizes(), at::IntArrayRef(term.sizes));
     const at::Tensor expected = factors.cpu().unsqueeze(0).mm(exact).reshape(term.sizes);

@@ -122,6 +122,12 @@ struct alignas(16) Four {
   float x, y, z, w;
 };
 
+// Offsets in shared memory, and inside of an image, are counted in 32 bits.
+template <typename Value>
+SORDINO_HOST_DEVICE Value* At(Value* values, int offset) {
+  return values + offset;
+}
+
 SORDINO_HOST_DEVICE Four ReadFour(const float* values) {
   return *reinterpret_cast<const Four*>(values);
 }
@@ -143,12 +149,12 @@ struct FeatureMajor {
                                      float (&b)[Tile::kNTiles][2]) const {
     const int g = place.lane / 4;
     const int t = step * kStepRows + place.lane % 4;
-    const float* l = left + t * kLeftPitch + place.row + g * 4;
-    const float* r = right + t * kRightPitch + place.column + g * 4;
+    const float* l = At(left, t * kLeftPitch + place.row + g * 4);
+    const float* r = At(right, t * kRightPitch + place.column + g * 4);
     SORDINO_UNROLL
     for (int m = 0; m < Tile::kMTiles; m += 2) {
-      const Four low = ReadFour(l + m * 16);
-      const Four high = ReadFour(l + m * 16 + 4 * kLeftPitch);
+      const Four low = ReadFour(At(l, m * 16));
+      const Four high = ReadFour(At(l, m * 16 + 4 * kLeftPitch));
       a[m][0] = low.x;
       a[m][1] = low.y;
       a[m + 1][0] = low.z;
@@ -160,8 +166,8 @@ struct FeatureMajor {
     }
     SORDINO_UNROLL
     for (int n = 0; n < Tile::kNTiles; n += 4) {
-      const Four low = ReadFour(r + n * 8);
-      const Four high = ReadFour(r + n * 8 + 4 * kRightPitch);
+      const Four low = ReadFour(At(r, n * 8));
+      const Four high = ReadFour(At(r, n * 8 + 4 * kRightPitch));
       b[n][0] = low.x;
       b[n + 1][0] = low.y;
       b[n + 2][0] = low.z;
@@ -176,11 +182,11 @@ struct FeatureMajor {
   // The rows and columns of a thread at one t.
   SORDINO_HOST_DEVICE void Values(const ThreadPlace& place, int t, float (&a)[4 * Tile::kMTiles],
                                   float (&b)[Tile::kNTiles]) const {
-    const float* l = left + t * kLeftPitch + place.row + place.lane / 8 * 4;
-    const float* r = right + t * kRightPitch + place.column + place.lane % 8 * 4;
+    const float* l = At(left, t * kLeftPitch + place.row + place.lane / 8 * 4);
+    const float* r = At(right, t * kRightPitch + place.column + place.lane % 8 * 4);
     SORDINO_UNROLL
     for (int m = 0; m < Tile::kMTiles; ++m) {
-      const Four four = ReadFour(l + m * 16);
+      const Four four = ReadFour(At(l, m * 16));
       a[4 * m] = four.x;
       a[4 * m + 1] = four.y;
       a[4 * m + 2] = four.z;
@@ -188,7 +194,7 @@ struct FeatureMajor {
     }
     SORDINO_UNROLL
     for (int n = 0; n < Tile::kNTiles; n += 4) {
-      const Four four = ReadFour(r + n * 8);
+      const Four four = ReadFour(At(r, n * 8));
       b[n] = four.x;
       b[n + 1] = four.y;
       b[n + 2] = four.z;
@@ -216,12 +222,12 @@ struct ImagePatch {
     const int t = step * kStepRows + place.lane % 4;
 #if defined(__CUDA_ARCH__)
     // One instruction reads four pieces of 8 x 4; lane 8 k + r says where row r of piece k is.
-    const float* l =
-        left + (place.row + place.lane % 16) * left_pitch + step * kStepRows + place.lane / 16 * 4;
+    const float* l = At(
+        left, (place.row + place.lane % 16) * left_pitch + step * kStepRows + place.lane / 16 * 4);
     SORDINO_UNROLL
     for (int m = 0; m < Tile::kMTiles; ++m) {
       const auto from =
-          static_cast<std::uint32_t>(__cvta_generic_to_shared(l + m * 16 * left_pitch));
+          static_cast<std::uint32_t>(__cvta_generic_to_shared(At(l, m * 16 * left_pitch)));
       std::uint32_t bits[4];
       asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                    : "=r"(bits[0]), "=r"(bits[1]), "=r"(bits[2]), "=r"(bits[3])
@@ -230,12 +236,12 @@ struct ImagePatch {
       for (int k = 0; k < 4; ++k) a[m][k] = __uint_as_float(bits[k]);
     }
 #else
-    const float* l = left + (place.row + place.lane / 4) * left_pitch + t;
+    const float* l = At(left, (place.row + place.lane / 4) * left_pitch + t);
     for (int m = 0; m < Tile::kMTiles; ++m) {
-      a[m][0] = l[m * 16 * left_pitch];
-      a[m][1] = l[(m * 16 + 8) * left_pitch];
-      a[m][2] = l[m * 16 * left_pitch + 4];
-      a[m][3] = l[(m * 16 + 8) * left_pitch + 4];
+      a[m][0] = *At(l, m * 16 * left_pitch);
+      a[m][1] = *At(l, (m * 16 + 8) * left_pitch);
+      a[m][2] = *At(l, m * 16 * left_pitch + 4);
+      a[m][3] = *At(l, (m * 16 + 8) * left_pitch + 4);
     }
 #endif
     const float* low = patch + positions[t];
@@ -249,9 +255,9 @@ struct ImagePatch {
 
   SORDINO_HOST_DEVICE void Values(const ThreadPlace& place, int t, float (&a)[4 * Tile::kMTiles],
                                   float (&b)[Tile::kNTiles]) const {
-    const float* l = left + (place.row + place.lane / 8) * left_pitch + t;
+    const float* l = At(left, (place.row + place.lane / 8) * left_pitch + t);
     SORDINO_UNROLL
-    for (int i = 0; i < 4 * Tile::kMTiles; ++i) a[i] = l[i * 4 * left_pitch];
+    for (int i = 0; i < 4 * Tile::kMTiles; ++i) a[i] = *At(l, i * 4 * left_pitch);
     const float* moved = patch + positions[t];
     SORDINO_UNROLL
     for (int n = 0; n < Tile::kNTiles; ++n) b[n] = moved[offsets[n]];

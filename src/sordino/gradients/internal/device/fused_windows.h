@@ -158,10 +158,11 @@ struct WindowSource {
         const int y = first_y + line;
         const bool valid = static_cast<unsigned>(z) < static_cast<unsigned>(extent[0]) &&
                            static_cast<unsigned>(y) < static_cast<unsigned>(extent[1]);
-        const std::int64_t offset = static_cast<std::int64_t>(channel) * image_step.channel +
-                                    z * image_step.z + y * image_step.y + column;
-        CopyFour(to + channel * pitch_channel + depth * pitch_z + line * pitch_y + lead +
-                     padding[2] + column,
+        const int inside = z * image_step.z + y * image_step.y + column;
+        const std::int64_t offset =
+            static_cast<std::int64_t>(channel) * image_step.channel + inside;
+        CopyFour(At(to, channel * pitch_channel + depth * pitch_z + line * pitch_y + lead +
+                            padding[2] + column),
                  valid ? from + offset : image, valid ? 4 : 0);
       }
       return;
@@ -181,9 +182,9 @@ struct WindowSource {
       const bool valid = static_cast<unsigned>(z) < static_cast<unsigned>(extent[0]) &&
                          static_cast<unsigned>(y) < static_cast<unsigned>(extent[1]) &&
                          static_cast<unsigned>(x) < static_cast<unsigned>(extent[2]);
-      const std::int64_t offset = static_cast<std::int64_t>(channel) * image_step.channel +
-                                  z * image_step.z + y * image_step.y + x * image_step.x;
-      CopyOne(to + channel * pitch_channel + depth * pitch_z + line * pitch_y + column,
+      const int inside = z * image_step.z + y * image_step.y + x * image_step.x;
+      const std::int64_t offset = static_cast<std::int64_t>(channel) * image_step.channel + inside;
+      CopyOne(At(to, channel * pitch_channel + depth * pitch_z + line * pitch_y + column),
               valid ? from + offset : image, valid);
     }
   }
@@ -195,10 +196,10 @@ struct WindowSource {
     const int first_x = cursor.x * block_x;
     const int lines = positions[1] - first_y < block_y ? positions[1] - first_y : block_y;
     const int width = positions[2] - first_x < block_x ? positions[2] - first_x : block_x;
+    const int inside = cursor.z * signal_step.z + first_y * signal_step.y + first_x * signal_step.x;
     const float* from = signal + ImageOf(cursor.example, cursor.image) * signal_step.image +
                         static_cast<std::int64_t>(place.group * m + place.m) * signal_step.channel +
-                        cursor.z * signal_step.z + first_y * signal_step.y +
-                        first_x * signal_step.x;
+                        inside;
     const int rows_left = m - place.m;
     if (signal_fours) {  // whole lines, which lie behind each other
       const int valid = lines * block_x;
@@ -209,7 +210,7 @@ struct WindowSource {
         int count = row < rows_left ? valid - t : 0;
         count = count < 0 ? 0 : (count > 4 ? 4 : count);
         CopyFour(
-            to + row * left_pitch + t,
+            At(to, row * left_pitch + t),
             count > 0 ? from + static_cast<std::int64_t>(row) * signal_step.channel + t : signal,
             count);
       }
@@ -222,10 +223,9 @@ struct WindowSource {
       const int y = by_block_x.Quotient(t);
       const int x = by_block_x.Remainder(t, y);
       const bool valid = row < rows_left && y < lines && x < width;
-      CopyOne(to + row * left_pitch + t,
-              valid ? from + static_cast<std::int64_t>(row) * signal_step.channel +
-                          y * signal_step.y + x * signal_step.x
-                    : signal,
+      const int within = y * signal_step.y + x * signal_step.x;
+      CopyOne(At(to, row * left_pitch + t),
+              valid ? from + static_cast<std::int64_t>(row) * signal_step.channel + within : signal,
               valid);
     }
   }

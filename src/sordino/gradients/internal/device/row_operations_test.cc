@@ -102,6 +102,7 @@ TEST_F(RowOperationsCuda, ScaledRowsAndSumsLeaveOutRowsOfFactorZero) {
 TEST_F(RowOperationsCuda, ARowIsItsOwn) {
   const auto few = Matrices(8);
   std::vector<at::Tensor> many;
+  many.reserve(few.size());
   for (const at::Tensor& matrix : few) many.push_back(at::cat({matrix, at::randn_like(matrix)}));
   EXPECT_TRUE(DeviceSquaredNorms(few).equal(DeviceSquaredNorms(many).narrow(1, 0, 8)));
 }

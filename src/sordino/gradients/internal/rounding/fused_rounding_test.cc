@@ -126,6 +126,7 @@ TEST(FusedRounding, OfTf32ProductsThatAreSummedAsTheyAreIsCoveredByTheSlack) {
   for (const int bits : {0, 6, 10, 14, 20, 30}) {
     for (int trial = 0; trial < 8; ++trial) {
       std::vector<FusedExample> batch;
+      batch.reserve(6);
       for (int k = 0; k < 6; ++k) batch.push_back(CancellingExample(bits, random));
       const std::vector<float> with = FusedClippedSum(batch, 1e-3, Tf32Product);
       batch.erase(batch.begin() + trial % 6);
