@@ -20,6 +20,9 @@ MUTATIONS = [
              "    value.add_(steps.narrow(0, begin, count).view(gradient.sizes()));",
              "    if (begin > 0) value.add_(steps.narrow(0, begin, count).view(gradient.sizes()));",
              "GradientNoise.IsNotOnePercentTooSmallNorTooLarge"),
+    Mutation("a float64 sum keeps its type", "noise/gradient_noise.cc",
+             ".to(sum.noised_types[k]));", ".to(gradient.scalar_type()));",
+             "GradientNoise.IsAddedBeforeASumIsRoundedToTheTypeOfItsParameter"),
     Mutation("the same noise in every step", "noise/gradient_noise.cc",
              "source.Stream({.step = static_cast<std::uint64_t>(step),\n"
              "                                     .rank = 0,",

@@ -132,13 +132,17 @@ class Jl : public NormsComponent {
                                      const GradientOptions& gradients, const SumOptions& sum,
                                      const OptionValues& options) const override {
     CheckMicroBatch(sum.micro_batch);
+    // An ordinary backward pass adds up in float32, which in the worst case adds more for batches
+    // above 14,000.
+    const double rounding =
+        std::max(sum.rounding, 12 * 0x1p-24 * static_cast<double>(sum.largest_batch));
     return std::make_unique<JlStepClipper>(
         std::move(parameters), JlOptions{.directions = options.Whole(kDirections),
                                          .failure_probability = Delta(options.Number(kFailure)),
                                          .adjacency = sum.adjacency,
                                          .physical_batch = gradients.physical_batch,
                                          .largest_batch = sum.largest_batch,
-                                         .rounding = sum.rounding,
+                                         .rounding = rounding,
                                          .compare = gradients.compare});
   }
 

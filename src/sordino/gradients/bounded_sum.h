@@ -26,6 +26,7 @@ struct JlResult;
 // The fields of a BoundedSum while they are computed.
 struct SumParts {
   std::vector<at::Tensor> gradients;
+  std::vector<at::ScalarType> noised_types = {};  // none: those of the gradients
   L2Sensitivity sensitivity{0};
   Adjacency adjacency = Adjacency::kAddRemove;
   PrivateValue<at::Tensor> clipped{};
@@ -35,8 +36,11 @@ struct SumParts {
 
 class BoundedSum {
  public:
-  // One tensor for each parameter, in the order and shape of the parameters; float32 at least.
+  // One tensor for each parameter, in the order and shape of the parameters; float32 at least, and
+  // float64 for large batches.
   const std::vector<at::Tensor> gradients;
+  // What each is rounded to once it has noise: the type of its parameter, float32 at least.
+  const std::vector<at::ScalarType> noised_types;
   // L2 distance between the sums of two neighbouring batches over all gradients, rounding
   // included.
   const L2Sensitivity sensitivity;
@@ -61,11 +65,20 @@ class BoundedSum {
 
   explicit BoundedSum(SumParts parts)
       : gradients(std::move(parts.gradients)),
+        noised_types(parts.noised_types.empty() ? TypesOf(gradients)
+                                                : std::move(parts.noised_types)),
         sensitivity(parts.sensitivity),
         adjacency(parts.adjacency),
         clipped(std::move(parts.clipped)),
         counts(std::move(parts.counts)),
         count_sensitivity(parts.count_sensitivity) {}
+
+  static std::vector<at::ScalarType> TypesOf(const std::vector<at::Tensor>& tensors) {
+    std::vector<at::ScalarType> types;
+    types.reserve(tensors.size());
+    for (const at::Tensor& tensor : tensors) types.push_back(tensor.scalar_type());
+    return types;
+  }
 };
 
 }  // namespace sordino

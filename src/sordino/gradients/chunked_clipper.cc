@@ -3,6 +3,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
 #include <cmath>
 #include <exception>
 #include <string>
@@ -27,7 +28,8 @@ struct ChunkedClipper::State {
         const SumOptions& the_sum)
       : parts(std::move(trained), options, the_sum),
         sum(the_sum),
-        cut{.micro_batch = the_sum.micro_batch, .most_examples = options.physical_batch},
+        cut{.micro_batch = the_sum.micro_batch,
+            .most_examples = std::min(options.physical_batch, kUnitsOfPart * the_sum.micro_batch)},
         most_chunks(ChunkCount(the_sum.largest_batch, cut)) {
     for (const NamedParameter& parameter : parts.parameters()) {
       coordinates += parameter.value.numel();

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <exception>
-#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -35,7 +34,8 @@ struct Clipper::State {
       : parts(std::move(trained), the_options, the_sum),
         parameters(parts.parameters()),
         options(parts.options()),
-        sum(parts.sum()) {
+        sum(parts.sum()),
+        fitting(kUnitsOfPart * sum.micro_batch) {
     if (options.graph == GraphUse::kOff) return;
     const std::string problem = RecordingProblem(parameters.front().value.device());
     if (problem.empty()) {
@@ -50,8 +50,9 @@ struct Clipper::State {
   const std::vector<NamedParameter>& parameters;
   const GradientOptions& options;
   const SumOptions& sum;
-  // Examples that fit into memory at once, as far as known.
-  std::int64_t fitting = std::numeric_limits<std::int64_t>::max();
+  // Examples that may be in memory at once: they fit, as far as known, and are kUnitsOfPart at
+  // most.
+  std::int64_t fitting;
   int measured_passes = 0;
   std::vector<std::int64_t> few_history;
 
@@ -82,8 +83,7 @@ Totals Clipper::State::SumOfParts(const LossFunction& loss, const Batch& batch,
                                   const ClippingPolicy& policy) {
   const std::int64_t examples = Examples(batch);
   CheckSize(examples);
-  Totals totals;
-  totals.gradients.resize(parameters.size());
+  TotalsOfParts totals(parameters.size());
   std::int64_t begin = 0;
   while (begin < examples) {
     // Parts of a declared size all have it: the sizes that operations see do not depend on the
@@ -109,7 +109,7 @@ Totals Clipper::State::SumOfParts(const LossFunction& loss, const Batch& batch,
       fitting = (end - begin) / 2;
     }
   }
-  return totals;
+  return totals.Take();
 }
 
 // What all parts are padded to where they are recorded; 0: they are not, or are of any size.
@@ -170,7 +170,7 @@ Totals Clipper::State::MeasuredPart(const LossFunction& loss, const Batch& batch
     few_history = meter.History();
   } else {
     const MemoryModel model(kFewExamples, few_history, 2 * kFewExamples, meter.History());
-    fitting = model.FittingExamples(AvailableMemory(device));
+    fitting = std::min(fitting, model.FittingExamples(AvailableMemory(device)));
     if (device.is_cpu()) {
       fitting = std::min(fitting, model.FittingExamples(kPartBytes, /*share=*/1));
     }
@@ -186,7 +186,10 @@ BoundedSum Clipper::State::Finish(Totals totals, const ClippingPolicy& policy) c
   result.adjacency = sum.adjacency;
   for (std::size_t k = 0; k < parameters.size(); ++k) {
     const at::Tensor& value = parameters[k].value;
-    const at::ScalarType type = value.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+    const at::ScalarType own = value.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+    // A sum of a large batch is rounded after the noise.
+    const at::ScalarType type = parts.is_wide() ? at::kDouble : own;
+    result.noised_types.push_back(own);
     at::Tensor& gradient = totals.gradients[k];
     if (!gradient.defined()) {
       gradient = at::zeros(value.sizes(), value.options().dtype(type)).detach();

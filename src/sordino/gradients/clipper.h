@@ -63,7 +63,8 @@ struct SumOptions {
   // Gradients of this many consecutive examples are averaged before they are clipped together.
   std::int64_t micro_batch = 1;
   // The sensitivity is the bound on the exact sums times 1 + rounding: the part that floating-point
-  // arithmetic may add (rounding.h). Sums are cut into blocks so short that this holds.
+  // arithmetic may add (rounding.h). Sums are cut into blocks so short that this holds, or taken in
+  // float64.
   double rounding = 0.01;
   // The largest batch that `rounding` covers, a public constant: the size of a Poisson batch is
   // private. A larger batch is an Error.

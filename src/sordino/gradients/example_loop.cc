@@ -114,7 +114,7 @@ std::vector<at::Tensor> GradientOfExamples(const LossFunction& loss, const Batch
 
 LoopResult LoopClippedSum(const LossFunction& loss, const Batch& batch,
                           const std::vector<NamedParameter>& parameters,
-                          const ClippingPolicy& policy, std::int64_t micro_batch) {
+                          const ClippingPolicy& policy, std::int64_t micro_batch, bool wide) {
   if (micro_batch < 1) {
     throw Error(c10::str("A micro-batch holds at least 1 example, not ", micro_batch, "."));
   }
@@ -151,7 +151,7 @@ LoopResult LoopClippedSum(const LossFunction& loss, const Batch& batch,
 
   LoopResult result;
   for (std::size_t p = 0; p < parameters.size(); ++p) {
-    result.sum.push_back(sums[p].to(SumType(parameters[p].value)));
+    result.sum.push_back(wide ? sums[p] : sums[p].to(SumType(parameters[p].value)));
   }
   result.norms = at::cat(norms, 1);
   result.factors = at::cat(factors, 1);

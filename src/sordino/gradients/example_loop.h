@@ -31,7 +31,8 @@ std::vector<at::Tensor> GradientOfExamples(const LossFunction& loss, const Batch
 // in the last one, whose examples would else weigh more than others).
 struct LoopResult {
   // sum_u factors[group(p), u] * g_u for each parameter p, where g_u is (g_u - centre) / scale
-  // when the policy has a transform. Dtype as of GradientOfExamples, accumulated in float64.
+  // when the policy has a transform. Accumulated in float64; dtype as of GradientOfExamples, or
+  // float64 where it was to be `wide`.
   std::vector<at::Tensor> sum;
   at::Tensor norms;    // [groups, units], float64
   at::Tensor factors;  // [groups, units], float64: those applied
@@ -41,7 +42,8 @@ struct LoopResult {
 // are 0. The policy is asked unit by unit, so that no factor can depend on another unit.
 LoopResult LoopClippedSum(const LossFunction& loss, const Batch& batch,
                           const std::vector<NamedParameter>& parameters,
-                          const ClippingPolicy& policy, std::int64_t micro_batch = 1);
+                          const ClippingPolicy& policy, std::int64_t micro_batch = 1,
+                          bool wide = false);
 
 }  // namespace sordino
 

@@ -48,9 +48,10 @@ NoisedGradients AddNoise(const BoundedSum& sum, DeviceNoise& noise) {
   sums.reserve(sum.gradients.size());
   noised.reserve(sum.gradients.size());
   std::int64_t coordinates = 0;
-  for (const at::Tensor& gradient : sum.gradients) {
+  for (std::size_t k = 0; k < sum.gradients.size(); ++k) {
+    const at::Tensor& gradient = sum.gradients[k];
     sums.push_back(gradient.contiguous());
-    noised.push_back(at::empty_like(sums.back()));
+    noised.push_back(at::empty_like(sums.back(), sum.noised_types[k]));
     coordinates += gradient.numel();
   }
   SORDINO_CHECK(sum.sensitivity.value() <= noise.sensitivity_.value(),

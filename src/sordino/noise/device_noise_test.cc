@@ -93,21 +93,25 @@ TEST_F(DeviceNoiseCuda, DrawsTheValuesOfTheProcessorBitForBit) {
   }
 }
 
-// Many tensors of both types, more than one launch takes, some of them empty or not contiguous.
+// Many tensors of both types, more than one launch takes, some of them empty or not contiguous,
+// some to be rounded to float32 after the noise.
 TEST_F(DeviceNoiseCuda, TheStepIsThatOfTheProcessorBitForBit) {
   std::vector<at::Tensor> gradients;
+  std::vector<at::ScalarType> types;
   std::int64_t coordinates = 0;
   for (std::int64_t i = 0; i < 600; ++i) {
     const at::ScalarType type = i % 3 == 0 ? at::kDouble : at::kFloat;
     const at::Tensor values = at::randn({3 + i % 7, i % 11 == 0 ? 0 : 1 + i % 50},
                                         at::TensorOptions(device_).dtype(type));
     gradients.push_back(i % 5 == 0 ? values.t() : values);
+    types.push_back(i % 2 == 0 ? type : at::kFloat);
     coordinates += values.numel();
   }
   gradients[1].view(-1)[0] = std::nan("");
   gradients[1].view(-1)[1] = INFINITY;
   const StepNoise noise = {.multiplier = NoiseMultiplier(1.1), .divisor = 3, .step = 5};
-  const BoundedSum sum = SumOf(gradients);
+  const BoundedSum sum =
+      ForgedSum({.gradients = gradients, .noised_types = types, .sensitivity = L2Sensitivity(1)});
   RandomSource source(4);
   const NoisedGradients noised = AddNoise(sum, noise, source);
   const NoiseGrid grid = StepGrid(noise, sum.sensitivity, coordinates);
@@ -119,7 +123,7 @@ TEST_F(DeviceNoiseCuda, TheStepIsThatOfTheProcessorBitForBit) {
     value = value.nan_to_num_(0, internal::kSaturation, -internal::kSaturation).round_();
     value.clamp_(-internal::kSaturation, internal::kSaturation);
     value.add_(steps.narrow(0, begin, gradient.numel()).view(gradient.sizes()));
-    value = value.mul_(grid.granularity / noise.divisor).to(gradient.scalar_type());
+    value = value.mul_(grid.granularity / noise.divisor).to(types[i]);
     ASSERT_TRUE(at::equal(noised.value()[i].cpu(), value)) << i;
     begin += gradient.numel();
   }

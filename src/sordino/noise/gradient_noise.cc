@@ -148,14 +148,15 @@ NoisedGradients AddNoise(const BoundedSum& sum, const StepNoise& noise, RandomSo
 
   std::vector<at::Tensor> noised;
   std::int64_t begin = 0;
-  for (const at::Tensor& gradient : sum.gradients) {
+  for (std::size_t k = 0; k < sum.gradients.size(); ++k) {
+    const at::Tensor& gradient = sum.gradients[k];
     const std::int64_t count = gradient.numel();
     at::Tensor value = gradient.to(at::kDouble).mul(1 / grid.granularity);
     value = value.nan_to_num_(0, kSaturation, -kSaturation).round_();
     value.clamp_(-kSaturation, kSaturation);
     value.add_(steps.narrow(0, begin, count).view(gradient.sizes()));
     // From here on everything is a function of an integer release.
-    noised.push_back(value.mul_(grid.granularity / noise.divisor).to(gradient.scalar_type()));
+    noised.push_back(value.mul_(grid.granularity / noise.divisor).to(sum.noised_types[k]));
     begin += count;
   }
   return {std::move(noised), noise.kind->DeviationOfScale() * grid.scale / noise.divisor};

@@ -67,8 +67,8 @@ struct StepNoise {
 // The grid of the noise of a step on sums of this sensitivity.
 NoiseGrid StepGrid(const StepNoise& noise, L2Sensitivity sensitivity, std::int64_t coordinates);
 
-// The sum with noise, divided: the gradients for the optimizer, in the shapes of the sum, float32
-// or float64 as the sum, on its device. standard_deviation() of the result is that of one
+// The sum with noise, divided: the gradients for the optimizer, in the shapes of the sum and of the
+// types that it names, on its device. standard_deviation() of the result is that of one
 // coordinate after the division.
 NoisedGradients AddNoise(const BoundedSum& sum, const StepNoise& noise, RandomSource& source);
 

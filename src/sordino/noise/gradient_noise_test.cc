@@ -24,6 +24,24 @@ BoundedSum Zeros(std::int64_t coordinates, double sensitivity) {
   return SumOf({at::zeros({coordinates}, at::kDouble)}, sensitivity);
 }
 
+// A sum of a large batch is float64 and is rounded to the type of its parameter after the noise.
+TEST(GradientNoise, IsAddedBeforeASumIsRoundedToTheTypeOfItsParameter) {
+  const at::Tensor sum = at::linspace(-0.9, 1.1, 1000, at::kDouble).mul(M_PI * 1e6);
+  const auto noised = [&](std::vector<at::ScalarType> types) {
+    RandomSource source(3);
+    return AddNoise(ForgedSum({.gradients = {sum},
+                               .noised_types = std::move(types),
+                               .sensitivity = L2Sensitivity(1)}),
+                    {.multiplier = NoiseMultiplier(1e-3)}, source)
+        .value()[0];
+  };
+  const at::Tensor wide = noised({});
+  EXPECT_EQ(wide.scalar_type(), at::kDouble);
+  const at::Tensor rounded = noised({at::kFloat});
+  EXPECT_EQ(rounded.scalar_type(), at::kFloat);
+  EXPECT_TRUE(at::equal(rounded, wide.to(at::kFloat)));
+}
+
 std::vector<double> Values(const NoisedGradients& noised) {
   std::vector<double> values;
   for (const at::Tensor& gradient : noised.value()) {

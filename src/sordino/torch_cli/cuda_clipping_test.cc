@@ -100,6 +100,30 @@ TEST_P(CudaClipping, AnExampleThatIsNotANumberContributesNothing) {
   }
 }
 
+// Of batches that are declared to be large: float64, the same numbers, and recorded like others.
+TEST_P(CudaClipping, SumsOfLargeBatchesAreFloat64) {
+  const auto model = MakeBenchmarkModel(GetParam(), at::Device(at::kCUDA));
+  const auto parameters = Parameters(model);
+  constexpr std::int64_t kSize = 16;
+  const Batch batch = model.make_batch(kSize, 1);
+  const FlatClipping policy(ClipNorm(1));
+  const LoopResult loop = LoopClippedSum(model.losses, batch, parameters, policy);
+  for (const NormMethod norms :
+       {NormMethod::kAutomatic, NormMethod::kMaterialise, NormMethod::kGhost}) {
+    Clipper clipper(parameters,
+                    {.norms = norms, .graph = GraphUse::kAutomatic, .recorded_batch = kSize},
+                    {.largest_batch = 60'000});
+    for (int step = 0; step < 4; ++step) {
+      const BoundedSum sum = clipper.ClippedSum(model.losses, batch, policy);
+      EXPECT_LT(RelativeError(sum.gradients, loop.sum), 1e-4);
+      for (std::size_t k = 0; k < sum.gradients.size(); ++k) {
+        EXPECT_EQ(sum.gradients[k].scalar_type(), at::kDouble);
+        EXPECT_EQ(sum.noised_types[k], at::kFloat);
+      }
+    }
+  }
+}
+
 // Batches of many sizes, padded to one, by replays and one operation at a time: the same bits, but
 // for tokens, whose gradients libtorch adds up in no fixed order.
 TEST_P(CudaClipping, RecordedStepsHaveTheSameBits) {

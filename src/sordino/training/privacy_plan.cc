@@ -227,9 +227,6 @@ SumOptions PrivacyPlan::Sum() const {
   sum.adjacency = options_.adjacency;
   sum.micro_batch = options_.micro_batch;
   sum.largest_batch = LargestBatch();
-  // The result of a sum is rounded four times to float32, which may add 8 B 2^-24 for a batch of B;
-  // half as much again is left to everything else.
-  sum.rounding = std::max(sum.rounding, 12 * 0x1p-24 * static_cast<double>(sum.largest_batch));
   return sum;
 }
 

@@ -151,8 +151,7 @@ class PrivacyPlan {
                                               const GradientOptions& gradients) const;
 
   // What the clipper is asked for: adjacency, micro-batch, the largest batch and what rounding may
-  // add to the sensitivity. That is 1 %, and more for batches above 14,000 records, whose sum is
-  // too long for float32 to round that little (rounding.h): 4.3 % for 60,000.
+  // add to the sensitivity, 1 % for batches of any size.
   SumOptions Sum() const;
   // A dataset of more records is refused: the declared number, or, where only the rate was
   // declared, twice what the declared batch and rate make.

@@ -183,6 +183,19 @@ TEST(PrivacyPlan, LargestBatchIsExceededLessOftenThanItSays) {
   }
 }
 
+TEST(PrivacyPlan, RoundingCostsOnePercentInBatchesOfAnySize) {
+  for (const std::int64_t records : {1000, 60'000, 10'000'000}) {
+    const PrivacyPlan plan(With([&](auto& o) {
+                             o.batch = 0;
+                             o.records = records;
+                             o.sampling = "full";
+                           }),
+                           NoiseMultiplier(1), Delta(1e-5));
+    EXPECT_GE(plan.Sum().largest_batch, records);
+    EXPECT_EQ(plan.Sum().rounding, 0.01);
+  }
+}
+
 TEST(PrivacyPlan, UsersWithSeveralRowsAreAMixtureOfShifts) {
   const auto epsilon = [](std::int64_t rows, double batch, const char* kind) {
     const PrivacyPlan plan(With([&](auto& o) {

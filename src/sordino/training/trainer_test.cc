@@ -127,6 +127,30 @@ INSTANTIATE_TEST_SUITE_P(Units, TrainerNoise,
                                          UnitCase{"full", Adjacency::kReplaceOne, 1, 2},
                                          UnitCase{"full", Adjacency::kZeroOut, 2, 2}));
 
+// The same with a sum that is float64 until it has noise: rounding adds 1 % as in a small batch.
+TEST(Trainer, AFullBatchOfSixtyThousandHasTheNoiseOfASmallOne) {
+  const Dataset data = RandomFeatures(60'000, 3, 4);
+  const PrivacyPlan plan(FullBatch(data.size(), 1), NoiseMultiplier(0.7), Delta(1e-5));
+  Weights weights(3);
+  const at::Tensor before = weights.value.detach().to(at::kDouble);
+  const double rate = plan.Divisor(0);
+  Trainer trainer(plan, weights.Named(), weights.SquaredError(), data, {.learning_rate = rate},
+                  {.insecure_seed = 5});
+  trainer.Run();
+
+  const at::Tensor x = data.inputs.to(at::kDouble);
+  const at::Tensor gradients = 2 * x * (x.mv(before) - data.labels).unsqueeze(1);
+  const at::Tensor factors = gradients.norm(2, {1}, /*keepdim=*/true).reciprocal().clamp_max(1);
+  RandomSource replay(5);
+  const NoisedGradients noise = AddNoise(
+      ForgedSum({.gradients = {at::zeros({3}, at::kDouble)}, .sensitivity = L2Sensitivity(1.01)}),
+      {.multiplier = NoiseMultiplier(0.7), .divisor = 1, .step = 0}, replay);
+  const at::Tensor wanted = before - (gradients * factors).sum(0) - noise.value()[0];
+  EXPECT_EQ(weights.value.scalar_type(), at::kFloat);
+  // Float32 weights of a few thousand.
+  EXPECT_LT((weights.value - wanted).abs().max().item<double>(), 5e-3);
+}
+
 TEST(Trainer, NoiseFollowsTheSchedulesOfNoiseAndClip) {
   const Dataset data = RandomFeatures(4, 1, 3);
   PlanOptions options = FullBatch(data.size(), 2);

@@ -52,6 +52,25 @@ void Totals::Add(Totals other) {
   norms.insert(norms.end(), other.norms.begin(), other.norms.end());
 }
 
+void TotalsOfParts::Begin() {
+  current_ = {};
+  current_.gradients.resize(parameters_);
+  finished_.gradients.resize(parameters_);
+  parts_ = 0;
+}
+
+void TotalsOfParts::Add(Totals part) {
+  current_.Add(std::move(part));
+  if (++parts_ < kPartsPerSum) return;
+  finished_.Add(std::move(current_));
+  Begin();
+}
+
+Totals TotalsOfParts::Take() {
+  finished_.Add(std::move(current_));
+  return std::move(finished_);
+}
+
 PartClipper::PartClipper(std::vector<NamedParameter> parameters, GradientOptions options,
                          SumOptions sum)
     : parameters_(std::move(parameters)), options_(options), sum_(sum) {}
@@ -269,7 +288,7 @@ CollectedTerms PartClipper::Collect(const LossFunction& loss, const Batch& batch
 
 Totals PartClipper::Loop(const LossFunction& loss, const Batch& batch,
                          const ClippingPolicy& policy) const {
-  LoopResult result = LoopClippedSum(loss, batch, parameters_, policy, sum_.micro_batch);
+  LoopResult result = LoopClippedSum(loss, batch, parameters_, policy, sum_.micro_batch, is_wide());
   Totals totals;
   totals.gradients = std::move(result.sum);
   totals.clipped = AboveBounds(result.norms, policy.Bounds());
@@ -315,6 +334,7 @@ Totals PartClipper::MaskedSum(const LossFunction& loss, const Batch& batch,
                               const ClippingPolicy& policy, const at::Tensor& mask) {
   SORDINO_CHECK(mask.numel() == Units(Examples(batch)) && mask.numel() > 1,
                 "a mask has an entry for each of several units");
+  SORDINO_CHECK(mask.numel() <= kUnitsOfPart, "a part has more units than its rounding covers");
   return FromLosses(LossesOf(loss, batch), {.count = mask.numel(), .mask = mask}, policy, loss,
                     batch);
 }
@@ -328,6 +348,7 @@ Totals PartClipper::Sum(const LossFunction& loss, const Batch& batch, const Clip
     padded_examples = std::max<std::int64_t>(padded_examples, 2);
   }
   const std::int64_t seen = std::max(Examples(batch), padded_examples);
+  SORDINO_CHECK(Units(seen) <= kUnitsOfPart, "a part has more units than its rounding covers");
   if (falls_back_ || options_.norms == NormMethod::kLoop || Units(seen) == 1) {
     return Loop(loss, batch, policy);
   }

@@ -31,6 +31,22 @@ struct Totals {
   void Add(Totals other);
 };
 
+// The totals of many parts: kPartsPerSum of them are added up, and then their sums (rounding.h).
+class TotalsOfParts {
+ public:
+  explicit TotalsOfParts(std::size_t parameters) : parameters_(parameters) { Begin(); }
+  void Add(Totals part);
+  Totals Take();
+
+ private:
+  void Begin();
+
+  std::size_t parameters_;
+  Totals finished_;
+  Totals current_;
+  std::int64_t parts_ = 0;  // in current_
+};
+
 // One number for each example, and the gradients of these numbers in the form of terms.
 struct CollectedTerms {
   at::Tensor losses;                              // [examples]
@@ -41,8 +57,8 @@ class PartClipper {
  public:
   PartClipper(std::vector<NamedParameter> parameters, GradientOptions options, SumOptions sum);
 
-  // With `padded_examples`, the model sees as many: copies of the first example are added, and left
-  // out of everything.
+  // Of at most kUnitsOfPart units. With `padded_examples`, the model sees as many: copies of the
+  // first example are added, and left out of everything.
   Totals Sum(const LossFunction& loss, const Batch& batch, const ClippingPolicy& policy,
              std::int64_t padded_examples = 0);
 
@@ -58,6 +74,8 @@ class PartClipper {
   const std::vector<NamedParameter>& parameters() const { return parameters_; }
   const GradientOptions& options() const { return options_; }
   const SumOptions& sum() const { return sum_; }
+  // Whether sums are float64 until noise is added, whatever the type of the parameters.
+  bool is_wide() const { return IsWide(Units(sum_.largest_batch)); }
 
   // The norms of an empty batch, [groups, 0].
   at::Tensor NoNorms(const ClippingPolicy& policy) const;

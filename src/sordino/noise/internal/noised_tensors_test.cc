@@ -81,13 +81,14 @@ TEST(GridStep, DrawsAreRoundedToTheNearestStep) {
   }
 }
 
-// Tensors of these sizes and of both types in turn; the sums and what comes out.
+// Tensors of these sizes and of all pairs of types in turn; the sums and what comes out.
 struct Tensors {
   explicit Tensors(const std::vector<std::int64_t>& sizes) {
     for (const std::int64_t size : sizes) {
       const at::ScalarType type = sums.size() % 2 == 0 ? at::kFloat : at::kDouble;
+      const at::ScalarType noised_type = sums.size() / 2 % 2 == 0 ? at::kFloat : at::kDouble;
       sums.push_back(at::randn({size}, type).mul_(1000));
-      noised.push_back(at::full({size}, -12345.0, type));
+      noised.push_back(at::full({size}, -12345.0, noised_type));
     }
   }
 
@@ -100,7 +101,8 @@ struct Tensors {
                                      .noised = noised[i].mutable_data_ptr(),
                                      .begin = begin,
                                      .end = end,
-                                     .is_double = sums[i].scalar_type() == at::kDouble};
+                                     .sum_is_double = sums[i].scalar_type() == at::kDouble,
+                                     .noised_is_double = noised[i].scalar_type() == at::kDouble};
       begin = end;
     }
     return table;
@@ -143,7 +145,8 @@ TEST(NoisedTensors, EveryCoordinateGetsItsNoiseOnce) {
     std::int64_t begin = 0;
     for (std::size_t i = 0; i < sizes.size(); ++i) {
       const at::Tensor noise = at::arange(begin + 1, begin + 1 + sizes[i], at::kLong);
-      ASSERT_TRUE(at::equal(tensors.noised[i], NoisedByLibtorch(tensors.sums[i], noise, 0.25, 7)))
+      const at::Tensor wanted = NoisedByLibtorch(tensors.sums[i].to(at::kDouble), noise, 0.25, 7);
+      ASSERT_TRUE(at::equal(tensors.noised[i], wanted.to(tensors.noised[i].scalar_type())))
           << "tensor " << i << " of round " << round;
       begin += sizes[i];
     }

@@ -117,7 +117,7 @@ void GramSquaredNorms(const ConvolutionOperands& operands, std::vector<double>& 
   });
 }
 
-template <typename T>
+template <typename T, typename Result>
 at::Tensor WeightedSum(const ConvolutionOperands& operands, const std::vector<double>& factors) {
   const ConvolutionShape& shape = operands.shape;
   const std::int64_t size = shape.weights();
@@ -145,15 +145,16 @@ at::Tensor WeightedSum(const ConvolutionOperands& operands, const std::vector<do
       sums[static_cast<std::size_t>(share)] = sum.TakeTotal();
     }
   });
-  std::vector<T> values(static_cast<std::size_t>(size));
+  std::vector<Result> values(static_cast<std::size_t>(size));
   for (std::size_t i = 0; i < values.size(); ++i) {
     double value = 0;
     for (const std::vector<double>& sum : sums) value += sum[i];
-    values[i] = static_cast<T>(value);
+    values[i] = static_cast<Result>(value);
   }
   at::Tensor result =
-      at::empty(WeightSizes(operands), operands.image.options().dtype(operands.type));
-  CopyInWeightOrder(shape, values.data(), result.data_ptr<T>());
+      at::empty(WeightSizes(operands),
+                operands.image.options().dtype(c10::CppTypeToScalarType<Result>::value));
+  CopyInWeightOrder(shape, values.data(), result.data_ptr<Result>());
   return result;
 }
 
@@ -196,10 +197,12 @@ void CpuAddSquaredNorms(const ConvolutionOperands& operands, const at::Tensor& s
   AddInto(squared, norms);
 }
 
-at::Tensor CpuWeightedGradient(const ConvolutionOperands& operands, const at::Tensor& factors) {
+at::Tensor CpuWeightedGradient(const ConvolutionOperands& operands, const at::Tensor& factors,
+                               bool wide) {
   const std::vector<double> values = Entries(factors);
-  return operands.type == at::kDouble ? WeightedSum<double>(operands, values)
-                                      : WeightedSum<float>(operands, values);
+  if (operands.type == at::kDouble) return WeightedSum<double, double>(operands, values);
+  return wide ? WeightedSum<float, double>(operands, values)
+              : WeightedSum<float, float>(operands, values);
 }
 
 }  // namespace sordino

@@ -11,7 +11,8 @@ namespace sordino {
 
 at::Tensor CpuConvolutionGradients(const ConvolutionOperands& operands, const at::Tensor& squared);
 void CpuAddSquaredNorms(const ConvolutionOperands& operands, const at::Tensor& squared);
-at::Tensor CpuWeightedGradient(const ConvolutionOperands& operands, const at::Tensor& factors);
+at::Tensor CpuWeightedGradient(const ConvolutionOperands& operands, const at::Tensor& factors,
+                               bool wide);
 
 }  // namespace sordino
 

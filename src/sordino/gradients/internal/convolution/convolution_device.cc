@@ -155,7 +155,7 @@ void DeviceAddSquaredNorms(const ConvolutionOperands& operands, const at::Tensor
 }
 
 at::Tensor DeviceWeightedGradient(const ConvolutionOperands& operands, const at::Tensor& factors,
-                                  std::int64_t bytes) {
+                                  bool wide, std::int64_t bytes) {
   const at::NoTF32Guard full_precision;
   const ConvolutionShape& shape = operands.shape;
   const ExampleLayout& layout = shape.layout;
@@ -178,7 +178,7 @@ at::Tensor DeviceWeightedGradient(const ConvolutionOperands& operands, const at:
     total.add_(products.view({count, shape.groups, products.size(1), products.size(2)})
                    .sum({0}, /*keepdim=*/false, at::kDouble));
   });
-  return total.to(operands.type).view(WeightSizes(operands));
+  return total.to(wide ? at::kDouble : operands.type).view(WeightSizes(operands));
 }
 
 at::Tensor DeviceGramSquaredNorms(const ConvolutionOperands& operands, std::int64_t first,

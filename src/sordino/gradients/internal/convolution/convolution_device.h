@@ -21,7 +21,7 @@ at::Tensor DeviceConvolutionGradients(const ConvolutionOperands& operands,
 void DeviceAddSquaredNorms(const ConvolutionOperands& operands, const at::Tensor& squared,
                            std::int64_t bytes = kDeviceBytes);
 at::Tensor DeviceWeightedGradient(const ConvolutionOperands& operands, const at::Tensor& factors,
-                                  std::int64_t bytes = kDeviceBytes);
+                                  bool wide, std::int64_t bytes = kDeviceBytes);
 
 // Squared norms of examples [first, first + count) by the Gram matrices of convolution_gram.h, with
 // the padding among the pixels: the sum over the kernel is then one over a strided view of the

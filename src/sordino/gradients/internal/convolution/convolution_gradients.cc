@@ -37,11 +37,12 @@ void AddConvolutionSquaredNorms(const Convolution& convolution, const at::Tensor
 
 at::Tensor WeightedConvolutionGradient(const Convolution& convolution, const at::Tensor& input,
                                        const at::Tensor& output_gradient,
-                                       const ExampleLayout& layout, const at::Tensor& factors) {
+                                       const ExampleLayout& layout, const at::Tensor& factors,
+                                       bool wide) {
   CheckPerExample(factors, layout);
   const ConvolutionOperands operands = MakeOperands(convolution, input, output_gradient, layout);
-  return input.is_cpu() ? CpuWeightedGradient(operands, factors)
-                        : DeviceWeightedGradient(operands, factors);
+  return input.is_cpu() ? CpuWeightedGradient(operands, factors, wide)
+                        : DeviceWeightedGradient(operands, factors, wide);
 }
 
 }  // namespace sordino

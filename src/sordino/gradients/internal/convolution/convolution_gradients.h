@@ -53,10 +53,12 @@ void AddConvolutionSquaredNorms(const Convolution& convolution, const at::Tensor
                                 const at::Tensor& squared);
 
 // sum_i factors[i] * gradient_i, in the shape of the weight. factors [examples], float64; an
-// example with factor 0 contributes nothing even where its input or gradient is not finite.
+// example with factor 0 contributes nothing even where its input or gradient is not finite. The
+// result is float64 where it is to be `wide`.
 at::Tensor WeightedConvolutionGradient(const Convolution& convolution, const at::Tensor& input,
                                        const at::Tensor& output_gradient,
-                                       const ExampleLayout& layout, const at::Tensor& factors);
+                                       const ExampleLayout& layout, const at::Tensor& factors,
+                                       bool wide = false);
 
 }  // namespace sordino
 

@@ -205,7 +205,7 @@ void ExpectAllMatchTheLoop(const Operands& operands) {
       ExpectNormsNear(squared, norms, tolerance);
       DeviceAddSquaredNorms(internal, squared, bytes);
       ExpectNormsNear(squared, 2 * norms, tolerance);
-      const at::Tensor ours = DeviceWeightedGradient(internal, factors, bytes);
+      const at::Tensor ours = DeviceWeightedGradient(internal, factors, /*wide=*/false, bytes);
       EXPECT_EQ(ours.scalar_type(), result_type);
       ExpectNear(ours.unsqueeze(0), sum.unsqueeze(0), tolerance);
     }
@@ -345,7 +345,7 @@ TEST(WeightedConvolutionGradient, FactorZeroWinsOverValuesThatAreNotFinite) {
       WeightedConvolutionGradient(operands.test.convolution, operands.input,
                                   operands.output_gradient, operands.test.layout, factors);
   ExpectNear(ours.unsqueeze(0), expected.unsqueeze(0), 1e-5);
-  const at::Tensor device = DeviceWeightedGradient(Internal(operands), factors);
+  const at::Tensor device = DeviceWeightedGradient(Internal(operands), factors, /*wide=*/false);
   ExpectNear(device.unsqueeze(0), expected.unsqueeze(0), 1e-5);
 }
 
@@ -423,7 +423,8 @@ TEST(WeightedConvolutionGradient, SumsNoMoreThanItsBlockOfRowsInFloat32) {
                                         operands.output_gradient, operands.test.layout, factors)
                 .item<double>(),
             kLargeThenSmallSum);
-  EXPECT_EQ(DeviceWeightedGradient(Internal(operands), factors).item<double>(), kLargeThenSmallSum);
+  EXPECT_EQ(DeviceWeightedGradient(Internal(operands), factors, /*wide=*/false).item<double>(),
+            kLargeThenSmallSum);
 }
 
 TEST(ConvolutionGradients, SumNoMoreThanTheirBlockOfRowsInFloat32) {

@@ -29,7 +29,8 @@ __global__ void AddParts(const double* partial, int parts, int examples, double*
 inline constexpr int kAddRows = 8;  // threads that share the chunks of one entry
 
 // result[k] = sum over the chunks of partial[chunk, k], always in the same order, rounded once.
-__global__ void AddChunks(const double* partial, int chunks, std::int64_t entries, float* result) {
+__global__ void AddChunks(const double* partial, int chunks, std::int64_t entries,
+                          FusedResult result) {
   __shared__ double shares[kAddRows][kWarpLanes];
   const std::int64_t entry = static_cast<std::int64_t>(blockIdx.x) * kWarpLanes + threadIdx.x;
   double sum = 0;
@@ -44,7 +45,11 @@ __global__ void AddChunks(const double* partial, int chunks, std::int64_t entrie
   if (threadIdx.y > 0 || entry >= entries) return;
 #pragma unroll
   for (int k = 1; k < kAddRows; ++k) sum += shares[k][threadIdx.x];
-  result[entry] = static_cast<float>(sum);
+  if (result.float64 != nullptr) {
+    result.float64[entry] = sum;
+  } else {
+    result.float32[entry] = static_cast<float>(sum);
+  }
 }
 
 const char* Name(cudaError_t error) {
@@ -99,13 +104,16 @@ const char* Gradients(const Source& source, const FusedPlan& plan, FusedPrecisio
 
 template <typename Source>
 const char* Sum(const Source& source, const FusedPlan& plan, FusedPrecision precision,
-                const double* factors, double* workspace, float* result, DeviceStream stream) {
+                const double* factors, double* workspace, const FusedResult& result,
+                DeviceStream stream) {
   auto* const queue = static_cast<cudaStream_t>(stream);
   const std::int64_t entries = static_cast<std::int64_t>(plan.groups) * source.m * source.n;
   if (entries == 0) return nullptr;
   if (source.examples == 0 || source.pieces() == 0) {
-    return Name(
-        cudaMemsetAsync(result, 0, static_cast<std::size_t>(entries) * sizeof(float), queue));
+    const auto count = static_cast<std::size_t>(entries);
+    return Name(result.float64 != nullptr
+                    ? cudaMemsetAsync(result.float64, 0, count * sizeof(double), queue)
+                    : cudaMemsetAsync(result.float32, 0, count * sizeof(float), queue));
   }
   FusedWork work = WorkOf(plan, plan.sums);
   work.factors = factors;
@@ -142,12 +150,14 @@ const char* FusedGradients(const WindowSource& source, const FusedPlan& plan,
 }
 
 const char* FusedSum(const RowsSource& source, const FusedPlan& plan, FusedPrecision precision,
-                     const double* factors, double* workspace, float* result, DeviceStream stream) {
+                     const double* factors, double* workspace, const FusedResult& result,
+                     DeviceStream stream) {
   return Sum(source, plan, precision, factors, workspace, result, stream);
 }
 
 const char* FusedSum(const WindowSource& source, const FusedPlan& plan, FusedPrecision precision,
-                     const double* factors, double* workspace, float* result, DeviceStream stream) {
+                     const double* factors, double* workspace, const FusedResult& result,
+                     DeviceStream stream) {
   return Sum(source, plan, precision, factors, workspace, result, stream);
 }
 

@@ -35,13 +35,21 @@ const char* FusedGradients(const RowsSource& source, const FusedPlan& plan,
 const char* FusedGradients(const WindowSource& source, const FusedPlan& plan,
                            FusedPrecision precision, float* result, DeviceStream stream);
 
+// Where a sum goes: one of the two, the other is null.
+struct FusedResult {
+  float* float32 = nullptr;
+  double* float64 = nullptr;
+};
+
 // result [groups * m, n] = sum_e factors[e] g_e, added up in float64 and rounded once; an example
 // of factor 0 is left out, whatever its values; one with values that are not finite must have it.
 // `workspace` has plan.SumWorkspace(m, n) numbers.
 const char* FusedSum(const RowsSource& source, const FusedPlan& plan, FusedPrecision precision,
-                     const double* factors, double* workspace, float* result, DeviceStream stream);
+                     const double* factors, double* workspace, const FusedResult& result,
+                     DeviceStream stream);
 const char* FusedSum(const WindowSource& source, const FusedPlan& plan, FusedPrecision precision,
-                     const double* factors, double* workspace, float* result, DeviceStream stream);
+                     const double* factors, double* workspace, const FusedResult& result,
+                     DeviceStream stream);
 
 }  // namespace sordino
 

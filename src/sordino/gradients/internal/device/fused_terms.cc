@@ -173,13 +173,19 @@ at::Tensor GradientsOf(const Term& term, const Source& source, const FusedPlan& 
 
 template <typename Source>
 at::Tensor SumOf(const Term& term, const Source& source, const FusedPlan& plan,
-                 const at::Tensor& factors) {
+                 const at::Tensor& factors, bool wide) {
   const at::Tensor workspace = Workspace(term.b, plan.SumWorkspace(source.m, source.n));
-  at::Tensor sum = at::empty(term.sizes, term.b.options().dtype(at::kFloat));
+  at::Tensor sum = at::empty(term.sizes, term.b.options().dtype(wide ? at::kDouble : at::kFloat));
+  FusedResult result;
+  if (wide) {
+    result.float64 = sum.mutable_data_ptr<double>();
+  } else {
+    result.float32 = sum.mutable_data_ptr<float>();
+  }
   SORDINO_CHECK(sum.numel() == std::int64_t{plan.groups} * source.m * source.n,
                 "a sum has the entries of what it is the gradient of");
   CheckLaunch(FusedSum(source, plan, PrecisionOf(term), factors.const_data_ptr<double>(),
-                       workspace.mutable_data_ptr<double>(), sum.mutable_data_ptr<float>(),
+                       workspace.mutable_data_ptr<double>(), result,
                        c10::cuda::getCurrentCUDAStream().stream()));
   return sum;
 }
@@ -221,15 +227,15 @@ at::Tensor FusedMaterialise(const Term& term) {
   return GradientsOf(term, operands.source, operands.plan);
 }
 
-at::Tensor FusedWeightedSum(const Term& term, const at::Tensor& factors) {
+at::Tensor FusedWeightedSum(const Term& term, const at::Tensor& factors, bool wide) {
   CheckPerExampleValues(term, factors);
   const c10::cuda::CUDAGuard on_device(term.b.device());
   if (term.kind == TermKind::kOuter) {
     const RowsOperands operands = OperandsOfRows(term);
-    return SumOf(term, operands.source, PlanRows(operands.source), factors);
+    return SumOf(term, operands.source, PlanRows(operands.source), factors, wide);
   }
   const WindowOperands operands = OperandsOfWindows(term);
-  return SumOf(term, operands.source, operands.plan, factors);
+  return SumOf(term, operands.source, operands.plan, factors, wide);
 }
 
 }  // namespace sordino

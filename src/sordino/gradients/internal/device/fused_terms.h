@@ -21,9 +21,9 @@ void AddFusedSquaredNorms(const Term& term, const at::Tensor& squared);
 // The gradients of the examples of a term with term.fused, [examples, w.numel()], of the same bits.
 at::Tensor FusedMaterialise(const Term& term);
 
-// sum_i factors[i] g_i in the sizes of w, of the bits whose norms were taken; factors [examples],
-// float64.
-at::Tensor FusedWeightedSum(const Term& term, const at::Tensor& factors);
+// sum_i factors[i] g_i in the sizes of w, of the bits whose norms were taken, in float32 or, where
+// it is to be `wide`, in float64; factors [examples], float64.
+at::Tensor FusedWeightedSum(const Term& term, const at::Tensor& factors, bool wide = false);
 
 }  // namespace sordino
 

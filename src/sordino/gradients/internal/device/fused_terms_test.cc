@@ -176,6 +176,10 @@ TEST_P(FusedTerms, AreTheSameBitsInNormsAndSumsAndInEveryRun) {
       EXPECT_TRUE(at::equal(Squared(term), squared));
       EXPECT_TRUE(at::equal(FusedWeightedSum(term, factors), sum));
     }
+    const at::Tensor wide = FusedWeightedSum(term, factors, /*wide=*/true);
+    EXPECT_EQ(wide.scalar_type(), at::kDouble);
+    EXPECT_TRUE(at::equal(wide.to(at::kFloat), sum));
+    EXPECT_FALSE(at::equal(wide, sum.to(at::kDouble)));
     const std::int64_t example = Between(0, term.layout.examples - 1);
     const at::Tensor own = FusedWeightedSum(term, OneHot(term, example));
     EXPECT_TRUE(at::equal(Materialise(term, example, example + 1).reshape(term.sizes), own));

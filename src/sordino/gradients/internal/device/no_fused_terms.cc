@@ -15,7 +15,7 @@ at::Tensor FusedMaterialise(const Term& /*term*/) {
   return {};
 }
 
-at::Tensor FusedWeightedSum(const Term& /*term*/, const at::Tensor& /*factors*/) {
+at::Tensor FusedWeightedSum(const Term& /*term*/, const at::Tensor& /*factors*/, bool /*wide*/) {
   SORDINO_CHECK(false, "no term is fused without kernels");
   return {};
 }

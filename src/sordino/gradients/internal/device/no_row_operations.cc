@@ -27,11 +27,12 @@ std::vector<at::Tensor> DeviceScaledRows(const std::vector<FactoredRows>& /*all*
   NotBuilt();
 }
 std::vector<at::Tensor> DeviceRowSums(const std::vector<FactoredRows>& /*all*/,
-                                      const at::Tensor& /*factors*/) {
+                                      const at::Tensor& /*factors*/, bool /*wide*/) {
   NotBuilt();
 }
 bool HasLookupOperations(const LookupRows& /*lookup*/) { return false; }
-at::Tensor DeviceLookupSum(const LookupRows& /*lookup*/, const at::Tensor& /*factors*/) {
+at::Tensor DeviceLookupSum(const LookupRows& /*lookup*/, const at::Tensor& /*factors*/,
+                           bool /*wide*/) {
   NotBuilt();
 }
 void DeviceAddLookupNorms(const LookupRows& /*lookup*/, const at::Tensor& /*squared*/) {

@@ -140,8 +140,9 @@ std::vector<at::Tensor> DeviceScaledRows(const std::vector<FactoredRows>& all,
 }
 
 std::vector<at::Tensor> DeviceRowSums(const std::vector<FactoredRows>& all,
-                                      const at::Tensor& factors) {
+                                      const at::Tensor& factors, bool wide) {
   const std::int64_t rows = factors.size(1);
+  const at::ScalarType type = wide ? at::kDouble : at::kFloat;
   std::vector<at::Tensor> packed;
   std::vector<at::Tensor> results;
   packed.reserve(all.size());
@@ -151,9 +152,11 @@ std::vector<at::Tensor> DeviceRowSums(const std::vector<FactoredRows>& all,
       [&](std::size_t k) {
         SORDINO_CHECK(all[k].rows.size(0) == rows, "a factor for each row");
         packed.push_back(all[k].rows.contiguous());
-        results.push_back(at::empty({packed.back().size(1)}, packed.back().options()));
+        results.push_back(at::empty({packed.back().size(1)}, packed.back().options().dtype(type)));
+        at::Tensor& result = results.back();
         return device::RowMatrix{.values = packed.back().const_data_ptr<float>(),
-                                 .result = results.back().mutable_data_ptr<float>(),
+                                 .result = wide ? nullptr : result.mutable_data_ptr<float>(),
+                                 .wide_result = wide ? result.mutable_data_ptr<double>() : nullptr,
                                  .width = packed.back().size(1),
                                  .group = all[k].group};
       },
@@ -180,7 +183,7 @@ void DeviceAddLookupNorms(const LookupRows& lookup, const at::Tensor& squared) {
   C10_CUDA_CHECK(cudaGetLastError());
 }
 
-at::Tensor DeviceLookupSum(const LookupRows& lookup, const at::Tensor& factors) {
+at::Tensor DeviceLookupSum(const LookupRows& lookup, const at::Tensor& factors, bool wide) {
   SORDINO_CHECK(factors.is_contiguous() && factors.numel() == lookup.layout.examples,
                 "one factor for each example");
   const at::Tensor index = lookup.index.contiguous();
@@ -191,7 +194,7 @@ at::Tensor DeviceLookupSum(const LookupRows& lookup, const at::Tensor& factors) 
   arrays.table = table.mutable_data_ptr<double>();
   device::LaunchLookupSum(arrays, CurrentStream(table));
   C10_CUDA_CHECK(cudaGetLastError());
-  return table.to(at::kFloat);
+  return wide ? table : table.to(at::kFloat);
 }
 
 }  // namespace sordino

@@ -44,16 +44,17 @@ struct FactoredRows {
 // factors [groups, rows], float32.
 std::vector<at::Tensor> DeviceScaledRows(const std::vector<FactoredRows>& all,
                                          const at::Tensor& factors);
-// The sums [width] over rows times factors; factors [groups, rows], float64.
+// The sums [width] over rows times factors, float32 or, where they are to be `wide`, float64;
+// factors [groups, rows], float64.
 std::vector<at::Tensor> DeviceRowSums(const std::vector<FactoredRows>& all,
-                                      const at::Tensor& factors);
+                                      const at::Tensor& factors, bool wide = false);
 
 // Whether the two below can take it.
 bool HasLookupOperations(const LookupRows& lookup);
 void DeviceAddLookupNorms(const LookupRows& lookup, const at::Tensor& squared);
 // LookupWeightedSum. Examples are added in no fixed order, in float64: the last bit of a result may
 // differ between runs.
-at::Tensor DeviceLookupSum(const LookupRows& lookup, const at::Tensor& factors);
+at::Tensor DeviceLookupSum(const LookupRows& lookup, const at::Tensor& factors, bool wide = false);
 
 }  // namespace sordino
 

@@ -88,6 +88,7 @@ TEST_F(RowOperationsCuda, ScaledRowsAndSumsLeaveOutRowsOfFactorZero) {
   }
   const auto scaled = DeviceScaledRows(all, factors.to(at::kFloat));
   const auto sums = DeviceRowSums(all, factors);
+  const auto wide_sums = DeviceRowSums(all, factors, /*wide=*/true);
   for (std::size_t k = 0; k < matrices.size(); ++k) {
     const at::Tensor own = factors[all[k].group].unsqueeze(1);
     const at::Tensor none = own == 0;
@@ -95,6 +96,7 @@ TEST_F(RowOperationsCuda, ScaledRowsAndSumsLeaveOutRowsOfFactorZero) {
     EXPECT_TRUE(scaled[k].equal((matrices[k] * by).masked_fill(none, 0))) << k;
     const at::Tensor sum = (matrices[k].to(at::kDouble) * own).masked_fill(none, 0).sum(0);
     EXPECT_TRUE(sums[k].allclose(sum.to(at::kFloat), 1e-6, 1e-7)) << k;
+    EXPECT_TRUE(wide_sums[k].allclose(sum, 1e-12, 1e-13)) << k;
   }
 }
 
@@ -132,6 +134,9 @@ TEST_F(RowOperationsCuda, LookupsAddUpRowsOfOneEntry) {
     const at::Tensor sum = DeviceLookupSum(lookup, factors);
     on_cpu.gradient = lookup.gradient.cpu();
     EXPECT_TRUE(sum.cpu().allclose(LookupWeightedSum(on_cpu, factors.cpu()), 1e-5, 1e-6));
+    const at::Tensor wide = DeviceLookupSum(lookup, factors, /*wide=*/true);
+    EXPECT_TRUE(
+        wide.cpu().allclose(LookupWeightedSum(on_cpu, factors.cpu(), /*wide=*/true), 1e-12, 1e-12));
   }
 }
 

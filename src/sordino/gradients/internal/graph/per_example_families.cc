@@ -169,9 +169,10 @@ void PerExamplePass::AddDenseSums(const Family& family, const std::vector<Exampl
   } else {
     ForEachDense(family, add);
   }
+  if (accuracy.wide) return;
   for (const std::size_t p : family.parameters) {
-    const bool wide = parameters_[p].value.scalar_type() == at::kDouble;
-    if (sums[p].defined()) sums[p] = sums[p].to(wide ? at::kDouble : at::kFloat);
+    const bool is_double = parameters_[p].value.scalar_type() == at::kDouble;
+    if (sums[p].defined()) sums[p] = sums[p].to(is_double ? at::kDouble : at::kFloat);
   }
 }
 

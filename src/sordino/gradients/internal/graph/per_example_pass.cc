@@ -334,12 +334,13 @@ void PerExamplePass::AddRowNorms() {
   rows_.clear();
 }
 
-void PerExamplePass::AddRowSums(const UnitFactors& factors, std::vector<at::Tensor>& sums) const {
+void PerExamplePass::AddRowSums(const UnitFactors& factors, bool wide,
+                                std::vector<at::Tensor>& sums) const {
   if (row_sums_.empty()) return;
   std::vector<FactoredRows> all;
   all.reserve(row_sums_.size());
   for (const auto& [p, gradients] : row_sums_) all.push_back({gradients, groups_[p]});
-  const std::vector<at::Tensor> found = DeviceRowSums(all, factors.float64);
+  const std::vector<at::Tensor> found = DeviceRowSums(all, factors.float64, wide);
   for (std::size_t k = 0; k < found.size(); ++k) {
     const std::size_t p = row_sums_[k].first;
     const at::Tensor sum = found[k].view(parameters_[p].value.sizes());
@@ -423,7 +424,7 @@ std::vector<at::Tensor> PerExamplePass::WeightedSums(const UnitFactors& given,
         factors.float32.defined() ? factors.float32.select(0, group) : at::Tensor());
   }
   std::vector<at::Tensor> sums(parameters_.size());
-  AddRowSums(factors, sums);
+  AddRowSums(factors, accuracy.wide, sums);
   const std::vector<at::Tensor> one_row_sums = OneRowProducts(factors, accuracy);
   for (std::size_t group = 0; group < joined_.size(); ++group) {
     const Joined& joined = joined_[group];

@@ -88,8 +88,8 @@ class PerExamplePass {
   // With `collect`: the terms of a parameter, which have no entry in common.
   std::vector<ParameterTerm> TermsOf(std::size_t parameter) const;
 
-  // sum_u factors[group, u] g_u for each parameter. With a transform, of (g_u - centre) / scale. An
-  // undefined tensor stands for a zero gradient.
+  // sum_u factors[group, u] g_u for each parameter, float64 where the accuracy is wide. With a
+  // transform, of (g_u - centre) / scale. An undefined tensor stands for a zero gradient.
   std::vector<at::Tensor> WeightedSums(const UnitFactors& factors,
                                        const SumAccuracy& accuracy) const;
 
@@ -128,7 +128,7 @@ class PerExamplePass {
   void Join();
   void AddOneRowNorms();
   void AddRowNorms();
-  void AddRowSums(const UnitFactors& factors, std::vector<at::Tensor>& sums) const;
+  void AddRowSums(const UnitFactors& factors, bool wide, std::vector<at::Tensor>& sums) const;
   std::vector<at::Tensor> OneRowProducts(const UnitFactors& factors,
                                          const SumAccuracy& accuracy) const;
   at::Tensor Gradients(std::size_t root, std::int64_t begin, std::int64_t end) const;

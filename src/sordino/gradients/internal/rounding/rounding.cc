@@ -34,6 +34,7 @@ void Check(const RoundingModel& model) {
   CheckAtLeast("the number of examples beside one in a sum", model.beside, 0);
   CheckAtLeast("the number of features", model.features, 0);
   CheckAtLeast("the number of rows of an example", model.rows, 1);
+  CheckAtLeast("the number of float64 additions", model.additions, 0);
   CheckAtLeast("the number of coordinates", model.coordinates, 1);
   CheckAtLeast("the number of uses", model.uses, 1);
   const double norm_terms = Count(model.features) + Count(model.rows) + 4;
@@ -107,7 +108,8 @@ double RoundingSlack(const RoundingModel& model) {
               (4 + 2 * rows) * width);
 
   const double product = Gamma(Count(model.rows_per_sum), model.sum_roundoff);
-  const double blocks = Gamma(batch * rows, kFloat64Roundoff);
+  const double additions = model.additions == 0 ? batch * rows : Count(model.additions);
+  const double blocks = Gamma(additions, kFloat64Roundoff);
   const double epsilon = (1 + pi) * kappa * product;
   const double added = (1 + pi) * kappa * blocks * (1 + product) + lost * (2 * rows + 1) * width;
   const double phi = added + model.result_roundoff * (rho + epsilon + added);

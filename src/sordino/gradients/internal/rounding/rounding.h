@@ -29,7 +29,8 @@
 //      product may be rounded once more (TF32, bfloat16). kappa is computed from row norms with u,
 //      or from squares rounded with u, and added up in float64.
 //  (d) Sums: matrix products over at most rows_per_sum rows with u, added up in float64, the
-//      result rounded once.
+//      result rounded once with u_result. On its way to the result a product takes part in at most
+//      N float64 additions that round. However B T products are added up, N <= B T.
 //  (e) An example with ||a||_F or ||b||_F above kMaxRowsNorm in any use, or with a norm or kappa
 //      above kMaxNorm, counts as not finite: factor 0, and it enters no product.
 //  (f) Fused norms: g~ is computed twice, once for its norm as in (a) and once for the sum, where
@@ -64,8 +65,9 @@
 //    x depends on nothing but the example: for all the others, it is the same in D and D'.
 // 4. The sum. Every entry of a product of R rows is off by gamma_R sum |terms|, so each example
 //    adds to the L2 error of the batch at most epsilon = (1 + pi) K' gamma_R by the products it
-//    takes part in, and phi = (1 + pi) K' gamma64_{BT} (1 + gamma_R) + u_result (rho + epsilon +
-//    ...) + underflow by the float64 sum of at most B T products and by the result.
+//    takes part in, and phi = (1 + pi) K' gamma64_N (1 + gamma_R) + u_result (rho + epsilon + ...)
+//    + underflow by the float64 sum and by the result. (Higham, section 4.2: a term of a sum is off
+//    by at most gamma for the number of additions that it takes part in, in any order.)
 // 5. Together. Products without a row of the record that differs are the same in D and D' where
 //    all other rows keep their places and equal products give equal bits: A is the number of
 //    examples that have a row in a product with a row of that record. Under add-remove all later
@@ -77,6 +79,15 @@
 // In words: about 2 (A K R + B) u. It does not depend on the size of the model; fewer rows in one
 // float32 product, fewer examples beside each other in one, and a declared largest batch near the
 // real one keep it small.
+//
+// Large batches. B u is 6 % for a million examples, so nothing that grows with B may be float32.
+// With R = 1, float64 sums and a float64 result what grows is 2 B K N 2^-53, and B T additions
+// would be too many for millions. A batch is cut into parts of at most P units; the product of a
+// unit is finished before it is added to others, which takes T additions; kPartsPerSum parts are
+// added up, and then these sums. So
+//        N = T + P + kPartsPerSum + B / kPartsPerSum      (sum_plan.h)
+// and ten million records add 4e-5 K. The result is rounded to the type of the parameters after the
+// noise, which is post-processing.
 #ifndef SORDINO_GRADIENTS_INTERNAL_ROUNDING_ROUNDING_H_
 #define SORDINO_GRADIENTS_INTERNAL_ROUNDING_ROUNDING_H_
 
@@ -106,6 +117,7 @@ struct RoundingModel {
   std::int64_t beside = 0;                     // A, at most B; 0 stands for B
   std::int64_t features = 0;                   // largest p + q of a use; 0 when all g are kept
   std::int64_t rows = 1;                       // T, most rows of one example for a parameter
+  std::int64_t additions = 0;                  // N, of float64; 0 stands for B T
   std::int64_t coordinates = 1;                // of all parameters
   std::int64_t uses = 1;                       // of parameters, counted with repetition
   double largest_factor = 1;                   // F, of a policy: its factor for a norm of 0

@@ -17,13 +17,20 @@ constexpr double kRoundingsOfTheResult = kMaxBlocks + 2;
 constexpr std::int64_t kShortestSum = 16;
 constexpr double kMaxCancellation = 0x1p20;
 
+// Float64 additions that the product of a unit with so many rows takes part in.
+std::int64_t Additions(std::int64_t rows, std::int64_t units) {
+  return rows + kUnitsOfPart + kPartsPerSum + (units + kPartsPerSum - 1) / kPartsPerSum;
+}
+
 RoundingModel Model(const SumShape& shape) {
   RoundingModel model;
   const double u = shape.float64 ? kFloat64Roundoff : kFloat32Roundoff;
   model.product_roundoff = u;
   model.norm_roundoff = u;
   model.sum_roundoff = u;
-  model.result_roundoff = kRoundingsOfTheResult * u;
+  const bool wide = IsWide(shape.largest_batch);
+  model.result_roundoff = kRoundingsOfTheResult * (wide ? kFloat64Roundoff : u);
+  if (wide) model.additions = Additions(/*rows=*/1, shape.largest_batch);
   model.largest_batch = shape.largest_batch;
   model.coordinates = shape.coordinates;
   model.uses = std::max<std::int64_t>(1, shape.uses);
@@ -47,7 +54,8 @@ SumPlan PlanSum(const SumShape& shape, double rounding) {
   rows.features = std::max<std::int64_t>(shape.one_row_features, kNormRoundings);
   // The rounding of the result is one for all coordinates, and counted once.
   if (recomputes) rows.result_roundoff = 0;
-  plan.accuracy.rows_per_sum = LongestSum(rows, share);
+  plan.accuracy.wide = IsWide(shape.largest_batch);
+  plan.accuracy.rows_per_sum = plan.accuracy.wide ? 0 : LongestSum(rows, share);
   if (plan.accuracy.rows_per_sum < kShortestSum) {
     plan.accuracy.rows_per_sum = 0;
     rows.sum_roundoff = kFloat64Roundoff;
@@ -63,6 +71,9 @@ SumPlan PlanSum(const SumShape& shape, double rounding) {
     products.sum_roundoff = kFloat64Roundoff;
     products.features = shape.recomputed_features;
     products.rows = shape.recomputed_rows;
+    if (plan.accuracy.wide) {
+      products.additions = Additions(products.rows, shape.largest_batch);
+    }
     double slack = 0;
     for (plan.cancellation = kMaxCancellation; plan.cancellation >= 1; plan.cancellation /= 1.25) {
       products.cancellation = plan.cancellation;

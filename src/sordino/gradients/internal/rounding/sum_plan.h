@@ -4,6 +4,9 @@
 // floating-point arithmetic adds depends on how long its sums are and on how much the terms of a
 // gradient may cancel (rounding.h); both are chosen here so that it is never more than declared.
 // The choice depends on shapes and declared numbers only, never on values.
+//
+// A batch of more than kUnitsOfPart units has float64 sums, results included, and costs no more
+// than a smaller one.
 #ifndef SORDINO_GRADIENTS_INTERNAL_ROUNDING_SUM_PLAN_H_
 #define SORDINO_GRADIENTS_INTERNAL_ROUNDING_SUM_PLAN_H_
 
@@ -13,6 +16,14 @@
 #include "sordino/gradients/internal/terms/term.h"
 
 namespace sordino {
+
+// A part of a batch, which is summed as one, has no more units than this.
+inline constexpr std::int64_t kUnitsOfPart = 8192;
+// Parts that are added up before their sum is added to those of others.
+inline constexpr std::int64_t kPartsPerSum = 4096;
+
+// Whether sums of batches of up to so many units are float64.
+inline bool IsWide(std::int64_t largest_batch) { return largest_batch > kUnitsOfPart; }
 
 struct SumShape {
   bool float64 = false;

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -32,7 +33,7 @@ at::Tensor ExampleProducts(const at::Tensor& left, const at::Tensor& right,
   return products;
 }
 
-at::Tensor SumOfExampleProducts(const at::Tensor& left, const at::Tensor& right) {
+at::Tensor SumOfExampleProducts(const at::Tensor& left, const at::Tensor& right, bool wide) {
   const std::int64_t p = left.size(2);
   const std::int64_t q = right.size(2);
   const auto size = static_cast<std::size_t>(p * q);
@@ -51,12 +52,18 @@ at::Tensor SumOfExampleProducts(const at::Tensor& left, const at::Tensor& right)
     const std::lock_guard<std::mutex> lock(mutex);
     shares.emplace(begin, std::move(sum));
   });
-  at::Tensor result = at::empty({p, q}, left.options());
-  auto* out = result.mutable_data_ptr<float>();
-  for (std::size_t k = 0; k < size; ++k) {
-    double sum = 0;
-    for (const auto& [begin, share] : shares) sum += share[k];
-    out[k] = static_cast<float>(sum);
+  at::Tensor result = at::empty({p, q}, left.options().dtype(wide ? at::kDouble : at::kFloat));
+  const auto fill = [&](auto* out) {
+    for (std::size_t k = 0; k < size; ++k) {
+      double sum = 0;
+      for (const auto& [begin, share] : shares) sum += share[k];
+      out[k] = static_cast<std::remove_pointer_t<decltype(out)>>(sum);
+    }
+  };
+  if (wide) {
+    fill(result.mutable_data_ptr<double>());
+  } else {
+    fill(result.mutable_data_ptr<float>());
   }
   return result;
 }

@@ -15,8 +15,8 @@ at::Tensor ExampleProducts(const at::Tensor& left, const at::Tensor& right,
 
 // sum_i left_i^T right_i for left [examples, rows, p] and right [examples, rows, q]: [p, q]. Each
 // product is rounded to float32 by itself, so that it depends on nothing but its example; the sum
-// is in float64 and rounded once.
-at::Tensor SumOfExampleProducts(const at::Tensor& left, const at::Tensor& right);
+// is in float64 and rounded once, unless it is `wide`.
+at::Tensor SumOfExampleProducts(const at::Tensor& left, const at::Tensor& right, bool wide);
 
 }  // namespace sordino
 

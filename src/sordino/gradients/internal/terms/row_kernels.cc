@@ -90,8 +90,6 @@ class ExampleRows {
     }
   }
 
-  std::int64_t owner(std::int64_t row) const { return row / layout_.inner % layout_.examples; }
-
  private:
   ExampleLayout layout_;
   std::vector<std::vector<std::int64_t>> explicit_;
@@ -134,36 +132,134 @@ void AddNorms(const LookupRows& lookup, double* squared) {
   });
 }
 
-template <typename Scalar>
+// Rows of one example that look up the same entry of a range, added up in float64.
+class RepeatedRows {
+ public:
+  RepeatedRows(std::int64_t begin, std::int64_t end, std::int64_t width)
+      : begin_(begin),
+        width_(width),
+        seen_(static_cast<std::size_t>(end - begin), -1),
+        repeated_(static_cast<std::size_t>(end - begin), -1),
+        slot_(static_cast<std::size_t>(end - begin), 0) {}
+
+  // All rows of an example are announced before any of them is asked for.
+  void Announce(std::int64_t example, std::int64_t entry) {
+    const auto at = static_cast<std::size_t>(entry - begin_);
+    if (seen_[at] == example && repeated_[at] != example) {
+      repeated_[at] = example;
+      slot_[at] = static_cast<std::int64_t>(sums_.size());
+      sums_.resize(sums_.size() + static_cast<std::size_t>(width_));
+      entries_.push_back(entry);
+    }
+    seen_[at] = example;
+  }
+  bool Has(std::int64_t example, std::int64_t entry) const {
+    return repeated_[static_cast<std::size_t>(entry - begin_)] == example;
+  }
+  template <typename Scalar>
+  void Add(std::int64_t entry, const Scalar* row) {
+    double* sum = sums_.data() + slot_[static_cast<std::size_t>(entry - begin_)];
+    for (std::int64_t k = 0; k < width_; ++k) sum[k] += static_cast<double>(row[k]);
+  }
+  // Calls visit(entry, sum) and forgets the example.
+  template <typename Visit>
+  void Take(const Visit& visit) {
+    for (std::size_t k = 0; k < entries_.size(); ++k) {
+      visit(entries_[k], sums_.data() + k * static_cast<std::size_t>(width_));
+    }
+    entries_.clear();
+    sums_.clear();
+  }
+
+ private:
+  std::int64_t begin_;
+  std::int64_t width_;
+  std::vector<std::int64_t> seen_;      // the last example with this entry
+  std::vector<std::int64_t> repeated_;  // the last one that has it more than once
+  std::vector<std::int64_t> slot_;
+  std::vector<std::int64_t> entries_;
+  std::vector<double> sums_;
+};
+
+template <typename Scalar, typename Result>
 at::Tensor Sum(const LookupRows& lookup, const at::Tensor& factors) {
   const at::Tensor index = lookup.index.to(at::kLong).contiguous();
   const at::Tensor gradient = lookup.gradient.contiguous();
   const at::Tensor weights = factors.to(at::kDouble).contiguous();
-  const at::Tensor owners = lookup.owners.defined() ? lookup.owners.contiguous() : lookup.owners;
-  const std::int64_t* owner = owners.defined() ? owners.const_data_ptr<std::int64_t>() : nullptr;
   const auto* entry_of = index.const_data_ptr<std::int64_t>();
   const auto* values = gradient.const_data_ptr<Scalar>();
   const auto* weight = weights.const_data_ptr<double>();
   const std::int64_t width = gradient.size(1);
   const std::int64_t rows = index.numel();
   const ExampleRows example_rows(lookup);
-  at::Tensor result = at::empty({lookup.vocabulary, width}, gradient.options());
-  auto* out = result.mutable_data_ptr<Scalar>();
+  at::Tensor result = at::empty({lookup.vocabulary, width},
+                                gradient.options().dtype(c10::CppTypeToScalarType<Result>::value));
+  auto* out = result.mutable_data_ptr<Result>();
   // Each thread owns a range of entries and walks over all rows: no two threads meet, and the
   // order of a sum does not depend on their number.
   Share(lookup.vocabulary, rows * width, [&](std::int64_t begin, std::int64_t end) {
     std::vector<double> sums(static_cast<std::size_t>((end - begin) * width));
-    for (std::int64_t row = 0; row < rows; ++row) {
-      const std::int64_t entry = entry_of[row];
-      if (entry < begin || entry >= end || entry == lookup.padding_index) continue;
-      const double factor = weight[owner != nullptr ? owner[row] : example_rows.owner(row)];
-      if (factor == 0) continue;
+    const auto add = [&](std::int64_t entry, double factor, const auto* value) {
       double* sum = sums.data() + (entry - begin) * width;
-      const Scalar* value = values + row * width;
       for (std::int64_t k = 0; k < width; ++k) sum[k] += factor * static_cast<double>(value[k]);
+    };
+    const auto is_own = [&](std::int64_t entry) {
+      return entry >= begin && entry < end && entry != lookup.padding_index;
+    };
+    RepeatedRows repeated(begin, end, width);
+    for (std::int64_t example = 0; example < lookup.layout.examples; ++example) {
+      const double factor = weight[example];
+      if (factor == 0) continue;
+      example_rows.ForEach(example, [&](std::int64_t row) {
+        if (is_own(entry_of[row])) repeated.Announce(example, entry_of[row]);
+      });
+      example_rows.ForEach(example, [&](std::int64_t row) {
+        const std::int64_t entry = entry_of[row];
+        if (!is_own(entry)) return;
+        if (repeated.Has(example, entry)) {
+          repeated.Add(entry, values + row * width);
+        } else {
+          add(entry, factor, values + row * width);
+        }
+      });
+      repeated.Take([&](std::int64_t entry, const double* sum) { add(entry, factor, sum); });
     }
     std::transform(sums.begin(), sums.end(), out + begin * width,
-                   [](double sum) { return static_cast<Scalar>(sum); });
+                   [](double sum) { return static_cast<Result>(sum); });
+  });
+  return result;
+}
+
+template <typename Scalar, typename Result>
+at::Tensor RowSum(const at::Tensor& rows, const at::Tensor& factors) {
+  const std::int64_t count = rows.size(0);
+  const std::int64_t width = rows.size(1);
+  const at::Tensor packed = width <= 1 || rows.stride(1) == 1 ? rows : rows.contiguous();
+  const at::Tensor weights = factors.contiguous();
+  const auto* weight = weights.const_data_ptr<double>();
+  at::Tensor result =
+      at::empty({width}, rows.options().dtype(c10::CppTypeToScalarType<Result>::value));
+  const std::int64_t stride = packed.stride(0);
+  const auto* values = packed.const_data_ptr<Scalar>();
+  auto* out = result.mutable_data_ptr<Result>();
+  Share(width, count * width, [&](std::int64_t begin, std::int64_t end) {
+    // A strip of columns at a time: its sums stay in the first-level cache.
+    constexpr std::int64_t kStrip = 1024;
+    std::array<double, kStrip> sums;
+    for (std::int64_t first = begin; first < end; first += kStrip) {
+      const std::int64_t strip = std::min(kStrip, end - first);
+      std::fill_n(sums.begin(), strip, 0.0);
+      for (std::int64_t row = 0; row < count; ++row) {
+        const double factor = weight[row];
+        if (factor == 0) continue;
+        const Scalar* value = values + row * stride + first;
+        for (std::int64_t k = 0; k < strip; ++k) {
+          sums[static_cast<std::size_t>(k)] += factor * static_cast<double>(value[k]);
+        }
+      }
+      std::transform(sums.begin(), sums.begin() + strip, out + first,
+                     [](double sum) { return static_cast<Result>(sum); });
+    }
   });
   return result;
 }
@@ -254,39 +350,13 @@ at::Tensor CountAbove(const at::Tensor& values, const std::vector<double>& limit
   return counts;
 }
 
-at::Tensor WeightedRowSum(const at::Tensor& rows, const at::Tensor& factors) {
-  const std::int64_t count = rows.size(0);
-  const std::int64_t width = rows.size(1);
-  const at::Tensor packed = width <= 1 || rows.stride(1) == 1 ? rows : rows.contiguous();
-  const at::Tensor weights = factors.contiguous();
-  const auto* weight = weights.const_data_ptr<double>();
-  at::Tensor result = at::empty({width}, rows.options());
-  const std::int64_t stride = packed.stride(0);
+at::Tensor WeightedRowSum(const at::Tensor& rows, const at::Tensor& factors, bool wide) {
+  at::Tensor sum;
   AT_DISPATCH_FLOATING_TYPES(rows.scalar_type(), "WeightedRowSum", [&] {
-    const auto* values = packed.const_data_ptr<scalar_t>();
-    auto* out = result.mutable_data_ptr<scalar_t>();
-    const auto run = [&](std::int64_t begin, std::int64_t end) {
-      // A strip of columns at a time: its sums stay in the first-level cache.
-      constexpr std::int64_t kStrip = 1024;
-      std::array<double, kStrip> sums;
-      for (std::int64_t first = begin; first < end; first += kStrip) {
-        const std::int64_t strip = std::min(kStrip, end - first);
-        std::fill_n(sums.begin(), strip, 0.0);
-        for (std::int64_t row = 0; row < count; ++row) {
-          const double factor = weight[row];
-          if (factor == 0) continue;
-          const scalar_t* value = values + row * stride + first;
-          for (std::int64_t k = 0; k < strip; ++k) {
-            sums[static_cast<std::size_t>(k)] += factor * static_cast<double>(value[k]);
-          }
-        }
-        std::transform(sums.begin(), sums.begin() + strip, out + first,
-                       [](double sum) { return static_cast<scalar_t>(sum); });
-      }
-    };
-    Share(width, count * width, run);
+    sum =
+        wide ? RowSum<scalar_t, double>(rows, factors) : RowSum<scalar_t, scalar_t>(rows, factors);
   });
-  return result;
+  return sum;
 }
 
 bool OneRowSumIsSmall(const at::Tensor& a, const at::Tensor& b) {
@@ -353,10 +423,11 @@ void AddLookupSquaredNorms(const LookupRows& lookup, const at::Tensor& squared) 
   });
 }
 
-at::Tensor LookupWeightedSum(const LookupRows& lookup, const at::Tensor& factors) {
+at::Tensor LookupWeightedSum(const LookupRows& lookup, const at::Tensor& factors, bool wide) {
   at::Tensor sum;
-  AT_DISPATCH_FLOATING_TYPES(lookup.gradient.scalar_type(), "LookupWeightedSum",
-                             [&] { sum = Sum<scalar_t>(lookup, factors); });
+  AT_DISPATCH_FLOATING_TYPES(lookup.gradient.scalar_type(), "LookupWeightedSum", [&] {
+    sum = wide ? Sum<scalar_t, double>(lookup, factors) : Sum<scalar_t, scalar_t>(lookup, factors);
+  });
   return sum;
 }
 

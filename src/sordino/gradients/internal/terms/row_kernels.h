@@ -50,8 +50,8 @@ at::Tensor FactorsWithin(const at::Tensor& norms, const at::Tensor& bounds);
 at::Tensor CountAbove(const at::Tensor& values, const std::vector<double>& limits);
 
 // sum_i factors[i] rows_i in float64, rounded once to the type of rows [rows, n] (CPU, float32 or
-// float64); rows of factor 0 are left out. factors [rows], float64.
-at::Tensor WeightedRowSum(const at::Tensor& rows, const at::Tensor& factors);
+// float64) unless it is `wide`; rows of factor 0 are left out. factors [rows], float64.
+at::Tensor WeightedRowSum(const at::Tensor& rows, const at::Tensor& factors, bool wide = false);
 
 // sum_i factors[i] a_i b_i^T, [p, q], for products that are too small for a matrix library
 // (OneRowSumIsSmall); rows of factor 0 are left out.
@@ -74,8 +74,12 @@ struct LookupRows {
 // one example that look up the same entry are added before they are squared.
 void AddLookupSquaredNorms(const LookupRows& lookup, const at::Tensor& squared);
 
-// sum_i factors[i] g_i, [vocabulary, n], each entry summed in float64; factors [examples], float64.
-at::Tensor LookupWeightedSum(const LookupRows& lookup, const at::Tensor& factors);
+// sum_i factors[i] g_i, [vocabulary, n], each entry summed in float64 and rounded to the type of
+// the gradient unless it is `wide`; factors [examples], float64. Rows of one example that look up
+// the same entry are added first, as for its norm: rows that cancel leave nothing in the sum of the
+// others.
+at::Tensor LookupWeightedSum(const LookupRows& lookup, const at::Tensor& factors,
+                             bool wide = false);
 
 }  // namespace sordino
 

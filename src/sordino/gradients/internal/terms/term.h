@@ -52,6 +52,9 @@ struct SumAccuracy {
   // float64. Products over the rows of one example alone are not counted: what they round to
   // depends on that example only.
   std::int64_t rows_per_sum = 256;
+  // Results are float64 whatever the type of the values, and the sum over the rows of an example is
+  // finished before it is added to others.
+  bool wide = false;
 };
 
 // How the norms of a term are found.
@@ -94,8 +97,8 @@ at::Tensor Materialise(const Term& term, std::int64_t begin, std::int64_t end);
 // the gradients come back for WeightedSum of a kDirect term; else the result is undefined.
 at::Tensor AddSquaredNorms(const Term& term, NormForm form, const at::Tensor& squared);
 
-// sum_i factors[i] g_i in the sizes of w. An example of factor 0 contributes nothing, whatever its
-// values.
+// sum_i factors[i] g_i in the sizes of w, in the type of its values (float32 at least), or in
+// float64 (SumAccuracy). An example of factor 0 contributes nothing, whatever its values.
 at::Tensor WeightedSum(const Term& term, const ExampleFactors& factors,
                        const SumAccuracy& accuracy);
 

@@ -51,9 +51,11 @@ at::Tensor ProductOverRows(const at::Tensor& left, const at::Tensor& right,
                            const SumAccuracy& accuracy) {
   const std::int64_t rows = left.size(0);
   const std::int64_t longest = accuracy.rows_per_sum;
-  if (rows <= longest || left.scalar_type() == at::kDouble) return at::mm(left.t(), right);
-  if (longest * kMaxBlocks < rows) {
-    return at::mm(left.to(at::kDouble).t(), right.to(at::kDouble)).to(left.scalar_type());
+  if (left.scalar_type() == at::kDouble) return at::mm(left.t(), right);
+  if (rows <= longest && !accuracy.wide) return at::mm(left.t(), right);
+  if (longest * kMaxBlocks < rows || accuracy.wide) {
+    at::Tensor sum = at::mm(left.to(at::kDouble).t(), right.to(at::kDouble));
+    return accuracy.wide ? sum : sum.to(left.scalar_type());
   }
   const std::int64_t blocks = (rows + longest - 1) / longest;
   const std::int64_t block = (rows + blocks - 1) / blocks;
@@ -67,14 +69,14 @@ at::Tensor ProductOverRows(const at::Tensor& left, const at::Tensor& right,
 
 // left^T right over several rows of each example: a product for each example, added up in float64.
 at::Tensor ProductOfExamples(const at::Tensor& left, const at::Tensor& right,
-                             const ExampleLayout& layout) {
+                             const ExampleLayout& layout, bool wide) {
   const std::int64_t p = left.size(1);
   const std::int64_t q = right.size(1);
   if (left.is_cpu() && left.scalar_type() != at::kDouble) {
     return SumOfExampleProducts(ByExample(left, layout, 0, layout.examples),
-                                ByExample(right, layout, 0, layout.examples));
+                                ByExample(right, layout, 0, layout.examples), wide);
   }
-  if (left.scalar_type() == at::kDouble) return at::mm(left.t(), right);
+  if (left.scalar_type() == at::kDouble && !wide) return at::mm(left.t(), right);
   at::Tensor sum = at::zeros({p, q}, left.options().dtype(at::kDouble));
   const std::int64_t chunk = std::max<std::int64_t>(1, ChunkElements(left) / (p * q));
   for (std::int64_t begin = 0; begin < layout.examples; begin += chunk) {
@@ -83,7 +85,27 @@ at::Tensor ProductOfExamples(const at::Tensor& left, const at::Tensor& right,
                                         ByExample(right, layout, begin, end));
     sum.add_(products.sum(at::IntArrayRef{0}, false, at::kDouble));
   }
-  return sum.to(left.scalar_type());
+  return wide ? sum : sum.to(left.scalar_type());
+}
+
+at::Tensor LookupSum(const Term& term, const ExampleFactors& factors, bool wide) {
+  const LookupRows lookup = AsLookup(term);
+  if (term.b.is_cpu()) return LookupWeightedSum(lookup, factors.float64, wide);
+  if (HasLookupOperations(lookup)) return DeviceLookupSum(lookup, factors.float64, wide);
+  if (wide) {
+    LookupRows host = lookup;
+    host.index = lookup.index.cpu();
+    host.gradient = lookup.gradient.cpu();
+    if (lookup.owners.defined()) host.owners = lookup.owners.cpu();
+    return LookupWeightedSum(host, factors.float64.cpu(), wide).to(term.b.device());
+  }
+  // Entries that many examples look up are sums of as many rows: float64.
+  const at::Tensor weight = factors.float64.index_select(0, OwnersOf(term)).unsqueeze(1);
+  at::Tensor rows = lookup.gradient * weight;
+  rows.masked_fill_((weight == 0).logical_or(term.a.unsqueeze(1) == term.padding_index), 0);
+  return at::zeros(term.sizes, rows.options())
+      .index_add_(0, term.a, rows)
+      .to(lookup.gradient.scalar_type());
 }
 
 }  // namespace
@@ -104,7 +126,9 @@ const at::Tensor& ExampleFactors::Beside(const at::Tensor& values) const {
 
 at::Tensor WeightedSum(const Term& term, const ExampleFactors& factors,
                        const SumAccuracy& accuracy) {
-  if (term.fused != FusedUse::kNone) return FusedWeightedSum(term, factors.float64);
+  if (term.fused != FusedUse::kNone) {
+    return FusedWeightedSum(term, factors.float64, accuracy.wide);
+  }
   const at::NoTF32Guard full_precision;
   switch (term.kind) {
     case TermKind::kOuter: {
@@ -116,35 +140,23 @@ at::Tensor WeightedSum(const Term& term, const ExampleFactors& factors,
       const at::Tensor left = MaskRows(term.a, term.layout, factors);
       const at::Tensor right = ScaleRows(term.b, term.layout, factors);
       return (one_row ? ProductOverRows(left, right, accuracy)
-                      : ProductOfExamples(left, right, term.layout))
+                      : ProductOfExamples(left, right, term.layout, accuracy.wide))
           .reshape(term.sizes);
     }
     case TermKind::kRows:
     case TermKind::kDirect: {
       const at::Tensor gradients = term.kind == TermKind::kRows ? SumOfRows(term) : term.b;
       if (gradients.is_cpu()) {
-        return WeightedRowSum(gradients, factors.float64).reshape(term.sizes);
+        return WeightedRowSum(gradients, factors.float64, accuracy.wide).reshape(term.sizes);
       }
       const at::Tensor rows = MaskRows(gradients, {1, term.layout.examples, 1}, factors);
       return ProductOverRows(factors.Beside(rows).unsqueeze(1), rows, accuracy).reshape(term.sizes);
     }
-    case TermKind::kLookup: {
-      const LookupRows lookup = AsLookup(term);
-      if (term.b.is_cpu()) return LookupWeightedSum(lookup, factors.float64).reshape(term.sizes);
-      if (HasLookupOperations(lookup)) {
-        return DeviceLookupSum(lookup, factors.float64).reshape(term.sizes);
-      }
-      // Entries that many examples look up are sums of as many rows: float64.
-      const at::Tensor weight = factors.float64.index_select(0, OwnersOf(term)).unsqueeze(1);
-      at::Tensor rows = lookup.gradient * weight;
-      rows.masked_fill_((weight == 0).logical_or(term.a.unsqueeze(1) == term.padding_index), 0);
-      return at::zeros(term.sizes, rows.options())
-          .index_add_(0, term.a, rows)
-          .to(lookup.gradient.scalar_type());
-    }
+    case TermKind::kLookup:
+      return LookupSum(term, factors, accuracy.wide).reshape(term.sizes);
     case TermKind::kConvolution:
       return WeightedConvolutionGradient(term.convolution, term.a, term.b, term.layout,
-                                         factors.float64);
+                                         factors.float64, accuracy.wide);
   }
   return {};
 }
@@ -160,7 +172,7 @@ at::Tensor TransposedWeightedSum(const Term& term, const ExampleFactors& factors
   SORDINO_CHECK(term.kind == TermKind::kOuter, "a sum of outer products");
   // Of the same bits as the norms: turned when it is finished.
   if (term.fused != FusedUse::kNone) {
-    return FusedWeightedSum(term, factors.float64)
+    return FusedWeightedSum(term, factors.float64, accuracy.wide)
         .view({term.a.size(1), term.b.size(1)})
         .t()
         .contiguous();
