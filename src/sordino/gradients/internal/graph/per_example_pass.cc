@@ -460,6 +460,10 @@ std::vector<at::Tensor> PerExamplePass::WeightedSums(const UnitFactors& given,
   for (const Family& family : plan_.families) {
     AddDenseSums(family, by_group, factors.all_finite, accuracy, sums);
   }
+  for (const at::Tensor& sum : sums) {
+    SORDINO_CHECK(!accuracy.wide || !sum.defined() || sum.scalar_type() == at::kDouble,
+                  "a sum of a large batch was rounded to float32");
+  }
   return sums;
 }
 
