@@ -88,7 +88,7 @@ at::Tensor ProductOfExamples(const at::Tensor& left, const at::Tensor& right,
   return wide ? sum : sum.to(left.scalar_type());
 }
 
-at::Tensor LookupSum(const Term& term, const ExampleFactors& factors, bool wide) {
+at::Tensor TableSum(const Term& term, const ExampleFactors& factors, bool wide) {
   const LookupRows lookup = AsLookup(term);
   if (term.b.is_cpu()) return LookupWeightedSum(lookup, factors.float64, wide);
   if (HasLookupOperations(lookup)) return DeviceLookupSum(lookup, factors.float64, wide);
@@ -153,7 +153,7 @@ at::Tensor WeightedSum(const Term& term, const ExampleFactors& factors,
       return ProductOverRows(factors.Beside(rows).unsqueeze(1), rows, accuracy).reshape(term.sizes);
     }
     case TermKind::kLookup:
-      return LookupSum(term, factors, accuracy.wide).reshape(term.sizes);
+      return TableSum(term, factors, accuracy.wide).reshape(term.sizes);
     case TermKind::kConvolution:
       return WeightedConvolutionGradient(term.convolution, term.a, term.b, term.layout,
                                          factors.float64, accuracy.wide);
