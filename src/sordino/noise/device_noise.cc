@@ -34,10 +34,9 @@ void ShowToRecording(const at::Tensor& tensor) { static_cast<void>(at::alias(ten
 void CheckTensors(const at::Tensor& sum, const at::Tensor& noised, const at::Tensor& state) {
   SORDINO_CHECK(sum.device() == state.device() && noised.device() == state.device(),
                 "a tensor to be noised lies on another device than its noise");
-  for (const at::Tensor& tensor : {sum, noised}) {
-    SORDINO_CHECK(tensor.scalar_type() == at::kFloat || tensor.scalar_type() == at::kDouble,
-                  "a tensor to be noised is neither float32 nor float64");
-  }
+  SORDINO_CHECK(sum.scalar_type() == noised.scalar_type() &&
+                    (sum.scalar_type() == at::kFloat || sum.scalar_type() == at::kDouble),
+                "a tensor to be noised is neither float32 nor float64");
   SORDINO_CHECK(sum.is_contiguous() && noised.is_contiguous() && sum.numel() == noised.numel(),
                 "a tensor to be noised is not contiguous, or has another size than its noise");
 }
@@ -122,8 +121,7 @@ void DeviceNoise::Launch(const std::vector<at::Tensor>& sums,
                                        .noised = noised[i].mutable_data_ptr(),
                                        .begin = begin,
                                        .end = end,
-                                       .sum_is_double = sums[i].scalar_type() == at::kDouble,
-                                       .noised_is_double = noised[i].scalar_type() == at::kDouble};
+                                       .is_double = sums[i].scalar_type() == at::kDouble};
     begin = end;
   }
   if (tensors.count > 0) launch(true);

@@ -58,8 +58,8 @@ class DeviceNoise {
   // The noise of a step alone, in steps of the grid, whole numbers in doubles.
   at::Tensor Steps(const NoiseGrid& grid, std::int64_t coordinates, std::int64_t step);
 
-  // noised[k] = sums[k] with noise, divided, each float32 or float64. All are contiguous and lie on
-  // the device; the two may be the same tensors.
+  // noised[k] = sums[k] with noise, divided. All are contiguous and lie on the device; the two may
+  // be the same tensors.
   void Launch(const std::vector<at::Tensor>& sums, const std::vector<at::Tensor>& noised);
 
   double standard_deviation() const { return standard_deviation_; }  // of the last SetStep

@@ -48,10 +48,9 @@ NoisedGradients AddNoise(const BoundedSum& sum, DeviceNoise& noise) {
   sums.reserve(sum.gradients.size());
   noised.reserve(sum.gradients.size());
   std::int64_t coordinates = 0;
-  for (std::size_t k = 0; k < sum.gradients.size(); ++k) {
-    const at::Tensor& gradient = sum.gradients[k];
+  for (const at::Tensor& gradient : sum.gradients) {
     sums.push_back(gradient.contiguous());
-    noised.push_back(at::empty_like(sums.back(), sum.noised_types[k]));
+    noised.push_back(at::empty_like(sums.back()));
     coordinates += gradient.numel();
   }
   SORDINO_CHECK(sum.sensitivity.value() <= noise.sensitivity_.value(),
@@ -59,6 +58,7 @@ NoisedGradients AddNoise(const BoundedSum& sum, DeviceNoise& noise) {
   SORDINO_CHECK(coordinates == noise.coordinates_,
                 "the noise was chosen for a sum of another number of coordinates");
   noise.Launch(sums, noised);
+  for (std::size_t k = 0; k < noised.size(); ++k) noised[k] = noised[k].to(sum.noised_types[k]);
   return {std::move(noised), noise.standard_deviation_};
 }
 

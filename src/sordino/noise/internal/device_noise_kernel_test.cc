@@ -27,8 +27,7 @@ TEST(DeviceNoiseKernel, ExactDecisionsAreThoseOfTheProcessor) {
                        .noised = values.mutable_data_ptr(),
                        .begin = 0,
                        .end = kCount,
-                       .sum_is_double = true,
-                       .noised_is_double = true};
+                       .is_double = true};
   InsecureSeededGenerator generator(1);
   const ChaChaKey key = DrawChaChaKey(generator);
   for (const double sigma : {0x1p14, 777777.7, 0x1p39, 0x1.56789abcdef01p39, 0x1p40}) {

@@ -17,8 +17,7 @@ struct NoisedTensor {
   void* noised;
   std::int64_t begin;
   std::int64_t end;
-  bool sum_is_double;  // else float
-  bool noised_is_double;
+  bool is_double;  // else float
 };
 
 // Consecutive tensors, none of them empty. So many that all fit into the arguments of a kernel,
@@ -46,14 +45,12 @@ SORDINO_DEVICE constexpr int TensorOf(const NoisedTensors& tensors, std::int64_t
 
 SORDINO_DEVICE inline void ReleaseValue(const NoisedTensor& tensor, std::int64_t i,
                                         std::int64_t noise, const GridStep& step) {
-  const double value = tensor.sum_is_double
-                           ? static_cast<const double*>(tensor.sum)[i]
-                           : static_cast<double>(static_cast<const float*>(tensor.sum)[i]);
-  const double noised = NoisedValueOf(value, noise, step);
-  if (tensor.noised_is_double) {
-    static_cast<double*>(tensor.noised)[i] = noised;
+  if (tensor.is_double) {
+    static_cast<double*>(tensor.noised)[i] =
+        NoisedValueOf(static_cast<const double*>(tensor.sum)[i], noise, step);
   } else {
-    static_cast<float*>(tensor.noised)[i] = static_cast<float>(noised);
+    const auto value = static_cast<double>(static_cast<const float*>(tensor.sum)[i]);
+    static_cast<float*>(tensor.noised)[i] = static_cast<float>(NoisedValueOf(value, noise, step));
   }
 }
 

@@ -129,11 +129,7 @@ __global__ void SumRowsKernel(RowMatrices all, const double* factors) {
   __syncthreads();
   if (threadIdx.y != 0 || column >= matrix.width) return;
   for (int k = 1; k < kSumWarps; ++k) sum += parts[k][threadIdx.x];
-  if (matrix.wide_result != nullptr) {
-    matrix.wide_result[column] = sum;
-  } else {
-    matrix.result[column] = static_cast<float>(sum);
-  }
+  matrix.result[column] = static_cast<float>(sum);
 }
 
 // A block an example. Calls visit(entry, column, sum) for every entry that the example looks up and

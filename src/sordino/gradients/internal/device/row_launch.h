@@ -13,8 +13,7 @@ inline constexpr int kMaxMatrices = 48;
 // [rows, width] float32, rows contiguous, one for each example.
 struct RowMatrix {
   const float* values = nullptr;
-  float* result = nullptr;        // ScaleRows: the same sizes; SumRows: [width]
-  double* wide_result = nullptr;  // SumRows: [width], instead of `result`
+  float* result = nullptr;  // ScaleRows: the same sizes; SumRows: [width]
   std::int64_t width = 0;
   std::int64_t group = 0;  // the row of the factors
   bool scales = true;      // ScaleRows: by the factor; otherwise rows of factor 0 become 0
@@ -67,8 +66,8 @@ void LaunchFactors(const FactorArrays& arrays, void* stream);
 // values. factors [groups, rows].
 void LaunchScaleRows(const RowMatrices& all, const float* factors, void* stream);
 
-// result[k] = sum over the rows of factor * value[k], in float64, rounded once, or not where there
-// is a wide result; rows of factor 0 are left out.
+// result[k] = sum over the rows of factor * value[k], in float64, rounded once; rows of factor 0
+// are left out.
 void LaunchSumRows(const RowMatrices& all, const double* factors, void* stream);
 
 // The rows of a lookup table. Row r of example e is (r / inner * examples + e) * inner + r % inner.

@@ -1,8 +1,10 @@
 #include "sordino/gradients/internal/device/row_operations.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/alias.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/mv.h>
 #include <ATen/ops/zeros.h>
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAStream.h>
@@ -42,6 +44,19 @@ device::LookupArrays ArraysOf(const LookupRows& lookup, const at::Tensor& index,
           .inner = lookup.layout.inner,
           .width = gradient.size(1),
           .padding_index = lookup.padding_index};
+}
+
+// By operations of libtorch: a few launches more do not show in a large batch.
+std::vector<at::Tensor> WideRowSums(const std::vector<FactoredRows>& all,
+                                    const at::Tensor& factors) {
+  std::vector<at::Tensor> results;
+  results.reserve(all.size());
+  for (const FactoredRows& own : all) {
+    const at::Tensor weights = factors.select(0, own.group);
+    const at::Tensor rows = own.rows.to(at::kDouble);
+    results.push_back(at::mv(rows.masked_fill((weights == 0).unsqueeze(1), 0).t(), weights));
+  }
+  return results;
 }
 
 }  // namespace
@@ -141,8 +156,8 @@ std::vector<at::Tensor> DeviceScaledRows(const std::vector<FactoredRows>& all,
 
 std::vector<at::Tensor> DeviceRowSums(const std::vector<FactoredRows>& all,
                                       const at::Tensor& factors, bool wide) {
+  if (wide) return WideRowSums(all, factors);
   const std::int64_t rows = factors.size(1);
-  const at::ScalarType type = wide ? at::kDouble : at::kFloat;
   std::vector<at::Tensor> packed;
   std::vector<at::Tensor> results;
   packed.reserve(all.size());
@@ -152,11 +167,9 @@ std::vector<at::Tensor> DeviceRowSums(const std::vector<FactoredRows>& all,
       [&](std::size_t k) {
         SORDINO_CHECK(all[k].rows.size(0) == rows, "a factor for each row");
         packed.push_back(all[k].rows.contiguous());
-        results.push_back(at::empty({packed.back().size(1)}, packed.back().options().dtype(type)));
-        at::Tensor& result = results.back();
+        results.push_back(at::empty({packed.back().size(1)}, packed.back().options()));
         return device::RowMatrix{.values = packed.back().const_data_ptr<float>(),
-                                 .result = wide ? nullptr : result.mutable_data_ptr<float>(),
-                                 .wide_result = wide ? result.mutable_data_ptr<double>() : nullptr,
+                                 .result = results.back().mutable_data_ptr<float>(),
                                  .width = packed.back().size(1),
                                  .group = all[k].group};
       },
