@@ -1,27 +1,47 @@
 #include "sordino/device/precision.h"
 
 #include <ATen/Context.h>
+#include <ATen/autocast_mode.h>
 
-#include <string>
+#include <atomic>
 
-#include "sordino/base/error.h"
 #include "sordino/base/known_name.h"
 
 namespace sordino {
+namespace {
+
+std::atomic<Precision> used_precision{Precision::kFloat32};
+
+}  // namespace
 
 void UsePrecision(Precision precision) {
-  const bool tf32 = precision == Precision::kTf32;
+  const bool tf32 = precision != Precision::kFloat32;
   at::globalContext().setAllowTF32CuBLAS(tf32);
   at::globalContext().setAllowTF32CuDNN(tf32);
+  used_precision = precision;
 }
 
+Precision UsedPrecision() { return used_precision; }
+
 Precision ParsePrecision(std::string_view what, std::string_view name) {
-  if (name == "bfloat16") {
-    throw Error(std::string(what) +
-                " is bfloat16, which is not supported yet: a weight that is converted for every "
-                "use has its gradients written out for each example; use tf32.");
-  }
   return static_cast<Precision>(IndexOfName(what, name, kPrecisionNames));
+}
+
+OrdinaryPrecision::OrdinaryPrecision(at::Device device)
+    : device_(device.type()),
+      was_enabled_(at::autocast::is_autocast_enabled(device_)),
+      had_cache_(at::autocast::is_autocast_cache_enabled()),
+      type_(at::autocast::get_autocast_dtype(device_)) {
+  if (UsedPrecision() != Precision::kBfloat16) return;
+  at::autocast::set_autocast_enabled(device_, true);
+  at::autocast::set_autocast_dtype(device_, at::kBFloat16);
+  at::autocast::set_autocast_cache_enabled(false);
+}
+
+OrdinaryPrecision::~OrdinaryPrecision() {
+  at::autocast::set_autocast_enabled(device_, was_enabled_);
+  at::autocast::set_autocast_dtype(device_, type_);
+  at::autocast::set_autocast_cache_enabled(had_cache_);
 }
 
 }  // namespace sordino

@@ -18,6 +18,7 @@
 
 #include "sordino/base/check.h"
 #include "sordino/base/error.h"
+#include "sordino/device/precision.h"
 #include "sordino/gradients/internal/isolation/directional_derivative.h"
 #include "sordino/gradients/internal/isolation/operation_comparison.h"
 #include "sordino/gradients/internal/rounding/sum_sensitivity.h"
@@ -41,6 +42,11 @@ at::ScalarType CheckedType(const std::vector<NamedParameter>& parameters) {
                            "use exact norms, or convert the model."));
     }
     if (given == at::kFloat) type = at::kFloat;
+  }
+  if (type == at::kFloat && UsedPrecision() == Precision::kBfloat16) {
+    throw Error(
+        "norms are estimated by projections in float32 and float64 only, and products are computed "
+        "in bfloat16; use exact norms, or the precision tf32 or float32.");
   }
   return type;
 }

@@ -21,6 +21,7 @@
 #include "sordino/gradients/layerwise_clipping.h"
 #include "sordino/gradients/testing/forged_values.h"
 #include "sordino/gradients/testing/gradients_test_support.h"
+#include "sordino/gradients/testing/scoped_precision.h"
 #include "sordino/gradients/testing/seeded_directions.h"
 
 namespace sordino {
@@ -105,9 +106,16 @@ void ExpectWithinSensitivity(const BoundedSum& first, const BoundedSum& second,
   }
 }
 
+struct NeighbourCase {
+  at::ScalarType type = at::kDouble;
+  Precision precision = Precision::kFloat32;
+};
+
 TEST(NeighbouringBatches, DifferByAtMostTheSensitivityForEveryPolicy) {
   double largest = 0;
-  for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
+  for (const auto& [type, precision] : {NeighbourCase{at::kDouble}, NeighbourCase{at::kFloat},
+                                        NeighbourCase{at::kFloat, Precision::kBfloat16}}) {
+    const ScopedPrecision scope(precision);
     const TestModel model = MakeModel(NeighbourModel(), type);
     Batch batch = model.batch(5);
     batch[1] = at::ones_like(batch[1]);

@@ -458,7 +458,7 @@ std::vector<Setting> TrainingRows() {
        .key = "precision",
        .flag = "--precision",
        .value_name = "NAME",
-       .help = "Products on a GPU: float32, or tf32, which rounds their factors to 11 bits",
+       .help = "Products: float32; tf32, which rounds factors to 11 bits on a GPU; or bfloat16",
        .field = SORDINO_FIELD(training.precision)},
       {.section = "training",
        .key = "graph",

@@ -321,7 +321,7 @@ void AddBenchCommand(CLI::App& app) {
   step->add_option("--norms", o.norms, "How norms are found: automatic, materialise or ghost")
       ->type_name("METHOD")
       ->capture_default_str();
-  step->add_option("--precision", o.precision, "Products on a GPU: float32 or tf32")
+  step->add_option("--precision", o.precision, "Products: float32, tf32 (on a GPU) or bfloat16")
       ->type_name("NAME")
       ->capture_default_str();
   step->add_option("--graph", o.graph,

@@ -18,6 +18,7 @@ namespace {
 
 using Json = nlohmann::json;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(BenchStep, JsonHasTheCostsOfEveryModelAndBatchAndNothingElse) {
   const CommandOutcome outcome = RunProgram(
@@ -58,6 +59,16 @@ TEST(BenchStep, EveryWayOfFindingNormsRuns) {
     const CommandOutcome outcome = RunProgram({"bench", "step", "--models", "ffnn", "--batch", "4",
                                                "--seconds", "0.01", "--norms", norms, "--json"});
     EXPECT_EQ(outcome.exit_code, 0) << norms << ": " << outcome.err;
+  }
+}
+
+TEST(BenchStep, EveryPrecisionRuns) {
+  for (const char* precision : {"bfloat16", "tf32", "float32"}) {
+    const CommandOutcome outcome =
+        RunProgram({"bench", "step", "--models", "ffnn,mnist", "--batch", "4", "--seconds", "0.01",
+                    "--precision", precision, "--json"});
+    EXPECT_EQ(outcome.exit_code, 0) << precision << ": " << outcome.err;
+    EXPECT_THAT(outcome.out, Not(HasSubstr("error"))) << precision;
   }
 }
 
@@ -133,7 +144,6 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"bench step --threads 0", "--threads is 0"},
         Mistake{"bench step --graph maybe", "--graph"},
         Mistake{"bench step --precision tf23", "did you mean 'tf32'?"},
-        Mistake{"bench step --precision bfloat16", "not supported yet"},
         Mistake{"bench step --models logreg --graph on", "recorded"},
         Mistake{"bench step --models logreg --batch 2 --seconds 0.01 --peers /no/python",
                 "can be started"},

@@ -19,6 +19,7 @@
 #include "sordino/gradients/example_loop.h"
 #include "sordino/gradients/flat_clipping.h"
 #include "sordino/gradients/layerwise_clipping.h"
+#include "sordino/gradients/testing/scoped_precision.h"
 #include "sordino/models/benchmark_models.h"
 #include "sordino/models/model.h"
 
@@ -159,6 +160,56 @@ TEST_P(CudaClipping, RecordedStepsHaveTheSameBits) {
     }
     EXPECT_EQ(recorded.GraphStatus(), "recorded");
   }
+  at::globalContext().setDeterministicCuDNN(false);
+}
+
+// The rows of what enters the kernels are bfloat16 numbers; recurrent layers stay as they are.
+TEST_P(CudaClipping, EqualsTheLoopInBfloat16) {
+  const ScopedPrecision scope(Precision::kBfloat16);
+  const auto model = MakeBenchmarkModel(GetParam(), at::Device(at::kCUDA));
+  const Batch batch = model.make_batch(6, 1);
+  const auto parameters = Parameters(model);
+  const FlatClipping loose(ClipNorm(1e6));
+  const double typical =
+      LoopClippedSum(model.losses, batch, parameters, loose).norms.median().item<double>();
+  const FlatClipping flat{ClipNorm(typical)};
+  const LoopResult loop = LoopClippedSum(model.losses, batch, parameters, flat);
+  for (const NormMethod norms :
+       {NormMethod::kAutomatic, NormMethod::kMaterialise, NormMethod::kGhost}) {
+    Clipper clipper(parameters, {.norms = norms});
+    for (int step = 0; step < 2; ++step) {
+      const BoundedSum sum = clipper.ClippedSum(model.losses, batch, flat);
+      EXPECT_LT(RelativeError(sum.gradients, loop.sum), 5e-2);
+    }
+  }
+}
+
+TEST_P(CudaClipping, RecordedStepsInBfloat16HaveTheSameBits) {
+  if (const std::string problem = RecordingProblem(at::Device(at::kCUDA)); !problem.empty()) {
+    GTEST_SKIP() << problem;
+  }
+  const ScopedPrecision scope(Precision::kBfloat16);
+  at::globalContext().setDeterministicCuDNN(true);
+  const auto model = MakeBenchmarkModel(GetParam(), at::Device(at::kCUDA));
+  const auto parameters = Parameters(model);
+  constexpr std::int64_t kSize = 16;
+  const FlatClipping policy(ClipNorm(1));
+  Clipper recorded(parameters, {.graph = GraphUse::kOn, .recorded_batch = kSize});
+  Clipper plain(parameters);
+  for (std::uint64_t step = 0; step < 8; ++step) {
+    const Batch batch = model.make_batch(kSize, step);
+    const BoundedSum found = recorded.ClippedSum(model.losses, batch, policy);
+    const BoundedSum expected = plain.ClippedSum(model.losses, batch, policy);
+    const double error = RelativeError(found.gradients, expected.gradients);
+    // Attention, and lookups of tokens, add up in no fixed order.
+    EXPECT_LE(error, batch[0].is_floating_point() ? 0 : 3e-2) << "step " << step;
+    // New weights must be read, not those that were converted when the step was recorded.
+    const at::NoGradGuard no_grad;
+    for (std::size_t k = 0; k < parameters.size(); ++k) {
+      parameters[k].value.sub_(found.gradients[k], 0.05);
+    }
+  }
+  EXPECT_EQ(recorded.GraphStatus(), "recorded");
   at::globalContext().setDeterministicCuDNN(false);
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "sordino/base/quantity.h"
+#include "sordino/device/precision.h"
 #include "sordino/device/recorded_graph.h"
 #include "sordino/gradients/flat_clipping.h"
 #include "sordino/noise/gradient_noise.h"
@@ -75,7 +76,7 @@ class StepPair {
 
   void Ordinary() {
     ResetGradients();
-    model_.losses(batch_).mean().backward();
+    OrdinaryLoss().backward();
     if (!comparison_.whole) return;
     std::vector<at::Tensor> gradients;
     gradients.reserve(values_.size());
@@ -87,7 +88,7 @@ class StepPair {
     if (!graph_) {
       ResetGradients();
       graph_ = RecordGraph(device_, [this] {
-        gradients_ = torch::autograd::grad({model_.losses(batch_).mean()}, values_);
+        gradients_ = torch::autograd::grad({OrdinaryLoss()}, values_);
         if (comparison_.whole) Update(gradients_);
       });
     }
@@ -127,6 +128,11 @@ class StepPair {
   }
 
  private:
+  at::Tensor OrdinaryLoss() const {
+    const OrdinaryPrecision precision(device_);
+    return model_.losses(batch_).mean();
+  }
+
   void Update(const std::vector<at::Tensor>& gradients) const {
     const at::NoGradGuard no_grad;
     at::_foreach_add_(values_, gradients, -kRate);

@@ -502,6 +502,16 @@ TEST_F(TrainCommand, AnExistingRunIsNotOverwritten) {
   EXPECT_EQ(ReadTestFile(out_ + "/precious"), "x");
 }
 
+TEST_F(TrainCommand, TakesEveryPrecisionAndWritesItIntoTheRun) {
+  for (const std::string precision : {"bfloat16", "float32"}) {
+    const CommandOutcome outcome =
+        RunProgram(Line("--noise 1 --rate 0.1 --steps 5 --precision " + precision));
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_THAT(ReadTestFile(out_ + "/config.toml"), HasSubstr("precision = \"" + precision));
+    fs::remove_all(out_);
+  }
+}
+
 class TrainMistakes : public ::testing::TestWithParam<Mistake> {};
 TEST_P(TrainMistakes, AreToldInOneSentence) { ExpectMistake(GetParam()); }
 INSTANTIATE_TEST_SUITE_P(
@@ -532,6 +542,11 @@ INSTANTIATE_TEST_SUITE_P(
                 "the weight decay is"},
         Mistake{"train --dry-run --data digits --model mlp --epsilon 1 --clip 1e300", "--clip is"},
         Mistake{"train --dry-run --data digits --model mlp --noise 1e300", "--noise is"},
+        Mistake{"train --dry-run --data digits --model mlp --epsilon 1 --precision bfloat61",
+                "did you mean 'bfloat16'?"},
+        Mistake{"train --dry-run --data digits --model mlp --epsilon 1 --precision bfloat16 "
+                "--norms jl",
+                "use exact norms"},
         Mistake{"train --data digits --script /nonexistent.pt --epsilon 1", "/nonexistent.pt"},
         Mistake{"train --data digits --model mlp --script m.pt --epsilon 1", "two models"},
         Mistake{"train --data digits --model scatternet-linear --epsilon 1 --flip",

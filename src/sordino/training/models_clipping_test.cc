@@ -11,6 +11,7 @@
 #include "sordino/gradients/clipper.h"
 #include "sordino/gradients/example_loop.h"
 #include "sordino/gradients/flat_clipping.h"
+#include "sordino/gradients/testing/scoped_precision.h"
 #include "sordino/models/model.h"
 
 namespace sordino {
@@ -45,8 +46,7 @@ INSTANTIATE_TEST_SUITE_P(
       return name;
     });
 
-TEST_P(ClippedModel, EqualsTheLoop) {
-  const Case& test = GetParam();
+void ExpectEqualsTheLoop(const Case& test, double tolerance) {
   const auto model = MakeModel(test.model, test.shape, test.options, c10::kCPU);
   model->Train(true);
   std::vector<NamedParameter> trained;
@@ -75,7 +75,7 @@ TEST_P(ClippedModel, EqualsTheLoop) {
   const FlatClipping policy(ClipNorm(norms.median().item<double>()));  // about half are clipped
   const BoundedSum sum = clipper.ClippedSum(loss, batch, policy);
   const LoopResult loop = LoopClippedSum(loss, batch, trained, policy);
-  EXPECT_TRUE(norms.allclose(loop.norms, 1e-3, 1e-6));
+  EXPECT_TRUE(norms.allclose(loop.norms, tolerance, 1e-3 * tolerance));
 
   ASSERT_EQ(sum.gradients.size(), trained.size());
   double difference = 0;
@@ -85,7 +85,14 @@ TEST_P(ClippedModel, EqualsTheLoop) {
     difference += (sum.gradients[i].to(at::kDouble) - expected).square().sum().item<double>();
     size += expected.square().sum().item<double>();
   }
-  EXPECT_LT(std::sqrt(difference), 1e-3 * std::sqrt(size));
+  EXPECT_LT(std::sqrt(difference), tolerance * std::sqrt(size));
+}
+
+TEST_P(ClippedModel, EqualsTheLoop) { ExpectEqualsTheLoop(GetParam(), 1e-3); }
+
+TEST_P(ClippedModel, EqualsTheLoopInBfloat16) {
+  const ScopedPrecision scope(Precision::kBfloat16);
+  ExpectEqualsTheLoop(GetParam(), 5e-2);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "sordino/base/error.h"
 #include "sordino/gradients/flat_clipping.h"
+#include "sordino/gradients/internal/isolation/bfloat16_products.h"
 #include "sordino/gradients/layerwise_clipping.h"
 
 namespace sordino {
@@ -202,7 +203,8 @@ void ExpectAgreesWithLoop(const std::string& what, const ModelFunction& function
             const BoundedSum sum = clipper.ClippedSum(model.loss, batch, *policy);
             const at::Tensor norms =
                 examples == 0 ? loop.norms : clipper.Norms(model.loss, batch, *policy);
-            ExpectSameAsLoop(sum, norms, loop, clipper.parameters(), ToleranceOf(type), where);
+            ExpectSameAsLoop(sum, norms, loop, clipper.parameters(),
+                             ToleranceOf(isolated::RoundingType(type)), where);
           } catch (const std::exception& error) {
             ADD_FAILURE() << where << ": " << error.what();
             return;

@@ -14,6 +14,7 @@
 #include <random>
 #include <utility>
 
+#include "sordino/gradients/internal/isolation/bfloat16_products.h"
 #include "sordino/gradients/internal/isolation/isolation.h"
 
 namespace sordino {
@@ -38,8 +39,9 @@ at::Tensor DifferenceOf(const at::Tensor& first, const at::Tensor& second) {
 
 // Relative difference that other orders of summation may cause.
 double Tolerance(const at::Tensor& parameter) {
-  if (parameter.scalar_type() == at::kDouble) return 1e-8;
-  if (parameter.scalar_type() != at::kFloat) return 1e-1;
+  const at::ScalarType type = isolated::RoundingType(parameter.scalar_type());
+  if (type == at::kDouble) return 1e-8;
+  if (type != at::kFloat) return 1e-1;
   return parameter.is_cpu() ? 2e-3 : 2e-2;  // TF32
 }
 

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "sordino/base/check.h"
+#include "sordino/gradients/internal/isolation/bfloat16_products.h"
 
 namespace sordino {
 namespace {
@@ -140,6 +141,7 @@ std::vector<std::int64_t> Owners(const Code& code, const at::Tensor& plain,
   const auto* value = base.const_data_ptr<double>();
   std::vector<std::int64_t> digits(static_cast<std::size_t>(rows), 0);
   std::vector<std::int64_t> owner(static_cast<std::size_t>(rows), 0);
+  const double tolerance = OwnershipTolerance(isolated::RoundingType(type));
   std::int64_t place = 1;
   for (const at::Tensor& gradient : weighted) {
     const at::Tensor scaled = gradient.to(at::kCPU, at::kDouble).contiguous();
@@ -172,7 +174,7 @@ std::vector<std::int64_t> Owners(const Code& code, const at::Tensor& plain,
         misfit = std::max(misfit, std::abs(y[k] - factor * x[k]));
       }
       if (!(exponent >= 0) || exponent >= static_cast<double>(code.levels) ||
-          misfit > OwnershipTolerance(type) * factor * std::abs(x[at])) {
+          misfit > tolerance * factor * std::abs(x[at])) {
         state = kMixed;
         continue;
       }

@@ -121,7 +121,6 @@ at::Tensor PathPositions(const ParameterUse& use, at::IntArrayRef sizes) {
 
 at::Tensor PullBack(const ParameterUse& use, at::Tensor gradient) {
   for (const PathStep& step : use.path) {
-    if (Is<generated::ToCopyBackward0>(*step.node) != nullptr) continue;
     ag::variable_list gradients(step.node->num_inputs());
     gradients[step.output] = std::move(gradient);
     gradient = (*step.node)(std::move(gradients))[0];

@@ -52,8 +52,7 @@ GradientPlan PlanGradients(const Tape& tape, const std::vector<TermKind>& kinds,
 // sizes of that tensor, on the CPU. `sizes`: of the root.
 at::Tensor PathPositions(const ParameterUse& use, at::IntArrayRef sizes);
 
-// The gradient of the parameter from that of the tensor that enters the use; casts are left out,
-// so that a float32 sum stays one.
+// The gradient of the parameter from that of the tensor that enters the use.
 at::Tensor PullBack(const ParameterUse& use, at::Tensor gradient);
 
 // The path is one transposition of a matrix.

@@ -23,6 +23,7 @@
 #include "sordino/gradients/internal/rounding/rounding.h"
 #include "sordino/gradients/internal/terms/norm_cost.h"
 #include "sordino/gradients/internal/terms/row_kernels.h"
+#include "sordino/gradients/internal/terms/term_rows.h"
 
 namespace sordino {
 namespace ag = torch::autograd;
@@ -236,9 +237,13 @@ void PerExamplePass::FinishCluster(std::size_t parameter, const UseCluster& clus
 // Without a norm yet, where it can be taken together with those of other terms.
 void PerExamplePass::FinishOnDevice(std::size_t parameter, RootTerm part, NormForm form) {
   const auto group = static_cast<std::size_t>(groups_[parameter]);
-  at::Tensor gradients = GradientsToKeep(part.term, form);
   const bool one_row =
       part.term.kind == TermKind::kOuter && part.term.layout.rows_per_example() == 1;
+  if (takes_rows_ && one_row) {
+    part.term.a = Wide(part.term.a);
+    part.term.b = Wide(part.term.b);
+  }
+  at::Tensor gradients = GradientsToKeep(part.term, form);
   const auto add_piece = [&](std::initializer_list<at::Tensor> matrices) {
     const auto first = static_cast<int>(rows_.size());
     rows_.insert(rows_.end(), matrices);

@@ -28,9 +28,12 @@ bool IsPathStep(const torch::autograd::Node& node) {
             generated::UnsafeSplitBackward0, generated::UnsafeSplitWithSizesBackward0,
             generated::UnbindBackward0, generated::SqueezeBackward0, generated::SqueezeBackward1,
             generated::SqueezeBackward2, generated::UnsqueezeBackward0, generated::AliasBackward0,
-            generated::CloneBackward0, generated::ToCopyBackward0, generated::ExpandBackward0,
-            generated::RepeatBackward0>();
+            generated::CloneBackward0, generated::ExpandBackward0, generated::RepeatBackward0>();
   return types.contains(std::type_index(typeid(node)));
+}
+
+bool IsCast(const torch::autograd::Node& node) {
+  return typeid(node) == typeid(generated::ToCopyBackward0);
 }
 
 class NodeMaker {
@@ -66,23 +69,38 @@ class NodeMaker {
     use.node = node;
     use.slot = edge.slot;
     use.sizes = OutputSizes(*tape_.graph.nodes[edge.child], edge.output);
-    GraphEdge at = edge;
-    while (IsPathStep(*tape_.graph.nodes[at.child])) {
-      use.path.push_back({tape_.graph.nodes[at.child], at.output});
-      if (tape_.graph.edges[at.child].empty()) return false;
-      at = tape_.graph.edges[at.child].front();
+    const std::optional<GraphEdge> entering = WithoutCasts(edge);
+    std::optional<GraphEdge> next = entering;
+    while (next && IsPathStep(*tape_.graph.nodes[next->child])) {
+      use.path.push_back({tape_.graph.nodes[next->child], next->output});
+      next = WithoutCasts(Behind(*next));
     }
+    if (!next) return false;
+    const GraphEdge& at = *next;
     if (tape_.graph.is_leaf[at.child]) {
       if (!tape_.graph.parameter[at.child]) return false;
       use.root = *tape_.graph.parameter[at.child];
     } else {
-      const std::optional<std::size_t> derived = Derived(edge);
+      const std::optional<std::size_t> derived = Derived(*entering);
       if (!derived) return false;
       use.root = tape_.parameters + *derived;
       use.path.clear();
     }
     tape_.uses.push_back(std::move(use));
     return true;
+  }
+
+  // The edge that a node of one input leads on with.
+  std::optional<GraphEdge> Behind(const GraphEdge& edge) const {
+    const auto& edges = tape_.graph.edges[edge.child];
+    return edges.empty() ? std::nullopt : std::optional<GraphEdge>(edges.front());
+  }
+
+  // A cast changes no entry but for rounding, and gradients are summed in float32 or float64
+  // whatever type the parameter is used in.
+  std::optional<GraphEdge> WithoutCasts(std::optional<GraphEdge> edge) const {
+    while (edge && IsCast(*tape_.graph.nodes[edge->child])) edge = Behind(*edge);
+    return edge;
   }
 
   std::optional<std::size_t> Derived(const GraphEdge& edge) {

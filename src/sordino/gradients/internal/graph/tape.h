@@ -2,11 +2,11 @@
 //
 // A use is an edge of the graph from an own node to a shared one (graph.h): a linear layer, a
 // convolution, a lookup, a broadcasting addition, and what enters it. What enters is a parameter,
-// perhaps through views, transposes, slices and casts (its path), or a derived tensor: the result
-// of other functions of parameters and constants (weight norm, a product of low-rank factors,
-// learned positions). Gradients per example are found for parameters and derived tensors alike, the
-// roots; those of derived tensors then go back through the shared part of the graph, all examples
-// at once (shared_gradients.h).
+// perhaps through views, transposes and slices (its path) and casts, or a derived tensor: the
+// result of other functions of parameters and constants (weight norm, a product of low-rank
+// factors, learned positions). Gradients per example are found for parameters and derived tensors
+// alike, the roots; those of derived tensors then go back through the shared part of the graph, all
+// examples at once (shared_gradients.h).
 #ifndef SORDINO_GRADIENTS_INTERNAL_GRAPH_TAPE_H_
 #define SORDINO_GRADIENTS_INTERNAL_GRAPH_TAPE_H_
 
@@ -20,17 +20,17 @@
 
 namespace sordino {
 
-// A view, slice or cast between a use and the parameter, with the output of it that is used.
+// A view or slice between a use and the parameter, with the output of it that is used.
 struct PathStep {
   TapeNode node;
   std::uint32_t output = 0;
 };
 
 struct ParameterUse {
-  std::size_t root = 0;             // index of a parameter, or behind them of a derived tensor
-  std::size_t node = 0;             // index into Graph::nodes
-  std::size_t slot = 0;             // which input of the operation the root is
-  std::vector<PathStep> path;       // nearest the use first; empty when the root enters as it is
+  std::size_t root = 0;        // index of a parameter, or behind them of a derived tensor
+  std::size_t node = 0;        // index into Graph::nodes
+  std::size_t slot = 0;        // which input of the operation the root is
+  std::vector<PathStep> path;  // nearest the use first; empty when the root enters as it is or cast
   std::vector<std::int64_t> sizes;  // of the tensor that enters the operation
 };
 

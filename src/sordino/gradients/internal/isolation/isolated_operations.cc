@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "sordino/gradients/internal/isolation/bfloat16_products.h"
 #include "sordino/gradients/internal/isolation/isolated_recurrence.h"
 #include "sordino/gradients/internal/isolation/isolated_units.h"
 #include "sordino/gradients/internal/isolation/isolation.h"
@@ -25,13 +26,16 @@ namespace sordino {
 namespace {
 
 using at::Tensor;
+using isolated::ConvertsFactors;
 using isolated::CurrentLayer;
 using isolated::IsOf;
 using isolated::IsPlain;
 using isolated::Layer;
 using isolated::Merge;
+using isolated::Narrowed;
 using isolated::OptionalTensor;
 using isolated::PlainTensors;
+using isolated::ProductPrecision;
 using isolated::Split;
 namespace functorch = at::functorch;
 
@@ -100,6 +104,11 @@ Tensor Attention(const Tensor& query, const Tensor& key, const Tensor& value,
     const PlainTensors plain;
     return at::scaled_dot_product_attention(query, key, value, mask, dropout, causal, scale,
                                             grouped);
+  }
+  if (ConvertsFactors({query, key, value, mask.value_or(Tensor())})) {
+    return Attention(Narrowed(query), Narrowed(key), Narrowed(value),
+                     mask ? OptionalTensor(Narrowed(*mask)) : mask, dropout, causal, scale, grouped)
+        .to(at::kFloat);
   }
   const Layer layer = CurrentLayer();
   const std::int64_t dims = query.dim();  // [examples, ..., tokens, features]
@@ -246,6 +255,8 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> EmbeddingBag(const Tensor& weight, co
                .amax(1)
                .masked_fill(empty, 0);
   } else {
+    // A sum, though it is written as a product.
+    const ProductPrecision as_it_is(ProductPrecision::Of::kFactors);
     bags = counted.to(rows.scalar_type()).matmul(rows);
     if (mode == kBagMean) bags = bags / counted.sum(1, /*keepdim=*/true).clamp_min(1);
   }

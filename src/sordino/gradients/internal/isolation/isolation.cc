@@ -17,6 +17,7 @@
 
 #include "sordino/base/check.h"
 #include "sordino/gradients/example_loop.h"
+#include "sordino/gradients/internal/isolation/bfloat16_products.h"
 #include "sordino/gradients/internal/isolation/isolated_operations.h"
 #include "sordino/gradients/internal/isolation/isolated_units.h"
 #include "sordino/gradients/internal/physical_batch.h"
@@ -25,6 +26,7 @@ namespace sordino {
 namespace {
 
 namespace functorch = at::functorch;
+using isolated::ProductPrecision;
 
 std::int64_t NextLevel() {
   static std::atomic<std::int64_t> level{0};
@@ -250,6 +252,7 @@ at::Tensor IsolatedLosses(const LossFunction& loss, const Batch& batch, std::int
   return WithoutPrivateErrors([&] {
     const IsolationLayer layer(units);
     for (at::Tensor& tensor : alone) tensor = layer.Wrap(tensor);
+    const ProductPrecision precision(ProductPrecision::Of::kUsed);
     const at::Tensor losses = loss(alone);
     CheckLosses(losses, width);
     return isolated::MergeUnits(layer.Unwrap(losses));
@@ -290,6 +293,7 @@ at::Tensor JointLosses(const LossFunction& loss, const Batch& batch) {
     const IsolationLayer layer(1);
     Batch whole;
     for (const at::Tensor& tensor : batch) whole.push_back(layer.Wrap(tensor.unsqueeze(0)));
+    const ProductPrecision precision(ProductPrecision::Of::kUsed);
     const at::Tensor losses = loss(whole);
     CheckLosses(losses, Examples(batch));
     return layer.Unwrap(losses).squeeze(0);

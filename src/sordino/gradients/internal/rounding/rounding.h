@@ -40,6 +40,11 @@
 //      precision its products have: nothing of TF32 enters the bound. Where the two could differ in
 //      a bit, kappa would be needed. (The tests FusedTerms show it on a GPU, FusedRounding what
 //      goes wrong otherwise.)
+//  (g) Rows of bfloat16 numbers (a model of them, or products in bfloat16, device/precision.h) are
+//      converted to float32 before anything is computed from them. Factors of 8 significant bits
+//      are exact in float32 and in TF32, and so is the product of two in float32: u_in is 0, and
+//      (a) to (f) hold as for any other float32 rows. How the model rounds in its own passes is
+//      part of what a_t and b_t are. (Bfloat16Products and NeighbouringBatches test it.)
 //
 // Proof. Units: bound = 1 after division by the bound of the group; the absolute terms (underflow)
 // are divided by the smallest bound. Groups are disjoint coordinates and every term below is
