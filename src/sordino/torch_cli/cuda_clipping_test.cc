@@ -10,6 +10,7 @@
 #include <ATen/ops/randn.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -243,25 +244,17 @@ TEST(CudaRecording, TenThousandReplaysOfChangingData) {
   EXPECT_EQ(recorded.GraphStatus(), "recorded");
 }
 
-class CudaDerivedWeights : public testing::TestWithParam<bool> {
+class CudaDerivedWeights : public testing::TestWithParam<Precision> {
  protected:
   void SetUp() override {
     if (!at::hasCUDA()) GTEST_SKIP() << "no GPU";
   }
-  void TearDown() override { Allow(products_, convolutions_); }
-  static void Allow(bool products, bool convolutions) {
-    at::globalContext().setAllowTF32CuBLAS(products);
-    at::globalContext().setAllowTF32CuDNN(convolutions);
-  }
-
- private:
-  const bool products_ = at::globalContext().allowTF32CuBLAS();
-  const bool convolutions_ = at::globalContext().allowTF32CuDNN();
 };
 
 // Weights that are a function of parameters, and several images an example.
 TEST_P(CudaDerivedWeights, EqualTheLoop) {
-  const bool tf32 = GetParam();
+  const bool narrow = GetParam() == Precision::kBfloat16;
+  const ScopedPrecision scope(narrow ? Precision::kBfloat16 : Precision::kFloat32);
   const at::Device device(at::kCUDA);
   constexpr std::int64_t kCopies = 3;
   const auto model = MakeModel("wrn-16-4", {.input = {3, 16, 16}, .classes = 10}, {}, device);
@@ -276,23 +269,28 @@ TEST_P(CudaDerivedWeights, EqualTheLoop) {
   const at::TensorOptions options(device);
   const Batch batch = {at::randn({6, kCopies, 3, 16, 16}, options),
                        at::arange(6, options.dtype(at::kLong))};
-  Allow(false, false);
   const FlatClipping loose(ClipNorm(1e6));
   const double typical =
       LoopClippedSum(loss, batch, parameters, loose).norms.median().item<double>();
   const FlatClipping policy{ClipNorm(typical)};
   const LoopResult loop = LoopClippedSum(loss, batch, parameters, policy);
-  Allow(tf32, tf32);
+  UsePrecision(GetParam());
+  constexpr std::array<double, 3> kTolerances = {1e-3, 2e-2, 1e-1};
+  const double tolerance = kTolerances[static_cast<std::size_t>(GetParam())];
   for (const NormMethod norms : {NormMethod::kAutomatic, NormMethod::kMaterialise}) {
     Clipper clipper(parameters, {.norms = norms});
     const BoundedSum sum = clipper.ClippedSum(loss, batch, policy);
-    EXPECT_LT(RelativeError(sum.gradients, loop.sum), tf32 ? 2e-2 : 1e-3);
+    EXPECT_LT(RelativeError(sum.gradients, loop.sum), tolerance);
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Precision, CudaDerivedWeights, testing::Bool(), [](const auto& tf32) {
-  return std::string(tf32.param ? "Tf32" : "Float32");
-});
+INSTANTIATE_TEST_SUITE_P(Precisions, CudaDerivedWeights,
+                         testing::Values(Precision::kFloat32, Precision::kTf32,
+                                         Precision::kBfloat16),
+                         [](const auto& entry) {
+                           return std::string(
+                               kPrecisionNames[static_cast<std::size_t>(entry.param)]);
+                         });
 
 INSTANTIATE_TEST_SUITE_P(Models, CudaClipping,
                          testing::Values("logreg", "ffnn", "mnist", "cifar10", "embed", "lstm",

@@ -2,6 +2,7 @@
 
 #include <ATen/Context.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 
@@ -82,10 +83,16 @@ WindowSource::Steps5 StepsOf(const at::Tensor& images) {
   return {strides[0], Int(strides[1]), Int(strides[2]), Int(strides[3]), Int(strides[4])};
 }
 
-WindowOperands OperandsOfWindows(const Term& term) {
+// As Wide gives it, with whatever the memory holds: for a look at sizes, steps and addresses.
+at::Tensor WideWithoutValues(const at::Tensor& tensor) {
+  if (tensor.scalar_type() == at::kFloat) return tensor;
+  return at::empty_like(tensor, tensor.options().dtype(at::kFloat));
+}
+
+WindowOperands OperandsOfWindows(const Term& term, at::Tensor (*wide)(const at::Tensor&) = Wide) {
   const ConvolutionOperands both = MakeOperands(term.convolution, term.a, term.b, term.layout);
   const ConvolutionShape& shape = both.shape;
-  WindowOperands operands{Wide(both.image), Wide(both.signal), {}, {}};
+  WindowOperands operands{wide(both.image), wide(both.signal), {}, {}};
   WindowSource& source = operands.source;
   source.image = operands.image.const_data_ptr<float>();
   source.signal = operands.signal.const_data_ptr<float>();
@@ -134,7 +141,7 @@ bool WindowsFit(const Term& term) {
       if (images.stride(d) > kMostEntries / images.size(d)) return false;
     }
   }
-  return OperandsOfWindows(term).plan.choice >= 0;
+  return OperandsOfWindows(term, WideWithoutValues).plan.choice >= 0;
 }
 
 FusedPrecision PrecisionOf(const Term& term) {
