@@ -23,7 +23,8 @@ namespace {
 constexpr std::int64_t kMeasureFrom = 32;
 constexpr std::int64_t kFewExamples = 8;
 constexpr int kMeasuredPasses = 3;
-// On a CPU a part of more memory than this is not faster than two smaller ones.
+// On a CPU a part of more memory than this is not faster than two smaller ones, beyond the memory
+// that every part takes (sums of all parameters).
 constexpr std::int64_t kPartBytes = 160 << 20;
 
 }  // namespace
@@ -175,7 +176,7 @@ Totals Clipper::State::MeasuredPart(const LossFunction& loss, const Batch& batch
     const MemoryModel model(kFewExamples, few_history, 2 * kFewExamples, meter.History());
     fitting = std::min(fitting, model.FittingExamples(AvailableMemory(device)));
     if (device.is_cpu()) {
-      fitting = std::min(fitting, model.FittingExamples(kPartBytes, /*share=*/1));
+      fitting = std::min(fitting, model.FittingExamples(model.Peak(0) + kPartBytes, /*share=*/1));
     }
     few_history.clear();
   }

@@ -138,6 +138,82 @@ TEST(SharedParameters, EmbeddingTiedToTheOutputLayerEqualsTheLoop) {
   });
 }
 
+// A table that multiplies too, in every order and orientation. Tokens of an example repeat, so that
+// rows of lookups meet in one entry.
+TEST(SharedParameters, TablesThatMultiplyEqualTheLoop) {
+  ExpectAgreesWithLoop("one row of products", [](ModelMaker& m) {
+    const at::Tensor table = m.Parameter("e.weight", {6, 4});
+    m.Tokens(6, {5});
+    return [=](const Batch& x) {
+      return LossOf(at::linear(at::embedding(table, x[0]).mean(1).tanh(), table));
+    };
+  });
+  ExpectAgreesWithLoop("products first, by the transpose", [](ModelMaker& m) {
+    const at::Tensor table = m.Parameter("e.weight", {6, 4});
+    m.Input({3, 6});
+    m.Tokens(6, {3});
+    return [=](const Batch& x) {
+      return LossOf(at::matmul(x[0], table).tanh() * at::embedding(table, x[1]));
+    };
+  });
+  ExpectAgreesWithLoop("padding, and two products", [](ModelMaker& m) {
+    const at::Tensor table = m.Parameter("e.weight", {5, 5});
+    m.Tokens(5, {4});
+    return [=](const Batch& x) {
+      const at::Tensor first = at::linear(at::embedding(table, x[0], 2).tanh(), table);
+      return LossOf(at::matmul(first.tanh(), table));
+    };
+  });
+  ExpectAgreesWithLoop("two lookups and a product", [](ModelMaker& m) {
+    const at::Tensor table = m.Parameter("e.weight", {6, 4});
+    m.Tokens(6, {5});
+    m.Tokens(6, {5});
+    return [=](const Batch& x) {
+      const at::Tensor both = at::embedding(table, x[0]) * at::embedding(table, x[1]);
+      return LossOf(at::linear(both.tanh(), table));
+    };
+  });
+  ExpectAgreesWithLoop("a bag and a product", [](ModelMaker& m) {
+    const at::Tensor table = m.Parameter("e.weight", {6, 4});
+    m.Tokens(6, {5});
+    return [=](const Batch& x) {
+      const at::Tensor bag =
+          std::get<0>(at::embedding_bag(table, x[0].reshape({-1}), at::arange(x[0].size(0)) * 5));
+      return LossOf(at::linear(bag.tanh(), table));
+    };
+  });
+}
+
+// Both parts of the gradient cancel but for a hundredth of a thousandth of their size: the norm is
+// that of the difference, or the example is limited by how much its terms cancel.
+TEST(SharedParameters, PartsOfATiedTableThatCancelStayWithinTheSensitivity) {
+  const TestModel model = MakeModel(
+      [](ModelMaker& m) {
+        const at::Tensor table = m.Parameter("e.weight", {6, 4});
+        m.Tokens(6, {1});
+        return [=](const Batch& x) {
+          const at::Tensor token = x[0].unsqueeze(-1).eq(at::arange(6)).to(table.scalar_type());
+          const at::Tensor looked_up = at::embedding(table, x[0]);
+          const at::Tensor product = at::matmul(token, table);
+          return (1e3 * (looked_up - (1 - 1e-5) * product)).sum({1, 2});
+        };
+      },
+      at::kFloat);
+  const Batch batch = model.batch(4);
+  const FlatClipping policy(ClipNorm(1e-3));
+  for (const NormMethod norms :
+       {NormMethod::kAutomatic, NormMethod::kMaterialise, NormMethod::kGhost}) {
+    // Rounding is larger than the gradient: the check would refuse it.
+    Clipper clipper(model.parameters, {.norms = norms, .checked_examples = 0});
+    const BoundedSum all = clipper.ClippedSum(model.loss, batch, policy);
+    for (std::int64_t i = 0; i < 4; ++i) {
+      const BoundedSum one = clipper.ClippedSum(model.loss, Slice(batch, i, i + 1), policy);
+      EXPECT_LE(at::linalg_vector_norm(one.gradients[0]).item<double>(), all.sensitivity.value());
+      EXPECT_GT(at::linalg_vector_norm(one.gradients[0]).item<double>(), 0);
+    }
+  }
+}
+
 TEST(SharedParameters, UnderTwoNamesAreOneParameter) {
   TestModel model = MakeModel(
       [](ModelMaker& m) {

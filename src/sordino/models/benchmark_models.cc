@@ -26,6 +26,7 @@
 
 #include "sordino/base/error.h"
 #include "sordino/base/known_name.h"
+#include "sordino/models/internal/large_networks.h"
 
 namespace sordino {
 namespace {
@@ -36,8 +37,8 @@ using at::Tensor;
 constexpr std::uint64_t kWeightSeed = 20100906;
 constexpr std::int64_t kFeatures = 104;
 constexpr std::int64_t kVocabulary = 10004;
-constexpr std::int64_t kSentence = 256;  // tokens of embed and lstm
-constexpr std::int64_t kTransformerTokens = 128;
+constexpr std::int64_t kSentence = 256;           // tokens of embed and lstm
+constexpr std::int64_t kTransformerTokens = 128;  // of transformer and gpt2
 
 // ---- The networks ---------------------------------------------------------------------------
 
@@ -177,6 +178,8 @@ struct InputShape {
   std::vector<std::int64_t> sizes;
   bool tokens = false;
   std::int64_t classes = 2;
+  bool label_each_token = false;
+  std::int64_t batch = 256;
 };
 
 Tensor CrossEntropies(const Tensor& logits, const Tensor& labels) {
@@ -187,6 +190,11 @@ Tensor BinaryCrossEntropies(const Tensor& probabilities, const Tensor& labels) {
   return at::binary_cross_entropy(probabilities.squeeze(1), labels, {}, at::Reduction::None);
 }
 
+// The mean over the tokens of an example: logits [n, length, classes], labels [n, length].
+Tensor TokenCrossEntropies(const Tensor& logits, const Tensor& labels) {
+  return CrossEntropies(logits.flatten(0, 1), labels.flatten()).view(labels.sizes()).mean(1);
+}
+
 std::vector<Tensor> MakeBatch(const InputShape& shape, at::Device device, at::ScalarType labels,
                               std::int64_t examples, std::uint64_t seed) {
   const at::Generator generator = at::detail::createCPUGenerator(seed);
@@ -194,7 +202,8 @@ std::vector<Tensor> MakeBatch(const InputShape& shape, at::Device device, at::Sc
   sizes.insert(sizes.begin(), examples);
   const Tensor inputs = shape.tokens ? at::randint(0, kVocabulary, sizes, generator, at::kLong)
                                      : at::randn(sizes, generator);
-  const Tensor targets = at::randint(0, shape.classes, {examples}, generator, labels);
+  if (!shape.label_each_token) sizes.resize(1);
+  const Tensor targets = at::randint(0, shape.classes, sizes, generator, labels);
   return {inputs.to(device), targets.to(device)};
 }
 
@@ -204,6 +213,7 @@ BenchmarkModel Assemble(std::string_view name, at::Device device, Net net, Input
   net->to(device);
   BenchmarkModel model;
   model.name = name;
+  model.batch = shape.batch;
   for (const auto& parameter : net->named_parameters()) {
     model.parameters.emplace_back(parameter.key(), parameter.value());
   }
@@ -223,7 +233,7 @@ struct NamedMaker {
   BenchmarkModel (*make)(std::string_view name, at::Device device);
 };
 
-constexpr std::array<NamedMaker, 7> kMakers = {{
+constexpr std::array<NamedMaker, 10> kMakers = {{
     {"logreg",
      [](std::string_view name, at::Device device) {
        return Assemble(name, device, LogisticRegression(), {.sizes = {kFeatures}},
@@ -253,6 +263,26 @@ constexpr std::array<NamedMaker, 7> kMakers = {{
      [](std::string_view name, at::Device device) {
        return Assemble(name, device, Transformer(),
                        {.sizes = {kTransformerTokens}, .tokens = true});
+     }},
+    {"resnet18",
+     [](std::string_view name, at::Device device) {
+       return Assemble(name, device, internal::MakeResNet18(),
+                       {.sizes = {3, 64, 64}, .classes = internal::kLargeClasses, .batch = 32});
+     }},
+    {"vit",
+     [](std::string_view name, at::Device device) {
+       return Assemble(name, device, internal::MakeVitTiny(),
+                       {.sizes = {3, 224, 224}, .classes = internal::kLargeClasses, .batch = 16});
+     }},
+    {"gpt2",
+     [](std::string_view name, at::Device device) {
+       return Assemble(name, device, internal::MakeGpt2Tiny(kVocabulary, kTransformerTokens),
+                       {.sizes = {kTransformerTokens},
+                        .tokens = true,
+                        .classes = kVocabulary,
+                        .label_each_token = true,
+                        .batch = 32},
+                       TokenCrossEntropies);
      }},
 }};
 

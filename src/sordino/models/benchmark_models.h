@@ -1,5 +1,6 @@
 // The models that per-example gradients are compared on: the six of Subramani et al. (arXiv
-// 2010.09063) and a transformer encoder, written from plain torch::nn modules as anybody would.
+// 2010.09063), a transformer encoder and three larger ones, written from plain torch::nn modules as
+// anybody would.
 //
 //   logreg       Linear(104,1), sigmoid, binary cross-entropy                      105 parameters
 //   ffnn         Linear(104,50) ReLU Linear(50,2)                                    5,352
@@ -10,6 +11,12 @@
 //   transformer  6 post-norm layers of width 256 with 4 heads and a feed-forward  7,332,866
 //                width of 1024 on 128 tokens (vocabulary 10,004), learned
 //                positions, mean over tokens, Linear(256,2)
+//   resnet18     ResNet-18 with group norm on 3x64x64, 1000 classes              11,689,512
+//   vit          ViT-tiny: 196 patches of 16x16 of 3x224x224, 12 layers of        5,717,416
+//                width 192 with 3 heads, class token, 1000 classes
+//   gpt2         GPT-2: 4 layers of width 256 with 4 heads on 128 tokens          5,753,344
+//                (vocabulary 10,004), a label for each token; one matrix is the
+//                table of the tokens and the last layer
 //
 // Nothing is dropped out and nothing mixes examples. The losses are cross-entropies but for
 // logreg's.
@@ -31,6 +38,7 @@ namespace sordino {
 
 struct BenchmarkModel {
   std::string name;
+  std::int64_t batch = 0;  // examples in a step, unless somebody wants another number
   // Leaves that require gradients, named as torch::nn names them.
   std::vector<std::pair<std::string, at::Tensor>> parameters;
   // One loss for each example of {inputs, labels}, [examples].

@@ -17,8 +17,9 @@ constexpr at::DeviceType kCpu = at::kCPU;
 
 TEST(BenchmarkModels, HaveThePublishedNumbersOfParameters) {
   const std::map<std::string_view, std::int64_t> published = {
-      {"logreg", 105},   {"ffnn", 5352},    {"mnist", 26010},        {"cifar10", 605226},
-      {"embed", 160098}, {"lstm", 1081402}, {"transformer", 7332866}};
+      {"logreg", 105},   {"ffnn", 5352},    {"mnist", 26010},         {"cifar10", 605226},
+      {"embed", 160098}, {"lstm", 1081402}, {"transformer", 7332866}, {"resnet18", 11689512},
+      {"vit", 5717416},  {"gpt2", 5753344}};
   ASSERT_EQ(BenchmarkModelNames().size(), published.size());
   for (const std::string_view name : BenchmarkModelNames()) {
     const BenchmarkModel model = MakeBenchmarkModel(name, kCpu);

@@ -117,10 +117,11 @@ class StepPair {
   bool PrivateIsRecorded() const { return GraphStatus() == "recorded"; }
   std::string GraphStatus() const { return clipper_ ? clipper_->GraphStatus() : "off"; }
 
+  int StepsPerReading() const { return device_.is_cpu() ? 1 : kDeviceSteps; }
+
   // Of one step.
   template <typename Step>
-  double Milliseconds(Step step) {
-    const int steps = device_.is_cpu() ? 1 : kDeviceSteps;
+  double Milliseconds(Step step, int steps) {
     Synchronise();
     const Clock::time_point start = Clock::now();
     for (int i = 0; i < steps; ++i) (this->*step)();
@@ -162,13 +163,14 @@ class StepPair {
   std::unique_ptr<RecordedGraph> graph_;
 };
 
-// The first step is not measured: it builds what is kept from then on, and the first private one
-// also looks for the owners of rows and checks itself. A step that is recorded has its memory while
-// that is done, and keeps it.
+// The memory of the first step is not measured: it builds what is kept from then on, and the first
+// private one also looks for the owners of rows and checks itself; its time is. A step that is
+// recorded has its memory while that is done, and keeps it.
 void MeasureMemory(StepPair& steps, at::Device device, StepComparison& result) {
   PeakMemory memory(device);
+  double first = 0;
   const auto later_steps = [&](auto step) {
-    (steps.*step)();
+    first = steps.Milliseconds(step, /*steps=*/1);
     memory.Restart();
     for (int i = 0; i < kStepsOfMemory; ++i) (steps.*step)();
     return static_cast<double>(memory.Peak()) / kBytesPerMegabyte;
@@ -177,6 +179,7 @@ void MeasureMemory(StepPair& steps, at::Device device, StepComparison& result) {
   steps.ResetGradients();
   memory.SetBaseline();
   result.private_step.megabytes = later_steps(&StepPair::Private);
+  result.first_milliseconds = first;
 }
 
 double Median(std::vector<double> values) {
@@ -198,14 +201,15 @@ StepComparison CompareSteps(const BenchmarkModel& model, std::int64_t examples, 
   std::vector<double> eager_steps;
   std::vector<double> ordinary_steps;
   std::vector<double> private_steps;
+  const int count = steps.StepsPerReading();
   const auto pair = [&] {
     if (recorded) {
-      eager_steps.push_back(steps.Milliseconds(&StepPair::Ordinary));
-      ordinary_steps.push_back(steps.Milliseconds(&StepPair::RecordedOrdinary));
+      eager_steps.push_back(steps.Milliseconds(&StepPair::Ordinary, count));
+      ordinary_steps.push_back(steps.Milliseconds(&StepPair::RecordedOrdinary, count));
     } else {
-      ordinary_steps.push_back(steps.Milliseconds(&StepPair::Ordinary));
+      ordinary_steps.push_back(steps.Milliseconds(&StepPair::Ordinary, count));
     }
-    private_steps.push_back(steps.Milliseconds(&StepPair::Private));
+    private_steps.push_back(steps.Milliseconds(&StepPair::Private, count));
   };
   const Clock::time_point warm_up = Clock::now();
   do pair();

@@ -28,10 +28,12 @@ struct StepComparison {
   StepCost private_step;
   // Without a recording, where the ordinary step is recorded; else 0.
   double eager_milliseconds = 0;
-  std::int64_t pairs = 0;  // timed steps of each kind
-  std::string graph;       // how the private step was made (Clipper::GraphStatus)
+  double first_milliseconds = 0;  // of the first private step, which checks the model
+  std::int64_t pairs = 0;         // timed steps of each kind
+  std::string graph;              // how the private step was made (Clipper::GraphStatus)
 
   double ratio() const { return private_step.milliseconds / ordinary_step.milliseconds; }
+  double first_ratio() const { return first_milliseconds / ordinary_step.milliseconds; }
 };
 
 struct ComparisonOptions {

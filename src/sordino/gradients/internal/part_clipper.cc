@@ -35,14 +35,22 @@ Batch Padded(const Batch& batch, std::int64_t examples) {
   return padded;
 }
 
+// Units that a model is looked at with before it sees a batch of at least twice as many.
+constexpr std::int64_t kFewUnits = 4;
+
 }  // namespace
 
 void Totals::Add(Totals other) {
   for (std::size_t k = 0; k < gradients.size(); ++k) {
     if (!other.gradients[k].defined()) continue;
     // Float64 between the parts of a cut batch: what they were cut into does not show.
-    const at::Tensor wide = other.gradients[k].to(at::kDouble);
-    gradients[k] = gradients[k].defined() ? gradients[k].to(at::kDouble) + wide : wide;
+    at::Tensor& own = gradients[k];
+    if (!own.defined()) {
+      own = other.gradients[k].to(at::kDouble, /*non_blocking=*/false, /*copy=*/true);
+      continue;
+    }
+    if (own.scalar_type() != at::kDouble) own = own.to(at::kDouble);
+    own.add_(other.gradients[k]);
   }
   const auto add = [](at::Tensor& sum, const at::Tensor& more) {
     if (more.defined()) sum = sum.defined() ? sum + more : more;
@@ -339,6 +347,27 @@ at::Tensor PartClipper::LossesOf(const LossFunction& loss, const Batch& batch) c
   return losses;
 }
 
+// What is found out about a model when its graph is new takes several passes, and holds for any
+// number of units: they are made with a few of the batch, whose sum is thrown away.
+void PartClipper::LookAtFew(const LossFunction& loss, const Batch& batch,
+                            const ClippingPolicy& policy) {
+  const bool looks = options_.probe || options_.compare || options_.checked_examples > 0;
+  const std::int64_t few = kFewUnits * sum_.micro_batch;
+  if (has_looked_ || !looks || Examples(batch) < 2 * few) return;
+  has_looked_ = true;
+  // The batch gets the random numbers that it would have had.
+  const GeneratorStates states(parameters_.front().value.device());
+  // Copies: a model may write into its inputs.
+  Batch copy;
+  for (const at::Tensor& tensor : batch) copy.push_back(tensor.narrow(0, 0, few).clone());
+  try {
+    FromLosses(LossesOf(loss, copy), {.count = kFewUnits}, policy, loss, copy);
+  } catch (const NeedsLoop&) {
+    // A value that is not finite: the batch shows what to do.
+  }
+  states.Rewind();
+}
+
 Totals PartClipper::MaskedSum(const LossFunction& loss, const Batch& batch,
                               const ClippingPolicy& policy, const at::Tensor& mask) {
   SORDINO_CHECK(mask.numel() == Units(Examples(batch)) && mask.numel() > 1,
@@ -363,6 +392,7 @@ Totals PartClipper::Sum(const LossFunction& loss, const Batch& batch, const Clip
   }
   try {
     const Batch padded = padded_examples == 0 ? batch : Padded(batch, padded_examples);
+    LookAtFew(loss, padded, policy);
     return FromLosses(LossesOf(loss, padded), {.count = Units(Examples(batch))}, policy, loss,
                       padded);
   } catch (const NeedsLoop&) {

@@ -96,6 +96,7 @@ class PartClipper {
     return (examples + sum_.micro_batch - 1) / sum_.micro_batch;
   }
   at::Tensor LossesOf(const LossFunction& loss, const Batch& batch) const;
+  void LookAtFew(const LossFunction& loss, const Batch& batch, const ClippingPolicy& policy);
   Totals FromLosses(const at::Tensor& losses, const RealUnits& real, const ClippingPolicy& policy,
                     const LossFunction& loss, const Batch& batch);
   at::Tensor AboveBounds(const at::Tensor& norms, const std::vector<double>& bounds) const;
@@ -115,6 +116,7 @@ class PartClipper {
   SumOptions sum_;
   GraphMemory memory_;
   bool falls_back_ = false;
+  bool has_looked_ = false;
   // The plan of the last sum, and what it was made for.
   std::optional<SumPlan> plan_;
   SumShape planned_shape_;

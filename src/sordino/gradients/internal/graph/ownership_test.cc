@@ -77,7 +77,27 @@ TEST(Layouts, OfFeaturesInFrontOfTheBatchAreFound) {
       kSquare);
 }
 
-TEST(Layouts, OfThirtyThreeExamplesNeedTwoPassesAndAreFound) {
+// The first examples have no gradient, so that a look at a few shows nothing, and the probe is of
+// all of them: more than one pass has weights for.
+TEST(Layouts, OfSeventeenExamplesNeedTwoPassesAndAreFound) {
+  const TestModel model = MakeModel(
+      [](ModelMaker& m) {
+        const at::Tensor w = m.Parameter("w", {3, 2});
+        m.Input({2, 2});
+        return [=](const Batch& b) {
+          return at::linear(b[0].transpose(0, 1), w).square().sum(at::IntArrayRef{0, 2});
+        };
+      },
+      at::kDouble);
+  for (const std::int64_t examples : {17, 31}) {
+    const Batch batch = model.batch(examples);
+    batch[0].narrow(0, 0, 8).zero_();
+    Clipper clipper(model.parameters);
+    EXPECT_EQ(Try(clipper, model.loss, batch), Outcome::kRight);
+  }
+}
+
+TEST(Layouts, OfManyExamplesAreFound) {
   ExpectAgreesWithLoop("many examples",
                        [](ModelMaker& m) {
                          const at::Tensor w = m.Parameter("w", {3, 2});
@@ -431,6 +451,22 @@ TEST(Randomness, OfDropoutIsNotTakenForMixing) {
     EXPECT_GT(NormOf(sum.gradients), 0);
     EXPECT_LE(NormOf(sum.gradients), 6 * 0.1 * 1.001);
   }
+}
+
+// The look at a few examples of the first batch changes no random number of the batch.
+TEST(Randomness, OfTheFirstBatchIsThatOfALaterOne) {
+  const TestModel model =
+      MakeModel(HiddenModel([](const at::Tensor& h) { return LossOf(at::dropout(h, 0.5, true)); }),
+                at::kDouble);
+  const Batch batch = model.batch(12);
+  Clipper clipper(model.parameters);
+  const auto sum = [&] {
+    at::manual_seed(5);
+    return clipper.ClippedSum(model.loss, batch, FlatClipping(ClipNorm(0.1))).gradients;
+  };
+  const std::vector<at::Tensor> first = sum();
+  const std::vector<at::Tensor> second = sum();
+  for (std::size_t k = 0; k < first.size(); ++k) EXPECT_TRUE(first[k].equal(second[k])) << k;
 }
 
 TEST(Refusals, NameWhatALossMustBe) {

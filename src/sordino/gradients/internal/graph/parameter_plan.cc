@@ -92,7 +92,10 @@ bool RepeatsEntries(const ParameterUse& use) {
   });
 }
 
-bool Stackable(TermKind first, TermKind second, bool turned) {
+// `tied`: lookups may be taken together with matrix products.
+bool Stackable(TermKind first, TermKind second, bool turned, bool tied) {
+  if (tied && first == TermKind::kLookup && second == TermKind::kOuter) return true;
+  if (tied && first == TermKind::kOuter && second == TermKind::kLookup) return !turned;
   const auto whole_gradient = [](TermKind kind) {
     return kind == TermKind::kDirect || kind == TermKind::kRows;
   };
@@ -141,8 +144,33 @@ struct Clusters {
   bool written_out = false;
 };
 
+bool HasOnlyOuter(const UseCluster& cluster, const std::vector<TermKind>& kinds) {
+  return std::all_of(cluster.uses.begin(), cluster.uses.end(),
+                     [&](std::size_t use) { return kinds[use] == TermKind::kOuter; });
+}
+
+// A lookup that sees the matrix of the first use transposed cannot be turned; the others can.
+void PutFirst(std::size_t use, UseCluster& cluster) {
+  cluster.transposed.flip();
+  cluster.uses.insert(cluster.uses.begin(), use);
+  cluster.transposed.insert(cluster.transposed.begin(), false);
+}
+
+// A cluster of matrix products and lookups has one lookup, with as many rows for every example.
+bool CannotBeTied(const Tape& tape, const UseCluster& cluster, const std::vector<TermKind>& kinds) {
+  std::size_t lookups = 0;
+  bool bags = false;
+  for (const std::size_t use : cluster.uses) {
+    if (kinds[use] != TermKind::kLookup) continue;
+    ++lookups;
+    const ag::Node& node = *tape.graph.nodes[tape.uses[use].node];
+    bags = bags || Is<generated::EmbeddingBagBackward0>(node) != nullptr;
+  }
+  return lookups > 0 && lookups < cluster.uses.size() && (lookups > 1 || bags);
+}
+
 Clusters ClustersOf(const Tape& tape, const std::vector<std::size_t>& uses,
-                    const std::vector<TermKind>& kinds, at::IntArrayRef sizes) {
+                    const std::vector<TermKind>& kinds, at::IntArrayRef sizes, bool tied) {
   Clusters result;
   std::vector<at::Tensor> first;  // positions of the first use of each cluster
   for (const std::size_t k : uses) {
@@ -156,11 +184,17 @@ Clusters ClustersOf(const Tape& tape, const std::vector<std::size_t>& uses,
                           positions.t().sizes() == first[c].sizes() &&
                           positions.t().equal(first[c]);
       if (!same && !turned) continue;
-      result.written_out = result.written_out ||
-                           !Stackable(kinds[result.clusters[c].uses.front()], kinds[k], turned);
-      result.clusters[c].uses.push_back(k);
-      result.clusters[c].transposed.push_back(turned);
       placed = true;
+      UseCluster& cluster = result.clusters[c];
+      if (tied && turned && kinds[k] == TermKind::kLookup && HasOnlyOuter(cluster, kinds)) {
+        PutFirst(k, cluster);
+        first[c] = positions;
+        continue;
+      }
+      result.written_out =
+          result.written_out || !Stackable(kinds[cluster.uses.front()], kinds[k], turned, tied);
+      cluster.uses.push_back(k);
+      cluster.transposed.push_back(turned);
     }
     if (placed) continue;
     for (const at::Tensor& other : first) {
@@ -169,6 +203,9 @@ Clusters ClustersOf(const Tape& tape, const std::vector<std::size_t>& uses,
     }
     first.push_back(positions);
     result.clusters.push_back({{k}, {false}});
+  }
+  for (const UseCluster& cluster : result.clusters) {
+    result.written_out = result.written_out || CannotBeTied(tape, cluster, kinds);
   }
   return result;
 }
@@ -220,7 +257,8 @@ GradientPlan PlanGradients(const Tape& tape, const std::vector<TermKind>& kinds,
     const at::IntArrayRef sizes = is_parameter
                                       ? parameters[root].value.sizes()
                                       : at::IntArrayRef(tape.derived[root - tape.parameters].sizes);
-    Clusters clusters = ClustersOf(tape, uses[root], kinds, sizes);
+    const bool tied = is_parameter && parameters[root].value.is_cpu();
+    Clusters clusters = ClustersOf(tape, uses[root], kinds, sizes, tied);
     plan.roots[root].clusters = std::move(clusters.clusters);
     if (is_parameter && clusters.written_out) written_out[root] = true;
   }

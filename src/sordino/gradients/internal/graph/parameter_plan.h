@@ -3,9 +3,9 @@
 // A parameter that is used more than once (a recurrent weight, a tied embedding) has one gradient
 // an example, the sum over its uses, and the norm of a sum is not the sum of norms: cross terms
 // count. Uses that enter through the same view of the parameter form a cluster, and their rows are
-// stacked. Clusters that touch different parts of the parameter (the chunks of a packed
-// projection) have no cross terms. Whatever overlaps in another way is written out for a few
-// examples at a time.
+// stacked; on a CPU also those of matrix products and lookups (terms/tied_term.h). Clusters that
+// touch different parts of the parameter (the chunks of a packed projection) have no cross terms.
+// Whatever overlaps in another way is written out for a few examples at a time.
 #ifndef SORDINO_GRADIENTS_INTERNAL_GRAPH_PARAMETER_PLAN_H_
 #define SORDINO_GRADIENTS_INTERNAL_GRAPH_PARAMETER_PLAN_H_
 

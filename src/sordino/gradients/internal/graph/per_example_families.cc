@@ -9,6 +9,7 @@
 #include "sordino/gradients/internal/graph/shared_gradients.h"
 #include "sordino/gradients/internal/terms/norm_cost.h"
 #include "sordino/gradients/internal/terms/row_kernels.h"
+#include "sordino/gradients/internal/terms/tied_term.h"
 
 namespace sordino {
 namespace {
@@ -74,7 +75,9 @@ std::vector<ParameterTerm> PerExamplePass::TermsOf(std::size_t parameter) const 
   std::vector<ParameterTerm> terms;
   const std::optional<std::size_t>& family = plan_.roots[parameter].family;
   if (!family) {
-    for (const RootTerm& part : states_[parameter].parts) terms.push_back({part.use, part.term});
+    for (const RootTerm& part : states_[parameter].parts) {
+      terms.push_back({part.use, part.term.lookup ? WrittenOut(part.term) : part.term});
+    }
     return terms;
   }
   const std::vector<std::size_t>& members = plan_.families[*family].parameters;

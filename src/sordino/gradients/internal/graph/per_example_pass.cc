@@ -20,6 +20,7 @@
 #include "sordino/gradients/internal/terms/norm_cost.h"
 #include "sordino/gradients/internal/terms/row_kernels.h"
 #include "sordino/gradients/internal/terms/term_rows.h"
+#include "sordino/gradients/internal/terms/tied_term.h"
 
 namespace sordino {
 namespace ag = torch::autograd;
@@ -193,7 +194,7 @@ void PerExamplePass::FinishCluster(std::size_t parameter, const UseCluster& clus
       part.term.b.add_(Materialise(terms[k], 0, options_.units));
     }
   } else {
-    part.term = Stack(terms);
+    part.term = StackTied(std::move(terms));
   }
   part.term.sizes = tape_.uses[use].sizes;
   terms.clear();
@@ -343,7 +344,11 @@ void PerExamplePass::Weigh(const Term& term, std::int64_t group) {
   std::int64_t rows = term.layout.rows_per_example();
   if (term.kind == TermKind::kOuter) {
     features = term.a.size(1) + term.b.size(1);
-    if (rows == 1) {
+    if (term.lookup) {
+      // Norms of single rows have roundings of their own.
+      features = std::max<std::int64_t>(features, kNormRoundings);
+      rows += term.lookup->layout.rows_per_example();
+    } else if (rows == 1) {
       one_row_features_ = std::max(one_row_features_, features);
       return;
     }

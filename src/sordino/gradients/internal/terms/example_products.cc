@@ -1,21 +1,50 @@
 #include "sordino/gradients/internal/terms/example_products.h"
 
+#include <ATen/Parallel.h>
+#include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mm_cpu_dispatch.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <map>
-#include <mutex>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 #include "sordino/gradients/internal/terms/row_kernels.h"
 #include "sordino/gradients/parallel_shares.h"
 
 namespace sordino {
+namespace {
+
+// Entries of a result that stay in a core's second-level cache, in float64 beside float32; a
+// product of fewer rows is slow.
+constexpr std::int64_t kResultValues = 1 << 16;
+constexpr std::int64_t kFewResultRows = 32;
+
+// How the sum of products [p, q] of some examples is cut into tasks.
+struct Cut {
+  std::int64_t block = 1;   // rows of the result
+  std::int64_t blocks = 1;  // as many for each thread
+  std::int64_t shares = 1;  // of the examples, where there are fewer blocks than threads
+};
+
+// A block of the result stays in the cache while the products of all examples are added to it.
+Cut CutOf(std::int64_t examples, std::int64_t p, std::int64_t q) {
+  const auto parts = [](std::int64_t whole, std::int64_t part) {
+    return (whole + part - 1) / part;
+  };
+  const std::int64_t threads = at::get_num_threads();
+  Cut cut;
+  cut.blocks = std::max<std::int64_t>(1, parts(p * q, kResultValues));
+  if (cut.blocks > threads) cut.blocks = parts(cut.blocks, threads) * threads;
+  cut.block = std::max({parts(p, cut.blocks), std::min(p, kFewResultRows), std::int64_t{1}});
+  cut.blocks = parts(p, cut.block);
+  cut.shares = std::clamp<std::int64_t>(threads / std::max<std::int64_t>(1, cut.blocks), 1,
+                                        std::max<std::int64_t>(1, examples));
+  return cut;
+}
+
+}  // namespace
 
 at::Tensor ExampleProducts(const at::Tensor& left, const at::Tensor& right,
                            const at::Tensor& squared) {
@@ -33,39 +62,38 @@ at::Tensor ExampleProducts(const at::Tensor& left, const at::Tensor& right,
   return products;
 }
 
-at::Tensor SumOfExampleProducts(const at::Tensor& left, const at::Tensor& right, bool wide) {
+at::Tensor SumOfExampleProducts(const at::Tensor& left, const at::Tensor& right,
+                                const at::Tensor& more, bool wide) {
+  const std::int64_t examples = left.size(0);
   const std::int64_t p = left.size(2);
   const std::int64_t q = right.size(2);
-  const auto size = static_cast<std::size_t>(p * q);
-  // In the order of the examples, so that the result does not depend on which thread is first.
-  std::map<std::int64_t, std::vector<double>> shares;
-  std::mutex mutex;
-  ParallelShares(left.size(0), [&](std::int64_t begin, std::int64_t end) {
+  const Cut cut = CutOf(examples, p, q);
+  at::Tensor sums = at::empty({cut.shares, p, q}, left.options().dtype(at::kDouble));
+  auto* totals = sums.mutable_data_ptr<double>();
+  ParallelShares(cut.blocks * cut.shares, [&](std::int64_t begin, std::int64_t end) {
     const at::NoGradGuard no_grad;
-    std::vector<double> sum(size);
-    at::Tensor product = at::empty({p, q}, left.options());
-    const float* value = product.const_data_ptr<float>();
-    for (std::int64_t example = begin; example < end; ++example) {
-      at::cpu::mm_out(product, left.select(0, example).t(), right.select(0, example));
-      for (std::size_t k = 0; k < size; ++k) sum[k] += static_cast<double>(value[k]);
+    const at::Tensor products = at::empty({cut.block, q}, left.options());
+    for (std::int64_t task = begin; task < end; ++task) {
+      const std::int64_t share = task % cut.shares;
+      const std::int64_t first = task / cut.shares * cut.block;
+      const std::int64_t rows = std::min(cut.block, p - first);
+      const auto size = static_cast<std::size_t>(rows * q);
+      double* sum = totals + (share * p + first) * q;
+      std::fill_n(sum, size, 0.0);
+      at::Tensor product = products.narrow(0, 0, rows);
+      const float* value = product.const_data_ptr<float>();
+      for (std::int64_t example = share * examples / cut.shares;
+           example < (share + 1) * examples / cut.shares; ++example) {
+        at::cpu::mm_out(product, left.select(0, example).narrow(1, first, rows).t(),
+                        right.select(0, example));
+        for (std::size_t k = 0; k < size; ++k) sum[k] += static_cast<double>(value[k]);
+      }
     }
-    const std::lock_guard<std::mutex> lock(mutex);
-    shares.emplace(begin, std::move(sum));
   });
-  at::Tensor result = at::empty({p, q}, left.options().dtype(wide ? at::kDouble : at::kFloat));
-  const auto fill = [&](auto* out) {
-    for (std::size_t k = 0; k < size; ++k) {
-      double sum = 0;
-      for (const auto& [begin, share] : shares) sum += share[k];
-      out[k] = static_cast<std::remove_pointer_t<decltype(out)>>(sum);
-    }
-  };
-  if (wide) {
-    fill(result.mutable_data_ptr<double>());
-  } else {
-    fill(result.mutable_data_ptr<float>());
-  }
-  return result;
+  at::Tensor total = sums.select(0, 0);
+  for (std::int64_t share = 1; share < cut.shares; ++share) total.add_(sums.select(0, share));
+  if (more.defined()) total.add_(more);
+  return wide ? total : total.to(left.scalar_type());
 }
 
 }  // namespace sordino

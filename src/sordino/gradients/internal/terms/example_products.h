@@ -13,10 +13,12 @@ namespace sordino {
 at::Tensor ExampleProducts(const at::Tensor& left, const at::Tensor& right,
                            const at::Tensor& squared);
 
-// sum_i left_i^T right_i for left [examples, rows, p] and right [examples, rows, q]: [p, q]. Each
-// product is rounded to float32 by itself, so that it depends on nothing but its example; the sum
-// is in float64 and rounded once, unless it is `wide`.
-at::Tensor SumOfExampleProducts(const at::Tensor& left, const at::Tensor& right, bool wide);
+// more + sum_i left_i^T right_i for left [examples, rows, p] and right [examples, rows, q]: [p, q].
+// `more`: float64 [p, q], or undefined for 0. Each product is rounded to float32 by itself, so that
+// it depends on nothing but its example; the sum is in float64 and rounded once, unless it is
+// `wide`.
+at::Tensor SumOfExampleProducts(const at::Tensor& left, const at::Tensor& right,
+                                const at::Tensor& more, bool wide);
 
 }  // namespace sordino
 

@@ -1,36 +1,45 @@
 #include "sordino/gradients/internal/terms/norm_cost.h"
 
 #include <algorithm>
+#include <atomic>
+#include <cmath>
 #include <cstdint>
+#include <list>
+#include <mutex>
 
 #include "sordino/gradients/internal/device/fused_terms.h"
 
 namespace sordino {
 namespace {
 
-// Rates of matrix products and of memory, in flops and bytes a nanosecond; what counts is their
-// quotient.
-struct Machine {
-  double products;
-  double gram_products;
-  double memory;
-  double cache;
-};
-constexpr Machine kCpu{125, 90, 15, 37};
-constexpr Machine kCuda{30000, 20000, 3000, 3000};
+constexpr NormRates kCpu{125, 90, 15, 37};
+constexpr NormRates kCuda{30000, 20000, 3000, 3000};
+
+// Rates that are set stay where they are: a pass on another thread may read them.
+std::atomic<const NormRates*> cpu_rates = &kCpu;
 
 // Gram matrices of convolutions are float64.
 constexpr double kFloat64Factor = 2.2;
 constexpr double kFewRowsOfCost = 32;
-// A product of an example is read and added to a float64 sum.
-constexpr double kBytesPerAddedEntry = 20;
 
 }  // namespace
+
+bool NormRates::AreUsable() const {
+  const auto usable = [](double rate) { return std::isfinite(rate) && rate > 0; };
+  return usable(products) && usable(gram_products) && usable(memory) && usable(cache);
+}
+
+void SetCpuRates(const NormRates& rates) {
+  static std::mutex mutex;
+  static std::list<NormRates> all;
+  const std::lock_guard<std::mutex> lock(mutex);
+  cpu_rates.store(&all.emplace_back(rates));
+}
 
 NormForm CheapestForm(const Term& term) {
   if (term.kind != TermKind::kOuter && term.kind != TermKind::kConvolution) return NormForm::kKeep;
   if (FusedUseOf(term) != FusedUse::kNone) return NormForm::kFused;
-  const Machine& machine = term.b.is_cpu() ? kCpu : kCuda;
+  const NormRates& machine = term.b.is_cpu() ? *cpu_rates.load() : kCuda;
   const auto examples = static_cast<double>(term.layout.examples);
   double rows = static_cast<double>(term.layout.rows_per_example());
   double entries = 1;
@@ -55,7 +64,8 @@ NormForm CheapestForm(const Term& term) {
   const double sum = product + add_up;
   const double discard = separate_products + sum;
   const double gram = examples * gram_work / machine.gram_products + sum;
-  const bool may_keep = bytes <= replaced || bytes <= kLargeBytes * examples;
+  // A gradient with what lookups add to it is not kept: it is as large as a table.
+  const bool may_keep = !term.lookup && (bytes <= replaced || bytes <= kLargeBytes * examples);
   if (may_keep && keep <= std::min(gram, discard)) return NormForm::kKeep;
   return gram <= discard ? NormForm::kGram : NormForm::kDiscard;
 }

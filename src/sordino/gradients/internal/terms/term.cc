@@ -22,6 +22,7 @@
 #include "sordino/gradients/internal/terms/example_products.h"
 #include "sordino/gradients/internal/terms/row_kernels.h"
 #include "sordino/gradients/internal/terms/term_rows.h"
+#include "sordino/gradients/internal/terms/tied_term.h"
 
 namespace sordino {
 namespace {
@@ -57,27 +58,6 @@ void AddLookupNormsByGram(const Term& term, const at::Tensor& squared) {
     squared.slice(0, begin, end)
         .add_(at::where(same, gram, at::zeros({}, gram.options()))
                   .sum(at::IntArrayRef{1, 2}, false, at::kDouble));
-  }
-}
-
-// At least 0: rounding may leave a tiny negative number where the rows cancel.
-void AddOuterNormsByGram(const Term& term, const at::Tensor& squared) {
-  const std::int64_t rows = term.layout.rows_per_example();
-  if (rows == 1) {
-    AddOneRowSquaredNorms(Wide(term.a), Wide(term.b), kMaxRowsNorm * kMaxRowsNorm, squared);
-    return;
-  }
-  const at::Tensor a = Wide(term.a);
-  const at::Tensor b = Wide(term.b);
-  const std::int64_t chunk = std::max<std::int64_t>(1, ChunkElements(a) / (rows * rows));
-  for (std::int64_t begin = 0; begin < term.layout.examples; begin += chunk) {
-    const std::int64_t end = std::min(begin + chunk, term.layout.examples);
-    const at::Tensor left = ByExample(a, term.layout, begin, end);
-    const at::Tensor right = ByExample(b, term.layout, begin, end);
-    at::Tensor gram = at::bmm(left, left.transpose(1, 2));
-    gram.mul_(at::bmm(right, right.transpose(1, 2)));
-    squared.slice(0, begin, end)
-        .add_(gram.sum(at::IntArrayRef{1, 2}, false, at::kDouble).clamp_min_(0));
   }
 }
 
@@ -121,6 +101,26 @@ Term Examples(const Term& term, std::int64_t begin, std::int64_t end) {
 
 }  // namespace
 
+void AddOuterSquaredNorms(const Term& term, const at::Tensor& squared) {
+  const std::int64_t rows = term.layout.rows_per_example();
+  if (rows == 1) {
+    AddOneRowSquaredNorms(Wide(term.a), Wide(term.b), kMaxRowsNorm * kMaxRowsNorm, squared);
+    return;
+  }
+  const at::Tensor a = Wide(term.a);
+  const at::Tensor b = Wide(term.b);
+  const std::int64_t chunk = std::max<std::int64_t>(1, ChunkElements(a) / (rows * rows));
+  for (std::int64_t begin = 0; begin < term.layout.examples; begin += chunk) {
+    const std::int64_t end = std::min(begin + chunk, term.layout.examples);
+    const at::Tensor left = ByExample(a, term.layout, begin, end);
+    const at::Tensor right = ByExample(b, term.layout, begin, end);
+    at::Tensor gram = at::bmm(left, left.transpose(1, 2));
+    gram.mul_(at::bmm(right, right.transpose(1, 2)));
+    squared.slice(0, begin, end)
+        .add_(gram.sum(at::IntArrayRef{1, 2}, false, at::kDouble).clamp_min_(0));
+  }
+}
+
 Term Stack(const std::vector<Term>& terms) {
   SORDINO_CHECK(!terms.empty(), "there is something to stack");
   if (terms.size() == 1) return terms.front();
@@ -156,7 +156,9 @@ at::Tensor Materialise(const Term& term, std::int64_t begin, std::int64_t end) {
     case TermKind::kOuter: {
       const at::Tensor a = ByExample(Wide(term.a), term.layout, begin, end);
       const at::Tensor b = ByExample(Wide(term.b), term.layout, begin, end);
-      return at::bmm(a.transpose(1, 2), b).reshape({end - begin, -1});
+      at::Tensor gradients = at::bmm(a.transpose(1, 2), b);
+      if (term.lookup) AddLookups(*term.lookup, begin, end, gradients);
+      return gradients.reshape({end - begin, -1});
     }
     case TermKind::kRows:
       return SumOfRows(term).slice(0, begin, end);
@@ -206,13 +208,15 @@ at::Tensor AddSquaredNorms(const Term& term, NormForm form, const at::Tensor& sq
       AddConvolutionSquaredNorms(term.convolution, term.a, term.b, term.layout, squared);
       return {};
     case TermKind::kOuter:
-      if (form == NormForm::kGram) {
-        AddOuterNormsByGram(term, squared);
-        return {};
+      if (form != NormForm::kGram) break;
+      if (term.lookup) {
+        AddTiedSquaredNorms(term, squared);
+      } else {
+        AddOuterSquaredNorms(term, squared);
       }
-      break;
+      return {};
   }
-  if (form == NormForm::kKeep && term.kind == TermKind::kOuter) {
+  if (form == NormForm::kKeep && term.kind == TermKind::kOuter && !term.lookup) {
     const at::Tensor a = Wide(term.a);
     if (a.is_cpu() && a.scalar_type() == at::kFloat) {
       const std::int64_t examples = term.layout.examples;
@@ -279,8 +283,11 @@ at::Tensor AbsoluteMass(const Term& term) {
     return rows.reshape({term.layout.outer, term.layout.examples, term.layout.inner})
         .sum(at::IntArrayRef{0, 2});
   };
-  const at::Tensor beyond = at::maximum(by_example(a), by_example(b)) > kLimit;
-  return by_example((a * b).sqrt()).masked_fill_(beyond, kInfinity);
+  at::Tensor left = by_example(a);
+  at::Tensor right = by_example(b);
+  at::Tensor mass = by_example((a * b).sqrt());
+  if (term.lookup) AddLookupMass(*term.lookup, mass, left, right);
+  return mass.masked_fill_(at::maximum(left, right) > kLimit, kInfinity);
 }
 
 }  // namespace sordino

@@ -18,6 +18,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "sordino/gradients/internal/convolution/convolution_gradients.h"
@@ -41,6 +42,8 @@ struct Term {
   std::int64_t padding_index = -1;  // kLookup: this row of w has no gradient
   at::Tensor owners = {};           // kLookup: the example of each row, where it has no layout
   FusedUse fused = FusedUse::kNone;
+  // kOuter: lookups of w, whose rows count to the same gradients (tied_term.h); else null.
+  std::shared_ptr<const Term> lookup = nullptr;
 };
 
 // The most float32 products over rows that are added up in float32; beyond, sums are in float64.
@@ -96,6 +99,10 @@ at::Tensor Materialise(const Term& term, std::int64_t begin, std::int64_t end);
 // Adds the squared norms of all examples to `squared` [examples], float64. When the form is kKeep,
 // the gradients come back for WeightedSum of a kDirect term; else the result is undefined.
 at::Tensor AddSquaredNorms(const Term& term, NormForm form, const at::Tensor& squared);
+
+// The same for a kOuter term from Gram matrices, without its lookups. At least 0: rounding may
+// leave a tiny negative number where the rows cancel.
+void AddOuterSquaredNorms(const Term& term, const at::Tensor& squared);
 
 // sum_i factors[i] g_i in the sizes of w, in the type of its values (float32 at least), or in
 // float64 (SumAccuracy). An example of factor 0 contributes nothing, whatever its values.

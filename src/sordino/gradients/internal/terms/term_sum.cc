@@ -15,6 +15,7 @@
 #include "sordino/gradients/internal/terms/row_kernels.h"
 #include "sordino/gradients/internal/terms/term.h"
 #include "sordino/gradients/internal/terms/term_rows.h"
+#include "sordino/gradients/internal/terms/tied_term.h"
 
 namespace sordino {
 namespace {
@@ -67,16 +68,23 @@ at::Tensor ProductOverRows(const at::Tensor& left, const at::Tensor& right,
   return sum;
 }
 
-// left^T right over several rows of each example: a product for each example, added up in float64.
+// left^T right over several rows of each example: a product for each example, added up in float64,
+// with what lookups of the same matrix add to it.
 at::Tensor ProductOfExamples(const at::Tensor& left, const at::Tensor& right,
-                             const ExampleLayout& layout, bool wide) {
+                             const ExampleLayout& layout, const at::Tensor& of_lookups,
+                             bool wide) {
   const std::int64_t p = left.size(1);
   const std::int64_t q = right.size(1);
   if (left.is_cpu() && left.scalar_type() != at::kDouble) {
     return SumOfExampleProducts(ByExample(left, layout, 0, layout.examples),
-                                ByExample(right, layout, 0, layout.examples), wide);
+                                ByExample(right, layout, 0, layout.examples), of_lookups, wide);
   }
-  if (left.scalar_type() == at::kDouble && !wide) return at::mm(left.t(), right);
+  if (left.scalar_type() == at::kDouble && !wide) {
+    const at::Tensor product = at::mm(left.t(), right);
+    return of_lookups.defined() ? product + of_lookups : product;
+  }
+  SORDINO_CHECK(!of_lookups.defined() || left.is_cpu(),
+                "matrices are tied to tables on a CPU alone");
   at::Tensor sum = at::zeros({p, q}, left.options().dtype(at::kDouble));
   const std::int64_t chunk = std::max<std::int64_t>(1, ChunkElements(left) / (p * q));
   for (std::int64_t begin = 0; begin < layout.examples; begin += chunk) {
@@ -85,6 +93,7 @@ at::Tensor ProductOfExamples(const at::Tensor& left, const at::Tensor& right,
                                         ByExample(right, layout, begin, end));
     sum.add_(products.sum(at::IntArrayRef{0}, false, at::kDouble));
   }
+  if (of_lookups.defined()) sum.add_(of_lookups);
   return wide ? sum : sum.to(left.scalar_type());
 }
 
@@ -132,7 +141,7 @@ at::Tensor WeightedSum(const Term& term, const ExampleFactors& factors,
   const at::NoTF32Guard full_precision;
   switch (term.kind) {
     case TermKind::kOuter: {
-      const bool one_row = term.layout.rows_per_example() == 1;
+      const bool one_row = term.layout.rows_per_example() == 1 && !term.lookup;
       if (one_row && accuracy.rows_per_sum >= kRowsPerSmallSum &&
           OneRowSumIsSmall(term.a, term.b)) {
         return OneRowSum(term.a, term.b, factors.float64).reshape(term.sizes);
@@ -140,7 +149,8 @@ at::Tensor WeightedSum(const Term& term, const ExampleFactors& factors,
       const at::Tensor left = MaskRows(term.a, term.layout, factors);
       const at::Tensor right = ScaleRows(term.b, term.layout, factors);
       return (one_row ? ProductOverRows(left, right, accuracy)
-                      : ProductOfExamples(left, right, term.layout, accuracy.wide))
+                      : ProductOfExamples(left, right, term.layout,
+                                          LookupSum(term, factors, accuracy.wide), accuracy.wide))
           .reshape(term.sizes);
     }
     case TermKind::kRows:
@@ -169,7 +179,7 @@ at::Tensor ProductOfRows(const at::Tensor& left, const at::Tensor& right,
 
 at::Tensor TransposedWeightedSum(const Term& term, const ExampleFactors& factors,
                                  const SumAccuracy& accuracy) {
-  SORDINO_CHECK(term.kind == TermKind::kOuter, "a sum of outer products");
+  SORDINO_CHECK(term.kind == TermKind::kOuter && !term.lookup, "a sum of outer products alone");
   // Of the same bits as the norms: turned when it is finished.
   if (term.fused != FusedUse::kNone) {
     return FusedWeightedSum(term, factors.float64, accuracy.wide)
