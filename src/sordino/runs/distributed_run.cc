@@ -1,6 +1,5 @@
 #include "sordino/runs/distributed_run.h"
 
-#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include "sordino/base/check.h"
 #include "sordino/base/error.h"
 #include "sordino/base/sha256.h"
+#include "sordino/device/threads.h"
 #include "sordino/distributed/agreement.h"
 #include "sordino/random/generator.h"
 #include "sordino/runs/train_settings.h"
@@ -24,8 +24,8 @@ namespace {
 constexpr char kShared = 'S';
 constexpr char kRefused = 'R';
 
-void UseThreads(const TrainConfig& config) {
-  at::set_num_threads(std::max(1, static_cast<int>(config.training.threads)));
+void UseThreadsOfRank(const TrainConfig& config) {
+  UseThreads(std::max(1, static_cast<int>(config.training.threads)));
 }
 
 void CheckSettings(const PreparedRun& run) {
@@ -63,7 +63,7 @@ void ShareRun(PreparedRun& run, Communicator& communicator) {
     ShareRefusal(error.what(), communicator);
     throw;
   }
-  UseThreads(run.config);
+  UseThreadsOfRank(run.config);
   communicator.Broadcast(
       fmt::format("{}{:a}\n{}", kShared, run.plan.noise().value(), WriteTrainConfig(run.config)));
   run.communicator = &communicator;
@@ -85,7 +85,7 @@ PreparedRun ReceiveRun(Communicator& communicator, int local_rank) {
   PreparedRun run = internal::PrepareServing(
       ParseTrainConfig(std::string_view(told).substr(line + 1), "the settings of rank 0"), noise,
       local_rank);
-  UseThreads(run.config);
+  UseThreadsOfRank(run.config);
   run.communicator = &communicator;
   return run;
 }

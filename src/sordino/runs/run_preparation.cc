@@ -1,7 +1,6 @@
 // PrepareRun of training_run.h: from settings to a plan, a model and everything that can be known
 // before the data are read.
 #include <ATen/Context.h>
-#include <ATen/Parallel.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/format.h>
 
@@ -15,6 +14,7 @@
 #include "sordino/clipping/clipping_component.h"
 #include "sordino/clipping/norms_component.h"
 #include "sordino/device/precision.h"
+#include "sordino/device/threads.h"
 #include "sordino/gradients/example_count.h"
 #include "sordino/gradients/flat_clipping.h"
 #include "sordino/runs/config_trainer.h"
@@ -245,7 +245,7 @@ PreparedRun internal::PrepareWithNoise(const TrainConfig& config, std::optional<
   if (config.data.source.empty()) Completed(config, {});  // says what is missing
   DatasetDeclaration declaration = Declare(config.data);
   TrainConfig completed = Completed(config, declaration);
-  if (config.training.threads > 0) at::set_num_threads(static_cast<int>(config.training.threads));
+  if (config.training.threads > 0) UseThreads(static_cast<int>(config.training.threads));
   completed.run.ledger = LedgerFile(completed);
   std::unique_ptr<Model> model = MakeConfiguredModel(completed, ModelShapeOf(declaration), device);
   CheckStart(completed, *model);

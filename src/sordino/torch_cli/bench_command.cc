@@ -26,6 +26,7 @@
 #include "sordino/cli/torch_program.h"
 #include "sordino/device/precision.h"
 #include "sordino/device/recorded_graph.h"
+#include "sordino/device/threads.h"
 #include "sordino/gradients/measured_rates.h"
 #include "sordino/models/benchmark_models.h"
 #include "sordino/runs/train_config.h"
@@ -138,7 +139,7 @@ StepQuestion MakeQuestion(const StepOptions& options) {
   question.batches = ParseBatches(options.batches);
   question.comparison.norms = ParseNorms(options.norms);
   if (options.seconds) question.comparison.seconds = ParseSeconds(*options.seconds);
-  if (options.threads) at::set_num_threads(ParseThreads(*options.threads));
+  if (options.threads) UseThreads(ParseThreads(*options.threads));
   question.device = ParseDevice(options.device);
   if (question.device.is_cpu()) UseMeasuredRates();
   UsePrecision(ParsePrecision("--precision", options.precision));

@@ -231,13 +231,14 @@ void TrainingLoop::LogMetrics() {
 }
 
 void TrainingLoop::ReportStep(std::int64_t steps) {
-  // Accounting takes its time, more for schedules: at most a twentieth of the run, and at most
-  // every two seconds.
+  // Accounting takes its time, more for schedules, and other ranks wait meanwhile: at most a
+  // hundredth of the run, and at most every two seconds.
   const Clock::time_point now = Clock::now();
   if (ledger_ != nullptr && now - epsilon_time_ > epsilon_pause_) {
     epsilon_ = Epsilon(steps).upper;
     epsilon_time_ = Clock::now();
-    epsilon_pause_ = std::max<Clock::duration>(std::chrono::seconds(2), 20 * (epsilon_time_ - now));
+    epsilon_pause_ =
+        std::max<Clock::duration>(std::chrono::seconds(2), 100 * (epsilon_time_ - now));
   }
   StepReport report;
   report.step = steps;

@@ -71,8 +71,7 @@ at::Tensor ProductOverRows(const at::Tensor& left, const at::Tensor& right,
 // left^T right over several rows of each example: a product for each example, added up in float64,
 // with what lookups of the same matrix add to it.
 at::Tensor ProductOfExamples(const at::Tensor& left, const at::Tensor& right,
-                             const ExampleLayout& layout, const at::Tensor& of_lookups,
-                             bool wide) {
+                             const ExampleLayout& layout, const at::Tensor& of_lookups, bool wide) {
   const std::int64_t p = left.size(1);
   const std::int64_t q = right.size(1);
   if (left.is_cpu() && left.scalar_type() != at::kDouble) {
