@@ -37,11 +37,15 @@ MUTATIONS = [
              "SharedSecret::kBytes);\n  static_cast<void>(communicator);",
              "DistributedBatch.IsOneForAllRanks"),
     Mutation("a rank adds up its whole share in floating point", TRAINER,
-             "const std::vector<Chunk> chunks = Chunks(examples, sums_->chunks());",
+             "if (is_noised_) return Chunks(examples, sums_->chunks());",
              "ChunkOptions cut = sums_->chunks();\n"
              "  cut.most_examples = examples / communicator_.Size() + 1;\n"
-             "  const std::vector<Chunk> chunks = Chunks(examples, cut);",
+             "  if (is_noised_) return Chunks(examples, cut);",
              SAME_BITS),
+    Mutation("ranks make ordinary steps of a private run", TRAINER,
+             "is_noised_(clip_and_noise),",
+             "is_noised_(false && clip_and_noise),",
+             "DistributedNoise.IsThatOfOneProcessWhateverTheNumberOfRanks"),
     Mutation("a rank computes a chunk that another has", TRAINER,
              "if (static_cast<int>(i % static_cast<std::size_t>(communicator_.Size())) !=\n"
              "        communicator_.Rank()) {",

@@ -29,11 +29,6 @@ void UseThreadsOfRank(const TrainConfig& config) {
 }
 
 void CheckSettings(const PreparedRun& run) {
-  if (run.privacy == RunPrivacy::kNonPrivate) {
-    throw Error(
-        "a run without privacy (--non-private) is not shared by several processes; use one "
-        "process.");
-  }
   TrainerOptions options;
   options.gradients = GradientOptionsOf(run.config);
   options.canaries = run.config.run.canaries;

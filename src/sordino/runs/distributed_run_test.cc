@@ -18,6 +18,7 @@
 #include "sordino/base/testing/test_folder.h"
 #include "sordino/distributed/testing/threads_communicator.h"
 #include "sordino/ledger/ledger.h"
+#include "sordino/runs/run_ledger.h"
 #include "sordino/runs/testing/points_config.h"
 #include "sordino/runs/testing/run_files.h"
 #include "sordino/training/testing/trainer_cases.h"
@@ -195,6 +196,19 @@ TEST_F(DistributedRuns, OnOtherDataAreRefusedBeforeAnythingIsCharged) {
   EXPECT_FALSE(fs::exists(root_ / "run"));
 }
 
+TEST_F(DistributedRuns, WithoutPrivacySayThatTheyAreNotPrivate) {
+  TrainConfig config = Config("run");
+  config.run.non_private = true;
+  config.privacy.epsilon.reset();
+  const RunResult result = TrainOn(2, config);
+  EXPECT_FALSE(result.is_private);
+  EXPECT_EQ(result.steps, 20);
+  EXPECT_GT(result.test_accuracy.value_or(0), 0.9);
+  EXPECT_THAT(ReadRunFile(root_ / "run/statement.txt"), HasSubstr("NOT PRIVATE"));
+  EXPECT_EQ(ReadRunFile(root_ / "run/event.txt"), "NOT PRIVATE\n");
+  EXPECT_FALSE(fs::exists(root_ / "run" / kLedgerFile));
+}
+
 TEST_F(DistributedRuns, OfWhatCannotBeSharedAreRefusedOnEveryRank) {
   const auto expect = [&](const char* what, const auto& change) {
     TrainConfig config = Config("run");
@@ -203,10 +217,6 @@ TEST_F(DistributedRuns, OfWhatCannotBeSharedAreRefusedOnEveryRank) {
     EXPECT_FALSE(fs::exists(root_ / "run"));
   };
   expect("canaries", [](TrainConfig& config) { config.run.canaries = 8; });
-  expect("without privacy", [](TrainConfig& config) {
-    config.run.non_private = true;
-    config.privacy.epsilon.reset();
-  });
   expect("held-out records",
          [](TrainConfig& config) { config.privacy.noise_schedule = "adaptive"; });
   expect("'jl'", [](TrainConfig& config) { config.training.norms = "jl"; });

@@ -4,7 +4,6 @@
 #include <ATen/Functions.h>
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
-#include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -21,6 +20,7 @@
 #include "sordino/training/internal/distributed_trainer.h"
 #include "sordino/training/internal/held_out_records.h"
 #include "sordino/training/internal/libtorch_seed.h"
+#include "sordino/training/internal/ordinary_gradients.h"
 #include "sordino/training/internal/trainer_state.h"
 #include "sordino/training/noised_update.h"
 
@@ -246,26 +246,9 @@ struct Trainer::State {
     ++done;
     const std::int64_t examples = Examples(batch);
     if (examples == 0) return;
-    std::vector<at::Tensor> values;
     // A tied weight once, as the optimizer has it.
-    for (const NamedParameter& parameter : sums->parameters()) values.push_back(parameter.value);
-    const std::int64_t part =
-        options.gradients.physical_batch > 0 ? options.gradients.physical_batch : examples;
-    std::vector<at::Tensor> sum(values.size());
-    for (std::int64_t begin = 0; begin < examples; begin += part) {
-      const Batch slice = Slice(batch, begin, std::min(examples, begin + part));
-      const at::Tensor loss = losses(slice).sum().div(static_cast<double>(examples));
-      const auto gradients = torch::autograd::grad({loss}, values, {}, std::nullopt, false, true);
-      for (std::size_t i = 0; i < values.size(); ++i) {
-        const at::Tensor& g = gradients[i];
-        if (!g.defined()) continue;
-        sum[i] = sum[i].defined() ? sum[i].add(g) : g;
-      }
-    }
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      if (!sum[i].defined()) sum[i] = at::zeros_like(values[i]);
-    }
-    optimizer.StepNonPrivate(sum);
+    optimizer.StepNonPrivate(OrdinaryGradients(losses, batch, sums->parameters(), examples,
+                                               options.gradients.physical_batch));
   }
 
   PrivacyPlan plan;
@@ -299,7 +282,7 @@ Trainer::Trainer(const PrivacyPlan& plan, std::vector<NamedParameter> parameters
                  TrainerOptions options) {
   if (options.communicator != nullptr) {
     distributed_ = std::make_unique<DistributedTrainer>(
-        plan, std::move(parameters), std::move(losses), data, optimizer, std::move(options));
+        plan, std::move(parameters), std::move(losses), data, optimizer, std::move(options), true);
     return;
   }
   state_ = std::make_unique<State>(plan, std::move(parameters), std::move(losses), data, optimizer,
@@ -310,7 +293,10 @@ Trainer Trainer::NonPrivate(const PrivacyPlan& plan, std::vector<NamedParameter>
                             LossFunction losses, const Dataset& data,
                             const OptimizerOptions& optimizer, TrainerOptions options) {
   if (options.communicator != nullptr) {
-    throw Error("a run without privacy is not shared by several processes; use one process.");
+    Trainer trainer(std::unique_ptr<State>(nullptr));
+    trainer.distributed_ = std::make_unique<DistributedTrainer>(
+        plan, std::move(parameters), std::move(losses), data, optimizer, std::move(options), false);
+    return trainer;
   }
   return Trainer(std::make_unique<State>(plan, std::move(parameters), std::move(losses), data,
                                          optimizer, std::move(options), false));

@@ -14,6 +14,7 @@
 #include "sordino/noise/gradient_noise.h"
 #include "sordino/training/internal/data_check.h"
 #include "sordino/training/internal/libtorch_seed.h"
+#include "sordino/training/internal/ordinary_gradients.h"
 #include "sordino/training/internal/packed_tensors.h"
 #include "sordino/training/internal/trainer_state.h"
 
@@ -22,6 +23,7 @@ namespace {
 
 // What rank 0 announces.
 constexpr const char* kStep = "step";
+constexpr const char* kOrdinaryStep = "ordinary step";
 constexpr const char* kSave = "save";
 constexpr const char* kRestore = "restore";
 constexpr const char* kEnd = "end";
@@ -95,11 +97,12 @@ void CheckShared(const PrivacyPlan& plan, const std::vector<NamedParameter>& par
 DistributedTrainer::DistributedTrainer(const PrivacyPlan& plan,
                                        std::vector<NamedParameter> parameters, LossFunction losses,
                                        const Dataset& data, const OptimizerOptions& optimizer,
-                                       TrainerOptions options)
+                                       TrainerOptions options, bool clip_and_noise)
     : plan_(Shared(plan, parameters, options)),
       parameters_(WithSharedValues(std::move(parameters), *options.communicator)),
       losses_(std::move(losses)),
       options_(std::move(options)),
+      is_noised_(clip_and_noise),
       communicator_(*options_.communicator),
       shared_source_(SharedSource(options_, communicator_)),
       noise_source_(options_.insecure_seed ? RandomSource(*options_.insecure_seed)
@@ -110,7 +113,7 @@ DistributedTrainer::DistributedTrainer(const PrivacyPlan& plan,
       sampler_(plan_.sampler().Make(plan_.sampling(), static_cast<std::uint64_t>(data.size()),
                                     shared_source_)),
       loader_(data, options_.loader) {
-  internal::CheckData(plan_, data, /*canaries=*/0);
+  if (is_noised_) internal::CheckData(plan_, data, /*canaries=*/0);
 }
 
 DistributedTrainer::~DistributedTrainer() {
@@ -133,6 +136,18 @@ void DistributedTrainer::Announce(const std::string& what) {
   communicator_.Broadcast(what);
 }
 
+// Of an ordinary run, one for each rank.
+std::vector<Chunk> DistributedTrainer::Cut(std::int64_t examples) const {
+  if (is_noised_) return Chunks(examples, sums_->chunks());
+  const std::int64_t ranks = communicator_.Size();
+  std::vector<Chunk> parts;
+  parts.reserve(static_cast<std::size_t>(ranks));
+  for (std::int64_t i = 0; i < ranks; ++i) {
+    parts.push_back({.begin = examples * i / ranks, .end = examples * (i + 1) / ranks});
+  }
+  return parts;
+}
+
 // Every rank asks the shared source for the same streams in the same order, those of chunks that
 // others compute included.
 void DistributedTrainer::RequestNext() {
@@ -141,13 +156,14 @@ void DistributedTrainer::RequestNext() {
   const auto stream = shared_source_.Stream({.step = step, .rank = 0, .tensor = kSamplingStream});
   const std::vector<std::uint64_t> batch = sampler_->Batch(requested_, *stream);
   const auto examples = static_cast<std::int64_t>(batch.size());
-  if (examples > plan_.LargestBatch()) {
+  if (is_noised_ && examples > plan_.LargestBatch()) {
     // How many there are is private where batches are drawn at random.
     throw Error(fmt::format("a batch is larger than the {} examples that the sensitivity covers.",
                             plan_.LargestBatch()));
   }
-  const std::vector<Chunk> chunks = Chunks(examples, sums_->chunks());
+  const std::vector<Chunk> chunks = Cut(examples);
   Request request;
+  request.examples = examples;
   for (std::size_t i = 0; i < chunks.size(); ++i) {
     auto model = shared_source_.Stream(
         {.step = step, .rank = static_cast<std::uint32_t>(i), .tensor = kModelStream});
@@ -173,6 +189,15 @@ FixedPointSum DistributedTrainer::SumOfOwnChunks(const ClippingPolicy& policy) {
     return loader_.Take();
   };
   return sums_->Sum(losses_, next, policy);
+}
+
+std::vector<at::Tensor> DistributedTrainer::GradientsOfOwnPart() {
+  const Request request = std::move(requests_.front());
+  requests_.pop_front();
+  SORDINO_CHECK(request.models.size() == 1, "a rank has one part of an ordinary batch");
+  SeedLibtorch(*request.models.front());
+  return OrdinaryGradients(losses_, loader_.Take(), sums_->parameters(), request.examples,
+                           options_.gradients.physical_batch);
 }
 
 // A rank throws what it failed with itself; the others throw its sentence. What other libraries say
@@ -250,10 +275,31 @@ bool DistributedTrainer::MakeStep() {
   return true;
 }
 
+void DistributedTrainer::MakeOrdinaryStep() {
+  std::vector<at::Tensor> gradients;
+  std::exception_ptr failure;
+  bool is_empty = false;
+  try {
+    if (requested_ == done_) RequestNext();
+    RequestNext();
+    is_empty = requests_.front().examples == 0;
+    gradients = GradientsOfOwnPart();
+  } catch (const std::exception&) {
+    failure = std::current_exception();
+  }
+  AgreeThatAllCan(failure);
+  ++done_;
+  if (!is_empty) optimizer_.StepNonPrivate(ShardOfSum(gradients, communicator_));
+}
+
 void DistributedTrainer::Step() {
   SORDINO_CHECK(done_ < plan_.steps(), "a step was taken that the plan does not have");
-  Announce(kStep);
-  MakeStep();
+  Announce(is_noised_ ? kStep : kOrdinaryStep);
+  if (is_noised_) {
+    MakeStep();
+  } else {
+    MakeOrdinaryStep();
+  }
   is_broken_ = false;
 }
 
@@ -290,7 +336,7 @@ void DistributedTrainer::ShareState(const NamedTensors& state, std::int64_t step
   const internal::StateParts parts = internal::SplitState(numbered);
   SavedTensors saved(parts.own);
   const std::vector<at::Tensor> values = internal::TakeParameters(sums_->parameters(), saved);
-  const std::int64_t updates = saved.TakeNumber(internal::kUpdates, steps, steps);
+  const std::int64_t updates = saved.TakeNumber(internal::kUpdates, is_noised_ ? steps : 0, steps);
   clipping_->Restore(saved);
   saved.CheckAllTaken();
   {
@@ -311,7 +357,11 @@ void DistributedTrainer::Serve() {
     const std::string what = communicator_.Broadcast("");
     if (what == kEnd) return;
     if (what == kStep) {
+      SORDINO_CHECK(is_noised_, "a rank without privacy was asked for a private step");
       if (!MakeStep()) return;
+    } else if (what == kOrdinaryStep) {
+      SORDINO_CHECK(!is_noised_, "a private rank was asked for a step without privacy");
+      MakeOrdinaryStep();
     } else if (what == kSave) {
       static_cast<void>(GatherState());
     } else {

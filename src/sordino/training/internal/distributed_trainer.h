@@ -1,4 +1,4 @@
-// The steps of a private run on several ranks.
+// The steps of a run on several ranks.
 //
 // Rank 0 leads: what it is asked for (a step, a saved state) it announces, and the other ranks,
 // which serve, do their part of it. One step:
@@ -16,6 +16,9 @@
 // So neither the batch, nor the sum, nor (in a seeded run) the noise depends on the number of
 // ranks. What a rank cannot do it tells before the sums are added up, and all ranks stop with its
 // sentence.
+//
+// A run without privacy, for comparisons, has one part of the batch for each rank, ordinary
+// gradients, and neither a charge nor noise; its last bits depend on the number of ranks.
 #ifndef SORDINO_TRAINING_INTERNAL_DISTRIBUTED_TRAINER_H_
 #define SORDINO_TRAINING_INTERNAL_DISTRIBUTED_TRAINER_H_
 
@@ -46,7 +49,7 @@ class DistributedTrainer {
   // ranks cannot do.
   DistributedTrainer(const PrivacyPlan& plan, std::vector<NamedParameter> parameters,
                      LossFunction losses, const Dataset& data, const OptimizerOptions& optimizer,
-                     TrainerOptions options);
+                     TrainerOptions options, bool clip_and_noise);
   // Rank 0 dismisses the others, unless they have stopped with it.
   ~DistributedTrainer();
   DistributedTrainer(const DistributedTrainer&) = delete;
@@ -61,21 +64,25 @@ class DistributedTrainer {
   void Serve();
 
   std::int64_t steps_done() const { return done_; }
-  bool is_private() const { return noise_source_.IsPrivate(); }
+  bool is_private() const { return is_noised_ && noise_source_.IsPrivate(); }
   const PrivacyPlan& plan() const { return plan_; }
   Optimizer& optimizer() { return optimizer_.whole(); }
 
  private:
   struct Request {
+    std::int64_t examples = 0;                       // of the batch of all ranks
     std::vector<std::unique_ptr<Generator>> models;  // of the chunks of this rank
   };
 
   void Announce(const std::string& what);
+  std::vector<Chunk> Cut(std::int64_t examples) const;
   void RequestNext();
   FixedPointSum SumOfOwnChunks(const ClippingPolicy& policy);
+  std::vector<at::Tensor> GradientsOfOwnPart();
   void AgreeThatAllCan(const std::exception_ptr& failure);
   bool WaitForCharge();
   bool MakeStep();
+  void MakeOrdinaryStep();
   NamedTensors GatherState();
   void ShareState(const NamedTensors& state, std::int64_t steps_done);
   Event ChargeOf(std::int64_t step) const;
@@ -84,6 +91,7 @@ class DistributedTrainer {
   std::vector<NamedParameter> parameters_;
   LossFunction losses_;
   TrainerOptions options_;
+  bool is_noised_;
   Communicator& communicator_;
   RandomSource shared_source_;  // batches, dropout, augmentation, noise on counts
   RandomSource noise_source_;

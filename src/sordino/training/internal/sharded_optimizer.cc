@@ -88,6 +88,15 @@ std::vector<at::Tensor> ShardedOptimizer::Cut(const at::Tensor& flat) const {
 
 void ShardedOptimizer::Step(const NoisedGradients& shard) {
   optimizer_.Step(shard);
+  GatherShards();
+}
+
+void ShardedOptimizer::StepNonPrivate(const at::Tensor& shard) {
+  optimizer_.StepNonPrivate({shard});
+  GatherShards();
+}
+
+void ShardedOptimizer::GatherShards() {
   const at::NoGradGuard no_grad;
   communicator_.AllGather(shard_.detach(), flat_);
   const std::vector<at::Tensor> parts = Cut(flat_);

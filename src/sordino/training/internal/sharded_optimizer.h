@@ -31,6 +31,8 @@ class ShardedOptimizer {
 
   // Collective: the noised gradients of this rank's shard (gradients/fixed_point_sum.h).
   void Step(const NoisedGradients& shard);
+  // Collective: gradients without privacy.
+  void StepNonPrivate(const at::Tensor& shard);
 
   // Collective: as that of an Optimizer of all parameters, on every rank, but for averages, which
   // rank 0 has.
@@ -42,6 +44,7 @@ class ShardedOptimizer {
   Optimizer& whole() { return whole_; }
 
  private:
+  void GatherShards();
   void ReadShard();
   std::vector<at::Tensor> Cut(const at::Tensor& flat) const;
 
