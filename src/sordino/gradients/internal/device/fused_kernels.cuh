@@ -177,14 +177,14 @@ __device__ __forceinline__ void Store(const ThreadPlace& place, int rows, int co
   }
 }
 
-template <typename Source, typename Choice, bool kTensorCores, FusedResult kResult>
+template <typename Source, typename Choice, bool kTensorCores, FusedOutput kOutput>
 __global__ void __launch_bounds__(Choice::Tile::kThreads,
-                                  kResult == FusedResult::kSums ? Choice::kSumBlocks
+                                  kOutput == FusedOutput::kSums ? Choice::kSumBlocks
                                                                 : Choice::kNormBlocks)
     FusedKernel(const __grid_constant__ Source source, const __grid_constant__ FusedWork work) {
   using Tile = typename Choice::Tile;
   using View = typename Source::template View<Tile>;
-  constexpr bool kSum = kResult == FusedResult::kSums;
+  constexpr bool kSum = kOutput == FusedOutput::kSums;
   extern __shared__ __align__(16) float shared[];
   const int thread = static_cast<int>(threadIdx.x);
   const ThreadPlace place = PlaceOf<Tile>(thread);
@@ -249,7 +249,7 @@ __global__ void __launch_bounds__(Choice::Tile::kThreads,
             sums[i] = __fma_rn(factor, Shifted(entries[i]), sums[i]);
           }
         }
-      } else if constexpr (kResult == FusedResult::kGradients) {
+      } else if constexpr (kOutput == FusedOutput::kGradients) {
         Store<Tile, kTensorCores, View::kVector>(
             place, rows, columns, source.n, entries,
             work.gradients + ((example * groups + where.group) * source.m + where.m) * source.n +
@@ -276,14 +276,14 @@ __global__ void __launch_bounds__(Choice::Tile::kThreads,
   }
 }
 
-template <typename Source, typename Choice, bool kTensorCores, FusedResult kResult>
+template <typename Source, typename Choice, bool kTensorCores, FusedOutput kOutput>
 cudaError_t LaunchOne(const Source& source, const FusedPlan& plan, const FusedWork& work,
                       int chunks, cudaStream_t stream) {
   using Tile = typename Choice::Tile;
   const std::size_t words =
       static_cast<std::size_t>(work.stages) * static_cast<std::size_t>(plan.stage_words) +
       (Tile::kWarpsK - 1) * Tile::kM * Tile::kN;
-  const auto kernel = FusedKernel<Source, Choice, kTensorCores, kResult>;
+  const auto kernel = FusedKernel<Source, Choice, kTensorCores, kOutput>;
   const auto bytes = static_cast<int>(words * sizeof(float));
   const cudaError_t error =
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
@@ -293,17 +293,17 @@ cudaError_t LaunchOne(const Source& source, const FusedPlan& plan, const FusedWo
   return cudaGetLastError();
 }
 
-template <FusedResult kResult, typename Source, typename Choice, typename... Others>
+template <FusedOutput kOutput, typename Source, typename Choice, typename... Others>
 cudaError_t LaunchChoice(FusedChoices<Choice, Others...> /*choices*/, int choice,
                          const Source& source, const FusedPlan& plan, FusedPrecision precision,
                          const FusedWork& work, int chunks, cudaStream_t stream) {
   if (choice == 0) {
     return precision == FusedPrecision::kTf32
-               ? LaunchOne<Source, Choice, true, kResult>(source, plan, work, chunks, stream)
-               : LaunchOne<Source, Choice, false, kResult>(source, plan, work, chunks, stream);
+               ? LaunchOne<Source, Choice, true, kOutput>(source, plan, work, chunks, stream)
+               : LaunchOne<Source, Choice, false, kOutput>(source, plan, work, chunks, stream);
   }
   if constexpr (sizeof...(Others) > 0) {
-    return LaunchChoice<kResult>(FusedChoices<Others...>(), choice - 1, source, plan, precision,
+    return LaunchChoice<kOutput>(FusedChoices<Others...>(), choice - 1, source, plan, precision,
                                  work, chunks, stream);
   } else {
     return cudaErrorInvalidValue;

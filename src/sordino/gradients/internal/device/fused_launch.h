@@ -15,7 +15,7 @@
 namespace sordino {
 
 // What is made of the product of an example.
-enum class FusedResult : std::uint8_t { kNorms, kSums, kGradients };
+enum class FusedOutput : std::uint8_t { kNorms, kSums, kGradients };
 
 // What a launch is about, beside its operands.
 struct FusedWork {
