@@ -19,7 +19,6 @@
 #include "sordino/cli/program.h"
 #include "sordino/cli/report_json.h"
 #include "sordino/cli/torch_program.h"
-#include "sordino/gradients/measured_rates.h"
 #include "sordino/runs/distributed_run.h"
 #include "sordino/runs/training_run.h"
 #include "sordino/torch_cli/told_errors.h"
@@ -303,9 +302,6 @@ void Run(TrainOptions& options) {
     // --processes 1 is the first of many: the same bits as with any number.
     const std::unique_ptr<Communicator> alone = SingleProcess();
     if (options.ranks.processes) ShareRun(run, *alone);
-    // What nobody can repeat bit for bit may choose by what was measured.
-    const bool repeatable = options.ranks.processes || run.config.run.insecure_seed;
-    if (!repeatable && run.device.is_cpu()) UseMeasuredRates();
     return Train(run, options);
   }
   RunAsRank(
