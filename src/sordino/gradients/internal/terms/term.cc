@@ -84,7 +84,7 @@ Term StackLookups(const std::vector<Term>& terms) {
 
 // The rows of examples [begin, end) of a term with a layout. Whole outer blocks cannot be cut
 // without a copy; the copies are of one chunk.
-Term Examples(const Term& term, std::int64_t begin, std::int64_t end) {
+Term ExamplesOf(const Term& term, std::int64_t begin, std::int64_t end) {
   if (begin == 0 && end == term.layout.examples) return term;
   const std::int64_t rows = term.layout.rows_per_example();
   const auto cut = [&](const at::Tensor& all) {
@@ -151,7 +151,7 @@ Term Stack(const std::vector<Term>& terms) {
 }
 
 at::Tensor Materialise(const Term& term, std::int64_t begin, std::int64_t end) {
-  if (term.fused != FusedUse::kNone) return FusedMaterialise(Examples(term, begin, end));
+  if (term.fused != FusedUse::kNone) return FusedMaterialise(ExamplesOf(term, begin, end));
   switch (term.kind) {
     case TermKind::kOuter: {
       const at::Tensor a = ByExample(Wide(term.a), term.layout, begin, end);
@@ -165,7 +165,7 @@ at::Tensor Materialise(const Term& term, std::int64_t begin, std::int64_t end) {
     case TermKind::kLookup:
       return MaterialiseLookup(term, begin, end);
     case TermKind::kConvolution: {
-      const Term part = Examples(term, begin, end);
+      const Term part = ExamplesOf(term, begin, end);
       return ConvolutionGradients(part.convolution, part.a, part.b, part.layout, {})
           .reshape({end - begin, -1});
     }
