@@ -84,7 +84,7 @@ struct TrainingSettings {
   std::int64_t physical_batch = 0;
   bool fallback = false;
   std::string device = "cpu";
-  std::string precision = "tf32";  // of products on a GPU (device/precision.h)
+  std::string precision = "tf32";  // of products (device/precision.h)
   std::string graph = "auto";      // whether steps on a GPU are recorded (device/recorded_graph.h)
   std::int64_t threads = 0;        // 0: libtorch's choice
 };
