@@ -7,11 +7,10 @@ namespace sordino {
 NoiseAdder::NoiseAdder(RandomSource& source) : source_(source) {}
 NoiseAdder::~NoiseAdder() = default;
 
-bool NoiseAdder::DrawsOnDevice(const BoundedSum& sum, const StepNoise& noise) {
-  return noise.canaries.empty() && DeviceNoise::Serves(sum, *noise.kind);
-}
-
-DeviceNoise& NoiseAdder::SetOnDevice(const BoundedSum& sum, const StepNoise& noise) {
+NoisedGradients NoiseAdder::Add(const BoundedSum& sum, const StepNoise& noise) {
+  if (!noise.canaries.empty() || !DeviceNoise::Serves(sum, *noise.kind)) {
+    return AddNoise(sum, noise, source_);
+  }
   std::int64_t coordinates = 0;
   for (const at::Tensor& gradient : sum.gradients) coordinates += gradient.numel();
   if (!on_device_ || sum.gradients.front().device() != device_) {
@@ -19,18 +18,7 @@ DeviceNoise& NoiseAdder::SetOnDevice(const BoundedSum& sum, const StepNoise& noi
     on_device_ = std::make_unique<DeviceNoise>(device_, source_);
   }
   on_device_->SetStep(noise, sum.sensitivity, coordinates);
-  return *on_device_;
-}
-
-NoisedGradients NoiseAdder::Add(const BoundedSum& sum, const StepNoise& noise) {
-  if (!DrawsOnDevice(sum, noise)) return AddNoise(sum, noise, source_);
-  return AddNoise(sum, SetOnDevice(sum, noise));
-}
-
-bool NoiseAdder::Descend(const BoundedSum& sum, const StepNoise& noise, const Descent& descent) {
-  if (!DrawsOnDevice(sum, noise) || !DeviceNoise::Serves(sum, descent)) return false;
-  AddNoise(sum, SetOnDevice(sum, noise), descent);
-  return true;
+  return AddNoise(sum, *on_device_);
 }
 
 }  // namespace sordino
