@@ -97,23 +97,15 @@ at::Tensor ProductOfExamples(const at::Tensor& left, const at::Tensor& right,
 }
 
 at::Tensor TableSum(const Term& term, const ExampleFactors& factors, bool wide) {
-  const LookupRows lookup = AsLookup(term);
+  LookupRows lookup = AsLookup(term);
   if (term.b.is_cpu()) return LookupWeightedSum(lookup, factors.float64, wide);
   if (HasLookupOperations(lookup)) return DeviceLookupSum(lookup, factors.float64, wide);
-  if (wide) {
-    LookupRows host = lookup;
-    host.index = lookup.index.cpu();
-    host.gradient = lookup.gradient.cpu();
-    if (lookup.owners.defined()) host.owners = lookup.owners.cpu();
-    return LookupWeightedSum(host, factors.float64.cpu(), wide).to(term.b.device());
-  }
-  // Entries that many examples look up are sums of as many rows: float64.
-  const at::Tensor weight = factors.float64.index_select(0, OwnersOf(term)).unsqueeze(1);
-  at::Tensor rows = lookup.gradient * weight;
-  rows.masked_fill_((weight == 0).logical_or(term.a.unsqueeze(1) == term.padding_index), 0);
-  return at::zeros(term.sizes, rows.options())
-      .index_add_(0, term.a, rows)
-      .to(lookup.gradient.scalar_type());
+  // Rows of an example that cancel must do so before they meet those of others, which no operation
+  // of libtorch takes care of.
+  lookup.index = lookup.index.cpu();
+  lookup.gradient = lookup.gradient.cpu();
+  if (lookup.owners.defined()) lookup.owners = lookup.owners.cpu();
+  return LookupWeightedSum(lookup, factors.float64.cpu(), wide).to(term.b.device());
 }
 
 }  // namespace
