@@ -27,7 +27,6 @@
 #include "sordino/device/precision.h"
 #include "sordino/device/recorded_graph.h"
 #include "sordino/device/threads.h"
-#include "sordino/gradients/measured_rates.h"
 #include "sordino/models/benchmark_models.h"
 #include "sordino/runs/train_config.h"
 #include "sordino/torch_cli/peer_steps.h"
@@ -141,7 +140,6 @@ StepQuestion MakeQuestion(const StepOptions& options) {
   if (options.seconds) question.comparison.seconds = ParseSeconds(*options.seconds);
   if (options.threads) UseThreads(ParseThreads(*options.threads));
   question.device = ParseDevice(options.device);
-  if (question.device.is_cpu()) UseMeasuredRates();
   UsePrecision(ParsePrecision("--precision", options.precision));
   question.comparison.graph = ParseGraphUse("--graph", options.graph);
   if (const std::string problem = RecordingProblem(question.device);

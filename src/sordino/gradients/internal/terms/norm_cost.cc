@@ -1,45 +1,36 @@
 #include "sordino/gradients/internal/terms/norm_cost.h"
 
 #include <algorithm>
-#include <atomic>
-#include <cmath>
 #include <cstdint>
-#include <list>
-#include <mutex>
 
 #include "sordino/gradients/internal/device/fused_terms.h"
 
 namespace sordino {
 namespace {
 
-constexpr NormRates kCpu{125, 90, 15, 37};
-constexpr NormRates kCuda{30000, 20000, 3000, 3000};
-
-// Rates that are set stay where they are: a pass on another thread may read them.
-std::atomic<const NormRates*> cpu_rates = &kCpu;
+// Rates of matrix products and of memory, in flops and bytes a nanosecond; what counts is their
+// quotient.
+struct Machine {
+  double products;
+  double gram_products;
+  double memory;
+  double cache;
+};
+constexpr Machine kCpu{125, 90, 15, 37};
+constexpr Machine kCuda{30000, 20000, 3000, 3000};
 
 // Gram matrices of convolutions are float64.
 constexpr double kFloat64Factor = 2.2;
 constexpr double kFewRowsOfCost = 32;
+// A product of an example is read and added to a float64 sum.
+constexpr double kBytesPerAddedEntry = 20;
 
 }  // namespace
-
-bool NormRates::AreUsable() const {
-  const auto usable = [](double rate) { return std::isfinite(rate) && rate > 0; };
-  return usable(products) && usable(gram_products) && usable(memory) && usable(cache);
-}
-
-void SetCpuRates(const NormRates& rates) {
-  static std::mutex mutex;
-  static std::list<NormRates> all;
-  const std::lock_guard<std::mutex> lock(mutex);
-  cpu_rates.store(&all.emplace_back(rates));
-}
 
 NormForm CheapestForm(const Term& term) {
   if (term.kind != TermKind::kOuter && term.kind != TermKind::kConvolution) return NormForm::kKeep;
   if (FusedUseOf(term) != FusedUse::kNone) return NormForm::kFused;
-  const NormRates& machine = term.b.is_cpu() ? *cpu_rates.load() : kCuda;
+  const Machine& machine = term.b.is_cpu() ? kCpu : kCuda;
   const auto examples = static_cast<double>(term.layout.examples);
   double rows = static_cast<double>(term.layout.rows_per_example());
   double entries = 1;

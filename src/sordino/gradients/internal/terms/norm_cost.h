@@ -24,26 +24,7 @@ namespace sordino {
 // replace; smaller ones where that is faster, and a batch is cut when they become too many.
 inline constexpr double kLargeBytes = 16e6;
 
-// Rates of matrix products and of memory, in flops and bytes a nanosecond; what counts is their
-// quotient.
-struct NormRates {
-  double products = 0;       // of one matrix for each example
-  double gram_products = 0;  // of Gram matrices
-  double memory = 0;         // of gradients that are written and read again
-  double cache = 0;          // of products that are added to a float64 sum
-
-  // All are finite and above 0.
-  bool AreUsable() const;
-};
-
-// A product of an example is read and added to a float64 sum.
-inline constexpr double kBytesPerAddedEntry = 20;
-
-// On a CPU, by the constants of one processor until others are set (measured_rates.h).
 NormForm CheapestForm(const Term& term);
-
-// For the process, from now on.
-void SetCpuRates(const NormRates& rates);
 
 }  // namespace sordino
 
