@@ -105,7 +105,6 @@ TEST_F(TrainRanks, MistakesAreOneSentenceOfRankZero) {
         Mistake{"--processes 1000", "--processes is 1000"},
         Mistake{"--processes two", "--processes"},
         Mistake{"--join-timeout 0", "--join-timeout is 0; give seconds from 1 to 86400."},
-        Mistake{"--processes 2 --non-private", "--non-private"},
         Mistake{"--processes 2 --clip -1", "clip"}}) {
     const CommandOutcome outcome =
         RunProgram(Line("mistake", std::string("--steps 2 ") + mistake.line));
