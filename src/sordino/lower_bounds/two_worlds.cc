@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <random>
 #include <set>
 #include <string_view>
 
@@ -117,8 +118,21 @@ double TwoWorlds::OtherFromTop(std::int64_t rank) const {
   return others_[others_.size() - static_cast<std::size_t>(rank)];
 }
 
-double TwoWorlds::OtherFromBottom(std::int64_t rank) const {
-  return others_[static_cast<std::size_t>(rank - 1)];
+std::int64_t TwoWorlds::MembersAboveRank(std::int64_t rank) const {
+  const double threshold = OtherFromTop(rank);
+  const std::int64_t above = MembersAbove(threshold);
+  const std::int64_t equal_members = MembersFrom(threshold) - above;
+  if (equal_members == 0) return above;
+  const auto [low, high] = std::equal_range(others_.begin(), others_.end(), threshold);
+  const std::int64_t equal_others = high - low;
+  const std::int64_t place = rank - (others_.end() - high);
+  // The chance to be above the place-th largest of so many uniform draws is a ratio of gammas.
+  std::seed_seq seed = {rank, above, equal_members, equal_others, place};
+  std::mt19937_64 order(seed);
+  const double upper = std::gamma_distribution(static_cast<double>(place))(order);
+  const double lower =
+      std::gamma_distribution(static_cast<double>(equal_others - place + 1))(order);
+  return above + std::binomial_distribution(equal_members, upper / (upper + lower))(order);
 }
 
 TwoWorlds::Bounds TwoWorlds::LowerBounds(
@@ -137,9 +151,9 @@ TwoWorlds::Bounds TwoWorlds::LowerBounds(
   for (const std::int64_t rank : looked_at) {
     CheckRange("the rank of a threshold", static_cast<double>(rank), 1, false,
                static_cast<double>(others), false);
-    const std::int64_t above = MembersAbove(OtherFromTop(rank));
+    const std::int64_t above = MembersAboveRank(rank);
     take({ClopperPearsonLower(members, above, each), ClopperPearsonUpper(others, rank - 1, each)});
-    const std::int64_t below = members - MembersAbove(OtherFromBottom(rank));
+    const std::int64_t below = members - MembersAboveRank(others + 1 - rank);
     take({ClopperPearsonLower(others, rank, each), ClopperPearsonUpper(members, below, each)});
     for (const auto& [ratio, bound] :
          {std::pair{&KatzRatioLower, &best.katz}, std::pair{&BaileyRatioLower, &best.bailey}}) {
@@ -182,12 +196,12 @@ TwoWorlds::Bounds TwoWorlds::PlannedBounds(Delta delta, double significance,
   const auto odds = [&](std::int64_t rank) {
     CheckRange("the rank of a threshold", static_cast<double>(rank), 1, false,
                static_cast<double>(others()), false);
-    return PlannedOdds(members(), MembersAbove(OtherFromTop(rank)), others(), rank, significance);
+    return PlannedOdds(members(), MembersAboveRank(rank), others(), rank, significance);
   };
   best.epsilon = std::max(best.epsilon, EpsilonOf(odds(planned.epsilon), delta.value()));
   best.mu = std::max(best.mu, MuOf(odds(planned.mu)));
   best.mu_epsilon = EpsilonOfMu(best.mu, delta);
-  const std::int64_t above = MembersAbove(OtherFromTop(planned.epsilon));
+  const std::int64_t above = MembersAboveRank(planned.epsilon);
   for (const auto& [ratio, bound] :
        {std::pair{&KatzRatioLower, &best.katz}, std::pair{&BaileyRatioLower, &best.bailey}}) {
     const double lower =

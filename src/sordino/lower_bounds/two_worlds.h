@@ -6,11 +6,15 @@
 //
 // Thresholds are others: t is the k-th largest (smallest) of n of them, for ranks k that are fixed
 // before any score is seen. Then both errors have exact bounds, whatever the distributions:
-//   - the chance that another draw of the others is above t is at most that of continuous scores,
-//     whose distribution is Beta(k, n - k + 1); the chance that it is not above the k-th smallest
-//     is at least that of Beta(k, n - k + 1). Ties only help.
+//   - the chance that another draw of the others is above t has the distribution Beta(k, n - k +
+//   1),
+//     and so has the chance that it is not above the k-th smallest.
 //   - t does not depend on the members, so how many of them are above t is binomial, and the bounds
 //     of Clopper and Pearson hold (binomial.h).
+// Equal scores are put in a random order, as if every score had a uniform draw behind its last
+// digit: without it a threshold of scores that are whole numbers would prove nothing of the records
+// that are equal to it. The draws are those of a generator that is seeded with the counts at the
+// threshold, so that equal scores give equal bounds.
 // All bounds of all thresholds and both directions hold together with probability 1 - significance
 // (Bonferroni over every one of them). With a = chance of members above t >= a_low and b = chance
 // of others above t <= b_high, (epsilon, delta)-DP asks for a <= e^epsilon b + delta, so
@@ -104,7 +108,8 @@ class TwoWorlds {
   std::int64_t MembersAbove(double threshold) const;  // score > threshold
   std::int64_t MembersFrom(double threshold) const;   // score >= threshold
   double OtherFromTop(std::int64_t rank) const;       // rank from 1
-  double OtherFromBottom(std::int64_t rank) const;    // rank from 1
+  // Above the other of this rank from the top; equal scores are in random order.
+  std::int64_t MembersAboveRank(std::int64_t rank) const;
 
   std::vector<double> members_;  // ascending
   std::vector<double> others_;   // ascending

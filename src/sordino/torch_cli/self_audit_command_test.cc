@@ -22,7 +22,7 @@ TEST(SelfAuditCommand, ShowsWhatIsProvenBesideTheClaim) {
   ASSERT_EQ(json["cases"].size(), 1U);
   EXPECT_EQ(json["cases"][0]["name"], "release-count");
   EXPECT_LE(json["cases"][0]["epsilon_lower"].get<double>(), 1);
-  EXPECT_GT(json["cases"][0]["epsilon_lower"].get<double>(), 0.7);
+  EXPECT_GT(json["cases"][0]["epsilon_lower"].get<double>(), 0.85);
 
   const CommandOutcome text = RunProgram({"audit", "self", "--quick", "--only", "release-count"});
   EXPECT_THAT(text.out, HasSubstr("release of a count"));
