@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import random
 import re
 import sqlite3
@@ -128,9 +129,12 @@ def check_statement(folder):
 
 
 def drafts(folder):
-    """What is written and has not been moved to its place."""
-    return [path.name for path in folder.glob('*')
-            if path.name.startswith('.new-') or path.name.endswith('.tmp')]
+    """What is written and has not been moved to its place; nothing where the folder is gone."""
+    try:
+        names = os.listdir(folder)
+    except FileNotFoundError:
+        return []
+    return [name for name in names if name.startswith('.new-') or name.endswith('.tmp')]
 
 
 @dataclass
