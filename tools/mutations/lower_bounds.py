@@ -27,6 +27,10 @@ MUTATIONS = [
              "take({static_cast<double>(above) / static_cast<double>(members), "
              "ClopperPearsonUpper(others, rank - 1, each)});",
              "TwoWorlds.*"),
+    Mutation("all members that are equal to a threshold are above it", "lower_bounds/two_worlds.cc",
+             "return above + std::binomial_distribution(equal_members, upper / (upper + lower))(order);",
+             "return above + equal_members;",
+             "TwoWorlds.*"),
     Mutation("equal scores count as wins", "lower_bounds/two_worlds.cc",
              "0.5 * (static_cast<double>(MembersAbove(score)) + "
              "static_cast<double>(MembersFrom(score)));",
