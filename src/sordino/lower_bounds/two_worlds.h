@@ -6,15 +6,14 @@
 //
 // Thresholds are others: t is the k-th largest (smallest) of n of them, for ranks k that are fixed
 // before any score is seen. Then both errors have exact bounds, whatever the distributions:
-//   - the chance that another draw of the others is above t has the distribution Beta(k, n - k +
-//   1),
-//     and so has the chance that it is not above the k-th smallest.
+//   - the chance that another draw of the others is above t is distributed as Beta(k, n - k + 1),
+//     and so is the chance that it is not above the k-th smallest.
 //   - t does not depend on the members, so how many of them are above t is binomial, and the bounds
 //     of Clopper and Pearson hold (binomial.h).
 // Equal scores are put in a random order, as if every score had a uniform draw behind its last
-// digit: without it a threshold of scores that are whole numbers would prove nothing of the records
-// that are equal to it. The draws are those of a generator that is seeded with the counts at the
-// threshold, so that equal scores give equal bounds.
+// digit. Otherwise members that are equal to a threshold would not count, and scores that are whole
+// numbers would prove less. The generator is seeded with the counts at the threshold, so that the
+// same scores give the same bounds.
 // All bounds of all thresholds and both directions hold together with probability 1 - significance
 // (Bonferroni over every one of them). With a = chance of members above t >= a_low and b = chance
 // of others above t <= b_high, (epsilon, delta)-DP asks for a <= e^epsilon b + delta, so
