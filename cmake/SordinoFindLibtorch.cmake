@@ -43,12 +43,19 @@ macro(sordino_find_libtorch TARGET)
     target_include_directories(${TARGET} SYSTEM INTERFACE
       ${SORDINO_TORCH_INCLUDE} ${SORDINO_TORCH_INCLUDE}/torch/csrc/api/include)
     target_link_libraries(${TARGET} INTERFACE ${SORDINO_TORCH_CPU} ${SORDINO_TORCH_C10})
-    # libtorch carries an fmt of its own, whose headers stand before the system's on the path: only
-    # without the system's libfmt do they link.
+    # libtorch carries an fmt of its own, whose headers stand before the system's on the path, without
+    # the library. We compile version 12 ourselves (libtorch_fmt.cc); others are left to their headers.
+    set(SORDINO_TORCH_FMT "")
+    if(EXISTS ${SORDINO_TORCH_INCLUDE}/fmt/base.h)
+      file(STRINGS ${SORDINO_TORCH_INCLUDE}/fmt/base.h SORDINO_TORCH_FMT
+        REGEX "define FMT_VERSION 12[0-9][0-9][0-9][0-9]$")
+    endif()
+    if(NOT SORDINO_TORCH_FMT)
+      target_compile_definitions(${TARGET} INTERFACE FMT_HEADER_ONLY)
+    endif()
     # libtorch is built with NDEBUG, and without it some of its classes have members that the library
     # does not know of.
-    target_compile_definitions(${TARGET} INTERFACE
-      FMT_HEADER_ONLY $<$<NOT:$<CONFIG:Release>>:NDEBUG>)
+    target_compile_definitions(${TARGET} INTERFACE $<$<NOT:$<CONFIG:Release>>:NDEBUG>)
     # Nothing calls into the CUDA half by name; loading it is what makes CUDA known to libtorch.
     if(SORDINO_TORCH_CUDA AND SORDINO_TORCH_C10_CUDA)
       target_link_libraries(${TARGET} INTERFACE

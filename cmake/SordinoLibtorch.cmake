@@ -11,9 +11,12 @@ if(sordino_libtorch_problem)
     "with -DSORDINO_LIBTORCH=..., or leave it out with -DSORDINO_TORCH=OFF.")
 endif()
 
-# Objects, not a library: nothing refers to these symbols by name, and a library would leave them
+# Objects, not a library: nothing refers to the weak symbols by name, and a library would leave them
 # out.
 add_library(sordino_libtorch_symbols OBJECT ${PROJECT_SOURCE_DIR}/cmake/libtorch_weak_symbols.cc)
+if(SORDINO_TORCH_FMT)
+  target_sources(sordino_libtorch_symbols PRIVATE ${PROJECT_SOURCE_DIR}/cmake/libtorch_fmt.cc)
+endif()
 target_include_directories(sordino_libtorch_symbols SYSTEM PRIVATE ${SORDINO_TORCH_INCLUDE})
 target_compile_features(sordino_libtorch_symbols PRIVATE cxx_std_20)
 # Not in a unity build: from CMake 4 on, its object is named otherwise than $<TARGET_OBJECTS> says.

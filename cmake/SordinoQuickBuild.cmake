@@ -16,7 +16,7 @@ function(sordino_precompile TARGET)
   target_compile_options(${TARGET} PRIVATE ${ARGN})
   target_link_libraries(${TARGET} PRIVATE sordino_flags sordino_libtorch)
   target_precompile_headers(${TARGET} PRIVATE
-    <ATen/ATen.h> <torch/csrc/autograd/autograd.h>
+    <ATen/ATen.h> <torch/csrc/autograd/autograd.h> <fmt/format.h> <fmt/ranges.h>
     <algorithm> <filesystem> <fstream> <functional> <map> <memory> <optional> <span> <sstream>
     <string> <vector>)
 endfunction()
@@ -38,6 +38,8 @@ function(sordino_quick_build TARGET MODULE)
     set(precompiled sordino_precompiled_unoptimised)
   endif()
   if(MODULE IN_LIST map_torch_modules)
+    # As the modules do: what was compiled with -fPIE does not take a header that was made with -fPIC.
+    target_compile_options(${TARGET} PRIVATE $<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:-fPIC>)
     target_precompile_headers(${TARGET} REUSE_FROM ${precompiled})
   endif()
 endfunction()

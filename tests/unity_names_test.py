@@ -1,6 +1,6 @@
 """No name is repeated in the anonymous namespaces of a module: unity_names_test.py SOURCE_DIR
 
-The preset `user` compiles about a dozen files of a module as one, so that each header of libtorch is
+The preset `user` compiles about two dozen files of a module as one, so that each header of libtorch is
 read once for all of them. What two of these files hide in anonymous namespaces then lies in one: a
 second constant, type or function of the same name and parameters does not compile. The separate build
 does not notice, so this test does, in every build.
