@@ -59,6 +59,10 @@ class ClippingState {
   virtual NoisedGradients AfterNoise(NoisedGradients mean, const BoundedSum& sum, std::int64_t step,
                                      RandomSource& random);
 
+  // Whether AfterNoise reads the gradients or releases something. Where it does not, it need not be
+  // called, and noise and update may be one.
+  virtual bool ReadsNoised() const { return true; }
+
   // What later steps depend on, for a checkpoint: functions of noised values.
   virtual NamedTensors Save() const { return {}; }
   // Throws Error when it does not fit.

@@ -67,7 +67,7 @@ struct Clipper::State {
   std::int64_t RecordedSize() const;
   void CheckRecorded(const ClippingPolicy& policy) const;
   Totals PartSum(const LossFunction& loss, const Batch& part, const ClippingPolicy& policy,
-                 std::int64_t padded_examples);
+                 std::int64_t padded_examples, bool is_all);
   Totals SumOfParts(const LossFunction& loss, const Batch& batch, const ClippingPolicy& policy);
   bool replays = true;  // what was recorded
   BoundedSum Finish(Totals totals, const ClippingPolicy& policy) const;
@@ -99,9 +99,9 @@ Totals Clipper::State::SumOfParts(const LossFunction& loss, const Batch& batch,
     const bool all = begin == 0 && end == examples;
     try {
       const Batch examples_of_part = all ? batch : Slice(batch, begin, end);
-      Totals part = measure
-                        ? MeasuredPart(loss, examples_of_part, policy)
-                        : PartSum(loss, examples_of_part, policy, PaddedSize(end - begin, padded));
+      Totals part =
+          measure ? MeasuredPart(loss, examples_of_part, policy)
+                  : PartSum(loss, examples_of_part, policy, PaddedSize(end - begin, padded), all);
       if (all) return part;
       totals.Add(std::move(part));
       begin = end;
@@ -132,10 +132,13 @@ void Clipper::State::CheckRecorded(const ClippingPolicy& policy) const {
 }
 
 Totals Clipper::State::PartSum(const LossFunction& loss, const Batch& part,
-                               const ClippingPolicy& policy, std::int64_t padded_examples) {
+                               const ClippingPolicy& policy, std::int64_t padded_examples,
+                               bool is_all) {
   if (recorded && replays) {
     const std::int64_t size = padded_examples > 0 ? padded_examples : Examples(part);
-    if (auto totals = recorded->Sum(loss, part, policy, size)) return *std::move(totals);
+    if (auto totals = recorded->Sum(loss, part, policy, size, is_all)) {
+      return *std::move(totals);
+    }
     CheckRecorded(policy);
   }
   return parts.Sum(loss, part, policy, padded_examples);

@@ -23,6 +23,8 @@
 
 namespace sordino {
 
+class GroupColumn;
+
 // Norms are taken of (g - centre) / scale instead of g, coordinate by coordinate, and so is the
 // sum (AdaCliP, arXiv 1908.07643). One tensor for each parameter, in its shape; scale > 0.
 struct CoordinateTransform {
@@ -51,6 +53,10 @@ class ClippingPolicy {
   // Factors [groups, examples] of the norms [groups, examples] (float64, on the device of the
   // model; entries may be infinite or NaN, their factors are ignored). No synchronisation.
   virtual at::Tensor Factors(const at::Tensor& norms) const = 0;
+
+  // Where Factors is FactorsToBound (clipping_groups.h) of a column: that column. Kernels that have
+  // the norms then compute the factors too.
+  virtual const GroupColumn* ToBound() const { return nullptr; }
 
   // The bound on the norm of a scaled gradient, for each group.
   virtual std::vector<double> Bounds() const = 0;

@@ -21,6 +21,7 @@ class FlatClipping : public ClippingPolicy {
 
   std::vector<std::int64_t> Groups(const std::vector<NamedParameter>& parameters) const override;
   at::Tensor Factors(const at::Tensor& norms) const override;
+  const GroupColumn* ToBound() const override { return &below_; }
   std::vector<double> Bounds() const override;
   std::vector<double> Numbers() const override;
   std::string Description() const override;

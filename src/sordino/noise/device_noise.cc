@@ -6,6 +6,7 @@
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "sordino/base/check.h"
@@ -84,47 +85,91 @@ void DeviceNoise::StoreGrid(const NoiseGrid& grid, double divisor, std::uint64_t
     C10_CUDA_KERNEL_LAUNCH_CHECK();
     sigma_ = sigma;
   }
-  internal::StoreStep(
-      state, {.steps_per_unit = 1 / grid.granularity, .value_of_step = grid.granularity / divisor},
-      draw, is_private_, stream);
-  C10_CUDA_KERNEL_LAUNCH_CHECK();
+  const internal::GridStep step = {.steps_per_unit = 1 / grid.granularity,
+                                   .value_of_step = grid.granularity / divisor};
+  const std::uint64_t next = is_private_ ? std::max(draw, next_draw_) : draw;
   stream_ = stream.unwrap();
+  const bool is_stored = steps_per_unit_ == step.steps_per_unit &&
+                         value_of_step_ == step.value_of_step && next_draw_ == next;
+  // Of replays the host knows nothing.
+  if (is_stored && !was_captured_) return;
+  internal::StoreStep(state, step, draw, is_private_, stream);
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+  steps_per_unit_ = step.steps_per_unit;
+  value_of_step_ = step.value_of_step;
+  next_draw_ = next;
 }
 
 void DeviceNoise::Launch(const std::vector<at::Tensor>& sums,
                          const std::vector<at::Tensor>& noised) {
   SORDINO_CHECK(sums.size() == noised.size(), "a noised sum has another number of tensors");
+  LaunchOver(sums, noised, nullptr);
+}
+
+void DeviceNoise::LaunchDescent(const std::vector<at::Tensor>& sums, const Descent& descent) {
+  const bool has_momentum = descent.factors.momentum != 0;
+  SORDINO_CHECK(sums.size() == descent.parameters.size() &&
+                    (!has_momentum || sums.size() == descent.momenta.size()),
+                "a descent has another number of tensors than its gradients");
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    CheckTensors(sums[i], descent.parameters[i], state_);
+    if (has_momentum) CheckTensors(sums[i], descent.momenta[i], state_);
+  }
+  LaunchOver(sums, descent.parameters, &descent);
+  // As an operation in place does, for graphs that have kept an old value.
+  for (const at::Tensor& parameter : descent.parameters) {
+    parameter.unsafeGetTensorImpl()->bump_version();
+  }
+}
+
+// `targets` are noised sums or, with a descent, its parameters.
+void DeviceNoise::LaunchOver(const std::vector<at::Tensor>& sums,
+                             const std::vector<at::Tensor>& targets, const Descent* descent) {
   SORDINO_CHECK(sigma_ > 0, "noise was to be added before its step was set");
   const c10::cuda::CUDAGuard guard(state_.device());
   const c10::cuda::CUDAStream stream = c10::cuda::getCurrentCUDAStream();
   stream_ = stream.unwrap();
   const bool is_capturing = IsCapturing();
   was_captured_ |= is_capturing;
+  const auto show = [&](const at::Tensor& tensor) {
+    if (is_capturing) ShowToRecording(tensor);
+  };
+  const bool has_momentum = descent != nullptr && descent->factors.momentum != 0;
   internal::NoisedTensors tensors{};
+  internal::DescentTarget target{};
+  if (descent != nullptr) target.factors = descent->factors;
   const auto launch = [&](bool is_last) {
-    internal::LaunchNoise(StateIn(state_), tensors, is_last, stream);
+    if (descent == nullptr) {
+      internal::LaunchNoise(StateIn(state_), tensors, is_last, stream);
+    } else {
+      internal::LaunchDescent(StateIn(state_), tensors, target, is_last, stream);
+    }
     C10_CUDA_KERNEL_LAUNCH_CHECK();
     tensors.count = 0;
   };
-  if (is_capturing) ShowToRecording(state_);
+  show(state_);
   std::int64_t begin = 0;
   for (std::size_t i = 0; i < sums.size(); ++i) {
-    CheckTensors(sums[i], noised[i], state_);
-    if (is_capturing) {
-      ShowToRecording(sums[i]);
-      ShowToRecording(noised[i]);
-    }
+    CheckTensors(sums[i], targets[i], state_);
+    show(sums[i]);
+    show(targets[i]);
+    if (has_momentum) show(descent->momenta[i]);
     if (sums[i].numel() == 0) continue;
     if (tensors.count == internal::NoisedTensors::kMost) launch(false);
     const std::int64_t end = begin + sums[i].numel();
+    target.beside[tensors.count] = {
+        .parameter = targets[i].mutable_data_ptr(),
+        .momentum = has_momentum ? descent->momenta[i].mutable_data_ptr() : nullptr};
     tensors.tensor[tensors.count++] = {.sum = sums[i].const_data_ptr(),
-                                       .noised = noised[i].mutable_data_ptr(),
+                                       .noised = targets[i].mutable_data_ptr(),
                                        .begin = begin,
                                        .end = end,
                                        .is_double = sums[i].scalar_type() == at::kDouble};
     begin = end;
   }
-  if (tensors.count > 0) launch(true);
+  if (tensors.count == 0) return;
+  launch(true);
+  if (!is_capturing) ++next_draw_;
 }
 
 }  // namespace sordino

@@ -31,6 +31,7 @@
 #include <optional>
 #include <vector>
 
+#include "sordino/device/descent.h"
 #include "sordino/noise/gradient_noise.h"
 #include "sordino/random/random_source.h"
 
@@ -43,6 +44,9 @@ class DeviceNoise {
   // Whether it serves this sum: its tensors, float32 or float64, lie on one CUDA device, and the
   // kind of noise draws by index.
   static bool Serves(const BoundedSum& sum, const NoiseComponent& kind);
+  // Whether it can make this descent by the gradients of such a sum: parameters are contiguous, and
+  // of the sizes and types and on the device of the sum.
+  static bool Serves(const BoundedSum& sum, const Descent& descent);
 
   DeviceNoise(at::Device device, RandomSource& source);
   ~DeviceNoise();
@@ -66,13 +70,23 @@ class DeviceNoise {
 
  private:
   friend NoisedGradients AddNoise(const BoundedSum& sum, DeviceNoise& noise);
+  friend void AddNoise(const BoundedSum& sum, DeviceNoise& noise, const Descent& descent);
   void StoreGrid(const NoiseGrid& grid, double divisor, std::uint64_t draw);
+  void LaunchDescent(const std::vector<at::Tensor>& sums, const Descent& descent);
+  void LaunchOver(const std::vector<at::Tensor>& sums, const std::vector<at::Tensor>& targets,
+                  const Descent* descent);
+  void CheckSetFor(const BoundedSum& sum) const;
 
   at::Tensor state_;                        // bytes: internal::DeviceNoiseState
   std::optional<c10::Stream> stream_ = {};  // that was used last
   bool was_captured_ = false;
   bool is_private_ = true;
   double sigma_ = 0;  // of the table that the device has
+  // What else it has, as far as launches outside of recordings tell: internal::GridStep, and the
+  // number of the next draw. It is not stored again.
+  double steps_per_unit_ = 0;
+  double value_of_step_ = 0;
+  std::uint64_t next_draw_ = 0;
   double standard_deviation_ = 0;
   L2Sensitivity sensitivity_{0};  // of the last SetStep
   std::int64_t coordinates_ = 0;
@@ -81,6 +95,10 @@ class DeviceNoise {
 // The noise step that SetStep was told. Stops the program for a sum of a larger sensitivity or of
 // another number of coordinates.
 NoisedGradients AddNoise(const BoundedSum& sum, DeviceNoise& noise);
+
+// The same, and a step of descent by the noised gradients, in one launch: the gradients themselves
+// are in no memory.
+void AddNoise(const BoundedSum& sum, DeviceNoise& noise, const Descent& descent);
 
 }  // namespace sordino
 

@@ -42,24 +42,48 @@ at::Tensor DeviceNoise::Steps(const NoiseGrid& grid, std::int64_t coordinates, s
   return steps;
 }
 
+bool DeviceNoise::Serves(const BoundedSum& sum, const Descent& descent) {
+  const auto fit = [&](const std::vector<at::Tensor>& tensors) {
+    return std::equal(sum.gradients.begin(), sum.gradients.end(), tensors.begin(), tensors.end(),
+                      [](const at::Tensor& gradient, const at::Tensor& tensor) {
+                        return tensor.is_contiguous() && tensor.sizes() == gradient.sizes() &&
+                               tensor.scalar_type() == gradient.scalar_type() &&
+                               tensor.device() == gradient.device();
+                      });
+  };
+  return fit(descent.parameters) && (descent.factors.momentum == 0 || fit(descent.momenta));
+}
+
+void DeviceNoise::CheckSetFor(const BoundedSum& sum) const {
+  std::int64_t coordinates = 0;
+  for (const at::Tensor& gradient : sum.gradients) coordinates += gradient.numel();
+  SORDINO_CHECK(sum.sensitivity.value() <= sensitivity_.value(),
+                "the noise was chosen for a sum of a smaller sensitivity");
+  SORDINO_CHECK(coordinates == coordinates_,
+                "the noise was chosen for a sum of another number of coordinates");
+}
+
 NoisedGradients AddNoise(const BoundedSum& sum, DeviceNoise& noise) {
+  noise.CheckSetFor(sum);
   std::vector<at::Tensor> sums;
   std::vector<at::Tensor> noised;
   sums.reserve(sum.gradients.size());
   noised.reserve(sum.gradients.size());
-  std::int64_t coordinates = 0;
   for (const at::Tensor& gradient : sum.gradients) {
     sums.push_back(gradient.contiguous());
     noised.push_back(at::empty_like(sums.back()));
-    coordinates += gradient.numel();
   }
-  SORDINO_CHECK(sum.sensitivity.value() <= noise.sensitivity_.value(),
-                "the noise was chosen for a sum of a smaller sensitivity");
-  SORDINO_CHECK(coordinates == noise.coordinates_,
-                "the noise was chosen for a sum of another number of coordinates");
   noise.Launch(sums, noised);
   for (std::size_t k = 0; k < noised.size(); ++k) noised[k] = noised[k].to(sum.noised_types[k]);
   return {std::move(noised), noise.standard_deviation_};
+}
+
+void AddNoise(const BoundedSum& sum, DeviceNoise& noise, const Descent& descent) {
+  noise.CheckSetFor(sum);
+  std::vector<at::Tensor> sums;
+  sums.reserve(sum.gradients.size());
+  for (const at::Tensor& gradient : sum.gradients) sums.push_back(gradient.contiguous());
+  noise.LaunchDescent(sums, descent);
 }
 
 }  // namespace sordino

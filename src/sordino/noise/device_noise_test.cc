@@ -78,6 +78,19 @@ class DeviceNoiseCuda : public testing::Test {
   const at::Device device_ = at::Device(at::kCUDA, 0);
 };
 
+constexpr int kManyDraws = 10'000;
+constexpr std::int64_t kDrawSize = 4096;
+
+// Rows of noise with deviation 1.
+void ExpectNoneRepeated(const at::Tensor& rows) {
+  const at::Tensor products = at::matmul(rows, rows.t()).div_(kDrawSize);
+  const at::Tensor squares = products.diagonal().clone();
+  products.fill_diagonal_(0);
+  // Off the diagonal the deviation is 1 / 64; nine of them. Repeated noise gives 1.
+  EXPECT_LT(products.abs_().max().item<double>(), 9.0 / 64);
+  EXPECT_NEAR(squares.mean().item<double>(), 1, 0.01);
+}
+
 // Sigmas of 2^39 to 2^40 of the finer grid, as training has them.
 TEST_F(DeviceNoiseCuda, DrawsTheValuesOfTheProcessorBitForBit) {
   constexpr std::int64_t kCount = 1'000'003;
@@ -160,30 +173,63 @@ TEST_F(DeviceNoiseCuda, ASeededRunIsTheSameWhenResumed) {
   }
 }
 
-// A launch that is replayed, with a step that is set again or not: 200 draws, all different.
+// A launch that is replayed, with a step that is set again or not: 10,000 draws, all different.
 TEST_F(DeviceNoiseCuda, NoReplayRepeatsNoise) {
-  constexpr std::int64_t kCount = 4096;
   const NoiseGrid grid = {.scale = 0x1.4p29, .granularity = 1};
   for (const bool is_seeded : {false, true}) {
     RandomSource source = is_seeded ? RandomSource(7) : RandomSource();
     DeviceNoise noise(device_, source);
     noise.SetGrid(grid, 1, 0);
-    const at::Tensor sum = Zeros(kCount);
+    const at::Tensor sum = Zeros(kDrawSize);
     at::Tensor out = at::empty_like(sum);
     const auto graph = RecordGraph(device_, [&] { noise.Launch({sum}, {out}); });
     std::vector<at::Tensor> seen;
-    for (int i = 0; i < 200; ++i) {
+    for (int i = 0; i < kManyDraws; ++i) {
       // An old step does not bring old noise back, except where a seed is to repeat it.
       if (i % 10 == 3 && !is_seeded) noise.SetGrid(grid, 1, 1);
       graph->Replay();
       seen.push_back(out.clone());
     }
-    const at::Tensor all = at::stack(seen).div_(grid.scale);
-    const at::Tensor products = at::matmul(all, all.t()).div_(kCount).cpu();
-    // Off the diagonal the deviation is 1 / 64; seven of them. Repeated noise gives 1.
-    const at::Tensor off = products - at::diag(products.diagonal());
-    EXPECT_LT(off.abs().max().item<double>(), 7.0 / 64);
-    EXPECT_NEAR(products.diagonal().mean().item<double>(), 1, 0.01);
+    ExpectNoneRepeated(at::stack(seen).div_(grid.scale));
+  }
+}
+
+// The same for descents, which tell their noise by the way that the parameters go. A step that is
+// not told anew, and the first of a private run that is told an old one, are new draws.
+TEST_F(DeviceNoiseCuda, NoDescentRepeatsNoise) {
+  RandomSource source;
+  DeviceNoise noise(device_, source);
+  const BoundedSum sum = SumOf({Zeros(kDrawSize)});
+  const Descent descent{.parameters = {Zeros(kDrawSize)}, .factors = {.rate = 1}};
+  const double scale = StepGrid({}, sum.sensitivity, kDrawSize).scale;
+  std::vector<at::Tensor> seen;
+  for (int i = 0; i < kManyDraws; ++i) {
+    descent.parameters.front().zero_();
+    if (i == 0 || i % 10 == 3) {
+      noise.SetStep({.step = i % 3 == 0 ? 0 : i}, sum.sensitivity, kDrawSize);
+    }
+    AddNoise(sum, noise, descent);
+    seen.push_back(descent.parameters.front().clone());
+  }
+  ExpectNoneRepeated(at::stack(seen).div_(scale));
+}
+
+// A step that the device has already is not stored again, and is the right one all the same.
+TEST_F(DeviceNoiseCuda, EveryOrderOfStepsOfASeedGivesTheirDraws) {
+  RandomSource source(11);
+  DeviceNoise noise(device_, source);
+  const NoiseGrid grid = {.scale = 0x1.4p29, .granularity = 1};
+  const NoiseGrid other = {.scale = 0x1.8p29, .granularity = 1};
+  for (const std::int64_t step : {0, 1, 2, 2, 2, 3, 1, 2, 9, 10, 10, 0}) {
+    for (const NoiseGrid& own : {grid, other, grid}) {
+      EXPECT_TRUE(at::equal(noise.Steps(own, 1000, step).cpu(),
+                            StepsByIndex(11, own, 1000, static_cast<std::uint64_t>(step))));
+    }
+    noise.SetGrid(grid, 3, step);
+    const at::Tensor out = Zeros(1000);
+    noise.Launch({out}, {out});
+    EXPECT_TRUE(at::allclose(
+        out.cpu() * 3, StepsByIndex(11, grid, 1000, static_cast<std::uint64_t>(step)), 1e-12, 0));
   }
 }
 

@@ -17,5 +17,6 @@ DeviceNoise::DeviceNoise(at::Device, RandomSource&) {
 DeviceNoise::~DeviceNoise() = default;
 void DeviceNoise::StoreGrid(const NoiseGrid&, double, std::uint64_t) {}
 void DeviceNoise::Launch(const std::vector<at::Tensor>&, const std::vector<at::Tensor>&) {}
+void DeviceNoise::LaunchDescent(const std::vector<at::Tensor>&, const Descent&) {}
 
 }  // namespace sordino

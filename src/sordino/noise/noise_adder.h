@@ -7,6 +7,7 @@
 
 #include <memory>
 
+#include "sordino/device/descent.h"
 #include "sordino/noise/gradient_noise.h"
 #include "sordino/random/random_source.h"
 
@@ -25,7 +26,15 @@ class NoiseAdder {
   // The values of AddNoise with the source. Steps of a private source do not fall.
   NoisedGradients Add(const BoundedSum& sum, const StepNoise& noise);
 
+  // Whether it draws on a device, where it may make the update too.
+  static bool DrawsOnDevice(const BoundedSum& sum, const StepNoise& noise);
+  // A step of descent by these values, in one launch. False, and nothing is done, where that cannot
+  // be.
+  bool Descend(const BoundedSum& sum, const StepNoise& noise, const Descent& descent);
+
  private:
+  DeviceNoise& SetOnDevice(const BoundedSum& sum, const StepNoise& noise);
+
   RandomSource& source_;
   c10::Device device_ = c10::kCPU;
   std::unique_ptr<DeviceNoise> on_device_;

@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -72,7 +73,12 @@ struct Optimizer::State {
 
   void CheckReady() const;
   void Check(const std::vector<at::Tensor>& gradients) const;
+  double Rate() const { return options.learning_rate * options.schedule.Factor(steps_done, steps); }
   void Step(const std::vector<at::Tensor>& gradients);
+  bool StepBy(const std::function<bool(const Descent&)>& descend);
+  void ForgetGradients() {
+    for (at::Tensor& parameter : parameters) parameter.mutable_grad().reset();
+  }
   void Finish();
   // What the algorithm keeps for each parameter, once a step was made.
   std::vector<std::string_view> KeptTensors(std::int64_t after_steps) const {
@@ -121,13 +127,23 @@ void Optimizer::State::Step(const std::vector<at::Tensor>& gradients) {
   SORDINO_CHECK(algorithm != nullptr, "a follower was asked for a step of its own");
   Check(gradients);
   const at::NoGradGuard no_grad;
-  const double rate = options.learning_rate * options.schedule.Factor(steps_done, steps);
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     parameters[i].mutable_grad() = gradients[i].to(parameters[i].options(), /*non_blocking=*/true);
   }
-  algorithm->Step(rate);
-  for (at::Tensor& parameter : parameters) parameter.mutable_grad().reset();
+  algorithm->Step(Rate());
+  ForgetGradients();
   Finish();
+}
+
+bool Optimizer::State::StepBy(const std::function<bool(const Descent&)>& descend) {
+  SORDINO_CHECK(algorithm != nullptr, "a follower was asked for a step of its own");
+  CheckReady();
+  const at::NoGradGuard no_grad;
+  const std::optional<Descent> descent = algorithm->AsDescent(Rate());
+  if (!descent || !descend(*descent)) return false;
+  ForgetGradients();
+  Finish();
+  return true;
 }
 
 void Optimizer::State::Finish() {
@@ -195,6 +211,10 @@ void Optimizer::Step(const NoisedGradients& gradients) { state_->Step(gradients.
 
 void Optimizer::StepNonPrivate(const std::vector<at::Tensor>& gradients) {
   state_->Step(gradients);
+}
+
+bool Optimizer::StepBy(const std::function<bool(const Descent&)>& descend) {
+  return state_->StepBy(descend);
 }
 
 void Optimizer::Follow() {

@@ -6,6 +6,7 @@
 #define SORDINO_OPTIMIZERS_OPTIMIZER_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -16,6 +17,8 @@
 #include "sordino/schedules/schedule.h"
 
 namespace sordino {
+
+struct Descent;
 
 struct OptimizerOptions {
   // Which one, with its own options: {"sgd", {{"momentum", 0.9}}}. Its step is r times a direction.
@@ -89,6 +92,12 @@ class Optimizer {
   };
 
  private:
+  friend class NoisedUpdate;  // training/noised_update.h
+
+  // A step by gradients that `descend` makes and uses in one launch, or says that it cannot. False,
+  // and no step is made, where it cannot or the algorithm is no descent: then it is one for Step.
+  bool StepBy(const std::function<bool(const Descent&)>& descend);
+
   Optimizer(std::vector<NamedParameter> parameters, const OptimizerOptions& options,
             std::int64_t steps, bool follows);
   std::unique_ptr<State> state_;

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "sordino/base/component.h"
+#include "sordino/device/descent.h"
 
 namespace sordino {
 
@@ -36,6 +37,13 @@ class OptimizerAlgorithm {
 
   // One step by the gradients in grad() of the parameters; gradients are off.
   virtual void Step(double learning_rate) = 0;
+
+  // The next step as a formula of the gradients, where it is one (device/descent.h). Whoever asks
+  // makes this step, or one by Step.
+  virtual std::optional<Descent> AsDescent(double learning_rate) {
+    static_cast<void>(learning_rate);
+    return std::nullopt;
+  }
 
   // Names of the tensors that are kept for each parameter, as they stand in checkpoints.
   virtual std::vector<std::string_view> KeptTensors() const = 0;

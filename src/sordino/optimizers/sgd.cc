@@ -2,6 +2,7 @@
 // r (g + mu m).
 #include <ATen/ops/_foreach_add.h>
 #include <ATen/ops/_foreach_mul.h>
+#include <ATen/ops/zeros_like.h>
 
 #include <cstddef>
 #include <string_view>
@@ -40,6 +41,17 @@ class SgdAlgorithm : public OptimizerAlgorithm {
     if (decay_ > 0) direction = at::_foreach_add(direction, parameters_, decay_);
     if (momentum_ > 0) direction = WithMomentum(direction);
     at::_foreach_add_(parameters_, direction, -learning_rate);
+  }
+
+  std::optional<Descent> AsDescent(double learning_rate) override {
+    for (std::size_t i = 0; i < buffers_.size(); ++i) {
+      if (!buffers_[i].defined()) buffers_[i] = at::zeros_like(parameters_[i]);
+    }
+    return Descent{
+        .parameters = parameters_,
+        .momenta = buffers_,
+        .factors = {
+            .rate = learning_rate, .momentum = momentum_, .decay = decay_, .nesterov = nesterov_}};
   }
 
   std::vector<std::string_view> KeptTensors() const override {

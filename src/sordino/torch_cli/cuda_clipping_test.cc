@@ -244,6 +244,34 @@ TEST(CudaRecording, TenThousandReplaysOfChangingData) {
   EXPECT_EQ(recorded.GraphStatus(), "recorded");
 }
 
+// A replay leaves its sum where the next one writes, but not while somebody has it.
+TEST(CudaRecording, SumsThatAreKeptStayAsTheyAre) {
+  if (!at::hasCUDA()) GTEST_SKIP() << "no GPU";
+  const at::Device device(at::kCUDA);
+  if (const std::string problem = RecordingProblem(device); !problem.empty()) {
+    GTEST_SKIP() << problem;
+  }
+  const auto model = MakeBenchmarkModel("ffnn", device);
+  std::vector<NamedParameter> parameters;
+  for (const auto& [name, value] : model.parameters) parameters.push_back({name, value});
+  const FlatClipping policy(ClipNorm(0.1));
+  constexpr std::int64_t kSize = 32;
+  Clipper recorded(parameters, {.graph = GraphUse::kOn, .recorded_batch = kSize});
+  std::vector<BoundedSum> sums;
+  std::vector<std::vector<at::Tensor>> copies;
+  for (std::uint64_t step = 0; step < 20; ++step) {
+    const BoundedSum sum = recorded.ClippedSum(model.losses, model.make_batch(kSize, step), policy);
+    copies.emplace_back();
+    for (const at::Tensor& gradient : sum.gradients) copies.back().push_back(gradient.clone());
+    // The first ones are let go, and replays lend their memory.
+    if (step >= 8) sums.push_back(sum);
+  }
+  EXPECT_EQ(recorded.GraphStatus(), "recorded");
+  for (std::size_t step = 0; step < sums.size(); ++step) {
+    EXPECT_EQ(RelativeError(sums[step].gradients, copies[step + 8]), 0) << step;
+  }
+}
+
 class CudaDerivedWeights : public testing::TestWithParam<Precision> {
  protected:
   void SetUp() override {

@@ -17,10 +17,10 @@
 #include "sordino/device/recorded_graph.h"
 #include "sordino/gradients/flat_clipping.h"
 #include "sordino/noise/gradient_noise.h"
-#include "sordino/noise/noise_adder.h"
 #include "sordino/optimizers/optimizer.h"
 #include "sordino/random/random_source.h"
 #include "sordino/torch_cli/peak_memory.h"
+#include "sordino/training/noised_update.h"
 
 namespace sordino {
 namespace {
@@ -102,11 +102,12 @@ class StepPair {
     if (!comparison_.whole) return;
     if (!optimizer_) {
       optimizer_.emplace(parameters_, OptimizerOptions{.learning_rate = kRate}, kManySteps);
+      update_.emplace(random_, *optimizer_);
     }
     const StepNoise noise{.multiplier = NoiseMultiplier(1),
                           .divisor = static_cast<double>(Examples(batch_)),
                           .step = steps_++};
-    optimizer_->Step(adder_.Add(*sum_, noise));
+    update_->Step(*sum_, noise);
   }
 
   void ResetGradients() {
@@ -156,7 +157,7 @@ class StepPair {
   std::optional<BoundedSum> sum_;
   std::optional<Optimizer> optimizer_;
   RandomSource random_;
-  NoiseAdder adder_{random_};
+  std::optional<NoisedUpdate> update_;
   std::int64_t steps_ = 0;
   std::vector<at::Tensor> gradients_;
   std::unique_ptr<RecordedGraph> graph_;

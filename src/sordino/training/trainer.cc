@@ -14,7 +14,6 @@
 #include "sordino/base/error.h"
 #include "sordino/gradients/saved_tensors.h"
 #include "sordino/noise/gradient_noise.h"
-#include "sordino/noise/noise_adder.h"
 #include "sordino/random/grid_noise.h"
 #include "sordino/training/internal/data_canaries.h"
 #include "sordino/training/internal/data_check.h"
@@ -23,6 +22,7 @@
 #include "sordino/training/internal/libtorch_seed.h"
 #include "sordino/training/internal/ordinary_gradients.h"
 #include "sordino/training/internal/trainer_state.h"
+#include "sordino/training/noised_update.h"
 
 namespace sordino {
 namespace {
@@ -164,16 +164,20 @@ struct Trainer::State {
     return sums->Sum(losses, batch, clipping->StepPolicy(plan.StepClip(step)), step, random);
   }
 
+  StepNoise NoiseOf(std::int64_t step) const {
+    return {.kind = &plan.noise_kind(),
+            .multiplier = clipping->GradientNoise(plan.StepNoise(step)),
+            .unit_share = plan.UnitShare(),
+            .divisor = plan.Divisor(step),
+            .step = step};
+  }
+
   // The sum with noise and, before it, with the canaries that were drawn; the policy is that of the
   // step.
   NoisedGradients Noised(const BoundedSum& sum, std::int64_t step,
                          const std::vector<std::int64_t>& drawn) {
-    StepNoise noise = {.kind = &plan.noise_kind(),
-                       .multiplier = clipping->GradientNoise(plan.StepNoise(step)),
-                       .unit_share = plan.UnitShare(),
-                       .divisor = plan.Divisor(step),
-                       .step = step};
-    if (!canaries) return adder.Add(sum, noise);
+    StepNoise noise = NoiseOf(step);
+    if (!canaries) return update.Noised(sum, noise);
     const ClippingPolicy& policy = clipping->StepPolicy(plan.StepClip(step));
     const std::vector<Dirac> gradients = canaries->Gradients(drawn, policy);
     noise.canaries = gradients;
@@ -198,12 +202,22 @@ struct Trainer::State {
     const std::int64_t step = done;
     if (options.charge) options.charge(step, ChargeOf(step));
     ++done;
+    if (!canaries && !data_canaries && !clipping->ReadsNoised()) {
+      update.Step(sum, NoiseOf(step));
+    } else {
+      UpdateInParts(sum, step, drawn);
+    }
+    if (plan.MeasuresAfter(step)) Measure(step);
+  }
+
+  // Where others than the optimizer see the noised gradients.
+  void UpdateInParts(const BoundedSum& sum, std::int64_t step,
+                     const std::vector<std::int64_t>& drawn) {
     NoisedGradients mean = Noised(sum, step, drawn);
     const double bound = BoundOf(clipping->StepPolicy(plan.StepClip(step)));
     const NoisedGradients gradient = clipping->AfterNoise(std::move(mean), sum, step, random);
     if (data_canaries) ObserveCanaries(gradient, ClipNorm(bound), step);
     optimizer.Step(gradient);
-    if (plan.MeasuresAfter(step)) Measure(step);
   }
 
   // Uses the generators of the model, which go on with bits that no attack has seen.
@@ -243,12 +257,12 @@ struct Trainer::State {
   TrainerOptions options;
   bool is_noised;
   RandomSource random;
-  NoiseAdder adder{random};
   std::optional<AdaptiveNoise> adaptive;
   std::unique_ptr<HeldOutRecords> held_out;  // null: there are none
   std::uint64_t records;                     // that are trained on
   std::unique_ptr<BatchSampler> sampler;
   Optimizer optimizer;
+  NoisedUpdate update{random, optimizer};
   std::unique_ptr<StepClipper> sums;
   std::unique_ptr<ClippingState> clipping;
   std::unique_ptr<Canaries> canaries;                    // null: there are none

@@ -22,12 +22,8 @@ class TrainerCuda : public testing::Test {
   }
 };
 
-at::Tensor TrainedWeights(c10::Device device, const std::string& clipping) {
-  const Dataset data = RandomFeatures(200, 16, 1);
-  PlanOptions options = FullBatch(data.size(), 12);
-  options.sampling = "poisson";
-  options.batch = 40;
-  options.clipping = clipping;
+at::Tensor TrainedBy(PlanOptions options, const Dataset& data, c10::Device device,
+                     const GradientOptions& gradients) {
   // A device draws noise of its own, so there is little: it moves weights by 3e-4 of their norm.
   // With much less than this the values of sums would be saturated.
   const PrivacyPlan plan(options, NoiseMultiplier(1e-4), Delta(1e-5));
@@ -37,9 +33,35 @@ at::Tensor TrainedWeights(c10::Device device, const std::string& clipping) {
   };
   Trainer trainer(plan, {{"weights", weights}}, losses, data,
                   {.algorithm = {"sgd", {{"momentum", 0.9}}}, .learning_rate = 0.1},
-                  {.loader = {.device = device}, .insecure_seed = 3});
+                  {.gradients = gradients, .loader = {.device = device}, .insecure_seed = 3});
   trainer.Run();
   return weights.detach().to(at::kCPU);
+}
+
+at::Tensor TrainedWeights(c10::Device device, const std::string& clipping) {
+  const Dataset data = RandomFeatures(200, 16, 1);
+  PlanOptions options = FullBatch(data.size(), 12);
+  options.sampling = "poisson";
+  options.batch = 40;
+  options.clipping = clipping;
+  return TrainedBy(options, data, device, {});
+}
+
+// Batches of one size: recorded, by a replay and a launch of noise and update; or one operation at
+// a time, with the same noise.
+TEST_F(TrainerCuda, RecordedStepsTrainTheSameWeightsBitForBit) {
+  const c10::Device device(at::kCUDA, 0);
+  if (const std::string problem = RecordingProblem(device); !problem.empty()) {
+    GTEST_SKIP() << problem;
+  }
+  const Dataset data = RandomFeatures(200, 16, 1);
+  for (const std::string kind : {"flat", "automatic", "adaptive", "adaclip"}) {
+    PlanOptions options = FullBatch(data.size(), 40);
+    options.clipping = kind;
+    const at::Tensor eager = TrainedBy(options, data, device, {});
+    const at::Tensor recorded = TrainedBy(options, data, device, {.graph = GraphUse::kAutomatic});
+    EXPECT_TRUE(at::equal(eager, recorded)) << kind;
+  }
 }
 
 TEST_F(TrainerCuda, GivesTheWeightsOfTheCpu) {

@@ -16,6 +16,7 @@ class FixedPolicy : public ClippingState {
   explicit FixedPolicy(Make make) : make_(std::move(make)) {}
 
   const ClippingPolicy& StepPolicy(ClipNorm clip) override { return policy_.emplace(make_(clip)); }
+  bool ReadsNoised() const override { return false; }
 
  private:
   Make make_;

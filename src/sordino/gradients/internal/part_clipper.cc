@@ -176,6 +176,16 @@ SumPlan PartClipper::PlanOf(const PerExamplePass& pass, const Tape& tape,
 PartClipper::Clipped PartClipper::Clip(const PerExamplePass& pass, const ClippingPolicy& policy,
                                        const SumPlan& plan, const RealUnits& real) const {
   const std::vector<double> bounds = policy.Bounds();
+  const bool all_are_real = real.mask.defined() || real.count == pass.squared_norms().size(1);
+  const bool in_one_launch = pass.TakesRows() && !pass.squared_mass().defined() && all_are_real;
+  if (in_one_launch && policy.ToBound() != nullptr) {
+    const at::Tensor& squared = pass.squared_norms();
+    DeviceClipped clipped = DeviceClipToBound(squared, policy.ToBound()->Beside(squared),
+                                              BoundsBeside(squared, bounds), real.mask, kMaxNorm);
+    return {.norms = std::move(clipped.norms),
+            .factors = {std::move(clipped.factors.float64), std::move(clipped.factors.float32)},
+            .above = std::move(clipped.factors.above)};
+  }
   Roots roots;
   if (pass.squared_norms().is_cpu()) {
     roots = RootsWithin(pass.squared_norms(), kMaxNorm);
@@ -184,8 +194,7 @@ PartClipper::Clipped PartClipper::Clip(const PerExamplePass& pass, const Clippin
   }
   at::Tensor norms = roots.roots;
   at::Tensor factors = policy.Factors(norms);
-  const bool all_are_real = real.mask.defined() || real.count == factors.size(1);
-  if (pass.TakesRows() && !pass.squared_mass().defined() && all_are_real) {
+  if (in_one_launch) {
     DeviceFactors clipped =
         DeviceClip(norms, factors.contiguous(), BoundsBeside(norms, bounds), real.mask, kMaxNorm);
     return {.norms = std::move(norms),

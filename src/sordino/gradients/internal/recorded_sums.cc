@@ -5,13 +5,18 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
+#include <c10/util/Exception.h>
 
 #include <algorithm>
 #include <cstddef>
-#include <exception>
+#include <stdexcept>
+#include <string_view>
 #include <typeinfo>
 #include <utility>
 
+#include "sordino/base/error.h"
+#include "sordino/gradients/internal/device/padded_copy.h"
+#include "sordino/gradients/internal/isolation/isolation.h"
 #include "sordino/gradients/internal/physical_batch.h"
 
 namespace sordino {
@@ -29,6 +34,16 @@ std::vector<const void*> AddressesOf(const std::vector<NamedParameter>& paramete
     addresses.push_back(parameter.value.const_data_ptr());
   }
   return addresses;
+}
+
+// What an operation throws that cannot be recorded: an error of libtorch, alone or through a
+// script, or of a graph that has changed. Mistakes of the caller are none of these.
+bool IsOfRecording(const std::exception& error) {
+  if (dynamic_cast<const Error*>(&error) != nullptr) {
+    return dynamic_cast<const NotPerExample*>(&error) != nullptr;
+  }
+  return dynamic_cast<const c10::Error*>(&error) != nullptr ||
+         dynamic_cast<const std::runtime_error*>(&error) != nullptr;
 }
 
 // Sizes of an example and types of a batch.
@@ -59,11 +74,15 @@ struct RecordedSums::Recording {
   RecordedFor key;
   Batch inputs;  // of `size` examples
   at::Tensor mask;
-  std::int64_t real = -1;  // units that the mask names
   Totals outputs;
   std::unique_ptr<RecordedGraph> graph;
+  // To the outputs and their memory, when they were last handed out as they are.
+  std::vector<std::size_t> references;
 
   void Fill(const Batch& batch, std::int64_t micro_batch);
+  std::vector<std::size_t> References() const;
+  bool IsLent() const { return !references.empty() && References() != references; }
+  Totals Lent();
   Totals Copied() const;
 };
 
@@ -71,17 +90,39 @@ struct RecordedSums::Recording {
 void RecordedSums::Recording::Fill(const Batch& batch, std::int64_t micro_batch) {
   const at::NoGradGuard no_grad;
   const std::int64_t examples = Examples(batch);
+  const std::int64_t units = examples / micro_batch;
+  if (HasPaddedCopy() && mask.is_cuda() && CanCopyPadded(batch, inputs)) {
+    DevicePaddedCopy(PaddedTensorsOf(batch, inputs, mask, units), mask);
+    return;
+  }
   for (std::size_t k = 0; k < batch.size(); ++k) {
     inputs[k].narrow(0, 0, examples).copy_(batch[k], /*non_blocking=*/true);
     if (examples == key.size) continue;
     const at::Tensor rest = inputs[k].narrow(0, examples, key.size - examples);
     rest.copy_(batch[k].narrow(0, 0, 1).expand_as(rest), /*non_blocking=*/true);
   }
-  const std::int64_t units = examples / micro_batch;
-  if (units == real) return;
   mask.narrow(0, 0, units).fill_(true);
   mask.narrow(0, units, mask.numel() - units).fill_(false);
-  real = units;
+}
+
+// How many tensors refer to each of the outputs, and how many to its memory.
+std::vector<std::size_t> RecordedSums::Recording::References() const {
+  std::vector<std::size_t> counts;
+  counts.reserve(2 * outputs.gradients.size() + 4);
+  const auto count = [&](const at::Tensor& tensor) {
+    if (!tensor.defined()) return;
+    counts.push_back(tensor.use_count());
+    counts.push_back(tensor.storage().use_count());
+  };
+  for (const at::Tensor& gradient : outputs.gradients) count(gradient);
+  count(outputs.clipped);
+  count(outputs.counts);
+  return counts;
+}
+
+Totals RecordedSums::Recording::Lent() {
+  references = References();
+  return outputs;
 }
 
 // The next replay writes over the outputs. One copy of all gradients, where they have one type.
@@ -138,7 +179,11 @@ RecordedSums::Recording* RecordedSums::Find(const LossFunction& loss, const Batc
   recording->key = std::move(key);
   recording->inputs.reserve(batch.size());
   // Sizes and types to compare with; memory only when it is recorded.
-  for (const at::Tensor& tensor : batch) recording->inputs.push_back(tensor.narrow(0, 0, 0));
+  for (const at::Tensor& tensor : batch) {
+    std::vector<std::int64_t> sizes = tensor.sizes().vec();
+    sizes.front() = 0;
+    recording->inputs.push_back(at::empty(sizes, tensor.options()));
+  }
   recordings_.insert(recordings_.begin(), std::move(recording));
   return nullptr;
 }
@@ -163,8 +208,26 @@ bool RecordedSums::Takes(const ClippingPolicy& policy) {
   return !policy.Numbers().empty() && policy.transform() == nullptr && policy.CountBound() == 0;
 }
 
+void RecordedSums::Failed(const std::exception& error) {
+  recordings_.erase(recordings_.begin());
+  if (IsOutOfMemory(error)) {
+    problem_ = "there is not enough memory for a recorded step beside the others.";
+  } else if (++failures_ < kMaxFailures) {
+    return;
+  } else if (const auto* told = dynamic_cast<const NotPerExample*>(&error)) {
+    problem_ = told->what();
+  } else if (std::string_view(error.what()).find("captur") != std::string_view::npos) {
+    problem_ =
+        "an operation of the model cannot be recorded, for example because it reads a value from "
+        "the device.";
+  } else {
+    problem_ = "an operation of the model failed while it was recorded.";
+  }
+}
+
 std::optional<Totals> RecordedSums::Sum(const LossFunction& loss, const Batch& batch,
-                                        const ClippingPolicy& policy, std::int64_t size) {
+                                        const ClippingPolicy& policy, std::int64_t size,
+                                        bool may_lend) {
   if (!problem_.empty()) return std::nullopt;
   const std::int64_t micro_batch = parts_.sum().micro_batch;
   if (!Takes(policy) || size < 2 * micro_batch || size % micro_batch != 0 ||
@@ -173,6 +236,12 @@ std::optional<Totals> RecordedSums::Sum(const LossFunction& loss, const Batch& b
   }
   Recording* const recording = Find(loss, batch, policy, size);
   if (recording == nullptr) return std::nullopt;
+  if (recording->IsLent()) {
+    // Somebody keeps sums. The memory of this one is theirs, and later ones are copies.
+    lends_ = false;
+    recordings_.erase(recordings_.begin());
+    return std::nullopt;
+  }
   try {
     if (!recording->graph) {
       Record(*recording, loss, batch, policy);
@@ -181,18 +250,12 @@ std::optional<Totals> RecordedSums::Sum(const LossFunction& loss, const Batch& b
     }
     recording->graph->Replay();
   } catch (const std::exception& error) {
-    recordings_.erase(recordings_.begin());
-    if (IsOutOfMemory(error) || ++failures_ == kMaxFailures) {
-      problem_ =
-          IsOutOfMemory(error)
-              ? "there is not enough memory for a recorded step beside the others."
-              : "an operation of the model cannot be recorded, for example because it reads a "
-                "value from the device.";
-    }
+    if (!IsOfRecording(error)) throw;
+    Failed(error);
     return std::nullopt;
   }
   has_replayed_ = true;
-  return recording->Copied();
+  return may_lend && lends_ ? recording->Lent() : recording->Copied();
 }
 
 }  // namespace sordino

@@ -10,6 +10,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -34,8 +35,12 @@ class RecordedSums {
 
   // The totals of a part that is padded to `size` examples, by a replay. Nothing where such a part
   // was not computed before, or cannot be recorded: then it is for PartClipper::Sum at this size.
+  //
+  // With `may_lend` the totals lie where a replay writes them, and nothing is copied. They are the
+  // caller's all the same: where they are still held when the next sum is asked for, that one is
+  // not replayed, and from then on totals are copies.
   std::optional<Totals> Sum(const LossFunction& loss, const Batch& batch,
-                            const ClippingPolicy& policy, std::int64_t size);
+                            const ClippingPolicy& policy, std::int64_t size, bool may_lend = false);
 
   // Whether what a policy clips by is the same in every step.
   static bool Takes(const ClippingPolicy& policy);
@@ -51,12 +56,15 @@ class RecordedSums {
                   std::int64_t size);
   void Record(Recording& recording, const LossFunction& loss, const Batch& batch,
               const ClippingPolicy& policy);
+  // The part is computed one operation at a time, and after some failures all are.
+  void Failed(const std::exception& error);
 
   PartClipper& parts_;
   Recorder recorder_;
   std::vector<std::unique_ptr<Recording>> recordings_;
   std::string problem_;
   int failures_ = 0;
+  bool lends_ = true;
   bool has_replayed_ = false;
 };
 

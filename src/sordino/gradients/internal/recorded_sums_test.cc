@@ -133,6 +133,50 @@ TEST_F(RecordedSumsTest, ResultsAreCopies) {
   EXPECT_NE(first->gradients[0].const_data_ptr(), second->gradients[0].const_data_ptr());
 }
 
+// Totals that are lent are not written over while somebody has them, whatever part of them it is.
+TEST_F(RecordedSumsTest, WhatIsHeldIsNotReplayedOver) {
+  const FlatClipping policy{ClipNorm(0.5)};
+  const Batch batch = MakeBatch(5);
+  for (const int kept : {0, 1, 2, 3}) {
+    PartClipper parts(parameters_, {}, {});
+    RecordedSums sums(parts, Recorder());
+    static_cast<void>(sums.Sum(loss_, batch, policy, 5));
+    static_cast<void>(parts.Sum(loss_, batch, policy));
+    // Nothing is held: lent again and again.
+    for (int i = 0; i < 3; ++i) ASSERT_TRUE(sums.Sum(loss_, batch, policy, 5, true));
+    at::Tensor held;
+    {
+      const auto lent = sums.Sum(loss_, batch, policy, 5, true);
+      ASSERT_TRUE(lent);
+      held = kept == 0   ? lent->gradients[0]
+             : kept == 1 ? lent->gradients[1].t()
+             : kept == 2 ? lent->clipped
+                         : lent->gradients[0].detach();
+    }
+    EXPECT_FALSE(sums.Sum(loss_, batch, policy, 5, true)) << kept;
+    // From now on copies, of a recording that has other memory.
+    EXPECT_FALSE(sums.Sum(loss_, batch, policy, 5, true)) << kept;
+    const auto first = sums.Sum(loss_, batch, policy, 5, true);
+    const auto second = sums.Sum(loss_, batch, policy, 5, true);
+    EXPECT_TRUE(first && second) << kept;
+  }
+}
+
+// What the caller did wrong is told, and no reason against recordings.
+TEST_F(RecordedSumsTest, PassesOnMistakesOfTheCaller) {
+  PartClipper parts(parameters_, {}, {});
+  RecordedSums sums(
+      parts,
+      [&](const c10::Device&, const std::function<void()>&) -> std::unique_ptr<RecordedGraph> {
+        throw Error("the losses are none.");
+      });
+  const FlatClipping policy{ClipNorm(0.5)};
+  const Batch batch = MakeBatch(5);
+  EXPECT_FALSE(sums.Sum(loss_, batch, policy, 5));
+  EXPECT_THROW(sums.Sum(loss_, batch, policy, 5), Error);
+  EXPECT_EQ(sums.problem(), "");
+}
+
 TEST_F(RecordedSumsTest, GivesUpAfterFailures) {
   PartClipper parts(parameters_, {}, {});
   int tries = 0;
@@ -146,7 +190,7 @@ TEST_F(RecordedSumsTest, GivesUpAfterFailures) {
   const Batch batch = MakeBatch(5);
   for (int i = 0; i < 20; ++i) EXPECT_FALSE(sums.Sum(loss_, batch, policy, 5));
   EXPECT_EQ(tries, 3);
-  EXPECT_NE(sums.problem(), "");
+  EXPECT_NE(sums.problem().find("cannot be recorded"), std::string::npos);
 }
 
 TEST_F(RecordedSumsTest, ACpuCannotBeAskedForThem) {

@@ -11,6 +11,8 @@ constexpr int kBlocksPerProcessor = 8;
 static_assert(sizeof(IndexedQuickTable) % sizeof(std::uint32_t) == 0);
 // What a kernel may have as arguments, by default and at most.
 static_assert(sizeof(NoisedTensors) + 2 * sizeof(DeviceNoiseState*) <= 4096);
+static_assert(sizeof(NoisedTensors) + sizeof(DescentTarget) + 2 * sizeof(DeviceNoiseState*) <=
+              32764);
 static_assert(sizeof(IndexedTable) + sizeof(DeviceNoiseState*) <= 32764);
 
 __global__ void StoreKeyKernel(DeviceNoiseState* state, ChaChaKey key) {
@@ -51,9 +53,10 @@ __device__ void CountDraw(DeviceNoiseState* state, std::uint64_t draw) {
   state->draw = draw + 1;
 }
 
+template <typename Target>
 __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
     NoiseKernel(DeviceNoiseState* state, const __grid_constant__ NoisedTensors tensors,
-                bool is_last) {
+                bool is_last, const __grid_constant__ Target target) {
   __shared__ IndexedQuickTable quick;
   __shared__ ChaChaKey key;
   {
@@ -79,17 +82,19 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
                           draws)) {
       __trap();
     }
-    ReleaseGroup(tensors, group, draws, step);
+    ReleaseGroup(tensors, group, draws, step, target);
   }
   if (is_last) CountDraw(state, draw);
 }
 
-int BlocksFor(std::int64_t groups) {
+int BlocksFor(const NoisedTensors& tensors) {
   int device = 0;
   int processors = 1;
   cudaGetDevice(&device);
   cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
-  const std::int64_t wanted = (groups + kThreads - 1) / kThreads;
+  const std::int64_t first = tensors.tensor[0].begin / kIndexedGroup;
+  const std::int64_t last = (tensors.tensor[tensors.count - 1].end - 1) / kIndexedGroup;
+  const std::int64_t wanted = (last - first + kThreads) / kThreads;
   const std::int64_t most = static_cast<std::int64_t>(processors) * kBlocksPerProcessor;
   return static_cast<int>(wanted < most ? wanted : most);
 }
@@ -111,9 +116,13 @@ void StoreStep(DeviceNoiseState* state, const GridStep& step, std::uint64_t draw
 
 void LaunchNoise(DeviceNoiseState* state, const NoisedTensors& tensors, bool is_last,
                  CUstream_st* stream) {
-  const std::int64_t first = tensors.tensor[0].begin / kIndexedGroup;
-  const std::int64_t last = (tensors.tensor[tensors.count - 1].end - 1) / kIndexedGroup;
-  NoiseKernel<<<BlocksFor(last - first + 1), kThreads, 0, stream>>>(state, tensors, is_last);
+  NoiseKernel<<<BlocksFor(tensors), kThreads, 0, stream>>>(state, tensors, is_last,
+                                                           NoisedTarget{});
+}
+
+void LaunchDescent(DeviceNoiseState* state, const NoisedTensors& tensors,
+                   const DescentTarget& target, bool is_last, CUstream_st* stream) {
+  NoiseKernel<<<BlocksFor(tensors), kThreads, 0, stream>>>(state, tensors, is_last, target);
 }
 
 }  // namespace sordino::internal

@@ -34,6 +34,9 @@ void StoreStep(DeviceNoiseState* state, const GridStep& step, std::uint64_t draw
 // is one more. Stops the device when there is no table of the distribution.
 void LaunchNoise(DeviceNoiseState* state, const NoisedTensors& tensors, bool is_last,
                  CUstream_st* stream);
+// The same, and a step of descent by the values, which are written nowhere.
+void LaunchDescent(DeviceNoiseState* state, const NoisedTensors& tensors,
+                   const DescentTarget& target, bool is_last, CUstream_st* stream);
 
 }  // namespace sordino::internal
 

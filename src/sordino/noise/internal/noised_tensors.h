@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "sordino/base/device_function.h"
+#include "sordino/device/descent_factors.h"
 #include "sordino/noise/internal/grid_step.h"
 #include "sordino/random/indexed_draw.h"
 
@@ -43,21 +44,45 @@ SORDINO_DEVICE constexpr int TensorOf(const NoisedTensors& tensors, std::int64_t
   return low;
 }
 
-SORDINO_DEVICE inline void ReleaseValue(const NoisedTensor& tensor, std::int64_t i,
-                                        std::int64_t noise, const GridStep& step) {
-  if (tensor.is_double) {
-    static_cast<double*>(tensor.noised)[i] =
-        NoisedValueOf(static_cast<const double*>(tensor.sum)[i], noise, step);
-  } else {
-    const auto value = static_cast<double>(static_cast<const float*>(tensor.sum)[i]);
-    static_cast<float*>(tensor.noised)[i] = static_cast<float>(NoisedValueOf(value, noise, step));
+// Values are written where the tensors say.
+struct NoisedTarget {
+  template <typename T>
+  SORDINO_DEVICE void Take(const NoisedTensor& tensor, int /*k*/, std::int64_t i, T value) const {
+    static_cast<T*>(tensor.noised)[i] = value;
   }
+};
+
+// Values are gradients of a step of descent, and are written nowhere. Beside each tensor of the sum
+// lie its parameter and, where the factors have momentum, what that keeps, in the type of the sum.
+struct DescentTarget {
+  struct Beside {
+    void* parameter;
+    void* momentum;
+  };
+  DescentFactors factors;
+  Beside beside[NoisedTensors::kMost];
+
+  template <typename T>
+  SORDINO_DEVICE void Take(const NoisedTensor& /*tensor*/, int k, std::int64_t i, T value) const {
+    T* const momentum = static_cast<T*>(beside[k].momentum);
+    Descend(factors, value, static_cast<T*>(beside[k].parameter) + i,
+            momentum == nullptr ? momentum : momentum + i);
+  }
+};
+
+template <typename T, typename Target>
+SORDINO_DEVICE inline void ReleaseValue(const NoisedTensor& tensor, int k, std::int64_t i,
+                                        std::int64_t noise, const GridStep& step,
+                                        const Target& target) {
+  const auto value = static_cast<double>(static_cast<const T*>(tensor.sum)[i]);
+  target.Take(tensor, k, i, static_cast<T>(NoisedValueOf(value, noise, step)));
 }
 
 // Releases those coordinates of a group that these tensors have, given its draws.
+template <typename Target>
 SORDINO_DEVICE inline void ReleaseGroup(const NoisedTensors& tensors, std::int64_t group,
                                         const std::int64_t (&draws)[kIndexedGroup],
-                                        const GridStep& step) {
+                                        const GridStep& step, const Target& target) {
   const std::int64_t first = group * kIndexedGroup;
   int at = TensorOf(tensors, first);
   SORDINO_DEVICE_UNROLL
@@ -68,7 +93,13 @@ SORDINO_DEVICE inline void ReleaseGroup(const NoisedTensors& tensors, std::int64
     if (at == tensors.count) return;
     const NoisedTensor& tensor = tensors.tensor[at];
     if (coordinate < tensor.begin) continue;
-    ReleaseValue(tensor, coordinate - tensor.begin, RoundedSteps(draws[k]), step);
+    const std::int64_t i = coordinate - tensor.begin;
+    const std::int64_t noise = RoundedSteps(draws[k]);
+    if (tensor.is_double) {
+      ReleaseValue<double>(tensor, at, i, noise, step, target);
+    } else {
+      ReleaseValue<float>(tensor, at, i, noise, step, target);
+    }
   }
 }
 

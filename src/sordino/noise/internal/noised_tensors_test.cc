@@ -113,13 +113,14 @@ struct Tensors {
 // Draws that tell their coordinate.
 std::int64_t DrawOf(std::int64_t coordinate) { return (coordinate + 1) * 1024; }
 
-void Release(const NoisedTensors& table, const GridStep& step) {
+template <typename Target = NoisedTarget>
+void Release(const NoisedTensors& table, const GridStep& step, const Target& target = {}) {
   const std::int64_t first = table.tensor[0].begin / kIndexedGroup;
   for (std::int64_t group = first; group * kIndexedGroup < table.tensor[table.count - 1].end;
        ++group) {
     std::int64_t draws[kIndexedGroup];
     for (int k = 0; k < kIndexedGroup; ++k) draws[k] = DrawOf(group * kIndexedGroup + k);
-    ReleaseGroup(table, group, draws, step);
+    ReleaseGroup(table, group, draws, step, target);
   }
 }
 
@@ -146,6 +147,39 @@ TEST(NoisedTensors, EveryCoordinateGetsItsNoiseOnce) {
       ASSERT_TRUE(at::equal(tensors.noised[i], NoisedByLibtorch(tensors.sums[i], noise, 0.25, 7)))
           << "tensor " << i << " of round " << round;
       begin += sizes[i];
+    }
+  }
+}
+
+// The gradients of a descent are the values that are written without one, each used once.
+TEST(NoisedTensors, ADescentIsByTheNoisedValues) {
+  const std::vector<std::int64_t> sizes = {5, 1, 8, 3, 17};
+  for (const double momentum : {0.0, 0.75}) {
+    const Tensors tensors(sizes);
+    const NoisedTensors table = tensors.Table(0, sizes.size(), 0);
+    const GridStep step = StepFor(0.25, 7);
+    Release(table, step);
+    DescentTarget target{};
+    target.factors = {.rate = 0.5, .momentum = momentum};
+    std::vector<at::Tensor> parameters;
+    std::vector<at::Tensor> momenta;
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      parameters.push_back(at::ones_like(tensors.sums[i]));
+      momenta.push_back(at::ones_like(tensors.sums[i]));
+      target.beside[i] = {parameters[i].mutable_data_ptr(),
+                          momentum > 0 ? momenta[i].mutable_data_ptr() : nullptr};
+    }
+    const std::vector<at::Tensor> written = [&] {
+      std::vector<at::Tensor> copies;
+      for (const at::Tensor& value : tensors.noised) copies.push_back(value.clone());
+      return copies;
+    }();
+    Release(table, step, target);
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      const at::Tensor direction = momentum > 0 ? written[i] + momentum : written[i];
+      EXPECT_TRUE(at::allclose(parameters[i], 1 - 0.5 * direction, 1e-6, 0)) << i;
+      EXPECT_TRUE(at::equal(momenta[i], momentum > 0 ? direction : at::ones_like(direction))) << i;
+      EXPECT_TRUE(at::equal(tensors.noised[i], written[i])) << i;
     }
   }
 }

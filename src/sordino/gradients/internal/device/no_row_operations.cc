@@ -17,6 +17,23 @@ void DeviceAddPieces(const std::vector<device::NormPiece>& /*pieces*/,
                      const at::Tensor& /*squared*/, double /*limit*/, const at::Tensor& /*total*/) {
   NotBuilt();
 }
+void DeviceAddRowNorms(const std::vector<at::Tensor>& /*matrices*/,
+                       const std::vector<device::NormPiece>& /*pieces*/, double /*limit*/,
+                       const at::Tensor& /*total*/) {
+  NotBuilt();
+}
+DeviceClipped DeviceClipToBound(const at::Tensor& /*squared*/, const at::Tensor& /*below*/,
+                                const at::Tensor& /*bounds*/, const at::Tensor& /*mask*/,
+                                double /*largest*/) {
+  NotBuilt();
+}
+bool AreSmallProducts(const std::vector<FactoredProduct>& /*all*/, std::int64_t /*rows*/) {
+  return false;
+}
+std::vector<at::Tensor> DeviceRowProducts(const std::vector<FactoredProduct>& /*all*/,
+                                          const at::Tensor& /*factors*/) {
+  NotBuilt();
+}
 DeviceFactors DeviceClip(const at::Tensor& /*norms*/, const at::Tensor& /*factors*/,
                          const at::Tensor& /*bounds*/, const at::Tensor& /*mask*/,
                          double /*largest*/) {

@@ -1,4 +1,5 @@
-// Every sum has a fixed order: the same bits in every run, whatever the device does at the same time.
+// Every sum has a fixed order: the same bits in every run, whatever the device does at the same
+// time.
 #include <cuda_runtime.h>
 
 #include "sordino/gradients/internal/device/row_launch.h"
@@ -52,25 +53,74 @@ __global__ void SquaredNormsKernel(RowMatrices all, double* squared) {
   if (threadIdx.x == 0) squared[blockIdx.y * all.rows + row] = sum;
 }
 
+// `sum` and the pieces of a group, in their order; `squared` gives the squared norm of a matrix.
+template <typename Squared>
+__device__ double WithPieces(const NormPieces& pieces, std::int64_t group, double sum, double limit,
+                             const Squared& squared) {
+  for (int k = 0; k < pieces.count; ++k) {
+    const NormPiece& piece = pieces.pieces[k];
+    if (piece.group != group) continue;
+    double value = squared(piece.first);
+    if (piece.second >= 0) {
+      const double other = squared(piece.second);
+      value = value > limit || other > limit ? __longlong_as_double(0x7ff0000000000000LL)
+                                             : value * other;
+    }
+    sum += value;
+  }
+  return sum;
+}
+
 __global__ void AddPiecesKernel(NormPieces pieces, const double* squared, double limit,
                                 std::int64_t groups, std::int64_t rows, double* total) {
   const std::int64_t at = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (at >= groups * rows) return;
   const std::int64_t group = at / rows;
   const std::int64_t row = at % rows;
-  double sum = total[at];
-  for (int k = 0; k < pieces.count; ++k) {
-    const NormPiece& piece = pieces.pieces[k];
-    if (piece.group != group) continue;
-    double value = squared[piece.first * rows + row];
-    if (piece.second >= 0) {
-      const double other = squared[piece.second * rows + row];
-      value = value > limit || other > limit ? __longlong_as_double(0x7ff0000000000000LL)
-                                             : value * other;
+  total[at] =
+      WithPieces(pieces, group, total[at], limit, [&](int m) { return squared[m * rows + row]; });
+}
+
+// A block a row, a warp a matrix.
+constexpr int kSmallThreads = 256;
+__global__ void SmallNormsKernel(const __grid_constant__ RowMatrices all,
+                                 const __grid_constant__ NormPieces pieces, double limit,
+                                 std::int64_t groups, double* total) {
+  __shared__ double squared[kMaxMatrices];
+  const std::int64_t row = blockIdx.x;
+  const int lane = static_cast<int>(threadIdx.x % kWarp);
+  for (int m = static_cast<int>(threadIdx.x / kWarp); m < all.count; m += kSmallThreads / kWarp) {
+    const RowMatrix& matrix = all.matrices[m];
+    const float* values = matrix.values + row * matrix.width;
+    double sum = 0;
+#pragma unroll 4
+    for (std::int64_t k = lane; k < matrix.width; k += kWarp) {
+      const double value = values[k];
+      sum += value * value;
     }
-    sum += value;
+    sum = WarpSum(sum);
+    if (lane == 0) squared[m] = sum;
   }
-  total[at] = sum;
+  __syncthreads();
+  for (std::int64_t group = threadIdx.x; group < groups; group += kSmallThreads) {
+    double& own = total[group * all.rows + row];
+    own = WithPieces(pieces, group, own, limit, [&](int m) { return squared[m]; });
+  }
+}
+
+// The norm of a group, and its factor.
+struct NormAndFactor {
+  double norm;
+  double factor;
+};
+__device__ NormAndFactor FactorAt(const FactorArrays& a, std::int64_t group, std::int64_t row) {
+  const std::int64_t at = group * a.rows + row;
+  if (a.squared == nullptr) return {a.norms[at], a.factors[at]};
+  constexpr double kSmallestNormal = 0x1p-1022;
+  const double norm = sqrt(a.squared[at]);
+  double factor = a.below[group] / norm;
+  factor = factor > 1 ? 1 : factor;
+  return {norm, factor <= kSmallestNormal ? 0 : factor};
 }
 
 // One block for all rows, so that counting needs nothing but its own memory.
@@ -82,14 +132,16 @@ __global__ void FactorsKernel(FactorArrays a) {
     const bool counts = a.mask == nullptr || a.mask[row];
     bool usable = counts;
     for (std::int64_t group = 0; group < a.groups; ++group) {
-      const double norm = a.norms[group * a.rows + row];
+      const double norm = FactorAt(a, group, row).norm;
       usable = usable && norm <= a.largest;
       // Whole numbers: the order of the additions does not matter.
       if (counts && !(norm <= a.bounds[group])) atomicAdd(&above[group], 1ULL);
     }
     for (std::int64_t group = 0; group < a.groups; ++group) {
       const std::int64_t at = group * a.rows + row;
-      const double factor = usable ? a.factors[at] : 0;
+      const NormAndFactor own = FactorAt(a, group, row);
+      const double factor = usable ? own.factor : 0;
+      if (a.roots != nullptr) a.roots[at] = own.norm;
       a.factors64[at] = factor;
       a.factors32[at] = static_cast<float>(factor);
     }
@@ -133,9 +185,9 @@ __global__ void SumRowsKernel(RowMatrices all, const double* factors) {
 }
 
 // A block an example. Calls visit(entry, column, sum) for every entry that the example looks up and
-// every column: the sum over its rows of that entry, in their order, in float64. A warp takes the first
-// row of an entry, its lanes take columns; all lanes of a warp make the same calls, with column beyond
-// the width where there is none.
+// every column: the sum over its rows of that entry, in their order, in float64. A warp takes the
+// first row of an entry, its lanes take columns; all lanes of a warp make the same calls, with
+// column beyond the width where there is none.
 template <typename Visit>
 __device__ void ForEachEntry(const LookupArrays& a, std::int64_t* entries, const Visit& visit) {
   const std::int64_t example = blockIdx.x;
@@ -173,25 +225,33 @@ __device__ void ForEachEntry(const LookupArrays& a, std::int64_t* entries, const
   }
 }
 
-constexpr int kLookupThreads = 256;
-__global__ void LookupNormsKernel(LookupArrays a) {
+// A warp for every eight rows of an example, so that most of their loads are under way at once.
+constexpr int kLookupRowsOfWarp = 8;
+constexpr int kMostLookupThreads = 1024;
+unsigned LookupThreads(const LookupArrays& a) {
+  const std::int64_t warps = (a.outer * a.inner + kLookupRowsOfWarp - 1) / kLookupRowsOfWarp;
+  return static_cast<unsigned>(warps < kMostLookupThreads / kWarp ? warps * kWarp
+                                                                  : kMostLookupThreads);
+}
+
+__global__ void __launch_bounds__(kMostLookupThreads, 1) LookupNormsKernel(LookupArrays a) {
   extern __shared__ std::int64_t entries[];
   double total = 0;
   ForEachEntry(a, entries, [&](std::int64_t /*entry*/, std::int64_t /*column*/, double sum) {
     total += sum * sum;
   });
-  __shared__ double parts[kLookupThreads / kWarp];
+  __shared__ double parts[kMostLookupThreads / kWarp];
   total = WarpSum(total);
   if (threadIdx.x % kWarp == 0) parts[threadIdx.x / kWarp] = total;
   __syncthreads();
   if (threadIdx.x != 0) return;
   double sum = a.squared[blockIdx.x];
-  for (int k = 0; k < kLookupThreads / kWarp; ++k) sum += parts[k];
+  for (unsigned k = 0; k < blockDim.x / kWarp; ++k) sum += parts[k];
   a.squared[blockIdx.x] = sum;
 }
 
 // Examples meet in the entries of the table, in any order: the last bits of a float64 sum.
-__global__ void LookupSumKernel(LookupArrays a) {
+__global__ void __launch_bounds__(kMostLookupThreads, 1) LookupSumKernel(LookupArrays a) {
   extern __shared__ std::int64_t entries[];
   const double factor = a.factors[blockIdx.x];
   if (factor == 0) return;
@@ -221,6 +281,12 @@ void LaunchAddPieces(const NormPieces& pieces, const double* squared, double lim
       pieces, squared, limit, groups, rows, total);
 }
 
+void LaunchSmallNorms(const RowMatrices& all, const NormPieces& pieces, double limit,
+                      std::int64_t groups, double* total, void* stream) {
+  SmallNormsKernel<<<static_cast<unsigned>(all.rows), kSmallThreads, 0, Stream(stream)>>>(
+      all, pieces, limit, groups, total);
+}
+
 void LaunchFactors(const FactorArrays& arrays, void* stream) {
   constexpr int kFactorThreads = 512;
   const auto memory = static_cast<std::size_t>(arrays.groups) * sizeof(unsigned long long);
@@ -239,13 +305,13 @@ void LaunchSumRows(const RowMatrices& all, const double* factors, void* stream) 
 
 void LaunchLookupNorms(const LookupArrays& arrays, void* stream) {
   const auto memory = static_cast<std::size_t>(arrays.outer * arrays.inner) * sizeof(std::int64_t);
-  LookupNormsKernel<<<static_cast<unsigned>(arrays.examples), kLookupThreads, memory,
+  LookupNormsKernel<<<static_cast<unsigned>(arrays.examples), LookupThreads(arrays), memory,
                       Stream(stream)>>>(arrays);
 }
 
 void LaunchLookupSum(const LookupArrays& arrays, void* stream) {
   const auto memory = static_cast<std::size_t>(arrays.outer * arrays.inner) * sizeof(std::int64_t);
-  LookupSumKernel<<<static_cast<unsigned>(arrays.examples), kLookupThreads, memory,
+  LookupSumKernel<<<static_cast<unsigned>(arrays.examples), LookupThreads(arrays), memory,
                     Stream(stream)>>>(arrays);
 }
 

@@ -45,6 +45,11 @@ struct NormPieces {
 void LaunchAddPieces(const NormPieces& pieces, const double* squared, double limit,
                      std::int64_t groups, std::int64_t rows, double* total, void* stream);
 
+// Squared norms of rows and pieces in one launch, where no matrix is wider than this.
+inline constexpr std::int64_t kMaxSmallWidth = 1024;
+void LaunchSmallNorms(const RowMatrices& all, const NormPieces& pieces, double limit,
+                      std::int64_t groups, double* total, void* stream);
+
 // The last step of clipping: factors of rows that do not count (mask, may be null) or have a norm
 // above `largest` in any group become 0, in float64 and float32; above[group] is how many norms of
 // rows that count are above bounds[group] or not a number. norms and factors [groups, rows].
@@ -56,6 +61,11 @@ struct FactorArrays {
   double* factors64 = nullptr;
   float* factors32 = nullptr;
   std::int64_t* above = nullptr;  // [groups]
+  // Instead of `norms` and `factors`: squared norms, whose roots are written, and what the factors
+  // are min(1, below / norm) of; subnormal factors are 0. [groups, rows] and [groups].
+  const double* squared = nullptr;
+  const double* below = nullptr;
+  double* roots = nullptr;
   std::int64_t groups = 0;
   std::int64_t rows = 0;
   double largest = 0;

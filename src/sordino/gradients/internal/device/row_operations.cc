@@ -11,8 +11,10 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 
 #include "sordino/base/check.h"
+#include "sordino/gradients/internal/device/row_products.h"
 
 namespace sordino {
 namespace {
@@ -33,6 +35,58 @@ void ForEachLaunch(std::size_t count, std::int64_t rows, const Add& add, const L
     launch(all, static_cast<std::int64_t>(begin));
     C10_CUDA_CHECK(cudaGetLastError());
   }
+}
+
+// Factors of norms, or of their squares, as `arrays` says.
+DeviceFactors Clipped(const at::Tensor& norms, const at::Tensor& bounds, const at::Tensor& mask,
+                      double largest, device::FactorArrays arrays) {
+  SORDINO_CHECK(norms.is_contiguous() && bounds.is_contiguous() && bounds.numel() == norms.size(0),
+                "norms and bounds of the same groups");
+  // Operations of libtorch that do nothing: a recording keeps what they are given, and does not see
+  // what our own kernels read (device/recorded_graph.h).
+  static_cast<void>(at::alias(bounds));
+  if (mask.defined()) static_cast<void>(at::alias(mask));
+  DeviceFactors result{at::empty_like(norms),
+                       at::empty(norms.sizes(), norms.options().dtype(at::kFloat)),
+                       at::empty({norms.size(0)}, norms.options().dtype(at::kLong))};
+  arrays.bounds = bounds.const_data_ptr<double>();
+  arrays.mask = mask.defined() ? mask.const_data_ptr<bool>() : nullptr;
+  arrays.factors64 = result.float64.mutable_data_ptr<double>();
+  arrays.factors32 = result.float32.mutable_data_ptr<float>();
+  arrays.above = result.above.mutable_data_ptr<std::int64_t>();
+  arrays.groups = norms.size(0);
+  arrays.rows = norms.size(1);
+  arrays.largest = largest;
+  device::LaunchFactors(arrays, CurrentStream(norms));
+  C10_CUDA_CHECK(cudaGetLastError());
+  return result;
+}
+
+// A launch, or a few, for matrices with a factor for each row; `result_of` makes the tensor that a
+// matrix becomes.
+template <typename ResultOf, typename Launch>
+std::vector<at::Tensor> ForEachFactored(const std::vector<FactoredRows>& all,
+                                        const at::Tensor& factors, const ResultOf& result_of,
+                                        const Launch& launch) {
+  const std::int64_t rows = factors.size(1);
+  std::vector<at::Tensor> packed;
+  std::vector<at::Tensor> results;
+  packed.reserve(all.size());
+  results.reserve(all.size());
+  ForEachLaunch(
+      all.size(), rows,
+      [&](std::size_t k) {
+        SORDINO_CHECK(all[k].rows.size(0) == rows, "a factor for each row");
+        packed.push_back(all[k].rows.contiguous());
+        results.push_back(result_of(packed.back()));
+        return device::RowMatrix{.values = packed.back().const_data_ptr<float>(),
+                                 .result = results.back().mutable_data_ptr<float>(),
+                                 .width = packed.back().size(1),
+                                 .group = all[k].group,
+                                 .scales = all[k].scales};
+      },
+      [&](const device::RowMatrices& some, std::int64_t /*begin*/) { launch(some); });
+  return results;
 }
 
 device::LookupArrays ArraysOf(const LookupRows& lookup, const at::Tensor& index,
@@ -102,80 +156,119 @@ void DeviceAddPieces(const std::vector<device::NormPiece>& pieces, const at::Ten
   }
 }
 
+void DeviceAddRowNorms(const std::vector<at::Tensor>& matrices,
+                       const std::vector<device::NormPiece>& pieces, double limit,
+                       const at::Tensor& total) {
+  const bool is_small = matrices.size() <= device::kMaxMatrices &&
+                        pieces.size() <= device::kMaxPieces &&
+                        std::all_of(matrices.begin(), matrices.end(), [](const at::Tensor& matrix) {
+                          return matrix.size(1) <= device::kMaxSmallWidth;
+                        });
+  if (!is_small) return DeviceAddPieces(pieces, DeviceSquaredNorms(matrices), limit, total);
+  SORDINO_CHECK(total.is_contiguous(), "squared norms of all groups and examples");
+  device::RowMatrices all;
+  all.rows = total.size(1);
+  std::vector<at::Tensor> packed;
+  packed.reserve(matrices.size());
+  for (const at::Tensor& matrix : matrices) {
+    SORDINO_CHECK(matrix.size(0) == all.rows, "matrices have a row for each example");
+    packed.push_back(matrix.contiguous());
+    all.matrices[all.count++] = {.values = packed.back().const_data_ptr<float>(),
+                                 .width = matrix.size(1)};
+  }
+  device::NormPieces some;
+  for (const device::NormPiece& piece : pieces) some.pieces[some.count++] = piece;
+  device::LaunchSmallNorms(all, some, limit, total.size(0), total.mutable_data_ptr<double>(),
+                           CurrentStream(total));
+  C10_CUDA_CHECK(cudaGetLastError());
+}
+
 DeviceFactors DeviceClip(const at::Tensor& norms, const at::Tensor& factors,
                          const at::Tensor& bounds, const at::Tensor& mask, double largest) {
-  SORDINO_CHECK(norms.is_contiguous() && factors.is_contiguous() && bounds.is_contiguous() &&
-                    factors.sizes() == norms.sizes() && bounds.numel() == norms.size(0),
-                "norms, factors and bounds of the same groups");
-  // Operations of libtorch that do nothing: a recording keeps what they are given, and does not see
-  // what our own kernels read (device/recorded_graph.h).
-  static_cast<void>(at::alias(bounds));
-  if (mask.defined()) static_cast<void>(at::alias(mask));
-  DeviceFactors result{at::empty_like(factors),
-                       at::empty(factors.sizes(), factors.options().dtype(at::kFloat)),
-                       at::empty({norms.size(0)}, norms.options().dtype(at::kLong))};
-  device::LaunchFactors({.norms = norms.const_data_ptr<double>(),
-                         .factors = factors.const_data_ptr<double>(),
-                         .bounds = bounds.const_data_ptr<double>(),
-                         .mask = mask.defined() ? mask.const_data_ptr<bool>() : nullptr,
-                         .factors64 = result.float64.mutable_data_ptr<double>(),
-                         .factors32 = result.float32.mutable_data_ptr<float>(),
-                         .above = result.above.mutable_data_ptr<std::int64_t>(),
-                         .groups = norms.size(0),
-                         .rows = norms.size(1),
-                         .largest = largest},
-                        CurrentStream(norms));
-  C10_CUDA_CHECK(cudaGetLastError());
-  return result;
+  SORDINO_CHECK(factors.is_contiguous() && factors.sizes() == norms.sizes(),
+                "norms and factors of the same groups");
+  return Clipped(
+      norms, bounds, mask, largest,
+      {.norms = norms.const_data_ptr<double>(), .factors = factors.const_data_ptr<double>()});
+}
+
+DeviceClipped DeviceClipToBound(const at::Tensor& squared, const at::Tensor& below,
+                                const at::Tensor& bounds, const at::Tensor& mask, double largest) {
+  SORDINO_CHECK(below.is_contiguous() && below.numel() == squared.size(0),
+                "a bound for each group");
+  static_cast<void>(at::alias(below));
+  at::Tensor norms = at::empty_like(squared);
+  DeviceFactors factors = Clipped(squared, bounds, mask, largest,
+                                  {.squared = squared.const_data_ptr<double>(),
+                                   .below = below.const_data_ptr<double>(),
+                                   .roots = norms.mutable_data_ptr<double>()});
+  return {std::move(norms), std::move(factors)};
 }
 
 std::vector<at::Tensor> DeviceScaledRows(const std::vector<FactoredRows>& all,
                                          const at::Tensor& factors) {
-  const std::int64_t rows = factors.size(1);
-  std::vector<at::Tensor> packed;
-  std::vector<at::Tensor> results;
-  packed.reserve(all.size());
-  results.reserve(all.size());
-  ForEachLaunch(
-      all.size(), rows,
-      [&](std::size_t k) {
-        SORDINO_CHECK(all[k].rows.size(0) == rows, "a factor for each row");
-        packed.push_back(all[k].rows.contiguous());
-        results.push_back(at::empty_like(packed.back()));
-        return device::RowMatrix{.values = packed.back().const_data_ptr<float>(),
-                                 .result = results.back().mutable_data_ptr<float>(),
-                                 .width = packed.back().size(1),
-                                 .group = all[k].group,
-                                 .scales = all[k].scales};
-      },
-      [&](const device::RowMatrices& some, std::int64_t /*begin*/) {
+  return ForEachFactored(
+      all, factors, [](const at::Tensor& rows) { return at::empty_like(rows); },
+      [&](const device::RowMatrices& some) {
         device::LaunchScaleRows(some, factors.const_data_ptr<float>(), CurrentStream(factors));
       });
-  return results;
 }
 
 std::vector<at::Tensor> DeviceRowSums(const std::vector<FactoredRows>& all,
                                       const at::Tensor& factors, bool wide) {
   if (wide) return WideRowSums(all, factors);
-  const std::int64_t rows = factors.size(1);
-  std::vector<at::Tensor> packed;
-  std::vector<at::Tensor> results;
-  packed.reserve(all.size());
-  results.reserve(all.size());
-  ForEachLaunch(
-      all.size(), rows,
-      [&](std::size_t k) {
-        SORDINO_CHECK(all[k].rows.size(0) == rows, "a factor for each row");
-        packed.push_back(all[k].rows.contiguous());
-        results.push_back(at::empty({packed.back().size(1)}, packed.back().options()));
-        return device::RowMatrix{.values = packed.back().const_data_ptr<float>(),
-                                 .result = results.back().mutable_data_ptr<float>(),
-                                 .width = packed.back().size(1),
-                                 .group = all[k].group};
-      },
-      [&](const device::RowMatrices& some, std::int64_t /*begin*/) {
+  return ForEachFactored(
+      all, factors,
+      [](const at::Tensor& rows) { return at::empty({rows.size(1)}, rows.options()); },
+      [&](const device::RowMatrices& some) {
         device::LaunchSumRows(some, factors.const_data_ptr<double>(), CurrentStream(factors));
       });
+}
+
+bool AreSmallProducts(const std::vector<FactoredProduct>& all, std::int64_t rows) {
+  constexpr std::int64_t kMostRows = 1024;
+  constexpr std::int64_t kMostEntries = std::int64_t{1} << 16;
+  std::int64_t entries = 0;
+  for (const FactoredProduct& product : all) {
+    entries += (product.left.defined() ? product.left.size(1) : 1) * product.right.size(1);
+  }
+  return rows <= kMostRows && entries <= kMostEntries && all.size() <= device::kMaxProducts;
+}
+
+std::vector<at::Tensor> DeviceRowProducts(const std::vector<FactoredProduct>& all,
+                                          const at::Tensor& factors) {
+  SORDINO_CHECK(all.size() <= device::kMaxProducts, "products of one launch");
+  const at::Tensor weights = factors.contiguous();
+  device::RowProducts products;
+  products.rows = weights.size(1);
+  products.factors = weights.const_data_ptr<double>();
+  std::vector<at::Tensor> packed;
+  std::vector<at::Tensor> results;
+  packed.reserve(2 * all.size());
+  results.reserve(all.size());
+  const auto pointer = [&](const at::Tensor& rows) {
+    SORDINO_CHECK(rows.size(0) == products.rows, "a factor for each row");
+    return packed.emplace_back(rows.contiguous()).const_data_ptr<float>();
+  };
+  for (const FactoredProduct& own : all) {
+    const bool is_sum = !own.left.defined();
+    const std::int64_t p = is_sum ? 1 : own.left.size(1);
+    const std::int64_t q = own.right.size(1);
+    results.push_back(is_sum ? at::empty({q}, own.right.options())
+                             : at::empty({p, q}, own.right.options()));
+    device::RowProduct& product = products.products[products.count++];
+    product = {.left = is_sum ? nullptr : pointer(own.left),
+               .right = pointer(own.right),
+               .result = results.back().mutable_data_ptr<float>(),
+               .p = static_cast<std::int32_t>(p),
+               .q = static_cast<std::int32_t>(q),
+               .group = static_cast<std::int32_t>(own.group),
+               .first_tile = products.tiles};
+    products.tiles += device::TilesOver(product.p) * device::TilesOver(product.q);
+  }
+  if (products.tiles == 0) return results;
+  device::LaunchRowProducts(products, CurrentStream(weights));
+  C10_CUDA_CHECK(cudaGetLastError());
   return results;
 }
 

@@ -26,6 +26,11 @@ at::Tensor DeviceSquaredNorms(const std::vector<at::Tensor>& matrices);
 void DeviceAddPieces(const std::vector<device::NormPiece>& pieces, const at::Tensor& squared,
                      double limit, const at::Tensor& total);
 
+// Both at once: the squared norms of the rows of matrices, added to `total` as pieces say.
+void DeviceAddRowNorms(const std::vector<at::Tensor>& matrices,
+                       const std::vector<device::NormPiece>& pieces, double limit,
+                       const at::Tensor& total);
+
 struct DeviceFactors {
   at::Tensor float64;  // [groups, rows]
   at::Tensor float32;
@@ -35,6 +40,15 @@ struct DeviceFactors {
 // with a norm above `largest`, or none that is a number, in any group.
 DeviceFactors DeviceClip(const at::Tensor& norms, const at::Tensor& factors,
                          const at::Tensor& bounds, const at::Tensor& mask, double largest);
+
+// The same from squared norms, by a policy whose factors are min(1, below / norm); norms are their
+// roots, [groups, rows].
+struct DeviceClipped {
+  at::Tensor norms;
+  DeviceFactors factors;
+};
+DeviceClipped DeviceClipToBound(const at::Tensor& squared, const at::Tensor& below,
+                                const at::Tensor& bounds, const at::Tensor& mask, double largest);
 
 struct FactoredRows {
   at::Tensor rows;  // [rows, width]
@@ -48,6 +62,18 @@ std::vector<at::Tensor> DeviceScaledRows(const std::vector<FactoredRows>& all,
 // factors [groups, rows], float64.
 std::vector<at::Tensor> DeviceRowSums(const std::vector<FactoredRows>& all,
                                       const at::Tensor& factors, bool wide = false);
+
+// A sum over rows of factor * left^T right [p, q], or of the rows of `right` [q] without `left`.
+struct FactoredProduct {
+  at::Tensor left;   // [rows, p], or undefined
+  at::Tensor right;  // [rows, q]
+  std::int64_t group = 0;
+};
+// Whether products are so small that one launch for all of them is faster than a product each.
+bool AreSmallProducts(const std::vector<FactoredProduct>& all, std::int64_t rows);
+// In float64, rounded once; factors [groups, rows], float64.
+std::vector<at::Tensor> DeviceRowProducts(const std::vector<FactoredProduct>& all,
+                                          const at::Tensor& factors);
 
 // Whether the two below can take it.
 bool HasLookupOperations(const LookupRows& lookup);

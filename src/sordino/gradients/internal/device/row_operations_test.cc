@@ -7,6 +7,9 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <utility>
+
+#include "sordino/gradients/clipping_groups.h"
 
 namespace sordino {
 namespace {
@@ -55,6 +58,82 @@ TEST_F(RowOperationsCuda, PiecesAddUpByGroup) {
   at::Tensor expected = (squared[1] * squared[2] + 1) + squared[3];
   expected[5] = std::numeric_limits<double>::infinity();
   EXPECT_TRUE(total[1].equal(expected));
+}
+
+// In one launch or in two, by the widths.
+TEST_F(RowOperationsCuda, NormsAndPiecesAtOnce) {
+  for (const std::int64_t widest : {1000, 3000}) {
+    std::vector<at::Tensor> matrices;
+    for (const std::int64_t width :
+         {std::int64_t{1}, std::int64_t{104}, std::int64_t{50}, widest}) {
+      matrices.push_back(at::randn({77, width}, options_));
+    }
+    matrices[1][3][3] = 1e10;
+    const std::vector<device::NormPiece> pieces = {{.first = 0, .second = -1, .group = 0},
+                                                   {.first = 1, .second = 2, .group = 1},
+                                                   {.first = 3, .second = -1, .group = 1}};
+    const at::Tensor total = at::ones({2, 77}, options_.dtype(at::kDouble));
+    const at::Tensor expected = total.clone();
+    DeviceAddPieces(pieces, DeviceSquaredNorms(matrices), 1e15, expected);
+    EXPECT_TRUE(at::isinf(expected[1][3]).item<bool>());
+    DeviceAddRowNorms(matrices, pieces, 1e15, total);
+    EXPECT_TRUE(total.allclose(expected, 1e-14, 0));
+    const at::Tensor again = at::ones_like(total);
+    DeviceAddRowNorms(matrices, pieces, 1e15, again);
+    EXPECT_TRUE(again.equal(total));
+  }
+}
+
+// The bits of the operations that it stands for.
+TEST_F(RowOperationsCuda, ClipToBoundIsThatOfThePolicy) {
+  at::Tensor squared = at::rand({3, 1000}, options_.dtype(at::kDouble)).pow(3) * 4;
+  squared[0][7] = kNan;
+  squared[1][8] = 1e60;
+  squared[2][9] = std::numeric_limits<double>::infinity();
+  squared[2][10] = 0;
+  squared[1][11] = 1e36;  // a subnormal factor
+  const GroupColumn below({0.5, 1e-300, 0.7});
+  const at::Tensor bounds = at::full({3, 1}, 0.5, squared.options());
+  const at::Tensor mask = at::rand({1000}, squared.options()) < 0.7;
+  mask.narrow(0, 7, 5).fill_(true);
+  const DeviceClipped found = DeviceClipToBound(squared, below.Beside(squared), bounds, mask, 1e20);
+  const at::Tensor norms = squared.sqrt();
+  const DeviceFactors expected =
+      DeviceClip(norms, FactorsToBound(below, norms).contiguous(), bounds, mask, 1e20);
+  EXPECT_TRUE(found.factors.float64.equal(expected.float64));
+  EXPECT_TRUE(found.factors.float32.equal(expected.float32));
+  EXPECT_EQ(found.factors.float64[1][11].item<double>(), 0);
+  EXPECT_TRUE(found.factors.above.equal(expected.above));
+  EXPECT_TRUE(at::equal(found.norms.nan_to_num(-1), norms.nan_to_num(-1)));
+}
+
+TEST_F(RowOperationsCuda, SmallProductsAreThoseOfFloat64) {
+  for (const std::int64_t rows : {2, 64, 100, 256}) {
+    std::vector<FactoredProduct> all;
+    for (const auto& [p, q] : {std::pair(104, 50), std::pair(1, 104), std::pair(16, 16),
+                               std::pair(33, 2), std::pair(0, 200), std::pair(0, 1)}) {
+      all.push_back({p == 0 ? at::Tensor() : at::randn({rows, p}, options_),
+                     at::randn({rows, q}, options_), p % 2});
+    }
+    at::Tensor factors = at::rand({2, rows}, options_.dtype(at::kDouble));
+    factors.select(1, 1).fill_(0);
+    all[0].left[1][5] = kNan;
+    all[1].right[1][5] = kNan;
+    ASSERT_TRUE(AreSmallProducts(all, rows));
+    const std::vector<at::Tensor> found = DeviceRowProducts(all, factors);
+    const std::vector<at::Tensor> again = DeviceRowProducts(all, factors);
+    for (std::size_t k = 0; k < all.size(); ++k) {
+      const at::Tensor own = factors[all[k].group].unsqueeze(1);
+      const at::Tensor right = all[k].right.to(at::kDouble).nan_to_num(0);
+      const at::Tensor scaled =
+          all[k].left.defined() ? all[k].left.to(at::kDouble).nan_to_num(0) * own : own;
+      const at::Tensor expected = at::matmul(scaled.t(), right).reshape(found[k].sizes());
+      EXPECT_LE((found[k].to(at::kDouble) - expected).abs().max().item<double>(),
+                1e-7 * expected.abs().max().item<double>())
+          << k;
+      EXPECT_TRUE(found[k].equal(again[k]));
+    }
+  }
 }
 
 TEST_F(RowOperationsCuda, ClipLeavesOutPaddingAndWhatIsOutOfRange) {

@@ -3,11 +3,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/cat.h>
 #include <ATen/ops/full_like.h>
-#include <ATen/ops/linalg_vector_norm.h>
-#include <ATen/ops/maximum.h>
-#include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/function_hook.h>
@@ -80,11 +76,7 @@ PerExamplePass::PerExamplePass(const at::Tensor& losses, const Tape& tape,
     }
     loss_gradients = at::full_like(losses, options.loss_weight);
   }
-  waits_ = !losses.is_cpu() && options.transform == nullptr && !options.collect;
-  takes_rows_ = waits_ && HasRowOperations(losses);
-  waiting_.resize(squared_of_.size());
-  one_row_.resize(squared_of_.size());
-  joined_.resize(squared_of_.size());
+  takes_rows_ = options.transform == nullptr && !options.collect && HasRowOperations(losses);
   for (std::size_t k = 0; k < tape.uses.size(); ++k) {
     uses_of_node_[tape.uses[k].node].push_back(k);
     ++states_[tape.uses[k].root].missing;
@@ -128,11 +120,7 @@ void PerExamplePass::FinishAll() {
   for (const Family& family : plan_.families) {
     if (Waits(family) && !mismatch_) AddDenseNorms(family);
   }
-  if (waits_ && !mismatch_) {
-    Join();
-    AddOneRowNorms();
-    AddRowNorms();
-  }
+  if (!mismatch_) AddRowNorms();
 }
 
 PerExamplePass::~PerExamplePass() = default;
@@ -220,166 +208,18 @@ void PerExamplePass::FinishCluster(std::size_t parameter, const UseCluster& clus
     states_[parameter].parts.push_back(std::move(part));
     return;
   }
-  if (waits_) {
-    FinishOnDevice(parameter, std::move(part), form);
-    return;
-  }
+  if (takes_rows_ && FinishWithOthers(parameter, part, form)) return;
   at::Tensor kept = AddSquaredNorms(part.term, form, squared);
   if (!kept.defined()) Weigh(part.term, groups_[parameter]);
-  if (kept.defined() && !options_.collect) {
-    part.term = {.kind = TermKind::kDirect,
-                 .b = std::move(kept),
-                 .layout = {1, options_.units, 1},
-                 .sizes = part.term.sizes};
-  }
+  if (kept.defined() && !options_.collect) part.term = Direct(std::move(kept), part.term.sizes);
   states_[parameter].parts.push_back(std::move(part));
 }
 
-// Without a norm yet, where it can be taken together with those of other terms.
-void PerExamplePass::FinishOnDevice(std::size_t parameter, RootTerm part, NormForm form) {
-  const auto group = static_cast<std::size_t>(groups_[parameter]);
-  const bool one_row =
-      part.term.kind == TermKind::kOuter && part.term.layout.rows_per_example() == 1;
-  if (takes_rows_ && one_row) {
-    part.term.a = Wide(part.term.a);
-    part.term.b = Wide(part.term.b);
-  }
-  at::Tensor gradients = GradientsToKeep(part.term, form);
-  const auto add_piece = [&](std::initializer_list<at::Tensor> matrices) {
-    const auto first = static_cast<int>(rows_.size());
-    rows_.insert(rows_.end(), matrices);
-    pieces_.push_back({.first = first,
-                       .second = matrices.size() == 2 ? first + 1 : -1,
-                       .group = static_cast<int>(group)});
-  };
-  if (takes_rows_ && gradients.defined() && HasRowOperations(gradients)) {
-    add_piece({gradients});
-    if (tape_.uses[part.use].path.empty()) {
-      row_sums_.emplace_back(parameter, std::move(gradients));
-      return;
-    }
-    part.term = {.kind = TermKind::kDirect,
-                 .b = std::move(gradients),
-                 .layout = {1, options_.units, 1},
-                 .sizes = part.term.sizes};
-    states_[parameter].parts.push_back(std::move(part));
-    return;
-  }
-  if (takes_rows_ && !gradients.defined() && one_row && HasRowOperations(part.term.a) &&
-      HasRowOperations(part.term.b)) {
-    add_piece({part.term.a, part.term.b});
-    Weigh(part.term, groups_[parameter]);
-    one_row_parts_.emplace_back(parameter, states_[parameter].parts.size());
-    states_[parameter].parts.push_back(std::move(part));
-    return;
-  }
-  // A copy into one matrix costs less than a launch only where it is small.
-  constexpr std::int64_t kSmallEntries = 1 << 16;
-  if (gradients.defined() && tape_.uses[part.use].path.empty() &&
-      gradients.size(1) <= kSmallEntries) {
-    waiting_[group].emplace_back(parameter, std::move(gradients));
-    return;
-  }
-  if (gradients.defined()) {
-    squared_of_[group].add_(RowSquaredNorms(gradients));
-    part.term = {.kind = TermKind::kDirect,
-                 .b = std::move(gradients),
-                 .layout = {1, options_.units, 1},
-                 .sizes = part.term.sizes};
-  } else {
-    if (one_row) {
-      const auto norms = [](const at::Tensor& rows) {
-        return at::linalg_vector_norm(rows, 2, at::IntArrayRef{1}, /*keepdim=*/false, at::kDouble);
-      };
-      one_row_[group].emplace_back(norms(part.term.a), norms(part.term.b));
-    } else {
-      AddSquaredNorms(part.term, form, squared_of_[group]);
-    }
-    Weigh(part.term, groups_[parameter]);
-  }
-  states_[parameter].parts.push_back(std::move(part));
-}
-
-void PerExamplePass::Join() {
-  for (std::size_t group = 0; group < waiting_.size(); ++group) {
-    if (waiting_[group].empty()) continue;
-    Joined& joined = joined_[group];
-    std::vector<at::Tensor> matrices;
-    std::int64_t begin = 0;
-    for (auto& [parameter, gradients] : waiting_[group]) {
-      joined.parameters.emplace_back(parameter, begin);
-      begin += gradients.size(1);
-      matrices.push_back(std::move(gradients));
-    }
-    waiting_[group].clear();
-    joined.gradients = matrices.size() == 1 ? matrices.front() : at::cat(matrices, 1);
-    squared_of_[group].add_(RowSquaredNorms(joined.gradients));
-  }
-}
-
-void PerExamplePass::AddOneRowNorms() {
-  for (std::size_t group = 0; group < one_row_.size(); ++group) {
-    if (one_row_[group].empty()) continue;
-    std::vector<at::Tensor> left;
-    std::vector<at::Tensor> right;
-    for (const auto& [a, b] : one_row_[group]) {
-      left.push_back(a);
-      right.push_back(b);
-    }
-    const at::Tensor a = at::stack(left);
-    const at::Tensor b = at::stack(right);
-    at::Tensor norms = a * b;
-    norms.masked_fill_(at::maximum(a, b) > kMaxRowsNorm, kInfinity);
-    squared_of_[group].add_(norms.square_().sum(0));
-  }
-}
-
-void PerExamplePass::AddRowNorms() {
-  if (pieces_.empty()) return;
-  DeviceAddPieces(pieces_, DeviceSquaredNorms(rows_), kMaxRowsNorm * kMaxRowsNorm, squared_);
-  rows_.clear();
-}
-
-void PerExamplePass::AddRowSums(const UnitFactors& factors, bool wide,
-                                std::vector<at::Tensor>& sums) const {
-  if (row_sums_.empty()) return;
-  std::vector<FactoredRows> all;
-  all.reserve(row_sums_.size());
-  for (const auto& [p, gradients] : row_sums_) all.push_back({gradients, groups_[p]});
-  const std::vector<at::Tensor> found = DeviceRowSums(all, factors.float64, wide);
-  for (std::size_t k = 0; k < found.size(); ++k) {
-    const std::size_t p = row_sums_[k].first;
-    const at::Tensor sum = found[k].view(parameters_[p].value.sizes());
-    sums[p] = sums[p].defined() ? sums[p] + sum : sum;
-  }
-}
-
-// The sums of one_row_parts_, in their order, as their parameters want them.
-std::vector<at::Tensor> PerExamplePass::OneRowProducts(const UnitFactors& factors,
-                                                       const SumAccuracy& accuracy) const {
-  std::vector<FactoredRows> rows;
-  rows.reserve(2 * one_row_parts_.size());
-  for (const auto& [p, part] : one_row_parts_) {
-    const Term& term = states_[p].parts[part].term;
-    rows.push_back({term.a, groups_[p], /*scales=*/false});
-    rows.push_back({term.b, groups_[p], /*scales=*/true});
-  }
-  std::vector<at::Tensor> products;
-  products.reserve(one_row_parts_.size());
-  if (rows.empty()) return products;
-  const std::vector<at::Tensor> scaled = DeviceScaledRows(rows, factors.float32);
-  for (std::size_t k = 0; k < one_row_parts_.size(); ++k) {
-    const auto& [p, part] = one_row_parts_[k];
-    const Term& term = states_[p].parts[part].term;
-    const ParameterUse& use = tape_.uses[states_[p].parts[part].use];
-    const at::Tensor& left = scaled[2 * k];
-    const at::Tensor& right = scaled[2 * k + 1];
-    products.push_back(
-        IsTransposition(use)
-            ? ProductOfRows(right, left, accuracy)
-            : PullBack(use, ProductOfRows(left, right, accuracy).reshape(term.sizes)));
-  }
-  return products;
+Term PerExamplePass::Direct(at::Tensor gradients, std::vector<std::int64_t> sizes) const {
+  return {.kind = TermKind::kDirect,
+          .b = std::move(gradients),
+          .layout = {1, options_.units, 1},
+          .sizes = std::move(sizes)};
 }
 
 // Records what a term that is not kept means for rounding.
@@ -434,21 +274,7 @@ std::vector<at::Tensor> PerExamplePass::WeightedSums(const UnitFactors& given,
         factors.float32.defined() ? factors.float32.select(0, group) : at::Tensor());
   }
   std::vector<at::Tensor> sums(parameters_.size());
-  AddRowSums(factors, accuracy.wide, sums);
-  const std::vector<at::Tensor> one_row_sums = OneRowProducts(factors, accuracy);
-  for (std::size_t group = 0; group < joined_.size(); ++group) {
-    const Joined& joined = joined_[group];
-    if (joined.parameters.empty()) continue;
-    const Term all{.kind = TermKind::kDirect,
-                   .b = joined.gradients,
-                   .layout = {1, options_.units, 1},
-                   .sizes = {joined.gradients.size(1)}};
-    const at::Tensor sum = WeightedSum(all, by_group[group], accuracy);
-    for (const auto& [p, begin] : joined.parameters) {
-      const at::Tensor& value = parameters_[p].value;
-      sums[p] = sum.slice(0, begin, begin + value.numel()).view(value.sizes());
-    }
-  }
+  const std::vector<at::Tensor> one_row_sums = AddRowSums(factors, accuracy, sums);
   for (std::size_t p = 0; p < parameters_.size(); ++p) {
     const ExampleFactors& own = by_group[static_cast<std::size_t>(groups_[p])];
     if (plan_.roots[p].family) continue;

@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -100,11 +101,6 @@ class PerExamplePass {
     std::size_t use = 0;
     bool transposed = false;
   };
-  // Gradients that lie beside each other in one matrix [units, entries] of a clipping group.
-  struct Joined {
-    at::Tensor gradients;
-    std::vector<std::pair<std::size_t, std::int64_t>> parameters;  // and where they begin
-  };
   // Gradients of units [begin, end) of a parameter of a family, [end - begin, entries].
   struct DenseGradients {
     std::size_t parameter = 0;
@@ -124,11 +120,12 @@ class PerExamplePass {
   void FinishCluster(std::size_t parameter, const UseCluster& cluster);
   NormForm Choose(const Term& term) const;
   void Weigh(const Term& term, std::int64_t group);
-  void FinishOnDevice(std::size_t parameter, RootTerm part, NormForm form);
-  void Join();
-  void AddOneRowNorms();
+  bool FinishWithOthers(std::size_t parameter, RootTerm& part, NormForm form);
+  Term Direct(at::Tensor gradients, std::vector<std::int64_t> sizes) const;
+  void AddPiece(std::size_t parameter, std::initializer_list<at::Tensor> matrices);
   void AddRowNorms();
-  void AddRowSums(const UnitFactors& factors, bool wide, std::vector<at::Tensor>& sums) const;
+  std::vector<at::Tensor> AddRowSums(const UnitFactors& factors, const SumAccuracy& accuracy,
+                                     std::vector<at::Tensor>& sums) const;
   std::vector<at::Tensor> OneRowProducts(const UnitFactors& factors,
                                          const SumAccuracy& accuracy) const;
   at::Tensor Gradients(std::size_t root, std::int64_t begin, std::int64_t end) const;
@@ -168,11 +165,6 @@ class PerExamplePass {
   std::int64_t one_row_features_ = 0;
   bool mismatch_ = false;
   bool is_busy_ = false;
-  // Only on devices where launches cost: what waits for the end of the pass.
-  bool waits_ = false;
-  std::vector<std::vector<std::pair<std::size_t, at::Tensor>>> waiting_;  // by group
-  std::vector<std::vector<std::pair<at::Tensor, at::Tensor>>> one_row_;   // norms of a and b
-  std::vector<Joined> joined_;                                            // by group
   // Where kernels take many matrices at once (device/row_operations.h): those whose row norms are
   // wanted, what they add to the norms of groups, and the uses of parameters that they are all of.
   bool takes_rows_ = false;
