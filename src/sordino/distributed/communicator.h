@@ -39,7 +39,18 @@ class Communicator {
   virtual int Size() const = 0;  // at least 1
   bool IsFirst() const { return Rank() == 0; }
 
-  // Tensors are contiguous and on the CPU.
+  // Collective, at most once: ranks that have a GPU each may exchange tensors on them from now on.
+  // `device` is where this rank computes. Throws the same Error on every rank where the GPUs do not
+  // add up as processors do.
+  virtual void UseDevice(c10::Device device) { static_cast<void>(device); }
+  // Where tensors that lie on `device` are exchanged: there, or on the CPU. It is the same kind of
+  // device on every rank.
+  virtual c10::Device DeviceFor(c10::Device device) const {
+    static_cast<void>(device);
+    return c10::kCPU;
+  }
+
+  // Tensors are contiguous and on the CPU, or on a device that DeviceFor() returns.
   //
   // The sum over all ranks, in place; int64.
   virtual void AllReduceSum(at::Tensor& values) = 0;

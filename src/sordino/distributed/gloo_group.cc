@@ -13,6 +13,7 @@
 
 #include "sordino/base/check.h"
 #include "sordino/distributed/internal/gathering.h"
+#include "sordino/distributed/internal/gpu_exchange.h"
 #include "sordino/distributed/internal/group_store.h"
 #include "sordino/distributed/internal/liveness.h"
 #include "sordino/distributed/process_group.h"
@@ -27,11 +28,6 @@ using BackendPointer = c10::intrusive_ptr<c10d::Backend>;
 constexpr milliseconds kLongestWait = std::chrono::hours(24);
 // Everything after the ranks were counted: connections between all of them.
 constexpr milliseconds kConnecting = std::chrono::seconds(30);
-
-void CheckTensor(const at::Tensor& tensor) {
-  SORDINO_CHECK(tensor.device().is_cpu() && tensor.is_contiguous(),
-                "ranks exchange contiguous tensors on the CPU");
-}
 
 BackendPointer Connect(const internal::StorePointer& store, const GroupOptions& options) {
   const LaunchEnvironment& environment = options.environment;
@@ -58,6 +54,11 @@ class GlooGroup : public ProcessGroup {
   int Rank() const override { return backend_->getRank(); }
   int Size() const override { return backend_->getSize(); }
 
+  void UseDevice(c10::Device device) override;
+  c10::Device DeviceFor(c10::Device device) const override {
+    return gpus_ != nullptr && device == device_ ? device : c10::Device(c10::kCPU);
+  }
+
   // Every other rank gets its part of the sum from all, and gives it to all.
   void AllReduceSum(at::Tensor& values) override;
   void ReduceScatterSum(const at::Tensor& values, at::Tensor& shard) override;
@@ -80,6 +81,16 @@ class GlooGroup : public ProcessGroup {
     liveness_->EndOperation();
   }
 
+  // The same on GPUs. What this rank's GPU still computes is no part of the operation, which must
+  // end in time.
+  template <typename Operation>
+  void OperateOnGpus(std::int64_t bytes, const Operation& operation) {
+    gpus_->FinishOwnWork();
+    Operate(bytes, operation);
+  }
+
+  void CheckParts(const at::Tensor& whole, const at::Tensor& part) const;
+  void ExchangeSums(const at::Tensor& values, const at::Tensor& shard);
   void Gather(at::Tensor shard, at::Tensor all);
   // Sends to the rank `distance` above and receives from the one as far below.
   void Exchange(int distance, at::Tensor sent, at::Tensor received);
@@ -87,6 +98,8 @@ class GlooGroup : public ProcessGroup {
   // Outlives the backend, whose end may hang where a rank was lost.
   std::unique_ptr<internal::Liveness> liveness_;
   BackendPointer backend_;
+  c10::Device device_ = c10::kCPU;
+  std::unique_ptr<internal::GpuExchange> gpus_;  // null: everything goes over Gloo
   bool has_left_ = false;
 };
 
@@ -104,39 +117,60 @@ void GlooGroup::Gather(at::Tensor shard, at::Tensor all) {
   backend_->_allgather_base(all, shard)->wait();
 }
 
+// Ranks that share a GPU, or have none, stay with Gloo.
+void GlooGroup::UseDevice(c10::Device device) {
+  SORDINO_CHECK(gpus_ == nullptr, "ranks connect their GPUs once");
+  if (!internal::HaveGpuEach(AllGatherBytes(internal::GpuName(device)))) return;
+  gpus_ = internal::ConnectGpus(*this, device, [this] { return liveness_->HasLost(); });
+  if (gpus_ == nullptr) return;
+  device_ = device;
+  internal::RequireEqualSums(*this, device);
+}
+
+void GlooGroup::CheckParts(const at::Tensor& whole, const at::Tensor& part) const {
+  SORDINO_CHECK(whole.is_contiguous() && part.is_contiguous(), "ranks exchange contiguous tensors");
+  SORDINO_CHECK(whole.device() == part.device() &&
+                    (part.is_cpu() || DeviceFor(part.device()) == part.device()),
+                "ranks exchange tensors on the CPU, or on GPUs that are connected");
+  SORDINO_CHECK(whole.scalar_type() == part.scalar_type() && whole.numel() == Size() * part.numel(),
+                "what ranks exchange has another size or type than its parts");
+}
+
 // c10d's own reduce-scatter on Gloo is an all-reduce of which a part is kept, twice the volume.
-void GlooGroup::ReduceScatterSum(const at::Tensor& values, at::Tensor& shard) {
-  CheckTensor(values);
-  CheckTensor(shard);
-  SORDINO_CHECK(values.scalar_type() == at::kLong && shard.scalar_type() == at::kLong &&
-                    values.numel() == Size() * shard.numel(),
-                "a sum over ranks has another size or type than its parts");
+void GlooGroup::ExchangeSums(const at::Tensor& values, const at::Tensor& shard) {
   const at::Tensor parts = values.view({Size(), shard.numel()});
+  shard.view({-1}).copy_(parts[Rank()]);
+  at::Tensor received = at::empty_like(parts[0]);
+  for (int distance = 1; distance < Size(); ++distance) {
+    Exchange(distance, parts[(Rank() + distance) % Size()], received);
+    shard.view({-1}).add_(received);
+  }
+}
+
+void GlooGroup::ReduceScatterSum(const at::Tensor& values, at::Tensor& shard) {
+  CheckParts(values, shard);
+  SORDINO_CHECK(values.scalar_type() == at::kLong, "a sum over ranks is one of integers");
   const std::int64_t bytes = shard.numel() * shard.element_size() * (Size() - 1);
-  Operate(bytes, [&] {
-    shard.view({-1}).copy_(parts[Rank()]);
-    at::Tensor received = at::empty_like(parts[0]);
-    for (int distance = 1; distance < Size(); ++distance) {
-      Exchange(distance, parts[(Rank() + distance) % Size()], received);
-      shard.view({-1}).add_(received);
-    }
-  });
+  if (shard.is_cpu()) {
+    Operate(bytes, [&] { ExchangeSums(values, shard); });
+  } else {
+    OperateOnGpus(bytes, [&] { gpus_->ReduceScatterSum(values, shard); });
+  }
   CountSent(bytes);
 }
 
 void GlooGroup::AllGather(const at::Tensor& shard, at::Tensor& all) {
-  CheckTensor(shard);
-  CheckTensor(all);
-  SORDINO_CHECK(shard.scalar_type() == all.scalar_type() && all.numel() == Size() * shard.numel(),
-                "what is gathered from ranks has another size or type than its parts");
+  CheckParts(all, shard);
   const std::int64_t bytes = shard.numel() * shard.element_size() * (Size() - 1);
-  Operate(bytes, [&] { Gather(shard.view({-1}), all.view({-1})); });
+  if (shard.is_cpu()) {
+    Operate(bytes, [&] { Gather(shard.view({-1}), all.view({-1})); });
+  } else {
+    OperateOnGpus(bytes, [&] { gpus_->AllGather(shard, all); });
+  }
   CountSent(bytes);
 }
 
 void GlooGroup::AllReduceSum(at::Tensor& values) {
-  CheckTensor(values);
-  SORDINO_CHECK(values.scalar_type() == at::kLong, "a sum over ranks is one of integers");
   // Parts of equal size, the last of which may be filled up.
   const std::int64_t part = (values.numel() + Size() - 1) / Size();
   at::Tensor padded = values.view({-1});
@@ -194,6 +228,11 @@ void GlooGroup::Barrier() {
 
 void GlooGroup::Leave() {
   Barrier();
+  if (gpus_ != nullptr) {
+    // All ranks have all results; none of them has gone before the GPUs are disconnected.
+    gpus_.reset();
+    Barrier();
+  }
   liveness_->Finish();
   has_left_ = true;
 }
@@ -204,7 +243,7 @@ bool HasProcessGroups() { return true; }
 
 std::unique_ptr<ProcessGroup> JoinGroup(const GroupOptions& options) {
   const LaunchEnvironment& environment = options.environment;
-  SORDINO_CHECK(environment.size > 1, "a group has several ranks");
+  SORDINO_CHECK(environment.size >= 1, "a group has a rank");
   const std::string hangs = fmt::format(
       "rank {} of {} got no answer from {}:{} within {} s; look whether rank 0 runs there, and "
       "whether another program uses that port.",

@@ -53,6 +53,8 @@ bool EndedWell(const LocalRank& rank) {
   return WIFEXITED(*rank.status) && WEXITSTATUS(*rank.status) == 0;
 }
 
+constexpr const char* kNcclInterface = "NCCL_SOCKET_IFNAME";
+
 // The parent's environment with the variables of one rank.
 std::vector<std::string> RankEnvironment(int rank, int size, std::uint16_t port) {
   const std::vector<std::string> own = {
@@ -67,6 +69,8 @@ std::vector<std::string> RankEnvironment(int rank, int size, std::uint16_t port)
       fmt::format("{}={}", kParentVariable, ::getpid()),
   };
   std::vector<std::string> all = own;
+  // NCCL would meet on another interface of this machine; the variable of the caller counts.
+  if (std::getenv(kNcclInterface) == nullptr) all.push_back(fmt::format("{}=lo", kNcclInterface));
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view text(*entry);
     const std::string_view name = text.substr(0, text.find('=') + 1);

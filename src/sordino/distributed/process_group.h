@@ -1,4 +1,5 @@
-// Ranks that are processes, on one machine or on many: a Communicator on libtorch's c10d with Gloo.
+// Ranks that are processes, on one machine or on many: a Communicator on libtorch's c10d with Gloo,
+// and on NCCL for tensors on GPUs where each rank has one of its own.
 //
 //   const std::optional<LaunchEnvironment> environment = ReadLaunchEnvironment();
 //   std::unique_ptr<ProcessGroup> group = JoinGroup({.environment = *environment, ...});

@@ -8,6 +8,7 @@ class OneRank : public Communicator {
  public:
   int Rank() const override { return 0; }
   int Size() const override { return 1; }
+  c10::Device DeviceFor(c10::Device device) const override { return device; }
   void AllReduceSum(at::Tensor& /*values*/) override {}
   void ReduceScatterSum(const at::Tensor& values, at::Tensor& shard) override {
     SORDINO_CHECK(values.numel() == shard.numel(), "a shard of one rank is not the whole");

@@ -2,6 +2,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/zeros.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
 #include <cmath>
@@ -120,6 +121,10 @@ FixedPointSum ChunkedClipper::Sum(const LossFunction& loss,
     }
     if (halves.defined()) halves.add_(totals.counts.to(at::kCPU).mul(2).round().to(at::kLong));
   }
+  // What a GPU could not compute shows here, not in whoever adds up the sum.
+  if (!device.is_cpu()) {
+    c10::impl::VirtualGuardImpl(device.type()).synchronizeDevice(device.index());
+  }
   SumParts parts;
   parts.sensitivity = s.Sensitivity(bounds, granularity);
   parts.adjacency = s.sum.adjacency;
@@ -127,7 +132,7 @@ FixedPointSum ChunkedClipper::Sum(const LossFunction& loss,
     parts.count_sensitivity = SumSensitivity(std::vector<double>{policy.CountBound()},
                                              s.sum.adjacency, s.sum.micro_batch, /*slack=*/0);
   }
-  return {steps.cpu(), std::move(halves), granularity, s.type, std::move(parts)};
+  return {std::move(steps), std::move(halves), granularity, s.type, std::move(parts)};
 }
 
 }  // namespace sordino

@@ -31,15 +31,17 @@ double FixedPointStep(std::span<const double> bounds, std::int64_t largest_batch
 }
 
 FixedPointShard FixedPointSum::Scatter(
-    const std::function<void(const at::Tensor&, at::Tensor&)>& add, int shard, int shards) const {
+    const std::function<void(const at::Tensor&, at::Tensor&)>& add, int shard, int shards,
+    at::Device device) const {
   SORDINO_CHECK(0 <= shard && shard < shards, "a part that the sum does not have");
   const at::Tensor& own = steps_.RevealForNoise();
   const std::int64_t size = ShardSize(own.numel(), shards);
-  at::Tensor padded = at::zeros({size * shards}, at::kLong);
+  const auto there = at::TensorOptions(at::kLong).device(device);
+  at::Tensor padded = at::zeros({size * shards}, there);
   padded.narrow(0, 0, own.numel()).copy_(own);
-  at::Tensor part = at::empty({size}, at::kLong);
+  at::Tensor part = at::empty({size}, there);
   add(padded, part);
-  return {std::move(part),    shard * size,     own.numel(), granularity_,
+  return {part.cpu(),         shard * size,     own.numel(), granularity_,
           parts_.sensitivity, parts_.adjacency, type_};
 }
 

@@ -71,9 +71,9 @@ class FixedPointShard {
 class FixedPointSum {
  public:
   // `add` fills its second argument with part `shard` of `shards` equal parts of the first one,
-  // added up over all processes.
+  // added up over all processes; both are on `device`. The shard is on the CPU.
   FixedPointShard Scatter(const std::function<void(const at::Tensor&, at::Tensor&)>& add, int shard,
-                          int shards) const;
+                          int shards, at::Device device = at::kCPU) const;
   // The counts of an adaptive policy over all processes, without gradients; `add` adds up its
   // argument over all processes.
   BoundedSum Counts(const std::function<void(at::Tensor&)>& add) const;
@@ -81,7 +81,8 @@ class FixedPointSum {
   bool HasCounts() const { return half_counts_.RevealForNoise().defined(); }
   L2Sensitivity sensitivity() const { return parts_.sensitivity; }
   double granularity() const { return granularity_; }
-  // For tests and audits: int64 [coordinates], all parameters one behind the other.
+  // For tests and audits: int64 [coordinates], all parameters one behind the other, where these
+  // lie.
   PrivateValue<at::Tensor> steps() const { return steps_; }
 
  private:

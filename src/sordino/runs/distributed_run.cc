@@ -61,6 +61,7 @@ void ShareRun(PreparedRun& run, Communicator& communicator) {
   UseThreadsOfRank(run.config);
   communicator.Broadcast(
       fmt::format("{}{:a}\n{}", kShared, run.plan.noise().value(), WriteTrainConfig(run.config)));
+  communicator.UseDevice(run.device);
   run.communicator = &communicator;
 }
 
@@ -81,6 +82,7 @@ PreparedRun ReceiveRun(Communicator& communicator, int local_rank) {
       ParseTrainConfig(std::string_view(told).substr(line + 1), "the settings of rank 0"), noise,
       local_rank);
   UseThreadsOfRank(run.config);
+  communicator.UseDevice(run.device);
   run.communicator = &communicator;
   return run;
 }

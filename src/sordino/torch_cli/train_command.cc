@@ -19,6 +19,7 @@
 #include "sordino/cli/program.h"
 #include "sordino/cli/report_json.h"
 #include "sordino/cli/torch_program.h"
+#include "sordino/distributed/communicator.h"
 #include "sordino/runs/distributed_run.h"
 #include "sordino/runs/training_run.h"
 #include "sordino/torch_cli/told_errors.h"
@@ -51,6 +52,12 @@ class Bar : public RunObserver {
       std::cerr << "sordino: " << NotPrivateWarning(run_.privacy) << '\n';
     }
     std::cerr << "sordino: " << run_.facts.model << "; " << run_.facts.plan << '\n';
+    if (!run_.device.is_cpu() && run_.communicator != nullptr && run_.communicator->Size() > 1) {
+      const bool connected = run_.communicator->DeviceFor(run_.device) == run_.device;
+      std::cerr << fmt::format(
+          "sordino: {} ranks; sums and weights go {}.\n", run_.communicator->Size(),
+          connected ? "from GPU to GPU over NCCL" : "through processors over Gloo");
+    }
     if (run_.resume) {
       std::cerr << fmt::format("sordino: going on after {} of {} steps.\n",
                                run_.resume->checkpoint.facts.step, run_.plan.steps());

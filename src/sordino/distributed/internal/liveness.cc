@@ -71,6 +71,11 @@ void Liveness::BeginOperation(std::int64_t bytes) {
 
 void Liveness::EndOperation() { is_inside_ = false; }
 
+bool Liveness::HasLost() {
+  const std::lock_guard lock(mutex_);
+  return !loss_.empty();
+}
+
 void Liveness::EndLost() {
   std::unique_lock lock(mutex_);
   // Rank 0 finds out who is silent and writes it; this rank reads it with its next beat.

@@ -33,6 +33,8 @@ class Liveness {
   // lost a rank.
   void BeginOperation(std::int64_t bytes);
   void EndOperation();
+  // Whether the group has lost a rank: an operation that is waited for may not come to an end.
+  bool HasLost();
   // An operation has failed. Waits until it is known which rank was lost, and throws
   // CommunicationError that says so.
   [[noreturn]] void EndLost();

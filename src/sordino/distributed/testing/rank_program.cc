@@ -1,6 +1,7 @@
 // A rank of the tests with real processes: rank_program SCENARIO [WHICH] reads its rank from the
 // environment, and says on standard error, in one sentence, how it ended. WHICH is the rank that
 // something happens to. rank_program processes N SCENARIO [WHICH] starts N of them.
+#include <ATen/Context.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
@@ -126,6 +127,10 @@ int RunRank(const std::string& scenario, bool is_it) {
   const std::unique_ptr<ProcessGroup> group = JoinGroup(Options(scenario, is_it));
   if (scenario == "signal") return WaitForSignal(*group);
   if (scenario == "sums") {
+    // They share the first GPU, or have none.
+    const c10::Device gpu(c10::kCUDA, 0);
+    group->UseDevice(at::hasCUDA() ? gpu : c10::Device(c10::kCPU));
+    SORDINO_CHECK(group->DeviceFor(gpu).is_cpu(), "ranks that share a GPU exchange on the CPU");
     CheckSums(*group);
     CheckBytes(*group);
   } else if (scenario == "agree") {

@@ -66,11 +66,15 @@ class MeetingPlace {
 // Counts what a ring would send: (Size() - 1) shards to scatter sums, and to gather.
 class ThreadsCommunicator : public Communicator {
  public:
-  ThreadsCommunicator(int rank, int size, MeetingPlace& place)
-      : rank_(rank), size_(size), place_(place) {}
+  // takes_devices: exchanges tensors on any device, by copies.
+  ThreadsCommunicator(int rank, int size, MeetingPlace& place, bool takes_devices = false)
+      : rank_(rank), size_(size), place_(place), takes_devices_(takes_devices) {}
 
   int Rank() const override { return rank_; }
   int Size() const override { return size_; }
+  c10::Device DeviceFor(c10::Device device) const override {
+    return takes_devices_ ? device : c10::Device(c10::kCPU);
+  }
 
   void AllReduceSum(at::Tensor& values) override {
     values.copy_(Sum(values));
@@ -85,14 +89,16 @@ class ThreadsCommunicator : public Communicator {
 
   void AllGather(const at::Tensor& shard, at::Tensor& all) override {
     SORDINO_CHECK(all.numel() == size_ * shard.numel(), "the parts of a whole are not equal");
-    SORDINO_CHECK(all.is_contiguous(), "a tensor of a collective operation has gaps");
     const std::vector<std::string> shards = place_.Exchange(rank_, BytesOf(shard));
-    auto* out = static_cast<char*>(all.mutable_data_ptr());
+    Check(all);
+    at::Tensor gathered = at::empty(all.sizes(), all.scalar_type());
+    auto* out = static_cast<char*>(gathered.mutable_data_ptr());
     for (const std::string& one : shards) {
       SORDINO_CHECK(one.size() == static_cast<std::size_t>(Bytes(shard)),
                     "the shards of two ranks have different sizes");
       out = std::copy(one.begin(), one.end(), out);
     }
+    all.copy_(gathered);
     CountSent((size_ - 1) * Bytes(shard));
   }
 
@@ -108,11 +114,14 @@ class ThreadsCommunicator : public Communicator {
   static std::int64_t Bytes(const at::Tensor& tensor) {
     return tensor.numel() * static_cast<std::int64_t>(tensor.element_size());
   }
-  static std::string BytesOf(const at::Tensor& tensor) {
-    SORDINO_CHECK(tensor.is_contiguous() && tensor.is_cpu(),
+  void Check(const at::Tensor& tensor) const {
+    SORDINO_CHECK(tensor.is_contiguous() && (tensor.is_cpu() || takes_devices_),
                   "a tensor of a collective operation has gaps or is on a device");
-    return {static_cast<const char*>(tensor.const_data_ptr()),
-            static_cast<std::size_t>(Bytes(tensor))};
+  }
+  std::string BytesOf(const at::Tensor& tensor) const {
+    Check(tensor);
+    const at::Tensor host = tensor.cpu();
+    return {static_cast<const char*>(host.const_data_ptr()), static_cast<std::size_t>(Bytes(host))};
   }
 
   at::Tensor Sum(const at::Tensor& values) {
@@ -131,18 +140,20 @@ class ThreadsCommunicator : public Communicator {
   int rank_;
   int size_;
   MeetingPlace& place_;
+  bool takes_devices_;
 };
 
 // Runs `work` on `size` ranks and throws what the first of them threw of its own accord: an
 // exception that is no CommunicationError goes before those that followed from it.
-inline void RunRanks(int size, const std::function<void(Communicator&)>& work) {
+inline void RunRanks(int size, const std::function<void(Communicator&)>& work,
+                     bool takes_devices = false) {
   MeetingPlace place(size);
   std::vector<std::exception_ptr> failures(static_cast<std::size_t>(size));
   std::vector<std::thread> threads;
   threads.reserve(static_cast<std::size_t>(size));
   for (int rank = 0; rank < size; ++rank) {
     threads.emplace_back([&, rank] {
-      ThreadsCommunicator communicator(rank, size, place);
+      ThreadsCommunicator communicator(rank, size, place, takes_devices);
       try {
         work(communicator);
       } catch (...) {

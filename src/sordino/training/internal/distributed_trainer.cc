@@ -256,7 +256,8 @@ bool DistributedTrainer::MakeStep() {
   AgreeThatAllCan(failure);
   const FixedPointShard shard = sum->Scatter(
       [&](const at::Tensor& all, at::Tensor& part) { communicator_.ReduceScatterSum(all, part); },
-      communicator_.Rank(), communicator_.Size());
+      communicator_.Rank(), communicator_.Size(),
+      communicator_.DeviceFor(sums_->parameters().front().value.device()));
   const BoundedSum counts =
       sum->Counts([&](at::Tensor& values) { communicator_.AllReduceSum(values); });
   SORDINO_CHECK(shard.adjacency == plan_.options().adjacency,

@@ -8,12 +8,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "sordino/distributed/testing/group_of_one.h"
 #include "sordino/training/testing/distributed_cases.h"
 
 namespace sordino {
@@ -124,6 +126,55 @@ std::vector<RunCase> CudaCases() {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cuda, DistributedRun, testing::ValuesIn(CudaCases()), NameOf);
+
+class RunBetweenGpus : public DistributedRun {};
+
+NamedTensors SavedAfterAll(Trainer& trainer) {
+  trainer.Run();
+  return trainer.SaveState();
+}
+
+// Sums and weights that are handed over on the GPU, on any number of ranks.
+TEST_P(RunBetweenGpus, HasTheBitsOfOneThroughProcessors) {
+  const Dataset data = RandomFeatures(600, kFeatures, 3);
+  NamedTensors wanted_state;
+  const at::Tensor wanted = RunOn(2, GetParam(), data, [&](Trainer& trainer) {
+                              wanted_state = SavedAfterAll(trainer);
+                            }).front();
+  for (const int ranks : {1, 2, 5}) {
+    NamedTensors state;
+    const std::vector<at::Tensor> all = RunOn(
+        ranks, GetParam(), data, [&](Trainer& trainer) { state = SavedAfterAll(trainer); },
+        /*takes_devices=*/true);
+    for (const at::Tensor& weights : all) EXPECT_TRUE(at::equal(weights, wanted)) << ranks;
+    ASSERT_EQ(state.size(), wanted_state.size());
+    for (std::size_t i = 0; i < state.size(); ++i) {
+      EXPECT_TRUE(at::equal(state[i].second.cpu(), wanted_state[i].second.cpu()))
+          << state[i].first << " on " << ranks;
+    }
+  }
+}
+
+// NCCL takes no two ranks on one GPU.
+TEST_P(RunBetweenGpus, OfOneRankOverNcclHasTheBitsOfOneProcess) {
+  if (!HasProcessGroups()) GTEST_SKIP() << "this libtorch has no process groups";
+  const std::unique_ptr<ProcessGroup> group = GroupOfOne();
+  group->UseDevice(GetParam().net.device);
+  if (group->DeviceFor(GetParam().net.device).is_cpu()) {
+    group->Leave();
+    GTEST_SKIP() << "built without NCCL";
+  }
+  const OneThread one_thread;
+  const Dataset data = RandomFeatures(600, kFeatures, 3);
+  const auto all_steps = [](Trainer& trainer) { trainer.Run(); };
+  const at::Tensor weights = RunAsRankOf(*group, GetParam(), data, all_steps);
+  group->Leave();
+  const at::Tensor wanted = RunAsRankOf(*SingleProcess(), GetParam(), data, all_steps);
+  EXPECT_TRUE(at::equal(weights, wanted));
+  EXPECT_TRUE(at::equal(weights, RunOn(3, GetParam(), data, all_steps).front()));
+}
+
+INSTANTIATE_TEST_SUITE_P(Cuda, RunBetweenGpus, testing::ValuesIn(CudaCases()), NameOf);
 
 // Updates of a loss without gradients are noise alone. A deviation that is 1 % too small is nine
 // deviations of its estimate away, and noise that is drawn once a rank twice too large. Not seeded:

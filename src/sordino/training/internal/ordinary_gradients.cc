@@ -69,17 +69,19 @@ at::Tensor ShardOfSum(const std::vector<at::Tensor>& gradients, Communicator& co
   std::vector<at::Tensor> rows;
   rows.reserve(gradients.size());
   for (const at::Tensor& gradient : gradients) rows.push_back(gradient.detach().reshape({-1}));
-  const at::Tensor own = at::cat(rows).to(at::kCPU);
+  const at::Tensor computed = at::cat(rows);
+  const at::Tensor own = computed.to(communicator.DeviceFor(computed.device()));
   const int ranks = communicator.Size();
   int exponent = 0;
   std::frexp(LargestOfAll(own, communicator) * ranks, &exponent);
   const double step = std::ldexp(1.0, std::max(exponent - kSumBits, kLeastExponent));
   const std::int64_t size = ShardSize(own.numel(), ranks);
-  at::Tensor steps = at::zeros({size * ranks}, at::kLong);
+  const auto whole = own.options().dtype(at::kLong);
+  at::Tensor steps = at::zeros({size * ranks}, whole);
   steps.narrow(0, 0, own.numel()).copy_(own.to(at::kDouble).div_(step).round_());
-  at::Tensor shard = at::empty({size}, at::kLong);
+  at::Tensor shard = at::empty({size}, whole);
   communicator.ReduceScatterSum(steps, shard);
-  return shard.to(at::kDouble).mul_(step).to(own.scalar_type());
+  return shard.to(at::kCPU, at::kDouble).mul_(step).to(own.scalar_type());
 }
 
 }  // namespace sordino

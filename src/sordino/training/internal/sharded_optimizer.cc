@@ -3,7 +3,6 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/zeros.h>
-#include <ATen/ops/zeros_like.h>
 #include <fmt/format.h>
 
 #include <string_view>
@@ -33,11 +32,14 @@ at::ScalarType TypeOf(const std::vector<NamedParameter>& parameters) {
   return type;
 }
 
-at::Tensor FlatZeros(const std::vector<NamedParameter>& parameters, int shards) {
-  const at::ScalarType type = TypeOf(parameters);
+at::Tensor FlatZeros(const std::vector<NamedParameter>& parameters,
+                     const Communicator& communicator) {
+  const int shards = communicator.Size();
+  const auto there = at::TensorOptions(TypeOf(parameters))
+                         .device(communicator.DeviceFor(parameters.front().value.device()));
   std::int64_t coordinates = 0;
   for (const NamedParameter& parameter : parameters) coordinates += parameter.value.numel();
-  return at::zeros({shards * ShardSize(coordinates, shards)}, type);
+  return at::zeros({shards * ShardSize(coordinates, shards)}, there);
 }
 
 // The average is that of all parameters.
@@ -60,8 +62,9 @@ ShardedOptimizer::ShardedOptimizer(std::vector<NamedParameter> parameters,
     : parameters_(std::move(parameters)),
       communicator_(communicator),
       projects_(options.projection_radius > 0),
-      flat_(FlatZeros(parameters_, communicator.Size())),
-      shard_(at::zeros({flat_.numel() / communicator.Size()}, flat_.options()).requires_grad_()),
+      flat_(FlatZeros(parameters_, communicator)),
+      shard_(
+          at::zeros({flat_.numel() / communicator.Size()}, flat_.scalar_type()).requires_grad_()),
       optimizer_({{"shard", shard_}}, OfShard(options), steps),
       whole_(Optimizer::Follower(parameters_, OfWhole(options, communicator), steps)) {
   ReadShard();
@@ -98,7 +101,7 @@ void ShardedOptimizer::StepNonPrivate(const at::Tensor& shard) {
 
 void ShardedOptimizer::GatherShards() {
   const at::NoGradGuard no_grad;
-  communicator_.AllGather(shard_.detach(), flat_);
+  communicator_.AllGather(shard_.detach().to(flat_.device()), flat_);
   const std::vector<at::Tensor> parts = Cut(flat_);
   // Values are copied and storages kept, as an optimizer does it.
   for (std::size_t i = 0; i < parts.size(); ++i) parameters_[i].value.detach().copy_(parts[i]);
@@ -146,7 +149,7 @@ void ShardedOptimizer::RestoreState(const NamedTensors& state, std::int64_t step
   SavedTensors saved(kept);
   NamedTensors of_shard;
   for (const std::string& what : kinds) {
-    at::Tensor all = at::zeros_like(flat_);
+    at::Tensor all = at::zeros({flat_.numel()}, flat_.scalar_type());
     const std::vector<at::Tensor> parts = Cut(all);
     std::int64_t steps = 0;
     for (std::size_t i = 0; i < parts.size(); ++i) {

@@ -51,8 +51,8 @@ class ShardedOptimizer {
   std::vector<NamedParameter> parameters_;
   Communicator& communicator_;
   bool projects_;
-  at::Tensor flat_;   // all shards
-  at::Tensor shard_;  // a leaf that the algorithm works on
+  at::Tensor flat_;   // all shards, where ranks exchange them
+  at::Tensor shard_;  // a leaf that the algorithm works on, on the CPU
   Optimizer optimizer_;
   Optimizer whole_;
 };

@@ -156,25 +156,36 @@ inline TrainerOptions OptionsOf(const RunCase& run, Communicator* communicator) 
   return options;
 }
 
-// What `lead` makes of rank 0's trainer, while the others serve; the weights of every rank.
+// What `lead` makes of rank 0's trainer, while the others serve; the weights of this rank.
+inline at::Tensor RunAsRankOf(Communicator& communicator, const RunCase& run, const Dataset& data,
+                              const std::function<void(Trainer&)>& lead) {
+  // Others begin with other values, and get those of rank 0.
+  const Net net(communicator.IsFirst() ? 7 : 8, run.net);
+  {
+    Trainer trainer(PlanOf(run), net.parameters, net.loss, data, run.optimizer,
+                    OptionsOf(run, &communicator));
+    if (communicator.IsFirst()) {
+      lead(trainer);
+    } else {
+      trainer.Serve();
+    }
+  }
+  return net.Flat();
+}
+
+// The weights of every rank.
 inline std::vector<at::Tensor> RunOn(int ranks, const RunCase& run, const Dataset& data,
-                                     const std::function<void(Trainer&)>& lead) {
+                                     const std::function<void(Trainer&)>& lead,
+                                     bool takes_devices = false) {
   const OneThread one_thread;
   std::vector<at::Tensor> weights(static_cast<std::size_t>(ranks));
-  RunRanks(ranks, [&](Communicator& communicator) {
-    // Others begin with other values, and get those of rank 0.
-    const Net net(communicator.IsFirst() ? 7 : 8, run.net);
-    {
-      Trainer trainer(PlanOf(run), net.parameters, net.loss, data, run.optimizer,
-                      OptionsOf(run, &communicator));
-      if (communicator.IsFirst()) {
-        lead(trainer);
-      } else {
-        trainer.Serve();
-      }
-    }
-    weights[static_cast<std::size_t>(communicator.Rank())] = net.Flat();
-  });
+  RunRanks(
+      ranks,
+      [&](Communicator& communicator) {
+        weights[static_cast<std::size_t>(communicator.Rank())] =
+            RunAsRankOf(communicator, run, data, lead);
+      },
+      takes_devices);
   return weights;
 }
 
