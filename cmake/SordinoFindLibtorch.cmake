@@ -50,7 +50,10 @@ macro(sordino_find_libtorch TARGET)
       file(STRINGS ${SORDINO_TORCH_INCLUDE}/fmt/base.h SORDINO_TORCH_FMT
         REGEX "define FMT_VERSION 12[0-9][0-9][0-9][0-9]$")
     endif()
-    if(NOT SORDINO_TORCH_FMT)
+    if(SORDINO_TORCH_FMT)
+      # As the system's fmt tells its users: files with and without it share a precompiled header.
+      target_compile_definitions(${TARGET} INTERFACE FMT_SHARED)
+    else()
       target_compile_definitions(${TARGET} INTERFACE FMT_HEADER_ONLY)
     endif()
     # libtorch is built with NDEBUG, and without it some of its classes have members that the library
