@@ -281,8 +281,7 @@ class CudaDerivedWeights : public testing::TestWithParam<Precision> {
 
 // Weights that are a function of parameters, and several images an example.
 TEST_P(CudaDerivedWeights, EqualTheLoop) {
-  const bool narrow = GetParam() == Precision::kBfloat16;
-  const ScopedPrecision scope(narrow ? Precision::kBfloat16 : Precision::kFloat32);
+  const ScopedPrecision scope(GetParam());
   const at::Device device(at::kCUDA);
   constexpr std::int64_t kCopies = 3;
   const auto model = MakeModel("wrn-16-4", {.input = {3, 16, 16}, .classes = 10}, {}, device);
@@ -302,7 +301,6 @@ TEST_P(CudaDerivedWeights, EqualTheLoop) {
       LoopClippedSum(loss, batch, parameters, loose).norms.median().item<double>();
   const FlatClipping policy{ClipNorm(typical)};
   const LoopResult loop = LoopClippedSum(loss, batch, parameters, policy);
-  UsePrecision(GetParam());
   constexpr std::array<double, 3> kTolerances = {1e-3, 2e-2, 1e-1};
   const double tolerance = kTolerances[static_cast<std::size_t>(GetParam())];
   for (const NormMethod norms : {NormMethod::kAutomatic, NormMethod::kMaterialise}) {
