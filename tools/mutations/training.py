@@ -34,11 +34,11 @@ MUTATIONS = [
              "Trainer.EmptyDatasetStillReleasesNoise"),
     Mutation("the divisor is the actual batch", "training/trainer.cc",
              ("NoisedGradients Noised(const BoundedSum& sum, std::int64_t step,",
-              ".divisor = plan.Divisor(step),", "NoisedGradients mean = Noised(sum, step, drawn);"),
+              ".divisor = plan.Divisor(step),", "NoisedGradients mean = Noised(sum, step, drawn, policy);"),
              ("NoisedGradients Noised(double examples, const BoundedSum& sum, std::int64_t step,",
               ".divisor = examples,",
               "NoisedGradients mean = Noised(static_cast<double>(Examples(batch)), sum, step, "
-              "drawn);"),
+              "drawn, policy);"),
              "Trainer.StepIsClippedSumPlusReplayedNoiseOverTheDeclaredBatch"),
     Mutation("batches are drawn at a larger rate", "sampling/poisson.cc",
              "return SamplePoisson(stream, sampler_.Rate(plan_, step), records_);",
