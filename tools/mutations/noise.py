@@ -4,6 +4,11 @@ from mutation import Mutation
 PROGRAM = "noise_test"
 
 MUTATIONS = [
+    Mutation("every rank adds all canaries", "noise/gradient_noise.cc",
+             "if (canary.coordinate < range.begin || canary.coordinate >= range.end) continue;\n"
+             "    out[canary.coordinate - range.begin]",
+             "out[canary.coordinate % (range.end - range.begin)]",
+             "ShardNoise.HasTheCanariesOfTheWholeSum"),
     Mutation("sigma 1 % too small", "noise/gradient_noise.cc",
              "grid.scale = (exact + z * moved * grid.granularity) * (1 + 0x1p-40);",
              "grid.scale = (exact + z * moved * grid.granularity) * 0.99;",

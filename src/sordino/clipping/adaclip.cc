@@ -78,6 +78,8 @@ class AdaClipState : public ClippingState {
 
   const ClippingPolicy& StepPolicy(ClipNorm /*clip*/) override { return policy_; }
 
+  bool NeedsAllGradients() const override { return true; }
+
   NoisedGradients AfterNoise(NoisedGradients mean, const BoundedSum& /*sum*/, std::int64_t /*step*/,
                              RandomSource& /*random*/) override {
     NoisedGradients gradients = policy_.ToGradients(mean);

@@ -54,6 +54,10 @@ class ClippingState {
   // released.
   virtual NoiseMultiplier GradientNoise(NoiseMultiplier total) const { return total; }
 
+  // Whether AfterNoise needs the gradients of all parameters, in their shapes. Else any part of
+  // them will do, and is what it returns.
+  virtual bool NeedsAllGradients() const { return false; }
+
   // Releases what the policy learns from beside the gradients, and learns it. Returns the gradients
   // for the optimizer.
   virtual NoisedGradients AfterNoise(NoisedGradients mean, const BoundedSum& sum, std::int64_t step,

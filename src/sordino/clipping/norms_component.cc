@@ -9,12 +9,6 @@ double NormsComponent::Failure(double /*steps*/, double /*rows*/, double /*param
 
 void NormsComponent::CheckMicroBatch(std::int64_t /*micro_batch*/) const {}
 
-std::unique_ptr<ChunkedClipper> NormsComponent::StartChunks(
-    const std::vector<NamedParameter>& /*parameters*/, const GradientOptions& /*gradients*/,
-    const SumOptions& /*sum*/) const {
-  return nullptr;
-}
-
 std::string NormsComponent::Description(const OptionValues& /*options*/) const { return ""; }
 
 std::string NormsComponent::Assumption() const { return ""; }

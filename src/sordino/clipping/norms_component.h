@@ -7,8 +7,11 @@
 #define SORDINO_CLIPPING_NORMS_COMPONENT_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sordino/base/component.h"
@@ -34,6 +37,31 @@ class StepClipper {
   virtual bool LearnsFromBatches() const = 0;
 };
 
+// Those of several processes, each of which sums some chunks of a batch.
+class StepChunks {
+ public:
+  explicit StepChunks(ChunkedClipper clipper) : clipper_(std::move(clipper)) {}
+  virtual ~StepChunks() = default;
+
+  // As that of ChunkedClipper. Every process calls it once in a step, with or without chunks, and
+  // `random` is one that all of them share.
+  virtual FixedPointSum Sum(const LossFunction& loss,
+                            const std::function<std::optional<Batch>()>& next,
+                            const ClippingPolicy& policy, std::int64_t step,
+                            RandomSource& random) = 0;
+  const ChunkOptions& chunks() const { return clipper_.chunks(); }
+  const std::vector<NamedParameter>& parameters() const { return clipper_.parameters(); }
+  L2Sensitivity Sensitivity(const ClippingPolicy& policy) const {
+    return clipper_.Sensitivity(policy);
+  }
+
+ protected:
+  ChunkedClipper& clipper() { return clipper_; }
+
+ private:
+  ChunkedClipper clipper_;
+};
+
 class NormsComponent : public Component {
  public:
   using Component::Component;
@@ -51,11 +79,11 @@ class NormsComponent : public Component {
                                              const SumOptions& sum,
                                              const OptionValues& options) const = 0;
 
-  // The same for batches that several processes sum, chunk by chunk; null where that cannot be
-  // done.
-  virtual std::unique_ptr<ChunkedClipper> StartChunks(const std::vector<NamedParameter>& parameters,
-                                                      const GradientOptions& gradients,
-                                                      const SumOptions& sum) const;
+  // The same for batches that several processes sum.
+  virtual std::unique_ptr<StepChunks> StartChunks(const std::vector<NamedParameter>& parameters,
+                                                  const GradientOptions& gradients,
+                                                  const SumOptions& sum,
+                                                  const OptionValues& options) const = 0;
 
   // For the description of a plan: "norms estimated from 64 directions"; empty where norms are
   // exact.

@@ -13,7 +13,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
+#include <optional>
 #include <span>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -50,18 +54,37 @@ constexpr OptionSpec kFailure{
     .high_open = false};
 constexpr const OptionSpec* kJlOptions[] = {&kDirections, &kFailure};
 
+// A generator of the operating system never gives a stream twice, so the streams of a step are
+// those of a secret that is drawn for it: a direction that is asked for again is the same.
 class SecretDirections : public JlDirections {
  public:
-  SecretDirections(RandomSource& random, std::int64_t step) : random_(random), step_(step) {}
+  SecretDirections(RandomSource& random, std::int64_t step) {
+    const auto stream = random.Stream(
+        {.step = static_cast<std::uint64_t>(step), .rank = 0, .tensor = kDirectionStream});
+    std::array<std::byte, SharedSecret::kBytes> bytes{};
+    stream->Fill(bytes);
+    secret_.emplace(bytes);
+  }
 
   at::Tensor Draw(std::int64_t number, std::int64_t coordinates) const override {
     SORDINO_CHECK(number >= 0 && number < kMaxDirectionStreams,
                   "a step has more directions than streams");
+    const auto kept = kept_.find(number);
+    if (kept != kept_.end()) return kept->second;
+    at::Tensor direction = Drawn(number, coordinates);
+    if (kept_coordinates_ + coordinates <= kMostKept) {
+      kept_.emplace(number, direction);
+      kept_coordinates_ += coordinates;
+    }
+    return direction;
+  }
+
+ private:
+  at::Tensor Drawn(std::int64_t number, std::int64_t coordinates) const {
     constexpr std::int64_t kBlock = 1 << 12;
-    const auto stream =
-        random_.Stream({.step = static_cast<std::uint64_t>(step_),
-                        .rank = 0,
-                        .tensor = kDirectionStream + static_cast<std::uint32_t>(number)});
+    RandomSource source(*secret_);
+    const auto stream = source.Stream(
+        {.step = 0, .rank = 0, .tensor = kDirectionStream + static_cast<std::uint32_t>(number)});
     at::Tensor direction = at::empty({coordinates}, at::kDouble);
     double* const out = direction.mutable_data_ptr<double>();
     std::vector<std::int64_t> draws(kBlock);
@@ -75,11 +98,14 @@ class SecretDirections : public JlDirections {
     return direction;
   }
 
- private:
   static constexpr double kSigma = 0x1p40;
-  RandomSource& random_;
-  std::int64_t step_;
+  // Coordinates in memory, 128 MiB; directions behind them are drawn again for each part of a
+  // batch.
+  static constexpr std::int64_t kMostKept = std::int64_t{1} << 24;
+  std::optional<SharedSecret> secret_;
   DiscreteGaussian gaussian_{kSigma};
+  mutable std::unordered_map<std::int64_t, at::Tensor> kept_;
+  mutable std::int64_t kept_coordinates_ = 0;
 };
 
 class JlStepClipper : public StepClipper {
@@ -101,6 +127,18 @@ class JlStepClipper : public StepClipper {
  private:
   std::vector<NamedParameter> parameters_;
   JlOptions options_;
+};
+
+class JlStepChunks : public StepChunks {
+ public:
+  using StepChunks::StepChunks;
+
+  FixedPointSum Sum(const LossFunction& loss, const std::function<std::optional<Batch>()>& next,
+                    const ClippingPolicy& policy, std::int64_t step,
+                    RandomSource& random) override {
+    const SecretDirections directions(random, step);
+    return clipper().Sum(loss, next, policy, &directions);
+  }
 };
 
 class Jl : public NormsComponent {
@@ -131,19 +169,15 @@ class Jl : public NormsComponent {
   std::unique_ptr<StepClipper> Start(std::vector<NamedParameter> parameters,
                                      const GradientOptions& gradients, const SumOptions& sum,
                                      const OptionValues& options) const override {
-    CheckMicroBatch(sum.micro_batch);
-    // An ordinary backward pass adds up in float32, which in the worst case adds more for batches
-    // above 14,000.
-    const double rounding =
-        std::max(sum.rounding, 12 * 0x1p-24 * static_cast<double>(sum.largest_batch));
-    return std::make_unique<JlStepClipper>(
-        std::move(parameters), JlOptions{.directions = options.Whole(kDirections),
-                                         .failure_probability = Delta(options.Number(kFailure)),
-                                         .adjacency = sum.adjacency,
-                                         .physical_batch = gradients.physical_batch,
-                                         .largest_batch = sum.largest_batch,
-                                         .rounding = rounding,
-                                         .compare = gradients.compare});
+    return std::make_unique<JlStepClipper>(std::move(parameters),
+                                           JlOptionsOf(gradients, sum, options));
+  }
+
+  std::unique_ptr<StepChunks> StartChunks(const std::vector<NamedParameter>& parameters,
+                                          const GradientOptions& gradients, const SumOptions& sum,
+                                          const OptionValues& options) const override {
+    return std::make_unique<JlStepChunks>(
+        ChunkedClipper(parameters, JlOptionsOf(gradients, sum, options)));
   }
 
   std::string Description(const OptionValues& options) const override {
@@ -155,6 +189,23 @@ class Jl : public NormsComponent {
     return "The norms of gradients were estimated, and gradients of all records of a batch were "
            "summed by an ordinary backward pass. That its rounding stays within the share of the "
            "sensitivity that is kept for it is assumed, not proven.";
+  }
+
+ private:
+  JlOptions JlOptionsOf(const GradientOptions& gradients, const SumOptions& sum,
+                        const OptionValues& options) const {
+    CheckMicroBatch(sum.micro_batch);
+    // An ordinary backward pass adds up in float32, which in the worst case adds more for batches
+    // above 14,000.
+    const double rounding =
+        std::max(sum.rounding, 12 * 0x1p-24 * static_cast<double>(sum.largest_batch));
+    return {.directions = options.Whole(kDirections),
+            .failure_probability = Delta(options.Number(kFailure)),
+            .adjacency = sum.adjacency,
+            .physical_batch = gradients.physical_batch,
+            .largest_batch = sum.largest_batch,
+            .rounding = rounding,
+            .compare = gradients.compare};
   }
 };
 

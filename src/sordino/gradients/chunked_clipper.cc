@@ -12,15 +12,33 @@
 
 #include "sordino/base/check.h"
 #include "sordino/base/error.h"
+#include "sordino/gradients/internal/jl_sum.h"
 #include "sordino/gradients/internal/part_clipper.h"
 #include "sordino/gradients/internal/physical_batch.h"
 #include "sordino/gradients/internal/rounding/fixed_point_steps.h"
 #include "sordino/gradients/internal/rounding/sum_sensitivity.h"
+#include "sordino/gradients/jl_clipping.h"
 
 namespace sordino {
 namespace {
 
 constexpr double kTotalSteps = 0x1p61;
+
+// What of the failure probability of estimated norms is kept for sums that are cut off.
+constexpr double kCutOffShare = 0x1p-10;
+
+SumOptions SumOf(const JlOptions& options) {
+  return {.adjacency = options.adjacency,
+          .rounding = options.rounding,
+          .largest_batch = options.largest_batch};
+}
+
+Totals TotalsOf(SumParts parts) {
+  Totals totals;
+  totals.gradients = std::move(parts.gradients);
+  totals.counts = parts.counts.RevealForNoise();
+  return totals;
+}
 
 }  // namespace
 
@@ -44,14 +62,25 @@ struct ChunkedClipper::State {
   std::int64_t most_chunks;
   std::int64_t coordinates = 0;
   at::ScalarType type = at::kFloat;
+  std::optional<JlOptions> estimated;  // none: norms are exact
 
-  Totals SumOfChunk(const LossFunction& loss, const Batch& chunk, const ClippingPolicy& policy);
-  L2Sensitivity Sensitivity(const std::vector<double>& bounds, double granularity) const;
+  Totals SumOfChunk(const LossFunction& loss, const Batch& chunk, const ClippingPolicy& policy,
+                    const JlDirections* directions);
+  double Granularity(const ClippingPolicy& policy) const;
+  L2Sensitivity Sensitivity(const ClippingPolicy& policy) const;
+  double Excess(const ClippingPolicy& policy, double share, double examples) const;
 };
 
 Totals ChunkedClipper::State::SumOfChunk(const LossFunction& loss, const Batch& chunk,
-                                         const ClippingPolicy& policy) {
+                                         const ClippingPolicy& policy,
+                                         const JlDirections* directions) {
   try {
+    if (estimated) {
+      Totals totals =
+          TotalsOf(JlTotals(loss, chunk, parts.parameters(), policy, *estimated, *directions));
+      estimated->compare = false;
+      return totals;
+    }
     // What is left behind whole micro-batches is one by itself.
     const std::int64_t examples = Examples(chunk);
     const std::int64_t whole = examples - examples % sum.micro_batch;
@@ -68,18 +97,43 @@ Totals ChunkedClipper::State::SumOfChunk(const LossFunction& loss, const Batch& 
   }
 }
 
-L2Sensitivity ChunkedClipper::State::Sensitivity(const std::vector<double>& bounds,
-                                                 double granularity) const {
+// How many times its bound the gradient of any of so many examples may be, but for a share of the
+// failure probability.
+double ChunkedClipper::State::Excess(const ClippingPolicy& policy, double share,
+                                     double examples) const {
+  if (!estimated) return 1;
+  const auto groups = static_cast<double>(policy.Bounds().size());
+  return JlExcess(parts.parameters(), policy, *estimated, examples * groups / share);
+}
+
+double ChunkedClipper::State::Granularity(const ClippingPolicy& policy) const {
+  // Those of two neighbouring batches.
+  const double both = 2 * static_cast<double>(sum.largest_batch);
+  const double excess = Excess(policy, kCutOffShare, both);
+  std::vector<double> bounds = policy.Bounds();
+  for (double& bound : bounds) bound *= excess;
+  return FixedPointStep(bounds, sum.largest_batch);
+}
+
+L2Sensitivity ChunkedClipper::State::Sensitivity(const ClippingPolicy& policy) const {
+  const double records = sum.adjacency == Adjacency::kReplaceOne ? 2 : 1;
+  const double excess = Excess(policy, 1 - kCutOffShare, records);
   const L2Sensitivity computed =
-      SumSensitivity(bounds, sum.adjacency, sum.micro_batch, sum.rounding);
-  const double rounded =
-      static_cast<double>(most_chunks) * granularity * std::sqrt(static_cast<double>(coordinates));
+      SumSensitivity(policy.Bounds(), sum.adjacency, sum.micro_batch, excess - 1 + sum.rounding);
+  const double rounded = static_cast<double>(most_chunks) * Granularity(policy) *
+                         std::sqrt(static_cast<double>(coordinates));
   return L2Sensitivity((computed.value() + rounded) * (1 + 0x1p-50));
 }
 
 ChunkedClipper::ChunkedClipper(std::vector<NamedParameter> parameters, GradientOptions options,
                                SumOptions sum)
     : state_(std::make_unique<State>(TrainedParameters(std::move(parameters)), options, sum)) {}
+
+ChunkedClipper::ChunkedClipper(std::vector<NamedParameter> parameters, const JlOptions& options)
+    : ChunkedClipper(std::move(parameters), {.physical_batch = options.physical_batch},
+                     SumOf(options)) {
+  state_->estimated = options;
+}
 
 ChunkedClipper::~ChunkedClipper() = default;
 ChunkedClipper::ChunkedClipper(ChunkedClipper&&) noexcept = default;
@@ -91,22 +145,27 @@ const std::vector<NamedParameter>& ChunkedClipper::parameters() const {
   return state_->parts.parameters();
 }
 
+L2Sensitivity ChunkedClipper::Sensitivity(const ClippingPolicy& policy) const {
+  return state_->Sensitivity(policy);
+}
+
 FixedPointSum ChunkedClipper::Sum(const LossFunction& loss,
                                   const std::function<std::optional<Batch>()>& next,
-                                  const ClippingPolicy& policy) {
+                                  const ClippingPolicy& policy, const JlDirections* directions) {
   State& s = *state_;
-  const std::vector<double> bounds = policy.Bounds();
-  const double granularity = FixedPointStep(bounds, s.sum.largest_batch);
+  SORDINO_CHECK(s.estimated.has_value() == (directions != nullptr),
+                "directions are for estimated norms");
+  const double granularity = s.Granularity(policy);
   const double most = kTotalSteps / static_cast<double>(s.most_chunks);
   const at::Device device = parameters().front().value.device();
   at::Tensor steps = at::zeros({s.coordinates}, at::TensorOptions(at::kLong).device(device));
   at::Tensor halves;
   if (policy.CountBound() > 0) {
-    halves = at::zeros({static_cast<std::int64_t>(bounds.size())}, at::kLong);
+    halves = at::zeros({static_cast<std::int64_t>(policy.Bounds().size())}, at::kLong);
   }
   while (const std::optional<Batch> chunk = next()) {
     if (Examples(*chunk) == 0) continue;
-    const Totals totals = s.SumOfChunk(loss, *chunk, policy);
+    const Totals totals = s.SumOfChunk(loss, *chunk, policy, directions);
     const at::NoGradGuard no_grad;
     std::int64_t begin = 0;
     for (std::size_t k = 0; k < parameters().size(); ++k) {
@@ -126,7 +185,7 @@ FixedPointSum ChunkedClipper::Sum(const LossFunction& loss,
     c10::impl::VirtualGuardImpl(device.type()).synchronizeDevice(device.index());
   }
   SumParts parts;
-  parts.sensitivity = s.Sensitivity(bounds, granularity);
+  parts.sensitivity = s.Sensitivity(policy);
   parts.adjacency = s.sum.adjacency;
   if (halves.defined()) {
     parts.count_sensitivity = SumSensitivity(std::vector<double>{policy.CountBound()},

@@ -19,11 +19,16 @@
 
 namespace sordino {
 
+class JlDirections;
+struct JlOptions;
+
 class ChunkedClipper {
  public:
   // options.physical_batch: examples of a chunk; 0 for the usual number.
   explicit ChunkedClipper(std::vector<NamedParameter> parameters, GradientOptions options = {},
                           SumOptions sum = {});
+  // By estimated norms (jl_clipping.h). The failure probability is that of a step.
+  ChunkedClipper(std::vector<NamedParameter> parameters, const JlOptions& options);
   ~ChunkedClipper();
   ChunkedClipper(ChunkedClipper&&) noexcept;
   ChunkedClipper& operator=(ChunkedClipper&&) noexcept;
@@ -31,10 +36,14 @@ class ChunkedClipper {
   // How batches are cut.
   const ChunkOptions& chunks() const;
 
+  // Of every sum under this policy. Throws Error where none is proven.
+  L2Sensitivity Sensitivity(const ClippingPolicy& policy) const;
+
   // The sum of the chunks that `next` returns, until it returns none; empty ones add nothing. All
   // processes together sum Chunks(examples, chunks()) of a batch of at most sum.largest_batch.
+  // Estimated norms need directions, the same in all processes.
   FixedPointSum Sum(const LossFunction& loss, const std::function<std::optional<Batch>()>& next,
-                    const ClippingPolicy& policy);
+                    const ClippingPolicy& policy, const JlDirections* directions = nullptr);
 
   // TrainedParameters of those that were given.
   const std::vector<NamedParameter>& parameters() const;

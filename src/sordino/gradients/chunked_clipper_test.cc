@@ -1,5 +1,6 @@
 #include "sordino/gradients/chunked_clipper.h"
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <gtest/gtest.h>
@@ -13,6 +14,7 @@
 
 #include "sordino/gradients/adaptive_clipping.h"
 #include "sordino/gradients/flat_clipping.h"
+#include "sordino/gradients/jl_clipping.h"
 #include "sordino/gradients/layerwise_clipping.h"
 #include "sordino/gradients/testing/gradients_test_support.h"
 
@@ -189,6 +191,88 @@ TEST(ChunkedClipper, CountsOfAnAdaptivePolicyAreThoseOfAClipper) {
   EXPECT_TRUE(at::equal(counts.counts.RevealForAudit(), wanted.counts.RevealForAudit() * 3));
   EXPECT_EQ(counts.count_sensitivity.value(), wanted.count_sensitivity.value());
   EXPECT_TRUE(counts.gradients.empty());
+}
+
+// Normal directions from a fixed seed for each number.
+class TestDirections : public JlDirections {
+ public:
+  explicit TestDirections(std::uint64_t seed) : seed_(seed) {}
+  at::Tensor Draw(std::int64_t number, std::int64_t coordinates) const override {
+    at::Generator generator =
+        at::detail::createCPUGenerator(1'000 * seed_ + static_cast<std::uint64_t>(number));
+    return at::randn({coordinates}, generator, at::TensorOptions(at::kDouble));
+  }
+
+ private:
+  std::uint64_t seed_;
+};
+
+FixedPointSum EstimatedSum(ChunkedClipper& clipper, const TestModel& model, const Batch& batch,
+                           const ClippingPolicy& policy, const JlDirections& directions) {
+  const std::vector<Chunk> chunks = Chunks(Examples(batch), clipper.chunks());
+  std::size_t chunk = 0;
+  return clipper.Sum(
+      model.loss,
+      [&]() -> std::optional<Batch> {
+        if (chunk >= chunks.size()) return std::nullopt;
+        const Chunk& own = chunks[chunk++];
+        return Slice(batch, own.begin, own.end);
+      },
+      policy, &directions);
+}
+
+// Two directions: every sixteenth estimate is less than a quarter of the norm, and its gradient
+// more than four times the bound. Chunks of one example have place for no more than that where
+// norms are exact.
+TEST(ChunkedClipper, SumsByEstimatedNormsAreNotCutOff) {
+  const TestModel model = MakeModel(ChunkModel(), at::kDouble);
+  const Batch batch = model.batch(130);
+  const FlatClipping policy(ClipNorm(0.01));
+  const JlOptions options{.directions = 2,
+                          .failure_probability = Delta(1e-4),
+                          .physical_batch = 1,
+                          .largest_batch = 130};
+  for (std::uint64_t seed = 0; seed < 5; ++seed) {
+    const TestDirections directions(seed);
+    ChunkedClipper chunked(model.parameters, options);
+    const BoundedSum wanted =
+        JlClippedSum(model.loss, batch, model.parameters, policy, options, directions).sum;
+    std::vector<at::Tensor> parts;
+    for (const at::Tensor& gradient : wanted.gradients) parts.push_back(gradient.reshape({-1}));
+    const FixedPointSum sum = EstimatedSum(chunked, model, batch, policy, directions);
+    EXPECT_LT((Values(sum) - at::cat(parts)).norm().item<double>(), 1e-9);
+    EXPECT_EQ(sum.sensitivity().value(), chunked.Sensitivity(policy).value());
+    // A part of the failure probability is kept for the grid.
+    EXPECT_GT(sum.sensitivity().value(), wanted.sensitivity.value());
+    EXPECT_LT(sum.sensitivity().value(), wanted.sensitivity.value() * (1 + 1e-3));
+  }
+}
+
+// For directions that hold for the missing record, as all but a few do.
+TEST(ChunkedClipper, NeighbouringTotalsByEstimatedNormsDifferByAtMostTheSensitivity) {
+  const TestModel model = MakeModel(ChunkModel(), at::kDouble);
+  const Batch batch = model.batch(60);
+  const FlatClipping policy(ClipNorm(0.01));
+  ChunkedClipper clipper(model.parameters, JlOptions{.directions = 8,
+                                                     .failure_probability = Delta(1e-6),
+                                                     .physical_batch = 3,
+                                                     .largest_batch = 60});
+  double largest = 0;
+  for (std::uint64_t seed = 0; seed < 4; ++seed) {
+    const TestDirections directions(seed);
+    const FixedPointSum sum = EstimatedSum(clipper, model, batch, policy, directions);
+    for (const std::int64_t missing : {0, 1, 31, 59}) {
+      const Batch without = {at::cat(
+          {batch[0].slice(0, 0, missing), batch[0].slice(0, missing + 1, batch[0].size(0))})};
+      const FixedPointSum other = EstimatedSum(clipper, model, without, policy, directions);
+      const at::Tensor moved = sum.steps().RevealForAudit() - other.steps().RevealForAudit();
+      const double distance = moved.to(at::kDouble).norm().item<double>() * sum.granularity();
+      EXPECT_LE(distance, sum.sensitivity().value()) << missing;
+      EXPECT_EQ(sum.granularity(), other.granularity());
+      largest = std::max(largest, distance / 0.01);
+    }
+  }
+  EXPECT_GT(largest, 1.1);  // estimates are too small for some
 }
 
 TEST(FixedPointSum, ShardsAreEqualPartsWithZerosBehindTheLastCoordinate) {

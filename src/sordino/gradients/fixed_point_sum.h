@@ -12,6 +12,13 @@
 // steps in any coordinate, but for the share that rounding adds. It is cut off at 2^61 / K steps,
 // which moves no two values apart; so a total of K chunks stays below 2^61 whatever was computed.
 //
+// Estimated norms (jl_clipping.h). A chunk that is cut off while the records of others have moved
+// to it from the chunk before would move totals apart, so this must not happen, and an estimate may
+// be too small for any record of a batch, not only for the one that differs. V is therefore X times
+// as large, where no scaled gradient of the records of two neighbouring batches (2 B estimates for
+// each clipping group) exceeds X times its bound but for 2^-10 of the failure probability of the
+// step. The rest is that of the record that differs.
+//
 // Sensitivity. Rounding to the grid moves a coordinate of a chunk by at most f / 2, those of the
 // totals of two neighbouring batches by at most K f, and the totals by K f sqrt(d) for d
 // coordinates, in addition to what rounding.h bounds (for any order of the rows, which are others

@@ -3,10 +3,11 @@
 // What the policy learns decides how the next batch is clipped, so it must be post-processing of
 // a release that was charged. The private counts and sums are PrivateValues, of another type: an
 // update from un-noised data does not compile. The constructor is private, and its only friends are
-// the functions of the noise step (noise/gradient_noise.h) and AdaClip, which maps one
-// noised value to another (tests/compile_fail/forged_noised_value.cc, forged_adaclip.cc). The value
-// carries the standard deviation of its noise, and the policy stops the program when it is smaller
-// than what was declared for the accounting.
+// the functions of the noise step (noise/gradient_noise.h), NoisedShards, which joins the noised
+// values of several processes, and AdaClip, which maps one noised value to another
+// (tests/compile_fail/forged_noised_value.cc, forged_adaclip.cc). The value carries the standard
+// deviation of its noise, and the policy stops the program when it is smaller than what was
+// declared for the accounting.
 #ifndef SORDINO_GRADIENTS_NOISED_VALUE_H_
 #define SORDINO_GRADIENTS_NOISED_VALUE_H_
 
@@ -24,6 +25,7 @@ class AdaClip;
 class BoundedSum;
 class DeviceNoise;
 class FixedPointShard;
+class NoisedShards;
 class RandomSource;
 struct StepNoise;
 
@@ -45,6 +47,7 @@ class NoisedValue {
   friend NoisedValue<std::vector<at::Tensor>> AddNoise(const FixedPointShard& shard,
                                                        const StepNoise& noise,
                                                        RandomSource& source);
+  friend class NoisedShards;
   friend class AdaClip;
   friend class TestForgery;  // testing/forged_values.h, which is not installed
 

@@ -66,15 +66,17 @@ at::Tensor DrawSteps(const NoiseComponent& kind, const NoiseGrid& grid, Coordina
   return steps;
 }
 
+// To the steps of a range of all coordinates.
 void AddCanaries(std::span<const Dirac> canaries, double granularity, L2Sensitivity sensitivity,
-                 const at::Tensor& steps) {
+                 CoordinateRange range, std::int64_t coordinates, const at::Tensor& steps) {
   double* const out = steps.mutable_data_ptr<double>();
   for (const Dirac& canary : canaries) {
     SORDINO_CHECK(std::abs(canary.value) <= sensitivity.value(),
                   "a canary is larger than the sensitivity of the sum");
-    SORDINO_CHECK(0 <= canary.coordinate && canary.coordinate < steps.numel(),
+    SORDINO_CHECK(0 <= canary.coordinate && canary.coordinate < coordinates,
                   "a canary has a coordinate that the model does not have");
-    out[canary.coordinate] += std::trunc(canary.value / granularity);
+    if (canary.coordinate < range.begin || canary.coordinate >= range.end) continue;
+    out[canary.coordinate - range.begin] += std::trunc(canary.value / granularity);
   }
 }
 
@@ -143,7 +145,8 @@ NoisedGradients AddNoise(const BoundedSum& sum, const StepNoise& noise, RandomSo
   } else {
     steps = DrawSteps(*noise.kind, grid, {0, coordinates}, coordinates, noise.step, source);
   }
-  AddCanaries(noise.canaries, grid.granularity, sum.sensitivity, steps);
+  AddCanaries(noise.canaries, grid.granularity, sum.sensitivity, {0, coordinates}, coordinates,
+              steps);
   if (!sum.gradients.empty()) steps = steps.to(sum.gradients.front().device());
 
   std::vector<at::Tensor> noised;
@@ -164,13 +167,15 @@ NoisedGradients AddNoise(const BoundedSum& sum, const StepNoise& noise, RandomSo
 
 NoisedGradients AddNoise(const FixedPointShard& shard, const StepNoise& noise,
                          RandomSource& source) {
-  SORDINO_CHECK(noise.canaries.empty(), "a sum of several processes has no canaries");
   const NoiseGrid grid = StepGrid(noise, shard.sensitivity, shard.coordinates);
   const std::int64_t end = std::min(shard.begin + shard.steps.numel(), shard.coordinates);
   const std::int64_t begin = std::min(shard.begin, end);
   at::Tensor value = InStepsOf(grid.granularity, shard.steps, shard.granularity).to(at::kDouble);
-  value.narrow(0, 0, end - begin)
-      .add_(DrawSteps(*noise.kind, grid, {begin, end}, shard.coordinates, noise.step, source));
+  const CoordinateRange range{begin, end};
+  const at::Tensor steps =
+      DrawSteps(*noise.kind, grid, range, shard.coordinates, noise.step, source);
+  AddCanaries(noise.canaries, grid.granularity, shard.sensitivity, range, shard.coordinates, steps);
+  value.narrow(0, 0, end - begin).add_(steps);
   // From here on everything is a function of an integer release.
   value = value.mul_(grid.granularity / noise.divisor).to(shard.type);
   return {{std::move(value)}, noise.kind->DeviationOfScale() * grid.scale / noise.divisor};

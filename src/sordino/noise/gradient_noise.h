@@ -76,7 +76,7 @@ NoisedGradients AddNoise(const BoundedSum& sum, const StepNoise& noise, RandomSo
 // one tensor, the part, in the type of the gradients. Its steps are rounded to the grid of the
 // noise as integers. Noise of a coordinate depends on its place in the whole sum: parts of any size
 // from equal streams are those of one vector. The source of each process is its own, and what it
-// gives for other coordinates is not used. No canaries.
+// gives for other coordinates is not used. Of the canaries those of this part are added.
 NoisedGradients AddNoise(const FixedPointShard& shard, const StepNoise& noise,
                          RandomSource& source);
 

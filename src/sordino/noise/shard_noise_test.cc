@@ -9,6 +9,7 @@
 
 #include "sordino/gradients/testing/forged_values.h"
 #include "sordino/noise/gradient_noise.h"
+#include "sordino/noise/noised_shards.h"
 
 namespace sordino {
 namespace {
@@ -59,6 +60,56 @@ TEST(ShardNoise, IsThatOfTheWholeSumWhateverTheNumberOfShards) {
     EXPECT_LE((one - wanted.value().front()).abs().max().item<double>(), tolerance);
     for (const int shards : {2, 3, 16}) {
       EXPECT_TRUE(at::equal(FromShards(shards, granularity, noise), one)) << shards;
+    }
+  }
+}
+
+// Canaries in any shard, one of them at its end.
+TEST(ShardNoise, HasTheCanariesOfTheWholeSum) {
+  std::vector<Dirac> canaries;
+  for (const std::int64_t coordinate :
+       {std::int64_t{0}, ShardSize(kCoordinates, 3) - 1, ShardSize(kCoordinates, 3),
+        std::int64_t{100'000}, kCoordinates - 1}) {
+    canaries.push_back({.coordinate = coordinate, .value = coordinate % 2 == 0 ? 0.75 : -1.0});
+  }
+  StepNoise noise = {.multiplier = NoiseMultiplier(1.1), .divisor = 3, .step = 2};
+  const double grid =
+      ChooseNoiseGrid(GaussianNoise(), NoiseMultiplier(1.1), L2Sensitivity(1), kCoordinates)
+          .granularity;
+  const at::Tensor without = FromShards(1, grid, noise);
+  noise.canaries = canaries;
+  const BoundedSum whole =
+      ForgedSum({.gradients = {Steps().to(at::kDouble) * grid}, .sensitivity = L2Sensitivity(1)});
+  RandomSource source(3);
+  const at::Tensor wanted = AddNoise(whole, noise, source).value().front();
+  EXPECT_EQ((wanted - without).abs().gt(0.2).sum().item<std::int64_t>(), 5);
+  for (const int shards : {1, 2, 3, 16}) {
+    EXPECT_TRUE(at::equal(FromShards(shards, grid, noise), wanted)) << shards;
+  }
+}
+
+TEST(NoisedShards, JoinAndCutAreInverse) {
+  const std::vector<NamedParameter> parameters = {{"a", at::zeros({7, 11})},
+                                                  {"b", at::zeros({100})}};
+  for (const int shards : {1, 2, 3}) {
+    const std::int64_t size = ShardSize(177, shards);
+    const at::Tensor all = at::arange(size * shards, at::kFloat);
+    all.slice(0, 177, size * shards).zero_();
+    for (int shard = 0; shard < shards; ++shard) {
+      const at::Tensor own = all.narrow(0, shard * size, size);
+      const NoisedGradients whole =
+          NoisedShards::Join(ForgedGradients({own}, 0.5), shards, parameters,
+                             [&](const at::Tensor& given, at::Tensor& gathered) {
+                               EXPECT_TRUE(at::equal(given, own));
+                               gathered.copy_(all);
+                             });
+      ASSERT_EQ(whole.value().size(), 2U);
+      EXPECT_TRUE(at::equal(whole.value()[0], all.narrow(0, 0, 77).view({7, 11})));
+      EXPECT_TRUE(at::equal(whole.value()[1], all.narrow(0, 77, 100)));
+      EXPECT_EQ(whole.standard_deviation(), 0.5);
+      const NoisedGradients part = NoisedShards::Cut(whole, shard, shards, at::kCPU);
+      EXPECT_TRUE(at::equal(part.value().front(), own));
+      EXPECT_EQ(part.standard_deviation(), 0.5);
     }
   }
 }

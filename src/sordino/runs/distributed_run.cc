@@ -31,7 +31,6 @@ void UseThreadsOfRank(const TrainConfig& config) {
 void CheckSettings(const PreparedRun& run) {
   TrainerOptions options;
   options.gradients = GradientOptionsOf(run.config);
-  options.canaries = run.config.run.canaries;
   CheckShared(run.plan, ParametersOf(*run.model), options);
 }
 
@@ -93,6 +92,12 @@ void RequireSameSettings(Communicator& communicator, const std::string& settings
 
 void RequireSameData(Communicator& communicator, const Dataset& data) {
   RequireSame(communicator, "data", HashOf(data.inputs) + HashOf(data.labels));
+}
+
+void RequireSameCanaries(Communicator& communicator, const CanaryRecords& canaries) {
+  RequireSame(communicator, "canaries",
+              HashOf(canaries.records.inputs) + HashOf(canaries.records.labels) +
+                  HashOf(canaries.other_labels));
 }
 
 }  // namespace sordino

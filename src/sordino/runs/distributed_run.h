@@ -17,6 +17,7 @@
 #include "sordino/data/dataset.h"
 #include "sordino/distributed/communicator.h"
 #include "sordino/runs/training_run.h"
+#include "sordino/training/canary_records.h"
 
 namespace sordino {
 
@@ -31,6 +32,7 @@ void ShareRefusal(const std::string& sentence, Communicator& communicator);
 // Collective: throws the same Error on every rank where those of two differ.
 void RequireSameSettings(Communicator& communicator, const std::string& settings);
 void RequireSameData(Communicator& communicator, const Dataset& data);
+void RequireSameCanaries(Communicator& communicator, const CanaryRecords& canaries);
 
 }  // namespace sordino
 

@@ -21,6 +21,7 @@
 #include "sordino/runs/run_ledger.h"
 #include "sordino/runs/testing/points_config.h"
 #include "sordino/runs/testing/run_files.h"
+#include "sordino/training/testing/takes_turns.h"
 #include "sordino/training/testing/trainer_cases.h"
 
 namespace sordino {
@@ -74,7 +75,8 @@ class DistributedRuns : public ::testing::Test {
   RunResult TrainOn(int ranks, const std::function<PreparedRun()>& prepare, RunObserver& observer,
                     const std::function<void(PreparedRun&)>& elsewhere = {}) {
     RunResult result;
-    RunRanks(ranks, [&](Communicator& communicator) {
+    RunRanks(ranks, [&](Communicator& all) {
+      TakesTurns communicator(all, computes_alone_);
       if (communicator.IsFirst()) {
         PreparedRun run = prepare();
         ShareRun(run, communicator);
@@ -124,6 +126,7 @@ class DistributedRuns : public ::testing::Test {
 
   const TestFolder root_;
   const int threads_ = at::get_num_threads();
+  bool computes_alone_ = false;  // a rank, while others wait
 };
 
 TEST_F(DistributedRuns, ReleaseTheSameFileOnAnyNumberOfRanks) {
@@ -210,17 +213,118 @@ TEST_F(DistributedRuns, WithoutPrivacySayThatTheyAreNotPrivate) {
 }
 
 TEST_F(DistributedRuns, OfWhatCannotBeSharedAreRefusedOnEveryRank) {
-  const auto expect = [&](const char* what, const auto& change) {
-    TrainConfig config = Config("run");
-    change(config);
-    for (const std::string& told : Refusals(config)) EXPECT_THAT(told, HasSubstr(what));
-    EXPECT_FALSE(fs::exists(root_ / "run"));
+  TrainConfig config = Config("run");
+  // One process does with them.
+  config.training.norms = {"jl", {{"jl-directions", std::int64_t{4}}, {"jl-failure", 1e-9}}};
+  for (const std::string& told : Refusals(config)) EXPECT_THAT(told, HasSubstr("4 directions"));
+  EXPECT_FALSE(fs::exists(root_ / "run"));
+}
+
+// Runs that measure, or that are measured, beside their steps.
+struct MeasuredRun {
+  const char* name;
+  std::function<void(TrainConfig&)> change;
+};
+
+std::vector<MeasuredRun> MeasuredRuns() {
+  return {
+      {"EstimatedNorms",
+       [](TrainConfig& config) {
+         config.training.norms = {"jl", {{"jl-directions", std::int64_t{32}}}};
+       }},
+      {"AdaClip", [](TrainConfig& config) { config.privacy.clipping = "adaclip"; }},
+      {"AdaptiveNoise",
+       [](TrainConfig& config) {
+         config.privacy.noise_schedule = "adaptive";
+         config.privacy.validation_every = 4;
+         config.privacy.validation_gain = 0.5;
+       }},
+      {"Canaries", [](TrainConfig& config) { config.run.canaries = 30; }},
+      {"CanaryRecords",
+       [](TrainConfig& config) {
+         config.run.canaries = 30;
+         config.run.canary_kind = "mislabelled";
+       }},
   };
-  expect("canaries", [](TrainConfig& config) { config.run.canaries = 8; });
-  expect("held-out records",
-         [](TrainConfig& config) { config.privacy.noise_schedule = "adaptive"; });
-  expect("'jl'", [](TrainConfig& config) { config.training.norms = "jl"; });
-  expect("'adaclip'", [](TrainConfig& config) { config.privacy.clipping = "adaclip"; });
+}
+
+class DistributedMeasures : public DistributedRuns,
+                            public ::testing::WithParamInterface<MeasuredRun> {
+ protected:
+  DistributedMeasures() { computes_alone_ = std::string(GetParam().name) == "EstimatedNorms"; }
+
+  TrainConfig Changed(const std::string& name) const {
+    TrainConfig config = Seeded(name);
+    GetParam().change(config);
+    return config;
+  }
+  // Empty for a file that is not there.
+  std::string File(const std::string& run, const char* name) const {
+    return fs::exists(root_ / run / name) ? ReadRunFile(root_ / run / name) : "";
+  }
+};
+
+TEST_P(DistributedMeasures, AreTheSameOnAnyNumberOfRanks) {
+  TrainOn(1, Changed("one"));
+  const std::string wanted = File("one", "model.safetensors");
+  EXPECT_NE(wanted, "");
+  EXPECT_EQ(File("one", "audit.json").empty(), Changed("one").run.canaries == 0);
+  for (const int ranks : {2, 3}) {
+    const std::string name = std::to_string(ranks);
+    TrainOn(ranks, Changed(name));
+    EXPECT_EQ(File(name, "model.safetensors"), wanted);
+    EXPECT_EQ(File(name, "audit.json"), File("one", "audit.json"));
+    EXPECT_EQ(File(name, "event.txt"), File("one", "event.txt"));
+    EXPECT_EQ(Charged(root_ / name / "ledger.db"), Charged(root_ / "one" / "ledger.db"));
+  }
+}
+
+TEST_P(DistributedMeasures, GoOnWithAnotherNumberOfRanks) {
+  TrainOn(2, Changed("whole"));
+  StopsAfter stop(9);
+  EXPECT_TRUE(TrainOn(
+                  2, [&] { return PrepareRun(Changed("parts")); }, stop)
+                  .interrupted);
+  RunObserver silent;
+  TrainOn(
+      3, [&] { return PrepareResume(root_ / "parts"); }, silent);
+  EXPECT_EQ(WeightsOfRun(root_ / "parts"), WeightsOfRun(root_ / "whole"));
+  EXPECT_EQ(File("parts", "audit.json"), File("whole", "audit.json"));
+  EXPECT_EQ(File("parts", "event.txt"), File("whole", "event.txt"));
+}
+
+// Of the operating system on every rank.
+TEST_P(DistributedMeasures, ArePartOfPrivateRuns) {
+  TrainConfig config = Config("run");
+  GetParam().change(config);
+  const RunResult result = TrainOn(3, config);
+  EXPECT_TRUE(result.is_private);
+  EXPECT_FALSE(result.interrupted);
+  EXPECT_LE(result.epsilon.upper, 4);
+  EXPECT_EQ(result.audit.has_value(), config.run.canaries > 0);
+  if (result.facts.adaptive) {
+    EXPECT_FALSE(result.facts.adaptive->levels.empty());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, DistributedMeasures, ::testing::ValuesIn(MeasuredRuns()),
+                         [](const auto& tested) { return std::string(tested.param.name); });
+
+TEST_F(DistributedRuns, WithOtherCanariesAreRefusedBeforeAnythingIsCharged) {
+  WritePoints(root_ / "other.csv", 51);
+  TrainConfig config = Config("run");
+  config.run.canaries = 30;
+  config.run.canary_kind = "mislabelled";
+  RunObserver silent;
+  try {
+    TrainOn(
+        2, [&] { return PrepareRun(config); }, silent,
+        [&](PreparedRun& run) { run.config.data.test = (root_ / "other.csv").string(); });
+    ADD_FAILURE() << "nothing was refused";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("rank 1 has other canaries than rank 0"));
+  }
+  EXPECT_FALSE(fs::exists(root_ / "run"));
 }
 
 }  // namespace

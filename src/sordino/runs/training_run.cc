@@ -129,6 +129,11 @@ internal::RunData ReadData(PreparedRun& run, RunObserver& observer) {
   return data;
 }
 
+void RequireSameRecords(Communicator& communicator, const internal::RunData& data) {
+  RequireSameData(communicator, data.splits.train);
+  if (data.canaries) RequireSameCanaries(communicator, *data.canaries);
+}
+
 // What a crash would leave to be read: what the plan will have cost, with what earlier parts of the
 // run took.
 void WritePlanned(PreparedRun& run, const RunFolder& folder, RunLedger* ledger) {
@@ -264,7 +269,7 @@ RunResult RunTraining(PreparedRun& run, RunObserver& observer) {
   const std::unique_ptr<RunLedger> ledger = MakeRunLedger(run);
   if (ledger) OpenLedger(*ledger, run, observer);
   internal::RunData data = ReadData(run, observer);
-  if (run.communicator != nullptr) RequireSameData(*run.communicator, data.splits.train);
+  if (run.communicator != nullptr) RequireSameRecords(*run.communicator, data);
   internal::TrainingLoop loop(run, observer, std::move(data), ledger.get());
   if (run.resume) loop.ResumeFrom(run.resume->checkpoint, ReadMetrics(place));
   CheckStop();
@@ -305,17 +310,19 @@ RunResult RunTraining(PreparedRun& run, RunObserver& observer) {
 void ServeTraining(PreparedRun& run) {
   const StopGuard guard;  // rank 0 says when to stop
   RunObserver nobody;
-  const internal::RunData data = ReadData(run, nobody);
-  RequireSameData(*run.communicator, data.splits.train);
+  internal::RunData data = ReadData(run, nobody);
+  RequireSameRecords(*run.communicator, data);
   TrainerOptions options;
   options.loader.device = run.device;
   options.insecure_seed = run.config.run.insecure_seed;
-  options.canaries = run.config.run.canaries;
+  if (!data.canaries) options.canaries = run.config.run.canaries;
+  options.canary_records = std::move(data.canaries);
   options.communicator = run.communicator;
+  run.model->Train(false);  // the first losses of canaries
+  Trainer trainer = MakeTrainer(run.config, run.plan, *run.model, data.feature_shape,
+                                data.splits.train, std::move(options));
   run.model->Train(true);
-  MakeTrainer(run.config, run.plan, *run.model, data.feature_shape, data.splits.train,
-              std::move(options))
-      .Serve();
+  trainer.Serve();
 }
 
 }  // namespace sordino

@@ -184,16 +184,9 @@ std::int64_t PrivacyPlan::RecordedBatch() const {
   return (static_cast<std::int64_t>(std::ceil(size)) / multiple + 1) * multiple;
 }
 
-std::unique_ptr<ChunkedClipper> PrivacyPlan::StartChunks(
-    const std::vector<NamedParameter>& parameters, const GradientOptions& gradients) const {
-  auto chunks = norms_->StartChunks(parameters, gradients, Sum());
-  if (chunks == nullptr) {
-    throw Error(fmt::format(
-        "norms by '{}' are not found by several processes; use another way (--norms automatic), or "
-        "one process.",
-        options_.norms.name));
-  }
-  return chunks;
+std::unique_ptr<StepChunks> PrivacyPlan::StartChunks(const std::vector<NamedParameter>& parameters,
+                                                     const GradientOptions& gradients) const {
+  return norms_->StartChunks(parameters, gradients, Sum(), options_.norms.options);
 }
 
 double PrivacyPlan::UnitShare() const { return sampler_->UnitShare(sampling_); }

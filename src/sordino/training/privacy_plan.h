@@ -146,9 +146,9 @@ class PrivacyPlan {
   std::unique_ptr<StepClipper> StartSums(std::vector<NamedParameter> parameters,
                                          const GradientOptions& gradients) const;
 
-  // The sums of several processes. Throws Error where the plan has none.
-  std::unique_ptr<ChunkedClipper> StartChunks(const std::vector<NamedParameter>& parameters,
-                                              const GradientOptions& gradients) const;
+  // The sums of several processes.
+  std::unique_ptr<StepChunks> StartChunks(const std::vector<NamedParameter>& parameters,
+                                          const GradientOptions& gradients) const;
 
   // What the clipper is asked for: adjacency, micro-batch, the largest batch and what rounding may
   // add to the sensitivity, 1 % for batches of any size.

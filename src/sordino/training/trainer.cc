@@ -14,13 +14,12 @@
 #include "sordino/base/error.h"
 #include "sordino/gradients/saved_tensors.h"
 #include "sordino/noise/gradient_noise.h"
-#include "sordino/random/grid_noise.h"
-#include "sordino/training/internal/data_canaries.h"
 #include "sordino/training/internal/data_check.h"
 #include "sordino/training/internal/distributed_trainer.h"
 #include "sordino/training/internal/held_out_records.h"
 #include "sordino/training/internal/libtorch_seed.h"
 #include "sordino/training/internal/ordinary_gradients.h"
+#include "sordino/training/internal/run_canaries.h"
 #include "sordino/training/internal/trainer_state.h"
 #include "sordino/training/noised_update.h"
 
@@ -33,18 +32,6 @@ std::vector<NamedParameter> Trained(std::vector<NamedParameter> parameters) {
     throw Error("no parameter of the model requires a gradient; freeze fewer layers.");
   }
   return parameters;
-}
-
-// On the norm of a clipped gradient, over all clipping groups.
-double BoundOf(const ClippingPolicy& policy) {
-  double bound = 0;
-  for (const double of_group : policy.Bounds()) bound = std::hypot(bound, of_group);
-  return bound;
-}
-
-std::uint64_t CanariesOf(const TrainerOptions& options) {
-  const std::int64_t in_data = options.canary_records ? options.canary_records->records.size() : 0;
-  return static_cast<std::uint64_t>(options.canaries + in_data);
 }
 
 }  // namespace
@@ -61,42 +48,18 @@ struct Trainer::State {
         random(options.insecure_seed ? RandomSource(*options.insecure_seed) : RandomSource()),
         held_out(HoldOut(data)),
         records(held_out ? held_out->trained() : static_cast<std::uint64_t>(data.size())),
-        sampler(plan.sampler().Make(plan.sampling(), records + CanariesOf(options), random)),
+        sampler(plan.sampler().Make(
+            plan.sampling(), records + static_cast<std::uint64_t>(CanariesOf(options)), random)),
         optimizer(parameters, optimizer_options, plan.steps()),
         sums(plan.StartSums(parameters, options.gradients)),
         clipping(plan.StartClipping(sums->parameters())) {
-    const std::int64_t in_data =
-        options.canary_records ? options.canary_records->records.size() : 0;
-    if (is_noised) internal::CheckData(plan, data, in_data);
+    if (is_noised) internal::CheckData(plan, data, CanaryRecordsOf(options));
     SORDINO_CHECK(is_noised || CanariesOf(options) == 0,
                   "canaries were put into a run without privacy");
-    SORDINO_CHECK(options.canaries == 0 || in_data == 0, "a run has canaries of two kinds");
-    SORDINO_CHECK(CanariesOf(options) == 0 || !held_out,
-                  "canaries are in a run with held-out records");
-    const Adjacency adjacency = plan.options().adjacency;
-    SORDINO_CHECK(
-        in_data == 0 || adjacency == Adjacency::kReplaceOne || plan.options().micro_batch == 1,
-        "a canary that is left out would move records to other micro-batches");
-    const auto coins = StreamOf(0, kCanaryStream);
-    if (options.canaries > 0) {
-      canaries =
-          std::make_unique<Canaries>(options.canaries, sums->parameters(), adjacency, *coins);
-    }
     SeedModel(0);
-    if (in_data == 0) {
-      loader = std::make_unique<BatchLoader>(data, options.loader);
-      return;
-    }
-    const CanaryRecords& made_up = *options.canary_records;
-    data_canaries = std::make_unique<DataCanaries>(
-        made_up, sums->parameters(), losses,
-        DataCanaryOptions{.adjacency = adjacency,
-                          .gradients = options.gradients,
-                          .device = options.loader.device,
-                          .copies = options.loader.augmentation.multiplicity},
-        *coins);
-    loader = std::make_unique<BatchLoader>(DataCanaries::Joined(data, made_up, adjacency),
-                                           options.loader);
+    canaries = std::make_unique<RunCanaries>(options, plan, sums->parameters(), losses,
+                                             *StreamOf(0, kCanaryStream));
+    loader = std::make_unique<BatchLoader>(canaries->Joined(data, options), options.loader);
   }
 
   // Before anything is drawn from them.
@@ -121,11 +84,7 @@ struct Trainer::State {
   std::vector<std::uint64_t> DrawBatch(std::int64_t step, Generator& stream,
                                        std::vector<std::int64_t>& drawn) {
     std::vector<std::uint64_t> indices = sampler->Batch(step, stream);
-    if (data_canaries) {
-      data_canaries->Place(indices, records);
-    } else {
-      drawn = Canaries::TakeFrom(indices, records);
-    }
+    drawn = canaries->TakeFrom(indices, records);
     if (held_out) held_out->FindRecords(indices);
     return indices;
   }
@@ -177,13 +136,11 @@ struct Trainer::State {
   NoisedGradients Noised(const BoundedSum& sum, std::int64_t step,
                          const std::vector<std::int64_t>& drawn) {
     StepNoise noise = NoiseOf(step);
-    if (!canaries) return update.Noised(sum, noise);
+    if (!canaries->AreGradients()) return update.Noised(sum, noise);
     const ClippingPolicy& policy = clipping->StepPolicy(plan.StepClip(step));
     const std::vector<Dirac> gradients = canaries->Gradients(drawn, policy);
     noise.canaries = gradients;
-    NoisedGradients noised = AddNoise(sum, noise, random);
-    canaries->Observe(noised, noise.divisor, plan.StepRate(step), policy);
-    return noised;
+    return AddNoise(sum, noise, random);
   }
 
   // The first step of an epoch pays for all of it, and so does the first one after a state was
@@ -202,7 +159,7 @@ struct Trainer::State {
     const std::int64_t step = done;
     if (options.charge) options.charge(step, ChargeOf(step));
     ++done;
-    if (!canaries && !data_canaries && !clipping->ReadsNoised()) {
+    if (canaries->IsEmpty() && !clipping->ReadsNoised()) {
       update.Step(sum, NoiseOf(step));
     } else {
       UpdateInParts(sum, step, drawn);
@@ -214,16 +171,17 @@ struct Trainer::State {
   void UpdateInParts(const BoundedSum& sum, std::int64_t step,
                      const std::vector<std::int64_t>& drawn) {
     NoisedGradients mean = Noised(sum, step, drawn);
-    const double bound = BoundOf(clipping->StepPolicy(plan.StepClip(step)));
+    canaries->ObserveSum(mean, plan.Divisor(step), plan.StepRate(step),
+                         clipping->StepPolicy(plan.StepClip(step)));
     const NoisedGradients gradient = clipping->AfterNoise(std::move(mean), sum, step, random);
-    if (data_canaries) ObserveCanaries(gradient, ClipNorm(bound), step);
+    if (canaries->AreRecords()) ObserveCanaries(gradient, step);
     optimizer.Step(gradient);
   }
 
   // Uses the generators of the model, which go on with bits that no attack has seen.
-  void ObserveCanaries(const NoisedGradients& gradient, ClipNorm bound, std::int64_t step) {
-    data_canaries->Observe(gradient, plan.Divisor(step), plan.StepRate(step), bound,
-                           [&] { SeedLibtorch(*StreamOf(step + 1, kCanaryStream)); });
+  void ObserveCanaries(const NoisedGradients& gradient, std::int64_t step) {
+    canaries->ObserveGradients(gradient, plan.Divisor(step), plan.StepRate(step),
+                               *StreamOf(step + 1, kCanaryStream));
     SeedModel(step + 1);
   }
 
@@ -231,11 +189,8 @@ struct Trainer::State {
   void Measure(std::int64_t step) {
     const PrivateValue<std::int64_t> right =
         held_out->Count(options.held_out->is_right, options.gradients.fallback);
-    // Whole numbers lie on the grid of the noise: nothing is rounded.
-    const GridGaussian noise(plan.options().held_out->count_noise.value());
-    SORDINO_CHECK(noise.Granularity() <= 1, "the noise on a count is too coarse for it");
-    const double noised = noise.AddTo(*StreamOf(step, kHeldOutNoiseStream),
-                                      static_cast<double>(right.RevealForNoise()));
+    const double noised = NoisedCount(right, plan.options().held_out->count_noise,
+                                      *StreamOf(step, kHeldOutNoiseStream));
     adaptive->Observe(noised, [&](NoiseMultiplier lower) {
       return !options.held_out->admits || options.held_out->admits(plan.WithNoise(lower), step + 1);
     });
@@ -265,8 +220,7 @@ struct Trainer::State {
   NoisedUpdate update{random, optimizer};
   std::unique_ptr<StepClipper> sums;
   std::unique_ptr<ClippingState> clipping;
-  std::unique_ptr<Canaries> canaries;                    // null: there are none
-  std::unique_ptr<DataCanaries> data_canaries;           // likewise
+  std::unique_ptr<RunCanaries> canaries;
   std::deque<std::vector<std::int64_t>> drawn_canaries;  // of the batches that were requested
   std::unique_ptr<BatchLoader> loader;
   std::int64_t first = 0;  // the step that this trainer began with
@@ -361,14 +315,12 @@ Optimizer& Trainer::optimizer() {
 }
 
 std::vector<HeldOutMeasurement> Trainer::measurements() const {
-  if (distributed_) return {};
+  if (distributed_) return distributed_->measurements();
   return state_->adaptive ? state_->adaptive->measurements() : std::vector<HeldOutMeasurement>();
 }
 
 CanaryScores Trainer::canary_scores() const {
-  if (distributed_) return {};
-  if (state_->canaries) return state_->canaries->Scores();
-  return state_->data_canaries ? state_->data_canaries->Scores() : CanaryScores();
+  return distributed_ ? distributed_->canary_scores() : state_->canaries->Scores();
 }
 
 NamedTensors Trainer::SaveState() const {
@@ -383,12 +335,7 @@ NamedTensors Trainer::SaveState() const {
   // A step without privacy whose batch is empty makes no update.
   internal::AppendParameters(s.sums->parameters(), s.optimizer.steps_done(), state);
   for (auto& entry : s.clipping->Save()) state.push_back(std::move(entry));
-  if (s.canaries) {
-    for (auto& entry : s.canaries->Save()) state.push_back(std::move(entry));
-  }
-  if (s.data_canaries) {
-    for (auto& entry : s.data_canaries->Save()) state.push_back(std::move(entry));
-  }
+  s.canaries->Save(state);
   if (s.adaptive) SaveMeasurements(*s.adaptive, state);
   static_cast<void>(SavedTensors(state));  // names are needed to come back
   return state;
@@ -406,8 +353,7 @@ void Trainer::RestoreState(const NamedTensors& state, std::int64_t steps_done) {
       saved.TakeNumber(internal::kUpdates, s.is_noised ? steps_done : 0, steps_done);
   std::unique_ptr<ClippingState> clipping = s.plan.StartClipping(s.sums->parameters());
   clipping->Restore(saved);
-  if (s.canaries) s.canaries->Restore(saved);
-  if (s.data_canaries) s.data_canaries->Restore(saved);
+  s.canaries->Restore(saved);
   if (s.adaptive) RestoreMeasurements(*s.adaptive, saved, s.plan.Measurements(steps_done));
   saved.CheckAllTaken();
   // With the parameters and the policy that a run begins with, as it was then.

@@ -26,6 +26,17 @@ class ExactStepClipper : public StepClipper {
   Clipper clipper_;
 };
 
+class ExactStepChunks : public StepChunks {
+ public:
+  using StepChunks::StepChunks;
+
+  FixedPointSum Sum(const LossFunction& loss, const std::function<std::optional<Batch>()>& next,
+                    const ClippingPolicy& policy, std::int64_t /*step*/,
+                    RandomSource& /*random*/) override {
+    return clipper().Sum(loss, next, policy);
+  }
+};
+
 class ExactNorms : public NormsComponent {
  public:
   ExactNorms(std::string_view name, std::string_view help, NormMethod method)
@@ -37,10 +48,10 @@ class ExactNorms : public NormsComponent {
     return std::make_unique<ExactStepClipper>(std::move(parameters), Own(gradients), sum);
   }
 
-  std::unique_ptr<ChunkedClipper> StartChunks(const std::vector<NamedParameter>& parameters,
-                                              const GradientOptions& gradients,
-                                              const SumOptions& sum) const override {
-    return std::make_unique<ChunkedClipper>(parameters, Own(gradients), sum);
+  std::unique_ptr<StepChunks> StartChunks(const std::vector<NamedParameter>& parameters,
+                                          const GradientOptions& gradients, const SumOptions& sum,
+                                          const OptionValues& /*options*/) const override {
+    return std::make_unique<ExactStepChunks>(ChunkedClipper(parameters, Own(gradients), sum));
   }
 
  private:

@@ -65,14 +65,15 @@ class Failing : public Communicator {
   bool has_failed_ = false;
 };
 
+class DistributedCharges : public testing::TestWithParam<const char*> {};
+
 // Whichever rank goes, at whichever operation of three steps: no rank has weights of a step that
 // was not charged, and no step is charged twice.
-TEST(DistributedCharge, ComesBeforeEveryRelease) {
+TEST_P(DistributedCharges, ComeBeforeEveryRelease) {
   const OneThread one_thread;
   constexpr int kRanks = 3;
-  RunCase run = RunCases().front();
+  RunCase run = CaseOf(GetParam());
   run.plan.steps = 3;
-  run.plan.clipping = "adaptive";
   const Dataset data = RandomFeatures(600, kFeatures, 3);
   std::vector<at::Tensor> after;  // the weights after each number of steps
   for (std::int64_t steps = 0; steps <= 3; ++steps) {
@@ -90,14 +91,15 @@ TEST(DistributedCharge, ComesBeforeEveryRelease) {
       try {
         RunRanks(kRanks, [&](Communicator& inner) {
           const Net net;
-          Failing communicator(inner, inner.Rank() == failing ? operation : 1'000'000);
+          TakesTurns turns(inner, run.ComputesAlone());
+          Failing communicator(turns, inner.Rank() == failing ? operation : 1'000'000);
           const auto keep = [&] {
             const std::lock_guard lock(mutex);
             weights[static_cast<std::size_t>(inner.Rank())] = net.Flat();
             has_failed = has_failed || communicator.has_failed();
           };
           try {
-            TrainerOptions options = OptionsOf(run, &communicator);
+            TrainerOptions options = OptionsOf(run, &communicator, net);
             options.charge = [&](std::int64_t step, const Event&) { charged.push_back(step); };
             Trainer trainer(PlanOf(run), net.parameters, net.loss, data, run.optimizer, options);
             if (communicator.IsFirst()) {
@@ -125,8 +127,13 @@ TEST(DistributedCharge, ComesBeforeEveryRelease) {
       ++failures;
     }
   }
-  EXPECT_GT(failures, 3 * (2 + 3 * 5));  // the start, and five operations a step
+  EXPECT_GE(failures, 3 * (2 + 3 * 5));  // the start, and five operations a step
 }
+
+INSTANTIATE_TEST_SUITE_P(Cases, DistributedCharges,
+                         testing::Values("AdaptiveAdam", "EstimatedNorms", "AdaClip", "HeldOut",
+                                         "Canaries", "CanaryRecords"),
+                         [](const auto& tested) { return std::string(tested.param); });
 
 TEST(DistributedCharge, ThatIsRefusedReleasesNothing) {
   const OneThread one_thread;
@@ -243,45 +250,33 @@ TEST(DistributedStep, TellsNoNumberThatAModelSaid) {
   EXPECT_EQ(told, 3);
 }
 
-// One sentence, on every rank, before anything is charged.
-TEST(DistributedTrainer, RefusesByNameWhatItCannotDo) {
+// One sentence, on every rank, before anything is charged. One process does with 4.
+TEST(DistributedTrainer, RefusesTooFewDirectionsForItsGrid) {
   const Dataset data = RandomFeatures(600, kFeatures, 3);
-  const auto refusal = [&](const auto& change) {
-    RunCase run = RunCases().front();
-    TrainerOptions options = OptionsOf(run, nullptr);
-    change(run, options);
-    std::string sentence;
-    RunRanks(2, [&](Communicator& communicator) {
-      const Net net;
-      TrainerOptions own = options;
-      own.communicator = &communicator;
-      own.charge = [](std::int64_t, const Event&) { ADD_FAILURE() << "a charge"; };
-      try {
-        Trainer trainer(PlanOf(run), net.parameters, net.loss, data, run.optimizer, own);
-        ADD_FAILURE() << "nothing was refused";
-        communicator.Broadcast("end");
-      } catch (const Error& error) {
-        if (communicator.IsFirst()) sentence = error.what();
-      }
-    });
-    return sentence;
+  RunCase run = RunCases().front();
+  const auto with_directions = [&](std::int64_t count) {
+    run.plan.norms = {"jl", {{"jl-directions", count}, {"jl-failure", 1e-9}}};
+    return run;
   };
-  const std::string canaries =
-      "a run with canaries is not shared by several processes; use one process.";
-  EXPECT_EQ(refusal([](RunCase&, TrainerOptions& options) { options.canaries = 4; }), canaries);
-  EXPECT_EQ(refusal([](RunCase&, TrainerOptions& options) { options.canary_records.emplace(); }),
-            canaries);
-  EXPECT_EQ(refusal([](RunCase& run, TrainerOptions&) {
-              run.plan.held_out = {.share = 0.2, .every = 2, .count_noise = NoiseMultiplier(5)};
-            }),
-            "noise that follows measurements on held-out records is not shared by several "
-            "processes; use another noise schedule, or one process.");
-  EXPECT_EQ(refusal([](RunCase& run, TrainerOptions&) { run.plan.norms = "jl"; }),
-            "norms by 'jl' are not found by several processes; use another way (--norms "
-            "automatic), or one process.");
-  EXPECT_EQ(refusal([](RunCase& run, TrainerOptions&) { run.plan.clipping = "adaclip"; }),
-            "clipping by 'adaclip' needs all noised gradients in one process; use another way of "
-            "clipping, or one process.");
+  const Net net;
+  Trainer alone(PlanOf(with_directions(4)), net.parameters, net.loss, data, run.optimizer,
+                OptionsOf(run, nullptr));
+  EXPECT_NO_THROW(alone.Step());
+  std::atomic<int> told = 0;
+  RunRanks(2, [&](Communicator& communicator) {
+    const Net own;
+    TrainerOptions options = OptionsOf(run, &communicator);
+    options.charge = [](std::int64_t, const Event&) { ADD_FAILURE() << "a charge"; };
+    try {
+      Trainer trainer(PlanOf(with_directions(4)), own.parameters, own.loss, data, run.optimizer,
+                      options);
+      ADD_FAILURE() << "nothing was refused";
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), AllOf(HasSubstr("4 directions"), HasSubstr("use more")));
+      ++told;
+    }
+  });
+  EXPECT_EQ(told, 2);
 }
 
 TEST(DistributedTrainer, RefusesParametersOfSeveralTypes) {

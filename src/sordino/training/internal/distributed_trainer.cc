@@ -1,21 +1,24 @@
 #include "sordino/training/internal/distributed_trainer.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <fmt/format.h>
 
 #include <exception>
-#include <span>
 #include <utility>
 
 #include "sordino/base/check.h"
 #include "sordino/base/error.h"
 #include "sordino/gradients/saved_tensors.h"
 #include "sordino/noise/gradient_noise.h"
+#include "sordino/noise/noised_shards.h"
 #include "sordino/training/internal/data_check.h"
 #include "sordino/training/internal/libtorch_seed.h"
 #include "sordino/training/internal/ordinary_gradients.h"
 #include "sordino/training/internal/packed_tensors.h"
+#include "sordino/training/internal/rank_agreement.h"
+#include "sordino/training/internal/shared_start.h"
 #include "sordino/training/internal/trainer_state.h"
 
 namespace sordino {
@@ -28,43 +31,6 @@ constexpr const char* kSave = "save";
 constexpr const char* kRestore = "restore";
 constexpr const char* kEnd = "end";
 constexpr const char* kCharged = "charged";
-constexpr const char* kNotCharged = "not charged";
-
-// In a private run nobody but the ranks knows it.
-RandomSource SharedSource(const TrainerOptions& options, Communicator& communicator) {
-  if (options.insecure_seed) return RandomSource(*options.insecure_seed);
-  const SharedSecret fresh;
-  const std::string bytes = communicator.Broadcast(
-      std::string(reinterpret_cast<const char*>(fresh.bytes().data()), SharedSecret::kBytes));
-  SORDINO_CHECK(bytes.size() == SharedSecret::kBytes, "the shared secret has another length");
-  return RandomSource(SharedSecret(std::as_bytes(std::span(bytes)).first<SharedSecret::kBytes>()));
-}
-
-// With the values of rank 0.
-std::vector<NamedParameter> WithSharedValues(std::vector<NamedParameter> parameters,
-                                             Communicator& communicator) {
-  NamedTensors values;
-  if (communicator.IsFirst()) {
-    for (const NamedParameter& parameter : parameters) {
-      values.emplace_back(parameter.name, parameter.value);
-    }
-  }
-  values = UnpackTensors(communicator.Broadcast(PackTensors(values)));
-  const at::NoGradGuard no_grad;
-  bool fits = values.size() == parameters.size();
-  for (std::size_t i = 0; fits && i < values.size(); ++i) {
-    const at::Tensor& own = parameters[i].value;
-    fits = values[i].first == parameters[i].name && values[i].second.sizes() == own.sizes() &&
-           values[i].second.scalar_type() == own.scalar_type();
-    if (fits) own.detach().copy_(values[i].second);
-  }
-  if (!fits) {
-    throw Error(
-        "the model of this process has other parameters than that of process 0; start all of them "
-        "with the same model.");
-  }
-  return parameters;
-}
 
 // Before anything that all ranks do together, so that none waits for one that has refused.
 const PrivacyPlan& Shared(const PrivacyPlan& plan, const std::vector<NamedParameter>& parameters,
@@ -74,25 +40,6 @@ const PrivacyPlan& Shared(const PrivacyPlan& plan, const std::vector<NamedParame
 }
 
 }  // namespace
-
-void CheckShared(const PrivacyPlan& plan, const std::vector<NamedParameter>& parameters,
-                 const TrainerOptions& options) {
-  if (options.canaries > 0 || options.canary_records) {
-    throw Error("a run with canaries is not shared by several processes; use one process.");
-  }
-  if (plan.options().held_out) {
-    throw Error(
-        "noise that follows measurements on held-out records is not shared by several processes; "
-        "use another noise schedule, or one process.");
-  }
-  const auto sums = plan.StartChunks(parameters, options.gradients);
-  if (plan.StartClipping(sums->parameters())->StepPolicy(plan.StepClip(0)).transform() != nullptr) {
-    throw Error(fmt::format(
-        "clipping by '{}' needs all noised gradients in one process; use another way of clipping, "
-        "or one process.",
-        plan.options().clipping.name));
-  }
-}
 
 DistributedTrainer::DistributedTrainer(const PrivacyPlan& plan,
                                        std::vector<NamedParameter> parameters, LossFunction losses,
@@ -110,10 +57,32 @@ DistributedTrainer::DistributedTrainer(const PrivacyPlan& plan,
       sums_(plan_.StartChunks(parameters_, options_.gradients)),
       clipping_(plan_.StartClipping(sums_->parameters())),
       optimizer_(sums_->parameters(), optimizer, plan_.steps(), communicator_),
-      sampler_(plan_.sampler().Make(plan_.sampling(), static_cast<std::uint64_t>(data.size()),
+      held_out_(HoldOut(data)),
+      records_(held_out_ ? held_out_->trained() : static_cast<std::uint64_t>(data.size())),
+      sampler_(plan_.sampler().Make(plan_.sampling(),
+                                    records_ + static_cast<std::uint64_t>(CanariesOf(options_)),
                                     shared_source_)),
-      loader_(data, options_.loader) {
-  if (is_noised_) internal::CheckData(plan_, data, /*canaries=*/0);
+      canaries_(options_, plan_, sums_->parameters(), losses_, *SharedStream(0, kCanaryStream)),
+      loader_(canaries_.Joined(data, options_), options_.loader) {
+  if (is_noised_) internal::CheckData(plan_, data, CanaryRecordsOf(options_));
+  SORDINO_CHECK(is_noised_ || canaries_.IsEmpty(), "canaries were put into a run without privacy");
+}
+
+std::unique_ptr<Generator> DistributedTrainer::SharedStream(std::int64_t step,
+                                                            std::uint32_t purpose) {
+  return shared_source_.Stream(
+      {.step = static_cast<std::uint64_t>(step), .rank = 0, .tensor = purpose});
+}
+
+// The same records on every rank.
+std::unique_ptr<HeldOutRecords> DistributedTrainer::HoldOut(const Dataset& data) {
+  if (!plan_.options().held_out) return nullptr;
+  SORDINO_CHECK(is_noised_ && options_.held_out && options_.held_out->is_right,
+                "a plan with held-out records needs a way to measure them");
+  adaptive_.emplace(options_.held_out->rule, plan_);
+  return std::make_unique<HeldOutRecords>(data, options_.loader.device,
+                                          plan_.options().held_out->share,
+                                          *SharedStream(0, kHoldOutStream));
 }
 
 DistributedTrainer::~DistributedTrainer() {
@@ -153,8 +122,11 @@ std::vector<Chunk> DistributedTrainer::Cut(std::int64_t examples) const {
 void DistributedTrainer::RequestNext() {
   if (requested_ == plan_.steps()) return;
   const auto step = static_cast<std::uint64_t>(requested_);
-  const auto stream = shared_source_.Stream({.step = step, .rank = 0, .tensor = kSamplingStream});
-  const std::vector<std::uint64_t> batch = sampler_->Batch(requested_, *stream);
+  const auto stream = SharedStream(requested_, kSamplingStream);
+  std::vector<std::uint64_t> batch = sampler_->Batch(requested_, *stream);
+  Request request;
+  request.canaries = canaries_.TakeFrom(batch, records_);
+  if (held_out_) held_out_->FindRecords(batch);
   const auto examples = static_cast<std::int64_t>(batch.size());
   if (is_noised_ && examples > plan_.LargestBatch()) {
     // How many there are is private where batches are drawn at random.
@@ -162,7 +134,6 @@ void DistributedTrainer::RequestNext() {
                             plan_.LargestBatch()));
   }
   const std::vector<Chunk> chunks = Cut(examples);
-  Request request;
   request.examples = examples;
   for (std::size_t i = 0; i < chunks.size(); ++i) {
     auto model = shared_source_.Stream(
@@ -179,44 +150,31 @@ void DistributedTrainer::RequestNext() {
   ++requested_;
 }
 
-FixedPointSum DistributedTrainer::SumOfOwnChunks(const ClippingPolicy& policy) {
-  const Request request = std::move(requests_.front());
+// The one of the step in hand; the next is made ready meanwhile.
+DistributedTrainer::Request DistributedTrainer::TakeRequest() {
+  if (requested_ == done_) RequestNext();
+  RequestNext();
+  Request request = std::move(requests_.front());
   requests_.pop_front();
+  return request;
+}
+
+FixedPointSum DistributedTrainer::SumOfOwnChunks(const Request& request,
+                                                 const ClippingPolicy& policy) {
   std::size_t chunk = 0;
   const auto next = [&]() -> std::optional<Batch> {
     if (chunk == request.models.size()) return std::nullopt;
     SeedLibtorch(*request.models[chunk++]);
     return loader_.Take();
   };
-  return sums_->Sum(losses_, next, policy);
+  return sums_->Sum(losses_, next, policy, done_, shared_source_);
 }
 
-std::vector<at::Tensor> DistributedTrainer::GradientsOfOwnPart() {
-  const Request request = std::move(requests_.front());
-  requests_.pop_front();
+std::vector<at::Tensor> DistributedTrainer::GradientsOfOwnPart(const Request& request) {
   SORDINO_CHECK(request.models.size() == 1, "a rank has one part of an ordinary batch");
   SeedLibtorch(*request.models.front());
   return OrdinaryGradients(losses_, loader_.Take(), sums_->parameters(), request.examples,
                            options_.gradients.physical_batch);
-}
-
-// A rank throws what it failed with itself; the others throw its sentence. What other libraries say
-// does not leave the rank.
-void DistributedTrainer::AgreeThatAllCan(const std::exception_ptr& failure) {
-  std::string sentence;
-  try {
-    if (failure) std::rethrow_exception(failure);
-  } catch (const Error& error) {
-    sentence = error.what();
-  } catch (const std::exception&) {
-    sentence = fmt::format("process {} could not compute its part of a step; it says why itself.",
-                           communicator_.Rank());
-  }
-  const std::vector<std::string> all = communicator_.AllGatherBytes(sentence);
-  if (failure) std::rethrow_exception(failure);
-  for (const std::string& other : all) {
-    if (!other.empty()) throw Error(other);
-  }
 }
 
 // The first step of an epoch pays for all of it, and so does the first one after a state was
@@ -228,32 +186,27 @@ Event DistributedTrainer::ChargeOf(std::int64_t step) const {
 
 // Returns true on every rank once the charge of the step in hand is durable.
 bool DistributedTrainer::WaitForCharge() {
-  if (!communicator_.IsFirst()) return communicator_.Broadcast("") == kCharged;
-  try {
+  const std::string told = TellOthers(communicator_, [&] {
     if (options_.charge) options_.charge(done_, ChargeOf(done_));
-  } catch (...) {
-    const std::exception_ptr why = std::current_exception();
-    communicator_.Broadcast(kNotCharged);
-    std::rethrow_exception(why);
-  }
-  communicator_.Broadcast(kCharged);
-  return true;
+    return std::string(kCharged);
+  });
+  return told == kCharged;
 }
 
 // False: the step was not charged, and nothing was released.
 bool DistributedTrainer::MakeStep() {
   const std::int64_t step = done_;
   const ClippingPolicy& policy = clipping_->StepPolicy(plan_.StepClip(step));
+  Request request;
   std::optional<FixedPointSum> sum;
   std::exception_ptr failure;
   try {
-    if (requested_ == done_) RequestNext();
-    RequestNext();  // made ready while this step is computed
-    sum.emplace(SumOfOwnChunks(policy));
+    request = TakeRequest();
+    sum.emplace(SumOfOwnChunks(request, policy));
   } catch (const std::exception&) {
     failure = std::current_exception();
   }
-  AgreeThatAllCan(failure);
+  AgreeThatAllCan(communicator_, failure);
   const FixedPointShard shard = sum->Scatter(
       [&](const at::Tensor& all, at::Tensor& part) { communicator_.ReduceScatterSum(all, part); },
       communicator_.Rank(), communicator_.Size(),
@@ -266,13 +219,78 @@ bool DistributedTrainer::MakeStep() {
   // whatever happens next.
   if (!WaitForCharge()) return false;
   ++done_;
+  const std::vector<Dirac> canaries = canaries_.Gradients(request.canaries, policy);
   const StepNoise noise = {.kind = &plan_.noise_kind(),
                            .multiplier = clipping_->GradientNoise(plan_.StepNoise(step)),
                            .unit_share = plan_.UnitShare(),
                            .divisor = plan_.Divisor(step),
-                           .step = step};
-  NoisedGradients mean = AddNoise(shard, noise, noise_source_);
-  optimizer_.Step(clipping_->AfterNoise(std::move(mean), counts, step, shared_source_));
+                           .step = step,
+                           .canaries = canaries};
+  optimizer_.Step(AfterNoise(AddNoise(shard, noise, noise_source_), counts, step));
+  return !plan_.MeasuresAfter(step) || Measure(step);
+}
+
+// The gradients of this rank's shard for the optimizer. Where all are needed they are gathered:
+// they have noise on them.
+NoisedGradients DistributedTrainer::AfterNoise(NoisedGradients shard, const BoundedSum& counts,
+                                               std::int64_t step) {
+  if (!clipping_->NeedsAllGradients() && canaries_.IsEmpty()) {
+    return clipping_->AfterNoise(std::move(shard), counts, step, shared_source_);
+  }
+  NoisedGradients mean = NoisedShards::Join(
+      shard, communicator_.Size(), sums_->parameters(),
+      [&](const at::Tensor& own, at::Tensor& all) { communicator_.AllGather(own, all); });
+  const double divisor = plan_.Divisor(step);
+  const SamplingRate rate = plan_.StepRate(step);
+  if (communicator_.IsFirst()) {
+    canaries_.ObserveSum(mean, divisor, rate, clipping_->StepPolicy(plan_.StepClip(step)));
+  }
+  const NoisedGradients gradients =
+      clipping_->AfterNoise(std::move(mean), counts, step, shared_source_);
+  if (communicator_.IsFirst()) {
+    const auto stream = noise_source_.Stream(
+        {.step = static_cast<std::uint64_t>(step) + 1, .rank = 0, .tensor = kCanaryStream});
+    canaries_.ObserveGradients(gradients, divisor, rate, *stream);
+  }
+  return NoisedShards::Cut(gradients, communicator_.Rank(), communicator_.Size(),
+                           shard.value().front().device());
+}
+
+// The charge of the step covers it. Each rank counts some of the held-out records; rank 0 adds the
+// noise, and tells what follows. False: it could not.
+bool DistributedTrainer::Measure(std::int64_t step) {
+  std::int64_t right = 0;
+  std::exception_ptr failure;
+  try {
+    right = held_out_
+                ->Count(options_.held_out->is_right, options_.gradients.fallback,
+                        communicator_.Rank(), communicator_.Size())
+                .RevealForNoise();
+  } catch (const std::exception&) {
+    failure = std::current_exception();
+  }
+  AgreeThatAllCan(communicator_, failure);
+  at::Tensor total = at::full({1}, right, at::kLong);
+  communicator_.AllReduceSum(total);
+  const std::string told = TellOthers(communicator_, [&] {
+    const auto stream = noise_source_.Stream(
+        {.step = static_cast<std::uint64_t>(step), .rank = 0, .tensor = kHeldOutNoiseStream});
+    const double noised = NoisedCount(PrivateValue<std::int64_t>(total.item<std::int64_t>()),
+                                      plan_.options().held_out->count_noise, *stream);
+    adaptive_->Observe(noised, [&](NoiseMultiplier lower) {
+      return !options_.held_out->admits ||
+             options_.held_out->admits(plan_.WithNoise(lower), step + 1);
+    });
+    return fmt::format("{:a} {:a}", noised, adaptive_->noise().value());
+  });
+  if (told == kNotDone) return false;
+  if (!communicator_.IsFirst()) {
+    const std::size_t space = told.find(' ');
+    const double noise = std::stod(told.substr(space + 1));
+    adaptive_->Observe(std::stod(told.substr(0, space)),
+                       [&](NoiseMultiplier lower) { return lower.value() == noise; });
+  }
+  plan_ = plan_.WithNoise(adaptive_->noise());
   return true;
 }
 
@@ -281,14 +299,13 @@ void DistributedTrainer::MakeOrdinaryStep() {
   std::exception_ptr failure;
   bool is_empty = false;
   try {
-    if (requested_ == done_) RequestNext();
-    RequestNext();
-    is_empty = requests_.front().examples == 0;
-    gradients = GradientsOfOwnPart();
+    const Request request = TakeRequest();
+    is_empty = request.examples == 0;
+    gradients = GradientsOfOwnPart(request);
   } catch (const std::exception&) {
     failure = std::current_exception();
   }
-  AgreeThatAllCan(failure);
+  AgreeThatAllCan(communicator_, failure);
   ++done_;
   if (!is_empty) optimizer_.StepNonPrivate(ShardOfSum(gradients, communicator_));
 }
@@ -315,6 +332,8 @@ NamedTensors DistributedTrainer::GatherState() {
   NamedTensors state = optimizer_.SaveState();
   internal::AppendParameters(sums_->parameters(), optimizer_.whole().steps_done(), state);
   for (auto& entry : clipping_->Save()) state.push_back(std::move(entry));
+  canaries_.Save(state);
+  if (adaptive_) SaveMeasurements(*adaptive_, state);
   static_cast<void>(SavedTensors(state));  // names are needed to come back
   return state;
 }
@@ -339,6 +358,11 @@ void DistributedTrainer::ShareState(const NamedTensors& state, std::int64_t step
   const std::vector<at::Tensor> values = internal::TakeParameters(sums_->parameters(), saved);
   const std::int64_t updates = saved.TakeNumber(internal::kUpdates, is_noised_ ? steps : 0, steps);
   clipping_->Restore(saved);
+  canaries_.Restore(saved);
+  if (adaptive_) {
+    RestoreMeasurements(*adaptive_, saved, plan_.Measurements(steps));
+    plan_ = plan_.WithNoise(adaptive_->noise());
+  }
   saved.CheckAllTaken();
   {
     const at::NoGradGuard no_grad;

@@ -10,8 +10,14 @@
 //      shard of the coordinates.
 //   3. Rank 0 charges the step and announces it. No rank draws noise before it has heard that.
 //   4. Each rank adds noise to its shard, once for all ranks: the total is noised as one process
-//      would do it. The noise comes from a source of the rank's own.
+//      would do it. The noise comes from a source of the rank's own. Where the clipping policy or
+//      canaries need all noised shards, these are gathered.
 //   5. Each rank makes the optimizer's step of its shard, and gathers the parameters of all.
+//   6. Where held-out records are measured, each rank counts some of them. Rank 0 adds noise to the
+//      sum, and tells the noised count and the noise of the following steps.
+//
+// All ranks have the coins of canaries and of held-out records, which they need to draw batches;
+// scores of canaries are those of rank 0.
 //
 // So neither the batch, nor the sum, nor (in a seeded run) the noise depends on the number of
 // ranks. What a rank cannot do it tells before the sums are added up, and all ranks stop with its
@@ -24,19 +30,23 @@
 
 #include <cstdint>
 #include <deque>
-#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "sordino/clipping/norms_component.h"
 #include "sordino/data/batch_loader.h"
 #include "sordino/data/dataset.h"
 #include "sordino/distributed/communicator.h"
-#include "sordino/gradients/chunked_clipper.h"
+#include "sordino/gradients/bounded_sum.h"
 #include "sordino/gradients/loss_function.h"
 #include "sordino/gradients/named_tensors.h"
+#include "sordino/gradients/noised_value.h"
 #include "sordino/optimizers/optimizer.h"
+#include "sordino/training/adaptive_noise.h"
+#include "sordino/training/internal/held_out_records.h"
+#include "sordino/training/internal/run_canaries.h"
 #include "sordino/training/internal/sharded_optimizer.h"
 #include "sordino/training/privacy_plan.h"
 #include "sordino/training/trainer.h"
@@ -67,20 +77,30 @@ class DistributedTrainer {
   bool is_private() const { return is_noised_ && noise_source_.IsPrivate(); }
   const PrivacyPlan& plan() const { return plan_; }
   Optimizer& optimizer() { return optimizer_.whole(); }
+  // As those of Trainer; on rank 0.
+  CanaryScores canary_scores() const { return canaries_.Scores(); }
+  std::vector<HeldOutMeasurement> measurements() const {
+    return adaptive_ ? adaptive_->measurements() : std::vector<HeldOutMeasurement>();
+  }
 
  private:
   struct Request {
     std::int64_t examples = 0;                       // of the batch of all ranks
     std::vector<std::unique_ptr<Generator>> models;  // of the chunks of this rank
+    std::vector<std::int64_t> canaries;              // gradients among those that were drawn
   };
 
   void Announce(const std::string& what);
   std::vector<Chunk> Cut(std::int64_t examples) const;
+  std::unique_ptr<Generator> SharedStream(std::int64_t step, std::uint32_t purpose);
+  std::unique_ptr<HeldOutRecords> HoldOut(const Dataset& data);
   void RequestNext();
-  FixedPointSum SumOfOwnChunks(const ClippingPolicy& policy);
-  std::vector<at::Tensor> GradientsOfOwnPart();
-  void AgreeThatAllCan(const std::exception_ptr& failure);
+  Request TakeRequest();
+  FixedPointSum SumOfOwnChunks(const Request& request, const ClippingPolicy& policy);
+  std::vector<at::Tensor> GradientsOfOwnPart(const Request& request);
   bool WaitForCharge();
+  NoisedGradients AfterNoise(NoisedGradients shard, const BoundedSum& counts, std::int64_t step);
+  bool Measure(std::int64_t step);
   bool MakeStep();
   void MakeOrdinaryStep();
   NamedTensors GatherState();
@@ -93,12 +113,18 @@ class DistributedTrainer {
   TrainerOptions options_;
   bool is_noised_;
   Communicator& communicator_;
-  RandomSource shared_source_;  // batches, dropout, augmentation, noise on counts
+  // Batches, dropout, augmentation, noise on counts, directions of estimated norms, held-out
+  // records, coins of canaries. All ranks ask it for the same streams in the same order.
+  RandomSource shared_source_;
   RandomSource noise_source_;
-  std::unique_ptr<ChunkedClipper> sums_;
+  std::unique_ptr<StepChunks> sums_;
   std::unique_ptr<ClippingState> clipping_;
   ShardedOptimizer optimizer_;
+  std::optional<AdaptiveNoise> adaptive_;
+  std::unique_ptr<HeldOutRecords> held_out_;  // null: there are none
+  std::uint64_t records_;                     // that are trained on
   std::unique_ptr<BatchSampler> sampler_;
+  RunCanaries canaries_;
   BatchLoader loader_;
   std::deque<Request> requests_;
   std::int64_t first_ = 0;  // the step that this trainer began with

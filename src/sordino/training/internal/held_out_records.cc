@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "sordino/base/check.h"
 #include "sordino/gradients/example_count.h"
 #include "sordino/gradients/saved_tensors.h"
+#include "sordino/random/grid_noise.h"
 #include "sordino/sampling/sampler.h"
 
 namespace sordino {
@@ -37,15 +39,26 @@ void HeldOutRecords::FindRecords(std::vector<std::uint64_t>& indices) const {
   for (std::uint64_t& index : indices) index = trained_[index];
 }
 
-PrivateValue<std::int64_t> HeldOutRecords::Count(const LossFunction& indicator, bool one_by_one) {
+PrivateValue<std::int64_t> HeldOutRecords::Count(const LossFunction& indicator, bool one_by_one,
+                                                 int rank, int ranks) {
   std::int64_t count = 0;
-  for (std::size_t begin = 0; begin < held_out_.size(); begin += kHeldOutPart) {
+  const std::size_t first = static_cast<std::size_t>(rank) * kHeldOutPart;
+  const std::size_t stride = static_cast<std::size_t>(ranks) * kHeldOutPart;
+  for (std::size_t begin = first; begin < held_out_.size(); begin += stride) {
     const std::size_t end = std::min(begin + kHeldOutPart, held_out_.size());
     loader_->Request({held_out_.begin() + static_cast<std::ptrdiff_t>(begin),
                       held_out_.begin() + static_cast<std::ptrdiff_t>(end)});
     count += CountExamples(indicator, loader_->Take(), one_by_one).RevealForNoise();
   }
   return PrivateValue<std::int64_t>(count);
+}
+
+double NoisedCount(const PrivateValue<std::int64_t>& count, NoiseMultiplier noise,
+                   Generator& stream) {
+  // Whole numbers lie on the grid of the noise: nothing is rounded.
+  const GridGaussian gaussian(noise.value());
+  SORDINO_CHECK(gaussian.Granularity() <= 1, "the noise on a count is too coarse for it");
+  return gaussian.AddTo(stream, static_cast<double>(count.RevealForNoise()));
 }
 
 void SaveMeasurements(const AdaptiveNoise& adaptive, NamedTensors& state) {

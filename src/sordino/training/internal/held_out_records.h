@@ -30,14 +30,21 @@ class HeldOutRecords {
   std::uint64_t trained() const { return trained_.size(); }
   // From places among the records that are trained on to places in the data.
   void FindRecords(std::vector<std::uint64_t>& indices) const;
-  // Held-out records for which `indicator` gives more than 1/2 (gradients/example_count.h).
-  PrivateValue<std::int64_t> Count(const LossFunction& indicator, bool one_by_one);
+  // Held-out records for which `indicator` gives more than 1/2 (gradients/example_count.h), of
+  // those that process `rank` of `ranks` looks at; which examples it sees beside each other does
+  // not depend on the number of processes.
+  PrivateValue<std::int64_t> Count(const LossFunction& indicator, bool one_by_one, int rank = 0,
+                                   int ranks = 1);
 
  private:
   std::vector<std::uint64_t> held_out_;  // rising
   std::vector<std::uint64_t> trained_;   // the others
   std::unique_ptr<BatchLoader> loader_;
 };
+
+// A count with Gaussian noise of this standard deviation.
+double NoisedCount(const PrivateValue<std::int64_t>& count, NoiseMultiplier noise,
+                   Generator& stream);
 
 // As tensors of a saved state. Restoring throws Error for what does not fit.
 void SaveMeasurements(const AdaptiveNoise& adaptive, NamedTensors& state);

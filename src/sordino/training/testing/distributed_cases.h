@@ -8,14 +8,18 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <ostream>
+#include <string_view>
 #include <vector>
 
+#include "sordino/base/check.h"
 #include "sordino/distributed/testing/threads_communicator.h"
 #include "sordino/optimizers/optimizer.h"
 #include "sordino/training/privacy_plan.h"
+#include "sordino/training/testing/takes_turns.h"
 #include "sordino/training/testing/trainer_cases.h"
 #include "sordino/training/trainer.h"
 
@@ -83,6 +87,10 @@ struct RunCase {
   OptimizerOptions optimizer = {.learning_rate = 0.3};
   std::int64_t physical_batch = 0;
   NetOptions net = {};
+  std::int64_t canaries = 0;        // gradients
+  std::int64_t canary_records = 0;  // or records
+
+  bool ComputesAlone() const { return plan.norms.name == "jl"; }
 };
 
 inline void PrintTo(const RunCase& run, std::ostream* out) { *out << run.name; }
@@ -140,19 +148,92 @@ inline std::vector<RunCase> RunCases() {
   add("DebiasedMomentum", [](RunCase& run) {
     run.optimizer = {.algorithm = {"debiased-momentum", {{"momentum", 0.5}}}, .learning_rate = 1};
   });
+  // A failure probability that few directions meet.
+  add("EstimatedNorms", [](RunCase& run) {
+    run.plan.norms = {"jl", {{"jl-directions", std::int64_t{16}}, {"jl-failure", 1e-6}}};
+  });
+  add("EstimatedNormsAdaptiveLayerwise", [](RunCase& run) {
+    run.plan.norms = {"jl", {{"jl-directions", std::int64_t{16}}, {"jl-failure", 1e-6}}};
+    run.plan.clipping = "adaptive-layerwise";
+    run.physical_batch = 7;
+  });
+  add("AdaClip", [](RunCase& run) {
+    run.plan.clipping = "adaclip";
+    run.optimizer = {.learning_rate = 3};
+  });
+  add("AdaClipMicroBatchesAdam", [](RunCase& run) {
+    run.plan.clipping = {"adaclip", {{"clip-variance-factor", 200.0}}};
+    run.plan.sampling = "fixed";
+    run.plan.adjacency = Adjacency::kReplaceOne;
+    run.plan.micro_batch = 3;
+    run.optimizer = {.algorithm = "adam", .learning_rate = 0.01};
+  });
+  add("HeldOut", [](RunCase& run) {
+    run.plan.held_out = {.share = 0.2, .every = 1, .count_noise = NoiseMultiplier(5)};
+  });
+  add("Canaries", [](RunCase& run) {
+    run.plan.records = 640;
+    run.canaries = 40;
+    run.plan.clipping = "adaptive";
+  });
+  add("CanariesAdaClipReplaceOne", [](RunCase& run) {
+    run.canaries = 40;
+    run.plan.adjacency = Adjacency::kReplaceOne;
+    run.plan.clipping = "adaclip";
+    run.optimizer = {.learning_rate = 3};
+  });
+  add("CanaryRecords", [](RunCase& run) {
+    run.plan.records = 640;
+    run.canary_records = 40;
+  });
+  add("CanaryRecordsReplaceOne", [](RunCase& run) {
+    run.plan.records = 640;
+    run.canary_records = 40;
+    run.plan.adjacency = Adjacency::kReplaceOne;
+    run.plan.clipping = "layerwise";
+  });
   return cases;
+}
+
+inline RunCase CaseOf(std::string_view name) {
+  for (const RunCase& run : RunCases()) {
+    if (run.name == name) return run;
+  }
+  SORDINO_CHECK(false, "there is no such case");
+  return {};
 }
 
 inline PrivacyPlan PlanOf(const RunCase& run, double noise = 0.8) {
   return {run.plan, NoiseMultiplier(noise), Delta(1e-5)};
 }
 
+// Without what needs the net.
 inline TrainerOptions OptionsOf(const RunCase& run, Communicator* communicator) {
   TrainerOptions options;
   options.insecure_seed = 11;
   options.loader.device = run.net.device;
   options.gradients.physical_batch = run.physical_batch;
   options.communicator = communicator;
+  options.canaries = run.canaries;
+  if (run.canary_records > 0) {
+    CanaryRecords& canaries = options.canary_records.emplace();
+    canaries.records = RandomFeatures(run.canary_records, kFeatures, 12);
+    canaries.records.inputs.mul_(3);
+    canaries.other_labels = 1 - canaries.records.labels;
+  }
+  return options;
+}
+
+inline TrainerOptions OptionsOf(const RunCase& run, Communicator* communicator, const Net& net) {
+  TrainerOptions options = OptionsOf(run, communicator);
+  if (run.plan.held_out) {
+    // The gain is never reached: every measurement but the first lowers the noise.
+    options.held_out = HeldOutOptions{.is_right =
+                                          [loss = net.loss](const Batch& batch) {
+                                            return loss(batch).lt(std::log(2.0)).to(at::kFloat);
+                                          },
+                                      .rule = {.gain = 1e6}};
+  }
   return options;
 }
 
@@ -163,7 +244,7 @@ inline at::Tensor RunAsRankOf(Communicator& communicator, const RunCase& run, co
   const Net net(communicator.IsFirst() ? 7 : 8, run.net);
   {
     Trainer trainer(PlanOf(run), net.parameters, net.loss, data, run.optimizer,
-                    OptionsOf(run, &communicator));
+                    OptionsOf(run, &communicator, net));
     if (communicator.IsFirst()) {
       lead(trainer);
     } else {
@@ -181,7 +262,8 @@ inline std::vector<at::Tensor> RunOn(int ranks, const RunCase& run, const Datase
   std::vector<at::Tensor> weights(static_cast<std::size_t>(ranks));
   RunRanks(
       ranks,
-      [&](Communicator& communicator) {
+      [&](Communicator& all) {
+        TakesTurns communicator(all, run.ComputesAlone());
         weights[static_cast<std::size_t>(communicator.Rank())] =
             RunAsRankOf(communicator, run, data, lead);
       },
