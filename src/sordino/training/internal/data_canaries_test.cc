@@ -9,9 +9,11 @@
 #include <memory>
 #include <vector>
 
+#include "sordino/gradients/flat_clipping.h"
 #include "sordino/gradients/testing/forged_values.h"
 #include "sordino/lower_bounds/canary_audit.h"
 #include "sordino/random/random_source.h"
+#include "sordino/training/internal/run_canaries.h"
 #include "sordino/training/testing/resumed_canaries.h"
 #include "sordino/training/testing/trainer_cases.h"
 #include "sordino/training/trainer.h"
@@ -120,6 +122,35 @@ TEST(DataCanaries, LeaveTheModelWhereItIs) {
                     ClipNorm(1), NoReseed);
   EXPECT_TRUE(weights.value.detach().equal(before));
   EXPECT_EQ(weights.value.grad().defined(), false);
+}
+
+// The losses on both sides of the model are compared: a model with dropout drops the same in both.
+TEST(DataCanaries, AreSeenWithTheSameRandomNumbersInAPrivateRun) {
+  const Weights weights(8);
+  std::vector<double> drawn;
+  const LossFunction losses = [&](const Batch& batch) {
+    // The weights are zero but where the model is moved.
+    const bool is_moved = weights.value.detach().const_data_ptr<float>()[0] != 0;
+    if (is_moved) drawn.push_back(at::rand({1}).item<double>());
+    return weights.Linear()(batch);
+  };
+  TrainerOptions options;
+  options.canary_records = UnitVectors(8, 3);
+  const PrivacyPlan plan(FullBatch(20, 1), NoiseMultiplier(1), Delta(1e-5));
+  RandomSource random;
+  const auto stream = [&] { return random.Stream({.tensor = kCanaryStream}); };
+  RunCanaries canaries(options, plan, weights.Named(), losses, *stream());
+  const NoisedGradients gradient = ForgedGradients({RandomFeatures(1, 8, 4).inputs[0]}, 1);
+  canaries.ObserveSum(gradient, 5, SamplingRate(1), FlatClipping(ClipNorm(1)));
+  std::vector<double> first;
+  for (int step = 0; step < 3; ++step) {
+    drawn.clear();
+    canaries.ObserveGradients(gradient, 5, SamplingRate(1), *stream());
+    ASSERT_EQ(drawn.size(), 2U);
+    EXPECT_EQ(drawn[0], drawn[1]);
+    first.push_back(drawn[0]);
+  }
+  EXPECT_NE(first[0], first[1]);  // others in each step
 }
 
 struct RunWithCanaries {
