@@ -28,7 +28,7 @@ at::Tensor TestNumbers(std::int64_t count, const Communicator& group) {
     bits = (bits ^ (bits >> 30U)) * 0xBF58476D1CE4E5B9U;
     bits = (bits ^ (bits >> 27U)) * 0x94D049BB133111EBU;
     bits ^= bits >> 31U;
-    out[i] = static_cast<std::int64_t>(bits) / (8 * group.Size());
+    out[i] = static_cast<std::int64_t>(bits) / (std::int64_t{8} * group.Size());
   }
   return numbers;
 }
