@@ -199,7 +199,8 @@ double ParseReal(std::string_view where, std::string_view text) {
         where));
   }
   if (error != std::errc() || end != digits.data() + digits.size() || !std::isfinite(number)) {
-    throw Error(fmt::format("'{}' in {} is not a finite number.", text, where));
+    throw Error(
+        fmt::format("'{}' in {} is not a finite number; give one, such as 8 or 0.5.", text, where));
   }
   return number;
 }

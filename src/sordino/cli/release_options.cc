@@ -20,7 +20,8 @@ namespace {
 double Number(std::string_view flag, std::string_view text) {
   double number = 0;
   if (ParseNumber(text, &number) != NumberError::kNone) {
-    throw Error(fmt::format("'{}' in {} is not a finite number.", text, flag));
+    throw Error(
+        fmt::format("'{}' in {} is not a finite number; give one, such as 8 or 0.5.", text, flag));
   }
   return number;
 }

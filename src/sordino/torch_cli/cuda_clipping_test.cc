@@ -42,6 +42,12 @@ double RelativeError(const std::vector<at::Tensor>& found,
   return NormOf(differences) / NormOf(expected);
 }
 
+std::vector<NamedParameter> Parameters(const BenchmarkModel& model) {
+  std::vector<NamedParameter> parameters;
+  for (const auto& [name, value] : model.parameters) parameters.push_back({name, value});
+  return parameters;
+}
+
 // Full float32: TF32 would hide errors of a thousandth.
 class CudaClipping : public testing::TestWithParam<std::string> {
  protected:
@@ -51,12 +57,6 @@ class CudaClipping : public testing::TestWithParam<std::string> {
     at::globalContext().setAllowTF32CuDNN(false);
   }
   void TearDown() override { at::globalContext().setAllowTF32CuDNN(tf32_); }
-
-  static std::vector<NamedParameter> Parameters(const BenchmarkModel& model) {
-    std::vector<NamedParameter> parameters;
-    for (const auto& [name, value] : model.parameters) parameters.push_back({name, value});
-    return parameters;
-  }
 
  private:
   bool tf32_ = true;
@@ -214,17 +214,21 @@ TEST_P(CudaClipping, RecordedStepsInBfloat16HaveTheSameBits) {
   at::globalContext().setDeterministicCuDNN(false);
 }
 
-TEST(CudaRecording, TenThousandReplaysOfChangingData) {
-  if (!at::hasCUDA()) GTEST_SKIP() << "no GPU";
-  const at::Device device(at::kCUDA);
-  if (const std::string problem = RecordingProblem(device); !problem.empty()) {
-    GTEST_SKIP() << problem;
+class CudaRecording : public testing::Test {
+ protected:
+  static constexpr std::int64_t kSize = 32;
+
+  void SetUp() override {
+    if (!at::hasCUDA()) GTEST_SKIP() << "no GPU";
+    const std::string problem = RecordingProblem(at::Device(at::kCUDA));
+    if (!problem.empty()) GTEST_SKIP() << problem;
   }
-  const auto model = MakeBenchmarkModel("ffnn", device);
-  std::vector<NamedParameter> parameters;
-  for (const auto& [name, value] : model.parameters) parameters.push_back({name, value});
+};
+
+TEST_F(CudaRecording, TenThousandReplaysOfChangingData) {
+  const auto model = MakeBenchmarkModel("ffnn", at::Device(at::kCUDA));
+  const auto parameters = Parameters(model);
   const FlatClipping policy(ClipNorm(0.1));
-  constexpr std::int64_t kSize = 32;
   Clipper recorded(parameters, {.graph = GraphUse::kOn, .recorded_batch = kSize});
   Clipper plain(parameters, {.physical_batch = kSize});
   for (std::uint64_t step = 0; step < 10000; ++step) {
@@ -245,17 +249,10 @@ TEST(CudaRecording, TenThousandReplaysOfChangingData) {
 }
 
 // A replay leaves its sum where the next one writes, but not while somebody has it.
-TEST(CudaRecording, SumsThatAreKeptStayAsTheyAre) {
-  if (!at::hasCUDA()) GTEST_SKIP() << "no GPU";
-  const at::Device device(at::kCUDA);
-  if (const std::string problem = RecordingProblem(device); !problem.empty()) {
-    GTEST_SKIP() << problem;
-  }
-  const auto model = MakeBenchmarkModel("ffnn", device);
-  std::vector<NamedParameter> parameters;
-  for (const auto& [name, value] : model.parameters) parameters.push_back({name, value});
+TEST_F(CudaRecording, SumsThatAreKeptStayAsTheyAre) {
+  const auto model = MakeBenchmarkModel("ffnn", at::Device(at::kCUDA));
+  const auto parameters = Parameters(model);
   const FlatClipping policy(ClipNorm(0.1));
-  constexpr std::int64_t kSize = 32;
   Clipper recorded(parameters, {.graph = GraphUse::kOn, .recorded_batch = kSize});
   std::vector<BoundedSum> sums;
   std::vector<std::vector<at::Tensor>> copies;

@@ -25,7 +25,7 @@ SumParts JlTotals(const LossFunction& loss, const Batch& batch,
 double JlExcess(const std::vector<NamedParameter>& parameters, const ClippingPolicy& policy,
                 const JlOptions& options, double estimates);
 
-// JlNorms.
+// What JlNorms returns (jl_clipping.h).
 at::Tensor JlEstimates(const LossFunction& loss, const Batch& batch,
                        const std::vector<NamedParameter>& parameters, const ClippingPolicy& policy,
                        std::int64_t count, const JlDirections& directions);

@@ -51,6 +51,12 @@ TEST(DistributedDirections, AreThoseOfAllRanksAndOfOneStep) {
   });
 }
 
+// A rule that lowers the noise at every measurement but the first.
+HeldOutOptions AlwaysRight() {
+  return {.is_right = [](const Batch& batch) { return at::ones_like(batch[0].select(1, 0)); },
+          .rule = {.factor = 0.5, .gain = 1e6}};
+}
+
 // Full batches show who is trained on; every held-out record counts as right,
 // and the noise is far below 1.
 TEST(DistributedHeldOutRecords, AreTheSameOnAllRanksAndCountedOnce) {
@@ -63,9 +69,7 @@ TEST(DistributedHeldOutRecords, AreTheSameOnAllRanksAndCountedOnce) {
   RunRanks(3, [&](Communicator& communicator) {
     Weights weights(kRecords);
     TrainerOptions trainer_options{.communicator = &communicator};
-    trainer_options.held_out = HeldOutOptions{
-        .is_right = [](const Batch& batch) { return at::ones_like(batch[0].select(1, 0)); },
-        .rule = {.factor = 0.5, .gain = 1e6}};
+    trainer_options.held_out = AlwaysRight();
     Trainer trainer(plan, weights.Named(), weights.Linear(), data,
                     {.learning_rate = plan.Divisor(0)}, trainer_options);
     if (!communicator.IsFirst()) return trainer.Serve();
@@ -103,9 +107,7 @@ TEST(DistributedHeldOutRecords, LowerTheNoiseOfEveryRank) {
   RunRanks(4, [&](Communicator& communicator) {
     Weights weights(kWeights);
     TrainerOptions trainer_options{.communicator = &communicator};
-    trainer_options.held_out = HeldOutOptions{
-        .is_right = [](const Batch& batch) { return at::ones_like(batch[0].select(1, 0)); },
-        .rule = {.factor = 0.5, .gain = 1e6}};
+    trainer_options.held_out = AlwaysRight();
     if (communicator.IsFirst()) {
       // No place in the budget at the last one.
       trainer_options.held_out->admits = [](const PrivacyPlan&, std::int64_t step) {
@@ -115,13 +117,7 @@ TEST(DistributedHeldOutRecords, LowerTheNoiseOfEveryRank) {
     Trainer trainer(plan, weights.Named(), weights.NoGradient(), data, {.learning_rate = 1},
                     trainer_options);
     if (!communicator.IsFirst()) return trainer.Serve();
-    at::Tensor last = weights.value.detach().clone();
-    std::vector<at::Tensor> noise;
-    trainer.Run([&](std::int64_t) {
-      noise.push_back((weights.value.detach() - last).to(at::kDouble));
-      last = weights.value.detach().clone();
-      return true;
-    });
+    const std::vector<at::Tensor> noise = Updates(trainer, weights);
     const std::vector<double> wanted = {3, 3, 1.5, 1.5};
     for (std::size_t i = 0; i < noise.size(); ++i) {
       const double unit = wanted[i] * 1.01 / plan.Divisor(0);

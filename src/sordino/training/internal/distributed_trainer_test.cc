@@ -200,13 +200,7 @@ TEST(DistributedNoise, IsThatOfOneProcessWhateverTheNumberOfRanks) {
                     {.communicator = &communicator});
     EXPECT_TRUE(trainer.is_private());
     if (!communicator.IsFirst()) return trainer.Serve();
-    at::Tensor last = weights.value.detach().clone();
-    std::vector<at::Tensor> noise;
-    trainer.Run([&](std::int64_t) {
-      noise.push_back((weights.value.detach() - last).to(at::kDouble));
-      last = weights.value.detach().clone();
-      return true;
-    });
+    const std::vector<at::Tensor> noise = Updates(trainer, weights);
     const at::Tensor all = at::stack(noise);
     const double deviation = all.square().mean().sqrt().item<double>();
     const double wanted = 3 * 0.5 * 1.01 / 6;  // 1.01: the declared rounding

@@ -207,6 +207,18 @@ inline PrivacyPlan PlanOf(const RunCase& run, double noise = 0.8) {
   return {run.plan, NoiseMultiplier(noise), Delta(1e-5)};
 }
 
+// What each step of a run adds to the weights.
+inline std::vector<at::Tensor> Updates(Trainer& trainer, const Weights& weights) {
+  std::vector<at::Tensor> updates;
+  at::Tensor last = weights.value.detach().clone();
+  trainer.Run([&](std::int64_t) {
+    updates.push_back((weights.value.detach() - last).to(at::kDouble));
+    last = weights.value.detach().clone();
+    return true;
+  });
+  return updates;
+}
+
 // Without what needs the net.
 inline TrainerOptions OptionsOf(const RunCase& run, Communicator* communicator) {
   TrainerOptions options;
