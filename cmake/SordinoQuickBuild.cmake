@@ -4,8 +4,8 @@
 # call others and compute little are compiled with -O1, which takes a third less time, and those that
 # parse, print or put together what libtorch computes without optimisation, which takes half of that.
 # These have a precompiled header of their own: one that was made with optimisation is not taken.
-set(quick_modules audit clipping device distributed ledger lower_bounds mechanisms models schedules
-  theory training)
+set(quick_modules audit base clipping convex device distributed ledger lower_bounds mechanisms
+  models schedules tables theory training)
 set(unoptimised_modules cli experiments optimizers report runs torch_cli)
 
 function(sordino_precompile TARGET)

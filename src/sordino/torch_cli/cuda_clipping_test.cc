@@ -317,7 +317,7 @@ INSTANTIATE_TEST_SUITE_P(Precisions, CudaDerivedWeights,
 
 INSTANTIATE_TEST_SUITE_P(Models, CudaClipping,
                          testing::Values("logreg", "ffnn", "mnist", "cifar10", "embed", "lstm",
-                                         "transformer"),
+                                         "transformer", "resnet18", "vit", "gpt2"),
                          [](const auto& entry) { return entry.param; });
 
 }  // namespace

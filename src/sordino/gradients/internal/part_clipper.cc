@@ -35,8 +35,10 @@ Batch Padded(const Batch& batch, std::int64_t examples) {
   return padded;
 }
 
-// Units that a model is looked at with before it sees a batch of at least twice as many.
-constexpr std::int64_t kFewUnits = 4;
+// Units that a model is looked at with before it sees a batch of more. Not four: the class tokens
+// of k * k + 1 tokens a unit, k even, then lie where they would if units took turns row by row
+// (k * k + 1 is 1 modulo 4), and the model would be looked at again.
+constexpr std::int64_t kFewUnits = 5;
 
 }  // namespace
 
@@ -353,7 +355,7 @@ void PartClipper::LookAtFew(const LossFunction& loss, const Batch& batch,
                             const ClippingPolicy& policy) {
   const bool looks = options_.probe || options_.compare || options_.checked_examples > 0;
   const std::int64_t few = kFewUnits * sum_.micro_batch;
-  if (has_looked_ || !looks || Examples(batch) < 2 * few) return;
+  if (has_looked_ || !looks || Examples(batch) <= few) return;
   has_looked_ = true;
   // The batch gets the random numbers that it would have had.
   const GeneratorStates states(parameters_.front().value.device());

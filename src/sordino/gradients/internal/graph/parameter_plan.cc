@@ -254,15 +254,21 @@ GradientPlan PlanGradients(const Tape& tape, const std::vector<TermKind>& kinds,
   std::vector<bool> written_out(tape.parameters, all_families);
   for (std::size_t root = 0; root < tape.roots(); ++root) {
     const bool is_parameter = root < tape.parameters;
-    const at::IntArrayRef sizes = is_parameter
-                                      ? parameters[root].value.sizes()
-                                      : at::IntArrayRef(tape.derived[root - tape.parameters].sizes);
+    const at::IntArrayRef sizes = RootSizes(tape, root, parameters);
     const bool tied = is_parameter && parameters[root].value.is_cpu();
     Clusters clusters = ClustersOf(tape, uses[root], kinds, sizes, tied);
     plan.roots[root].clusters = std::move(clusters.clusters);
     if (is_parameter && clusters.written_out) written_out[root] = true;
   }
   FindFamilies(tape, written_out, plan);
+  plan.positions.resize(tape.uses.size());
+  const at::Device device = parameters.front().value.device();
+  for (std::size_t k = 0; k < tape.uses.size() && !device.is_cpu(); ++k) {
+    const ParameterUse& use = tape.uses[k];
+    if (use.path.empty() || !plan.roots[use.root].family) continue;
+    plan.positions[k] =
+        PathPositions(use, RootSizes(tape, use.root, parameters)).reshape({-1}).to(device);
+  }
   return plan;
 }
 

@@ -42,6 +42,9 @@ struct Family {
 struct GradientPlan {
   std::vector<RootPlan> roots;  // without uses a root has no clusters
   std::vector<Family> families;
+  // PathPositions of each use of a family that has a path, on a GPU: a copy that is made in every
+  // step could not be recorded. Undefined for the others.
+  std::vector<at::Tensor> positions;
 };
 
 // kinds: of the term of each use. With `all_families` every parameter is in one.

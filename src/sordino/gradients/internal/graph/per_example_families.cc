@@ -20,16 +20,11 @@ constexpr std::int64_t kDeviceChunkElements = 1 << 28;
 
 }  // namespace
 
-at::IntArrayRef PerExamplePass::RootSizes(std::size_t root) const {
-  if (root < tape_.parameters) return parameters_[root].value.sizes();
-  return tape_.derived[root - tape_.parameters].sizes;
-}
-
 // Gradients of the root for units [begin, end), [end - begin, entries], from all its parts;
 // undefined without any.
 at::Tensor PerExamplePass::Gradients(std::size_t root, std::int64_t begin, std::int64_t end) const {
   at::Tensor gradients;
-  const at::IntArrayRef sizes = RootSizes(root);
+  const at::IntArrayRef sizes = RootSizes(tape_, root, parameters_);
   const std::vector<RootTerm>& parts = states_[root].parts;
   if (parts.size() == 1 && tape_.uses[parts.front().use].path.empty()) {
     return Materialise(parts.front().term, begin, end).reshape({end - begin, -1});
@@ -39,9 +34,15 @@ at::Tensor PerExamplePass::Gradients(std::size_t root, std::int64_t begin, std::
     if (!gradients.defined()) {
       gradients = at::zeros({end - begin, c10::multiply_integers(sizes)}, own.options());
     }
-    const at::Tensor positions =
-        PathPositions(tape_.uses[part.use], sizes).reshape({-1}).to(own.device());
-    gradients.index_add_(1, positions, own.reshape({end - begin, -1}));
+    const at::Tensor rows = own.reshape({end - begin, -1});
+    const ParameterUse& use = tape_.uses[part.use];
+    if (use.path.empty()) {
+      gradients.add_(rows);
+      continue;
+    }
+    const at::Tensor& known = plan_.positions[part.use];
+    gradients.index_add_(1, known.defined() ? known : PathPositions(use, sizes).reshape({-1}),
+                         rows);
   }
   return gradients;
 }
@@ -56,7 +57,7 @@ std::vector<at::Tensor> PerExamplePass::FamilyGradients(const Family& family, st
       const std::size_t root = tape_.parameters + d;
       at::Tensor gradients = Gradients(root, begin, end);
       if (!gradients.defined()) continue;
-      std::vector<std::int64_t> sizes = RootSizes(root).vec();
+      std::vector<std::int64_t> sizes = RootSizes(tape_, root, parameters_).vec();
       sizes.insert(sizes.begin(), end - begin);
       of_derived[d] = gradients.view(sizes);
     }

@@ -143,7 +143,6 @@ class PerExamplePass {
   void AddDenseSums(const Family& family, const std::vector<ExampleFactors>& factors,
                     bool all_finite, const SumAccuracy& accuracy,
                     std::vector<at::Tensor>& sums) const;
-  at::IntArrayRef RootSizes(std::size_t root) const;
 
   const Tape& tape_;
   std::vector<std::unique_ptr<UseRule>> rules_;

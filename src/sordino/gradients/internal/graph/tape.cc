@@ -135,6 +135,12 @@ Tape MakeTape(Graph graph, std::vector<bool> shared,
   return NodeMaker(std::move(graph), std::move(shared), parameters.size()).Make();
 }
 
+at::IntArrayRef RootSizes(const Tape& tape, std::size_t root,
+                          const std::vector<NamedParameter>& parameters) {
+  if (root < tape.parameters) return parameters[root].value.sizes();
+  return tape.derived[root - tape.parameters].sizes;
+}
+
 const std::string& RootName(const Tape& tape, std::size_t root,
                             const std::vector<NamedParameter>& parameters) {
   if (root < tape.parameters) return parameters[root].name;

@@ -56,6 +56,9 @@ struct Tape {
 
 Tape MakeTape(Graph graph, std::vector<bool> shared, const std::vector<NamedParameter>& parameters);
 
+at::IntArrayRef RootSizes(const Tape& tape, std::size_t root,
+                          const std::vector<NamedParameter>& parameters);
+
 // The parameter, or one that the derived tensor is computed from.
 const std::string& RootName(const Tape& tape, std::size_t root,
                             const std::vector<NamedParameter>& parameters);

@@ -20,6 +20,7 @@
 #include "sordino/gradients/internal/isolation/isolated_recurrence.h"
 #include "sordino/gradients/internal/isolation/isolated_units.h"
 #include "sordino/gradients/internal/isolation/isolation.h"
+#include "sordino/gradients/internal/isolation/units_group_norm.h"
 #include "sordino/gradients/internal/isolation/units_product.h"
 
 namespace sordino {
@@ -85,7 +86,12 @@ Tensor GroupNorm(const Tensor& input, std::int64_t groups, const OptionalTensor&
   }
   const PlainTensors plain;
   const Tensor merged = Merge(layer, input, 0);
-  return Split(layer, at::group_norm(merged, groups, weight, bias, eps, cudnn), 0);
+  const Tensor scale = weight.value_or(Tensor());
+  const Tensor shift = bias.value_or(Tensor());
+  const Tensor normed = HasUnitsGroupNorm(merged, groups, scale, shift)
+                            ? UnitsGroupNorm(merged, groups, scale, shift, eps)
+                            : at::group_norm(merged, groups, weight, bias, eps, cudnn);
+  return Split(layer, normed, 0);
 }
 
 Tensor AveragePool(const Tensor& input, c10::SymIntArrayRef size) {

@@ -104,6 +104,28 @@ class ChannelSum : public UseRule {
   Sizes sizes_;
 };
 
+// The same of an operation that has the sums of its images itself.
+class ImageSum : public UseRule {
+ public:
+  // `sums` gives [images, channels] for the gradient that arrives, [images, channels, ...].
+  ImageSum(std::function<at::Tensor(const at::Tensor&)> sums, Sizes sizes)
+      : sums_(std::move(sums)), sizes_(std::move(sizes)) {}
+
+  TermKind kind() const override { return TermKind::kRows; }
+
+  at::Tensor Rows(const at::Tensor& gradient) const override { return gradient.flatten(1); }
+
+  std::int64_t RowCount(const at::Tensor& gradient) const override { return gradient.size(0); }
+
+  Term MakeTerm(const at::Tensor& gradient, const ExampleLayout& layout) const override {
+    return {.kind = TermKind::kRows, .b = sums_(gradient), .layout = layout, .sizes = sizes_};
+  }
+
+ private:
+  std::function<at::Tensor(const at::Tensor&)> sums_;
+  Sizes sizes_;
+};
+
 // The parameter has the shape of the last dimensions: g_i = sum over the rows of example i of
 // dy * value.
 class TrailingSum : public UseRule {

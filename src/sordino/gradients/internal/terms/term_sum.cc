@@ -150,6 +150,11 @@ at::Tensor WeightedSum(const Term& term, const ExampleFactors& factors,
       if (gradients.is_cpu()) {
         return WeightedRowSum(gradients, factors.float64, accuracy.wide).reshape(term.sizes);
       }
+      if (HasRowOperations(gradients)) {
+        const auto sums = DeviceRowSums({{.rows = gradients.flatten(1)}},
+                                        factors.float64.unsqueeze(0), accuracy.wide);
+        return sums.front().reshape(term.sizes);
+      }
       const at::Tensor rows = MaskRows(gradients, {1, term.layout.examples, 1}, factors);
       return ProductOverRows(factors.Beside(rows).unsqueeze(1), rows, accuracy).reshape(term.sizes);
     }

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "sordino/gradients/internal/isolation/recurrent_node.h"
+#include "sordino/gradients/internal/isolation/units_group_norm.h"
 #include "sordino/gradients/internal/isolation/units_product.h"
 #include "sordino/gradients/internal/terms/recurrent_rule.h"
 #include "sordino/gradients/internal/terms/rule_forms.h"
@@ -203,6 +204,18 @@ std::unique_ptr<UseRule> GroupNormUse(const Place& place) {
       place.sizes);
 }
 
+std::unique_ptr<UseRule> UnitsGroupNormUse(const Place& place) {
+  using Slot = UnitsGroupNormBackward::Slot;
+  if (place.slot == Slot::kInput) return nullptr;
+  return std::make_unique<ImageSum>(
+      [node = place.node, is_scale = place.slot == Slot::kScale](const at::Tensor& gradient) {
+        const GroupNormGradients found =
+            static_cast<UnitsGroupNormBackward&>(*node).GradientsOfImages(gradient);
+        return is_scale ? found.scale : found.shift;
+      },
+      place.sizes);
+}
+
 std::unique_ptr<UseRule> BatchNormUse(const Place& place) {
   auto& node = As<generated::NativeBatchNormBackward0>(place);
   if (node.training) {
@@ -311,6 +324,7 @@ std::unique_ptr<UseRule> FusedLayers(const Place& place) { RefuseFusedLayers(pla
 const std::unordered_map<std::type_index, Maker>& Makers() {
   static const std::unordered_map<std::type_index, Maker> makers = {
       {typeid(generated::AddmmBackward0), Addmm},
+      {typeid(UnitsGroupNormBackward), UnitsGroupNormUse},
       {typeid(UnitsProductBackward), UnitsProductUse},
       {typeid(RecurrentLayerBackward), RecurrentLayerOf},
       {typeid(generated::MmBackward0), Mm},

@@ -1,0 +1,94 @@
+#include "sordino/gradients/internal/device/group_norm.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include <limits>
+
+#include "sordino/gradients/internal/device/group_norm_launch.h"
+
+namespace sordino {
+namespace {
+
+device::GroupNormShape ShapeOf(const at::Tensor& input, std::int64_t groups) {
+  const std::int64_t images = input.size(0);
+  const std::int64_t channels = input.size(1);
+  return {.images = images,
+          .groups = groups,
+          .channels = channels / groups,
+          .positions = input.numel() / (images * channels)};
+}
+
+bool IsPacked(const at::Tensor& tensor) {
+  constexpr std::uintptr_t kAlignment = 16;
+  return tensor.is_cuda() && tensor.scalar_type() == at::kFloat && tensor.is_contiguous() &&
+         reinterpret_cast<std::uintptr_t>(tensor.const_data_ptr()) % kAlignment == 0;
+}
+
+template <typename Launch>
+void OnDeviceOf(const at::Tensor& tensor, const Launch& launch) {
+  const c10::cuda::CUDAGuard guard(tensor.device());
+  launch(c10::cuda::getCurrentCUDAStream().stream());
+  C10_CUDA_CHECK(cudaGetLastError());
+}
+
+}  // namespace
+
+bool HasGroupNorm(const at::Tensor& input, std::int64_t groups, const at::Tensor& scale,
+                  const at::Tensor& shift) {
+  if (input.dim() < 2 || input.numel() == 0 || groups < 1 || !scale.defined() || !shift.defined()) {
+    return false;
+  }
+  const std::int64_t channels = input.size(1);
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  return channels % groups == 0 && scale.sizes() == at::IntArrayRef{channels} &&
+         shift.sizes() == at::IntArrayRef{channels} && IsPacked(input) && IsPacked(scale) &&
+         IsPacked(shift) && scale.device() == input.device() && shift.device() == input.device() &&
+         input.size(0) * groups <= kMost && input.numel() / (input.size(0) * groups) <= kMost;
+}
+
+GroupNormResult DeviceGroupNorm(const at::Tensor& input, std::int64_t groups,
+                                const at::Tensor& scale, const at::Tensor& shift, double eps) {
+  GroupNormResult result{at::empty_like(input), at::empty({input.size(0), groups}, input.options()),
+                         at::empty({input.size(0), groups}, input.options())};
+  OnDeviceOf(input, [&](void* stream) {
+    device::LaunchGroupNorm({.shape = ShapeOf(input, groups),
+                             .input = input.const_data_ptr<float>(),
+                             .scale = scale.const_data_ptr<float>(),
+                             .shift = shift.const_data_ptr<float>(),
+                             .eps = static_cast<float>(eps),
+                             .output = result.output.mutable_data_ptr<float>(),
+                             .mean = result.mean.mutable_data_ptr<float>(),
+                             .deviation = result.deviation.mutable_data_ptr<float>()},
+                            stream);
+  });
+  return result;
+}
+
+GroupNormGradients DeviceGroupNormGradients(const at::Tensor& gradient, const at::Tensor& input,
+                                            const at::Tensor& mean, const at::Tensor& deviation,
+                                            const at::Tensor& scale) {
+  const at::Tensor own =
+      IsPacked(gradient) ? gradient : gradient.clone(at::MemoryFormat::Contiguous);
+  GroupNormGradients result{at::empty_like(input),
+                            at::empty({input.size(0), input.size(1)}, input.options()),
+                            at::empty({input.size(0), input.size(1)}, input.options())};
+  OnDeviceOf(input, [&](void* stream) {
+    device::LaunchGroupNormGradient({.shape = ShapeOf(input, mean.size(1)),
+                                     .gradient = own.const_data_ptr<float>(),
+                                     .input = input.const_data_ptr<float>(),
+                                     .mean = mean.const_data_ptr<float>(),
+                                     .deviation = deviation.const_data_ptr<float>(),
+                                     .scale = scale.const_data_ptr<float>(),
+                                     .of_input = result.input.mutable_data_ptr<float>(),
+                                     .of_scale = result.scale.mutable_data_ptr<float>(),
+                                     .of_shift = result.shift.mutable_data_ptr<float>()},
+                                    stream);
+  });
+  return result;
+}
+
+}  // namespace sordino
