@@ -253,13 +253,13 @@ TEST(DistributedStep, TellsNoNumberThatAModelSaid) {
 // One sentence, on every rank, before anything is charged. One process does with 4.
 TEST(DistributedTrainer, RefusesTooFewDirectionsForItsGrid) {
   const Dataset data = RandomFeatures(600, kFeatures, 3);
-  RunCase run = RunCases().front();
-  const auto with_directions = [&](std::int64_t count) {
-    run.plan.norms = {"jl", {{"jl-directions", count}, {"jl-failure", 1e-9}}};
-    return run;
-  };
+  const RunCase run = [] {
+    RunCase estimated = RunCases().front();
+    estimated.plan.norms = {"jl", {{"jl-directions", std::int64_t{4}}, {"jl-failure", 1e-9}}};
+    return estimated;
+  }();
   const Net net;
-  Trainer alone(PlanOf(with_directions(4)), net.parameters, net.loss, data, run.optimizer,
+  Trainer alone(PlanOf(run), net.parameters, net.loss, data, run.optimizer,
                 OptionsOf(run, nullptr));
   EXPECT_NO_THROW(alone.Step());
   std::atomic<int> told = 0;
@@ -268,8 +268,7 @@ TEST(DistributedTrainer, RefusesTooFewDirectionsForItsGrid) {
     TrainerOptions options = OptionsOf(run, &communicator);
     options.charge = [](std::int64_t, const Event&) { ADD_FAILURE() << "a charge"; };
     try {
-      Trainer trainer(PlanOf(with_directions(4)), own.parameters, own.loss, data, run.optimizer,
-                      options);
+      const Trainer trainer(PlanOf(run), own.parameters, own.loss, data, run.optimizer, options);
       ADD_FAILURE() << "nothing was refused";
     } catch (const Error& error) {
       EXPECT_THAT(error.what(), AllOf(HasSubstr("4 directions"), HasSubstr("use more")));

@@ -17,6 +17,7 @@
 
 #include "sordino/base/check.h"
 #include "sordino/base/quantity.h"
+#include "sordino/gradients/internal/device/row_operations.h"
 #include "sordino/gradients/parallel_shares.h"
 
 namespace sordino {
@@ -267,6 +268,7 @@ at::Tensor RowSum(const at::Tensor& rows, const at::Tensor& factors) {
 }  // namespace
 
 at::Tensor RowSquaredNorms(const at::Tensor& rows) {
+  if (HasRowOperations(rows) && rows.numel() > 0) return DeviceSquaredNorms({rows})[0];
   const bool plain =
       rows.is_cpu() && (rows.scalar_type() == at::kFloat || rows.scalar_type() == at::kDouble);
   if (!plain) {
