@@ -420,6 +420,31 @@ TEST(RememberedLayouts, OfARecurrentLayerWhoseGradientsStartAtZeroAreNotKept) {
   }
 }
 
+// Of k * k + 1 tokens only the first reaches the loss, as in a ViT. With four examples its rows lie
+// where they would if examples took turns, and the model would be looked at again with the batch.
+TEST(RememberedLayouts, OfAClassTokenAreSettledByTheFirstFewExamples) {
+  const auto calls_of_first_step = [](std::int64_t tokens, bool first_token_alone) {
+    int calls = 0;
+    const TestModel model = MakeModel(
+        [&](ModelMaker& m) {
+          const at::Tensor w = m.Parameter("l.weight", {3, 3});
+          m.Input({tokens, 3});
+          return [=, &calls](const Batch& batch) {
+            ++calls;
+            const at::Tensor y = at::linear(batch[0], w).tanh();
+            return LossOf(first_token_alone ? y.select(1, 0) : y);
+          };
+        },
+        at::kDouble);
+    Clipper clipper(model.parameters);
+    clipper.ClippedSum(model.loss, model.batch(16), FlatClipping(ClipNorm(1)));
+    return calls;
+  };
+  for (const std::int64_t tokens : {5, 17, 37, 197}) {
+    EXPECT_EQ(calls_of_first_step(tokens, true), calls_of_first_step(tokens, false)) << tokens;
+  }
+}
+
 TEST(Layouts, ThatZerosLeaveOpenAreOnesThatTheRuleCanUse) {
   // Few entries have a gradient, so that several layouts fit, and the parameter has values of its
   // own for each step.
