@@ -26,8 +26,12 @@ Event Sampled(double rate, double noise, std::uint64_t steps) {
 
 // 10,000 steps whose sigma falls from 2 to 1, no two alike.
 Event Schedule() {
+  constexpr int kSteps = 10000;
   std::vector<std::pair<Event, std::uint64_t>> steps;
-  for (int i = 0; i < 10000; ++i) steps.emplace_back(Sampled(0.01, 2.0 - i / 10000.0, 1), 1);
+  steps.reserve(kSteps);
+  for (int i = 0; i < kSteps; ++i) {
+    steps.emplace_back(Sampled(0.01, 2.0 - static_cast<double>(i) / kSteps, 1), 1);
+  }
   return Event::Compose(steps);
 }
 

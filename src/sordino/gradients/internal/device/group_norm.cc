@@ -1,5 +1,6 @@
 #include "sordino/gradients/internal/device/group_norm.h"
 
+#include <ATen/ops/alias.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <c10/cuda/CUDAException.h>
@@ -52,6 +53,10 @@ bool HasGroupNorm(const at::Tensor& input, std::int64_t groups, const at::Tensor
 
 GroupNormResult DeviceGroupNorm(const at::Tensor& input, std::int64_t groups,
                                 const at::Tensor& scale, const at::Tensor& shift, double eps) {
+  // Operations of libtorch that do nothing: a recording keeps what they are given, and does not see
+  // what our own kernels read (device/recorded_graph.h).
+  static_cast<void>(at::alias(scale));
+  static_cast<void>(at::alias(shift));
   GroupNormResult result{at::empty_like(input), at::empty({input.size(0), groups}, input.options()),
                          at::empty({input.size(0), groups}, input.options())};
   OnDeviceOf(input, [&](void* stream) {
