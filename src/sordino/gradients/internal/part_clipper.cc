@@ -35,10 +35,11 @@ Batch Padded(const Batch& batch, std::int64_t examples) {
   return padded;
 }
 
-// Units that a model is looked at with before it sees a batch of more. Not four: the class tokens
-// of k * k + 1 tokens a unit, k even, then lie where they would if units took turns row by row
-// (k * k + 1 is 1 modulo 4), and the model would be looked at again.
-constexpr std::int64_t kFewUnits = 5;
+// Units that a model is looked at with before it sees a batch of more. Where one token of T has a
+// gradient (the class token of a ViT), units may also seem to take turns if T, or a number that
+// divides the entries of a unit, is 1 modulo the units, and the model is looked at again. Widths
+// are mostly 2^a 3^b, which is never 1 modulo 6.
+constexpr std::int64_t kFewUnits = 6;
 
 }  // namespace
 

@@ -420,18 +420,21 @@ TEST(RememberedLayouts, OfARecurrentLayerWhoseGradientsStartAtZeroAreNotKept) {
   }
 }
 
-// Of k * k + 1 tokens only the first reaches the loss, as in a ViT. With four examples its rows lie
-// where they would if examples took turns, and the model would be looked at again with the batch.
+// Only the first token reaches the loss, as in a ViT. With four examples the rows of a product, and
+// with five the entries of a sum, lie where they would if examples took turns, and the model would
+// be looked at again with the batch.
 TEST(RememberedLayouts, OfAClassTokenAreSettledByTheFirstFewExamples) {
+  constexpr std::int64_t kWidth = 12;
   const auto calls_of_first_step = [](std::int64_t tokens, bool first_token_alone) {
     int calls = 0;
     const TestModel model = MakeModel(
         [&](ModelMaker& m) {
-          const at::Tensor w = m.Parameter("l.weight", {3, 3});
-          m.Input({tokens, 3});
+          const at::Tensor w = m.Parameter("l.weight", {kWidth, kWidth});
+          const at::Tensor b = m.Parameter("l.bias", {kWidth});
+          m.Input({tokens, kWidth});
           return [=, &calls](const Batch& batch) {
             ++calls;
-            const at::Tensor y = at::linear(batch[0], w).tanh();
+            const at::Tensor y = (at::linear(batch[0], w) + b).tanh();
             return LossOf(first_token_alone ? y.select(1, 0) : y);
           };
         },
@@ -440,7 +443,7 @@ TEST(RememberedLayouts, OfAClassTokenAreSettledByTheFirstFewExamples) {
     clipper.ClippedSum(model.loss, model.batch(16), FlatClipping(ClipNorm(1)));
     return calls;
   };
-  for (const std::int64_t tokens : {5, 17, 37, 197}) {
+  for (const std::int64_t tokens : {5, 17, 101, 197}) {
     EXPECT_EQ(calls_of_first_step(tokens, true), calls_of_first_step(tokens, false)) << tokens;
   }
 }
