@@ -12,8 +12,8 @@ import unittest
 
 SOURCE = pathlib.Path(sys.argv.pop(1))
 # What the script itself is written with.
-TOOLS = ['bash', 'cat', 'cut', 'dirname', 'env', 'grep', 'head', 'id', 'mktemp', 'rm', 'sed',
-         'sha256sum', 'sort', 'tail', 'uname', 'python3']
+TOOLS = ['bash', 'cat', 'cut', 'dirname', 'env', 'grep', 'head', 'id', 'mkdir', 'mktemp', 'rm', 'sed',
+         'sha256sum', 'sleep', 'sort', 'tail', 'touch', 'uname', 'python3']
 # Programs of the package list, replaced by stand-ins so that the test asks for no real ones.
 PROGRAMS = {'g++': '', 'ninja': '', 'git': '', 'ccache': '', 'cmake': 'echo cmake version 3.25.1',
             'clang-format': 'echo clang-format version 14.0.6'}
@@ -46,11 +46,29 @@ class Machine:
         path.write_text(f'#!/bin/bash\n{script}\n')
         path.chmod(0o755)
 
-    def setup(self, *options):
-        return subprocess.run(
-            [str(self.folder / 'tools/setup'), *options], capture_output=True, text=True,
-            stdin=subprocess.DEVNULL, check=False,
-            env={'PATH': str(self.bin), 'SORDINO_LIBTORCH': str(self.folder / 'torch')})
+    def pip_fails(self):
+        """pip takes a second, says so in a file when it is over, and has fetched nothing."""
+        python = shutil.which('python3')
+        self.program('python3', f'''case "$*" in
+  *'import pip'*) exit 0 ;;
+  *'pip download'*) sleep 1; touch "${{0%/*}}/../pip_is_over"; exit 1 ;;
+esac
+exec {python} "$@"''')
+
+    def setup(self, *options, names_libtorch=True):
+        env = {'PATH': str(self.bin)}
+        if names_libtorch:
+            env['SORDINO_LIBTORCH'] = str(self.folder / 'torch')
+        # Files, not pipes: a pipe is read until nobody writes to it, which would hide a process that
+        # the script leaves behind.
+        with tempfile.TemporaryFile('w+') as said, tempfile.TemporaryFile('w+') as complained:
+            result = subprocess.run(
+                [str(self.folder / 'tools/setup'), *options], stdout=said, stderr=complained,
+                text=True, stdin=subprocess.DEVNULL, check=False, env=env)
+            for stream in (said, complained):
+                stream.seek(0)
+            result.stdout, result.stderr = said.read(), complained.read()
+        return result
 
 
 class SetupTest(unittest.TestCase):
@@ -115,6 +133,24 @@ class SetupTest(unittest.TestCase):
         result = machine.setup()
         self.assertEqual(result.returncode, 2)
         self.assertIn('the mirror is away', result.stderr)
+
+    def test_says_that_libtorch_could_not_be_fetched_beside_the_packages(self):
+        machine = self.machine()
+        machine.pip_fails()
+        result = machine.setup(names_libtorch=False)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn('pip could not download the wheels of tools/libtorch.txt', result.stderr)
+        self.assertEqual([], list((machine.folder / '.deps').iterdir()))
+
+    def test_leaves_nothing_running_when_packages_are_refused(self):
+        machine = self.machine(without=['cmake'])
+        machine.pip_fails()
+        machine.program('id', 'echo 0')
+        machine.program('apt-get', 'echo the mirror is away >&2; exit 100')
+        result = machine.setup(names_libtorch=False)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn('the mirror is away', result.stderr)
+        self.assertTrue((machine.folder / 'pip_is_over').exists())
 
     def test_calls_a_package_by_the_name_that_the_manager_knows(self):
         machine = self.machine(without=['ninja'])

@@ -1,15 +1,10 @@
 // Without a CUDA compiler (cmake/SordinoCuda.cmake): nobody calls what HasRowOperations says no to.
-#include "sordino/base/check.h"
+#include "sordino/gradients/internal/device/not_built.h"
 #include "sordino/gradients/internal/device/row_operations.h"
 
 namespace sordino {
-namespace {
 
-[[noreturn]] void NotBuilt() {
-  internal::CheckFailed("false", "kernels were called that are not built", __FILE__, __LINE__);
-}
-
-}  // namespace
+using device::NotBuilt;
 
 bool HasRowOperations(const at::Tensor& /*values*/) { return false; }
 at::Tensor DeviceSquaredNorms(const std::vector<at::Tensor>& /*matrices*/) { NotBuilt(); }

@@ -28,6 +28,10 @@ Layer CurrentLayer() {
   return {stack.front().layerId(), stack.front().batchSize().expect_int()};
 }
 
+bool HasForwardDerivative(const Tensor& tensor) {
+  return tensor.defined() && tensor._fw_grad(/*level=*/0).defined();
+}
+
 bool IsPlain(const Tensor& tensor) { return !functorch::isBatchedTensor(tensor); }
 bool IsPlain(const OptionalTensor& tensor) {
   return !tensor || !tensor->defined() || IsPlain(*tensor);

@@ -32,6 +32,9 @@ bool IsPlain(const at::Tensor& tensor);
 bool IsPlain(const OptionalTensor& tensor);
 bool IsPlain(at::TensorList tensors);
 
+// In forward mode; an undefined tensor has none.
+bool HasForwardDerivative(const at::Tensor& tensor);
+
 // Wrapped, and of this pass.
 bool IsOf(const Layer& layer, const at::Tensor& tensor);
 

@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "sordino/gradients/internal/isolation/isolated_units.h"
 #include "sordino/gradients/internal/isolation/isolation.h"
 
 namespace sordino {
@@ -46,10 +47,6 @@ struct QuietWarnings : c10::WarningHandler {
 
 at::Tensor BatchFirst(const at::Tensor& time_first) {
   return time_first.defined() ? time_first.transpose(0, 1) : time_first;
-}
-
-bool HasTangent(const at::Tensor& tensor) {
-  return tensor.defined() && tensor._fw_grad(/*level=*/0).defined();
 }
 
 std::int64_t WeightsOfLayer(const RecurrentArguments& arguments) {
@@ -204,7 +201,7 @@ bool HasRecurrentLayers(const RecurrentCall& call) {
   const at::Tensor& input = call.input;
   const auto fits = [&](const at::Tensor& tensor) {
     return tensor.scalar_type() == input.scalar_type() && tensor.layout() == at::kStrided &&
-           !HasTangent(tensor);
+           !isolated::HasForwardDerivative(tensor);
   };
   const auto is_state = [&](const at::Tensor& state) {
     return fits(state) && state.dim() == 3 && state.size(0) == stacked &&

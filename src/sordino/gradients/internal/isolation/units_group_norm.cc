@@ -9,13 +9,14 @@
 #include <memory>
 #include <mutex>
 
+#include "sordino/gradients/internal/isolation/isolated_units.h"
+
 namespace sordino {
 namespace {
 
 namespace ag = torch::autograd;
 using NormSlot = UnitsGroupNormBackward::Slot;
-
-bool HasDerivative(const at::Tensor& tensor) { return tensor._fw_grad(/*level=*/0).defined(); }
+using isolated::HasForwardDerivative;
 
 }  // namespace
 
@@ -73,8 +74,8 @@ void UnitsGroupNormBackward::release_variables() {
 
 bool HasUnitsGroupNorm(const at::Tensor& input, std::int64_t groups, const at::Tensor& scale,
                        const at::Tensor& shift) {
-  return HasGroupNorm(input, groups, scale, shift) && !HasDerivative(input) &&
-         !HasDerivative(scale) && !HasDerivative(shift);
+  return HasGroupNorm(input, groups, scale, shift) && !HasForwardDerivative(input) &&
+         !HasForwardDerivative(scale) && !HasForwardDerivative(shift);
 }
 
 at::Tensor UnitsGroupNorm(const at::Tensor& input, std::int64_t groups, const at::Tensor& scale,

@@ -8,6 +8,8 @@
 
 #include <vector>
 
+#include "sordino/gradients/testing/derivatives.h"
+
 namespace sordino {
 namespace {
 
@@ -67,22 +69,9 @@ TEST_F(UnitsGroupNormCuda, HasTheValuesAndTheFirstAndSecondDerivatives) {
     const Inputs own = Make(norm);
     const Inputs wide = own.InFloat64();
     ASSERT_TRUE(HasUnitsGroupNorm(own.input, norm.groups, own.scale, own.shift));
-    const auto derivatives = [](const at::Tensor& value, const std::vector<at::Tensor>& inputs) {
-      std::vector<at::Tensor> all = {value};
-      const auto first = torch::autograd::grad({value.pow(3).sum()}, inputs, {}, true, true);
-      at::Tensor sum = first[0].sum();
-      for (const at::Tensor& gradient : first) {
-        all.push_back(gradient);
-        sum = sum + gradient.square().sum();
-      }
-      for (const at::Tensor& gradient : torch::autograd::grad({sum}, inputs)) {
-        all.push_back(gradient);
-      }
-      return all;
-    };
-    const auto seen =
-        derivatives(UnitsGroupNorm(own.input, norm.groups, own.scale, own.shift, kEps), own.All());
-    const auto wanted = derivatives(
+    const auto seen = WithDerivatives(
+        UnitsGroupNorm(own.input, norm.groups, own.scale, own.shift, kEps), own.All());
+    const auto wanted = WithDerivatives(
         at::group_norm(wide.input, norm.groups, wide.scale, wide.shift, kEps), wide.All());
     for (std::size_t k = 0; k < wanted.size(); ++k) {
       EXPECT_TRUE(Near(seen[k], wanted[k], 2e-3)) << k << " of " << at::IntArrayRef(norm.sizes);

@@ -10,10 +10,13 @@
 #include <mutex>
 #include <vector>
 
+#include "sordino/gradients/internal/isolation/isolated_units.h"
+
 namespace sordino {
 namespace {
 
 namespace ag = torch::autograd;
+using isolated::HasForwardDerivative;
 
 at::Tensor Rows(const at::Tensor& tensor) { return tensor.reshape({-1, tensor.size(-1)}); }
 
@@ -21,10 +24,6 @@ at::Tensor WithRowsOf(const at::Tensor& like, const at::Tensor& rows) {
   std::vector<std::int64_t> sizes = like.sizes().vec();
   sizes.back() = rows.size(1);
   return rows.view(sizes);
-}
-
-bool HasForwardDerivative(const at::Tensor& tensor) {
-  return tensor.defined() && tensor._fw_grad(/*level=*/0).defined();
 }
 
 bool NeedsGradient(const at::Tensor& tensor) { return tensor.defined() && tensor.requires_grad(); }

@@ -6,6 +6,8 @@
 
 #include <vector>
 
+#include "sordino/gradients/testing/derivatives.h"
+
 namespace sordino {
 namespace {
 
@@ -39,21 +41,9 @@ TEST(UnitsProduct, HasTheValuesAndTheFirstAndSecondDerivativesOfAProduct) {
         ASSERT_TRUE(HasUnitsProduct(f.input, f.matrix, f.bias));
         std::vector<at::Tensor> inputs = {f.input, f.matrix};
         if (with_bias) inputs.push_back(f.bias);
-        const auto derivatives = [&](const at::Tensor& value) {
-          std::vector<at::Tensor> all = {value};
-          const auto first = torch::autograd::grad({value.pow(3).sum()}, inputs, {}, true, true);
-          at::Tensor sum = first[0].sum();
-          for (const at::Tensor& gradient : first) {
-            all.push_back(gradient);
-            sum = sum + gradient.sin().sum();
-          }
-          for (const at::Tensor& gradient : torch::autograd::grad({sum}, inputs)) {
-            all.push_back(gradient);
-          }
-          return all;
-        };
-        const auto seen = derivatives(UnitsProduct(f.input, f.matrix, f.bias, is_turned));
-        const auto wanted = derivatives(Expected(f, is_turned));
+        const auto seen =
+            WithDerivatives(UnitsProduct(f.input, f.matrix, f.bias, is_turned), inputs);
+        const auto wanted = WithDerivatives(Expected(f, is_turned), inputs);
         for (std::size_t k = 0; k < wanted.size(); ++k) {
           EXPECT_EQ(seen[k].sizes(), wanted[k].sizes());
           EXPECT_TRUE(at::allclose(seen[k], wanted[k], 1e-10, 1e-12));
