@@ -123,10 +123,10 @@ TEST(SamplerEvents, EpochsOfAnAllocationAreDrawnAnew) {
   const auto stream = random.Stream({.step = 0, .rank = 0, .tensor = 0});
   std::vector<std::vector<std::uint64_t>> drawn;
   for (std::int64_t step = 0; step < 8; ++step) drawn.push_back(batches->Batch(step, *stream));
-  for (int epoch = 0; epoch < 2; ++epoch) {
+  for (std::size_t epoch = 0; epoch < 2; ++epoch) {
     std::multiset<std::uint64_t> all;
-    for (int i = 0; i < 4; ++i) {
-      const auto& batch = drawn[static_cast<std::size_t>(4 * epoch + i)];
+    for (std::size_t i = 0; i < 4; ++i) {
+      const auto& batch = drawn[4 * epoch + i];
       all.insert(batch.begin(), batch.end());
     }
     EXPECT_EQ(all.size(), 400U);

@@ -141,7 +141,8 @@ GraphReading PartClipper::Read(const at::Tensor& losses, std::int64_t units,
   for (const at::Tensor& tensor : batch) copy.push_back(tensor.clone());
   std::vector<bool> shared = SharedNodesOf(graph, units, loss, copy);
   if (options_.compare) {
-    CompareWithJoint(loss, copy, units, GeneratorStates(parameters_.front().value.device()));
+    CompareWithJoint(loss, copy, units, GeneratorStates(parameters_.front().value.device()),
+                     losses);
   }
   return memory_.Learn(std::move(graph), std::move(shared), losses, units, parameters_,
                        options_.probe);
@@ -234,9 +235,10 @@ PartClipper::Clipped PartClipper::Clip(const PerExamplePass& pass, const Clippin
           .above = std::move(above)};
 }
 
-Totals PartClipper::FromLosses(const at::Tensor& losses, const RealUnits& real,
-                               const ClippingPolicy& policy, const LossFunction& loss,
-                               const Batch& batch) {
+// Calls use(pass, tape) for the pass of some losses. One of a new graph is compared with ordinary
+// autograd before.
+void PartClipper::WithPass(const at::Tensor& losses, const ClippingPolicy& policy,
+                           const LossFunction& loss, const Batch& batch, const UsePass& use) {
   const std::int64_t units = Units(losses.numel());
   const auto groups = policy.Groups(parameters_);
   SORDINO_CHECK(groups.size() == parameters_.size(), "a clipping group for each parameter");
@@ -265,14 +267,22 @@ Totals PartClipper::FromLosses(const at::Tensor& losses, const RealUnits& real,
   const at::NoGradGuard no_grad;
   // Gradients of zero show nothing; the graph is looked at again when it comes back.
   if (check && !check->Compare(pass)) memory_.Clear();
-  const at::AutoDispatchBelowADInplaceOrView below_autograd;
-  const SumPlan sum_plan = PlanOf(pass, reading.tape, policy);
-  const Clipped clipped = Clip(pass, policy, sum_plan, real);
+  use(pass, reading.tape);
+}
+
+Totals PartClipper::FromLosses(const at::Tensor& losses, const RealUnits& real,
+                               const ClippingPolicy& policy, const LossFunction& loss,
+                               const Batch& batch) {
   Totals totals;
-  totals.gradients = pass.WeightedSums(clipped.factors, sum_plan.accuracy);
-  totals.clipped = clipped.above;
-  totals.counts = policy.Counts(clipped.norms);
-  totals.norms.push_back(clipped.norms);
+  WithPass(losses, policy, loss, batch, [&](const PerExamplePass& pass, const Tape& tape) {
+    const at::AutoDispatchBelowADInplaceOrView below_autograd;
+    const SumPlan sum_plan = PlanOf(pass, tape, policy);
+    const Clipped clipped = Clip(pass, policy, sum_plan, real);
+    totals.gradients = pass.WeightedSums(clipped.factors, sum_plan.accuracy);
+    totals.clipped = clipped.above;
+    totals.counts = policy.Counts(clipped.norms);
+    totals.norms.push_back(clipped.norms);
+  });
   return totals;
 }
 
@@ -364,7 +374,7 @@ void PartClipper::LookAtFew(const LossFunction& loss, const Batch& batch,
   Batch copy;
   for (const at::Tensor& tensor : batch) copy.push_back(tensor.narrow(0, 0, few).clone());
   try {
-    FromLosses(LossesOf(loss, copy), {.count = kFewUnits}, policy, loss, copy);
+    WithPass(LossesOf(loss, copy), policy, loss, copy, [](const PerExamplePass&, const Tape&) {});
   } catch (const NeedsLoop&) {
     // A value that is not finite: the batch shows what to do.
   }

@@ -6,6 +6,7 @@
 #define SORDINO_GRADIENTS_INTERNAL_PART_CLIPPER_H_
 
 #include <ATen/core/Tensor.h>
+#include <c10/util/FunctionRef.h>
 
 #include <cstdint>
 #include <optional>
@@ -92,11 +93,15 @@ class PartClipper {
     at::Tensor above;  // [groups]: how many norms are above the bound or not a number
   };
 
+  using UsePass = c10::function_ref<void(const PerExamplePass&, const Tape&)>;
+
   std::int64_t Units(std::int64_t examples) const {
     return (examples + sum_.micro_batch - 1) / sum_.micro_batch;
   }
   at::Tensor LossesOf(const LossFunction& loss, const Batch& batch) const;
   void LookAtFew(const LossFunction& loss, const Batch& batch, const ClippingPolicy& policy);
+  void WithPass(const at::Tensor& losses, const ClippingPolicy& policy, const LossFunction& loss,
+                const Batch& batch, const UsePass& use);
   Totals FromLosses(const at::Tensor& losses, const RealUnits& real, const ClippingPolicy& policy,
                     const LossFunction& loss, const Batch& batch);
   at::Tensor AboveBounds(const at::Tensor& norms, const std::vector<double>& bounds) const;

@@ -18,6 +18,7 @@
 #include "sordino/base/check.h"
 #include "sordino/device/precision.h"
 #include "sordino/gradients/internal/isolation/bfloat16_products.h"
+#include "sordino/gradients/parallel_shares.h"
 
 namespace sordino {
 namespace {
@@ -134,54 +135,70 @@ double Smallest(at::ScalarType type) {
   return type == at::kHalf ? 1e-4 : 1e-30;
 }
 
+// What is in memory of the processor as float32 or float64 without a gap.
+at::Tensor Readable(const at::Tensor& rows) {
+  const at::ScalarType type = rows.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+  return rows.to(at::kCPU, type).contiguous();
+}
+
+// How many times over a row counts in a weighted pass: the exponent of its unit, kUnknown or
+// kMixed. `x` is the row without weights, `y` with them.
+template <typename T>
+std::int64_t Digit(const T* x, const T* y, std::int64_t width, std::int64_t levels,
+                   double tolerance, double smallest) {
+  std::int64_t at = 0;
+  double largest_scaled = 0;
+  for (std::int64_t k = 0; k < width; ++k) {
+    if (std::abs(x[k]) > std::abs(x[at])) at = k;
+    largest_scaled = std::max<double>(largest_scaled, std::abs(y[k]));
+  }
+  if (width == 0 || !std::isfinite(x[at]) || !std::isfinite(largest_scaled)) return kUnknown;
+  const double largest = std::abs(static_cast<double>(x[at]));
+  if (largest < smallest) {
+    // Zero alone but not under weights: contributions that cancelled were weighted apart.
+    const bool cancelled = largest_scaled > 1e6 * smallest;
+    return cancelled ? kMixed : kUnknown;
+  }
+  const double exponent = std::round(std::log2(std::abs(static_cast<double>(y[at])) / largest));
+  const double factor = std::exp2(exponent);
+  double misfit = 0;
+  for (std::int64_t k = 0; k < width; ++k) {
+    const double exact = factor * static_cast<double>(x[k]);
+    misfit = std::max(misfit, std::abs(static_cast<double>(y[k]) - exact));
+  }
+  const bool is_one = exponent >= 0 && exponent < static_cast<double>(levels) &&
+                      misfit <= tolerance * factor * largest;
+  return is_one ? static_cast<std::int64_t>(exponent) : kMixed;
+}
+
 // The unit that owns each row of [rows, features], kUnknown or kMixed.
 std::vector<std::int64_t> Owners(const Code& code, const at::Tensor& plain,
                                  const std::vector<at::Tensor>& weighted) {
   const at::ScalarType type = plain.scalar_type();
-  const at::Tensor base = plain.to(at::kCPU, at::kDouble).contiguous();
-  const std::int64_t rows = base.size(0);
+  const at::Tensor base = Readable(plain);
   const std::int64_t width = base.size(1);
-  const auto* value = base.const_data_ptr<double>();
-  std::vector<std::int64_t> digits(static_cast<std::size_t>(rows), 0);
-  std::vector<std::int64_t> owner(static_cast<std::size_t>(rows), 0);
+  std::vector<std::int64_t> digits(static_cast<std::size_t>(base.size(0)), 0);
+  std::vector<std::int64_t> owner(digits.size(), 0);
   const double tolerance = OwnershipTolerance(isolated::RoundingType(type), plain.device());
   std::int64_t place = 1;
   for (const at::Tensor& gradient : weighted) {
-    const at::Tensor scaled = gradient.to(at::kCPU, at::kDouble).contiguous();
-    const auto* other = scaled.const_data_ptr<double>();
-    for (std::int64_t row = 0; row < rows; ++row) {
-      auto& state = owner[static_cast<std::size_t>(row)];
-      if (state < 0) continue;
-      const double* x = value + row * width;
-      const double* y = other + row * width;
-      std::int64_t at = 0;
-      double largest_scaled = 0;
-      for (std::int64_t k = 0; k < width; ++k) {
-        if (std::abs(x[k]) > std::abs(x[at])) at = k;
-        largest_scaled = std::max(largest_scaled, std::abs(y[k]));
-      }
-      if (width == 0 || !std::isfinite(x[at]) || !std::isfinite(largest_scaled)) {
-        state = kUnknown;
-        continue;
-      }
-      if (std::abs(x[at]) < Smallest(type)) {
-        // Zero alone but not under weights: contributions that cancelled were weighted apart.
-        const bool cancelled = largest_scaled > 1e6 * Smallest(type);
-        state = cancelled ? kMixed : kUnknown;
-        continue;
-      }
-      const double exponent = std::round(std::log2(std::abs(y[at] / x[at])));
-      const double factor = std::exp2(exponent);
-      double misfit = 0;
-      for (std::int64_t k = 0; k < width; ++k) {
-        misfit = std::max(misfit, std::abs(y[k] - factor * x[k]));
-      }
-      if (!(exponent >= 0) || exponent >= static_cast<double>(code.levels) ||
-          misfit > tolerance * factor * std::abs(x[at])) {
-        state = kMixed;
-        continue;
-      }
-      digits[static_cast<std::size_t>(row)] += static_cast<std::int64_t>(exponent) * place;
+    const at::Tensor scaled = Readable(gradient);
+    const auto read = [&](const auto* x, const auto* y) {
+      ParallelShares(base.size(0), [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t row = begin; row < end; ++row) {
+          const auto at = static_cast<std::size_t>(row);
+          if (owner[at] < 0) continue;
+          const std::int64_t digit = Digit(x + row * width, y + row * width, width, code.levels,
+                                           tolerance, Smallest(type));
+          if (digit < 0) owner[at] = digit;
+          digits[at] += std::max<std::int64_t>(digit, 0) * place;
+        }
+      });
+    };
+    if (base.scalar_type() == at::kDouble) {
+      read(base.const_data_ptr<double>(), scaled.const_data_ptr<double>());
+    } else {
+      read(base.const_data_ptr<float>(), scaled.const_data_ptr<float>());
     }
     place *= code.levels;
   }

@@ -161,11 +161,9 @@ Difference FirstDifference(const Recorder& alone, const Recorder& joint) {
 }  // namespace
 
 void CompareWithJoint(const LossFunction& loss, const Batch& batch, std::int64_t units,
-                      const GeneratorStates& states) {
+                      const GeneratorStates& states, const at::Tensor& known) {
   if (Examples(batch) == 1 || units == 1) return;
   const at::NoGradGuard no_grad;
-  states.Rewind();
-  const at::Tensor alone = IsolatedLosses(loss, batch, units);
   states.Rewind();
   at::Tensor joint;
   try {
@@ -176,6 +174,9 @@ void CompareWithJoint(const LossFunction& loss, const Batch& batch, std::int64_t
     return;
   }
   const bool is_random = states.HaveMoved();
+  states.Rewind();
+  const bool take_known = known.defined() && !is_random;
+  const at::Tensor alone = take_known ? known.detach() : IsolatedLosses(loss, batch, units);
   if (!Close(alone, joint)) {
     Recorder of_alone;
     Recorder of_joint;

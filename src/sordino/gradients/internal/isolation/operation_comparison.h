@@ -8,6 +8,8 @@
 #ifndef SORDINO_GRADIENTS_INTERNAL_ISOLATION_OPERATION_COMPARISON_H_
 #define SORDINO_GRADIENTS_INTERNAL_ISOLATION_OPERATION_COMPARISON_H_
 
+#include <ATen/core/Tensor.h>
+
 #include <cstdint>
 
 #include "sordino/gradients/internal/isolation/isolation.h"
@@ -17,9 +19,10 @@ namespace sordino {
 
 // Throws NotPerExample when the losses differ by more than rounding. A model whose random numbers
 // fall in another order in a batch cannot be compared behind them, and passes. The generators are
-// left as `states` has them.
+// left as `states` has them. `known` are the losses of an isolated pass of the batch that began
+// with other random numbers, or undefined.
 void CompareWithJoint(const LossFunction& loss, const Batch& batch, std::int64_t units,
-                      const GeneratorStates& states);
+                      const GeneratorStates& states, const at::Tensor& known = {});
 
 }  // namespace sordino
 
