@@ -1,5 +1,6 @@
 // What errors about private files say: nothing that is in the files.
 #include <ATen/Functions.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -98,19 +99,23 @@ void ReadTableText(const std::string& text, std::int64_t rows_per_user = 0) {
 }
 
 TEST(PrivateErrors, TablesShowNoCellLineOrCount) {
-  const std::string header = "PRIVATE-739,city,sick,id\n";
-  const std::string good = "41,Bern,no,ann\n";
+  const std::string start =
+      "PRIVATE-739,city,sick,id\n"
+      "41,Bern,no,ann\n";
   const std::string cell = kHostileCell;
   const std::set<std::string> name = {"739"};
   for (const Broken& broken : std::vector<Broken>{
-           {"number", [&] { ReadTableText(header + good + cell + ",Bern,no,ann\n"); }, name},
-           {"infinity", [&] { ReadTableText(header + good + "1e999,Bern,no,ann\n"); }, name},
-           {"empty", [&] { ReadTableText(header + good + ",Bern,no,ann\n"); }, name},
-           {"category", [&] { ReadTableText(header + good + "1," + cell + ",no,ann\n"); }, name},
-           {"label", [&] { ReadTableText(header + good + "1,Bern," + cell + ",ann\n"); }, name},
-           {"user", [&] { ReadTableText(header + good + "1,Bern,no,\n", 1); }, name},
-           {"fields", [&] { ReadTableText(header + good + "1,Bern,no,ann," + cell + "\n"); }, name},
-           {"quotes", [&] { ReadTableText(header + good + "\"" + cell + "\"x,Bern,no,a\n"); }, {}},
+           {"number", [&] { ReadTableText(start + cell + ",Bern,no,ann\n"); }, name},
+           {"infinity", [&] { ReadTableText(start + "1e999,Bern,no,ann\n"); }, name},
+           {"empty", [&] { ReadTableText(start + ",Bern,no,ann\n"); }, name},
+           {"category", [&] { ReadTableText(fmt::format("{}1,{},no,ann\n", start, cell)); }, name},
+           {"label", [&] { ReadTableText(fmt::format("{}1,Bern,{},ann\n", start, cell)); }, name},
+           {"user", [&] { ReadTableText(start + "1,Bern,no,\n", 1); }, name},
+           {"fields", [&] { ReadTableText(fmt::format("{}1,Bern,no,ann,{}\n", start, cell)); },
+            name},
+           {"quotes",
+            [&] { ReadTableText(fmt::format("{}\"{}\"x,Bern,no,a\n", start, cell)); },
+            {}},
            {"no header", [&] { ReadTableText(std::string(kMarker) + ",Bern,no,ann\n"); }, name},
            {"twice", [&] { ReadTableText("PRIVATE-739,city,PRIVATE-739\n"); }, name},
        }) {

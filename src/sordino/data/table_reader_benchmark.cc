@@ -32,7 +32,7 @@ double PeakBytes() {
 const std::filesystem::path& WideTable() {
   static const TestFolder folder;
   static const std::filesystem::path file = [] {
-    const std::filesystem::path path = folder / "wide.csv";
+    std::filesystem::path path = folder / "wide.csv";
     std::ofstream out(path, std::ios::binary);
     for (int j = 0; j < kColumns; ++j) out << 'c' << j << ',';
     out << "label\n";

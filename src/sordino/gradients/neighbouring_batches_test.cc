@@ -52,6 +52,7 @@ std::vector<NamedPolicy> Policies(const std::vector<NamedParameter>& parameters)
   add("layerwise adaptive", AdaptiveClipping(parameters, bounds, adaptive));
   auto adaclip = std::make_unique<AdaClip>(parameters);
   std::vector<at::Tensor> mean;
+  mean.reserve(parameters.size());
   for (const NamedParameter& p : parameters) {
     mean.push_back(at::randn(p.value.sizes(), p.value.options()).detach());
   }

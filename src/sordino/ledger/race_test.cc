@@ -219,7 +219,7 @@ TEST_F(RaceTest, LedgerThatIsWrittenCanBeOpenedAllTheTime) {
       for (int opening = 0; opening < kMaxOpenings; ++opening) {
         Ledger::Open(File(), Options());
         ++shared_->ready;
-        if (shared_->admitted == kWriters * kCharges) break;
+        if (shared_->admitted == std::int64_t{kWriters} * kCharges) break;
       }
     }));
   }

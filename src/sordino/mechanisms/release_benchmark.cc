@@ -112,13 +112,11 @@ void Release(benchmark::State& state, const TableRequest& request, bool file) {
   state.counters["peak_MiB"] = static_cast<double>(usage.ru_maxrss) / 1024;
 }
 
-void BM_ReleaseMeanOfFile(benchmark::State& state) { Release(state, MeanOnly(), true); }
-void BM_ReleaseSixStatisticsOfFile(benchmark::State& state) {
-  Release(state, SixStatistics(), true);
-}
-void BM_ReleaseMeanOfMemory(benchmark::State& state) { Release(state, MeanOnly(), false); }
+void ReleaseMeanOfFile(benchmark::State& state) { Release(state, MeanOnly(), true); }
+void ReleaseSixStatisticsOfFile(benchmark::State& state) { Release(state, SixStatistics(), true); }
+void ReleaseMeanOfMemory(benchmark::State& state) { Release(state, MeanOnly(), false); }
 
-void BM_ReleaseMeanPerUserOfMemory(benchmark::State& state) {
+void ReleaseMeanPerUserOfMemory(benchmark::State& state) {
   TableRequest request = MeanOnly();
   request.user_column = "user";
   request.rows_per_user = 5;
@@ -126,7 +124,7 @@ void BM_ReleaseMeanPerUserOfMemory(benchmark::State& state) {
 }
 
 // The floor of any program that looks at every byte: lines counted with memchr.
-void BM_BaselineScanFile(benchmark::State& state) {
+void BaselineScanFile(benchmark::State& state) {
   std::vector<char> block(std::size_t{1} << 20);
   std::uint64_t bytes = 0;
   for (auto _ : state) {
@@ -149,7 +147,7 @@ void BM_BaselineScanFile(benchmark::State& state) {
 }
 
 // What most programs do: std::getline and strtod on the second field, without any privacy.
-void BM_BaselineGetlineMeanOfFile(benchmark::State& state) {
+void BaselineGetlineMeanOfFile(benchmark::State& state) {
   std::uint64_t bytes = 0;
   for (auto _ : state) {
     std::ifstream in(FilePath());
@@ -166,12 +164,12 @@ void BM_BaselineGetlineMeanOfFile(benchmark::State& state) {
   state.SetBytesProcessed(static_cast<std::int64_t>(bytes));
 }
 
-BENCHMARK(BM_ReleaseMeanOfMemory)->Unit(benchmark::kMillisecond);
-BENCHMARK(BM_ReleaseMeanPerUserOfMemory)->Unit(benchmark::kMillisecond);
-BENCHMARK(BM_ReleaseMeanOfFile)->Unit(benchmark::kMillisecond);
-BENCHMARK(BM_ReleaseSixStatisticsOfFile)->Unit(benchmark::kMillisecond);
-BENCHMARK(BM_BaselineScanFile)->Unit(benchmark::kMillisecond);
-BENCHMARK(BM_BaselineGetlineMeanOfFile)->Unit(benchmark::kMillisecond);
+BENCHMARK(ReleaseMeanOfMemory)->Unit(benchmark::kMillisecond);
+BENCHMARK(ReleaseMeanPerUserOfMemory)->Unit(benchmark::kMillisecond);
+BENCHMARK(ReleaseMeanOfFile)->Unit(benchmark::kMillisecond);
+BENCHMARK(ReleaseSixStatisticsOfFile)->Unit(benchmark::kMillisecond);
+BENCHMARK(BaselineScanFile)->Unit(benchmark::kMillisecond);
+BENCHMARK(BaselineGetlineMeanOfFile)->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace sordino

@@ -53,6 +53,7 @@ TEST_P(StackedModels, AgreeWithEachAlone) {
   std::vector<at::Tensor> stacked;
   for (std::size_t p = 0; p < values[0].size(); ++p) {
     std::vector<at::Tensor> of_models;
+    of_models.reserve(values.size());
     for (const auto& parameters : values) of_models.push_back(parameters[p].detach());
     stacked.push_back(at::stack(of_models).set_requires_grad(true));
   }

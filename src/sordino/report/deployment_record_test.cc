@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "sordino/base/error.h"
@@ -52,7 +52,7 @@ TEST(DeploymentRecord, SaysWhatARegistryAsksFor) {
 TEST(DeploymentRecord, LeavesOutWhatNobodySaid) {
   DeploymentFacts facts = Facts();
   facts.purpose = {};
-  facts.epsilon = INFINITY;
+  facts.epsilon = std::numeric_limits<double>::infinity();
   facts.delta = 0;
   const Json json = Json::parse(DeploymentRecord(facts));
   EXPECT_FALSE(json.contains("curator"));

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "sordino/accounting/gaussian.h"
 
@@ -54,7 +55,7 @@ TEST(Guarantee, OfNothingIsChance) {
 }
 
 TEST(Guarantee, WithoutALimitAdmitsEveryAttack) {
-  const Guarantee guarantee = GuaranteeOf({}, INFINITY, 1e-5);
+  const Guarantee guarantee = GuaranteeOf({}, std::numeric_limits<double>::infinity(), 1e-5);
   EXPECT_EQ(guarantee.attack_accuracy, 1);
   EXPECT_EQ(guarantee.recognised.back().type_two, 1);
   EXPECT_EQ(guarantee.beliefs.front().second, 1);

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <regex>
 
@@ -110,8 +110,8 @@ TEST(Page, ThinsLongCurvesAndKeepsTheirEnds) {
 TEST(Page, HasNoNumberWhereThereIsNone) {
   ReportContent content;
   ReportLedger ledger;
-  ledger.epsilon = INFINITY;
-  ledger.composed = {0, INFINITY};
+  ledger.epsilon = std::numeric_limits<double>::infinity();
+  ledger.composed = {0, std::numeric_limits<double>::infinity()};
   content.ledgers = {ledger};
   const Json data = DataOf(ReportPage(content));
   EXPECT_TRUE(data["ledgers"][0]["epsilon"].is_null());

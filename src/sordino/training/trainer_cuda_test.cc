@@ -22,7 +22,7 @@ class TrainerCuda : public testing::Test {
   }
 };
 
-at::Tensor TrainedBy(PlanOptions options, const Dataset& data, c10::Device device,
+at::Tensor TrainedBy(const PlanOptions& options, const Dataset& data, c10::Device device,
                      const GradientOptions& gradients) {
   // A device draws noise of its own, so there is little: it moves weights by 3e-4 of their norm.
   // With much less than this the values of sums would be saturated.

@@ -477,7 +477,7 @@ TEST(Trainer, AugmentationAndDropoutAreDrawnAnewInEveryRun) {
     trainer.Run();
     return at::cat({images.flatten(), dropped.flatten()});
   };
-  constexpr std::int64_t kImages = 16 * 36;
+  constexpr std::int64_t kImages = std::int64_t{16} * 36;
   const auto part = [](const at::Tensor& all, bool images) {
     return images ? all.narrow(0, 0, kImages) : all.narrow(0, kImages, 64);
   };

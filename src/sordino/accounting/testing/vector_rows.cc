@@ -98,11 +98,10 @@ bool VectorRow::Mentions(std::string_view text) const {
 }
 
 std::vector<std::pair<std::string, std::vector<VectorRow>>> LoadVectorFiles() {
-  const std::filesystem::path module = std::filesystem::path(__FILE__).parent_path().parent_path();
+  const std::filesystem::path testdata = SORDINO_TESTDATA;
   std::vector<std::pair<std::string, std::vector<VectorRow>>> files;
-  files.emplace_back("kept", Load(module / "testdata" / "accounting_vectors.csv"));
-  const std::filesystem::path shared =
-      module / ".." / ".." / ".." / ".." / "shared" / "vectors" / "accounting.csv";
+  files.emplace_back("kept", Load(testdata / "accounting_vectors.csv"));
+  const std::filesystem::path shared = testdata / "../../../../../shared/vectors/accounting.csv";
   if (std::filesystem::exists(shared)) files.emplace_back("shared", Load(shared));
   if (const char* named = std::getenv("SORDINO_VECTORS"); named != nullptr && *named != '\0') {
     files.emplace_back("named", Load(named));

@@ -39,7 +39,7 @@ bool HaveGpuEach(const std::vector<std::string>& names);
 
 // Collective. Null on every rank where one of them could not connect.
 std::unique_ptr<GpuExchange> ConnectGpus(Communicator& group, c10::Device device,
-                                         std::function<bool()> has_lost);
+                                         const std::function<bool()>& has_lost);
 
 // Collective: throws the same Error on every rank unless `group` gives the same integers for
 // tensors on `device` as for tensors on the CPU.

@@ -148,10 +148,10 @@ std::string GpuName(c10::Device device) {
 }
 
 std::unique_ptr<GpuExchange> ConnectGpus(Communicator& group, c10::Device device,
-                                         std::function<bool()> has_lost) {
+                                         const std::function<bool()>& has_lost) {
   SORDINO_CHECK(Nccl() != nullptr, "GPUs were to be connected without NCCL");
   const std::string shared = group.Broadcast(group.IsFirst() ? NewNcclId(*Nccl()) : "");
-  auto exchange = std::make_unique<NcclExchange>(device, std::move(has_lost));
+  auto exchange = std::make_unique<NcclExchange>(device, has_lost);
   bool is_connected = false;
   ncclUniqueId id{};
   if (shared.size() == sizeof id.internal) {

@@ -4,7 +4,7 @@ namespace sordino::internal {
 
 std::string GpuName(c10::Device /*device*/) { return ""; }
 std::unique_ptr<GpuExchange> ConnectGpus(Communicator& /*group*/, c10::Device /*device*/,
-                                         std::function<bool()> /*has_lost*/) {
+                                         const std::function<bool()>& /*has_lost*/) {
   return nullptr;
 }
 

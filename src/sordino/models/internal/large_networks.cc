@@ -118,7 +118,7 @@ TORCH_MODULE(PreNormLayer);
 
 struct VitTiny : LargeNetwork {
   static constexpr std::int64_t kWidth = 192;
-  static constexpr std::int64_t kPatches = 14 * 14;
+  static constexpr std::int64_t kPatches = std::int64_t{14} * 14;
   static constexpr double kEpsilon = 1e-6;
 
   VitTiny() {

@@ -67,7 +67,7 @@ struct Windows {
 // All windows of images [n, height, width, channels]: [n * places, entries], at the beginning of
 // `buffer`, whose entries in the padding are 0 and stay so: they are the same ones in every image.
 Tensor Unfolded(const Tensor& images, const Windows& w, const Tensor& buffer) {
-  const Tensor windows = buffer.narrow(0, 0, images.size(0) * w.Places());
+  Tensor windows = buffer.narrow(0, 0, images.size(0) * w.Places());
   const float* pixels = images.const_data_ptr<float>();
   auto* out = windows.mutable_data_ptr<float>();
   for (std::int64_t i = 0; i < images.size(0); ++i) {

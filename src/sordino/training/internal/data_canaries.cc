@@ -41,6 +41,7 @@ double NormOf(const std::vector<at::Tensor>& tensors) {
 
 std::vector<at::Tensor> Values(const std::vector<NamedParameter>& parameters) {
   std::vector<at::Tensor> values;
+  values.reserve(parameters.size());
   for (const NamedParameter& parameter : parameters) values.push_back(parameter.value.detach());
   return values;
 }

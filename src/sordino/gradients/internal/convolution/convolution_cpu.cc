@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 #include "sordino/gradients/internal/convolution/convolution_columns.h"
@@ -117,32 +118,47 @@ void GramSquaredNorms(const ConvolutionOperands& operands, std::vector<double>& 
   });
 }
 
+// The weighted sum of examples [begin, end), [kernel, image channels / groups, signal channels].
+template <typename T>
+std::vector<double> ShareOfSum(const ConvolutionOperands& operands,
+                               const std::vector<double>& factors, std::int64_t begin,
+                               std::int64_t end) {
+  ColumnBlock<T> block(operands, RowsPerBlock(operands.shape));
+  ProductSum<T> sum(operands);
+  for (std::int64_t example = begin; example < end; ++example) {
+    const double factor = factors[static_cast<std::size_t>(example)];
+    if (factor == 0) continue;
+    AppendExample(operands.shape, example, factor, block, sum);
+    if (std::is_same_v<T, double>) continue;  // products of examples need not be told apart
+    sum.Add(block);
+    block.Clear();
+    sum.EndExample();
+  }
+  sum.Add(block);
+  return sum.TakeTotal();
+}
+
+// Shares of the examples, each with a sum of its own: one for each thread where there is memory.
+std::int64_t SharesOf(const ConvolutionShape& shape) {
+  const std::int64_t sums = kSumValues / std::max<std::int64_t>(1, shape.weights());
+  return std::max<std::int64_t>(
+      1, std::min({sums, shape.layout.examples, static_cast<std::int64_t>(at::get_num_threads())}));
+}
+
 template <typename T, typename Result>
-at::Tensor WeightedSum(const ConvolutionOperands& operands, const std::vector<double>& factors) {
+at::Tensor WeightedSum(const ConvolutionOperands& operands, const std::vector<double>& factors,
+                       std::int64_t shares) {
   const ConvolutionShape& shape = operands.shape;
   const std::int64_t size = shape.weights();
   const std::int64_t examples = shape.layout.examples;
-  const std::int64_t threads =
-      std::max<std::int64_t>(1, std::min({kSumValues / std::max<std::int64_t>(1, size), examples,
-                                          static_cast<std::int64_t>(at::get_num_threads())}));
-  const std::int64_t grain = std::max<std::int64_t>(1, (examples + threads - 1) / threads);
-  // One sum for each share of the examples, added up in their order: the result does not depend
-  // on which thread ends first.
-  std::vector<std::vector<double>> sums(static_cast<std::size_t>(threads));
-  ParallelShares(threads, [&](std::int64_t first_share, std::int64_t last_share) {
-    ColumnBlock<T> block(operands, RowsPerBlock(shape));
-    ProductSum<T> sum(operands);
+  const std::int64_t grain = std::max<std::int64_t>(1, (examples + shares - 1) / shares);
+  // Added up in their order: the result does not depend on which thread ends first.
+  std::vector<std::vector<double>> sums(static_cast<std::size_t>(shares));
+  ParallelShares(shares, [&](std::int64_t first_share, std::int64_t last_share) {
     for (std::int64_t share = first_share; share < last_share; ++share) {
-      const std::int64_t end = std::min(examples, (share + 1) * grain);
-      for (std::int64_t example = share * grain; example < end; ++example) {
-        const double factor = factors[static_cast<std::size_t>(example)];
-        if (factor == 0) continue;
-        AppendExample(shape, example, factor, block, sum);
-        sum.Add(block);
-        block.Clear();
-        sum.EndExample();
-      }
-      sums[static_cast<std::size_t>(share)] = sum.TakeTotal();
+      const std::int64_t begin = std::min(examples, share * grain);
+      const std::int64_t end = std::min(examples, begin + grain);
+      sums[static_cast<std::size_t>(share)] = ShareOfSum<T>(operands, factors, begin, end);
     }
   });
   std::vector<Result> values(static_cast<std::size_t>(size));
@@ -200,9 +216,18 @@ void CpuAddSquaredNorms(const ConvolutionOperands& operands, const at::Tensor& s
 at::Tensor CpuWeightedGradient(const ConvolutionOperands& operands, const at::Tensor& factors,
                                bool wide) {
   const std::vector<double> values = Entries(factors);
-  if (operands.type == at::kDouble) return WeightedSum<double, double>(operands, values);
-  return wide ? WeightedSum<float, double>(operands, values)
-              : WeightedSum<float, float>(operands, values);
+  const ConvolutionShape& shape = operands.shape;
+  const std::int64_t shares = SharesOf(shape);
+  if (operands.type == at::kDouble) return WeightedSum<double, double>(operands, values, shares);
+  if (SumIsFloat64(shape.rows_per_example(), shape.weights())) {
+    ConvolutionOperands exact = operands;
+    exact.type = at::kDouble;
+    // One sum, because it is large: the threads share out its products.
+    return wide ? WeightedSum<double, double>(exact, values, 1)
+                : WeightedSum<double, float>(exact, values, 1);
+  }
+  return wide ? WeightedSum<float, double>(operands, values, shares)
+              : WeightedSum<float, float>(operands, values, shares);
 }
 
 }  // namespace sordino

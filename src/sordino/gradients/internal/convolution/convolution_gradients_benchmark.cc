@@ -45,6 +45,7 @@ constexpr std::array kLayers = {
     Layer{"cifar10/128_128_8x8", 128, 128, 3, 1, 1, 8},
     Layer{"cifar10/128_256_4x4", 128, 256, 3, 1, 1, 4},
     Layer{"cifar10/256_10_4x4", 256, 10, 3, 1, 1, 4},
+    Layer{"resnet18/512_512_2x2", 512, 512, 3, 1, 1, 2},
     Layer{"depthwise/64_64_16x16", 64, 64, 3, 1, 1, 16, 64},
 };
 

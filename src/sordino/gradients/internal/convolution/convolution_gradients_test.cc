@@ -416,6 +416,20 @@ Operands LargeThenSmall(std::int64_t examples, std::int64_t rows_per_example) {
 constexpr std::int64_t kSums = 64;
 const double kLargeThenSmallSum = std::ldexp(1.0, 24) + 0.5 * kSums;
 
+// The one in the middle is lost in any float32 sum of the three.
+TEST(WeightedConvolutionGradient, SumsFewPositionsOfManyWeightsInFloat64) {
+  const Convolution c{{128, 256, 1, 1}, {1, 1}, {0, 0}, {1, 1}, false, 1};
+  ASSERT_TRUE(SumIsFloat64(3, 128 * 256));
+  const at::Tensor input = at::ones({3, 256, 1, 3});
+  const at::Tensor signal = at::tensor({1e8F, 1.0F, -1e8F}).expand({3, 128, 1, 3});
+  const at::Tensor factors = at::tensor({0.5, 0.0, 0.25}, at::kDouble);
+  for (const bool wide : {false, true}) {
+    const at::Tensor sum = WeightedConvolutionGradient(c, input, signal, {1, 3, 1}, factors, wide);
+    EXPECT_EQ(sum.scalar_type(), wide ? at::kDouble : at::kFloat);
+    EXPECT_TRUE(sum.eq(0.75).all().item<bool>());
+  }
+}
+
 TEST(WeightedConvolutionGradient, SumsNoMoreThanItsBlockOfRowsInFloat32) {
   const Operands operands = LargeThenSmall(kSums, kRowsPerSum);
   const at::Tensor factors = at::full({kSums}, 1.0, at::kDouble);

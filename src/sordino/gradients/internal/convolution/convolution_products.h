@@ -4,7 +4,7 @@
 // matrix library chooses; with u the unit roundoff its error in an entry is at most
 // gamma_n = n u / (1 - n u) times the sum of the absolute values, n the number of rows (Higham,
 // Accuracy and Stability of Numerical Algorithms, 3.1). At most kRowsPerSum rows, all of one
-// example, are summed so before the result is added to a float64 sum.
+// example, are summed so in float32 before the result is added to a float64 sum.
 #ifndef SORDINO_GRADIENTS_INTERNAL_CONVOLUTION_CONVOLUTION_PRODUCTS_H_
 #define SORDINO_GRADIENTS_INTERNAL_CONVOLUTION_CONVOLUTION_PRODUCTS_H_
 

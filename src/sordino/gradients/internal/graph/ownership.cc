@@ -150,7 +150,7 @@ std::int64_t Digit(const T* x, const T* y, std::int64_t width, std::int64_t leve
   double largest_scaled = 0;
   for (std::int64_t k = 0; k < width; ++k) {
     if (std::abs(x[k]) > std::abs(x[at])) at = k;
-    largest_scaled = std::max<double>(largest_scaled, std::abs(y[k]));
+    largest_scaled = std::max(largest_scaled, std::abs(static_cast<double>(y[k])));
   }
   if (width == 0 || !std::isfinite(x[at]) || !std::isfinite(largest_scaled)) return kUnknown;
   const double largest = std::abs(static_cast<double>(x[at]));

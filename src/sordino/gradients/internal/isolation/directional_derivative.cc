@@ -121,7 +121,7 @@ at::Tensor RepeatedLoss::TryDerivatives(const std::vector<at::Tensor>& tangents)
     parameters_[p]._set_fw_grad(tangents[p], dual.level(), /*is_inplace_op=*/false);
   }
   const at::Tensor losses = IsolatedLosses(loss_, batch_, Examples(batch_));
-  const at::Tensor derivatives = losses._fw_grad(dual.level());
+  const at::Tensor& derivatives = losses._fw_grad(dual.level());
   return derivatives.defined() ? derivatives.to(at::kDouble)
                                : at::zeros({losses.size(0)}, losses.options().dtype(at::kDouble));
 }

@@ -100,7 +100,7 @@ float InLevels(const std::vector<float>& terms, const std::vector<std::size_t>& 
 // The bound of rounding.h on a sum in parts, with float32 in the place of float64: it holds for the
 // number of additions that a term takes part in, is nearly reached, and one long sum violates it.
 TEST(SumPlan, ASumInPartsIsOffByTheAdditionsOfOneTerm) {
-  constexpr std::size_t kTerms = 64 * 64 * 64;
+  constexpr std::size_t kTerms = std::size_t{64} * 64 * 64;
   const std::vector<float> terms = RoundsUp(kTerms);
   double exact = 0;
   for (const float term : terms) exact += static_cast<double>(term);

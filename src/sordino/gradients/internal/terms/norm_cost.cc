@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "sordino/gradients/internal/convolution/convolution_gradients.h"
 #include "sordino/gradients/internal/device/fused_terms.h"
 
 namespace sordino {
@@ -19,7 +20,7 @@ struct Machine {
 constexpr Machine kCpu{125, 90, 15, 37};
 constexpr Machine kCuda{30000, 20000, 3000, 3000};
 
-// Gram matrices of convolutions are float64.
+// Gram matrices of convolutions are float64, and so are some of their sums.
 constexpr double kFloat64Factor = 2.2;
 constexpr double kFewRowsOfCost = 32;
 // A product of an example is read and added to a float64 sum.
@@ -52,7 +53,10 @@ NormForm CheapestForm(const Term& term) {
   const double separate_products = product * (1 + kFewRowsOfCost / rows);
   const double add_up = kBytesPerAddedEntry / 4 * bytes / machine.cache;
   const double keep = separate_products + 2 * bytes / machine.memory;
-  const double sum = product + add_up;
+  const bool exact =
+      term.kind == TermKind::kConvolution && term.b.is_cpu() &&
+      SumIsFloat64(static_cast<std::int64_t>(rows), static_cast<std::int64_t>(entries));
+  const double sum = exact ? kFloat64Factor * product : product + add_up;
   const double discard = separate_products + sum;
   const double gram = examples * gram_work / machine.gram_products + sum;
   // A gradient with what lookups add to it is not kept: it is as large as a table.

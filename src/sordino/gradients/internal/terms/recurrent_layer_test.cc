@@ -253,6 +253,7 @@ TEST_P(RecurrentBackwards, ChangeNothingThatTheyAreGiven) {
                                          reference.layer.hidden_weight,
                                          reference.layer.first_hidden};
   std::vector<at::Tensor> before;
+  before.reserve(given.size());
   for (const at::Tensor& tensor : given) before.push_back(tensor.clone());
   const RecurrentGradients first = GetParam().run(reference.layer, rows, reference.arriving);
   const RecurrentGradients again = GetParam().run(reference.layer, rows, reference.arriving);
