@@ -15,6 +15,7 @@ constexpr int kSteps = 30;
 
 std::vector<NamedParameter> Copied(const std::vector<at::Tensor>& values) {
   std::vector<NamedParameter> parameters;
+  parameters.reserve(values.size());
   for (const at::Tensor& value : values) {
     parameters.push_back(
         {"p" + std::to_string(parameters.size()), value.detach().clone().set_requires_grad(true)});
@@ -42,6 +43,7 @@ void ExpectSameBits(const OptimizerOptions& options, at::Device device, const st
   NoisedUpdate noise(again, in_parts);
   for (int step = 0; step < kSteps; ++step) {
     std::vector<at::Tensor> gradients;
+    gradients.reserve(begin.size());
     for (const at::Tensor& value : begin) gradients.push_back(at::randn_like(value));
     const BoundedSum sum =
         ForgedSum({.gradients = std::move(gradients), .sensitivity = L2Sensitivity(1)});

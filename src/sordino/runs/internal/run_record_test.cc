@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 namespace sordino::internal {
@@ -76,7 +76,7 @@ TEST(RunRecord, OfUsersAndOfPureFits) {
   FitFacts fit;
   fit.state = RunState::kFinished;
   fit.method = "objective";
-  fit.epsilon = {1, INFINITY};
+  fit.epsilon = {1, std::numeric_limits<double>::infinity()};
   const Json json = Json::parse(FitRecord(fit, {}));
   EXPECT_EQ(json["release"]["kind"], "fit");
   EXPECT_EQ(json["release"]["method"], "objective");

@@ -208,7 +208,7 @@ TEST(DistributedNoise, IsThatOfOneProcessWhateverTheNumberOfRanks) {
     EXPECT_GT(deviation / wanted, 1 - tolerance);
     EXPECT_LT(deviation / wanted, 1 + tolerance + 1e-4);
     // Shards and steps have nothing in common: products of pairs have the deviation 1 / sqrt(n).
-    const at::Tensor parts = all.view({kSteps * 4, 5'000}).div(deviation);
+    const at::Tensor parts = all.view({std::int64_t{kSteps} * 4, 5'000}).div(deviation);
     const at::Tensor products = at::matmul(parts, parts.t()).div(5'000).fill_diagonal_(0);
     EXPECT_LT(products.abs().max().item<double>(), 8 / std::sqrt(5'000.0));
   });
@@ -325,7 +325,7 @@ TEST(DistributedStep, SendsTwelveBytesForAParameterAtMost) {
       const std::int64_t coordinates = net.Flat().numel();
       EXPECT_EQ(a_step, (ranks - 1) * ShardSize(coordinates, ranks) * (8 + 4));
       // The shards are rounded up to whole registers.
-      EXPECT_LE(a_step, 2 * 8 * (coordinates + ranks * kShardMultiple));
+      EXPECT_LE(a_step, 2 * 8 * (coordinates + std::int64_t{ranks} * kShardMultiple));
     });
   }
 }
