@@ -1,5 +1,6 @@
 // Trainings with several real processes, from the flag to the run folder.
 #include <ATen/Context.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -63,8 +64,9 @@ class TrainRanks : public ::testing::Test {
   void ExpectTheSameWeights(const std::string& device, const std::vector<std::string>& counts) {
     for (const std::string& count : counts) {
       const CommandOutcome outcome =
-          RunProgram(Line(count, "--steps 20 --insecure-seed 5 --json --device " + device +
-                                     " --processes " + count));
+          RunProgram(Line(count, fmt::format("--steps 20 --insecure-seed 5 --json --device {} "
+                                             "--processes {}",
+                                             device, count)));
       ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
       // Rank 0 speaks for all.
       EXPECT_EQ(Json::parse(outcome.out)["steps"], 20) << outcome.out;
