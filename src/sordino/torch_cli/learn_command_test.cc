@@ -22,7 +22,7 @@ class LearnCommand : public ::testing::Test {
   LearnCommand() { std::ofstream(table_) << PointsTable(200); }
 
   std::string Settings(const std::string& more = "") const {
-    const std::string file = (folder_.path() / "public.toml").string();
+    std::string file = (folder_.path() / "public.toml").string();
     std::ofstream(file) << "[data]\nsource = \"" << table_
                         << "\"\nrecords = 200\ncolumns = [\"x:numeric:0:1\", \"y:numeric:0:1\", "
                            "\"above:label:no|yes\"]\n[model]\nname = \"logistic\"\n[privacy]\n"
