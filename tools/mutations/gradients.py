@@ -84,7 +84,8 @@ MUTATIONS = [
              "Isolation.AnExampleOfNanOrInfinityContributesExactlyZero"),
     Mutation("apply a factor twice", "gradients/internal/part_clipper.cc",
              "totals.gradients = pass.WeightedSums(clipped.factors,",
-             "totals.gradients = pass.WeightedSums(clipped.factors * clipped.factors,",
+             "totals.gradients = pass.WeightedSums("
+             "{.float64 = clipped.factors.float64 * clipped.factors.float64},",
              "LinearRule.*"),
     Mutation("float32 sums in large batches", "gradients/internal/rounding/sum_plan.cc",
              "plan.accuracy.wide = IsWide(shape.largest_batch);", "plan.accuracy.wide = false;",
