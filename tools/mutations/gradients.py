@@ -174,7 +174,7 @@ MUTATIONS = [
              "      if (HoldsWrapped(value)) wrapped = slot.name;\n", "",
              "HostileModels.AreRefusedForTheStateThatTheyKeep"),
     Mutation("forget to rewind a generator", "gradients/internal/isolation/operation_comparison.cc",
-             "  states.Rewind();\n  at::Tensor joint;", "  at::Tensor joint;",
+             "  states.Rewind();\n  const bool take_known", "  const bool take_known",
              "Randomness.OfDropoutIsNotTakenForMixing"),
     Mutation("take shared nodes for own ones", "gradients/internal/graph/graph.cc",
              "    shared[node] = true;\n", "    shared[node] = graph.is_leaf[node];\n",
