@@ -27,6 +27,8 @@ if text.count('kNames') > 1:
     sys.exit('redefinition of kNames [clang-diagnostic-error]')
 if 'BAD' in text:
     sys.exit('it is bad [bugprone-bad]')
+if 'CRASH' in text:
+    os.kill(os.getpid(), 9)
 '''
 
 
@@ -36,7 +38,8 @@ class TidyTest(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.root = pathlib.Path(folder.name).resolve()
         (self.root / 'tools').mkdir()
-        shutil.copy(SOURCE / 'tools/tidy', self.root / 'tools/tidy')
+        for name in ('tidy', 'includes.py'):
+            shutil.copy(SOURCE / 'tools' / name, self.root / 'tools')
         self.write('.clang-tidy', 'Checks: *')
         self.write('src/common.h', '')
         self.write('src/one.cc', '#include "common.h"\nint a;')
@@ -58,13 +61,14 @@ class TidyTest(unittest.TestCase):
         path.write_text(text)
         return path
 
-    def tidy(self, *words):
+    def tidy(self, *words, path=None):
         """The exit status, and the files that clang-tidy was given, in alphabetical order."""
         read = self.root / 'read'
         read.write_text('')
         done = subprocess.run(
             [sys.executable, self.root / 'tools/tidy', *words], capture_output=True, text=True, check=False,
-            env={**os.environ, 'READ': str(read), 'PATH': f"{self.root}/bin:{os.environ['PATH']}"})
+            env={**os.environ, 'READ': str(read),
+                 'PATH': path or f"{self.root}/bin:{os.environ['PATH']}"})
         self.output = done.stdout + done.stderr
         return done.returncode, sorted(read.read_text().split())
 
@@ -94,6 +98,19 @@ class TidyTest(unittest.TestCase):
             self.assertEqual(status, 1)
             self.assertIn('unit.cxx', read)
             self.assertIn('it is bad', self.output)
+
+    def test_a_clang_tidy_that_says_nothing_has_not_found_files_clean(self):
+        for _ in range(2):
+            self.write('src/alone.cc', 'int CRASH;')
+            self.assertEqual(self.tidy('alone'), (1, ['alone.cc']))
+            self.assertIn('clang-tidy ended with -9', self.output)
+
+    def test_a_missing_clang_tidy_is_told(self):
+        (self.root / 'bin/clang-tidy').unlink()
+        for tool in ('python3', 'env'):
+            os.symlink(shutil.which(tool), self.root / 'bin' / tool)
+        self.assertEqual(self.tidy(path=f'{self.root}/bin'), (2, []))
+        self.assertEqual(self.output, "tidy: clang-tidy is not installed; run 'tools/setup --tidy'.\n")
 
     def test_a_pattern_chooses_files(self):
         self.assertEqual(self.tidy('alone'), (0, ['alone.cc']))

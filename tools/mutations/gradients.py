@@ -153,7 +153,7 @@ MUTATIONS = [
              "SharedParameters.EmbeddingTiedToTheOutputLayerEqualsTheLoop"),
     Mutation("forget the lookups of a tied table in its mass", "gradients/internal/terms/term.cc",
              "  if (term.lookup) AddLookupMass(*term.lookup, mass, left, right);\n", "",
-             "SharedParameters.PartsOfATiedTableThatCancelStayWithinTheSensitivity"),
+             "AbsoluteMass.CountsTheLookupsOfATiedTable"),
     Mutation("let the script executor fuse operations", "gradients/script_model.cc",
              "GraphOptimizerEnabledGuard plain_graph(false)",
              "GraphOptimizerEnabledGuard plain_graph(true)",

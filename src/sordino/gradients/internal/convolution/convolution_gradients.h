@@ -15,9 +15,9 @@
 // accumulator sums all positions of an example where these are more. Squared norms are summed in
 // float64, over the gradient as rounded to its type or over exact products (convolution_gram.h).
 //
-// On the CPU a weighted sum of examples with few positions is float64 throughout (SumIsFloat64): a
-// float32 product for each example would spend its time on its result, which is written, read and
-// added, and float64 products of many examples are summed in one.
+// On the CPU a weighted sum of examples with few positions is float64 throughout (SumIsFloat64). A
+// float32 product of one example would spend its time on its result, which is written, read and
+// added; a float64 product can sum over many examples.
 #ifndef SORDINO_GRADIENTS_INTERNAL_CONVOLUTION_CONVOLUTION_GRADIENTS_H_
 #define SORDINO_GRADIENTS_INTERNAL_CONVOLUTION_CONVOLUTION_GRADIENTS_H_
 
@@ -44,6 +44,7 @@ struct Convolution {
 // Inputs may be float64, float32, bfloat16 or half; results are float64 for float64 and else
 // float32. Any strides (channels-last too).
 
+// Where that was faster (convolution_gradients_benchmark, aarch64).
 inline bool SumIsFloat64(std::int64_t positions_per_example, std::int64_t weights) {
   return positions_per_example <= 16 && weights >= (1 << 15);
 }

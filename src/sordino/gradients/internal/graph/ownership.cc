@@ -135,14 +135,14 @@ double Smallest(at::ScalarType type) {
   return type == at::kHalf ? 1e-4 : 1e-30;
 }
 
-// What is in memory of the processor as float32 or float64 without a gap.
+// A contiguous copy on the CPU, float32 or float64.
 at::Tensor Readable(const at::Tensor& rows) {
   const at::ScalarType type = rows.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
   return rows.to(at::kCPU, type).contiguous();
 }
 
-// How many times over a row counts in a weighted pass: the exponent of its unit, kUnknown or
-// kMixed. `x` is the row without weights, `y` with them.
+// By which power of two the weights of a pass multiplied a row: the exponent of its unit, kUnknown
+// or kMixed. `x` is the row without weights, `y` with them.
 template <typename T>
 std::int64_t Digit(const T* x, const T* y, std::int64_t width, std::int64_t levels,
                    double tolerance, double smallest) {

@@ -3,16 +3,35 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
 #include <tuple>
 #include <vector>
 
+#include "sordino/gradients/internal/terms/term.h"
 #include "sordino/gradients/testing/gradients_test_support.h"
 
 namespace sordino {
 namespace {
 
 using Sizes = std::vector<std::int64_t>;
+
+// Rows of 3 and -3 at one entry cancel in the gradient, not in what rounding can do to it.
+TEST(AbsoluteMass, CountsTheLookupsOfATiedTable) {
+  const ExampleLayout layout{1, 2, 2};
+  const Term lookup{.kind = TermKind::kLookup,
+                    .a = at::tensor({1, 1, 0, 2}, at::kLong),
+                    .b = at::tensor({3.0F, -3.0F, 0.5F, 0.25F}).unsqueeze(1),
+                    .layout = layout,
+                    .sizes = {4, 1}};
+  const Term term{.kind = TermKind::kOuter,
+                  .a = at::ones({4, 4}),
+                  .b = at::ones({4, 1}),
+                  .layout = layout,
+                  .sizes = {4, 1},
+                  .lookup = std::make_shared<const Term>(lookup)};
+  EXPECT_TRUE(AbsoluteMass(term).equal(at::tensor({4.0 + 6.0, 4.0 + 0.75}, at::kDouble)));
+}
 
 TEST(LinearRule, EqualsTheLoopOnTwoToFiveDimensions) {
   const std::vector<Sizes> shapes = {{4}, {3, 4}, {2, 3, 4}, {2, 2, 3, 4}};
