@@ -6,13 +6,13 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 
 #include "sordino/base/error.h"
 #include "sordino/base/testing/test_folder.h"
+#include "sordino/models/testing/pretrained_file.h"
 
 namespace sordino {
 namespace {
@@ -240,10 +240,8 @@ TEST_F(SafetensorsFolder, AMissingFileOrAFolderIsToldByName) {
 }
 
 TEST(SafetensorsData, TheMobileNetFileHasItsTensors) {
-  const char* data = std::getenv("SORDINO_DATA");
-  if (data == nullptr) GTEST_SKIP() << "SORDINO_DATA names no folder";
-  const SafetensorsFile file = ReadSafetensors(fs::path(data) / "pretrained" /
-                                               "mobilenet_v2_050_224_feature_vector.safetensors");
+  if (PretrainedFile().empty()) GTEST_SKIP() << "SORDINO_DATA has no pretrained MobileNet";
+  const SafetensorsFile file = ReadSafetensors(PretrainedFile());
   EXPECT_EQ(file.tensors.size(), 106);
   EXPECT_THAT(file.metadata.at("layout"), HasSubstr("HWIO"));
   std::int64_t numbers = 0;

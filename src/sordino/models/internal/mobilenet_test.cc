@@ -4,33 +4,27 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 
 #include "sordino/base/error.h"
 #include "sordino/base/testing/test_folder.h"
 #include "sordino/models/safetensors.h"
+#include "sordino/models/testing/pretrained_file.h"
 
 namespace sordino::internal {
 namespace {
 
 namespace fs = std::filesystem;
 
-const ModelShape kCifar{.input = {3, 32, 32}, .classes = 10};
-
-std::string PretrainedFile() {
-  const char* data = std::getenv("SORDINO_DATA");
-  if (data == nullptr) return "";
-  return fs::path(data) / "pretrained" / "mobilenet_v2_050_224_feature_vector.safetensors";
-}
+const ModelShape kCifarImages{.input = {3, 32, 32}, .classes = 10};
 
 TEST(MobileNet, TrainsEverythingUnlessTheBackboneIsFrozen) {
-  const auto all = MakeModel("mobilenet", kCifar, {}, c10::kCPU);
+  const auto all = MakeModel("mobilenet", kCifarImages, {}, c10::kCPU);
   EXPECT_FALSE(all->HasFeatures());
   EXPECT_EQ(all->Description(), "mobilenet: 691,218 parameters, of which 691,218 are trained");
-  const auto some = MakeModel("mobilenet", kCifar, {.freeze = {"backbone.stem"}}, c10::kCPU);
+  const auto some = MakeModel("mobilenet", kCifarImages, {.freeze = {"backbone.stem"}}, c10::kCPU);
   EXPECT_FALSE(some->HasFeatures());
-  const auto probe = MakeModel("mobilenet", kCifar, {.freeze = {"backbone"}}, c10::kCPU);
+  const auto probe = MakeModel("mobilenet", kCifarImages, {.freeze = {"backbone"}}, c10::kCPU);
   EXPECT_TRUE(probe->HasFeatures());
   EXPECT_EQ(probe->Description(), "mobilenet: 691,218 parameters, of which 12,810 are trained");
 
@@ -42,7 +36,7 @@ TEST(MobileNet, TrainsEverythingUnlessTheBackboneIsFrozen) {
 }
 
 TEST(MobileNet, FeaturesAreCentredRowsOfOneNormForEveryExampleByItself) {
-  const auto model = MakeModel("mobilenet", kCifar, {.freeze = {"backbone"}}, c10::kCPU);
+  const auto model = MakeModel("mobilenet", kCifarImages, {.freeze = {"backbone"}}, c10::kCPU);
   at::manual_seed(2);
   const at::Tensor images = at::rand({34, 3, 32, 32});  // more than a chunk
   const at::Tensor features = model->Features(images);
@@ -57,7 +51,7 @@ TEST(MobileNet, FeaturesAreCentredRowsOfOneNormForEveryExampleByItself) {
 }
 
 TEST(MobileNet, FeaturesTellImagesApart) {
-  const auto model = MakeModel("mobilenet", kCifar, {.freeze = {"backbone"}}, c10::kCPU);
+  const auto model = MakeModel("mobilenet", kCifarImages, {.freeze = {"backbone"}}, c10::kCPU);
   at::manual_seed(6);
   const at::Tensor features = model->Features(at::rand({2, 3, 32, 32}));
   EXPECT_GT((features[0] - features[1]).norm().item<double>(), 0.05);
@@ -76,15 +70,16 @@ TEST(MobileNet, GreyImagesAreSeenAsColourImages) {
 
 TEST(MobileNet, TheDeclaredNormalisationIsUndone) {
   const ModelOptions frozen{.freeze = {"backbone"}};
-  ModelShape normalised = kCifar;
+  ModelShape normalised = kCifarImages;
   normalised.mean = {0.5, 0.5, 0.5};
   normalised.deviation = {0.5, 0.5, 0.5};
   at::manual_seed(4);
   const at::Tensor pixels = at::rand({1, 3, 32, 32});
-  EXPECT_TRUE(MakeModel("mobilenet", normalised, frozen, c10::kCPU)
-                  ->Features((pixels - 0.5) / 0.5)
-                  .allclose(MakeModel("mobilenet", kCifar, frozen, c10::kCPU)->Features(pixels),
-                            1e-3, 1e-4));
+  EXPECT_TRUE(
+      MakeModel("mobilenet", normalised, frozen, c10::kCPU)
+          ->Features((pixels - 0.5) / 0.5)
+          .allclose(MakeModel("mobilenet", kCifarImages, frozen, c10::kCPU)->Features(pixels), 1e-3,
+                    1e-4));
 }
 
 TEST(MobileNet, BorderOfEvenSidesIsOnTheRightAndAtTheBottom) {
@@ -114,9 +109,9 @@ TEST(MobileNet, BorderOfEvenSidesIsOnTheRightAndAtTheBottom) {
 TEST(MobileNet, OwnFilesAreReadBack) {
   const TestFolder folder;
   const fs::path file = folder / "mobilenet";
-  const auto model = MakeModel("mobilenet", kCifar, {.seed = 3}, c10::kCPU);
+  const auto model = MakeModel("mobilenet", kCifarImages, {.seed = 3}, c10::kCPU);
   WriteSafetensors(file, model->Parameters());
-  const auto again = MakeModel("mobilenet-linear", kCifar, {.pretrained = file}, c10::kCPU);
+  const auto again = MakeModel("mobilenet-linear", kCifarImages, {.pretrained = file}, c10::kCPU);
   EXPECT_TRUE(again->HasFeatures());
   for (std::size_t i = 0; i < again->Parameters().size(); ++i) {
     EXPECT_TRUE(again->Parameters()[i].second.equal(model->Parameters()[i].second));
@@ -126,13 +121,13 @@ TEST(MobileNet, OwnFilesAreReadBack) {
 class PretrainedMobileNet : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (PretrainedFile().empty()) GTEST_SKIP() << "SORDINO_DATA names no folder";
+    if (PretrainedFile().empty()) GTEST_SKIP() << "SORDINO_DATA has no pretrained MobileNet";
   }
 };
 
 TEST_F(PretrainedMobileNet, EveryTensorOfTheFileFindsItsPlace) {
   const auto model =
-      MakeModel("mobilenet-linear", kCifar, {.pretrained = PretrainedFile()}, c10::kCPU);
+      MakeModel("mobilenet-linear", kCifarImages, {.pretrained = PretrainedFile()}, c10::kCPU);
   const SafetensorsFile file = ReadSafetensors(PretrainedFile());
   double sum = 0;
   double expected = 0;
@@ -151,7 +146,7 @@ TEST_F(PretrainedMobileNet, EveryTensorOfTheFileFindsItsPlace) {
 
 TEST_F(PretrainedMobileNet, OtherNetworksRefuseTheFileByTheNameOfATensor) {
   try {
-    MakeModel("cnn-cifar", kCifar, {.pretrained = PretrainedFile()}, c10::kCPU);
+    MakeModel("cnn-cifar", kCifarImages, {.pretrained = PretrainedFile()}, c10::kCPU);
     FAIL();
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), ::testing::HasSubstr("module_apply_default/hub_input/"));
