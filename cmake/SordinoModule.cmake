@@ -19,6 +19,16 @@ function(sordino_module_links NAME OUTPUT)
   set(${OUTPUT} ${links} PARENT_SCOPE)
 endfunction()
 
+# sordino_join_tests(TARGET): what SORDINO_JOIN_TESTS does to a test program. libtorch's headers are read
+# once for eight files. A name of one may shadow a name of another, which says nothing about either.
+function(sordino_join_tests TARGET)
+  if(SORDINO_JOIN_TESTS)
+    set_target_properties(${TARGET} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8
+      UNITY_BUILD_CODE_BEFORE_INCLUDE "#pragma GCC diagnostic ignored \"-Wshadow\"")
+    target_compile_options(${TARGET} PRIVATE -O1)
+  endif()
+endfunction()
+
 function(sordino_module NAME)
   cmake_parse_arguments(ARG "" ""
     "SOURCES;PRIVATE_DEPS;TESTS;TEST_DEPS;BENCHMARKS;BENCHMARK_DEPS" ${ARGN})
@@ -46,6 +56,7 @@ function(sordino_module NAME)
     add_executable(${NAME}_test ${ARG_TESTS})
     target_link_libraries(${NAME}_test PRIVATE sordino::${NAME} sordino_flags
       ${ARG_PRIVATE_DEPS} ${ARG_TEST_DEPS} GTest::gmock GTest::gtest GTest::gtest_main)
+    sordino_join_tests(${NAME}_test)
     gtest_discover_tests(${NAME}_test DISCOVERY_TIMEOUT 60 PROPERTIES LABELS ${NAME} TIMEOUT 600)
   endif()
   if(SORDINO_BENCHMARKS)

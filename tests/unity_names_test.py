@@ -1,9 +1,10 @@
 """No name is repeated in the anonymous namespaces of a module: unity_names_test.py SOURCE_DIR
 
 The preset `user` compiles about two dozen files of a module as one, so that each header of libtorch is
-read once for all of them. What two of these files hide in anonymous namespaces then lies in one: a
-second constant, type or function of the same name and parameters does not compile. The separate build
-does not notice, so this test does, in every build.
+read once for all of them; the preset `release` does the same with eight files of its tests. What two of
+these files hide in anonymous namespaces then lies in one: a second constant, type or function of the same
+name and parameters does not compile. A build of separate files, or of other groups of them, does not
+notice, so this test does, in every build.
 
 Two headers of libtorch cannot stand in one file: a file that includes the first is compiled alone where its
 module includes the second.
@@ -86,6 +87,8 @@ def hidden_names(text):
                 yield match['space'], '=' + match['place']
             elif match['macro']:
                 yield match['macro'], ''
+            elif match['function'] and re.match(r'[-\d"{]', match['parameters']):
+                yield match['function'], ''  # an object, made of a literal
             elif match['function']:
                 yield match['function'], '(' + parameter_types(match['parameters']) + ')'
             elif match['value']:
@@ -151,6 +154,16 @@ def modules_of_program():
     return modules
 
 
+def modules_of_tests():
+    """For each module the files of its test program, a dictionary of texts."""
+    modules = collections.defaultdict(dict)
+    for file in sorted(SOURCE.glob('src/sordino/**/*.cc')):
+        if re.search(r'_test(_support)?\.cc$', file.name) or 'testing' in file.parts:
+            module = file.relative_to(SOURCE / 'src/sordino').parts[0]
+            modules[module][str(file.relative_to(SOURCE))] = file.read_text(encoding='utf-8')
+    return modules
+
+
 class UnityNamesTest(unittest.TestCase):
     def test_headers_that_clash_are_compiled_apart(self):
         for module, files in modules_of_program().items():
@@ -164,11 +177,11 @@ class UnityNamesTest(unittest.TestCase):
         self.assertEqual(joined_clashes({'src/a/one.cc': FIRST_HEADER}, ''), [])
 
     def test_no_module_repeats_a_hidden_name(self):
-        modules = modules_of_program()
-        self.assertGreater(len(modules), 5)
-        for module, files in modules.items():
-            with self.subTest(module=module):
-                self.assertEqual(repeated(files), [])
+        for modules in (modules_of_program(), modules_of_tests()):
+            self.assertGreater(len(modules), 5)
+            for module, files in modules.items():
+                with self.subTest(module=module):
+                    self.assertEqual(repeated(files), [])
 
     def test_every_public_type_is_defined_once(self):
         files = {str(file.relative_to(SOURCE)): file.read_text(encoding='utf-8')

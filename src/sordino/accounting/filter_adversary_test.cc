@@ -20,7 +20,7 @@ namespace sordino {
 namespace {
 
 // The loss of a step as a law on multiples of the spacing.
-struct Step {
+struct FilterStep {
   Event event;
   std::vector<std::pair<int, double>> losses;
 };
@@ -28,15 +28,15 @@ struct Step {
 constexpr double kSpacing = 0.05;
 
 // Randomised response, the worst epsilon-DP mechanism.
-Step PureStep(int multiple) {
+FilterStep PureStep(int multiple) {
   const double epsilon = multiple * kSpacing;
   const double p = 1 / (1 + std::exp(-epsilon));
   return {Event::Pure(Epsilon(epsilon)), {{multiple, p}, {-multiple, 1 - p}}};
 }
 
 // The loss N(mu^2/2, mu^2), rounded to the nearest multiple.
-Step GaussianStep(double mu) {
-  Step step{Event::Gaussian(NoiseMultiplier(1 / mu)), {}};
+FilterStep GaussianStep(double mu) {
+  FilterStep step{Event::Gaussian(NoiseMultiplier(1 / mu)), {}};
   const auto below = [&](double loss) {
     return 0.5 * std::erfc(-(loss - 0.5 * mu * mu) / (mu * std::numbers::sqrt2));
   };
@@ -50,7 +50,7 @@ Step GaussianStep(double mu) {
 // What two kinds of steps may do to a run: the state is how many of each were taken.
 class Adversary {
  public:
-  Adversary(Step a, Step b) : steps_{std::move(a), std::move(b)} {}
+  Adversary(FilterStep a, FilterStep b) : steps_{std::move(a), std::move(b)} {}
 
   // admitted(n, m): whether a run of n and m steps is; bound(n, m): what the loss is held against.
   double Gain(const std::function<bool(int, int)>& admitted,
@@ -88,7 +88,8 @@ class Adversary {
   }
 
   // Losses beyond the ends stay at them; the ends are far out.
-  void Take(const std::vector<double>& next, const Step& step, std::vector<double>& here) const {
+  void Take(const std::vector<double>& next, const FilterStep& step,
+            std::vector<double>& here) const {
     if (next.empty()) return;
     for (int i = 0; i < width_; ++i) {
       double mean = 0;
@@ -99,13 +100,13 @@ class Adversary {
     }
   }
 
-  Step steps_[2];
+  FilterStep steps_[2];
   int width_ = 0;
 };
 
 // The adversary's gain against a filter; -1 when the filter admits more than `most` steps.
-double GainAgainst(const PrivacyFilter& fresh, const Step& a, const Step& b, double epsilon,
-                   int most) {
+double GainAgainst(const PrivacyFilter& fresh, const FilterStep& a, const FilterStep& b,
+                   double epsilon, int most) {
   std::vector<std::vector<bool>> admitted(static_cast<std::size_t>(most) + 1);
   for (int n = 0; n <= most; ++n) {
     for (int m = 0; m + n <= most; ++m) {
@@ -125,8 +126,8 @@ double GainAgainst(const PrivacyFilter& fresh, const Step& a, const Step& b, dou
 }
 
 TEST(FilterAdversary, RenyiAndZcdpFiltersHoldAgainstEveryStrategy) {
-  const Step small = PureStep(2);
-  const Step large = PureStep(8);
+  const FilterStep small = PureStep(2);
+  const FilterStep large = PureStep(8);
   for (const double epsilon : {1.5, 2.0}) {
     for (const double delta : {1e-2, 1e-4}) {
       const double zcdp = GainAgainst(PrivacyFilter::Zcdp(Epsilon(epsilon), Delta(delta)), small,
@@ -158,8 +159,8 @@ TEST(FilterAdversary, GaussianFilterIsSpentWholeAndNoMore) {
 }
 
 // delta at epsilon of n and m randomised responses, chosen in advance, by their binomial counts.
-double ExactDelta(const Step& a, int n, const Step& b, int m, double epsilon) {
-  const auto weight = [](const Step& step, int count, int ups) {
+double ExactDelta(const FilterStep& a, int n, const FilterStep& b, int m, double epsilon) {
+  const auto weight = [](const FilterStep& step, int count, int ups) {
     return std::exp(std::lgamma(count + 1) - std::lgamma(ups + 1) - std::lgamma(count - ups + 1) +
                     ups * std::log(step.losses[0].second) +
                     (count - ups) * std::log(step.losses[1].second));
@@ -180,8 +181,8 @@ double ExactDelta(const Step& a, int n, const Step& b, int m, double epsilon) {
 TEST(FilterAdversary, BeatsARuleThatComparesExactCompositions) {
   const double epsilon = 0.8;
   const double delta = 1e-2;
-  const Step small = PureStep(2);
-  const Step large = PureStep(8);
+  const FilterStep small = PureStep(2);
+  const FilterStep large = PureStep(8);
   const auto within = [&](int n, int m) {
     return ExactDelta(small, n, large, m, epsilon) <= delta;
   };

@@ -14,7 +14,7 @@
 namespace sordino {
 namespace {
 
-constexpr double kTight = 1e-11;
+constexpr double kOfExact = 1e-11;
 
 double Rdp(const Event& event, double order) {
   RenyiCurve curve(event);
@@ -61,7 +61,7 @@ TEST(SampledGaussianRenyi, OrderTwoHasItsClosedFormAtEverySize) {
       const double inverse = 1 / (sigma * sigma);
       const double expected =
           inverse > 100 ? 2 * std::log(q) + inverse : std::log1p(q * q * std::expm1(inverse));
-      ASSERT_NEAR(Rdp(Sampled(q, sigma), 2) / expected, 1, kTight) << q << " " << sigma;
+      ASSERT_NEAR(Rdp(Sampled(q, sigma), 2) / expected, 1, kOfExact) << q << " " << sigma;
     }
   }
 }

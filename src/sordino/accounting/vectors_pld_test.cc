@@ -24,7 +24,7 @@ namespace {
 // Relative width that an interval may have unless a row says otherwise.
 constexpr double kWidth = 1e-5;
 
-Event Sampled(double rate, double noise, Adjacency adjacency = Adjacency::kAddRemove) {
+Event SampledGaussian(double rate, double noise, Adjacency adjacency = Adjacency::kAddRemove) {
   return Event::Poisson(SamplingRate(rate), Event::Gaussian(NoiseMultiplier(noise), adjacency));
 }
 
@@ -33,7 +33,7 @@ Event Steps(const Event& step, double count) {
 }
 
 Event SampledSteps(const VectorRow& row) {
-  return Steps(Sampled(row.Number("q"), row.Number("sigma")), row.NumberOr("T", 1));
+  return Steps(SampledGaussian(row.Number("q"), row.Number("sigma")), row.NumberOr("T", 1));
 }
 
 void ExpectContains(const VectorRow& row, Interval interval, double width = kWidth) {
@@ -68,7 +68,7 @@ void CheckCalibration(const VectorRow& row) {
   const double sensitivity = row.NumberOr("sens", 1);
   const auto calibrated = CalibrateNoise(
       [&](NoiseMultiplier noise) {
-        return Steps(Sampled(row.Number("q"), noise.value()), row.Number("T"));
+        return Steps(SampledGaussian(row.Number("q"), noise.value()), row.Number("T"));
       },
       Epsilon(row.Number("eps")), Delta(row.Number("delta")));
   ASSERT_TRUE(calibrated) << row.id;
@@ -112,7 +112,7 @@ void CheckSchedule(const VectorRow& row) {
   std::vector<std::pair<Event, std::uint64_t>> groups;
   groups.reserve(10);
   for (int i = 0; i < 10; ++i) {
-    groups.emplace_back(Sampled(0.05 + 0.01 * i / 9, 1.6 + 0.2 * i / 9), 10);
+    groups.emplace_back(SampledGaussian(0.05 + 0.01 * i / 9, 1.6 + 0.2 * i / 9), 10);
   }
   CheckEvent(row, Event::Compose(groups));
 }
@@ -121,7 +121,7 @@ void CheckSchedule(const VectorRow& row) {
 // about 1. At these parameters they spend 0.947.
 void CheckFixedIsNotPoisson(const VectorRow& row) {
   const double log_delta = std::log(1e-6);
-  const Event poisson = Steps(Sampled(0.001, 0.8), 10000);
+  const Event poisson = Steps(SampledGaussian(0.001, 0.8), 10000);
   // Fixed batches count in units of the replace-one sensitivity, 2.
   const Event fixed =
       Steps(Event::Fixed(SamplingRate(0.001),
@@ -134,39 +134,39 @@ void CheckFixedIsNotPoisson(const VectorRow& row) {
 using Checker = std::function<void(const VectorRow&)>;
 
 // By the beginning of the mechanism; the longest known beginning decides.
-const std::map<std::string, Checker>& Checkers() {
+const std::map<std::string, Checker>& PldCheckers() {
   static const std::map<std::string, Checker> checkers = {
       {"poisson_gaussian PLD", [](const VectorRow& row) { CheckEvent(row, SampledSteps(row)); }},
       {"poisson_gaussian PLD calibrate", CheckCalibration},
       {"poisson_gaussian calibrate", CheckCalibration},
       {"poisson_gaussian PLD calibrate (discrete)",
        [](const VectorRow& row) {
-         const auto steps = CalibrateSteps(Sampled(row.Number("q"), row.Number("sigma")),
+         const auto steps = CalibrateSteps(SampledGaussian(row.Number("q"), row.Number("sigma")),
                                            Epsilon(row.Number("eps")), Delta(row.Number("delta")));
          ASSERT_TRUE(steps) << row.id;
          EXPECT_EQ(static_cast<double>(steps->steps), row.expected) << row.id;
        }},
       {"poisson_gaussian remove",
        [](const VectorRow& row) {
-         CheckDirection(row, Sampled(row.Number("q"), row.Number("sigma")), 0);
-         CheckEvent(row, Sampled(row.Number("q"), row.Number("sigma")));
+         CheckDirection(row, SampledGaussian(row.Number("q"), row.Number("sigma")), 0);
+         CheckEvent(row, SampledGaussian(row.Number("q"), row.Number("sigma")));
        }},
       {"poisson_gaussian add",
        [](const VectorRow& row) {
-         CheckDirection(row, Sampled(row.Number("q"), row.Number("sigma")), 1);
+         CheckDirection(row, SampledGaussian(row.Number("q"), row.Number("sigma")), 1);
        }},
       {"poisson_gaussian replace-one",
        [](const VectorRow& row) {
-         const Event event = Sampled(row.Number("q"), row.Number("sigma") / row.Number("sens"),
-                                     Adjacency::kReplaceOne);
+         const Event event = SampledGaussian(
+             row.Number("q"), row.Number("sigma") / row.Number("sens"), Adjacency::kReplaceOne);
          CheckDirection(row, event, 0);
          CheckEvent(row, event);
        }},
       {"gaussian substitution pair",
        [](const VectorRow& row) {
-         CheckEvent(row,
-                    Steps(Sampled(row.Number("q"), row.Number("sigma"), Adjacency::kReplaceOne),
-                          row.Number("T")));
+         CheckEvent(row, Steps(SampledGaussian(row.Number("q"), row.Number("sigma"),
+                                               Adjacency::kReplaceOne),
+                               row.Number("T")));
        }},
       {"heterogeneous poisson_gaussian", CheckSchedule},
       {"fourier accountant",
@@ -258,7 +258,7 @@ TEST(AccountingVectors, EveryPrivacyLossRowHolds) {
       if (!NeedsPld(row)) continue;
       const Checker* found = nullptr;
       std::size_t length = 0;
-      for (const auto& [start, checker] : Checkers()) {
+      for (const auto& [start, checker] : PldCheckers()) {
         if (row.mechanism.rfind(start, 0) == 0 && start.size() > length) {
           found = &checker;
           length = start.size();

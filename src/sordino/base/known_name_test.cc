@@ -10,11 +10,11 @@
 namespace sordino {
 namespace {
 
-constexpr std::array<std::string_view, 3> kNames = {"poisson", "fixed", "full"};
+constexpr std::array<std::string_view, 3> kAllNames = {"poisson", "fixed", "full"};
 
 std::string Sentence(std::string_view given) {
   try {
-    IndexOfName("the sampling", given, kNames);
+    IndexOfName("the sampling", given, kAllNames);
   } catch (const Error& error) {
     return error.what();
   }
@@ -22,8 +22,8 @@ std::string Sentence(std::string_view given) {
 }
 
 TEST(KnownName, IsFoundAtItsPlace) {
-  for (std::size_t i = 0; i < kNames.size(); ++i) {
-    EXPECT_EQ(IndexOfName("the sampling", kNames[i], kNames), i);
+  for (std::size_t i = 0; i < kAllNames.size(); ++i) {
+    EXPECT_EQ(IndexOfName("the sampling", kAllNames[i], kAllNames), i);
   }
 }
 
@@ -37,8 +37,8 @@ TEST(KnownName, MistakeIsOneSentenceWithTheNearestName) {
 }
 
 TEST(KnownName, ListsReadLikeWords) {
-  EXPECT_EQ(OneOf(std::span(kNames).first(1)), "poisson");
-  EXPECT_EQ(OneOf(std::span(kNames).first(2)), "poisson or fixed");
+  EXPECT_EQ(OneOf(std::span(kAllNames).first(1)), "poisson");
+  EXPECT_EQ(OneOf(std::span(kAllNames).first(2)), "poisson or fixed");
   EXPECT_EQ(OneOf({}), "");
 }
 

@@ -20,10 +20,12 @@ using Json = nlohmann::json;
 
 constexpr const char* kUsual = "account --rate 0.01 --noise 4 --steps 10000 --delta 1e-5";
 
-CommandOutcome Call(const std::string& line) { return CallCommand(AddAccountCommand, Words(line)); }
+CommandOutcome Account(const std::string& line) {
+  return CallCommand(AddAccountCommand, Words(line));
+}
 
-Json CallJson(const std::string& line) {
-  const CommandOutcome outcome = Call(line + " --json");
+Json AccountJson(const std::string& line) {
+  const CommandOutcome outcome = Account(line + " --json");
   EXPECT_EQ(outcome.error, "") << line;
   EXPECT_EQ(outcome.err, "") << line;
   return Json::parse(outcome.out);
@@ -32,7 +34,7 @@ Json CallJson(const std::string& line) {
 double Upper(const Json& json) { return json["epsilon"]["upper"].get<double>(); }
 
 TEST(AccountCommand, GivesTheDocumentedJsonWithKnownValues) {
-  const Json json = CallJson(kUsual);
+  const Json json = AccountJson(kUsual);
   EXPECT_EQ(json["delta"], 1e-5);
   EXPECT_NEAR(json["epsilon"]["lower"].get<double>(), 0.9468668, 1e-6);
   EXPECT_NEAR(Upper(json), 0.9468668, 1e-6);
@@ -50,28 +52,28 @@ TEST(AccountCommand, GivesTheDocumentedJsonWithKnownValues) {
 
 TEST(AccountCommand, AnAllocationThatWasBegunCountsWhole) {
   const std::string flags = "account --sampling allocation --rate 0.01 --noise 2 --delta 1e-6";
-  const Json whole = CallJson(flags + " --steps 1000");
+  const Json whole = AccountJson(flags + " --steps 1000");
   EXPECT_EQ(whole["event"], "add-remove: 10*allocation(100, gaussian(2))");
   EXPECT_GE(whole["epsilon"]["lower"].get<double>(), 0.69443);
   EXPECT_LE(Upper(whole), 0.69736);
   EXPECT_THAT(whole["unit"].get<std::string>(), HasSubstr("charged whole"));
-  EXPECT_EQ(CallJson(flags + " --steps 901"), whole);
-  EXPECT_EQ(CallJson(flags + " --steps 900")["event"],
+  EXPECT_EQ(AccountJson(flags + " --steps 901"), whole);
+  EXPECT_EQ(AccountJson(flags + " --steps 900")["event"],
             "add-remove: 9*allocation(100, gaussian(2))");
-  EXPECT_EQ(CallJson(flags)["event"], "add-remove: allocation(100, gaussian(2))");
+  EXPECT_EQ(AccountJson(flags)["event"], "add-remove: allocation(100, gaussian(2))");
   // One batch holds everybody.
-  EXPECT_EQ(CallJson("account --sampling allocation --rate 1 --noise 2 --delta 1e-6")["event"],
+  EXPECT_EQ(AccountJson("account --sampling allocation --rate 1 --noise 2 --delta 1e-6")["event"],
             "add-remove: gaussian(2)");
 }
 
 TEST(AccountCommand, AllocationsThatAreNotCoveredAreRefused) {
   const std::string flags = "account --sampling allocation --noise 2 --delta 1e-6 ";
-  EXPECT_THAT(Call(flags + "--rate 0.03").error, HasSubstr("not one over a whole number"));
-  EXPECT_THAT(Call(flags + "--rate 0").error, HasSubstr("not one over a whole number"));
-  EXPECT_THAT(Call(flags).error, HasSubstr("needs --rate"));
-  EXPECT_THAT(Call(flags + "--rate 0.01 --adjacency replace-one").error,
+  EXPECT_THAT(Account(flags + "--rate 0.03").error, HasSubstr("not one over a whole number"));
+  EXPECT_THAT(Account(flags + "--rate 0").error, HasSubstr("not one over a whole number"));
+  EXPECT_THAT(Account(flags).error, HasSubstr("needs --rate"));
+  EXPECT_THAT(Account(flags + "--rate 0.01 --adjacency replace-one").error,
               HasSubstr("no bound is proven for replacing"));
-  EXPECT_THAT(Call(flags + "--rate 0.01 --mechanism laplace").error,
+  EXPECT_THAT(Account(flags + "--rate 0.01 --mechanism laplace").error,
               HasSubstr("must be 'gaussian'"));
 }
 
@@ -82,7 +84,7 @@ TEST(AccountCommand, IntervalLiesBelowEverySoundMethod) {
   for (const char* line :
        {kUsual, "account --noise 1 --delta 1e-6", "account --rate 0.1 --noise 0.7 --delta 1e-3",
         "account --noise 3 --steps 50 --mechanism laplace --delta 1e-5", kFixedSize}) {
-    const Json json = CallJson(line);
+    const Json json = AccountJson(line);
     const double upper = Upper(json);
     EXPECT_LE(json["epsilon"]["lower"].get<double>(), upper) << line;
     for (const auto& [name, method] : json["methods"].items()) {
@@ -94,7 +96,7 @@ TEST(AccountCommand, IntervalLiesBelowEverySoundMethod) {
 }
 
 TEST(AccountCommand, TextStartsWithTheCertifiedIntervalAndRoundsItOutwards) {
-  const CommandOutcome outcome = Call(kUsual);
+  const CommandOutcome outcome = Account(kUsual);
   EXPECT_EQ(outcome.error, "");
   // The interval is [0.94686680075..., 0.94686680076...].
   EXPECT_THAT(outcome.out, ::testing::StartsWith("At delta 1e-05, epsilon is certified to lie "
@@ -104,9 +106,9 @@ TEST(AccountCommand, TextStartsWithTheCertifiedIntervalAndRoundsItOutwards) {
 }
 
 TEST(AccountCommand, DeltaIsAskedForWithEpsilon) {
-  const double epsilon = Upper(CallJson(kUsual));
+  const double epsilon = Upper(AccountJson(kUsual));
   const Json json =
-      CallJson("account --rate 0.01 --noise 4 --steps 1e4 --epsilon " + Json(epsilon).dump());
+      AccountJson("account --rate 0.01 --noise 4 --steps 1e4 --epsilon " + Json(epsilon).dump());
   EXPECT_EQ(json["epsilon"], epsilon);
   EXPECT_NEAR(json["delta"]["upper"].get<double>(), 1e-5, 1e-9);
   EXPECT_LE(json["delta"]["lower"].get<double>(), json["delta"]["upper"].get<double>());
@@ -115,7 +117,7 @@ TEST(AccountCommand, DeltaIsAskedForWithEpsilon) {
 }
 
 TEST(AccountCommand, OrdersGiveTheRenyiCurveOfTheWholeComposition) {
-  const Json json = CallJson("account --noise 2 --steps 10 --delta 1e-5 --orders 1.5,2,64");
+  const Json json = AccountJson("account --noise 2 --steps 10 --delta 1e-5 --orders 1.5,2,64");
   ASSERT_EQ(json["rdp_curve"].size(), 3U);
   for (const Json& point : json["rdp_curve"]) {
     const double order = point["order"].get<double>();
@@ -127,7 +129,7 @@ TEST(AccountCommand, OrdersGiveTheRenyiCurveOfTheWholeComposition) {
 
 TEST(AccountCommand, MechanismsAndSamplersReachTheEvent) {
   const auto event = [](const std::string& flags) {
-    return CallJson("account --delta 1e-5 " + flags)["event"].get<std::string>();
+    return AccountJson("account --delta 1e-5 " + flags)["event"].get<std::string>();
   };
   EXPECT_EQ(event("--noise 2"), "add-remove: gaussian(2)");
   EXPECT_EQ(event("--noise 2 --mechanism laplace --adjacency zero-out"), "zero-out: laplace(2)");
@@ -139,19 +141,19 @@ TEST(AccountCommand, MechanismsAndSamplersReachTheEvent) {
 }
 
 TEST(AccountCommand, ReplaceOneSaysWhatTheNoiseIsRelativeTo) {
-  EXPECT_THAT(Call(std::string(kUsual) + " --adjacency replace-one").out,
+  EXPECT_THAT(Account(std::string(kUsual) + " --adjacency replace-one").out,
               HasSubstr("relative to the bound C"));
   const std::string fixed =
-      Call("account --noise 2 --adjacency replace-one --delta 1e-5 --json").out;
+      Account("account --noise 2 --adjacency replace-one --delta 1e-5 --json").out;
   EXPECT_THAT(Json::parse(fixed)["unit"].get<std::string>(), HasSubstr("replace-one sensitivity"));
-  EXPECT_THAT(Call(kUsual).out, Not(HasSubstr("relative")));
+  EXPECT_THAT(Account(kUsual).out, Not(HasSubstr("relative")));
 }
 
 TEST(AccountCommand, FixedSizeBatchesSayWhatTheNoiseIsRelativeToUnderEveryAdjacency) {
   for (const char* adjacency : {"add-remove", "replace-one", "zero-out"}) {
-    EXPECT_THAT(Call(std::string("account --noise 2 --rate 0.1 --sampling fixed --delta 1e-5 "
-                                 "--steps 10 --adjacency ") +
-                     adjacency)
+    EXPECT_THAT(Account(std::string("account --noise 2 --rate 0.1 --sampling fixed --delta 1e-5 "
+                                    "--steps 10 --adjacency ") +
+                        adjacency)
                     .out,
                 HasSubstr("With batches of fixed size the noise is relative to the replace-one"));
   }
@@ -173,7 +175,7 @@ TEST(AccountCommand, EventTextStandsForTheFlags) {
       AddAccountCommand, {"account", "--event", "add-remove: poisson(0.01, gaussian(4))", "--steps",
                           "10000", "--delta", "1e-5", "--json"});
   ASSERT_EQ(outcome.error, "");
-  EXPECT_EQ(Json::parse(outcome.out), CallJson(kUsual));
+  EXPECT_EQ(Json::parse(outcome.out), AccountJson(kUsual));
   const CommandOutcome mixed = CallCommand(
       AddAccountCommand, {"account", "--event", "gaussian(4)", "--noise", "4", "--delta", "1e-5"});
   EXPECT_THAT(mixed.error, HasSubstr("--event"));
@@ -186,7 +188,7 @@ TEST(AccountCommand, EventFileStandsForALongEventText) {
       AddAccountCommand,
       {"account", "--event-file", usual, "--steps", "10000", "--delta", "1e-5", "--json"});
   ASSERT_EQ(same.error, "");
-  EXPECT_EQ(Json::parse(same.out), CallJson(kUsual));
+  EXPECT_EQ(Json::parse(same.out), AccountJson(kUsual));
   std::string text = "add-remove: compose(gaussian(30)";
   for (int i = 1; i < 10000; ++i) text += ", gaussian(" + std::to_string(30 + 0.001 * i) + ")";
   const CommandOutcome outcome = CallCommand(
@@ -206,21 +208,22 @@ TEST(AccountCommand, EventFileStandsForALongEventText) {
 TEST(AccountCommand, CurveOfAnEventCountsItsReleases) {
   for (const char* event : {"add-remove:6*gaussian(4)", "add-remove:2*gaussian(4)"}) {
     const bool repeated = std::string(event).find("2*") != std::string::npos;
-    const Json json = CallJson("account --delta 1e-5 --curve --event " + std::string(event) +
-                               (repeated ? " --steps 3" : ""));
+    const Json json = AccountJson("account --delta 1e-5 --curve --event " + std::string(event) +
+                                  (repeated ? " --steps 3" : ""));
     EXPECT_EQ(json["event"], "add-remove: 6*gaussian(4)");
-    EXPECT_EQ(json["curve"], CallJson("account --noise 4 --steps 6 --delta 1e-5 --curve")["curve"]);
+    EXPECT_EQ(json["curve"],
+              AccountJson("account --noise 4 --steps 6 --delta 1e-5 --curve")["curve"]);
   }
 }
 
 TEST(AccountCommand, ScheduleOfEqualStepsIsTheirRepetition) {
   const std::string path =
       WriteTestFile("equal.csv", "rate,noise,steps\n0.01,4,2500\n0.01,4,2500\n0.01,4,5e3\n");
-  EXPECT_EQ(CallJson("account --delta 1e-5 --schedule " + path), CallJson(kUsual));
+  EXPECT_EQ(AccountJson("account --delta 1e-5 --schedule " + path), AccountJson(kUsual));
 }
 
 TEST(AccountCommand, CurveRisesToTheAnswer) {
-  const Json json = CallJson("account --rate 0.01 --noise 2 --steps 3000 --delta 1e-5 --curve");
+  const Json json = AccountJson("account --rate 0.01 --noise 2 --steps 3000 --delta 1e-5 --curve");
   const Json& curve = json["curve"];
   ASSERT_GE(curve.size(), 20U);
   EXPECT_EQ(curve.front()["steps"], 1);
@@ -237,21 +240,21 @@ TEST(AccountCommand, CurveRisesToTheAnswer) {
 
 TEST(AccountCommand, CurveOfAScheduleFollowsItsOrder) {
   const std::string path = WriteTestFile("order.csv", "noise,steps\n10,1\n1,1\n");
-  const Json json = CallJson("account --delta 1e-5 --curve --schedule " + path);
+  const Json json = AccountJson("account --delta 1e-5 --curve --schedule " + path);
   ASSERT_EQ(json["curve"].size(), 2U);
   EXPECT_NEAR(json["curve"][0]["upper"].get<double>(),
-              Upper(CallJson("account --noise 10 --delta 1e-5")), 1e-9);
+              Upper(AccountJson("account --noise 10 --delta 1e-5")), 1e-9);
 }
 
 TEST(AccountCommand, WritesAPictureAndAPlot) {
   const std::string path = WriteTestFile("curve.svg", "");
   const CommandOutcome outcome =
-      Call("account --noise 2 --steps 1000 --delta 1e-5 --picture " + path);
+      Account("account --noise 2 --steps 1000 --delta 1e-5 --picture " + path);
   EXPECT_EQ(outcome.error, "");
   EXPECT_THAT(outcome.out, HasSubstr("steps (log)"));
   EXPECT_THAT(ReadTestFile(path), ::testing::StartsWith("<svg xmlns="));
   const CommandOutcome refused =
-      Call("account --noise 2 --delta 1e-5 --picture /no/such/folder/curve.svg");
+      Account("account --noise 2 --delta 1e-5 --picture /no/such/folder/curve.svg");
   EXPECT_THAT(refused.error, HasSubstr("cannot be written"));
   EXPECT_EQ(refused.out, "");
 }
@@ -263,7 +266,7 @@ TEST(AccountCommand, WritesTheTradeoffCurveWithItsClaim) {
         "account --noise 2 --epsilon 0.5", "account --noise 2 --mechanism laplace --delta 0",
         "account --noise 1 --steps 0 --delta 0"}) {
     const std::string path = WriteTestFile("tradeoff.svg", "");
-    const CommandOutcome outcome = Call(std::string(line) + " --tradeoff " + path);
+    const CommandOutcome outcome = Account(std::string(line) + " --tradeoff " + path);
     EXPECT_EQ(outcome.error, "") << line;
     const std::string svg = ReadTestFile(path);
     EXPECT_THAT(svg, ::testing::StartsWith("<svg xmlns=")) << line;
@@ -272,10 +275,10 @@ TEST(AccountCommand, WritesTheTradeoffCurveWithItsClaim) {
     EXPECT_THAT(svg, ::testing::Not(HasSubstr("nan"))) << line;
   }
   const std::string path = WriteTestFile("tradeoff.svg", "");
-  EXPECT_EQ(Call("account --noise 2 --delta 0 --tradeoff " + path).error, "");
+  EXPECT_EQ(Account("account --noise 2 --delta 0 --tradeoff " + path).error, "");
   EXPECT_THAT(ReadTestFile(path), ::testing::Not(HasSubstr("claimed")));
   const CommandOutcome refused =
-      Call("account --noise 2 --delta 1e-5 --tradeoff /no/such/folder/curve.svg");
+      Account("account --noise 2 --delta 1e-5 --tradeoff /no/such/folder/curve.svg");
   EXPECT_THAT(refused.error, HasSubstr("cannot be written"));
   EXPECT_EQ(refused.out, "");
 }
@@ -286,45 +289,45 @@ TEST(AccountCommand, PicturesNeverOverwriteTheScheduleOrEachOther) {
   const std::string line = "account --delta 1e-5 --schedule " + schedule;
   for (const char* flag : {" --picture ", " --tradeoff "}) {
     for (const char* force : {"", " --force"}) {
-      EXPECT_THAT(Call(fmt::format("{}{}{}{}", line, flag, schedule, force)).error,
+      EXPECT_THAT(Account(fmt::format("{}{}{}{}", line, flag, schedule, force)).error,
                   HasSubstr("also reads"));
     }
     const std::string diary = WriteTestFile("diary.svg", "x");
-    EXPECT_THAT(Call(fmt::format("{}{}{}", line, flag, diary)).error, HasSubstr("--force"));
+    EXPECT_THAT(Account(fmt::format("{}{}{}", line, flag, diary)).error, HasSubstr("--force"));
     EXPECT_EQ(ReadTestFile(diary), "x");
-    EXPECT_EQ(Call(fmt::format("{}{}{} --force", line, flag, diary)).error, "");
-    EXPECT_THAT(Call(fmt::format("{}{}a.png", line, flag)).error, HasSubstr("ends in .svg"));
+    EXPECT_EQ(Account(fmt::format("{}{}{} --force", line, flag, diary)).error, "");
+    EXPECT_THAT(Account(fmt::format("{}{}a.png", line, flag)).error, HasSubstr("ends in .svg"));
   }
   EXPECT_EQ(ReadTestFile(schedule), plan);
   const std::string both = WriteTestFile("both.svg", "");
-  EXPECT_THAT(Call(line + " --picture " + both + " --tradeoff " + both).error,
+  EXPECT_THAT(Account(line + " --picture " + both + " --tradeoff " + both).error,
               HasSubstr("also reads or writes"));
   EXPECT_EQ(ReadTestFile(both), "");
 }
 
 TEST(AccountCommand, PureDpIsExactAtDeltaZeroAndGaussianNoiseHasNone) {
-  const Json laplace = CallJson("account --noise 2 --mechanism laplace --steps 3 --delta 0");
+  const Json laplace = AccountJson("account --noise 2 --mechanism laplace --steps 3 --delta 0");
   EXPECT_NEAR(Upper(laplace), 1.5, 1e-9);
-  const Json gaussian = CallJson("account --noise 2 --delta 0");
+  const Json gaussian = AccountJson("account --noise 2 --delta 0");
   EXPECT_TRUE(gaussian["epsilon"]["upper"].is_null());
   EXPECT_FALSE(gaussian["epsilon"]["reason"].get<std::string>().empty());
   EXPECT_TRUE(gaussian["decided_by"].is_null());
-  EXPECT_THAT(Call("account --noise 2 --delta 0").out,
+  EXPECT_THAT(Account("account --noise 2 --delta 0").out,
               ::testing::StartsWith("No finite epsilon holds at delta 0"));
 }
 
 TEST(AccountCommand, NothingReleasedSpendsNothing) {
   for (const char* line : {"account --rate 0.1 --noise 1 --steps 0 --delta 1e-5",
                            "account --rate 0 --noise 1 --steps 10 --delta 0.1"}) {
-    EXPECT_EQ(Upper(CallJson(line)), 0) << line;
+    EXPECT_EQ(Upper(AccountJson(line)), 0) << line;
   }
-  EXPECT_THAT(Call("account --noise 1 --steps 0 --delta 1e-5 --curve").out,
+  EXPECT_THAT(Account("account --noise 1 --steps 0 --delta 1e-5 --curve").out,
               HasSubstr("Nothing was released"));
 }
 
 TEST(AccountCommand, WholeNumbersMayBeWrittenWithAnExponent) {
-  EXPECT_EQ(CallJson("account --noise 100 --steps 1e3 --delta 1e-5"),
-            CallJson("account --noise 100 --steps 1000 --delta 1e-5"));
+  EXPECT_EQ(AccountJson("account --noise 100 --steps 1e3 --delta 1e-5"),
+            AccountJson("account --noise 100 --steps 1000 --delta 1e-5"));
 }
 
 class AccountMistake : public ::testing::TestWithParam<Mistake> {};
@@ -371,7 +374,7 @@ TEST(AccountProgram, AnswersWithExitCodeZero) {
   const CommandOutcome outcome = RunProgram(Words(std::string(kUsual) + " --json"));
   EXPECT_EQ(outcome.exit_code, 0);
   EXPECT_EQ(outcome.err, "");
-  EXPECT_EQ(Json::parse(outcome.out), CallJson(kUsual));
+  EXPECT_EQ(Json::parse(outcome.out), AccountJson(kUsual));
 }
 
 }  // namespace

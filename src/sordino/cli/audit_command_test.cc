@@ -20,10 +20,10 @@ namespace {
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
-CommandOutcome Call(const std::string& line) { return CallCommand(AddAuditCommand, Words(line)); }
+CommandOutcome Audit(const std::string& line) { return CallCommand(AddAuditCommand, Words(line)); }
 
-Json CallJson(const std::string& line) {
-  const CommandOutcome outcome = Call(line + " --json");
+Json AuditJson(const std::string& line) {
+  const CommandOutcome outcome = Audit(line + " --json");
   EXPECT_EQ(outcome.error, "") << line;
   return Json::parse(outcome.out);
 }
@@ -31,19 +31,19 @@ Json CallJson(const std::string& line) {
 constexpr const char* kBound = "audit bound --canaries 1000 --guesses 200 --correct 190";
 
 TEST(AuditCommand, BoundHasTheReferenceValues) {
-  const Json one = CallJson(std::string(kBound) + " --delta 1e-5");
+  const Json one = AuditJson(std::string(kBound) + " --delta 1e-5");
   EXPECT_NEAR(one["epsilon_lower"].get<double>(), 2.393618, 2e-6);
   EXPECT_EQ(one["method"], "one-run");
   EXPECT_NEAR(one["p_value"].get<double>(), 0.05, 1e-6);
-  const Json fdp = CallJson(std::string(kBound) + " --delta 1e-5 --method one-run-fdp");
+  const Json fdp = AuditJson(std::string(kBound) + " --delta 1e-5 --method one-run-fdp");
   EXPECT_NEAR(fdp["epsilon_lower"].get<double>(), 3.916104, 1e-5);
   const Json claim =
-      CallJson("audit bound --canaries 1000 --guesses 100 --correct 95 --delta 1e-5 --epsilon 2");
+      AuditJson("audit bound --canaries 1000 --guesses 100 --correct 95 --delta 1e-5 --epsilon 2");
   EXPECT_NEAR(claim["p_value"].get<double>(), .01782463464, 1e-9);
 }
 
 TEST(AuditCommand, BoundIsSaidInASentence) {
-  const CommandOutcome outcome = Call(std::string(kBound) + " --delta 1e-5 --epsilon 2");
+  const CommandOutcome outcome = Audit(std::string(kBound) + " --delta 1e-5 --epsilon 2");
   EXPECT_THAT(outcome.out, HasSubstr("epsilon is at least 2.3936"));
   EXPECT_THAT(outcome.out, HasSubstr("190 or more right guesses"));
 }
@@ -78,7 +78,7 @@ TEST_F(AuditScores, AreDrawnWithinWhatIsClaimed) {
   EXPECT_THAT(svg, HasSubstr("class=\"limit\""));
   EXPECT_THAT(svg, HasSubstr("add-remove: gaussian(2)"));
   // An input is never overwritten.
-  EXPECT_THAT(Call(call + " --force --picture " + members).error, HasSubstr("members.csv"));
+  EXPECT_THAT(Audit(call + " --force --picture " + members).error, HasSubstr("members.csv"));
   std::ifstream again(members);
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(again), {}), high);
 }
@@ -127,13 +127,13 @@ TEST_F(AuditScores, AreReadFromFilesWithAndWithoutHeaders) {
   }
   const std::string line =
       "audit scores " + Write("members.csv", members) + " " + Write("others.csv", others);
-  const Json json = CallJson(line + " --delta 1e-5");
+  const Json json = AuditJson(line + " --delta 1e-5");
   EXPECT_GT(json["epsilon_lower"]["clopper-pearson"].get<double>(), 3);
   EXPECT_GT(json["epsilon_lower"]["gdp"].get<double>(), 3);
   EXPECT_NEAR(json["auc"]["value"].get<double>(), 0.99, 1e-12);
   EXPECT_EQ(json["tpr"]["0.1"]["value"], 1.0);
   EXPECT_LE(json["tpr"]["0.001"]["lower"].get<double>(), json["tpr"]["0.001"]["value"]);
-  EXPECT_THAT(Call(line).out, HasSubstr("area under the curve 0.9900"));
+  EXPECT_THAT(Audit(line).out, HasSubstr("area under the curve 0.9900"));
 }
 
 TEST_F(AuditScores, WhatIsNoScoreIsRefusedWithoutBeingShown) {
@@ -147,7 +147,7 @@ TEST_F(AuditScores, WhatIsNoScoreIsRefusedWithoutBeingShown) {
               {"1\nnan\n", "not a number"}};
   for (const auto& row : rows) {
     const std::string bad = Write("bad.csv", row.content);
-    const CommandOutcome outcome = Call(fmt::format("audit scores {} {}", good, bad));
+    const CommandOutcome outcome = Audit(fmt::format("audit scores {} {}", good, bad));
     EXPECT_THAT(outcome.error, HasSubstr(row.part));
     EXPECT_THAT(outcome.error, ::testing::Not(HasSubstr("MARKED")));
   }

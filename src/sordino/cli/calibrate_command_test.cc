@@ -15,14 +15,14 @@ namespace {
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
-constexpr const char* kUsual = "calibrate --rate 0.01 --steps 10000 --epsilon 1 --delta 1e-5";
+constexpr const char* kUsualTarget = "calibrate --rate 0.01 --steps 10000 --epsilon 1 --delta 1e-5";
 
-CommandOutcome Call(const std::string& line) {
+CommandOutcome Calibrate(const std::string& line) {
   return CallCommand(AddCalibrateCommand, Words(line));
 }
 
-Json CallJson(const std::string& line) {
-  const CommandOutcome outcome = Call(line + " --json");
+Json CalibrateJson(const std::string& line) {
+  const CommandOutcome outcome = Calibrate(line + " --json");
   EXPECT_EQ(outcome.error, "") << line;
   EXPECT_EQ(outcome.err, "") << line;
   return Json::parse(outcome.out);
@@ -37,18 +37,18 @@ double Spent(const std::string& flags) {
 
 TEST(CalibrateCommand, AllocationsAreSolvedForNoiseAndWholeEpochs) {
   const std::string flags = "calibrate --sampling allocation --epsilon 1 --delta 1e-5 ";
-  const Json noise = CallJson(flags + "--rate 0.02 --steps 250");
+  const Json noise = CalibrateJson(flags + "--rate 0.02 --steps 250");
   EXPECT_LE(noise["epsilon"]["upper"].get<double>(), 1);
   EXPECT_GE(noise["epsilon"]["lower"].get<double>(), 0.999);
   EXPECT_THAT(noise["event"].get<std::string>(), HasSubstr("5*allocation(50, gaussian("));
-  const Json steps = CallJson(flags + "--rate 0.02 --noise 3");
+  const Json steps = CalibrateJson(flags + "--rate 0.02 --noise 3");
   EXPECT_EQ(steps["steps"].get<int>() % 50, 0);
   EXPECT_LE(steps["epsilon"]["upper"].get<double>(), 1);
-  EXPECT_THAT(Call(flags + "--noise 3 --steps 500").error, HasSubstr("--rate is missing"));
+  EXPECT_THAT(Calibrate(flags + "--noise 3 --steps 500").error, HasSubstr("--rate is missing"));
 }
 
 TEST(CalibrateCommand, NoiseIsTheLeastThatMeetsTheBudget) {
-  const Json json = CallJson(kUsual);
+  const Json json = CalibrateJson(kUsualTarget);
   const double noise = json["noise_multiplier"].get<double>();
   EXPECT_EQ(json["solved_for"], "noise_multiplier");
   EXPECT_LE(json["epsilon"]["lower"].get<double>(), json["epsilon"]["upper"].get<double>());
@@ -61,7 +61,7 @@ TEST(CalibrateCommand, NoiseIsTheLeastThatMeetsTheBudget) {
 }
 
 TEST(CalibrateCommand, StepsAreTheMostThatMeetTheBudget) {
-  const Json json = CallJson("calibrate --rate 0.01 --noise 4 --epsilon 1 --delta 1e-5");
+  const Json json = CalibrateJson("calibrate --rate 0.01 --noise 4 --epsilon 1 --delta 1e-5");
   const std::uint64_t steps = json["steps"].get<std::uint64_t>();
   EXPECT_EQ(json["solved_for"], "steps");
   EXPECT_LE(Spent("--rate 0.01 --noise 4 --steps " + std::to_string(steps)), 1);
@@ -69,7 +69,7 @@ TEST(CalibrateCommand, StepsAreTheMostThatMeetTheBudget) {
 }
 
 TEST(CalibrateCommand, RateIsTheLargestThatMeetsTheBudget) {
-  const Json json = CallJson("calibrate --noise 4 --steps 10000 --epsilon 1 --delta 1e-5");
+  const Json json = CalibrateJson("calibrate --noise 4 --steps 10000 --epsilon 1 --delta 1e-5");
   const double rate = json["sampling_rate"].get<double>();
   EXPECT_EQ(json["solved_for"], "sampling_rate");
   EXPECT_LE(Spent("--noise 4 --steps 10000 --rate " + Json(rate).dump()), 1);
@@ -77,21 +77,21 @@ TEST(CalibrateCommand, RateIsTheLargestThatMeetsTheBudget) {
 }
 
 TEST(CalibrateCommand, TextSaysWhatWasSolvedFor) {
-  EXPECT_THAT(Call(kUsual).out, ::testing::StartsWith("Solved for the noise"));
-  EXPECT_THAT(Call("calibrate --noise 4 --sampling none --epsilon 5 --delta 1e-5").out,
+  EXPECT_THAT(Calibrate(kUsualTarget).out, ::testing::StartsWith("Solved for the noise"));
+  EXPECT_THAT(Calibrate("calibrate --noise 4 --sampling none --epsilon 5 --delta 1e-5").out,
               ::testing::StartsWith("Solved for the steps"));
-  EXPECT_THAT(Call("calibrate --noise 4 --steps 1000 --epsilon 1 --delta 1e-5").out,
+  EXPECT_THAT(Calibrate("calibrate --noise 4 --steps 1000 --epsilon 1 --delta 1e-5").out,
               ::testing::StartsWith("Solved for the sampling rate"));
 }
 
 TEST(CalibrateCommand, LaplaceNoiseMeetsPureDp) {
-  const Json json = CallJson("calibrate --mechanism laplace --steps 4 --epsilon 2 --delta 0");
+  const Json json = CalibrateJson("calibrate --mechanism laplace --steps 4 --epsilon 2 --delta 0");
   EXPECT_NEAR(json["noise_multiplier"].get<double>(), 2, 1e-3);
   EXPECT_LE(json["epsilon"]["upper"].get<double>(), 2);
 }
 
 TEST(CalibrateCommand, TableShowsTheSquareRootOfTheSteps) {
-  const Json json = CallJson(std::string(kUsual) + " --table");
+  const Json json = CalibrateJson(std::string(kUsualTarget) + " --table");
   EXPECT_NEAR(json["formulas"]["moments"].get<double>(), 3.393, 1e-3);
   ASSERT_EQ(json["table"].size(), 5U);
   for (std::size_t i = 0; i < json["table"].size(); ++i) {
@@ -102,13 +102,13 @@ TEST(CalibrateCommand, TableShowsTheSquareRootOfTheSteps) {
     EXPECT_GT(row["exact"].get<double>(), json["table"][i - 1]["exact"].get<double>());
   }
   EXPECT_EQ(json["table"][4]["exact"], json["noise_multiplier"]);
-  EXPECT_THAT(Call(std::string(kUsual) + " --table").out, HasSubstr("times sqrt(T)"));
+  EXPECT_THAT(Calibrate(std::string(kUsualTarget) + " --table").out, HasSubstr("times sqrt(T)"));
 }
 
 TEST(CalibrateCommand, SaysWhereTheSearchEndedBeforeTheBudget) {
-  EXPECT_EQ(CallJson("calibrate --noise 1 --rate 0 --epsilon 1 --delta 1e-5")["search_ended"],
+  EXPECT_EQ(CalibrateJson("calibrate --noise 1 --rate 0 --epsilon 1 --delta 1e-5")["search_ended"],
             true);
-  EXPECT_FALSE(CallJson(kUsual).contains("search_ended"));
+  EXPECT_FALSE(CalibrateJson(kUsualTarget).contains("search_ended"));
 }
 
 class CalibrateMistake : public ::testing::TestWithParam<Mistake> {};
@@ -137,10 +137,10 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"calibrate --epsilon 1 --delta 1e-5 --mechanism lapace", "'laplace'"}));
 
 TEST(CalibrateProgram, AnswersWithExitCodeZero) {
-  const CommandOutcome outcome = RunProgram(Words(std::string(kUsual) + " --json"));
+  const CommandOutcome outcome = RunProgram(Words(std::string(kUsualTarget) + " --json"));
   EXPECT_EQ(outcome.exit_code, 0);
   EXPECT_EQ(outcome.err, "");
-  EXPECT_EQ(Json::parse(outcome.out), CallJson(kUsual));
+  EXPECT_EQ(Json::parse(outcome.out), CalibrateJson(kUsualTarget));
 }
 
 }  // namespace

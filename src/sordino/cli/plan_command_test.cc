@@ -18,7 +18,7 @@ namespace {
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
-Json CallJson(const std::string& line) {
+Json PlanJson(const std::string& line) {
   const CommandOutcome outcome = CallCommand(AddPlanCommand, Words(line + " --json"));
   EXPECT_EQ(outcome.error, "") << line;
   return Json::parse(outcome.out);
@@ -29,7 +29,7 @@ constexpr const char* kConstants =
     "--initial-gap 0.7 ";
 
 TEST(PlanCommand, AnswersTheReferenceQuestion) {
-  const Json json = CallJson("plan --kappa 10 --alpha 1e-4");
+  const Json json = PlanJson("plan --kappa 10 --alpha 1e-4");
   EXPECT_NEAR(json["gamma"].get<double>(), 0.9, 1e-15);
   EXPECT_EQ(json["uniform"]["horizon"], 44);
   EXPECT_EQ(json["uniform"]["formula_horizon"], 45);
@@ -45,7 +45,7 @@ TEST(PlanCommand, AnswersTheReferenceQuestion) {
 }
 
 TEST(PlanCommand, ScheduleSpendsTheBudgetAndFalls) {
-  const Json json = CallJson(std::string(kConstants) + "--epsilon 1 --delta 1e-5");
+  const Json json = PlanJson(std::string(kConstants) + "--epsilon 1 --delta 1e-5");
   double spent = 0;
   double last = 1e300;
   for (const Json& noise : json["schedule"]["noise"]) {
@@ -59,17 +59,17 @@ TEST(PlanCommand, ScheduleSpendsTheBudgetAndFalls) {
 }
 
 TEST(PlanCommand, StepsAndMomentumAreTaken) {
-  const Json json = CallJson("plan --kappa 4 --alpha 1e-6 --momentum 0.5 --steps 50");
+  const Json json = PlanJson("plan --kappa 4 --alpha 1e-6 --momentum 0.5 --steps 50");
   EXPECT_EQ(json["at_steps"]["steps"], 50);
   EXPECT_EQ(json["schedule"]["noise"].size(), 50u);
   EXPECT_LT(json["at_steps"]["dynamic"].get<double>(), json["at_steps"]["uniform"].get<double>());
   EXPECT_LE(json["momentum"]["zeta"].get<double>(), 0);
-  const Json best = CallJson("plan --kappa 4 --alpha 1e-6 --momentum 0.5");
+  const Json best = PlanJson("plan --kappa 4 --alpha 1e-6 --momentum 0.5");
   EXPECT_EQ(best["schedule"]["steps"], best["momentum"]["dynamic"]["horizon"]);
 }
 
 TEST(PlanCommand, LongSchedulesAreNotListed) {
-  const Json json = CallJson("plan --kappa 1e9 --alpha 1e-20");
+  const Json json = PlanJson("plan --kappa 1e9 --alpha 1e-20");
   EXPECT_GT(json["schedule"]["steps"].get<double>(), 1e9);
   EXPECT_TRUE(json["schedule"]["noise"].is_null());
 }
@@ -99,7 +99,7 @@ TEST(PlanCommand, WritesAScheduleThatTheAccountantReads) {
   const TestFolder folder;
   const std::string file = (folder.path() / "noise.csv").string();
   const std::string line = std::string(kConstants) + "--epsilon 1 --delta 1e-5";
-  const Json json = CallJson(line + " --schedule-out " + file);
+  const Json json = PlanJson(line + " --schedule-out " + file);
   const StepSequence sequence = ReadSchedule(file, {});
   const Json& noise = json["schedule"]["noise"];
   ASSERT_EQ(sequence.TotalSteps(), noise.size());

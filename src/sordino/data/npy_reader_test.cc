@@ -36,12 +36,12 @@ std::string Dictionary(const std::string& descr, const std::string& shape,
                      shape);
 }
 
-at::Tensor Parse(const std::string& dictionary, const Bytes& values, int major = 1) {
+at::Tensor ArrayOf(const std::string& dictionary, const Bytes& values, int major = 1) {
   return ParseNpy(Npy(dictionary, values, major), "test.npy");
 }
 
 std::string Refusal(const std::string& dictionary, const Bytes& values = {}) {
-  return SentenceOf([&] { Parse(dictionary, values); });
+  return SentenceOf([&] { ArrayOf(dictionary, values); });
 }
 
 TEST(NpyReader, ReadsEveryTypeInBothByteOrders) {
@@ -53,9 +53,9 @@ TEST(NpyReader, ReadsEveryTypeInBothByteOrders) {
       for (std::size_t j = width; j-- > 0;) big.push_back(little[i + j]);
     }
     const std::string shape = fmt::format("({},)", little.size() / width);
-    EXPECT_TRUE(at::equal(Parse(Dictionary("<" + type, shape), little), wanted));
-    EXPECT_TRUE(at::equal(Parse(Dictionary(">" + type, shape), big), wanted));
-    EXPECT_EQ(Parse(Dictionary("<" + type, shape), little).scalar_type(), wanted.scalar_type());
+    EXPECT_TRUE(at::equal(ArrayOf(Dictionary("<" + type, shape), little), wanted));
+    EXPECT_TRUE(at::equal(ArrayOf(Dictionary(">" + type, shape), big), wanted));
+    EXPECT_EQ(ArrayOf(Dictionary("<" + type, shape), little).scalar_type(), wanted.scalar_type());
   };
   check("b1", ToBytes({0, 1, 1}), at::tensor({0, 1, 1}, at::kByte).to(at::kBool));
   check("i1", ToBytes({0x80, 5}), at::tensor({-128, 5}, at::kChar));
@@ -73,28 +73,29 @@ TEST(NpyReader, ReadsEveryTypeInBothByteOrders) {
 
 TEST(NpyReader, ReadsAllVersions) {
   for (const int major : {1, 2, 3}) {
-    EXPECT_TRUE(at::equal(Parse(Dictionary("|u1", "(2,)"), ToBytes({7, 8}), major),
+    EXPECT_TRUE(at::equal(ArrayOf(Dictionary("|u1", "(2,)"), ToBytes({7, 8}), major),
                           at::tensor({7, 8}, at::kByte)));
   }
-  EXPECT_THAT(SentenceOf([] { Parse(Dictionary("|u1", "(0,)"), {}, 4); }),
+  EXPECT_THAT(SentenceOf([] { ArrayOf(Dictionary("|u1", "(0,)"), {}, 4); }),
               HasSubstr("its version is 4.0"));
 }
 
 TEST(NpyReader, PutsFortranOrderIntoCOrder) {
   const Bytes values = ToBytes({1, 4, 2, 5, 3, 6});
-  const at::Tensor array = Parse(Dictionary("|u1", "(2, 3)", "True"), values);
+  const at::Tensor array = ArrayOf(Dictionary("|u1", "(2, 3)", "True"), values);
   EXPECT_TRUE(at::equal(array, at::tensor({1, 2, 3, 4, 5, 6}, at::kByte).view({2, 3})));
   EXPECT_TRUE(array.is_contiguous());
 }
 
 TEST(NpyReader, ReadsScalarsAndEmptyArrays) {
-  EXPECT_EQ(Parse(Dictionary("|u1", "()"), ToBytes({9})).dim(), 0);
-  EXPECT_EQ(Parse(Dictionary("<f4", "(0, 5)"), {}).sizes(), at::IntArrayRef({0, 5}));
+  EXPECT_EQ(ArrayOf(Dictionary("|u1", "()"), ToBytes({9})).dim(), 0);
+  EXPECT_EQ(ArrayOf(Dictionary("<f4", "(0, 5)"), {}).sizes(), at::IntArrayRef({0, 5}));
 }
 
 TEST(NpyReader, TakesTheKeysInAnyOrder) {
-  EXPECT_EQ(Parse("{\"shape\":(1,3),\"fortran_order\":False,\"descr\":\"|u1\"}", Bytes(3)).sizes(),
-            at::IntArrayRef({1, 3}));
+  EXPECT_EQ(
+      ArrayOf("{\"shape\":(1,3),\"fortran_order\":False,\"descr\":\"|u1\"}", Bytes(3)).sizes(),
+      at::IntArrayRef({1, 3}));
 }
 
 TEST(NpyReader, RefusesEveryPrefix) {

@@ -23,8 +23,8 @@ using ::testing::HasSubstr;
 const std::vector<std::string> kColumns = {"age:numeric:0:120", "city:categorical:Bern|Basel",
                                            "sick:label:no|yes"};
 
-Dataset Parse(std::string_view text, const std::vector<std::string>& columns = kColumns,
-              TableOptions options = {}) {
+Dataset TableOf(std::string_view text, const std::vector<std::string>& columns = kColumns,
+                TableOptions options = {}) {
   options.columns = ParseColumns(columns);
   DatasetDeclaration declaration;
   declaration.name = "table";
@@ -33,10 +33,11 @@ Dataset Parse(std::string_view text, const std::vector<std::string>& columns = k
   return ParseTable(text, "table.csv", declaration, options);
 }
 
-std::string Complaint(std::string_view text, const std::vector<std::string>& columns = kColumns,
-                      const TableOptions& options = {}) {
+std::string TableComplaint(std::string_view text,
+                           const std::vector<std::string>& columns = kColumns,
+                           const TableOptions& options = {}) {
   try {
-    Parse(text, columns, options);
+    TableOf(text, columns, options);
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), EndsWith("."));
     return WithDetail(error);
@@ -55,7 +56,7 @@ std::vector<std::int64_t> Labels(const Dataset& data) {
 }
 
 TEST(TableReader, ScalesNumbersAndSpreadsCategories) {
-  const Dataset data = Parse("city,ignored,sick,age\nBern,x,no,30\nBasel,y,yes,120\n");
+  const Dataset data = TableOf("city,ignored,sick,age\nBern,x,no,30\nBasel,y,yes,120\n");
   EXPECT_THAT(Row(data, 0), ElementsAre(0.25F, 1, 0));
   EXPECT_THAT(Row(data, 1), ElementsAre(1, 0, 1));
   EXPECT_THAT(Labels(data), ElementsAre(0, 1));
@@ -64,7 +65,7 @@ TEST(TableReader, ScalesNumbersAndSpreadsCategories) {
 }
 
 TEST(TableReader, ClampsNumbersToTheirBounds) {
-  const Dataset data = Parse("age,city,sick\n-5,Bern,no\n1e300,Bern,no\n +12 ,Bern,no\n");
+  const Dataset data = TableOf("age,city,sick\n-5,Bern,no\n1e300,Bern,no\n +12 ,Bern,no\n");
   EXPECT_EQ(Row(data, 0)[0], 0);
   EXPECT_EQ(Row(data, 1)[0], 1);
   EXPECT_FLOAT_EQ(Row(data, 2)[0], 0.1F);
@@ -72,18 +73,18 @@ TEST(TableReader, ClampsNumbersToTheirBounds) {
 
 TEST(TableReader, ReadsQuotedCellsAndTabs) {
   const Dataset data =
-      Parse("age,city,sick\r\n\"60\",\"a, \"\"b\"\"\",yes\r\n",
-            {"age:numeric:0:120", "city:categorical:a, \"b\"|c", "sick:label:no|yes"});
+      TableOf("age,city,sick\r\n\"60\",\"a, \"\"b\"\"\",yes\r\n",
+              {"age:numeric:0:120", "city:categorical:a, \"b\"|c", "sick:label:no|yes"});
   EXPECT_THAT(Row(data, 0), ElementsAre(0.5F, 1, 0));
   TableOptions tabs;
   tabs.layout.delimiter = '\t';
-  EXPECT_THAT(Row(Parse("age\tcity\tsick\n60\tBasel\tno\n", kColumns, tabs), 0),
+  EXPECT_THAT(Row(TableOf("age\tcity\tsick\n60\tBasel\tno\n", kColumns, tabs), 0),
               ElementsAre(0.5F, 0, 1));
 }
 
 TEST(TableReader, ADeclaredRestTakesUnknownAndMissingCategories) {
   const std::vector<std::string> columns = {"city:categorical:Bern|*", "sick:label:no|yes"};
-  const Dataset data = Parse("city,sick\nBern,no\nGenf,no\n,yes\n", columns);
+  const Dataset data = TableOf("city,sick\nBern,no\nGenf,no\n,yes\n", columns);
   EXPECT_THAT(Row(data, 0), ElementsAre(1, 0));
   EXPECT_THAT(Row(data, 1), ElementsAre(0, 1));
   EXPECT_THAT(Row(data, 2), ElementsAre(0, 1));
@@ -96,49 +97,53 @@ TEST(TableReader, KeepsTheFirstRowsOfEachUserWhateverOthersDo) {
   const std::string ann[] = {"ann,1,a\n", "ann,2,b\n", "ann,3,a\n"};
   const std::string bob[] = {"bob,4,a\n", "bob,5,a\n", "bob,6,b\n"};
   const Dataset both =
-      Parse("id,x,y\n" + ann[0] + bob[0] + bob[1] + ann[1] + bob[2] + ann[2], columns, capped);
+      TableOf("id,x,y\n" + ann[0] + bob[0] + bob[1] + ann[1] + bob[2] + ann[2], columns, capped);
   ASSERT_EQ(both.size(), 4);
-  const Dataset alone = Parse("id,x,y\n" + ann[0] + ann[1] + ann[2], columns, capped);
+  const Dataset alone = TableOf("id,x,y\n" + ann[0] + ann[1] + ann[2], columns, capped);
   ASSERT_EQ(alone.size(), 2);
   EXPECT_TRUE(at::equal(both.inputs[0], alone.inputs[0]));
   EXPECT_TRUE(at::equal(both.inputs[3], alone.inputs[1]));
   // A row that is dropped is not looked at either.
-  EXPECT_EQ(Parse("id,x,y\nann,1,a\nann,2,a\nann,broken,a\n", columns, capped).size(), 2);
-  EXPECT_THAT(Complaint("id,x,y\n,1,a\n", columns, capped), HasSubstr("(it is line 2)"));
+  EXPECT_EQ(TableOf("id,x,y\nann,1,a\nann,2,a\nann,broken,a\n", columns, capped).size(), 2);
+  EXPECT_THAT(TableComplaint("id,x,y\n,1,a\n", columns, capped), HasSubstr("(it is line 2)"));
 }
 
 TEST(TableReader, LabelsMayBeMissingWhereOnlyPredictionsAreWanted) {
   TableOptions unlabelled;
   unlabelled.labelled = false;
-  const Dataset data = Parse("age,city\n60,Bern\n", kColumns, unlabelled);
+  const Dataset data = TableOf("age,city\n60,Bern\n", kColumns, unlabelled);
   EXPECT_FALSE(data.labels.defined());
   EXPECT_EQ(data.inputs.size(0), 1);
-  EXPECT_TRUE(Parse("age,city,sick\n60,Bern,no\n", kColumns, unlabelled).labels.defined());
+  EXPECT_TRUE(TableOf("age,city,sick\n60,Bern,no\n", kColumns, unlabelled).labels.defined());
 }
 
 TEST(TableReader, MalformedRowsGetOneSentenceWithTheirLine) {
   const std::string header = "age,city,sick\n1,Bern,no\n";
-  EXPECT_THAT(Complaint(header + "2,Genf,no\n"),
+  EXPECT_THAT(TableComplaint(header + "2,Genf,no\n"),
               AllOf(HasSubstr("(line 3 has"), HasSubstr("'Genf'"), HasSubstr("|*")));
-  EXPECT_THAT(Complaint(header + "2,Bern,maybe\n"),
+  EXPECT_THAT(TableComplaint(header + "2,Bern,maybe\n"),
               AllOf(HasSubstr("line 3"), HasSubstr("'maybe'"), HasSubstr("no|yes")));
-  EXPECT_THAT(Complaint(header + "2,Bern,\n"), AllOf(HasSubstr("line 3"), HasSubstr("nothing")));
-  EXPECT_THAT(Complaint(header + ",Bern,no\n"), AllOf(HasSubstr("line 3"), HasSubstr("nothing")));
+  EXPECT_THAT(TableComplaint(header + "2,Bern,\n"),
+              AllOf(HasSubstr("line 3"), HasSubstr("nothing")));
+  EXPECT_THAT(TableComplaint(header + ",Bern,no\n"),
+              AllOf(HasSubstr("line 3"), HasSubstr("nothing")));
   for (const char* bad : {"nan", "inf", "-inf", "1e999", "12x", "0x10", "1;2", "+-3"}) {
-    EXPECT_THAT(Complaint(header + bad + ",Bern,no\n"),
+    EXPECT_THAT(TableComplaint(header + bad + ",Bern,no\n"),
                 AllOf(HasSubstr("line 3"), HasSubstr(bad), HasSubstr("'age'")))
         << bad;
   }
-  EXPECT_THAT(Complaint(header + "2,Bern\n"), AllOf(HasSubstr("line 3"), HasSubstr("2 fields")));
-  EXPECT_THAT(Complaint(header + "2,\"Bern,no\n"), AllOf(HasSubstr("line 3"), HasSubstr("quotes")));
-  EXPECT_THAT(Complaint(""), HasSubstr("is empty"));
+  EXPECT_THAT(TableComplaint(header + "2,Bern\n"),
+              AllOf(HasSubstr("line 3"), HasSubstr("2 fields")));
+  EXPECT_THAT(TableComplaint(header + "2,\"Bern,no\n"),
+              AllOf(HasSubstr("line 3"), HasSubstr("quotes")));
+  EXPECT_THAT(TableComplaint(""), HasSubstr("is empty"));
 }
 
 TEST(TableReader, ColumnsThatTheFileDoesNotHaveAreNamed) {
-  EXPECT_THAT(Complaint("agee,city,sick\n1,Bern,no\n"),
+  EXPECT_THAT(TableComplaint("agee,city,sick\n1,Bern,no\n"),
               AllOf(HasSubstr("no column 'age'"), HasSubstr("is it 'agee'?")));
-  EXPECT_THAT(Complaint("age,city,sick,age\n1,Bern,no,2\n"), HasSubstr("'age' twice"));
-  EXPECT_THAT(Complaint("age,city\n1,Bern\n"), HasSubstr("no column 'sick'"));
+  EXPECT_THAT(TableComplaint("age,city,sick,age\n1,Bern,no,2\n"), HasSubstr("'age' twice"));
+  EXPECT_THAT(TableComplaint("age,city\n1,Bern\n"), HasSubstr("no column 'sick'"));
 }
 
 TEST(TableReader, ReadsCompressedFiles) {
@@ -156,7 +161,7 @@ TEST(TableReader, ReadsCompressedFiles) {
 
 TEST(TableReader, ATargetIsScaledFromItsBounds) {
   const Dataset data =
-      Parse("age,cost\n30,0\n60,75\n0,100\n0,1e9\n", {"age:numeric:0:120", "cost:target:0:100"});
+      TableOf("age,cost\n30,0\n60,75\n0,100\n0,1e9\n", {"age:numeric:0:120", "cost:target:0:100"});
   ASSERT_TRUE(data.declaration.target.has_value());
   EXPECT_EQ(data.declaration.target->name, "cost");
   EXPECT_EQ(data.declaration.classes, 0);
@@ -170,13 +175,14 @@ TEST(TableReader, ATargetIsScaledFromItsBounds) {
 TEST(TableReader, ATargetWithoutAValueIsNotTheMiddleOfItsBounds) {
   TableOptions options;
   options.layout.missing = {"?"};
-  EXPECT_THAT(Complaint("age,cost\n30,?\n", {"age:numeric:0:120", "cost:target:0:100"}, options),
-              HasSubstr("no finite number in the column 'cost'"));
+  EXPECT_THAT(
+      TableComplaint("age,cost\n30,?\n", {"age:numeric:0:120", "cost:target:0:100"}, options),
+      HasSubstr("no finite number in the column 'cost'"));
 }
 
 TEST(TableReader, SpellingsOfALabelAreOneClass) {
-  const Dataset data =
-      Parse("age,sick\n1,n\n2,yes\n3,no\n4, y \n", {"age:numeric:0:120", "sick:label:no~n|yes~y"});
+  const Dataset data = TableOf("age,sick\n1,n\n2,yes\n3,no\n4, y \n",
+                               {"age:numeric:0:120", "sick:label:no~n|yes~y"});
   EXPECT_THAT(Labels(data), ElementsAre(0, 1, 0, 1));
   EXPECT_THAT(data.declaration.class_names, ElementsAre("no", "yes"));
 }
@@ -185,13 +191,13 @@ TEST(TableReader, RowsWithoutADeclaredLabelMayBeCountedInsteadOfRefused) {
   TableOptions options;
   options.skip_malformed = true;
   options.layout.missing = {"?"};
-  const Dataset data = Parse("age,sick\n1,no\n2,maybe\n3,\n4,yes\n5,?\n",
-                             {"age:numeric:0:120", "sick:label:no|yes"}, options);
+  const Dataset data = TableOf("age,sick\n1,no\n2,maybe\n3,\n4,yes\n5,?\n",
+                               {"age:numeric:0:120", "sick:label:no|yes"}, options);
   EXPECT_THAT(Labels(data), ElementsAre(0, 1));
   EXPECT_EQ(data.inputs.size(0), 2);
   EXPECT_EQ(data.malformed, 3);
-  const Dataset numbers = Parse("age,cost\n1,5\n2,x\n3,?\n4,nan\n",
-                                {"age:numeric:0:120", "cost:target:0:100"}, options);
+  const Dataset numbers = TableOf("age,cost\n1,5\n2,x\n3,?\n4,nan\n",
+                                  {"age:numeric:0:120", "cost:target:0:100"}, options);
   EXPECT_EQ(numbers.inputs.size(0), 1);
   EXPECT_EQ(numbers.malformed, 3);
 }
@@ -204,7 +210,7 @@ TEST(TableReader, KeepsEveryRowOfATableOfManyBlocks) {
     text += std::to_string(i % 2) + ',' + std::to_string(i % 121) + ',' + "abcd"[i % 4] + '\n';
   }
   const Dataset data =
-      Parse(text, {"age:numeric:0:120", "city:categorical:a|b|c|d", "sick:label:0|1"});
+      TableOf(text, {"age:numeric:0:120", "city:categorical:a|b|c|d", "sick:label:0|1"});
   ASSERT_EQ(data.inputs.sizes(), (std::vector<std::int64_t>{kRows, 5}));
   for (std::int64_t i = 0; i < kRows; ++i) {
     const float* const row = data.inputs.const_data_ptr<float>() + 5 * i;
@@ -215,7 +221,7 @@ TEST(TableReader, KeepsEveryRowOfATableOfManyBlocks) {
 }
 
 TEST(DeclareColumns, NeedsAFeature) {
-  EXPECT_THAT(Complaint("y\na\n", {"y:label:a|b"}), HasSubstr("no features"));
+  EXPECT_THAT(TableComplaint("y\na\n", {"y:label:a|b"}), HasSubstr("no features"));
 }
 
 TEST(TableReader, MissingCellsAreTheMiddleOfTheBoundsOrACategory) {
@@ -225,12 +231,12 @@ TEST(TableReader, MissingCellsAreTheMiddleOfTheBoundsOrACategory) {
                                             "work:categorical:farm|*", "home:categorical:a|b",
                                             "sick:label:no|yes"};
   const std::string header = "age,city,work,home,sick\n";
-  const Dataset data = Parse(header + " ? , ?,?,?,no\n,Bern,,,yes\n", columns, options);
+  const Dataset data = TableOf(header + " ? , ?,?,?,no\n,Bern,,,yes\n", columns, options);
   EXPECT_THAT(Row(data, 0), ElementsAre(0.5F, 0, 1, 0, 1, 0, 0));
   EXPECT_THAT(Row(data, 1), ElementsAre(0.5F, 1, 0, 0, 1, 0, 0));
-  EXPECT_THAT(Complaint(header + "1,Bern,farm,a,?\n", columns, options), HasSubstr("'sick'"));
-  EXPECT_THAT(Complaint(header + "1,Bern,farm,c,no\n", columns, options), HasSubstr("'home'"));
-  EXPECT_THAT(Complaint(header + "?,Bern,farm,a,no\n", columns), HasSubstr("--missing"));
+  EXPECT_THAT(TableComplaint(header + "1,Bern,farm,a,?\n", columns, options), HasSubstr("'sick'"));
+  EXPECT_THAT(TableComplaint(header + "1,Bern,farm,c,no\n", columns, options), HasSubstr("'home'"));
+  EXPECT_THAT(TableComplaint(header + "?,Bern,farm,a,no\n", columns), HasSubstr("--missing"));
 }
 
 TEST(TableReader, WithoutAHeaderColumnsAreCalledByTheirNumber) {
@@ -238,25 +244,26 @@ TEST(TableReader, WithoutAHeaderColumnsAreCalledByTheirNumber) {
   options.layout.header = false;
   options.layout.delimiter = ';';
   const std::vector<std::string> columns = {"2:numeric:0:120", "1:label:no|yes"};
-  const Dataset data = Parse("no;30\nyes;60\n", columns, options);
+  const Dataset data = TableOf("no;30\nyes;60\n", columns, options);
   EXPECT_THAT(Row(data, 0), ElementsAre(0.25F));
   EXPECT_THAT(Labels(data), ElementsAre(0, 1));
-  EXPECT_THAT(Complaint("no;30\n", {"3:numeric:0:1"}, options), HasSubstr("called 1, 2, 3"));
-  EXPECT_THAT(Complaint("", columns, options), HasSubstr("is empty"));
+  EXPECT_THAT(TableComplaint("no;30\n", {"3:numeric:0:1"}, options), HasSubstr("called 1, 2, 3"));
+  EXPECT_THAT(TableComplaint("", columns, options), HasSubstr("is empty"));
 }
 
 TEST(TableReader, KeepsTheColumnThatNamesTheRecords) {
   TableOptions options;
   options.id = "who";
   const Dataset data =
-      Parse("who,age,city,sick\n\"a, b\",1,Bern,no\nc,2,Bern,no\n", kColumns, options);
+      TableOf("who,age,city,sick\n\"a, b\",1,Bern,no\nc,2,Bern,no\n", kColumns, options);
   EXPECT_THAT(data.ids, ElementsAre("a, b", "c"));
   options.id = "whom";
-  EXPECT_THAT(Complaint("who,age,city,sick\n", kColumns, options), HasSubstr("no column 'whom'"));
+  EXPECT_THAT(TableComplaint("who,age,city,sick\n", kColumns, options),
+              HasSubstr("no column 'whom'"));
 }
 
 TEST(TableReader, DeclaredValuesAndCellsAreComparedWithoutBlanksAtTheirEnds) {
-  const Dataset data = Parse("income\n <=50K\n\">50K \"\n", {"income:categorical: <=50K |>50K"});
+  const Dataset data = TableOf("income\n <=50K\n\">50K \"\n", {"income:categorical: <=50K |>50K"});
   EXPECT_THAT(Row(data, 0), ElementsAre(1, 0));
   EXPECT_THAT(Row(data, 1), ElementsAre(0, 1));
 }

@@ -36,13 +36,13 @@ DatasetDeclaration Declaration() {
   return declaration;
 }
 
-Dataset Parse(std::string_view text, const TextOptions& options = {}) {
+Dataset TextOf(std::string_view text, const TextOptions& options = {}) {
   return ParseText(text, "text.tsv", Words(), Declaration(), options);
 }
 
-std::string Complaint(std::string_view text, const TextOptions& options = {}) {
+std::string TextComplaint(std::string_view text, const TextOptions& options = {}) {
   try {
-    Parse(text, options);
+    TextOf(text, options);
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), EndsWith("."));
     return WithDetail(error);
@@ -50,7 +50,7 @@ std::string Complaint(std::string_view text, const TextOptions& options = {}) {
   return "";
 }
 
-std::vector<std::int64_t> Values(const at::Tensor& tensor) {
+std::vector<std::int64_t> TokenIds(const at::Tensor& tensor) {
   const at::Tensor values = tensor.contiguous();
   return {values.const_data_ptr<std::int64_t>(),
           values.const_data_ptr<std::int64_t>() + values.numel()};
@@ -64,37 +64,37 @@ TEST(TextReader, TokensAreLowerCaseWordsBetweenBlanks) {
 }
 
 TEST(TextReader, PadsAndCutsSentencesToTheDeclaredLength) {
-  const Dataset data = Parse("label\tsentence\n1\tA GOOD film\n0\tbad bad bad bad film\n1\t\n");
-  EXPECT_THAT(Values(data.inputs[0]), ElementsAre(1, 2, 4, 0));
-  EXPECT_THAT(Values(data.inputs[1]), ElementsAre(3, 3, 3, 3));
-  EXPECT_THAT(Values(data.inputs[2]), ElementsAre(0, 0, 0, 0));
-  EXPECT_THAT(Values(data.labels), ElementsAre(1, 0, 1));
+  const Dataset data = TextOf("label\tsentence\n1\tA GOOD film\n0\tbad bad bad bad film\n1\t\n");
+  EXPECT_THAT(TokenIds(data.inputs[0]), ElementsAre(1, 2, 4, 0));
+  EXPECT_THAT(TokenIds(data.inputs[1]), ElementsAre(3, 3, 3, 3));
+  EXPECT_THAT(TokenIds(data.inputs[2]), ElementsAre(0, 0, 0, 0));
+  EXPECT_THAT(TokenIds(data.labels), ElementsAre(1, 0, 1));
 }
 
 TEST(TextReader, ReadsLabelsByNameAndEitherOrder) {
-  EXPECT_THAT(Values(Parse("positive\tgood\nnegative\tbad\r\n").labels), ElementsAre(1, 0));
+  EXPECT_THAT(TokenIds(TextOf("positive\tgood\nnegative\tbad\r\n").labels), ElementsAre(1, 0));
   TextOptions turned;
   turned.order = TextOrder::kSentenceFirst;
-  const Dataset data = Parse("sentence\tlabel\ngood\tfilm\t1\nbad\tnegative\n", turned);
-  EXPECT_THAT(Values(data.labels), ElementsAre(1, 0));
-  EXPECT_THAT(Values(data.inputs[0]), ElementsAre(2, 4, 0, 0));
+  const Dataset data = TextOf("sentence\tlabel\ngood\tfilm\t1\nbad\tnegative\n", turned);
+  EXPECT_THAT(TokenIds(data.labels), ElementsAre(1, 0));
+  EXPECT_THAT(TokenIds(data.inputs[0]), ElementsAre(2, 4, 0, 0));
 }
 
 TEST(TextReader, BareSentencesHaveNoLabels) {
   TextOptions unlabelled;
   unlabelled.labelled = false;
-  const Dataset data = Parse("good film\nbad\n", unlabelled);
+  const Dataset data = TextOf("good film\nbad\n", unlabelled);
   EXPECT_FALSE(data.labels.defined());
   EXPECT_EQ(data.inputs.size(0), 2);
-  EXPECT_TRUE(Parse("1\tgood\n", unlabelled).labels.defined());
-  EXPECT_THAT(Complaint("good\n1\tbad\n", unlabelled), HasSubstr("line 2"));
+  EXPECT_TRUE(TextOf("1\tgood\n", unlabelled).labels.defined());
+  EXPECT_THAT(TextComplaint("good\n1\tbad\n", unlabelled), HasSubstr("line 2"));
 }
 
 TEST(TextReader, MalformedLinesGetOneSentenceWithTheirNumber) {
-  EXPECT_THAT(Complaint("1\tgood\nbad film\n"),
+  EXPECT_THAT(TextComplaint("1\tgood\nbad film\n"),
               AllOf(HasSubstr("(it is line 2)"), HasSubstr("no tab")));
   for (const char* label : {"2", "-1", "", "good", "1.0", "99999999999999999999"}) {
-    EXPECT_THAT(Complaint(std::string("1\tgood\n") + label + "\tbad\n"),
+    EXPECT_THAT(TextComplaint(std::string("1\tgood\n") + label + "\tbad\n"),
                 AllOf(HasSubstr("line 2"), HasSubstr("classes 0 to 1")))
         << label;
   }

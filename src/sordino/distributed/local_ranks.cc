@@ -35,7 +35,7 @@ using SteadyClock = std::chrono::steady_clock;
 // 0 has something to write and to say.
 constexpr milliseconds kGrace(8000);
 constexpr milliseconds kGraceOfFirst(20000);
-constexpr milliseconds kTick(200);
+constexpr milliseconds kBetweenLooks(200);
 constexpr std::size_t kKeptOutput = 1 << 16;
 
 [[noreturn]] void ThrowSystem(const char* what) {
@@ -175,7 +175,7 @@ class LocalRanks {
     for (const LocalRank& rank : ranks_) {
       if (rank.errors >= 0) waiting.push_back({.fd = rank.errors, .events = POLLIN, .revents = 0});
     }
-    ::poll(waiting.data(), waiting.size(), static_cast<int>(kTick.count()));
+    ::poll(waiting.data(), waiting.size(), static_cast<int>(kBetweenLooks.count()));
     for (LocalRank& rank : ranks_) Read(rank);
     signalfd_siginfo signal{};
     while (::read(signals_, &signal, sizeof signal) == sizeof signal) {

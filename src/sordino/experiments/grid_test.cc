@@ -34,7 +34,7 @@ std::vector<Cell> CellsOf(const std::string& text, const std::string& device = "
   return MakeCells(ParseExperiment(text, "mine", false), Known, device);
 }
 
-std::string RefusalOf(const std::string& text) {
+std::string GridRefusalOf(const std::string& text) {
   return RefusalBy([&] { CellsOf(text); });
 }
 
@@ -121,37 +121,38 @@ TEST(Grid, GivesTheDeviceToCommandsThatHaveOne) {
 }
 
 TEST(Grid, RefusesWhatCommandsDoNotTake) {
-  EXPECT_THAT(RefusalOf(PartOf("acount")), HasSubstr("'acount' is not a command"));
-  EXPECT_THAT(RefusalOf(PartOf("mute")), HasSubstr("'mute' is not a command"));
+  EXPECT_THAT(GridRefusalOf(PartOf("acount")), HasSubstr("'acount' is not a command"));
+  EXPECT_THAT(GridRefusalOf(PartOf("mute")), HasSubstr("'mute' is not a command"));
   const std::string part = PartOf("account") + "[part.settings]\n";
-  EXPECT_THAT(RefusalOf(part + "nois = 1"),
+  EXPECT_THAT(GridRefusalOf(part + "nois = 1"),
               HasSubstr("'nois' is not a setting of 'sordino account'"));
-  EXPECT_THAT(RefusalOf(part + "nois = 1"), HasSubstr("did you mean 'noise'"));
-  EXPECT_THAT(RefusalOf(part + "noise = true"), HasSubstr("needs a value"));
-  EXPECT_THAT(RefusalOf(part + "flip = 3"), HasSubstr("is a switch"));
-  EXPECT_THAT(RefusalOf(part + "json = true"), HasSubstr("given by the experiment"));
-  EXPECT_THAT(RefusalOf(part + "out = \"x\""), HasSubstr("given by the experiment"));
-  EXPECT_THAT(RefusalOf(PartOf("account") + "[[part.axis]]\nname = \"nois\"\nvalues = [1]\n"),
+  EXPECT_THAT(GridRefusalOf(part + "nois = 1"), HasSubstr("did you mean 'noise'"));
+  EXPECT_THAT(GridRefusalOf(part + "noise = true"), HasSubstr("needs a value"));
+  EXPECT_THAT(GridRefusalOf(part + "flip = 3"), HasSubstr("is a switch"));
+  EXPECT_THAT(GridRefusalOf(part + "json = true"), HasSubstr("given by the experiment"));
+  EXPECT_THAT(GridRefusalOf(part + "out = \"x\""), HasSubstr("given by the experiment"));
+  EXPECT_THAT(GridRefusalOf(PartOf("account") + "[[part.axis]]\nname = \"nois\"\nvalues = [1]\n"),
               HasSubstr("'nois' is not a setting"));
 }
 
 TEST(Grid, RefusesToTakeBackWhatIsNotASetting) {
-  EXPECT_THAT(RefusalOf(PartOf("account") + "[[part.axis]]\nname = \"way\"\nflag = false\n"
-                                            "values = [{label = \"a\", nois = false}]\n"),
+  EXPECT_THAT(GridRefusalOf(PartOf("account") + "[[part.axis]]\nname = \"way\"\nflag = false\n"
+                                                "values = [{label = \"a\", nois = false}]\n"),
               HasSubstr("'nois' is not a setting"));
 }
 
 // Each cell spends, and nobody would count it.
 TEST(Grid, RefusesDataThatMayBePrivateWithoutALedger) {
   const std::string part = PartOf("train") + "[part.settings]\ndata = \"visits.csv\"\n";
-  EXPECT_THAT(RefusalOf(part), HasSubstr("no ledger counts it"));
-  EXPECT_EQ(RefusalOf("public-data = true\n" + part), kNothingRefused);
-  EXPECT_EQ(RefusalOf(part + "ledger = \"visits.db\""), kNothingRefused);
-  EXPECT_EQ(RefusalOf(PartOf("account")), kNothingRefused);
+  EXPECT_THAT(GridRefusalOf(part), HasSubstr("no ledger counts it"));
+  EXPECT_EQ(GridRefusalOf("public-data = true\n" + part), kNothingRefused);
+  EXPECT_EQ(GridRefusalOf(part + "ledger = \"visits.db\""), kNothingRefused);
+  EXPECT_EQ(GridRefusalOf(PartOf("account")), kNothingRefused);
   // One value of an axis has a ledger, the other has not.
-  EXPECT_THAT(RefusalOf(part + "[[part.axis]]\nname = \"which\"\nflag = false\n"
-                               "values = [{label = \"a\", ledger = \"a.db\"}, {label = \"b\"}]\n"),
-              HasSubstr("no ledger counts it"));
+  EXPECT_THAT(
+      GridRefusalOf(part + "[[part.axis]]\nname = \"which\"\nflag = false\n"
+                           "values = [{label = \"a\", ledger = \"a.db\"}, {label = \"b\"}]\n"),
+      HasSubstr("no ledger counts it"));
 }
 
 TEST(Grid, PutsPlacesIntoTheWords) {
@@ -172,10 +173,10 @@ TEST(Grid, PutsPlacesIntoTheWords) {
 
 TEST(Grid, RefusesTablesBeyondTheLimits) {
   const std::string head = "public-data = true\n" + PartOf("train") + "[part.table]\ncolumns = 2\n";
-  EXPECT_THAT(RefusalOf(head + "records = 0\n"), HasSubstr("is not drawn"));
-  EXPECT_THAT(RefusalOf(head + "records = 1e12\n"), HasSubstr("is not drawn"));
-  EXPECT_THAT(RefusalOf(head + "records = 1.5\n"), HasSubstr("whole number"));
-  EXPECT_THAT(RefusalOf(head + "records = \"{n}\"\n"), HasSubstr("whole number"));
+  EXPECT_THAT(GridRefusalOf(head + "records = 0\n"), HasSubstr("is not drawn"));
+  EXPECT_THAT(GridRefusalOf(head + "records = 1e12\n"), HasSubstr("is not drawn"));
+  EXPECT_THAT(GridRefusalOf(head + "records = 1.5\n"), HasSubstr("whole number"));
+  EXPECT_THAT(GridRefusalOf(head + "records = \"{n}\"\n"), HasSubstr("whole number"));
 }
 
 }  // namespace

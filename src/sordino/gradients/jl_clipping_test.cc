@@ -28,7 +28,7 @@ namespace nn = torch::nn;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-at::Generator Generator(std::uint64_t seed) { return at::detail::createCPUGenerator(seed); }
+at::Generator SeededGenerator(std::uint64_t seed) { return at::detail::createCPUGenerator(seed); }
 
 SeededDirections Seeded(std::uint64_t seed) { return SeededDirections(seed); }
 
@@ -120,7 +120,7 @@ class CentredClipping : public FlatClipping {
  public:
   CentredClipping(ClipNorm bound, const std::vector<NamedParameter>& parameters)
       : FlatClipping(bound) {
-    at::Generator generator = Generator(14);
+    at::Generator generator = SeededGenerator(14);
     for (const NamedParameter& parameter : parameters) {
       const auto sizes = parameter.value.sizes();
       transform_.centre.push_back(at::empty(sizes, at::kDouble).normal_(0, 1, generator));
@@ -484,7 +484,7 @@ TEST(JlClippedSum, RefusesModelsThatDrawRandomNumbers) {
         },
         ThrowsMessage<Error>(HasSubstr("take dropout out of the model")));
   }
-  at::Generator own = Generator(11);
+  at::Generator own = SeededGenerator(11);
   const LossFunction unrepeatable = [&](const Batch& b) {
     const at::Tensor mask = at::empty_like(linear(b[0])).uniform_(0, 1, own) < 0.5;
     return (linear(b[0]) * mask).square().mean(1);

@@ -17,7 +17,7 @@ namespace {
 using ::testing::HasSubstr;
 
 // Three layers; the frozen one has no bound.
-std::vector<NamedParameter> Model() {
+std::vector<NamedParameter> NamedLayers() {
   NamedParameter frozen = Parameter("frozen.weight", {50});
   frozen.value.set_requires_grad(false);
   return {Parameter("conv1.weight", {2, 3}), Parameter("conv1.bias", {2}),
@@ -25,7 +25,7 @@ std::vector<NamedParameter> Model() {
 }
 
 std::vector<NamedParameter> Trained() {
-  std::vector<NamedParameter> parameters = Model();
+  std::vector<NamedParameter> parameters = NamedLayers();
   parameters.pop_back();
   return parameters;
 }
@@ -40,17 +40,17 @@ std::string MessageOf(const std::function<void()>& call) {
 }
 
 TEST(LayerwiseClipping, ALayerIsTheParametersOfOneModule) {
-  const ClippingGroups groups = ClippingGroups::ByLayer(Model());
+  const ClippingGroups groups = ClippingGroups::ByLayer(NamedLayers());
   EXPECT_EQ(groups.layers(), (std::vector<std::string>{"conv1", "block.0.norm", ""}));
   EXPECT_EQ(groups.coordinates(), (std::vector<std::int64_t>{8, 4, 20}));
-  const LayerwiseClipping policy(Model(), {ClipNorm(1), ClipNorm(2), ClipNorm(3)});
+  const LayerwiseClipping policy(NamedLayers(), {ClipNorm(1), ClipNorm(2), ClipNorm(3)});
   EXPECT_EQ(policy.Groups(Trained()), (std::vector<std::int64_t>{0, 0, 1, 2}));
   EXPECT_EQ(policy.Bounds(), (std::vector<double>{1, 2, 3}));
   EXPECT_EQ(policy.Description(), "layerwise clipping at 1, 2, 3");
 }
 
 TEST(LayerwiseClipping, FactorTimesNormNeverExceedsTheBoundOfTheLayer) {
-  const LayerwiseClipping policy(Model(), {ClipNorm(1e-3), ClipNorm(1.7), ClipNorm(1e5)});
+  const LayerwiseClipping policy(NamedLayers(), {ClipNorm(1e-3), ClipNorm(1.7), ClipNorm(1e5)});
   for (std::int64_t group = 0; group < 3; ++group) {
     const double bound = policy.Bounds()[static_cast<std::size_t>(group)];
     EXPECT_EQ(Violations(policy, AdversarialNorms(bound), group), 0) << group;
@@ -58,35 +58,36 @@ TEST(LayerwiseClipping, FactorTimesNormNeverExceedsTheBoundOfTheLayer) {
 }
 
 TEST(LayerwiseClipping, ClipsEachLayerByItsOwnNorm) {
-  const LayerwiseClipping policy(Model(), {ClipNorm(1), ClipNorm(2), ClipNorm(3)});
+  const LayerwiseClipping policy(NamedLayers(), {ClipNorm(1), ClipNorm(2), ClipNorm(3)});
   const at::Tensor norms = at::tensor({4.0, 0.5, 1.0, 4.0, 2.0, 6.0}, at::kDouble).view({3, 2});
   const at::Tensor expected = at::tensor({0.25, 1.0, 1.0, 0.5, 1.0, 0.5}, at::kDouble).view({3, 2});
   EXPECT_TRUE(policy.Factors(norms).allclose(expected, 1e-14, 0));
 }
 
 TEST(LayerwiseClipping, DerivedBoundsKeepTheTotal) {
-  for (const LayerwiseClipping& policy : {LayerwiseClipping::Equal(Model(), ClipNorm(2)),
-                                          LayerwiseClipping::BySize(Model(), ClipNorm(2))}) {
+  for (const LayerwiseClipping& policy : {LayerwiseClipping::Equal(NamedLayers(), ClipNorm(2)),
+                                          LayerwiseClipping::BySize(NamedLayers(), ClipNorm(2))}) {
     double squared = 0;
     for (const double bound : policy.Bounds()) {
       squared += bound * bound;
     }
     EXPECT_NEAR(squared, 4, 1e-13);
   }
-  EXPECT_NEAR(LayerwiseClipping::Equal(Model(), ClipNorm(2)).Bounds()[1], 2 / std::sqrt(3.0),
+  EXPECT_NEAR(LayerwiseClipping::Equal(NamedLayers(), ClipNorm(2)).Bounds()[1], 2 / std::sqrt(3.0),
               1e-14);
-  const std::vector<double> by_size = LayerwiseClipping::BySize(Model(), ClipNorm(2)).Bounds();
+  const std::vector<double> by_size =
+      LayerwiseClipping::BySize(NamedLayers(), ClipNorm(2)).Bounds();
   EXPECT_NEAR(by_size[0] / by_size[1], std::sqrt(2.0), 1e-14);
 }
 
 TEST(LayerwiseClipping, RefusesBoundsThatAreNotOneForEachLayer) {
-  EXPECT_EQ(MessageOf([] { LayerwiseClipping(Model(), {ClipNorm(1)}); }),
+  EXPECT_EQ(MessageOf([] { LayerwiseClipping(NamedLayers(), {ClipNorm(1)}); }),
             "1 clipping norms were given for 3 layers ('conv1', 'block.0.norm', ''); give one for "
             "each, in this order.");
 }
 
 TEST(LayerwiseClipping, RefusesOtherParametersThanThoseItWasMadeFor) {
-  const LayerwiseClipping policy = LayerwiseClipping::Equal(Model(), ClipNorm(1));
+  const LayerwiseClipping policy = LayerwiseClipping::Equal(NamedLayers(), ClipNorm(1));
   EXPECT_THAT(MessageOf([&] {
                 std::vector<NamedParameter> more = Trained();
                 more.push_back(Parameter("head.weight", {3}));

@@ -22,9 +22,11 @@ Budget BudgetOf(double epsilon, double delta) {
   return {.epsilon = Epsilon(epsilon), .delta = Delta(delta)};
 }
 
-Event Noise(double noise) { return Event::Gaussian(NoiseMultiplier(noise)); }
+Event GaussianNoise(double noise) { return Event::Gaussian(NoiseMultiplier(noise)); }
 Event Pure(double epsilon) { return Event::Pure(Epsilon(epsilon)); }
-Event Step(double rate, double noise) { return Event::Poisson(SamplingRate(rate), Noise(noise)); }
+Event SampledStep(double rate, double noise) {
+  return Event::Poisson(SamplingRate(rate), GaussianNoise(noise));
+}
 
 // Begins a run of this plan and returns whether the whole plan was charged.
 bool ChargeRun(BudgetFilter& filter, const std::string& run, const Event& plan) {
@@ -48,7 +50,7 @@ int Admitted(BudgetFilter filter, const Event& event, int most) {
 TEST(BudgetFilter, PureEpsilonsAddUpToTheBudgetAndNotBeyond) {
   EXPECT_EQ(Admitted(BudgetFilter(BudgetOf(1, 0)), Pure(0.1), 100), 10);
   EXPECT_EQ(Admitted(BudgetFilter(BudgetOf(1, 0)), Event::Laplace(NoiseMultiplier(10)), 100), 10);
-  EXPECT_EQ(Admitted(BudgetFilter(BudgetOf(1, 0)), Noise(1000), 100), 0);
+  EXPECT_EQ(Admitted(BudgetFilter(BudgetOf(1, 0)), GaussianNoise(1000), 100), 0);
 }
 
 TEST(BudgetFilter, FewPureReleasesUseNoDelta) {
@@ -68,7 +70,7 @@ TEST(BudgetFilter, GaussianFilterStopsWhereTheClosedFormDoes) {
   Budget budget = BudgetOf(3, 1e-5);
   budget.filter = FilterKind::kGaussian;
   const double mu = GaussianMu(3, std::log(1e-5 * (1 - kFailureReserve)));
-  const int admitted = Admitted(BudgetFilter(budget), Noise(40), 10000);
+  const int admitted = Admitted(BudgetFilter(budget), GaussianNoise(40), 10000);
   EXPECT_EQ(admitted, static_cast<int>(std::floor(mu * mu * (1 - 1e-7) * 1600)));
   EXPECT_GT(admitted, 500);
 }
@@ -79,7 +81,8 @@ TEST(BudgetFilter, RenyiFilterStopsWhereTheClosedFormDoes) {
   const double rest =
       std::log(1 - 1.0 / 8) - (std::log(1e-5 * (1 - kFailureReserve)) + std::log(8)) / (8 - 1);
   const double limit = (3 - rest) / (8 / (2 * 1600.0));
-  EXPECT_EQ(Admitted(BudgetFilter(budget), Noise(40), 10000), static_cast<int>(std::floor(limit)));
+  EXPECT_EQ(Admitted(BudgetFilter(budget), GaussianNoise(40), 10000),
+            static_cast<int>(std::floor(limit)));
 }
 
 TEST(BudgetFilter, WhateverIsAdmittedComposesToLessThanTheBudget) {
@@ -87,8 +90,8 @@ TEST(BudgetFilter, WhateverIsAdmittedComposesToLessThanTheBudget) {
   for (int round = 0; round < 4; ++round) {
     const Budget budget = BudgetOf(round % 2 == 0 ? 1 : 6, 1e-5);
     BudgetFilter filter(budget);
-    const std::vector<Event> events = {Pure(0.05), Noise(12), Step(0.01, 1.2), Step(0.02, 2),
-                                       Event::Laplace(NoiseMultiplier(30))};
+    const std::vector<Event> events = {Pure(0.05), GaussianNoise(12), SampledStep(0.01, 1.2),
+                                       SampledStep(0.02, 2), Event::Laplace(NoiseMultiplier(30))};
     int admitted = 0;
     for (int i = 0; i < 300; ++i) {
       const Event& event = events[random() % events.size()];
@@ -210,7 +213,7 @@ TEST(BudgetFilter, AFirstRunThatNeedsAllOfItCountsWhole) {
 }
 
 TEST(BudgetFilter, OnlyTheFirstRunCountsWhole) {
-  const Event plan = Noise(1.0001 / GaussianMu(3, std::log(1e-5)));
+  const Event plan = GaussianNoise(1.0001 / GaussianMu(3, std::log(1e-5)));
   EXPECT_TRUE(BudgetFilter(BudgetOf(3, 1e-5)).TermsFor(plan, 0).whole);
   BudgetFilter filter(BudgetOf(3, 1e-5));
   ASSERT_TRUE(ChargeRun(filter, "first", Pure(1e-6)));
@@ -220,39 +223,40 @@ TEST(BudgetFilter, OnlyTheFirstRunCountsWhole) {
 }
 
 TEST(BudgetFilter, APlanBeyondTheBudgetDoesNotCountWhole) {
-  const Event plan = Noise(0.99 / GaussianMu(3, std::log(1e-5)));
+  const Event plan = GaussianNoise(0.99 / GaussianMu(3, std::log(1e-5)));
   EXPECT_FALSE(BudgetFilter(BudgetOf(3, 1e-5)).TermsFor(plan, 0).whole);
   EXPECT_FALSE(BudgetFilter(BudgetOf(3, 1e-5)).AdmitsPlan(plan, 0).admitted);
 }
 
 TEST(BudgetFilter, TheOrderIsFixedByTheFirstRunThatIsNotPure) {
-  const Event plan = Event::Repeat(Step(0.01, 1), 1000);
+  const Event plan = Event::Repeat(SampledStep(0.01, 1), 1000);
   BudgetFilter filter(BudgetOf(8, 1e-5));
   ASSERT_TRUE(ChargeRun(filter, "first", plan));
   const double order = filter.order();
   const Delta delta(1e-5 * (1 - kFailureReserve));
   EXPECT_NEAR(order, PrivacyFilter::Renyi(Epsilon(8), delta, plan).order(), 1e-9);
-  EXPECT_EQ(filter.TermsFor(Noise(5), 0).order, order);
+  EXPECT_EQ(filter.TermsFor(GaussianNoise(5), 0).order, order);
 
   // A count beforehand must not choose an order that suits counts only.
   BudgetFilter other(BudgetOf(1, 1e-5));
   ASSERT_TRUE(ChargeRun(other, "count", Pure(0.1)));
-  EXPECT_NEAR(other.order(), PrivacyFilter::Renyi(Epsilon(1), delta, Noise(1)).order(), 1e-9);
-  EXPECT_TRUE(ChargeRun(other, "train", Event::Repeat(Step(0.01, 3), 1000)));
+  EXPECT_NEAR(other.order(), PrivacyFilter::Renyi(Epsilon(1), delta, GaussianNoise(1)).order(),
+              1e-9);
+  EXPECT_TRUE(ChargeRun(other, "train", Event::Repeat(SampledStep(0.01, 3), 1000)));
 }
 
 TEST(BudgetFilter, WhatIsReturnedCanBeChargedAgain) {
   BudgetFilter filter(BudgetOf(1, 1e-5));
-  ASSERT_TRUE(ChargeRun(filter, "first", Event::Repeat(Noise(100), 50)));
+  ASSERT_TRUE(ChargeRun(filter, "first", Event::Repeat(GaussianNoise(100), 50)));
   const double used = filter.UsedShare();
-  filter.Charge("first", Event::Repeat(Noise(100), 20), 0);
+  filter.Charge("first", Event::Repeat(GaussianNoise(100), 20), 0);
   EXPECT_GT(filter.UsedShare(), used);
-  filter.Return("first", Event::Repeat(Noise(100), 20), 0);
+  filter.Return("first", Event::Repeat(GaussianNoise(100), 20), 0);
   EXPECT_EQ(filter.UsedShare(), used);
-  EXPECT_EQ(filter.Total(), Event::Repeat(Noise(100), 50));
-  EXPECT_THROW(filter.Return("first", Event::Repeat(Noise(100), 51), 0), Error);
-  EXPECT_THROW(filter.Return("first", Noise(99), 0), Error);
-  EXPECT_THROW(filter.Return("other", Noise(100), 0), Error);
+  EXPECT_EQ(filter.Total(), Event::Repeat(GaussianNoise(100), 50));
+  EXPECT_THROW(filter.Return("first", Event::Repeat(GaussianNoise(100), 51), 0), Error);
+  EXPECT_THROW(filter.Return("first", GaussianNoise(99), 0), Error);
+  EXPECT_THROW(filter.Return("other", GaussianNoise(100), 0), Error);
 }
 
 TEST(BudgetFilter, WhatIsLeftIsAdmittedAndNotMore) {
@@ -260,12 +264,12 @@ TEST(BudgetFilter, WhatIsLeftIsAdmittedAndNotMore) {
     Budget budget = BudgetOf(4, 1e-5);
     budget.filter = kind;
     BudgetFilter filter(budget);
-    ASSERT_TRUE(ChargeRun(filter, "first", Event::Repeat(Noise(20), 100)));
+    ASSERT_TRUE(ChargeRun(filter, "first", Event::Repeat(GaussianNoise(20), 100)));
     const double left = filter.LeftEpsilon();
     EXPECT_GT(left, 0.5);
     EXPECT_LT(left, 4);
     const auto gaussian_of = [](double epsilon) {
-      return Noise(1 / GaussianMu(epsilon, std::log(1e-5)));
+      return GaussianNoise(1 / GaussianMu(epsilon, std::log(1e-5)));
     };
     EXPECT_TRUE(filter.AdmitsPlan(gaussian_of(left * 0.999), 0).admitted);
     EXPECT_FALSE(filter.AdmitsPlan(gaussian_of(left * 1.001), 0).admitted);
@@ -286,7 +290,7 @@ TEST(BudgetFilter, WhatIsLeftForPureMechanismsIsTheDifference) {
 
 TEST(BudgetFilter, AfterGaussiansTheFilterSaysWhatIsLeftForPureMechanisms) {
   BudgetFilter filter(BudgetOf(4, 1e-5));
-  ASSERT_TRUE(ChargeRun(filter, "first", Event::Repeat(Noise(20), 100)));
+  ASSERT_TRUE(ChargeRun(filter, "first", Event::Repeat(GaussianNoise(20), 100)));
   const double left = filter.LeftPureEpsilon();
   EXPECT_GT(left, 0.5);
   EXPECT_TRUE(filter.AdmitsPlan(Pure(0.999 * left), 0).admitted);
@@ -306,7 +310,7 @@ TEST(BudgetFilter, FailuresHaveALimitOfTheirOwn) {
 TEST(BudgetFilter, WhatCannotBeMeasuredIsRefusedWithAReason) {
   BudgetFilter filter(BudgetOf(8, 1e-5));
   const Event approximate = Event::Approximate(Epsilon(0.1), Delta(1e-7));
-  filter.BeginRun("run", approximate, filter.TermsFor(Noise(1), 0));
+  filter.BeginRun("run", approximate, filter.TermsFor(GaussianNoise(1), 0));
   const Verdict verdict = filter.Admits("run", approximate, 0);
   EXPECT_FALSE(verdict.admitted);
   EXPECT_THAT(verdict.reason, ::testing::HasSubstr("cannot measure"));
@@ -314,15 +318,15 @@ TEST(BudgetFilter, WhatCannotBeMeasuredIsRefusedWithAReason) {
 
 TEST(BudgetFilter, AnotherAdjacencyIsAMistake) {
   BudgetFilter filter(BudgetOf(8, 1e-5));
-  filter.BeginRun("run", Noise(1), filter.TermsFor(Noise(1), 0));
+  filter.BeginRun("run", GaussianNoise(1), filter.TermsFor(GaussianNoise(1), 0));
   EXPECT_THROW(filter.Admits("run", Event::Gaussian(NoiseMultiplier(5), Adjacency::kReplaceOne), 0),
                Error);
-  EXPECT_THROW(filter.Admits("nobody", Noise(5), 0), Error);
+  EXPECT_THROW(filter.Admits("nobody", GaussianNoise(5), 0), Error);
 }
 
 TEST(BudgetFilter, AnInfiniteBudgetRefusesNothing) {
   BudgetFilter filter({.epsilon = Epsilon(kInfinity), .delta = Delta(1e-5)});
-  EXPECT_TRUE(ChargeRun(filter, "first", Noise(1e-3)));
+  EXPECT_TRUE(ChargeRun(filter, "first", GaussianNoise(1e-3)));
   EXPECT_EQ(filter.UsedShare(), 0);
 }
 

@@ -36,7 +36,9 @@ namespace fs = std::filesystem;
 constexpr int kProcesses = 16;
 constexpr double kCost = 0.125;
 
-Event Step(std::uint64_t count = 1) { return Event::Repeat(Event::Pure(Epsilon(kCost)), count); }
+Event RaceStep(std::uint64_t count = 1) {
+  return Event::Repeat(Event::Pure(Epsilon(kCost)), count);
+}
 
 // A page that parent and children see.
 struct Shared {
@@ -129,18 +131,18 @@ TEST_F(RaceTest, ExactlyWhatIsLeftIsAdmittedOfSixteenProcesses) {
     std::string run;
     {
       Ledger ledger = Ledger::Create(File(), {.epsilon = Epsilon(1), .delta = Delta(0)}, Options());
-      run = ledger.BeginRun({.what = "run", .plan = Step(8)}, {.event = Step(8 - left)}).id;
+      run = ledger.BeginRun({.what = "run", .plan = RaceStep(8)}, {.event = RaceStep(8 - left)}).id;
     }
     Race([&] {
       Ledger ledger = Ledger::Open(File(), Options());
-      ledger.Rejoin(run, Step(8).ToString());
+      ledger.Rejoin(run, RaceStep(8).ToString());
       WaitForAll();
-      Count(ledger.Charge(run, {.event = Step()}));
+      Count(ledger.Charge(run, {.event = RaceStep()}));
     });
     EXPECT_EQ(shared_->admitted, left);
     EXPECT_EQ(shared_->refused, kProcesses - left);
     Ledger ledger = Ledger::Open(File(), Options());
-    EXPECT_EQ(ledger.filter().Total().ToString(), Step(8).ToString());
+    EXPECT_EQ(ledger.filter().Total().ToString(), RaceStep(8).ToString());
     EXPECT_EQ(CountOf(ledger, EntryKind::kCharge), 1 + left);
     VerifyLedger(File(), Options());
   }
@@ -151,7 +153,7 @@ TEST_F(RaceTest, ExactlyAsManyRunsBeginAsTheBudgetAdmits) {
   Race([&] {
     Ledger ledger = Ledger::Open(File(), Options());
     WaitForAll();
-    Count(ledger.BeginRun({.what = "run", .plan = Step(8)}, {.event = Step()}).verdict);
+    Count(ledger.BeginRun({.what = "run", .plan = RaceStep(8)}, {.event = RaceStep()}).verdict);
   });
   EXPECT_EQ(shared_->admitted, 3);
   EXPECT_EQ(shared_->refused, kProcesses - 3);
@@ -184,10 +186,10 @@ TEST_F(RaceTest, LedgerIsNotOldBecauseAnotherHasJustWritten) {
   options.vfs = disk.name();
   Ledger writer = Ledger::Create("/l", {.epsilon = Epsilon(kInfinity), .delta = Delta(0)}, options);
   const std::string run =
-      writer.BeginRun({.what = "run", .plan = Step(1'000)}, {.event = Step()}).id;
+      writer.BeginRun({.what = "run", .plan = RaceStep(1'000)}, {.event = RaceStep()}).id;
   int written = 0;
   disk.AfterUnlock([&] {
-    EXPECT_TRUE(writer.Charge(run, {.event = Step()}).admitted);
+    EXPECT_TRUE(writer.Charge(run, {.event = RaceStep()}).admitted);
     ++written;
   });
   EXPECT_NO_THROW(Ledger::Open("/l", options));
@@ -201,7 +203,7 @@ TEST_F(RaceTest, LedgerThatIsWrittenCanBeOpenedAllTheTime) {
   {
     Ledger ledger =
         Ledger::Create(File(), {.epsilon = Epsilon(kInfinity), .delta = Delta(0)}, Options());
-    run = ledger.BeginRun({.what = "run", .plan = Step(100'000)}, {.event = Step()}).id;
+    run = ledger.BeginRun({.what = "run", .plan = RaceStep(100'000)}, {.event = RaceStep()}).id;
   }
   constexpr int kWriters = 4;
   constexpr int kCharges = 50;
@@ -211,7 +213,7 @@ TEST_F(RaceTest, LedgerThatIsWrittenCanBeOpenedAllTheTime) {
     children.push_back(Start([&] {
       Ledger ledger = Ledger::Open(File(), Options());
       for (int charge = 0; charge < kCharges; ++charge) {
-        ledger.Charge(run, {.event = Step()});
+        ledger.Charge(run, {.event = RaceStep()});
         ++shared_->admitted;
       }
     }));
@@ -235,16 +237,16 @@ TEST_F(RaceTest, KilledProcessesNeverLeaveAReleaseUncharged) {
   {
     Ledger ledger =
         Ledger::Create(File(), {.epsilon = Epsilon(1'000), .delta = Delta(0)}, Options());
-    run = ledger.BeginRun({.what = "run", .plan = Step(8'000)}, {.event = Step()}).id;
+    run = ledger.BeginRun({.what = "run", .plan = RaceStep(8'000)}, {.event = RaceStep()}).id;
   }
   const auto live = [&] {
     Ledger ledger = Ledger::Open(File(), Options());
     for (int i = 0;; ++i) {
-      if (!ledger.Charge(run, {.event = Step(2)}).admitted) return;
+      if (!ledger.Charge(run, {.event = RaceStep(2)}).admitted) return;
       ++shared_->admitted;
       if (i % 2 == 0) continue;
       ++shared_->returning;
-      ledger.Return(run, {.event = Step()});
+      ledger.Return(run, {.event = RaceStep()});
     }
   };
   int kills = 0;
@@ -270,7 +272,7 @@ TEST_F(RaceTest, KilledProcessesNeverLeaveAReleaseUncharged) {
   EXPECT_LE(charges, shared_->admitted + kills);
   EXPECT_LE(returns, shared_->returning);
   EXPECT_EQ(ledger.filter().Total().ToString(),
-            Step(static_cast<std::uint64_t>(1 + 2 * charges - returns)).ToString());
+            RaceStep(static_cast<std::uint64_t>(1 + 2 * charges - returns)).ToString());
   EXPECT_EQ(VerifyLedger(File(), Options()), std::ssize(ledger.entries()));
   EXPECT_GT(shared_->admitted, 10);
   RecordProperty("kills", kills);
@@ -280,7 +282,8 @@ TEST_F(RaceTest, KilledProcessesNeverLeaveAReleaseUncharged) {
 
 TEST_F(RaceTest, SpentBudgetAdmitsNothingHoweverSmall) {
   Ledger ledger = Ledger::Create(File(), {.epsilon = Epsilon(1), .delta = Delta(0)}, Options());
-  const std::string run = ledger.BeginRun({.what = "run", .plan = Step(8)}, {.event = Step(8)}).id;
+  const std::string run =
+      ledger.BeginRun({.what = "run", .plan = RaceStep(8)}, {.event = RaceStep(8)}).id;
   Ledger other = Ledger::Open(File(), Options());
   for (const double epsilon : {1e-9, 1e-3, 1.0}) {
     const LedgerCharge small{.event = Event::Pure(Epsilon(epsilon))};
@@ -293,12 +296,13 @@ TEST_F(RaceTest, SpentBudgetAdmitsNothingHoweverSmall) {
 
 TEST_F(RaceTest, ForkedChildThatChargesIsStopped) {
   Ledger ledger = Ledger::Create(File(), {.epsilon = Epsilon(1), .delta = Delta(0)}, Options());
-  const std::string run = ledger.BeginRun({.what = "run", .plan = Step(8)}, {.event = Step()}).id;
-  const pid_t child = Start([&] { ledger.Charge(run, {.event = Step()}); });
+  const std::string run =
+      ledger.BeginRun({.what = "run", .plan = RaceStep(8)}, {.event = RaceStep()}).id;
+  const pid_t child = Start([&] { ledger.Charge(run, {.event = RaceStep()}); });
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT) << status;
-  EXPECT_TRUE(ledger.Charge(run, {.event = Step()}).admitted);
+  EXPECT_TRUE(ledger.Charge(run, {.event = RaceStep()}).admitted);
   EXPECT_EQ(VerifyLedger(File(), Options()), 4);
 }
 
@@ -310,10 +314,11 @@ TEST_F(RaceTest, FileThatMayNotGrowTakesNoChargeAndKeepsWhatWasSaid) {
     const rlimit limit{.rlim_cur = 48 << 10, .rlim_max = 48 << 10};
     ::setrlimit(RLIMIT_FSIZE, &limit);
     Ledger ledger = Ledger::Open(File(), Options());
-    const Begun run = ledger.BeginRun({.what = "run", .plan = Step(10'000)}, {.event = Step()});
+    const Begun run =
+        ledger.BeginRun({.what = "run", .plan = RaceStep(10'000)}, {.event = RaceStep()});
     for (int i = 0; i < 1'000 && shared_->refused < 3; ++i) {
       try {
-        ledger.Charge(run.id, {.event = Step()});
+        ledger.Charge(run.id, {.event = RaceStep()});
         ++shared_->admitted;
       } catch (const Error&) {
         throw;  // a disk that fails is no mistake
@@ -336,17 +341,18 @@ TEST_F(RaceTest, FileThatMayNotGrowTakesNoChargeAndKeepsWhatWasSaid) {
 TEST_F(RaceTest, TwoHandlesOfOneProcessSeeEachOther) {
   Ledger first = Ledger::Create(File(), {.epsilon = Epsilon(1), .delta = Delta(0)}, Options());
   Ledger second = Ledger::Open(File(), Options());
-  const std::string run = first.BeginRun({.what = "run", .plan = Step(8)}, {.event = Step(4)}).id;
+  const std::string run =
+      first.BeginRun({.what = "run", .plan = RaceStep(8)}, {.event = RaceStep(4)}).id;
   EXPECT_EQ(second.entries().size(), 1U);
   second.Refresh();
   EXPECT_EQ(second.entries().size(), 3U);
   EXPECT_EQ(second.head().hash, first.head().hash);
-  EXPECT_TRUE(second.Charge(run, {.event = Step(2)}).admitted);
+  EXPECT_TRUE(second.Charge(run, {.event = RaceStep(2)}).admitted);
   // Not refreshed, and yet it knows when it decides.
-  EXPECT_FALSE(first.Charge(run, {.event = Step(3)}).admitted);
-  EXPECT_TRUE(first.Charge(run, {.event = Step(2)}).admitted);
-  EXPECT_FALSE(second.Charge(run, {.event = Step()}).admitted);
-  EXPECT_EQ(second.filter().Total().ToString(), Step(8).ToString());
+  EXPECT_FALSE(first.Charge(run, {.event = RaceStep(3)}).admitted);
+  EXPECT_TRUE(first.Charge(run, {.event = RaceStep(2)}).admitted);
+  EXPECT_FALSE(second.Charge(run, {.event = RaceStep()}).admitted);
+  EXPECT_EQ(second.filter().Total().ToString(), RaceStep(8).ToString());
   EXPECT_EQ(VerifyLedger(File(), Options()), 5);
 }
 

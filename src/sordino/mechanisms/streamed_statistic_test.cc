@@ -16,8 +16,8 @@
 namespace sordino {
 namespace {
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-const Bounds kBounds(-2, 3);
+constexpr double kNanCell = std::numeric_limits<double>::quiet_NaN();
+const Bounds kStreamBounds(-2, 3);
 
 struct Row {
   std::size_t group;
@@ -43,7 +43,8 @@ std::vector<double> Replay(const Make& make, const PrivacyUnit& unit, const Nois
 
 const std::vector<std::pair<const char*, Make>> kLinear = {
     {"count", [](const PrivacyUnit& u, const NoiseBudget& b) { return MakeCount(u, b); }},
-    {"sum", [](const PrivacyUnit& u, const NoiseBudget& b) { return MakeSum(kBounds, u, b); }},
+    {"sum",
+     [](const PrivacyUnit& u, const NoiseBudget& b) { return MakeSum(kStreamBounds, u, b); }},
     {"histogram",
      [](const PrivacyUnit& u, const NoiseBudget& b) { return MakeHistogram(3, u, b); }},
 };
@@ -57,7 +58,7 @@ TEST(StreamedStatistic, NeighboursDifferByAtMostTheCalibratedSensitivity) {
                                           {1, 3},
                                           {1, -2},
                                           {0, 0.1},
-                                          {1, kNan},
+                                          {1, kNanCell},
                                           {0, kInfinity},
                                           {1, -kInfinity},
                                           {0, 1e308}}};
@@ -109,7 +110,7 @@ TEST(StreamedStatistic, NeighboursDifferByAtMostTheCalibratedSensitivity) {
 TEST(StreamedStatistic, MeanTotalsMoveByAtMostOneRow) {
   const NoiseBudget budget{.epsilon = Epsilon(1)};
   const auto totals = [&](double extra, bool add) {
-    const auto mean = MakeMean(kBounds, {}, budget);
+    const auto mean = MakeMean(kStreamBounds, {}, budget);
     for (int i = 0; i < 40; ++i) mean->Add(0, 0.1 * i - 1.5);
     if (add) mean->Add(0, extra);
     InsecureSeededGenerator generator(9);
@@ -119,7 +120,7 @@ TEST(StreamedStatistic, MeanTotalsMoveByAtMostOneRow) {
     return std::pair(m * n, (1 - m) * n);
   };
   const auto [a, b] = totals(0, false);
-  for (const double x : {-2.0, 3.0, 0.77, kNan, kInfinity, -kInfinity, 1e300}) {
+  for (const double x : {-2.0, 3.0, 0.77, kNanCell, kInfinity, -kInfinity, 1e300}) {
     const auto [c, d] = totals(x, true);
     EXPECT_NEAR(std::abs(c - a) + std::abs(d - b), 1, 1e-6) << x;
   }
@@ -129,7 +130,7 @@ TEST(StreamedStatistic, UnitIntervalNeverLeavesItsRange) {
   for (const Bounds& bounds : {Bounds(0, 1), Bounds(-1e300, 1e300), Bounds(1, 1 + 1e-15),
                                Bounds(0, 5e-324), Bounds(-3, 1e-3)}) {
     const internal::UnitInterval interval(bounds, 40);
-    for (const double x : {kNan, -kInfinity, kInfinity, 0.0, 1.0, -1e308, 1e308, bounds.low(),
+    for (const double x : {kNanCell, -kInfinity, kInfinity, 0.0, 1.0, -1e308, 1e308, bounds.low(),
                            bounds.high(), 1e-3}) {
       const std::int64_t steps = interval.Steps(x);
       EXPECT_GE(steps, 0);
@@ -149,9 +150,9 @@ TEST(StreamedStatistic, ReleasesAreCloseToTheTruthWithMuchBudget) {
       const PrivacyUnit unit{
           .adjacency = is_public ? Adjacency::kReplaceOne : Adjacency::kAddRemove,
           .count_is_public = is_public};
-      const auto sum = MakeSum(kBounds, unit, budget);
-      const auto mean = MakeMean(kBounds, unit, budget);
-      const auto variance = MakeVariance(kBounds, unit, budget);
+      const auto sum = MakeSum(kStreamBounds, unit, budget);
+      const auto mean = MakeMean(kStreamBounds, unit, budget);
+      const auto variance = MakeVariance(kStreamBounds, unit, budget);
       double total = 0;
       double squares = 0;
       constexpr int kRows = 20'000;
@@ -183,8 +184,8 @@ TEST(StreamedStatistic, IntervalsCoverAtLeastAsOftenAsTheySay) {
           .count_is_public = is_public};
       const NoiseBudget budget{
           .epsilon = Epsilon(0.5), .delta = Delta(1e-5), .noise = noise, .confidence = 0.9};
-      const auto mean = MakeMean(kBounds, unit, budget);
-      const auto variance = MakeVariance(kBounds, unit, budget);
+      const auto mean = MakeMean(kStreamBounds, unit, budget);
+      const auto variance = MakeVariance(kStreamBounds, unit, budget);
       double total = 0;
       double squares = 0;
       constexpr int kRows = 300;
@@ -214,7 +215,7 @@ TEST(StreamedStatistic, IntervalsCoverAtLeastAsOftenAsTheySay) {
 
 TEST(StreamedStatistic, VarianceIntervalsAreOfUse) {
   InsecureSeededGenerator generator(12);
-  const auto variance = MakeVariance(kBounds, {}, {.epsilon = Epsilon(1)});
+  const auto variance = MakeVariance(kStreamBounds, {}, {.epsilon = Epsilon(1)});
   for (int i = 0; i < 10'000; ++i) variance->Add(0, i % 2 == 0 ? 0 : 1);
   const Release release = variance->Finish(generator).front();
   EXPECT_LT(release.interval().upper - release.interval().lower, 0.1);
@@ -225,10 +226,10 @@ TEST(StreamedStatistic, NoRowsMakeHarmlessReleases) {
   InsecureSeededGenerator generator(13);
   const NoiseBudget budget{.epsilon = Epsilon(0.1)};
   for (int i = 0; i < 50; ++i) {
-    const Release mean = MakeMean(kBounds, {}, budget)->Finish(generator).front();
+    const Release mean = MakeMean(kStreamBounds, {}, budget)->Finish(generator).front();
     EXPECT_GE(mean.value(), -2);
     EXPECT_LE(mean.value(), 3);
-    const Release variance = MakeVariance(kBounds, {}, budget)->Finish(generator).front();
+    const Release variance = MakeVariance(kStreamBounds, {}, budget)->Finish(generator).front();
     EXPECT_GE(variance.value(), 0);
     EXPECT_LE(variance.value(), 6.25);
     EXPECT_TRUE(std::isfinite(variance.noise_scale));
@@ -270,7 +271,8 @@ TEST(StreamedStatistic, UsersMultiplyTheNoiseByTheirCap) {
   const NoiseBudget budget{.epsilon = Epsilon(1)};
   InsecureSeededGenerator generator(14);
   EXPECT_NEAR(MakeCount({.rows = 5}, budget)->Finish(generator)[0].noise_scale, 5, 1e-9);
-  EXPECT_NEAR(MakeSum(kBounds, {.rows = 5}, budget)->Finish(generator)[0].noise_scale, 15, 1e-6);
+  EXPECT_NEAR(MakeSum(kStreamBounds, {.rows = 5}, budget)->Finish(generator)[0].noise_scale, 15,
+              1e-6);
   const PrivacyUnit replaced{.adjacency = Adjacency::kReplaceOne, .rows = 5};
   EXPECT_NEAR(MakeCount(replaced, budget)->Finish(generator)[0].noise_scale, 10, 1e-9);
 }
@@ -280,14 +282,14 @@ TEST(StreamedStatistic, APublicNumberOfRowsIsUsedAndNotReleased) {
   const NoiseBudget budget{.epsilon = Epsilon(0.5)};
   EXPECT_THROW(MakeCount(unit, budget), Error);
   InsecureSeededGenerator generator(15);
-  const auto mean = MakeMean(kBounds, unit, budget);
+  const auto mean = MakeMean(kStreamBounds, unit, budget);
   for (int i = 0; i < 1000; ++i) mean->Add(0, 1);
   EXPECT_NEAR(mean->Finish(generator)[0].noise_scale, 5 / (1000 * 0.5), 1e-9);
 }
 
 TEST(StreamedStatistic, RefusesBudgetsThatCannotBeMet) {
-  EXPECT_THROW(MakeMean(kBounds, {}, {.epsilon = Epsilon(0)}), Error);
-  EXPECT_THROW(MakeMean(kBounds, {}, {.epsilon = Epsilon(1), .noise = NoiseKind::kGaussian}),
+  EXPECT_THROW(MakeMean(kStreamBounds, {}, {.epsilon = Epsilon(0)}), Error);
+  EXPECT_THROW(MakeMean(kStreamBounds, {}, {.epsilon = Epsilon(1), .noise = NoiseKind::kGaussian}),
                Error);
   EXPECT_THROW(MakeCount({.rows = 0}, {.epsilon = Epsilon(1)}), Error);
   EXPECT_THROW(MakeCount({.groups = 0}, {.epsilon = Epsilon(1)}), Error);
@@ -298,7 +300,7 @@ TEST(StreamedStatistic, RefusesBudgetsThatCannotBeMet) {
 
 TEST(StreamedStatisticDeathTest, DoesNotBelieveThatAGroupedCountIsPublic) {
   const PrivacyUnit unit{.adjacency = Adjacency::kReplaceOne, .groups = 2, .count_is_public = true};
-  EXPECT_DEATH(MakeMean(kBounds, unit, {.epsilon = Epsilon(1)}), "private");
+  EXPECT_DEATH(MakeMean(kStreamBounds, unit, {.epsilon = Epsilon(1)}), "private");
 }
 
 TEST(StreamedStatistic, WorksAtTheEndsOfTheEpsilonRange) {
@@ -309,7 +311,7 @@ TEST(StreamedStatistic, WorksAtTheEndsOfTheEpsilonRange) {
       statistic->Add(0, 1);
       EXPECT_TRUE(std::isfinite(statistic->Finish(generator)[0].value())) << name << epsilon;
     }
-    const auto mean = MakeMean(kBounds, {}, {.epsilon = Epsilon(epsilon)});
+    const auto mean = MakeMean(kStreamBounds, {}, {.epsilon = Epsilon(epsilon)});
     mean->Add(0, 1);
     EXPECT_TRUE(std::isfinite(mean->Finish(generator)[0].value())) << epsilon;
   }

@@ -15,9 +15,9 @@
 namespace sordino {
 namespace {
 
-constexpr double kAlarm = 1e-6;
+constexpr double kLaplaceAlarm = 1e-6;
 
-std::vector<std::int64_t> Draw(double scale, std::size_t count, std::uint64_t seed) {
+std::vector<std::int64_t> DrawLaplace(double scale, std::size_t count, std::uint64_t seed) {
   InsecureSeededGenerator generator(seed);
   std::vector<std::int64_t> draws(count);
   DiscreteLaplace(scale).Fill(generator, draws);
@@ -59,12 +59,12 @@ class Scales : public testing::TestWithParam<double> {
 };
 
 TEST_P(Scales, ChiSquareMatchesTheProbabilities) {
-  EXPECT_GT(ChiSquare(GetParam(), Draw(GetParam(), Draws(kDraws), 201)), kAlarm);
+  EXPECT_GT(ChiSquare(GetParam(), DrawLaplace(GetParam(), Draws(kDraws), 201)), kLaplaceAlarm);
 }
 
 TEST_P(Scales, MeanAndVarianceMatch) {
   const double scale = GetParam();
-  const std::vector<std::int64_t> draws = Draw(scale, Draws(kDraws), 202);
+  const std::vector<std::int64_t> draws = DrawLaplace(scale, Draws(kDraws), 202);
   const auto count = static_cast<double>(draws.size());
   double sum = 0;
   double squares = 0;
@@ -88,14 +88,14 @@ TEST_P(Scales, MeanAndVarianceMatch) {
 TEST_P(Scales, ChiSquareNoticesMutants) {
   const double scale = GetParam();
   const std::size_t count = Draws(kDraws);
-  EXPECT_LT(ChiSquare(scale, Draw(scale * 0.985, count, 203)), kAlarm);
-  std::vector<std::int64_t> mutant = Draw(scale, count, 204);
+  EXPECT_LT(ChiSquare(scale, DrawLaplace(scale * 0.985, count, 203)), kLaplaceAlarm);
+  std::vector<std::int64_t> mutant = DrawLaplace(scale, count, 204);
   for (std::int64_t& x : mutant) x = std::abs(x);
-  EXPECT_LT(ChiSquare(scale, mutant), kAlarm) << "no sign";
+  EXPECT_LT(ChiSquare(scale, mutant), kLaplaceAlarm) << "no sign";
   if (scale < 200) {
-    mutant = Draw(scale, count, 205);
+    mutant = DrawLaplace(scale, count, 205);
     mutant.insert(mutant.end(), std::count(mutant.begin(), mutant.end(), 0), 0);
-    EXPECT_LT(ChiSquare(scale, mutant), kAlarm) << "zero twice";
+    EXPECT_LT(ChiSquare(scale, mutant), kLaplaceAlarm) << "zero twice";
   }
 }
 
@@ -104,7 +104,8 @@ INSTANTIATE_TEST_SUITE_P(DiscreteLaplace, Scales,
 
 TEST(DiscreteLaplace, NarrowestNoiseIsAlmostAlwaysZero) {
   // P(X != 0) = 2 exp(-64) / (1 + exp(-64)): never in any test.
-  for (const std::int64_t x : Draw(DiscreteLaplace::kMinScale, 100'000, 206)) ASSERT_EQ(x, 0);
+  for (const std::int64_t x : DrawLaplace(DiscreteLaplace::kMinScale, 100'000, 206))
+    ASSERT_EQ(x, 0);
 }
 
 TEST(DiscreteLaplace, SingleDrawsHaveTheDistributionOfBulkDraws) {
@@ -112,7 +113,7 @@ TEST(DiscreteLaplace, SingleDrawsHaveTheDistributionOfBulkDraws) {
   const DiscreteLaplace noise(5.5);
   std::vector<std::int64_t> draws(Draws(1'000'000));
   for (std::int64_t& x : draws) x = noise(generator);
-  EXPECT_GT(ChiSquare(5.5, draws), kAlarm);
+  EXPECT_GT(ChiSquare(5.5, draws), kLaplaceAlarm);
 }
 
 TEST(DiscreteLaplace, AcceptsScalesInItsRangeOnly) {

@@ -15,7 +15,7 @@
 namespace sordino {
 namespace {
 
-constexpr double kAlarm = 1e-6;
+constexpr double kGridAlarm = 1e-6;
 
 template <typename Noise>
 class GridNoiseTest : public testing::Test {};
@@ -192,8 +192,8 @@ double LowBitsOfNeighbours(const Noise& noise, double a, double b) {
 TYPED_TEST(GridNoiseTest, LowBitsOfNeighbouringValuesAreIndistinguishable) {
   for (const GridPrecision precision : {GridPrecision::kFloat, GridPrecision::kDouble}) {
     const TypeParam noise(0.1, precision);
-    EXPECT_GT(LowBitsOfNeighbours(noise, 0, noise.Granularity()), kAlarm);
-    EXPECT_GT(LowBitsOfNeighbours(noise, 0, 1), kAlarm);
+    EXPECT_GT(LowBitsOfNeighbours(noise, 0, noise.Granularity()), kGridAlarm);
+    EXPECT_GT(LowBitsOfNeighbours(noise, 0, 1), kGridAlarm);
   }
 }
 

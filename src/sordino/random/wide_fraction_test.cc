@@ -67,7 +67,7 @@ TEST(WideFraction, CoefficientsAreReciprocalFactorials) {
   }
 }
 
-constexpr double kSigmas[] = {
+constexpr double kWideSigmas[] = {
     0.5, 0.7, 1, 3.3, 39.3, 777.7, 0x1.23456789abcdep20, 0x1p39, 0x1.fffffffffffffp39, 0x1p40};
 
 // exp(-x^2 / (2 sigma^2)) * 2^160.
@@ -77,7 +77,7 @@ Real ExactHeight(std::uint64_t x, double sigma) {
 }
 
 TEST(WideFraction, RateHasItsDigits) {
-  for (const double sigma : kSigmas) {
+  for (const double sigma : kWideSigmas) {
     const IndexedGaussian gaussian(sigma);
     const GaussianRate& rate = gaussian.table().rate;
     const Integer significand = UnitsOf(rate.significand);
@@ -92,7 +92,7 @@ TEST(WideFraction, RateHasItsDigits) {
 TEST(WideFraction, HeightsAreWithinTheirBound) {
   std::mt19937_64 random(4);
   Real largest = 0;
-  for (const double sigma : kSigmas) {
+  for (const double sigma : kWideSigmas) {
     const IndexedGaussian gaussian(sigma);
     const IndexedTable& table = gaussian.table();
     const std::uint64_t period = std::uint64_t{table.quick.bins} << table.quick.position_bits;

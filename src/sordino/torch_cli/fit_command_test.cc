@@ -18,7 +18,7 @@ namespace sordino {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -32,7 +32,7 @@ TEST_F(FitCommand, JsonHasTheFieldsOfTheDocs) {
       Fit(PointsTable(2000), "--epsilon 2 --records 2000 --json --test " + test);
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), '\n'), 1);
-  const Json json = Json::parse(outcome.out);
+  const OrderedJson json = OrderedJson::parse(outcome.out);
   std::vector<std::string> keys;
   for (const auto& [key, value] : json.items()) keys.push_back(key);
   EXPECT_THAT(keys, ElementsAre("schema", "run", "method", "coefficients", "intervals", "epsilon",
@@ -56,14 +56,14 @@ TEST_F(FitCommand, CountsItsMistakesAndSaysWhatItIsFor) {
       Fit(PointsTable(2000),
           "--epsilon 2 --records 2000 --json --curator Clinic --use beds --test " + test);
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  const Json predictions = Json::parse(ReadTestFile(Place("run/predictions.json")));
+  const OrderedJson predictions = OrderedJson::parse(ReadTestFile(Place("run/predictions.json")));
   const double right =
       predictions["confusion"][0][0].get<double>() + predictions["confusion"][1][1].get<double>();
-  EXPECT_NEAR(right / 200, Json::parse(outcome.out)["test_accuracy"].get<double>(), 1e-12);
+  EXPECT_NEAR(right / 200, OrderedJson::parse(outcome.out)["test_accuracy"].get<double>(), 1e-12);
   EXPECT_TRUE(predictions["examples"].empty());
   EXPECT_THAT(ReadTestFile(Place("run/statement.txt")),
               HasSubstr("Curator: Clinic. Intended use: beds."));
-  EXPECT_EQ(Json::parse(ReadTestFile(Place("run/record.json")))["curator"], "Clinic");
+  EXPECT_EQ(OrderedJson::parse(ReadTestFile(Place("run/record.json")))["curator"], "Clinic");
 }
 
 TEST_F(FitCommand, EveryMethodRunsAndPredictReadsItsFolder) {
@@ -76,12 +76,12 @@ TEST_F(FitCommand, EveryMethodRunsAndPredictReadsItsFolder) {
             "run-" + method);
     ASSERT_EQ(outcome.exit_code, 0) << method << outcome.err;
     if (method != kAutoMethod) {
-      EXPECT_EQ(Json::parse(outcome.out)["method"], method);
+      EXPECT_EQ(OrderedJson::parse(outcome.out)["method"], method);
     }
     const CommandOutcome predicted = RunProgram(
         {"predict", "--run", Place("run-" + method), "--data", test, "--public-labels", "--json"});
     ASSERT_EQ(predicted.exit_code, 0) << predicted.err;
-    EXPECT_GT(Json::parse(predicted.out)["accuracy"], 0.85) << method;
+    EXPECT_GT(OrderedJson::parse(predicted.out)["accuracy"], 0.85) << method;
   }
 }
 
@@ -100,7 +100,7 @@ TEST_F(FitCommand, TheFolderHoldsStatementEventCoefficientsAndPicture) {
   const CommandOutcome account =
       RunProgram({"account", "--event-file", Place("run/event.txt"), "--delta", "1e-5", "--json"});
   ASSERT_EQ(account.exit_code, 0) << account.err;
-  EXPECT_LE(Json::parse(account.out)["epsilon"]["upper"], 3 * (1 + 1e-6));
+  EXPECT_LE(OrderedJson::parse(account.out)["epsilon"]["upper"], 3 * (1 + 1e-6));
 }
 
 TEST_F(FitCommand, ANumberIsFittedByLeastSquaresAndPredictedInItsUnits) {
@@ -116,7 +116,7 @@ TEST_F(FitCommand, ANumberIsFittedByLeastSquaresAndPredictedInItsUnits) {
   const CommandOutcome outcome =
       Fit(table, "--model least-squares --epsilon 5 --records 4000 --json --test " + test, columns);
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  const Json json = Json::parse(outcome.out);
+  const OrderedJson json = OrderedJson::parse(outcome.out);
   EXPECT_EQ(json["test_accuracy"], nullptr);
   EXPECT_LT(json["test_mean_absolute_error"], 400);
   EXPECT_NEAR(json["coefficients"]["x"], 3000, 900);
@@ -124,7 +124,7 @@ TEST_F(FitCommand, ANumberIsFittedByLeastSquaresAndPredictedInItsUnits) {
   const CommandOutcome predicted =
       RunProgram({"predict", "--run", Place("run"), "--data", test, "--public-labels", "--json"});
   ASSERT_EQ(predicted.exit_code, 0) << predicted.err;
-  const Json predictions = Json::parse(predicted.out);
+  const OrderedJson predictions = OrderedJson::parse(predicted.out);
   EXPECT_NEAR(predictions["mean_absolute_error"], json["test_mean_absolute_error"].get<double>(),
               0.1);
   EXPECT_GT(predictions["predictions"][0]["prediction"], 0);
@@ -157,11 +157,11 @@ TEST_F(FitCommand, ImagesAreFittedByTheirScattering) {
   words.insert(words.end(), data.begin(), data.end());
   const CommandOutcome outcome = RunProgram(words);
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_GT(Json::parse(outcome.out)["test_accuracy"], 0.9);
+  EXPECT_GT(OrderedJson::parse(outcome.out)["test_accuracy"], 0.9);
   const CommandOutcome predicted = RunProgram(
       {"predict", "--run", Place("run"), "--data", x, "--labels", y, "--public-labels", "--json"});
   ASSERT_EQ(predicted.exit_code, 0) << predicted.err;
-  EXPECT_GT(Json::parse(predicted.out)["accuracy"], 0.9);
+  EXPECT_GT(OrderedJson::parse(predicted.out)["accuracy"], 0.9);
   ExpectRefusal(Fit(PointsTable(20), "--epsilon 1 --records 20 --features scattering"),
                 "--features are those of images");
 }
@@ -173,7 +173,7 @@ TEST_F(FitCommand, ALedgerIsChargedOnceAndRefusesBeforeAnythingIsReleased) {
   const CommandOutcome first =
       Fit(PointsTable(500), "--epsilon 1.5 --records 500 --json --ledger " + ledger);
   ASSERT_EQ(first.exit_code, 0) << first.err;
-  EXPECT_GT(Json::parse(first.out)["ledger"]["epsilon"]["upper"], 0.1);
+  EXPECT_GT(OrderedJson::parse(first.out)["ledger"]["epsilon"]["upper"], 0.1);
   const std::string after = RunProgram({"ledger", "show", ledger, "--json"}).out;
   const CommandOutcome second =
       Fit(PointsTable(500), "--epsilon 1.5 --records 500 --ledger " + ledger, kPoints, "second");
@@ -191,7 +191,7 @@ TEST_F(FitCommand, DryRunComparesTheMethodsWithoutReadingTheData) {
   const CommandOutcome outcome =
       Fit(broken, "--epsilon 1 --records 50000 --dry-run --json", kPoints, "none");
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  const Json json = Json::parse(outcome.out);
+  const OrderedJson json = OrderedJson::parse(outcome.out);
   EXPECT_EQ(json["dry_run"], true);
   const std::string method = json["method"];
   for (const auto& [name, risk] : json["predicted_excess_risk"].items()) {
@@ -209,8 +209,8 @@ TEST_F(FitCommand, DryRunComparesTheMethodsWithoutReadingTheData) {
 TEST_F(FitCommand, WithoutDeclaredRecordsTheirNumberIsPublicAndSaid) {
   const CommandOutcome open = Fit(PointsTable(7919), "--epsilon 5 --json");
   ASSERT_EQ(open.exit_code, 0) << open.err;
-  EXPECT_EQ(Json::parse(open.out)["plan"]["adjacency"], "replace-one");
-  EXPECT_EQ(Json::parse(open.out)["plan"]["records"], 7919);
+  EXPECT_EQ(OrderedJson::parse(open.out)["plan"]["adjacency"], "replace-one");
+  EXPECT_EQ(OrderedJson::parse(open.out)["plan"]["records"], 7919);
   EXPECT_THAT(open.err, HasSubstr("taken to be public"));
   // Declared, it stays private: nothing that is printed or written depends on it. Coefficients have
   // random digits, so the number counts where it stands alone.
@@ -267,8 +267,9 @@ TEST_F(FitCommand, ASeededFitSaysThatItIsNotPrivate) {
   ASSERT_EQ(first.exit_code, 0) << first.err;
   const CommandOutcome second = Fit(PointsTable(100), line, kPoints, "again");
   ASSERT_EQ(second.exit_code, 0) << second.err;
-  EXPECT_EQ(Json::parse(first.out)["coefficients"], Json::parse(second.out)["coefficients"]);
-  EXPECT_EQ(Json::parse(first.out)["private"], false);
+  EXPECT_EQ(OrderedJson::parse(first.out)["coefficients"],
+            OrderedJson::parse(second.out)["coefficients"]);
+  EXPECT_EQ(OrderedJson::parse(first.out)["private"], false);
   EXPECT_THAT(first.err, HasSubstr("NOT PRIVATE"));
   EXPECT_THAT(ReadTestFile(Place("run/statement.txt")), StartsWith("NOT PRIVATE"));
   EXPECT_THAT(ReadTestFile(Place("run/event.txt")), StartsWith("NOT PRIVATE"));
@@ -280,7 +281,7 @@ TEST_F(FitCommand, AFitWithoutPrivacySaysSoAndTakesNoBudgetAndNoLedger) {
       Fit(PointsTable(1000), "--non-private --json --test " + test, kPoints, "run");
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.err, HasSubstr("NOT PRIVATE"));
-  const Json json = Json::parse(outcome.out);
+  const OrderedJson json = OrderedJson::parse(outcome.out);
   EXPECT_EQ(json["private"], false);
   EXPECT_EQ(json["method"], "none");
   EXPECT_EQ(json["delta"], nullptr);
@@ -318,7 +319,7 @@ TEST_F(FitCommand, TuningIsOneChargeAndHidesHowManyFitsThereWere) {
                                      "--test " +
                                          test + " --ledger " + ledger);
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  const Json json = Json::parse(outcome.out);
+  const OrderedJson json = OrderedJson::parse(outcome.out);
   EXPECT_LE(json["epsilon"]["upper"], 2 * (1 + 1e-6));
   EXPECT_GT(json["epsilon"]["upper"], 1.9);
   EXPECT_EQ(json["seconds"], nullptr);

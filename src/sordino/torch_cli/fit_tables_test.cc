@@ -14,7 +14,7 @@
 namespace sordino {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -38,7 +38,7 @@ TEST_F(FitTables, UnderReplaceOneARowWithoutALabelIsBlankAndCounts) {
   for (int i = 0; i < 5; ++i) table += "0.5,0.5,?\n";
   const CommandOutcome outcome = Fit(table, "--epsilon 5 --adjacency replace-one --json");
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_EQ(Json::parse(outcome.out)["plan"]["records"], 405);
+  EXPECT_EQ(OrderedJson::parse(outcome.out)["plan"]["records"], 405);
 }
 
 // Tables that break solvers: each ends in a model of finite numbers.
@@ -70,7 +70,7 @@ TEST_F(FitTables, OddTablesEndInAModel) {
           Fit(table, "--epsilon 1 --records 200 --json --missing ? --method " + std::string(method),
               kPoints, run);
       ASSERT_EQ(outcome.exit_code, 0) << run << outcome.err;
-      const Json report = Json::parse(outcome.out);
+      const OrderedJson report = OrderedJson::parse(outcome.out);
       for (const auto& [feature, value] : report["coefficients"].items()) {
         EXPECT_TRUE(value.is_number()) << run << feature;
       }
@@ -100,7 +100,7 @@ TEST_F(FitTables, OddTablesOfNumbersEndInAModel) {
                   std::string(method),
               columns, run);
       ASSERT_EQ(outcome.exit_code, 0) << run << outcome.err;
-      const Json report = Json::parse(outcome.out);
+      const OrderedJson report = OrderedJson::parse(outcome.out);
       EXPECT_EQ(report["coefficients"].size(), 3U);
       for (const auto& [feature, value] : report["coefficients"].items()) {
         EXPECT_TRUE(value.is_number()) << run << feature;
@@ -128,7 +128,7 @@ TEST_F(FitTables, MoreColumnsThanRowsAndTheSameColumnTwiceEndInAModel) {
         Fit(table, "--epsilon 2 --records 10 --json --method " + std::string(method), columns,
             "wide-" + std::string(method));
     ASSERT_EQ(outcome.exit_code, 0) << method << outcome.err;
-    EXPECT_EQ(Json::parse(outcome.out)["coefficients"].size(), 41U);
+    EXPECT_EQ(OrderedJson::parse(outcome.out)["coefficients"].size(), 41U);
   }
 }
 

@@ -23,7 +23,7 @@ namespace sordino {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
@@ -109,7 +109,7 @@ TEST_F(TrainCommand, LearnsANumberAndPredictsItInItsUnits) {
                                              out_,
                                              "--json"});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  const Json json = Json::parse(outcome.out);
+  const OrderedJson json = OrderedJson::parse(outcome.out);
   EXPECT_EQ(json["test_accuracy"], nullptr);
   // The deviation of the target is 870; the noise leaves a tenth of it.
   EXPECT_LT(json["test_mean_absolute_error"], 200);
@@ -118,7 +118,7 @@ TEST_F(TrainCommand, LearnsANumberAndPredictsItInItsUnits) {
   const CommandOutcome predicted =
       RunProgram({"predict", "--run", out_, "--data", data, "--public-labels", "--json"});
   ASSERT_EQ(predicted.exit_code, 0) << predicted.err;
-  EXPECT_NEAR(Json::parse(predicted.out)["mean_absolute_error"],
+  EXPECT_NEAR(OrderedJson::parse(predicted.out)["mean_absolute_error"],
               json["test_mean_absolute_error"].get<double>(), 0.1);
   const CommandOutcome csv = RunProgram({"predict", "--run", out_, "--data", data});
   EXPECT_THAT(csv.out, StartsWith("prediction\n"));
@@ -139,7 +139,7 @@ TEST_F(TrainCommand, AdaptiveNoiseEndsWithItsEpsilonAndSaysHowOftenItWasLowered)
   full.erase(batch, batch + 2);
   const CommandOutcome outcome = RunProgram(full);
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  const Json json = Json::parse(outcome.out);
+  const OrderedJson json = OrderedJson::parse(outcome.out);
   EXPECT_EQ(json["epsilon"]["upper"], 5);
   EXPECT_EQ(json["interrupted"], false);
   EXPECT_EQ(json["planned_steps"], 60);
@@ -156,7 +156,7 @@ TEST_F(TrainCommand, JsonIsTheOnlyLineAndHasTheFieldsInOrder) {
   const CommandOutcome outcome = RunProgram(Line("--epsilon 5 --steps 20 --json"));
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), '\n'), 1);
-  const Json json = Json::parse(outcome.out);
+  const OrderedJson json = OrderedJson::parse(outcome.out);
   std::vector<std::string> keys;
   for (const auto& [key, value] : json.items()) keys.push_back(key);
   EXPECT_THAT(keys,
@@ -191,7 +191,7 @@ TEST_F(TrainCommand, TheConfigurationOfARunRunsAgainAndFlagsWinOverIt) {
   const CommandOutcome outcome =
       RunProgram({"train", out_ + "/config.toml", "--out", again, "--json", "--epsilon", "2"});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  const Json json = Json::parse(outcome.out);
+  const OrderedJson json = OrderedJson::parse(outcome.out);
   EXPECT_EQ(json["steps"], 10);
   EXPECT_LE(json["epsilon"]["upper"], 2);
   EXPECT_GT(json["epsilon"]["upper"], 1.5);
@@ -226,7 +226,8 @@ TEST_F(TrainCommand, ADryRunShowsThePlanAndTrainsNothing) {
   EXPECT_THAT(outcome.out, HasSubstr("PLANNED"));
   EXPECT_THAT(outcome.out, HasSubstr("What is not covered"));
   EXPECT_FALSE(fs::exists(out_));
-  const Json json = Json::parse(RunProgram(Line("--epsilon 5 --steps 20 --dry-run --json")).out);
+  const OrderedJson json =
+      OrderedJson::parse(RunProgram(Line("--epsilon 5 --steps 20 --dry-run --json")).out);
   EXPECT_EQ(json["run"], nullptr);
   EXPECT_EQ(json["dry_run"], true);
   EXPECT_THAT(json["event"].get<std::string>(), StartsWith("add-remove: "));
@@ -235,16 +236,16 @@ TEST_F(TrainCommand, ADryRunShowsThePlanAndTrainsNothing) {
 // From the flag to the ledger: the plan, the run and 'sordino account' speak of the same event.
 TEST_F(TrainCommand, AllocationIsPlannedChargedAndAccountedAlike) {
   const std::string flags = "--sampling allocation --epsilon 5 --epochs 3 --json";
-  const Json planned = Json::parse(RunProgram(Line(flags + " --dry-run")).out);
+  const OrderedJson planned = OrderedJson::parse(RunProgram(Line(flags + " --dry-run")).out);
   EXPECT_EQ(planned["steps"], 30);
   EXPECT_EQ(planned["sampling_rate"], 0.1);
   EXPECT_THAT(planned["statement"].get<std::string>(), HasSubstr("one of 10 batches an epoch"));
   EXPECT_FALSE(fs::exists(out_));
   const CommandOutcome outcome = RunProgram(Line(flags));
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  const Json trained = Json::parse(outcome.out);
+  const OrderedJson trained = OrderedJson::parse(outcome.out);
   EXPECT_LE(trained["epsilon"]["upper"], 5);
-  const Json accounted = Json::parse(
+  const OrderedJson accounted = OrderedJson::parse(
       RunProgram(Words("account --sampling allocation --rate 0.1 --steps 30 --delta 1e-5 --json "
                        "--noise " +
                        planned["noise_multiplier"].dump()))
@@ -258,7 +259,7 @@ TEST_F(TrainCommand, AllocationIsPlannedChargedAndAccountedAlike) {
   EXPECT_THAT(ledger.out, HasSubstr("3*allocation(10, gaussian("));
   // Its own configuration makes the same plan.
   const CommandOutcome again = RunProgram({"train", out_ + "/config.toml", "--dry-run", "--json"});
-  EXPECT_EQ(Json::parse(again.out)["event"], planned["event"]);
+  EXPECT_EQ(OrderedJson::parse(again.out)["event"], planned["event"]);
 }
 
 TEST_F(TrainCommand, WithoutPrivacyItSaysSoOnEveryChannel) {
@@ -267,7 +268,8 @@ TEST_F(TrainCommand, WithoutPrivacyItSaysSoOnEveryChannel) {
   EXPECT_THAT(outcome.out, StartsWith("NOT PRIVATE"));
   EXPECT_THAT(outcome.err, StartsWith("sordino: NOT PRIVATE"));
   fs::remove_all(out_);
-  const Json json = Json::parse(RunProgram(Line("--non-private --steps 5 --json")).out);
+  const OrderedJson json =
+      OrderedJson::parse(RunProgram(Line("--non-private --steps 5 --json")).out);
   EXPECT_EQ(json["private"], false);
   EXPECT_EQ(json["epsilon"]["upper"], nullptr);
   EXPECT_EQ(json["delta"], nullptr);
@@ -275,7 +277,7 @@ TEST_F(TrainCommand, WithoutPrivacyItSaysSoOnEveryChannel) {
   EXPECT_THAT(json["warning"].get<std::string>(), StartsWith("NOT PRIVATE"));
   fs::remove_all(out_);
   const CommandOutcome seeded = RunProgram(Line("--insecure-seed 3 --epsilon 5 --steps 5 --json"));
-  EXPECT_EQ(Json::parse(seeded.out)["private"], false);
+  EXPECT_EQ(OrderedJson::parse(seeded.out)["private"], false);
   EXPECT_THAT(seeded.err, StartsWith("sordino: NOT PRIVATE"));
 }
 
@@ -303,7 +305,7 @@ TEST_F(TrainCommand, CtrlCEndsAfterTheStepInHandWithEverythingWritten) {
   waitpid(child, &status, 0);
   ASSERT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 128 + SIGINT);
-  const Json json = Json::parse(ReadTestFile(stdout_file));
+  const OrderedJson json = OrderedJson::parse(ReadTestFile(stdout_file));
   EXPECT_EQ(json["interrupted"], true);
   EXPECT_GT(json["steps"], 0);
   EXPECT_LT(json["steps"], 100000000);
@@ -340,10 +342,10 @@ TEST_F(TrainCommand, ARunThatWasKilledGoesOnFromItsCheckpoint) {
   const CommandOutcome resumed = RunProgram({"train", "--resume", out_, "--json"});
   ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
   EXPECT_THAT(resumed.err, HasSubstr("going on after "));
-  const Json json = Json::parse(resumed.out);
+  const OrderedJson json = OrderedJson::parse(resumed.out);
   EXPECT_EQ(json["steps"], 4000);
   const CommandOutcome shown = RunProgram({"ledger", "show", out_ + "/ledger.db", "--json"});
-  const Json ledger = Json::parse(shown.out);
+  const OrderedJson ledger = OrderedJson::parse(shown.out);
   // All of it is charged: the steps of the plan, and again those that the kill took.
   const auto lost = json.value("lost_steps", std::int64_t{0});
   EXPECT_EQ(ledger["runs"][0]["releases"], 4000 + lost);
@@ -365,7 +367,7 @@ TEST_F(TrainCommand, RunsAreChargedToTheLedgerThatIsNamed) {
   EXPECT_EQ(dry.exit_code, 0) << dry.err;
   const CommandOutcome first = RunProgram(Line(flags + "2"));
   ASSERT_EQ(first.exit_code, 0) << first.err;
-  const Json json = Json::parse(first.out);
+  const OrderedJson json = OrderedJson::parse(first.out);
   EXPECT_EQ(json["ledger"]["budget"]["epsilon"], 3);
   EXPECT_LE(json["ledger"]["epsilon"]["upper"], 2);
   EXPECT_THAT(json["ledger"]["head"].get<std::string>(), MatchesRegex("[0-9a-f]{64}"));
@@ -375,7 +377,7 @@ TEST_F(TrainCommand, RunsAreChargedToTheLedgerThatIsNamed) {
   const CommandOutcome second = RunProgram(Line(flags + "2.9"));
   ASSERT_EQ(second.exit_code, 3) << second.err;
   EXPECT_THAT(second.err, HasSubstr("of the 20 steps, and the run ends there"));
-  const Json stopped = Json::parse(second.out);
+  const OrderedJson stopped = OrderedJson::parse(second.out);
   EXPECT_EQ(stopped["interrupted"], true);
   EXPECT_THAT(stopped["stopped_by_ledger"].get<std::string>(), HasSubstr("of the budget"));
   EXPECT_LT(stopped["steps"], 20);
@@ -384,7 +386,7 @@ TEST_F(TrainCommand, RunsAreChargedToTheLedgerThatIsNamed) {
   fs::remove_all(out_);
   const CommandOutcome third = RunProgram(Line(flags + "2.9"));
   EXPECT_EQ(third.exit_code, 2);
-  EXPECT_EQ(Json::parse(third.out)["error"]["exit_code"], 2);
+  EXPECT_EQ(OrderedJson::parse(third.out)["error"]["exit_code"], 2);
   EXPECT_FALSE(fs::exists(out_));
   fs::remove(ledger);
 }

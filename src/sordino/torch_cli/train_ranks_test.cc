@@ -25,7 +25,7 @@ namespace sordino {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
@@ -69,7 +69,7 @@ class TrainRanks : public ::testing::Test {
                                              device, count)));
       ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
       // Rank 0 speaks for all.
-      EXPECT_EQ(Json::parse(outcome.out)["steps"], 20) << outcome.out;
+      EXPECT_EQ(OrderedJson::parse(outcome.out)["steps"], 20) << outcome.out;
       EXPECT_THAT(outcome.err, HasSubstr("train: 20 of 20 (100%)"));
       EXPECT_EQ(Weights(count), Weights(counts.front())) << count << " on " << device;
     }
@@ -98,7 +98,7 @@ TEST_F(TrainRanks, OneChargeForAll) {
   const CommandOutcome outcome = RunProgram(Line("run", "--steps 12 --processes 3"));
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   const CommandOutcome shown = RunProgram({"ledger", "show", Out("run") + "/ledger.db", "--json"});
-  EXPECT_EQ(Json::parse(shown.out)["runs"][0]["releases"], 12);
+  EXPECT_EQ(OrderedJson::parse(shown.out)["runs"][0]["releases"], 12);
 }
 
 TEST_F(TrainRanks, MistakesAreOneSentenceOfRankZero) {

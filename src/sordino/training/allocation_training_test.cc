@@ -129,13 +129,13 @@ TEST(AllocationPlan, RefusesWhatTheAnalysisDoesNotCover) {
 }
 
 // Record i moves weight i alone, by its clipping norm, so an update shows who was in the batch.
-class Membership {
+class EpochMembership {
  public:
   static constexpr std::int64_t kRecords = 60;
   static constexpr std::int64_t kBatches = 7;
   static constexpr std::int64_t kEpochs = 5;
 
-  explicit Membership(std::optional<std::uint64_t> seed)
+  explicit EpochMembership(std::optional<std::uint64_t> seed)
       : plan_(Allocated(kRecords, 60.0 / 7, kEpochs * kBatches), NoiseMultiplier(0.01),
               Delta(1e-5)),
         weights_(kRecords) {
@@ -191,9 +191,9 @@ class Membership {
 TEST(AllocationTrainer, EachRecordIsInExactlyOneBatchOfEveryEpoch) {
   for (const std::optional<std::uint64_t> seed :
        {std::optional<std::uint64_t>(3), std::optional<std::uint64_t>()}) {
-    Membership run(seed);
+    EpochMembership run(seed);
     std::vector<std::vector<std::int64_t>> epochs;
-    for (std::int64_t epoch = 0; epoch < Membership::kEpochs; ++epoch) {
+    for (std::int64_t epoch = 0; epoch < EpochMembership::kEpochs; ++epoch) {
       epochs.push_back(run.Epoch());
       EXPECT_THAT(epochs.back(), Each(::testing::Ge(0)));
       // Two allocations are equal with probability 7^-60.
@@ -209,13 +209,14 @@ TEST(AllocationTrainer, EachRecordIsInExactlyOneBatchOfEveryEpoch) {
 TEST(AllocationTrainer, EveryBatchOfAnEpochIsAsLikely) {
   double statistic = 0;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
-    Membership run(seed);
-    std::vector<double> count(Membership::kBatches, 0);
-    for (std::int64_t epoch = 0; epoch < Membership::kEpochs; ++epoch) {
+    EpochMembership run(seed);
+    std::vector<double> count(EpochMembership::kBatches, 0);
+    for (std::int64_t epoch = 0; epoch < EpochMembership::kEpochs; ++epoch) {
       for (const std::int64_t place : run.Epoch()) ++count[static_cast<std::size_t>(place)];
     }
     const double wanted =
-        static_cast<double>(Membership::kRecords * Membership::kEpochs) / Membership::kBatches;
+        static_cast<double>(EpochMembership::kRecords * EpochMembership::kEpochs) /
+        EpochMembership::kBatches;
     for (const double seen : count) statistic += (seen - wanted) * (seen - wanted) / wanted;
   }
   EXPECT_LT(statistic, 200);
@@ -223,28 +224,28 @@ TEST(AllocationTrainer, EveryBatchOfAnEpochIsAsLikely) {
 }
 
 TEST(AllocationTrainer, TheFirstStepOfAnEpochPaysForAllOfIt) {
-  Membership run(3);
+  EpochMembership run(3);
   run.trainer().Run();
   ASSERT_EQ(run.charged.size(), static_cast<std::size_t>(run.plan().steps()));
   for (std::size_t step = 0; step < run.charged.size(); ++step) {
     EXPECT_EQ(run.charged[step],
-              step % Membership::kBatches == 0 ? run.plan().StepEvent(0) : Event::None());
+              step % EpochMembership::kBatches == 0 ? run.plan().StepEvent(0) : Event::None());
   }
   EXPECT_EQ(Event::Compose(run.charged), run.plan().event());
 }
 
 TEST(AllocationTrainer, AnEpochThatIsGoneOnWithIsAllocatedAndChargedAnew) {
-  Membership first(std::nullopt);
-  std::vector<bool> seen(Membership::kRecords, false);
+  EpochMembership first(std::nullopt);
+  std::vector<bool> seen(EpochMembership::kRecords, false);
   for (int step = 0; step < 4; ++step) {
     const std::vector<bool> in = first.Step();
     for (std::size_t i = 0; i < in.size(); ++i) seen[i] = seen[i] || in[i];
   }
-  Membership second(std::nullopt);
+  EpochMembership second(std::nullopt);
   second.trainer().RestoreState(first.trainer().SaveState(), 4);
   int again = 0;
-  std::vector<int> times(Membership::kRecords, 0);
-  for (std::int64_t step = 4; step < Membership::kBatches; ++step) {
+  std::vector<int> times(EpochMembership::kRecords, 0);
+  for (std::int64_t step = 4; step < EpochMembership::kBatches; ++step) {
     const std::vector<bool> in = second.Step();
     for (std::size_t i = 0; i < in.size(); ++i) {
       if (in[i]) ++times[i];

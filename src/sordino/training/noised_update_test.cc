@@ -11,7 +11,7 @@
 namespace sordino {
 namespace {
 
-constexpr int kSteps = 30;
+constexpr int kUpdates = 30;
 
 std::vector<NamedParameter> Copied(const std::vector<at::Tensor>& values) {
   std::vector<NamedParameter> parameters;
@@ -37,11 +37,11 @@ void ExpectSameBits(const OptimizerOptions& options, at::Device device, const st
   const std::vector<NamedParameter> other = Copied(begin);
   RandomSource source(3);
   RandomSource again(3);
-  Optimizer optimizer(own, options, kSteps);
-  Optimizer in_parts(other, options, kSteps);
+  Optimizer optimizer(own, options, kUpdates);
+  Optimizer in_parts(other, options, kUpdates);
   NoisedUpdate update(source, optimizer);
   NoisedUpdate noise(again, in_parts);
-  for (int step = 0; step < kSteps; ++step) {
+  for (int step = 0; step < kUpdates; ++step) {
     std::vector<at::Tensor> gradients;
     gradients.reserve(begin.size());
     for (const at::Tensor& value : begin) gradients.push_back(at::randn_like(value));
@@ -56,7 +56,7 @@ void ExpectSameBits(const OptimizerOptions& options, at::Device device, const st
     }
     in_parts.Step(noise.Noised(sum, step_noise));
   }
-  EXPECT_EQ(optimizer.steps_done(), kSteps);
+  EXPECT_EQ(optimizer.steps_done(), kUpdates);
   for (std::size_t k = 0; k < own.size(); ++k) {
     EXPECT_TRUE(at::equal(own[k].value, other[k].value)) << name << ", tensor " << k;
   }

@@ -97,17 +97,17 @@ TEST(Contour, PureGaussiansMatchTheClosedForm) {
   }
 }
 
-struct Drawn {
+struct DrawnPair {
   std::vector<CountedPair> pairs;
   double log_delta;
 };
 
 // Few or sparse steps have no contour certificate; the grid answers all.
-Drawn Draw(std::mt19937_64& engine) {
+DrawnPair Draw(std::mt19937_64& engine) {
   const auto log_uniform = [&](double low, double high) {
     return std::exp(std::uniform_real_distribution<double>(std::log(low), std::log(high))(engine));
   };
-  Drawn drawn;
+  DrawnPair drawn;
   const int groups = std::uniform_int_distribution<int>(1, 2)(engine);
   const auto kind = static_cast<Kind>(std::uniform_int_distribution<int>(0, 2)(engine));
   for (int g = 0; g < groups; ++g) {
@@ -122,7 +122,7 @@ TEST(Contour, IntersectsTheGridOnRandomCompositions) {
   std::mt19937_64 engine(41);
   int compared = 0;
   for (int i = 0; i < 14; ++i) {
-    const Drawn drawn = Draw(engine);
+    const DrawnPair drawn = Draw(engine);
     const auto contour = ContourEpsilon(drawn.pairs, drawn.log_delta);
     if (!contour) continue;
     ++compared;
@@ -138,7 +138,7 @@ TEST(Contour, DeltaAndEpsilonAreInverse) {
   std::mt19937_64 engine(42);
   int compared = 0;
   for (int i = 0; i < 40; ++i) {
-    const Drawn drawn = Draw(engine);
+    const DrawnPair drawn = Draw(engine);
     const auto epsilon = ContourEpsilon(drawn.pairs, drawn.log_delta);
     if (!epsilon || epsilon->upper == 0) continue;
     const auto at_upper = ContourLogDelta(drawn.pairs, epsilon->upper);

@@ -19,12 +19,12 @@
 namespace sordino {
 namespace {
 
-using Mixture = GaussianMixtureDensity;
+using Density = GaussianMixtureDensity;
 
 std::vector<CountedPair> Sampled(double q, double sigma, std::uint64_t count) {
   LossPair pair;
-  pair.pieces.push_back({std::make_shared<Mixture>(sigma, Mixture::Parts{{0.0, 1 - q}, {1.0, q}},
-                                                   Mixture::Parts{{0.0, 1.0}})});
+  pair.pieces.push_back({std::make_shared<Density>(sigma, Density::Parts{{0.0, 1 - q}, {1.0, q}},
+                                                   Density::Parts{{0.0, 1.0}})});
   return {{pair, count}};
 }
 
@@ -111,8 +111,8 @@ TEST(TailSplit, AnswersSparseQuestionsWithLittleNoise) {
 // Replace-one under Poisson sampling: losses without a lower bound.
 std::vector<CountedPair> Replaced(double q, double sigma, std::uint64_t count) {
   LossPair pair;
-  pair.pieces.push_back({std::make_shared<Mixture>(sigma, Mixture::Parts{{0.0, 1 - q}, {1.0, q}},
-                                                   Mixture::Parts{{0.0, 1 - q}, {-1.0, q}})});
+  pair.pieces.push_back({std::make_shared<Density>(sigma, Density::Parts{{0.0, 1 - q}, {1.0, q}},
+                                                   Density::Parts{{0.0, 1 - q}, {-1.0, q}})});
   return {{pair, count}};
 }
 
@@ -222,7 +222,7 @@ TEST(TailSplit, ManyReplacedStepsAgreeWithTheContour) {
 // E_Q[e^{-cL}] - 1 by the trapezoidal rule, whose sum has only non-negative terms: with U and V
 // the two sides of the ratio, V^{1+c} U^-c - 1 - (1+c) (V-1) + c (U-1), the mean of whose linear
 // part is zero.
-double FloorExcess(const Mixture& density, int c) {
+double FloorExcess(const Density& density, int c) {
   const double sigma = density.sigma();
   const double step = 0.005 * density.Scale();
   double sum = 0;
@@ -248,7 +248,7 @@ TEST(TailSplit, MomentsOfTheOtherLossesAreBounded) {
         const LossPair removed = Sampled(q, sigma, 1)[0].pair;
         const LossPair replaced = Replaced(q, sigma, 1)[0].pair;
         for (const LossPair& pair : {removed, replaced}) {
-          const auto& density = dynamic_cast<const Mixture&>(*pair.pieces[0].density);
+          const auto& density = dynamic_cast<const Density&>(*pair.pieces[0].density);
           const double exact = FloorExcess(density, c);
           const double bound = std::expm1(LogFloorMoment(pair, c));
           EXPECT_GE(bound, exact * (1 - 1e-6)) << q << " " << sigma << " " << c;
@@ -258,7 +258,7 @@ TEST(TailSplit, MomentsOfTheOtherLossesAreBounded) {
         const Event event = Event::Fixed(
             SamplingRate(q), Event::Gaussian(NoiseMultiplier(sigma), Adjacency::kReplaceOne));
         const LossPair glued = DominatingPairsOf(event).upper.front();
-        const auto& density = dynamic_cast<const Mixture&>(*glued.pieces[0].density);
+        const auto& density = dynamic_cast<const Density&>(*glued.pieces[0].density);
         double exact = 0;
         const double step = 0.005 * density.Scale();
         for (double x = 0.5; x < c + 2 + 12 * sigma; x += step) {
@@ -276,7 +276,7 @@ TEST(TailSplit, MomentsOfTheOtherLossesAreBounded) {
 }
 
 // E_Q[e^{-c max(L, -floor)}] - 1 by the trapezoidal rule, as above.
-double CutFloorExcess(const Mixture& density, double c, double floor) {
+double CutFloorExcess(const Density& density, double c, double floor) {
   const double sigma = density.sigma();
   const double step = 0.002 * density.Scale();
   double sum = 0;
@@ -302,7 +302,7 @@ TEST(TailSplit, CutOffMomentsOfTheOtherLossesAreBounded) {
       for (const double c : {1.0, 7.5, 60.0, 700.0}) {
         for (const double floor : {0.5 / c, 5 / c}) {
           const LossPair pair = Replaced(q, sigma, 1)[0].pair;
-          const auto& density = dynamic_cast<const Mixture&>(*pair.pieces[0].density);
+          const auto& density = dynamic_cast<const Density&>(*pair.pieces[0].density);
           const double exact = CutFloorExcess(density, c, floor);
           const double bound = std::expm1(LogCutFloorMoment(pair, c, floor));
           EXPECT_GE(bound, exact * (1 - 1e-6)) << q << " " << sigma << " " << c << " " << floor;
@@ -311,7 +311,7 @@ TEST(TailSplit, CutOffMomentsOfTheOtherLossesAreBounded) {
           EXPECT_LE(MassBelowFloor(pair, floor), below * (1 + 1e-6) + 1e-300);
           // What has a lower bound is not cut off.
           const LossPair removed = Sampled(q, sigma, 1)[0].pair;
-          const auto& one_sided = dynamic_cast<const Mixture&>(*removed.pieces[0].density);
+          const auto& one_sided = dynamic_cast<const Density&>(*removed.pieces[0].density);
           EXPECT_GE(std::expm1(LogCutFloorMoment(removed, c, floor)),
                     CutFloorExcess(one_sided, c, kInfinity) * (1 - 1e-6));
           EXPECT_EQ(MassBelowFloor(removed, floor), 0);
@@ -319,7 +319,7 @@ TEST(TailSplit, CutOffMomentsOfTheOtherLossesAreBounded) {
           const Event event = Event::Fixed(
               SamplingRate(q), Event::Gaussian(NoiseMultiplier(sigma), Adjacency::kReplaceOne));
           const LossPair glued = DominatingPairsOf(event).upper.front();
-          const auto& above = dynamic_cast<const Mixture&>(*glued.pieces[0].density);
+          const auto& above = dynamic_cast<const Density&>(*glued.pieces[0].density);
           double excess = 0;
           double mirrored = 0;
           const double step = 0.002 * above.Scale();
@@ -375,8 +375,8 @@ TEST(TailSplit, SmallEpsilonsAgreeWithUnsplitLosses) {
 TEST(TailSplit, RefusesWhatItHasNoMomentsOfAndLargeLosses) {
   LossPair shifted;
   shifted.pieces.push_back(
-      {std::make_shared<Mixture>(1.0, Mixture::Parts{{0.0, 0.9}, {1.0, 0.1}},
-                                 Mixture::Parts{{0.0, 0.8}, {-1.0, 0.1}, {-2.0, 0.1}})});
+      {std::make_shared<Density>(1.0, Density::Parts{{0.0, 0.9}, {1.0, 0.1}},
+                                 Density::Parts{{0.0, 0.8}, {-1.0, 0.1}, {-2.0, 0.1}})});
   EXPECT_FALSE(TailSplit::At(std::vector<CountedPair>{{shifted, 10}}, 0.1));
   EXPECT_FALSE(TailSplit::At(Sampled(0.01, 0.3, 1000), 5000));
   // Every outcome would be in the tail.

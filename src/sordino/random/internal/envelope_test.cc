@@ -124,7 +124,7 @@ std::int64_t Outcome(const Sampler& sampler, const Sampler::Candidate& candidate
 }
 
 // 256 bits as the generator gives them, the most significant word first.
-std::vector<std::uint64_t> Words(boost::multiprecision::cpp_int bits) {
+std::vector<std::uint64_t> WordsOf(boost::multiprecision::cpp_int bits) {
   std::vector<std::uint64_t> words(4);
   for (std::size_t i = 4; i-- > 0;) {
     words[i] = static_cast<std::uint64_t>(bits & ~std::uint64_t{0});
@@ -157,8 +157,8 @@ TEST(Envelope, DecidesEveryUOnTheRightSideOfTheTarget) {
         }
         // u agrees with the bound in its 28 bits: the next 256 decide.
         const boost::multiprecision::cpp_int next(ldexp(Real(bound - whole), 256));
-        EXPECT_EQ(outcome(whole, Words(next - 1)), accepted);
-        EXPECT_EQ(outcome(whole, Words(next + 1)), 0);
+        EXPECT_EQ(outcome(whole, WordsOf(next - 1)), accepted);
+        EXPECT_EQ(outcome(whole, WordsOf(next + 1)), 0);
       }
     }
   }
@@ -233,8 +233,8 @@ TEST(Envelope, LaplacePeriodsComeFromCoinsOfTheExactProbability) {
     // 22 zero bits are known; the next 256 are compared with those of exp(-Period / scale).
     const boost::multiprecision::cpp_int bits(
         ldexp(Rho(c, static_cast<std::uint64_t>(sampler.Period())), 22 + 256));
-    EXPECT_EQ(Outcome(sampler, candidate, zero, Words(bits - 1)), -(base + sampler.Period()));
-    EXPECT_EQ(Outcome(sampler, candidate, zero, Words(bits + 1)), -base);
+    EXPECT_EQ(Outcome(sampler, candidate, zero, WordsOf(bits - 1)), -(base + sampler.Period()));
+    EXPECT_EQ(Outcome(sampler, candidate, zero, WordsOf(bits + 1)), -base);
     std::vector<std::uint64_t> twice(8, 0);
     EXPECT_EQ(Outcome(sampler, candidate, zero, twice), -(base + 2 * sampler.Period())) << scale;
   }

@@ -13,7 +13,7 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
-StatementFacts Facts() {
+StatementFacts RecordFacts() {
   StatementFacts facts;
   facts.state = RunState::kFinished;
   facts.data = "digits";
@@ -30,7 +30,7 @@ StatementFacts Facts() {
 
 TEST(RunRecord, SaysWhatTheStatementSays) {
   const Json json =
-      Json::parse(RunRecord(Facts(), {.device = "cuda:0", .failure = 1e-12, .time = 0}));
+      Json::parse(RunRecord(RecordFacts(), {.device = "cuda:0", .failure = 1e-12, .time = 0}));
   EXPECT_EQ(json["curator"], "Clinic of Rome");
   EXPECT_EQ(json["use"], "planning of beds");
   EXPECT_EQ(json["release"]["kind"], "training");
@@ -48,7 +48,7 @@ TEST(RunRecord, SaysWhatTheStatementSays) {
 }
 
 TEST(RunRecord, PlannedStepsAreNotMadeSteps) {
-  StatementFacts facts = Facts();
+  StatementFacts facts = RecordFacts();
   facts.state = RunState::kPlanned;
   const Json json = Json::parse(RunRecord(facts, {}));
   EXPECT_EQ(json["release"]["state"], "planned");
@@ -57,7 +57,7 @@ TEST(RunRecord, PlannedStepsAreNotMadeSteps) {
 }
 
 TEST(RunRecord, OfARunWithoutPrivacyClaimsNothing) {
-  StatementFacts facts = Facts();
+  StatementFacts facts = RecordFacts();
   facts.privacy = RunPrivacy::kNonPrivate;
   Json json = Json::parse(RunRecord(facts, {}));
   EXPECT_EQ(json["privacy"]["private"], false);
@@ -70,7 +70,7 @@ TEST(RunRecord, OfARunWithoutPrivacyClaimsNothing) {
 }
 
 TEST(RunRecord, OfUsersAndOfPureFits) {
-  StatementFacts users = Facts();
+  StatementFacts users = RecordFacts();
   users.rows_per_user = 3;
   EXPECT_EQ(Json::parse(RunRecord(users, {}))["privacy"]["unit"], "user");
   FitFacts fit;

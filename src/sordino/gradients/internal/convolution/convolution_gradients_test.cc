@@ -127,7 +127,7 @@ at::Tensor ReferenceGradients(const Operands& operands) {
 
 double Tolerance(at::ScalarType type) { return type == at::kDouble ? 1e-12 : 1e-5; }
 
-at::Tensor Squared(const at::Tensor& gradients) {
+at::Tensor SquaredNormsOf(const at::Tensor& gradients) {
   return gradients.to(at::kDouble).flatten(1).square().sum(1);
 }
 
@@ -174,7 +174,7 @@ void ExpectAllMatchTheLoop(const Operands& operands) {
   const Convolution& c = operands.test.convolution;
   const ExampleLayout& layout = operands.test.layout;
   const at::Tensor reference = ReferenceGradients(operands);
-  const at::Tensor norms = Squared(reference);
+  const at::Tensor norms = SquaredNormsOf(reference);
   const at::Tensor factors = Factors(layout.examples);
   const at::Tensor sum = WeightedReference(reference, factors);
   const at::ScalarType result_type = type == at::kDouble ? at::kDouble : at::kFloat;

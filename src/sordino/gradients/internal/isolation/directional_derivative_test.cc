@@ -42,8 +42,7 @@ std::vector<at::Tensor> RandomTangents(const std::vector<NamedParameter>& parame
 
 // The largest | forward mode - <g_i, v> | / ||g_i|| over the examples of the batch, where g_i comes
 // from one backward pass for each example.
-double RelativeError(const torch::nn::Module& module, const LossFunction& loss,
-                     const Batch& batch) {
+double TangentError(const torch::nn::Module& module, const LossFunction& loss, const Batch& batch) {
   const auto parameters = ParametersOf(module);
   const auto tangents = RandomTangents(parameters);
   const at::Tensor derivatives = RepeatedLoss(loss, batch, parameters).Derivatives(tangents);
@@ -63,7 +62,7 @@ double RelativeError(const torch::nn::Module& module, const LossFunction& loss,
   return worst;
 }
 
-struct Layer {
+struct TangentLayer {
   std::string name;
   // The per-example error of a model with that layer in the given type.
   std::function<double(at::ScalarType)> error;
@@ -74,22 +73,23 @@ double ErrorOf(Module module, at::ScalarType type, const at::Tensor& input,
                const std::function<at::Tensor(Module&, const at::Tensor&)>& forward) {
   module->to(type);
   const at::Tensor typed = input.is_floating_point() ? input.to(type) : input;
-  return RelativeError(
+  return TangentError(
       *module,
       [&](const Batch& batch) { return forward(module, batch[0]).square().flatten(1).mean(1); },
       {typed});
 }
 
-std::vector<Layer> Layers() {
+std::vector<TangentLayer> TangentLayers() {
   namespace nn = torch::nn;
   torch::manual_seed(5);
   const at::Tensor images = at::randn({4, 3, 8, 8});
   const at::Tensor tokens = at::randint(0, 10, {4, 5}, at::kLong);
   const at::Tensor sequences = at::randn({4, 5, 8});
   const auto layer = [](std::string name, auto module, at::Tensor input, auto forward) {
-    return Layer{std::move(name), [=](at::ScalarType type) {
-                   return ErrorOf<std::decay_t<decltype(module)>>(module, type, input, forward);
-                 }};
+    return TangentLayer{std::move(name), [=](at::ScalarType type) {
+                          return ErrorOf<std::decay_t<decltype(module)>>(module, type, input,
+                                                                         forward);
+                        }};
   };
   const auto plain = [](auto& module, const at::Tensor& x) { return module(x); };
   const auto recurrent = [](auto& module, const at::Tensor& x) { return std::get<0>(module(x)); };
@@ -113,7 +113,7 @@ std::vector<Layer> Layers() {
 }
 
 TEST(RepeatedLoss, DerivativesAreProductsWithThePerExampleGradients) {
-  for (const Layer& layer : Layers()) {
+  for (const TangentLayer& layer : TangentLayers()) {
     EXPECT_LT(layer.error(at::kDouble), 1e-13) << layer.name;
     // A tenth of what the sensitivity of estimated norms allows for.
     EXPECT_LT(layer.error(at::kFloat), 1e-5) << layer.name;

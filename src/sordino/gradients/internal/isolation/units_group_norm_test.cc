@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kEps = 1e-5;
 
-struct Norm {
+struct GroupedNorm {
   std::vector<std::int64_t> sizes;
   std::int64_t groups;
 };
@@ -43,7 +43,7 @@ class UnitsGroupNormCuda : public testing::Test {
     at::manual_seed(4);
   }
 
-  Inputs Make(const Norm& norm) const {
+  Inputs Make(const GroupedNorm& norm) const {
     const auto leaf = [](const at::Tensor& tensor) { return tensor.set_requires_grad(true); };
     // Far from the mean 0, where a variance from sums of squares would lose its digits.
     return {leaf(at::randn(norm.sizes, options_) + 30), leaf(at::randn({norm.sizes[1]}, options_)),
@@ -51,9 +51,9 @@ class UnitsGroupNormCuda : public testing::Test {
   }
 
   // Positions that are a multiple of four and not, one channel a group, one group, no positions.
-  const std::vector<Norm> norms_ = {{{5, 8, 6, 6}, 4},   {{3, 6, 3, 3}, 3},  {{4, 64, 32, 32}, 16},
-                                    {{2, 16, 8, 8}, 16}, {{2, 32, 2, 2}, 1}, {{7, 12}, 4},
-                                    {{2, 40, 5}, 2}};
+  const std::vector<GroupedNorm> norms_ = {
+      {{5, 8, 6, 6}, 4},  {{3, 6, 3, 3}, 3}, {{4, 64, 32, 32}, 16}, {{2, 16, 8, 8}, 16},
+      {{2, 32, 2, 2}, 1}, {{7, 12}, 4},      {{2, 40, 5}, 2}};
   const at::TensorOptions options_ = at::TensorOptions(at::Device(at::kCUDA, 0)).dtype(at::kFloat);
 };
 
@@ -65,7 +65,7 @@ bool Near(const at::Tensor& found, const at::Tensor& expected, double tolerance)
 }
 
 TEST_F(UnitsGroupNormCuda, HasTheValuesAndTheFirstAndSecondDerivatives) {
-  for (const Norm& norm : norms_) {
+  for (const GroupedNorm& norm : norms_) {
     const Inputs own = Make(norm);
     const Inputs wide = own.InFloat64();
     ASSERT_TRUE(HasUnitsGroupNorm(own.input, norm.groups, own.scale, own.shift));
@@ -91,7 +91,7 @@ TEST_F(UnitsGroupNormCuda, HasTheValuesAndTheFirstAndSecondDerivatives) {
 
 TEST_F(UnitsGroupNormCuda, AnImageHasTheBitsThatItHasAlone) {
   const at::NoGradGuard no_grad;
-  for (const Norm& norm : norms_) {
+  for (const GroupedNorm& norm : norms_) {
     const Inputs all = Make(norm);
     const at::Tensor gradient = at::randn_like(all.input);
     const auto run = [&](const at::Tensor& input, const at::Tensor& arriving) {
@@ -114,7 +114,7 @@ TEST_F(UnitsGroupNormCuda, AnImageHasTheBitsThatItHasAlone) {
 }
 
 TEST_F(UnitsGroupNormCuda, GradientsOfImagesAddUpToThoseOfAll) {
-  for (const Norm& norm : norms_) {
+  for (const GroupedNorm& norm : norms_) {
     const Inputs own = Make(norm);
     const at::Tensor output = UnitsGroupNorm(own.input, norm.groups, own.scale, own.shift, kEps);
     auto& node = static_cast<UnitsGroupNormBackward&>(*output.grad_fn());

@@ -11,13 +11,13 @@
 namespace sordino {
 namespace {
 
-struct Factors {
+struct ProductFactors {
   at::Tensor input, matrix, bias;
 };
 
-Factors Make(std::vector<std::int64_t> sizes, bool is_turned, bool with_bias) {
+ProductFactors Make(std::vector<std::int64_t> sizes, bool is_turned, bool with_bias) {
   const std::int64_t features = sizes.back();
-  Factors f;
+  ProductFactors f;
   f.input = at::randn(sizes, at::kDouble).set_requires_grad(true);
   f.matrix =
       (is_turned ? at::randn({4, features}, at::kDouble) : at::randn({features, 4}, at::kDouble))
@@ -26,7 +26,7 @@ Factors Make(std::vector<std::int64_t> sizes, bool is_turned, bool with_bias) {
   return f;
 }
 
-at::Tensor Expected(const Factors& f, bool is_turned) {
+at::Tensor Expected(const ProductFactors& f, bool is_turned) {
   const at::Tensor product = f.input.matmul(is_turned ? f.matrix.t() : f.matrix);
   return f.bias.defined() ? product + f.bias : product;
 }
@@ -37,7 +37,7 @@ TEST(UnitsProduct, HasTheValuesAndTheFirstAndSecondDerivativesOfAProduct) {
        {std::vector<std::int64_t>{5, 3}, {5, 1, 3}, {5, 2, 6, 3}}) {
     for (const bool is_turned : {false, true}) {
       for (const bool with_bias : {false, true}) {
-        const Factors f = Make(sizes, is_turned, with_bias);
+        const ProductFactors f = Make(sizes, is_turned, with_bias);
         ASSERT_TRUE(HasUnitsProduct(f.input, f.matrix, f.bias));
         std::vector<at::Tensor> inputs = {f.input, f.matrix};
         if (with_bias) inputs.push_back(f.bias);
@@ -54,7 +54,7 @@ TEST(UnitsProduct, HasTheValuesAndTheFirstAndSecondDerivativesOfAProduct) {
 }
 
 TEST(UnitsProduct, RefusesABackwardPassAfterItsInputWasWrittenTo) {
-  const Factors f = Make({5, 1, 3}, true, true);
+  const ProductFactors f = Make({5, 1, 3}, true, true);
   const at::Tensor input = f.input * 1;
   const at::Tensor value = UnitsProduct(input, f.matrix, f.bias, true);
   input.add_(1);
@@ -62,13 +62,13 @@ TEST(UnitsProduct, RefusesABackwardPassAfterItsInputWasWrittenTo) {
 }
 
 TEST(UnitsProduct, RecordsNothingWithoutGradients) {
-  const Factors f = Make({5, 1, 3}, true, true);
+  const ProductFactors f = Make({5, 1, 3}, true, true);
   const at::NoGradGuard no_grad;
   EXPECT_FALSE(UnitsProduct(f.input, f.matrix, f.bias, true).requires_grad());
 }
 
 TEST(UnitsProduct, IsNotForOtherNumbersNorForForwardDerivatives) {
-  const Factors f = Make({5, 3}, true, true);
+  const ProductFactors f = Make({5, 3}, true, true);
   EXPECT_FALSE(HasUnitsProduct(f.input.to(at::kFloat), f.matrix, f.bias));
   EXPECT_FALSE(HasUnitsProduct(f.input.to(at::kComplexDouble), f.matrix.to(at::kComplexDouble),
                                f.bias.to(at::kComplexDouble)));

@@ -15,7 +15,7 @@ namespace {
 
 using Vector = std::vector<float>;
 
-long double Distance(const Vector& a, const Vector& b) {
+long double GhostDistance(const Vector& a, const Vector& b) {
   long double sum = 0;
   for (std::size_t j = 0; j < a.size(); ++j) {
     const long double difference =
@@ -53,7 +53,7 @@ TwoRows RowsThatCancel(std::size_t features) {
   return rows;
 }
 
-RoundingModel Ghost(std::int64_t features, std::int64_t rows, double cancellation) {
+RoundingModel GhostModel(std::int64_t features, std::int64_t rows, double cancellation) {
   RoundingModel model;
   model.features = features;
   model.rows = rows;
@@ -67,7 +67,7 @@ TEST(GhostNormFactor, CoversNormsOfRowsThatCancel) {
   ASSERT_LT(rows.computed_norm, 0.72 * rows.norm);
   for (const double cancellation : {1.0, 10.0, 50.0, 100.0, 1000.0}) {
     const double factor = std::min(1 / rows.computed_norm, cancellation / rows.kappa);
-    EXPECT_LE(factor * rows.norm, GhostNormFactor(Ghost(kFeatures, 2, cancellation)))
+    EXPECT_LE(factor * rows.norm, GhostNormFactor(GhostModel(kFeatures, 2, cancellation)))
         << cancellation;
   }
 }
@@ -76,7 +76,7 @@ TEST(GhostNormFactor, IsReachedToThreeQuartersByRowsThatCancel) {
   constexpr std::int64_t kFeatures = 4096;
   const TwoRows rows = RowsThatCancel(kFeatures);
   const double cancellation = rows.kappa / rows.computed_norm;
-  const double factor = GhostNormFactor(Ghost(kFeatures, 2, cancellation));
+  const double factor = GhostNormFactor(GhostModel(kFeatures, 2, cancellation));
   EXPECT_GE(rows.norm / rows.computed_norm, 0.75 * factor);
   // What the factor adds to 1 would be violated if it were ten times smaller.
   EXPECT_GT(rows.norm / rows.computed_norm, 1 + (factor - 1) / 10);
@@ -87,7 +87,7 @@ TEST(GhostNormFactor, IsReachedByOneRowWhoseSquaresAreLost) {
   const double s = 0x1.fffp-13;
   // |a|^2 is computed as 1: each s^2 is rounded away.
   const double norm = std::sqrt(1 + s * s * static_cast<double>(kFeatures - 1));
-  const double factor = GhostNormFactor(Ghost(kFeatures, 1, 1));
+  const double factor = GhostNormFactor(GhostModel(kFeatures, 1, 1));
   EXPECT_LE(norm, factor);
   EXPECT_GT(norm, 1 + 0.9 * (factor - 1));
 }
@@ -96,7 +96,7 @@ TEST(GhostNormFactor, WithoutALimitOnCancellationTheNormIsLost) {
   const TwoRows rows = RowsThatCancel(64);
   EXPECT_LT(rows.computed_norm, 0.75 * rows.norm);
   EXPECT_GT(rows.kappa / rows.norm, 100);
-  EXPECT_GT(GhostNormFactor(Ghost(64, 2, 1e6)), 1e3);
+  EXPECT_GT(GhostNormFactor(GhostModel(64, 2, 1e6)), 1e3);
 }
 
 TEST(GhostNormFactor, CoversRowsWhoseSquaresUnderflow) {
@@ -105,7 +105,7 @@ TEST(GhostNormFactor, CoversRowsWhoseSquaresUnderflow) {
   const float a = 0x1p-75F;
   EXPECT_EQ(a * a, 0.0F);
   const double hidden = static_cast<double>(a) * 16 * kMaxRowsNorm;
-  RoundingModel model = Ghost(257, 1, 1);
+  RoundingModel model = GhostModel(257, 1, 1);
   model.underflow = 0x1p-149;
   model.smallest_bound = 0x1p-40;
   EXPECT_GT(hidden, 30 * model.smallest_bound);
@@ -179,7 +179,7 @@ TEST(RoundingSlack, CoversGhostSumsOfRowsThatNearlyCancel) {
   constexpr std::size_t kInput = 9;
   constexpr std::size_t kOutput = 5;
   constexpr double kCancellation = 16;
-  RoundingModel model = Ghost(kInput + kOutput, kRows, kCancellation);
+  RoundingModel model = GhostModel(kInput + kOutput, kRows, kCancellation);
   model.largest_batch = kExamples;
   model.rows_per_sum = 32;
   model.coordinates = kInput * kOutput;
@@ -209,8 +209,9 @@ TEST(RoundingSlack, CoversGhostSumsOfRowsThatNearlyCancel) {
       Rows neighbour = rows;
       neighbour.a.erase(neighbour.a.begin());
       neighbour.b.erase(neighbour.b.begin());
-      EXPECT_LE(Distance(GhostSum(rows, kCancellation, 32), GhostSum(neighbour, kCancellation, 32)),
-                limit)
+      EXPECT_LE(
+          GhostDistance(GhostSum(rows, kCancellation, 32), GhostSum(neighbour, kCancellation, 32)),
+          limit)
           << "difference " << difference << " size " << size;
     }
   }

@@ -20,7 +20,7 @@ namespace sordino {
 namespace {
 
 using Vector = std::vector<float>;
-using Batch = std::vector<Vector>;
+using Vectors = std::vector<Vector>;
 using Order = std::function<float(const Vector&)>;
 
 float Forwards(const Vector& terms) {
@@ -55,7 +55,7 @@ const std::vector<Order>& Orders() {
   return orders;
 }
 
-double Norm(const Vector& gradient) {
+double NormOf(const Vector& gradient) {
   double sum = 0;
   for (const float entry : gradient) {
     sum += static_cast<double>(entry) * static_cast<double>(entry);
@@ -64,7 +64,7 @@ double Norm(const Vector& gradient) {
 }
 
 // The clipped sum of materialised gradients: steps (a), (c), (d) of rounding.h.
-Vector ClippedSum(const Batch& batch, double bound, std::size_t rows, const Order& order) {
+Vector ClippedSum(const Vectors& batch, double bound, std::size_t rows, const Order& order) {
   const std::size_t width = batch.empty() ? 0 : batch[0].size();
   std::vector<double> total(width, 0.0);
   for (std::size_t begin = 0; begin < batch.size(); begin += rows) {
@@ -72,7 +72,7 @@ Vector ClippedSum(const Batch& batch, double bound, std::size_t rows, const Orde
     for (std::size_t j = 0; j < width; ++j) {
       Vector terms;
       for (std::size_t i = begin; i < end; ++i) {
-        const double norm = Norm(batch[i]);
+        const double norm = NormOf(batch[i]);
         const auto factor = static_cast<float>(std::min(1.0, bound * (1 - 0x1p-50) / norm));
         terms.push_back(norm <= kMaxNorm ? factor * batch[i][j] : 0.0F);
       }
@@ -100,12 +100,12 @@ RoundingModel Materialised(std::int64_t batch, std::int64_t rows, std::int64_t c
   return model;
 }
 
-struct Generator {
+struct AdversarialBatches {
   std::string name;
   std::function<float(std::mt19937_64&, std::size_t example, std::size_t coordinate)> entry;
 };
 
-std::vector<Generator> AdversarialData() {
+std::vector<AdversarialBatches> AdversarialData() {
   using Random = std::mt19937_64;
   const auto uniform = [](Random& random) {
     return std::uniform_real_distribution<float>(-1, 1)(random);
@@ -136,8 +136,8 @@ TEST(RoundingSlack, CoversTheDistanceOfNeighbouringSumsOnAdversarialData) {
   constexpr std::size_t kExamples = 96;
   constexpr std::size_t kWidth = 17;
   std::mt19937_64 random(1);
-  for (const Generator& generator : AdversarialData()) {
-    Batch batch(kExamples, Vector(kWidth));
+  for (const AdversarialBatches& generator : AdversarialData()) {
+    Vectors batch(kExamples, Vector(kWidth));
     for (std::size_t i = 0; i < kExamples; ++i) {
       for (std::size_t j = 0; j < kWidth; ++j) {
         batch[i][j] = generator.entry(random, i, j);
@@ -149,7 +149,7 @@ TEST(RoundingSlack, CoversTheDistanceOfNeighbouringSumsOnAdversarialData) {
         model.smallest_bound = bound;
         const auto limit = static_cast<long double>(bound * (1 + RoundingSlack(model)));
         for (const std::size_t removed : {std::size_t{0}, std::size_t{5}, kExamples - 1}) {
-          Batch neighbour = batch;
+          Vectors neighbour = batch;
           neighbour.erase(neighbour.begin() + static_cast<std::ptrdiff_t>(removed));
           for (std::size_t order = 0; order < Orders().size(); ++order) {
             // The two sums may even be added up in different orders.
@@ -167,8 +167,8 @@ TEST(RoundingSlack, CoversTheDistanceOfNeighbouringSumsOnAdversarialData) {
 
 // Numbers just below 1, each chosen so that adding it to the running sum rounds up by nearly half
 // a unit in the last place.
-Batch AllRoundingsUp(std::size_t examples, std::size_t rows) {
-  Batch batch;
+Vectors AllRoundingsUp(std::size_t examples, std::size_t rows) {
+  Vectors batch;
   float sum = 0;
   for (std::size_t i = 0; i < examples; ++i) {
     if (i % rows == 0) {
@@ -192,8 +192,8 @@ Batch AllRoundingsUp(std::size_t examples, std::size_t rows) {
 }
 
 long double DistanceWhenAllRoundingsGoUp(std::size_t examples, std::size_t rows) {
-  const Batch batch = AllRoundingsUp(examples, rows);
-  Batch neighbour = batch;
+  const Vectors batch = AllRoundingsUp(examples, rows);
+  Vectors neighbour = batch;
   neighbour.pop_back();
   // float64 is another order that the bound covers; up to 2^29 these sums are exact in it.
   double exact = 0;
@@ -325,9 +325,9 @@ TEST(RoundingSlack, IsSmallerWhenOtherRowsKeepTheirPlaces) {
   model.smallest_bound = 1.0001;
   const double in_place = RoundingSlack(model);
   EXPECT_LT(in_place, anywhere / 10);
-  const Batch batch = AllRoundingsUp(kExamples, kRows);
+  const Vectors batch = AllRoundingsUp(kExamples, kRows);
   for (const std::size_t record : {std::size_t{0}, std::size_t{65}, kExamples - 1}) {
-    Batch neighbour = batch;
+    Vectors neighbour = batch;
     neighbour[record] = {0.0F};
     EXPECT_LE(Distance(ClippedSum(batch, 1.0001, kRows, Forwards),
                        ClippedSum(neighbour, 1.0001, kRows, Forwards)),
