@@ -212,6 +212,8 @@ class UnityNamesTest(unittest.TestCase):
                      '[[noreturn]] void LogAdd(double x, double y) {}', 'using Json = int;', 'int LogAdd = 1;',
                      'template <typename T>\nstruct Shape {};'):
             self.assertEqual(len(repeated({'one': one, 'two': file(line)})), 1, line)
+        ends = [file(f'const Bounds kEnds({end}, 5);') for end in ('-1', '2')]
+        self.assertEqual(len(repeated(dict(zip(('one', 'two'), ends)))), 1)
 
 
 if __name__ == '__main__':

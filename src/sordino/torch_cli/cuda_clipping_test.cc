@@ -10,6 +10,7 @@
 #include <ATen/ops/randn.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -275,10 +276,9 @@ class CudaDerivedWeights : public testing::TestWithParam<Precision> {
   }
 };
 
-// Weights that are a function of parameters, and several images an example. Such a network
-// amplifies the rounding of its products, so the distance from float32 is compared with that of the
-// loop.
-TEST_P(CudaDerivedWeights, AreAsExactAsTheLoop) {
+// Weights that are a function of parameters, and several images an example.
+TEST_P(CudaDerivedWeights, EqualTheLoop) {
+  const ScopedPrecision scope(GetParam());
   const at::Device device(at::kCUDA);
   constexpr std::int64_t kCopies = 3;
   const auto model = MakeModel("wrn-16-4", {.input = {3, 16, 16}, .classes = 10}, {}, device);
@@ -297,19 +297,16 @@ TEST_P(CudaDerivedWeights, AreAsExactAsTheLoop) {
   const double typical =
       LoopClippedSum(loss, batch, parameters, loose).norms.median().item<double>();
   const FlatClipping policy{ClipNorm(typical)};
-  const auto loop_in = [&](Precision precision) {
-    const ScopedPrecision scope(precision);
-    return LoopClippedSum(loss, batch, parameters, policy).sum;
-  };
-  const std::vector<at::Tensor> exact = loop_in(Precision::kFloat32);
-  const double of_loop = RelativeError(loop_in(GetParam()), exact);
-  // An example that is missing makes a difference of several tenths.
-  EXPECT_LT(of_loop, 0.1);
-  const ScopedPrecision scope(GetParam());
+  const LoopResult loop = LoopClippedSum(loss, batch, parameters, policy);
+  // This network amplifies rounding: factors of 8 bits move the sum by a fifth of its norm, so
+  // those of 11 bits by a fortieth. Two passes whose sums have another order may be twice as far
+  // apart. An example that is missing makes two fifths.
+  constexpr std::array<double, 3> kTolerances = {1e-3, 5e-2, 1e-1};
+  const double tolerance = kTolerances[static_cast<std::size_t>(GetParam())];
   for (const NormMethod norms : {NormMethod::kAutomatic, NormMethod::kMaterialise}) {
     Clipper clipper(parameters, {.norms = norms});
     const BoundedSum sum = clipper.ClippedSum(loss, batch, policy);
-    EXPECT_LT(RelativeError(sum.gradients, exact), 1e-3 + 2 * of_loop);
+    EXPECT_LT(RelativeError(sum.gradients, loop.sum), tolerance);
   }
 }
 
