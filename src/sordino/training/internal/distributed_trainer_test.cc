@@ -325,7 +325,7 @@ TEST(DistributedStep, SendsTwelveBytesForAParameterAtMost) {
       const std::int64_t coordinates = net.Flat().numel();
       EXPECT_EQ(a_step, (ranks - 1) * ShardSize(coordinates, ranks) * (8 + 4));
       // The shards are rounded up to whole registers.
-      EXPECT_LE(a_step, 2 * 8 * (coordinates + std::int64_t{ranks} * kShardMultiple));
+      EXPECT_LE(a_step, 16 * (coordinates + std::int64_t{ranks} * kShardMultiple));
     });
   }
 }

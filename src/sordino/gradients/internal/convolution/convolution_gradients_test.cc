@@ -419,7 +419,7 @@ const double kLargeThenSmallSum = std::ldexp(1.0, 24) + 0.5 * kSums;
 // The one in the middle is lost in any float32 sum of the three.
 TEST(WeightedConvolutionGradient, SumsFewPositionsOfManyWeightsInFloat64) {
   const Convolution c{{128, 256, 1, 1}, {1, 1}, {0, 0}, {1, 1}, false, 1};
-  ASSERT_TRUE(SumIsFloat64(3, 128 * 256));
+  ASSERT_TRUE(SumIsFloat64(3, std::int64_t{128} * 256));
   const at::Tensor input = at::ones({3, 256, 1, 3});
   const at::Tensor signal = at::tensor({1e8F, 1.0F, -1e8F}).expand({3, 128, 1, 3});
   const at::Tensor factors = at::tensor({0.5, 0.0, 0.25}, at::kDouble);
