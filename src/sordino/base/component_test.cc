@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "sordino/base/error.h"
+#include "sordino/base/testing/sample_options.h"
 
 namespace sordino {
 namespace {
@@ -11,20 +12,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr OptionSpec kMomentum{.key = "momentum",
-                               .flag = "--momentum",
-                               .value_name = "X",
-                               .help = "Share of the last step that is kept",
-                               .what = "the momentum",
-                               .fallback = 0.0,
-                               .recipe = 0.9,
-                               .high = 1};
-constexpr OptionSpec kNesterov{.key = "nesterov",
-                               .flag = "--nesterov",
-                               .help = "Look ahead",
-                               .what = "Nesterov's momentum",
-                               .type = OptionType::kSwitch,
-                               .fallback = false};
 constexpr OptionSpec kDecay{.key = "weight-decay",
                             .flag = "--weight-decay",
                             .value_name = "X",

@@ -5,18 +5,11 @@
 #include <limits>
 
 #include "sordino/base/error.h"
+#include "sordino/base/testing/sample_options.h"
 
 namespace sordino {
 namespace {
 
-constexpr OptionSpec kMomentumRow{.key = "momentum",
-                                  .flag = "--momentum",
-                                  .value_name = "X",
-                                  .help = "Share of the last step that is kept",
-                                  .what = "the momentum",
-                                  .fallback = 0.0,
-                                  .recipe = 0.9,
-                                  .high = 1};
 constexpr OptionSpec kCount{.key = "count",
                             .flag = "--count",
                             .value_name = "N",
@@ -24,12 +17,6 @@ constexpr OptionSpec kCount{.key = "count",
                             .what = "the count",
                             .type = OptionType::kWhole,
                             .low = 1};
-constexpr OptionSpec kNesterovRow{.key = "nesterov",
-                                  .flag = "--nesterov",
-                                  .help = "Look ahead",
-                                  .what = "Nesterov's momentum",
-                                  .type = OptionType::kSwitch,
-                                  .fallback = false};
 constexpr OptionSpec kFile{.key = "file",
                            .flag = "--file",
                            .value_name = "FILE",
@@ -49,35 +36,34 @@ std::string MistakeOf(const OptionValues& values, const OptionSpec& spec) {
 
 TEST(OptionValues, AreWhatWasGivenOrTheFallback) {
   const OptionValues none;
-  EXPECT_EQ(none.Number(kMomentumRow), 0);
-  EXPECT_FALSE(none.Switch(kNesterovRow));
+  EXPECT_EQ(none.Number(kMomentum), 0);
+  EXPECT_FALSE(none.Switch(kNesterov));
   EXPECT_EQ(none.Text(kFile), "none");
   const OptionValues given{{"momentum", 0.5}, {"nesterov", true}, {"file", "a.txt"}, {"count", 3}};
-  EXPECT_EQ(given.Number(kMomentumRow), 0.5);
-  EXPECT_TRUE(given.Switch(kNesterovRow));
+  EXPECT_EQ(given.Number(kMomentum), 0.5);
+  EXPECT_TRUE(given.Switch(kNesterov));
   EXPECT_EQ(given.Text(kFile), "a.txt");
   EXPECT_EQ(given.Whole(kCount), 3);
 }
 
 TEST(OptionValues, AWholeNumberIsANumberAndNotTheOtherWayRound) {
   OptionValues values{{"momentum", 0}};
-  EXPECT_EQ(MistakeOf(values, kMomentumRow), "no mistake");
-  EXPECT_EQ(values.Number(kMomentumRow), 0);
-  EXPECT_EQ(std::get<std::optional<double>>(values.SlotOf(kMomentumRow)), 0.0);
+  EXPECT_EQ(MistakeOf(values, kMomentum), "no mistake");
+  EXPECT_EQ(values.Number(kMomentum), 0);
+  EXPECT_EQ(std::get<std::optional<double>>(values.SlotOf(kMomentum)), 0.0);
   EXPECT_EQ(MistakeOf({{"count", 2.5}}, kCount), "the count must be a whole number.");
-  EXPECT_EQ(MistakeOf({{"momentum", "much"}}, kMomentumRow), "the momentum must be a number.");
-  EXPECT_EQ(MistakeOf({{"nesterov", 1}}, kNesterovRow),
-            "Nesterov's momentum must be true or false.");
+  EXPECT_EQ(MistakeOf({{"momentum", "much"}}, kMomentum), "the momentum must be a number.");
+  EXPECT_EQ(MistakeOf({{"nesterov", 1}}, kNesterov), "Nesterov's momentum must be true or false.");
   EXPECT_EQ(MistakeOf({{"file", true}}, kFile), "the file must be a text.");
 }
 
 TEST(OptionValues, OutsideTheRangeAreAMistakeAtBothEnds) {
-  EXPECT_EQ(MistakeOf({{"momentum", 1.0}}, kMomentumRow),
+  EXPECT_EQ(MistakeOf({{"momentum", 1.0}}, kMomentum),
             "the momentum is 1; it must be at least 0 and less than 1.");
-  EXPECT_NE(MistakeOf({{"momentum", -0.1}}, kMomentumRow), "no mistake");
-  EXPECT_NE(MistakeOf({{"momentum", std::numeric_limits<double>::quiet_NaN()}}, kMomentumRow),
+  EXPECT_NE(MistakeOf({{"momentum", -0.1}}, kMomentum), "no mistake");
+  EXPECT_NE(MistakeOf({{"momentum", std::numeric_limits<double>::quiet_NaN()}}, kMomentum),
             "no mistake");
-  EXPECT_EQ(MistakeOf({{"momentum", 0.0}}, kMomentumRow), "no mistake");
+  EXPECT_EQ(MistakeOf({{"momentum", 0.0}}, kMomentum), "no mistake");
   EXPECT_NE(MistakeOf({{"count", 0}}, kCount), "no mistake");
   EXPECT_NE(MistakeOf({{"count", std::int64_t{1} << 60}}, kCount), "no mistake");
   EXPECT_EQ(MistakeOf({{"count", 1}}, kCount), "no mistake");
@@ -98,10 +84,10 @@ TEST(OptionValues, ASlotIsEmptyUntilItIsFilled) {
 }
 
 TEST(OptionValues, KnowTheirFallback) {
-  EXPECT_TRUE((OptionValues{{"momentum", 0.0}}).IsFallback(kMomentumRow));
-  EXPECT_TRUE((OptionValues{{"momentum", 0}}).IsFallback(kMomentumRow));
-  EXPECT_FALSE((OptionValues{{"momentum", 0.9}}).IsFallback(kMomentumRow));
-  EXPECT_TRUE((OptionValues{{"nesterov", false}}).IsFallback(kNesterovRow));
+  EXPECT_TRUE((OptionValues{{"momentum", 0.0}}).IsFallback(kMomentum));
+  EXPECT_TRUE((OptionValues{{"momentum", 0}}).IsFallback(kMomentum));
+  EXPECT_FALSE((OptionValues{{"momentum", 0.9}}).IsFallback(kMomentum));
+  EXPECT_TRUE((OptionValues{{"nesterov", false}}).IsFallback(kNesterov));
   EXPECT_TRUE((OptionValues{{"file", "none"}}).IsFallback(kFile));
   EXPECT_FALSE((OptionValues{{"count", 1}}).IsFallback(kCount));
 }
@@ -116,15 +102,14 @@ TEST(OptionText, IsThatOfAFile) {
 
 TEST(OptionsDeath, AnOptionWithoutAValueIsNotRead) {
   EXPECT_DEATH((void)OptionValues().Whole(kCount), "no value of its type");
-  EXPECT_DEATH((void)OptionValues({{"momentum", true}}).Number(kMomentumRow),
-               "no value of its type");
+  EXPECT_DEATH((void)OptionValues({{"momentum", true}}).Number(kMomentum), "no value of its type");
   constexpr OptionSpec kNameless{.key = "x", .flag = "x", .help = "x", .what = "x"};
   EXPECT_DEATH(CheckSpec(kNameless), "lacks its key, flag");
 }
 
 TEST(OptionSpec, ItsOwnValuesAreInItsRange) {
-  EXPECT_NO_THROW(CheckSpec(kMomentumRow));
-  OptionSpec wrong = kMomentumRow;
+  EXPECT_NO_THROW(CheckSpec(kMomentum));
+  OptionSpec wrong = kMomentum;
   wrong.recipe = 1.5;
   EXPECT_THROW(CheckSpec(wrong), Error);
 }

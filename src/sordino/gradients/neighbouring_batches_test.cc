@@ -5,13 +5,14 @@
 #include <torch/torch.h>
 
 #include <algorithm>
-#include <limits>
 #include <memory>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "sordino/base/quantity.h"
+#include "sordino/base/testing/not_a_number.h"
 #include "sordino/gradients/adaclip.h"
 #include "sordino/gradients/adaptive_clipping.h"
 #include "sordino/gradients/automatic_clipping.h"
@@ -26,9 +27,6 @@
 
 namespace sordino {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kNotANumber = std::numeric_limits<double>::quiet_NaN();
 
 struct NamedPolicy {
   std::string name;
@@ -81,8 +79,7 @@ std::vector<Batch> Adversaries(at::ScalarType type, const Batch& like) {
   std::vector<Batch> records;
   const double huge = type == at::kDouble ? 1e300 : 1e38;
   const double denormal = type == at::kDouble ? 1e-310 : 1e-40;
-  for (const double value :
-       {0.0, 1.0, -3.0, 1e10, -1e18, 1e-20, huge, denormal, kNotANumber, kInfinity}) {
+  for (const double value : {0.0, 1.0, -3.0, 1e10, -1e18, 1e-20, huge, denormal, kNan, kInfinity}) {
     records.push_back(
         {at::full({1, 2, 3}, value, like[0].options()), at::ones({1}, like[1].options())});
   }
@@ -249,7 +246,7 @@ TEST(NeighbouringBatches, OfMicroBatchesDifferByAtMostTheSensitivity) {
       for (const std::int64_t width : {2, 3}) {
         Clipper clipper(model.parameters, {}, {.adjacency = adjacency, .micro_batch = width});
         const BoundedSum before = clipper.ClippedSum(model.loss, batch, *named.policy);
-        for (const double weight : {0.0, 50.0, 1e-300, kNotANumber}) {
+        for (const double weight : {0.0, 50.0, 1e-300, kNan}) {
           if (adjacency == Adjacency::kZeroOut && weight != 0) continue;
           Batch other = batch;
           other[1] = batch[1].clone();

@@ -3,18 +3,16 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 #include <set>
 #include <vector>
 
 #include "sordino/accounting/failures.h"
 #include "sordino/base/error.h"
+#include "sordino/base/testing/not_a_number.h"
 #include "sordino/mechanisms/testing/test_support.h"
 
 namespace sordino {
 namespace {
-
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 TEST(LaplaceMechanism, HasTheScaleOfItsDefinition) {
   const LaplaceMechanism mechanism(L1Sensitivity(3), Epsilon(0.5));

@@ -3,17 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 #include <random>
 #include <vector>
 
 #include "sordino/base/error.h"
+#include "sordino/base/testing/not_a_number.h"
 #include "sordino/mechanisms/testing/test_support.h"
 
 namespace sordino {
 namespace {
-
-constexpr double kNanMean = std::numeric_limits<double>::quiet_NaN();
 
 // The mean of the squared errors over many fresh datasets and releases, with its standard error.
 template <typename OneError>
@@ -160,7 +158,7 @@ TEST(PrivateVectorMean, ReplacedRecordsMoveTheSumByAtMostTwiceTheClip) {
     for (std::size_t i = 0; i < kD; ++i) {
       other[i] = round % 3 == 0 ? -data[i] : normal(random) * 1e6;
     }
-    if (round % 10 == 1) other[2] = kNanMean;
+    if (round % 10 == 1) other[2] = kNan;
     if (round % 10 == 2) other[2] = kInfinity;
     InsecureSeededGenerator one(round);
     InsecureSeededGenerator two(round);
@@ -175,7 +173,7 @@ TEST(PrivateVectorMean, ReplacedRecordsMoveTheSumByAtMostTwiceTheClip) {
 
 TEST(PrivateMeans, LetNothingThatIsNotFiniteThrough) {
   InsecureSeededGenerator generator(8);
-  const std::vector<double> bad = {kNanMean, kInfinity, -kInfinity, 1e308, 0.5};
+  const std::vector<double> bad = {kNan, kInfinity, -kInfinity, 1e308, 0.5};
   EXPECT_TRUE(std::isfinite(PrivateBoundedMean(bad, Bounds(0, 1), Epsilon(1), generator).value()));
   EXPECT_TRUE(std::isfinite(PrivateClippedMean(bad, 1, Epsilon(1), generator).value()));
   for (const double x :

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <vector>
 
+#include "sordino/base/testing/not_a_number.h"
 #include "sordino/mechanisms/enumerated_sensitivity.h"
 
 namespace sordino {
@@ -17,7 +17,6 @@ constexpr std::array kStatistics = {Statistic::kCount,    Statistic::kSum,      
                                     Statistic::kVariance, Statistic::kMedian,   Statistic::kMinimum,
                                     Statistic::kMaximum,  Statistic::kHistogram};
 constexpr std::array kAdjacencies = {Adjacency::kAddRemove, Adjacency::kReplaceOne};
-constexpr double kNanValue = std::numeric_limits<double>::quiet_NaN();
 
 // Straight from the definitions, sharing nothing with the closed forms.
 std::vector<double> Evaluate(Statistic statistic, std::vector<double> data) {
@@ -39,12 +38,12 @@ std::vector<double> Evaluate(Statistic statistic, std::vector<double> data) {
       return {squares / n};
     }
     case Statistic::kMedian:
-      if (data.empty()) return {kNanValue};
+      if (data.empty()) return {kNan};
       return {data.size() % 2 == 1 ? data[half] : (data[half - 1] + data[half]) / 2};
     case Statistic::kMinimum:
-      return {data.empty() ? kNanValue : data.front()};
+      return {data.empty() ? kNan : data.front()};
     case Statistic::kMaximum:
-      return {data.empty() ? kNanValue : data.back()};
+      return {data.empty() ? kNan : data.back()};
     case Statistic::kHistogram: {
       std::vector<double> bins(3, 0.0);
       for (const double x : data) bins[x < 0 ? 0 : x < 1 ? 1 : 2] += 1;
@@ -165,17 +164,17 @@ TEST(Bounds, RefuseWhatIsNotARange) {
   EXPECT_THROW(Bounds(1, 1), Error);
   EXPECT_THROW(Bounds(2, 1), Error);
   EXPECT_THROW(Bounds(0, kInfinity), Error);
-  EXPECT_THROW(Bounds(kNanValue, 1), Error);
+  EXPECT_THROW(Bounds(kNan, 1), Error);
   EXPECT_THROW(Bounds(-1.7e308, 1.7e308), Error);
 }
 
 TEST(Bounds, ClampLetsNothingEscape) {
-  for (const double x : {kNanValue, -kNanValue, -kInfinity, kInfinity, -1e308, 1e308, 0.3}) {
+  for (const double x : {kNan, -kNan, -kInfinity, kInfinity, -1e308, 1e308, 0.3}) {
     const double clamped = kBounds.Clamp(x);
     EXPECT_GE(clamped, -1) << x;
     EXPECT_LE(clamped, 2) << x;
   }
-  EXPECT_EQ(kBounds.Clamp(kNanValue), -1);
+  EXPECT_EQ(kBounds.Clamp(kNan), -1);
 }
 
 TEST(SensitivityAnswerDeathTest, StopsWhenAnInfiniteOneIsUsed) {

@@ -5,18 +5,17 @@
 #include <array>
 #include <cmath>
 #include <functional>
-#include <limits>
 #include <random>
 #include <vector>
 
 #include "sordino/base/error.h"
+#include "sordino/base/testing/not_a_number.h"
 #include "sordino/mechanisms/internal/additive_statistic.h"
 #include "sordino/mechanisms/testing/test_support.h"
 
 namespace sordino {
 namespace {
 
-constexpr double kNanCell = std::numeric_limits<double>::quiet_NaN();
 const Bounds kStreamBounds(-2, 3);
 
 struct Row {
@@ -58,7 +57,7 @@ TEST(StreamedStatistic, NeighboursDifferByAtMostTheCalibratedSensitivity) {
                                           {1, 3},
                                           {1, -2},
                                           {0, 0.1},
-                                          {1, kNanCell},
+                                          {1, kNan},
                                           {0, kInfinity},
                                           {1, -kInfinity},
                                           {0, 1e308}}};
@@ -120,7 +119,7 @@ TEST(StreamedStatistic, MeanTotalsMoveByAtMostOneRow) {
     return std::pair(m * n, (1 - m) * n);
   };
   const auto [a, b] = totals(0, false);
-  for (const double x : {-2.0, 3.0, 0.77, kNanCell, kInfinity, -kInfinity, 1e300}) {
+  for (const double x : {-2.0, 3.0, 0.77, kNan, kInfinity, -kInfinity, 1e300}) {
     const auto [c, d] = totals(x, true);
     EXPECT_NEAR(std::abs(c - a) + std::abs(d - b), 1, 1e-6) << x;
   }
@@ -130,7 +129,7 @@ TEST(StreamedStatistic, UnitIntervalNeverLeavesItsRange) {
   for (const Bounds& bounds : {Bounds(0, 1), Bounds(-1e300, 1e300), Bounds(1, 1 + 1e-15),
                                Bounds(0, 5e-324), Bounds(-3, 1e-3)}) {
     const internal::UnitInterval interval(bounds, 40);
-    for (const double x : {kNanCell, -kInfinity, kInfinity, 0.0, 1.0, -1e308, 1e308, bounds.low(),
+    for (const double x : {kNan, -kInfinity, kInfinity, 0.0, 1.0, -1e308, 1e308, bounds.low(),
                            bounds.high(), 1e-3}) {
       const std::int64_t steps = interval.Steps(x);
       EXPECT_GE(steps, 0);

@@ -20,12 +20,12 @@
 #include <utility>
 #include <vector>
 
+#include "sordino/base/testing/not_a_number.h"
 #include "sordino/gradients/internal/terms/term.h"
 
 namespace sordino {
 namespace {
 
-constexpr double kNanOfTerm = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
 class FusedTerms : public testing::TestWithParam<bool> {
@@ -197,7 +197,7 @@ TEST_P(FusedTerms, OfAnExampleDependOnNoOther) {
     const std::int64_t example = Between(0, term.layout.examples - 1);
     const at::Tensor squared = Squared(term)[example];
     const at::Tensor own = FusedWeightedSum(term, OneHot(term, example));
-    for (const double value : {0.0, 7.0, kNanOfTerm, kInfinite}) {
+    for (const double value : {0.0, 7.0, kNan, kInfinite}) {
       Term other = term;
       Spoil(other, example, value);
       EXPECT_TRUE(at::equal(Squared(other)[example], squared)) << value;
@@ -219,7 +219,7 @@ TEST_P(FusedTerms, OfAnExampleDependOnNoOther) {
 }
 
 TEST_P(FusedTerms, ThatAreNotFiniteHaveSuchNorms) {
-  for (const double value : {kNanOfTerm, kInfinite}) {
+  for (const double value : {kNan, kInfinite}) {
     Term rows = Rows({1, 4, 33}, 70, 90);
     rows.fused = FusedUseOf(rows);
     rows.a[33 + 5][69] = value;

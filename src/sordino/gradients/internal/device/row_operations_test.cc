@@ -9,12 +9,11 @@
 #include <limits>
 #include <utility>
 
+#include "sordino/base/testing/not_a_number.h"
 #include "sordino/gradients/clipping_groups.h"
 
 namespace sordino {
 namespace {
-
-constexpr double kNanOfRow = std::numeric_limits<double>::quiet_NaN();
 
 class RowOperationsCuda : public testing::Test {
  protected:
@@ -87,7 +86,7 @@ TEST_F(RowOperationsCuda, NormsAndPiecesAtOnce) {
 // The bits of the operations that it stands for.
 TEST_F(RowOperationsCuda, ClipToBoundIsThatOfThePolicy) {
   at::Tensor squared = at::rand({3, 1000}, options_.dtype(at::kDouble)).pow(3) * 4;
-  squared[0][7] = kNanOfRow;
+  squared[0][7] = kNan;
   squared[1][8] = 1e60;
   squared[2][9] = std::numeric_limits<double>::infinity();
   squared[2][10] = 0;
@@ -117,8 +116,8 @@ TEST_F(RowOperationsCuda, SmallProductsAreThoseOfFloat64) {
     }
     at::Tensor factors = at::rand({2, rows}, options_.dtype(at::kDouble));
     factors.select(1, 1).fill_(0);
-    all[0].left[1][5] = kNanOfRow;
-    all[1].right[1][5] = kNanOfRow;
+    all[0].left[1][5] = kNan;
+    all[1].right[1][5] = kNan;
     ASSERT_TRUE(AreSmallProducts(all, rows));
     const std::vector<at::Tensor> found = DeviceRowProducts(all, factors);
     const std::vector<at::Tensor> again = DeviceRowProducts(all, factors);
@@ -138,7 +137,7 @@ TEST_F(RowOperationsCuda, SmallProductsAreThoseOfFloat64) {
 
 TEST_F(RowOperationsCuda, ClipLeavesOutPaddingAndWhatIsOutOfRange) {
   at::Tensor norms = at::rand({3, 1000}, options_.dtype(at::kDouble));
-  norms[0][7] = kNanOfRow;
+  norms[0][7] = kNan;
   norms[1][8] = 1e30;
   const at::Tensor factors = at::rand({3, 1000}, norms.options());
   const at::Tensor bounds = at::full({3, 1}, 0.5, norms.options());
@@ -158,7 +157,7 @@ TEST_F(RowOperationsCuda, ClipLeavesOutPaddingAndWhatIsOutOfRange) {
 
 TEST_F(RowOperationsCuda, ScaledRowsAndSumsLeaveOutRowsOfFactorZero) {
   auto matrices = Matrices(37);
-  for (at::Tensor& matrix : matrices) matrix[3].fill_(kNanOfRow);
+  for (at::Tensor& matrix : matrices) matrix[3].fill_(kNan);
   at::Tensor factors = at::rand({2, 37}, options_.dtype(at::kDouble));
   factors.select(1, 3).fill_(0);
   std::vector<FactoredRows> all;
@@ -209,7 +208,7 @@ TEST_F(RowOperationsCuda, LookupsAddUpRowsOfOneEntry) {
     EXPECT_TRUE(found.cpu().allclose(expected, 1e-5, 0));
     at::Tensor factors = at::rand({kExamples}, options_.dtype(at::kDouble));
     factors[4] = 0;
-    lookup.gradient.view({outer, kExamples, inner, width}).select(1, 4).fill_(kNanOfRow);
+    lookup.gradient.view({outer, kExamples, inner, width}).select(1, 4).fill_(kNan);
     const at::Tensor sum = DeviceLookupSum(lookup, factors);
     on_cpu.gradient = lookup.gradient.cpu();
     EXPECT_TRUE(sum.cpu().allclose(LookupWeightedSum(on_cpu, factors.cpu()), 1e-5, 1e-6));

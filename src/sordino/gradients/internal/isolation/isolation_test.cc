@@ -3,21 +3,19 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "sordino/base/quantity.h"
+#include "sordino/base/testing/not_a_number.h"
 #include "sordino/gradients/flat_clipping.h"
 #include "sordino/gradients/layerwise_clipping.h"
 #include "sordino/gradients/testing/gradients_test_support.h"
 
 namespace sordino {
 namespace {
-
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 struct Layer {
   std::string name;
@@ -181,7 +179,7 @@ TEST(Isolation, OtherExamplesKeepTheirNormsWhateverOneExampleHolds) {
     for (const NormMethod method : {NormMethod::kMaterialise, NormMethod::kGhost}) {
       Clipper clipper(model.parameters, {.norms = method, .checked_examples = 0});
       const at::Tensor plain = Without({clipper.Norms(model.loss, batch, *policy).t()}, 1)[0];
-      for (const double value : {3.0, 1e30, 1e300, 1e-310, kInf, -kInf, kNan}) {
+      for (const double value : {3.0, 1e30, 1e300, 1e-310, kInfinity, -kInfinity, kNan}) {
         for (const bool whole : {false, true}) {
           const at::Tensor norms =
               clipper.Norms(model.loss, Spoilt(batch, 1, value, whole), *policy).t();
@@ -205,7 +203,7 @@ TEST(Isolation, AnExampleOfNanOrInfinityContributesExactlyZero) {
       for (const NormMethod method : {NormMethod::kMaterialise, NormMethod::kGhost}) {
         Clipper clipper(model.parameters, {.norms = method});
         const BoundedSum rest = clipper.ClippedSum(model.loss, Without(batch, 2), *policy);
-        for (const double value : {kNan, kInf}) {
+        for (const double value : {kNan, kInfinity}) {
           const Batch spoilt = Spoilt(batch, 2, value, true);
           const BoundedSum sum = clipper.ClippedSum(model.loss, spoilt, *policy);
           const at::Tensor norms = clipper.Norms(model.loss, spoilt, *policy);

@@ -9,21 +9,12 @@
 #include <vector>
 
 #include "sordino/gradients/internal/rounding/rounding.h"
+#include "sordino/gradients/testing/rounding_test_support.h"
 
 namespace sordino {
 namespace {
 
 using Vector = std::vector<float>;
-
-long double GhostDistance(const Vector& a, const Vector& b) {
-  long double sum = 0;
-  for (std::size_t j = 0; j < a.size(); ++j) {
-    const long double difference =
-        static_cast<long double>(a[j]) - (b.empty() ? 0.0L : static_cast<long double>(b[j]));
-    sum += difference * difference;
-  }
-  return std::sqrt(sum);
-}
 
 // Ghost norms. One use with two rows a_1 = (1, s, s, ...), a_2 = (-1, s, s, ...) and b = 1, where
 // s^2 is just below half a unit in the last place of 1: the Gram entries of a row with itself lose
@@ -51,14 +42,6 @@ TwoRows RowsThatCancel(std::size_t features) {
   rows.norm = std::sqrt(4 * squares);
   rows.kappa = 2 * std::sqrt(1 + squares);
   return rows;
-}
-
-RoundingModel GhostModel(std::int64_t features, std::int64_t rows, double cancellation) {
-  RoundingModel model;
-  model.features = features;
-  model.rows = rows;
-  model.cancellation = cancellation;
-  return model;
 }
 
 TEST(GhostNormFactor, CoversNormsOfRowsThatCancel) {
@@ -209,9 +192,8 @@ TEST(RoundingSlack, CoversGhostSumsOfRowsThatNearlyCancel) {
       Rows neighbour = rows;
       neighbour.a.erase(neighbour.a.begin());
       neighbour.b.erase(neighbour.b.begin());
-      EXPECT_LE(
-          GhostDistance(GhostSum(rows, kCancellation, 32), GhostSum(neighbour, kCancellation, 32)),
-          limit)
+      EXPECT_LE(Distance(GhostSum(rows, kCancellation, 32), GhostSum(neighbour, kCancellation, 32)),
+                limit)
           << "difference " << difference << " size " << size;
     }
   }

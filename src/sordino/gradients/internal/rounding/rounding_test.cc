@@ -15,6 +15,7 @@
 
 #include "sordino/base/error.h"
 #include "sordino/base/quantity.h"
+#include "sordino/gradients/testing/rounding_test_support.h"
 
 namespace sordino {
 namespace {
@@ -80,16 +81,6 @@ Vector ClippedSum(const Vectors& batch, double bound, std::size_t rows, const Or
     }
   }
   return {total.begin(), total.end()};
-}
-
-long double Distance(const Vector& a, const Vector& b) {
-  long double sum = 0;
-  for (std::size_t j = 0; j < a.size(); ++j) {
-    const long double difference =
-        static_cast<long double>(a[j]) - (b.empty() ? 0.0L : static_cast<long double>(b[j]));
-    sum += difference * difference;
-  }
-  return std::sqrt(sum);
 }
 
 RoundingModel Materialised(std::int64_t batch, std::int64_t rows, std::int64_t coordinates) {
@@ -307,14 +298,6 @@ TEST(RoundingSlack, HoldsForProductsOfBfloat16Inputs) {
   EXPECT_GT(static_cast<double>(largest), 1 + 1.2 * kBfloat16Roundoff);
 }
 
-RoundingModel Ghost(std::int64_t features, std::int64_t rows, double cancellation) {
-  RoundingModel model;
-  model.features = features;
-  model.rows = rows;
-  model.cancellation = cancellation;
-  return model;
-}
-
 TEST(RoundingSlack, IsSmallerWhenOtherRowsKeepTheirPlaces) {
   // Zero-out: the record's place holds a zero, every other block of rows is computed as before.
   constexpr std::size_t kExamples = 2048;
@@ -336,7 +319,7 @@ TEST(RoundingSlack, IsSmallerWhenOtherRowsKeepTheirPlaces) {
 }
 
 TEST(LongestSum, IsTheLastThatFits) {
-  RoundingModel model = Ghost(100, 4, 2);
+  RoundingModel model = GhostModel(100, 4, 2);
   model.largest_batch = 256;
   for (const double slack : {1e-3, 0.01, 0.1}) {
     const std::int64_t longest = LongestSum(model, slack);
@@ -351,7 +334,7 @@ TEST(LongestSum, IsTheLastThatFits) {
 }
 
 TEST(RoundingSlack, GrowsWithEveryHazard) {
-  RoundingModel base = Ghost(100, 4, 2);
+  RoundingModel base = GhostModel(100, 4, 2);
   base.largest_batch = 64;
   base.rows_per_sum = 32;
   const double slack = RoundingSlack(base);
