@@ -7,6 +7,7 @@
 #include <torch/nn/modules/normalization.h>
 
 #include <array>
+#include <cmath>
 
 #include "sordino/base/error.h"
 
@@ -127,7 +128,8 @@ class CnnCifar : public Network {
 };
 
 // A convolution without bias whose weights are standardised (Qiao et al., 1903.10520): for each
-// output channel they have the mean 0 and the squared norm 1, times a gain that is trained.
+// output channel they have the mean 0 and the squared norm 1, times a gain that is trained. As a
+// group norm of one image, whose gradients a GPU has in one launch for all examples.
 class StandardisedConvolution : public nn::Module {
  public:
   StandardisedConvolution(std::int64_t in, std::int64_t out, std::int64_t kernel,
@@ -138,14 +140,18 @@ class StandardisedConvolution : public nn::Module {
     gain_ = register_parameter("gain", at::ones({out, 1, 1, 1}));
   }
   Tensor Forward(const Tensor& x) const {
-    const Tensor centred = weight_ - weight_.mean({1, 2, 3}, /*keepdim=*/true);
-    const Tensor squares = centred.square().sum({1, 2, 3}, /*keepdim=*/true);
-    const Tensor standard = centred * (gain_ * squares.clamp_min(kLeastSquares).rsqrt());
+    const std::int64_t outputs = weight_.size(0);
+    const std::int64_t entries = weight_.numel() / outputs;
+    const auto count = static_cast<double>(entries);
+    const Tensor standard =
+        at::group_norm(weight_.view({1, outputs, entries}), outputs,
+                       gain_.view({outputs}) * (1 / std::sqrt(count)), {}, kLeastSquares / count)
+            .view(weight_.sizes());
     return at::conv2d(x, standard, {}, stride_, padding_);
   }
 
  private:
-  static constexpr double kLeastSquares = 1e-4;
+  static constexpr double kLeastSquares = 1e-4;  // added to the squared norm
 
   std::int64_t stride_;
   std::int64_t padding_;

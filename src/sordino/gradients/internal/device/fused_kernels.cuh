@@ -138,9 +138,9 @@ __device__ __forceinline__ void AddShares(const ThreadPlace& place, float* excha
   }
 }
 
-// The sum of the squares of the entries of a warp that lie within the product: at most
-// kSquaresPerSum (row_kernels.h) in float32, and float64 beyond. In every lane.
-template <typename Tile, bool kTensorCores, bool kVector>
+// The sum of the squares of the entries of a warp, or (kPart) of those that lie within the product:
+// at most kSquaresPerSum (row_kernels.h) in float32, and float64 beyond. In every lane.
+template <typename Tile, bool kTensorCores, bool kVector, bool kPart>
 __device__ __forceinline__ double SumOfSquares(const ThreadPlace& place, int rows, int columns,
                                                const float (&entries)[Tile::kEntries]) {
   constexpr int kGroup = 32;
@@ -152,7 +152,8 @@ __device__ __forceinline__ double SumOfSquares(const ThreadPlace& place, int row
     for (int k = first; k < (first + kGroup < Tile::kEntries ? first + kGroup : Tile::kEntries);
          ++k) {
       const FusedEntry entry = EntryOf<Tile, kTensorCores, kVector>(place.lane, k);
-      const bool inside = place.row + entry.row < rows && place.column + entry.column < columns;
+      const bool inside =
+          !kPart || (place.row + entry.row < rows && place.column + entry.column < columns);
       if (inside) squares = __fmaf_rn(entries[k], entries[k], squares);
     }
     sum += static_cast<double>(squares);
@@ -255,8 +256,12 @@ __global__ void __launch_bounds__(Choice::Tile::kThreads,
             work.gradients + ((example * groups + where.group) * source.m + where.m) * source.n +
                 where.n);
       } else {
+        const bool whole = View::kZeroBeyond || (rows >= Tile::kM && columns >= Tile::kN);
         const double sum =
-            SumOfSquares<Tile, kTensorCores, View::kVector>(place, rows, columns, entries);
+            whole ? SumOfSquares<Tile, kTensorCores, View::kVector, false>(place, rows, columns,
+                                                                           entries)
+                  : SumOfSquares<Tile, kTensorCores, View::kVector, true>(place, rows, columns,
+                                                                          entries);
         if (place.lane == 0) {
           work.partial[(static_cast<std::int64_t>(example) * work.tiles + tile) *
                            Tile::kOutputWarps +

@@ -167,24 +167,10 @@ int PlanPiece(WindowSource& source, const TileSize& tile) {
 
 bool Fits(const Divider& divider) { return divider.divisor < (std::uint32_t{1} << 15); }
 
-}  // namespace
-
-FusedPlan PlanRows(const RowsSource& source, int choice) {
-  const auto sizes = SizesOf(RowsChoices());
-  FusedPlan plan;
-  plan.choice = choice >= 0 ? choice : Cheapest(sizes, source.m, source.n);
-  const TileSize& tile = sizes[static_cast<std::size_t>(plan.choice)];
-  plan.stage_words = RowsSource::kPieceRows * (tile.m + 8 + tile.n + 8);
-  FillShares(plan, tile, source.examples, source.m, source.n);
-  return plan;
-}
-
-FusedPlan PlanWindows(WindowSource& source, int groups, int choice) {
-  const auto sizes = SizesOf(WindowChoices());
+// The plan of a source with a tile; without a choice where it does not fit.
+FusedPlan PlanTile(WindowSource& source, int groups, const TileSize& tile, int choice) {
   FusedPlan plan;
   plan.groups = groups;
-  if (choice < 0) choice = Cheapest(sizes, source.m, source.n);
-  const TileSize& tile = sizes[static_cast<std::size_t>(choice)];
   plan.stage_words = PlanPiece(source, tile);
   if (2 * plan.stage_words + tile.reduction_words > kMostWords) return plan;
   source.by_line_fours = Divider::Of(std::max(1, source.extent[2] / 4));
@@ -207,6 +193,50 @@ FusedPlan PlanWindows(WindowSource& source, int groups, int choice) {
   FillShares(plan, tile, source.examples, source.m, source.n);
   plan.choice = choice;
   return plan;
+}
+
+// Positions are added up in steps of kStepRows, in the order of the image, whatever the pieces are:
+// where they are whole lines, and whole steps.
+bool InOrderOfTheImage(const WindowSource& source) {
+  return source.blocks_x == 1 &&
+         (source.blocks_y == 1 || source.block_y * source.block_x % kStepRows == 0);
+}
+
+std::int64_t Entries(const FusedPlan& plan, const TileSize& tile) {
+  return std::int64_t{plan.tiles()} * tile.m * tile.n;
+}
+
+}  // namespace
+
+FusedPlan PlanRows(const RowsSource& source, int choice) {
+  const auto sizes = SizesOf(RowsChoices());
+  FusedPlan plan;
+  plan.choice = choice >= 0 ? choice : Cheapest(sizes, source.m, source.n);
+  const TileSize& tile = sizes[static_cast<std::size_t>(plan.choice)];
+  plan.stage_words = RowsSource::kPieceRows * (tile.m + 8 + tile.n + 8);
+  FillShares(plan, tile, source.examples, source.m, source.n);
+  return plan;
+}
+
+FusedPlan PlanWindows(WindowSource& source, int groups, int choice) {
+  const auto sizes = SizesOf(WindowChoices());
+  if (choice < 0) choice = Cheapest(sizes, source.m, source.n);
+  return PlanTile(source, groups, sizes[static_cast<std::size_t>(choice)], choice);
+}
+
+FusedPlan PlanWindowGradients(WindowSource& source, const FusedPlan& plan) {
+  const auto sizes = SizesOf(WindowGradientChoices());
+  const TileSize& tile = sizes[static_cast<std::size_t>(plan.choice)];
+  const int last = static_cast<int>(sizes.size()) - 1;
+  WindowSource other = source;
+  const FusedPlan better = PlanTile(other, plan.groups, sizes.back(), last);
+  const bool same_order = tile.reduction_words == 0 && sizes.back().reduction_words == 0 &&
+                          InOrderOfTheImage(source) && InOrderOfTheImage(other);
+  if (better.choice < 0 || !same_order || Entries(better, sizes.back()) > Entries(plan, tile)) {
+    return plan;
+  }
+  source = other;
+  return better;
 }
 
 }  // namespace sordino

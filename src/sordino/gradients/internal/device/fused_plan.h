@@ -35,6 +35,17 @@ using WindowChoices = FusedChoices<FusedChoice<FusedTile<2, 4, 1, 9, 1>, 2, 1>, 
                                    FusedChoice<FusedTile<2, 4, 1, 1, 8>, 2, 1>,   // 32 x 32
                                    FusedChoice<FusedTile<1, 4, 1, 2, 4>, 2, 1>>;  // 16 x 64
 
+// Gradients that are written out have one more tile (PlanWindowGradients); it leaves no registers
+// for the accumulators of sums.
+template <typename Choices, typename More>
+struct WithChoice;
+template <typename... Choices, typename More>
+struct WithChoice<FusedChoices<Choices...>, More> {
+  using Type = FusedChoices<Choices..., More>;
+};
+using WindowGradientChoices =
+    WithChoice<WindowChoices, FusedChoice<FusedTile<4, 6, 1, 6, 1>, 2, 1>>::Type;  // 64 x 288
+
 // How the examples are shared out to blocks, and how many pieces a block has in shared memory.
 struct FusedShares {
   int examples_per_block = 1;
@@ -67,6 +78,11 @@ FusedPlan PlanRows(const RowsSource& source, int choice = -1);
 
 // Fills in the plan of a piece, of a source whose shapes are known.
 FusedPlan PlanWindows(WindowSource& source, int groups, int choice = -1);
+
+// The plan for gradients that are written out, of a source that has the plan `plan`: by the tile
+// that they alone have, where that computes no more entries and adds them up in the same order, so
+// that their bits are those of norms and sums.
+FusedPlan PlanWindowGradients(WindowSource& source, const FusedPlan& plan);
 
 }  // namespace sordino
 

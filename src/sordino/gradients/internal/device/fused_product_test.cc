@@ -1,6 +1,7 @@
 // The kernels' plans, addresses and fragments, run thread by thread on the CPU.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
@@ -142,7 +143,12 @@ Emulated Emulate(const Source& source, const FusedPlan& plan) {
           const FusedEntry entry = EntryOf<Tile, kTensorCores, kVector>(place.lane, k);
           const int row = where.m + place.row + entry.row;
           const int column = where.n + place.column + entry.column;
-          if (row >= source.m || column >= source.n) continue;
+          if (row >= source.m || column >= source.n) {
+            const double beyond =
+                sums[static_cast<std::size_t>(thread)][static_cast<std::size_t>(k)];
+            EXPECT_TRUE(!Source::template View<Tile>::kZeroBeyond || beyond == 0);
+            continue;
+          }
           const auto index = static_cast<std::size_t>(
               example * entries + (std::int64_t{where.group} * source.m + row) * source.n + column);
           result.gradients[index] +=
@@ -227,7 +233,8 @@ struct Shape {
   int dilation[3] = {1, 1, 1}, extent[3] = {1, 1, 1};
 };
 
-void ExpectWindows(const Shape& shape, std::mt19937& random) {
+// A source without operands.
+WindowSource SourceOf(const Shape& shape) {
   WindowSource source;
   source.outer = shape.outer;
   source.examples = shape.examples;
@@ -244,20 +251,25 @@ void ExpectWindows(const Shape& shape, std::mt19937& random) {
         (shape.extent[d] + 2 * shape.padding[d] - (shape.kernel[d] - 1) * shape.dilation[d] - 1) /
             shape.stride[d] +
         1;
-    ASSERT_GT(source.positions[d], 0);
   }
   source.n = shape.channels * source.kernel_volume();
+  const int* e = source.extent;
+  const int* p = source.positions;
+  source.image_step = {std::int64_t{shape.groups} * shape.channels * e[0] * e[1] * e[2],
+                       e[0] * e[1] * e[2], e[1] * e[2], e[2], 1};
+  source.signal_step = {std::int64_t{shape.groups} * shape.m * p[0] * p[1] * p[2],
+                        p[0] * p[1] * p[2], p[1] * p[2], p[2], 1};
+  return source;
+}
+
+void ExpectWindows(const Shape& shape, std::mt19937& random) {
+  WindowSource source = SourceOf(shape);
   SCOPED_TRACE(testing::Message() << "m " << source.m << " n " << source.n << " positions "
                                   << source.positions[0] << "x" << source.positions[1] << "x"
                                   << source.positions[2]);
   const int* e = source.extent;
   const int* p = source.positions;
-  const int all_channels = shape.groups * shape.channels;
   const int all_signals = shape.groups * shape.m;
-  source.image_step = {std::int64_t{all_channels} * e[0] * e[1] * e[2], e[0] * e[1] * e[2],
-                       e[1] * e[2], e[2], 1};
-  source.signal_step = {std::int64_t{all_signals} * p[0] * p[1] * p[2], p[0] * p[1] * p[2],
-                        p[1] * p[2], p[2], 1};
   const int images = shape.outer * shape.examples * shape.inner;
   const std::vector<float> image =
       Whole(static_cast<std::size_t>(images * source.image_step.image), random);
@@ -305,6 +317,70 @@ void ExpectWindows(const Shape& shape, std::mt19937& random) {
       EXPECT_EQ(result.written, std::vector<int>(expected.size(), 1));
     }
   }
+  const FusedPlan plan = PlanWindowGradients(source, PlanWindows(source, shape.groups));
+  for (const Emulated& result :
+       {EmulateChoice<true>(WindowGradientChoices(), plan.choice, source, plan),
+        EmulateChoice<false>(WindowGradientChoices(), plan.choice, source, plan)}) {
+    EXPECT_EQ(result.gradients, expected);
+    EXPECT_EQ(result.written, std::vector<int>(expected.size(), 1));
+  }
+}
+
+using Step = std::array<float, kStepRows>;
+
+// The positions of an example in the steps in which they are added up, by their numbers, without
+// steps that have none.
+template <typename Tile>
+std::vector<Step> StepsOf(const WindowSource& source, const FusedPlan& plan) {
+  std::vector<Four> memory(static_cast<std::size_t>(plan.stage_words + 3) / 4);
+  auto* stage = reinterpret_cast<float*>(memory.data());
+  std::vector<Step> steps;
+  WindowSource::Cursor cursor;
+  for (int piece = 0; piece < source.pieces(); ++piece) {
+    for (int thread = 0; thread < Tile::kThreads; ++thread) {
+      source.Load<Tile>(cursor, {}, thread, stage);
+    }
+    source.Advance(cursor);
+    for (int k = 0; k < source.Steps(piece); ++k) {
+      Step step;
+      const float* left = stage + source.piece_rows + std::ptrdiff_t{k} * kStepRows;
+      std::copy_n(left, kStepRows, step.begin());
+      if (step != Step{}) steps.push_back(step);
+    }
+  }
+  return steps;
+}
+
+template <typename Choice, typename... Others>
+std::vector<Step> StepsOfChoice(FusedChoices<Choice, Others...> /*choices*/, int choice,
+                                const WindowSource& source, const FusedPlan& plan) {
+  if (choice == 0) return StepsOf<typename Choice::Tile>(source, plan);
+  if constexpr (sizeof...(Others) > 0) {
+    return StepsOfChoice(FusedChoices<Others...>(), choice - 1, source, plan);
+  } else {
+    ADD_FAILURE() << "no such tile";
+    return {};
+  }
+}
+
+// Whether the gradients of a shape are written out by the tile that sums do not have. Their
+// positions are added up as those of the norms are in any case, so that the bits are the same.
+bool HasTileOfItsOwn(const Shape& shape) {
+  WindowSource source = SourceOf(shape);
+  std::vector<float> signal(static_cast<std::size_t>(shape.outer * shape.examples * shape.inner *
+                                                     source.signal_step.image));
+  for (std::size_t k = 0; k < signal.size(); ++k) signal[k] = static_cast<float>(k + 1);
+  const std::vector<float> image(static_cast<std::size_t>(shape.outer * shape.examples *
+                                                          shape.inner * source.image_step.image));
+  source.signal = signal.data();
+  source.image = image.data();
+  const FusedPlan pair = PlanWindows(source, shape.groups);
+  const std::vector<Step> expected =
+      StepsOfChoice(WindowGradientChoices(), pair.choice, source, pair);
+  const FusedPlan plan = PlanWindowGradients(source, pair);
+  EXPECT_EQ(StepsOfChoice(WindowGradientChoices(), plan.choice, source, plan), expected)
+      << "m " << source.m << " n " << source.n;
+  return plan.choice >= ChoiceCount(WindowChoices());
 }
 
 TEST(FusedProduct, ShiftedNumbersAreTheNumbers) {
@@ -332,8 +408,38 @@ TEST(FusedProduct, RowsReachTheirEntriesOnce) {
   }
 }
 
+Shape Image3x3(int m, int channels, int height, int width) {
+  return {.m = m,
+          .channels = channels,
+          .kernel = {1, 3, 3},
+          .padding = {0, 1, 1},
+          .extent = {1, height, width}};
+}
+
+TEST(FusedProduct, GradientsAreAddedUpAsTheirNormsAre) {
+  for (const int side : {32, 16, 8}) {  // of wrn-16-4
+    EXPECT_TRUE(HasTileOfItsOwn(Image3x3(2048 / side, 2048 / side, side, side))) << side;
+  }
+  // Pieces of other lines, of which none is whole steps; and lines in parts.
+  EXPECT_FALSE(HasTileOfItsOwn(Image3x3(64, 64, 33, 33)));
+  EXPECT_FALSE(HasTileOfItsOwn(Image3x3(64, 64, 5, 100)));
+  // Warps share the steps.
+  EXPECT_FALSE(HasTileOfItsOwn(Image3x3(16, 3, 32, 32)));
+  std::mt19937 random(5);
+  for (int k = 0; k < 40; ++k) {
+    Shape shape = Image3x3(Between(40, 130, random), Between(20, 64, random),
+                           Between(2, 40, random), Between(2, 40, random));
+    shape.outer = Between(1, 2, random);
+    shape.inner = Between(1, 3, random);
+    shape.stride[1] = shape.stride[2] = Between(1, 2, random);
+    HasTileOfItsOwn(shape);
+  }
+}
+
 TEST(FusedProduct, WindowsReachTheirEntriesOnce) {
   std::mt19937 random(2);
+  ExpectWindows(Image3x3(64, 32, 8, 8), random);
+  ExpectWindows(Image3x3(60, 30, 7, 16), random);
   ExpectWindows(
       {.m = 32, .channels = 3, .kernel = {1, 3, 3}, .padding = {0, 1, 1}, .extent = {1, 32, 32}},
       random);

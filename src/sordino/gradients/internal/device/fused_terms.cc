@@ -230,8 +230,9 @@ at::Tensor FusedMaterialise(const Term& term) {
     const RowsOperands operands = OperandsOfRows(term);
     return GradientsOf(term, operands.source, PlanRows(operands.source));
   }
-  const WindowOperands operands = OperandsOfWindows(term);
-  return GradientsOf(term, operands.source, operands.plan);
+  WindowOperands operands = OperandsOfWindows(term);
+  const FusedPlan plan = PlanWindowGradients(operands.source, operands.plan);
+  return GradientsOf(term, operands.source, plan);
 }
 
 at::Tensor FusedWeightedSum(const Term& term, const at::Tensor& factors, bool wide) {

@@ -136,6 +136,8 @@ SORDINO_HOST_DEVICE Four ReadFour(const float* values) {
 template <typename Tile>
 struct FeatureMajor {
   static constexpr bool kVector = true;
+  // Entries of a tile beyond the product are 0 (or not a number, where one within it is not).
+  static constexpr bool kZeroBeyond = true;
   static_assert(Tile::kMTiles % 2 == 0 && Tile::kNTiles % 4 == 0);
   static constexpr int kLeftPitch = Tile::kM + 8;  // 8 modulo 32: no two threads meet in a bank
   static constexpr int kRightPitch = Tile::kN + 8;
@@ -209,6 +211,7 @@ struct FeatureMajor {
 template <typename Tile>
 struct ImagePatch {
   static constexpr bool kVector = false;
+  static constexpr bool kZeroBeyond = false;
 
   const float* left;
   const float* patch;

@@ -7,7 +7,7 @@ namespace sordino {
 
 cudaError_t LaunchGradients(const WindowSource& source, const FusedPlan& plan,
                             FusedPrecision precision, const FusedWork& work, cudaStream_t stream) {
-  return LaunchChoice<FusedOutput::kGradients>(WindowChoices(), plan.choice, source, plan, precision,
+  return LaunchChoice<FusedOutput::kGradients>(WindowGradientChoices(), plan.choice, source, plan, precision,
                                                work, plan.norms.chunks, stream);
 }
 

@@ -51,6 +51,15 @@ bool HasGroupNorm(const at::Tensor& input, std::int64_t groups, const at::Tensor
          input.size(0) * groups <= kMost && input.numel() / (input.size(0) * groups) <= kMost;
 }
 
+bool HasGroupNormOfOne(const at::Tensor& gradient, const at::Tensor& input, const at::Tensor& mean,
+                       const at::Tensor& deviation, const at::Tensor& scale) {
+  return mean.defined() && deviation.defined() && HasGroupNorm(input, mean.size(1), scale, scale) &&
+         input.size(0) == 1 && IsPacked(mean) && IsPacked(deviation) && gradient.is_cuda() &&
+         gradient.device() == input.device() && gradient.scalar_type() == at::kFloat &&
+         gradient.sizes().slice(1) == input.sizes().slice(1) &&
+         gradient.size(0) * mean.size(1) <= std::numeric_limits<std::int32_t>::max();
+}
+
 GroupNormResult DeviceGroupNorm(const at::Tensor& input, std::int64_t groups,
                                 const at::Tensor& scale, const at::Tensor& shift, double eps) {
   // Operations of libtorch that do nothing: a recording keeps what they are given, and does not see
@@ -78,12 +87,13 @@ GroupNormGradients DeviceGroupNormGradients(const at::Tensor& gradient, const at
                                             const at::Tensor& scale) {
   const at::Tensor own =
       IsPacked(gradient) ? gradient : gradient.clone(at::MemoryFormat::Contiguous);
-  GroupNormGradients result{at::empty_like(input),
-                            at::empty({input.size(0), input.size(1)}, input.options()),
-                            at::empty({input.size(0), input.size(1)}, input.options())};
+  GroupNormGradients result{at::empty_like(own),
+                            at::empty({own.size(0), own.size(1)}, own.options()),
+                            at::empty({own.size(0), own.size(1)}, own.options())};
   OnDeviceOf(input, [&](void* stream) {
-    device::LaunchGroupNormGradient({.shape = ShapeOf(input, mean.size(1)),
+    device::LaunchGroupNormGradient({.shape = ShapeOf(own, mean.size(1)),
                                      .gradient = own.const_data_ptr<float>(),
+                                     .one_input = input.size(0) != own.size(0),
                                      .input = input.const_data_ptr<float>(),
                                      .mean = mean.const_data_ptr<float>(),
                                      .deviation = deviation.const_data_ptr<float>(),

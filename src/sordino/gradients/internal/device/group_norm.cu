@@ -100,12 +100,13 @@ __global__ void GroupNormGradientKernel(GroupNormGradientArrays a) {
   const int channels = static_cast<int>(a.shape.channels);
   const int entries = positions * channels;
   const auto count = static_cast<float>(a.shape.channels * a.shape.positions);
+  const std::int64_t normed = a.one_input ? group : block;
   const auto* gradient = reinterpret_cast<const Entry*>(a.gradient) + block * entries;
-  const auto* input = reinterpret_cast<const Entry*>(a.input) + block * entries;
+  const auto* input = reinterpret_cast<const Entry*>(a.input) + normed * entries;
   auto* of_input = reinterpret_cast<Entry*>(a.of_input) + block * entries;
   const float* scale = a.scale + group * channels;
-  const float mean = a.mean[block];
-  const float deviation = a.deviation[block];
+  const float mean = a.mean[normed];
+  const float deviation = a.deviation[normed];
   float all_shift = 0;
   float all_scale = 0;
   for (int channel = warp; channel < channels; channel += warps) {

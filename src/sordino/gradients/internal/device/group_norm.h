@@ -30,9 +30,14 @@ struct GroupNormGradients {
 bool HasGroupNorm(const at::Tensor& input, std::int64_t groups, const at::Tensor& scale,
                   const at::Tensor& shift);
 
+// The same for gradients [examples, channels, ...] of one image that is no example's: of weights.
+bool HasGroupNormOfOne(const at::Tensor& gradient, const at::Tensor& input, const at::Tensor& mean,
+                       const at::Tensor& deviation, const at::Tensor& scale);
+
 // Plain tensors, nothing is recorded for derivatives.
 GroupNormResult DeviceGroupNorm(const at::Tensor& input, std::int64_t groups,
                                 const at::Tensor& scale, const at::Tensor& shift, double eps);
+// `input` has an image for each of `gradient`, or one that all gradients are of.
 GroupNormGradients DeviceGroupNormGradients(const at::Tensor& gradient, const at::Tensor& input,
                                             const at::Tensor& mean, const at::Tensor& deviation,
                                             const at::Tensor& scale);

@@ -30,6 +30,8 @@ void LaunchGroupNorm(const GroupNormArrays& arrays, void* stream);
 struct GroupNormGradientArrays {
   GroupNormShape shape;
   const float* gradient = nullptr;  // of the output
+  // One image for all gradients: input, mean and deviation are of one.
+  bool one_input = false;
   const float* input = nullptr;
   const float* mean = nullptr;
   const float* deviation = nullptr;

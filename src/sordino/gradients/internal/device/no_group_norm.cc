@@ -8,6 +8,11 @@ bool HasGroupNorm(const at::Tensor& /*input*/, std::int64_t /*groups*/, const at
                   const at::Tensor& /*shift*/) {
   return false;
 }
+bool HasGroupNormOfOne(const at::Tensor& /*gradient*/, const at::Tensor& /*input*/,
+                       const at::Tensor& /*mean*/, const at::Tensor& /*deviation*/,
+                       const at::Tensor& /*scale*/) {
+  return false;
+}
 GroupNormResult DeviceGroupNorm(const at::Tensor& /*input*/, std::int64_t /*groups*/,
                                 const at::Tensor& /*scale*/, const at::Tensor& /*shift*/,
                                 double /*eps*/) {

@@ -42,6 +42,13 @@ std::vector<at::Tensor> DeviceRowSums(const std::vector<FactoredRows>& /*all*/,
                                       const at::Tensor& /*factors*/, bool /*wide*/) {
   NotBuilt();
 }
+at::Tensor DeviceExampleSums(const at::Tensor& /*rows*/, const ExampleLayout& /*layout*/) {
+  NotBuilt();
+}
+at::Tensor DeviceNormalisedSums(const at::Tensor& /*rows*/, const NormalisedRows& /*normalised*/,
+                                const ExampleLayout& /*layout*/) {
+  NotBuilt();
+}
 bool HasLookupOperations(const LookupRows& /*lookup*/) { return false; }
 at::Tensor DeviceLookupSum(const LookupRows& /*lookup*/, const at::Tensor& /*factors*/,
                            bool /*wide*/) {

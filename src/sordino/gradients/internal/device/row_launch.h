@@ -80,6 +80,25 @@ void LaunchScaleRows(const RowMatrices& all, const float* factors, void* stream)
 // are left out.
 void LaunchSumRows(const RowMatrices& all, const double* factors, void* stream);
 
+// The sums over the rows of each example. Row r of example e is
+// (r / inner * examples + e) * inner + r % inner.
+struct ExampleSumArrays {
+  const float* values = nullptr;  // [outer * examples * inner, width]
+  // Where `input` is not null, row r counts times (input[r] - mean[r]) * deviation[r].
+  const float* input = nullptr;
+  const float* mean = nullptr;       // [outer * examples * inner]
+  const float* deviation = nullptr;  // likewise
+  float* result = nullptr;           // [examples, width]
+  std::int64_t outer = 1;
+  std::int64_t examples = 0;
+  std::int64_t inner = 1;
+  std::int64_t width = 0;
+  bool fours = false;  // all rows begin at multiples of 16 bytes, and have a multiple of 4 entries
+};
+// Runs of at most 8 rows are added in float32, those in float64, always in the same order; rounded
+// once.
+void LaunchExampleSums(const ExampleSumArrays& arrays, void* stream);
+
 // The rows of a lookup table. Row r of example e is (r / inner * examples + e) * inner + r % inner.
 struct LookupArrays {
   const std::int64_t* index = nullptr;

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 
 #include "sordino/base/check.h"
@@ -22,6 +23,8 @@ namespace {
 void* CurrentStream(const at::Tensor& on) {
   return c10::cuda::getCurrentCUDAStream(on.device().index()).stream();
 }
+
+bool IsAligned(const void* address) { return reinterpret_cast<std::uintptr_t>(address) % 16 == 0; }
 
 // Hands `launch` as many matrices as a launch takes, and the number of those before them.
 template <typename Add, typename Launch>
@@ -98,6 +101,39 @@ device::LookupArrays ArraysOf(const LookupRows& lookup, const at::Tensor& index,
           .inner = lookup.layout.inner,
           .width = gradient.size(1),
           .padding_index = lookup.padding_index};
+}
+
+at::Tensor ExampleSums(const at::Tensor& rows, const NormalisedRows& normalised,
+                       const ExampleLayout& layout) {
+  SORDINO_CHECK(rows.dim() == 2 && rows.size(0) == layout.rows(), "rows as the layout says");
+  const at::Tensor values = rows.contiguous();
+  at::Tensor result = at::empty({layout.examples, rows.size(1)}, rows.options());
+  if (result.numel() == 0) return result;
+  device::ExampleSumArrays arrays{.values = values.const_data_ptr<float>(),
+                                  .result = result.mutable_data_ptr<float>(),
+                                  .outer = layout.outer,
+                                  .examples = layout.examples,
+                                  .inner = layout.inner,
+                                  .width = rows.size(1)};
+  arrays.fours = rows.size(1) % 4 == 0 && IsAligned(arrays.values) && IsAligned(arrays.result);
+  at::Tensor input;
+  at::Tensor mean;
+  at::Tensor deviation;
+  if (normalised.input.defined()) {
+    input = normalised.input.contiguous();
+    mean = normalised.mean.contiguous();
+    deviation = normalised.deviation.contiguous();
+    SORDINO_CHECK(input.sizes() == rows.sizes() && mean.numel() == rows.size(0) &&
+                      deviation.numel() == rows.size(0),
+                  "a mean and a deviation for each row");
+    arrays.input = input.const_data_ptr<float>();
+    arrays.mean = mean.const_data_ptr<float>();
+    arrays.deviation = deviation.const_data_ptr<float>();
+    arrays.fours = arrays.fours && IsAligned(arrays.input);
+  }
+  device::LaunchExampleSums(arrays, CurrentStream(rows));
+  C10_CUDA_CHECK(cudaGetLastError());
+  return result;
 }
 
 // By operations of libtorch: a few launches more do not show in a large batch.
@@ -270,6 +306,16 @@ std::vector<at::Tensor> DeviceRowProducts(const std::vector<FactoredProduct>& al
   device::LaunchRowProducts(products, CurrentStream(weights));
   C10_CUDA_CHECK(cudaGetLastError());
   return results;
+}
+
+at::Tensor DeviceExampleSums(const at::Tensor& rows, const ExampleLayout& layout) {
+  return ExampleSums(rows, {}, layout);
+}
+
+at::Tensor DeviceNormalisedSums(const at::Tensor& rows, const NormalisedRows& normalised,
+                                const ExampleLayout& layout) {
+  SORDINO_CHECK(normalised.input.defined(), "what the rows are multiplied by");
+  return ExampleSums(rows, normalised, layout);
 }
 
 bool HasLookupOperations(const LookupRows& lookup) {

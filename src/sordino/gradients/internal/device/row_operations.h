@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "sordino/gradients/internal/device/row_launch.h"
+#include "sordino/gradients/internal/terms/example_layout.h"
 #include "sordino/gradients/internal/terms/row_kernels.h"
 
 namespace sordino {
@@ -62,6 +63,18 @@ std::vector<at::Tensor> DeviceScaledRows(const std::vector<FactoredRows>& all,
 // factors [groups, rows], float64.
 std::vector<at::Tensor> DeviceRowSums(const std::vector<FactoredRows>& all,
                                       const at::Tensor& factors, bool wide = false);
+
+// The sums [examples, width] over the rows of each example; rows [rows, width].
+at::Tensor DeviceExampleSums(const at::Tensor& rows, const ExampleLayout& layout);
+// The same of rows * (input - mean) * deviation: the gradients of the scale of a layer norm.
+// `input` is [rows, width], `mean` and `deviation` have an entry for each row.
+struct NormalisedRows {
+  at::Tensor input;
+  at::Tensor mean;
+  at::Tensor deviation;
+};
+at::Tensor DeviceNormalisedSums(const at::Tensor& rows, const NormalisedRows& normalised,
+                                const ExampleLayout& layout);
 
 // A sum over rows of factor * left^T right [p, q], or of the rows of `right` [q] without `left`.
 struct FactoredProduct {

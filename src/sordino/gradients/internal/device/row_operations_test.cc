@@ -8,6 +8,7 @@
 
 #include <limits>
 #include <utility>
+#include <vector>
 
 #include "sordino/base/testing/not_a_number.h"
 #include "sordino/gradients/clipping_groups.h"
@@ -57,6 +58,56 @@ TEST_F(RowOperationsCuda, PiecesAddUpByGroup) {
   at::Tensor expected = (squared[1] * squared[2] + 1) + squared[3];
   expected[5] = std::numeric_limits<double>::infinity();
   EXPECT_TRUE(total[1].equal(expected));
+}
+
+// Widths of whole fours and not, more rows than a block has, one block of rows an example and more.
+struct SummedRows {
+  ExampleLayout layout;
+  std::int64_t width;
+};
+const std::vector<SummedRows>& ManyRows() {
+  static const std::vector<SummedRows> all = {
+      {{1, 5, 128}, 256}, {{1, 3, 1000}, 130}, {{7, 4, 1}, 64},  {{6, 3, 5}, 7},
+      {{1, 300, 2}, 1},   {{2, 1, 65}, 33},    {{1, 2, 9}, 1024}};
+  return all;
+}
+
+// Of the rows of one example, in their order.
+at::Tensor OfExample(const at::Tensor& rows, const ExampleLayout& layout, std::int64_t example) {
+  return rows.reshape({layout.outer, layout.examples, layout.inner, -1})
+      .select(1, example)
+      .reshape({layout.rows_per_example(), -1})
+      .clone();
+}
+
+TEST_F(RowOperationsCuda, SumsOfExamplesAreThoseOfTheirRows) {
+  for (const auto& [layout, width] : ManyRows()) {
+    SCOPED_TRACE(testing::Message() << layout.rows() << " x " << width);
+    const at::Tensor rows = at::randn({layout.rows(), width}, options_);
+    const NormalisedRows normalised{at::randn({layout.rows(), width}, options_) + 3,
+                                    at::randn({layout.rows(), 1}, options_),
+                                    at::rand({layout.rows(), 1}, options_)};
+    const at::Tensor sums = DeviceExampleSums(rows, layout);
+    const at::Tensor scaled = DeviceNormalisedSums(rows, normalised, layout);
+    const at::Tensor products = rows.to(at::kDouble) *
+                                (normalised.input.to(at::kDouble) - normalised.mean) *
+                                normalised.deviation;
+    const at::Tensor largest = products.abs().sum() / static_cast<double>(layout.examples);
+    for (std::int64_t example = 0; example < layout.examples; ++example) {
+      const at::Tensor own = OfExample(rows, layout, example);
+      EXPECT_TRUE(sums[example].to(at::kDouble).allclose(own.to(at::kDouble).sum(0), 1e-6, 1e-4));
+      const at::Tensor expected = OfExample(products, layout, example).sum(0);
+      EXPECT_LE((scaled[example] - expected).abs().max().item<double>(),
+                1e-6 * largest.item<double>());
+      // The bits that it has alone.
+      const ExampleLayout alone{1, 1, layout.rows_per_example()};
+      EXPECT_TRUE(sums[example].equal(DeviceExampleSums(own, alone)[0]));
+      const NormalisedRows its{OfExample(normalised.input, layout, example),
+                               OfExample(normalised.mean, layout, example),
+                               OfExample(normalised.deviation, layout, example)};
+      EXPECT_TRUE(scaled[example].equal(DeviceNormalisedSums(own, its, alone)[0]));
+    }
+  }
 }
 
 // In one launch or in two, by the widths.

@@ -5,12 +5,15 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
+#include <torch/csrc/autograd/generated/Functions.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <exception>
 #include <utility>
 
+#include "sordino/gradients/internal/device/group_norm.h"
+#include "sordino/gradients/internal/isolation/isolated_units.h"
 #include "sordino/gradients/internal/isolation/isolation.h"
 #include "sordino/gradients/internal/physical_batch.h"
 
@@ -23,8 +26,39 @@ void Accumulate(at::Tensor& sum, const at::Tensor& more) {
   if (more.defined()) sum = sum.defined() ? sum + more : more;
 }
 
+// A function that runs a node.
+using RunNode = ag::variable_list (*)(const TapeNode& node, ag::variable_list arriving,
+                                      const IsolationLayer* layer);
+
+ag::variable_list RunAsItIs(const TapeNode& node, ag::variable_list arriving,
+                            const IsolationLayer* /*layer*/) {
+  return (*node)(std::move(arriving));
+}
+
+// Standardised weights are a group norm, which has a launch for the gradients of all examples.
+ag::variable_list RunForAll(const TapeNode& node, ag::variable_list arriving,
+                            const IsolationLayer* layer) {
+  const auto* norm = dynamic_cast<ag::generated::NativeGroupNormBackward0*>(node.get());
+  if (norm != nullptr && arriving[0].defined()) {
+    const at::Tensor input = norm->input_.unpack();
+    const at::Tensor mean = norm->result1_.unpack(node);
+    const at::Tensor deviation = norm->result2_.unpack(node);
+    const at::Tensor scale = norm->weight_.unpack();
+    const at::Tensor gradient = layer->Unwrap(arriving[0]).flatten(0, 1);
+    const isolated::PlainTensors plain;
+    if (HasGroupNormOfOne(gradient, input, mean, deviation, scale)) {
+      const GroupNormGradients found =
+          DeviceGroupNormGradients(gradient, input, mean, deviation, scale);
+      return {layer->Wrap(found.input.unsqueeze(1)), layer->Wrap(found.scale),
+              layer->Wrap(found.shift)};
+    }
+  }
+  return (*node)(std::move(arriving));
+}
+
 // The gradients of the parameters, from those of the derived tensors in their own sizes.
-std::vector<at::Tensor> Backward(const Tape& tape, const std::vector<at::Tensor>& gradients) {
+std::vector<at::Tensor> Backward(const Tape& tape, const std::vector<at::Tensor>& gradients,
+                                 RunNode run = RunAsItIs, const IsolationLayer* layer = nullptr) {
   const Graph& graph = tape.graph;
   std::vector<ag::variable_list> arriving(graph.nodes.size());
   const auto arrive = [&](std::size_t node, std::uint32_t output, const at::Tensor& gradient) {
@@ -42,7 +76,7 @@ std::vector<at::Tensor> Backward(const Tape& tape, const std::vector<at::Tensor>
       if (graph.parameter[*node]) result[*graph.parameter[*node]] = arriving[*node][0];
       continue;
     }
-    const ag::variable_list inputs = (*graph.nodes[*node])(std::move(arriving[*node]));
+    const ag::variable_list inputs = run(graph.nodes[*node], std::move(arriving[*node]), layer);
     arriving[*node].clear();
     for (const GraphEdge& edge : graph.edges[*node]) {
       at::Tensor gradient = inputs[edge.slot];
@@ -62,7 +96,7 @@ std::vector<at::Tensor> AllAtOnce(const Tape& tape, std::vector<at::Tensor> grad
   for (at::Tensor& gradient : gradients) {
     if (gradient.defined()) gradient = layer.Wrap(gradient);
   }
-  std::vector<at::Tensor> result = Backward(tape, gradients);
+  std::vector<at::Tensor> result = Backward(tape, gradients, RunForAll, &layer);
   for (at::Tensor& gradient : result) {
     if (gradient.defined()) gradient = layer.Unwrap(gradient).reshape({examples, gradient.numel()});
   }

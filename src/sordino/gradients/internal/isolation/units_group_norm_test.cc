@@ -113,6 +113,28 @@ TEST_F(UnitsGroupNormCuda, AnImageHasTheBitsThatItHasAlone) {
   }
 }
 
+// Weights that are normed, whose gradients differ from example to example.
+TEST_F(UnitsGroupNormCuda, OneImageHasTheGradientsThatItHasInEachExample) {
+  const at::NoGradGuard no_grad;
+  for (const GroupedNorm& norm : norms_) {
+    const Inputs all = Make(norm);
+    const at::Tensor input = all.input.narrow(0, 0, 1).clone();
+    const at::Tensor gradient = at::randn_like(all.input);
+    const GroupNormResult result = DeviceGroupNorm(input, norm.groups, all.scale, all.shift, kEps);
+    ASSERT_TRUE(HasGroupNormOfOne(gradient, input, result.mean, result.deviation, all.scale));
+    EXPECT_FALSE(HasGroupNormOfOne(gradient, all.input, result.mean, result.deviation, all.scale));
+    const GroupNormGradients together =
+        DeviceGroupNormGradients(gradient, input, result.mean, result.deviation, all.scale);
+    for (std::int64_t example = 0; example < norm.sizes[0]; ++example) {
+      const GroupNormGradients own = DeviceGroupNormGradients(
+          gradient.narrow(0, example, 1).clone(), input, result.mean, result.deviation, all.scale);
+      EXPECT_TRUE(together.input.narrow(0, example, 1).equal(own.input));
+      EXPECT_TRUE(together.scale.narrow(0, example, 1).equal(own.scale));
+      EXPECT_TRUE(together.shift.narrow(0, example, 1).equal(own.shift));
+    }
+  }
+}
+
 TEST_F(UnitsGroupNormCuda, GradientsOfImagesAddUpToThoseOfAll) {
   for (const GroupedNorm& norm : norms_) {
     const Inputs own = Make(norm);

@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "sordino/gradients/internal/device/row_operations.h"
 #include "sordino/gradients/internal/terms/broadcast.h"
 #include "sordino/gradients/internal/terms/example_layout.h"
 #include "sordino/gradients/internal/terms/product_forms.h"
@@ -150,10 +151,38 @@ class TrailingSum : public UseRule {
             .sizes = sizes_};
   }
 
+ protected:
+  const Sizes& sizes() const { return sizes_; }
+
  private:
   std::function<at::Tensor()> value_;
   Sizes sizes_;
   std::int64_t features_ = 1;
+};
+
+// The scale of a norm over the last dimensions: the value is (input - mean) * deviation. Where
+// there is a launch for it, nothing of the size of the input is written.
+class NormScale : public TrailingSum {
+ public:
+  NormScale(NormalisedRows rows, Sizes sizes)
+      : TrailingSum([rows] { return (Wide(rows.input) - rows.mean) * rows.deviation; },
+                    std::move(sizes)),
+        rows_(std::move(rows)) {}
+
+  Term MakeTerm(const at::Tensor& gradient, const ExampleLayout& layout) const override {
+    const at::Tensor rows = Rows(gradient);
+    const bool fits = HasRowOperations(rows) && HasRowOperations(rows_.input) &&
+                      HasRowOperations(rows_.mean) && HasRowOperations(rows_.deviation);
+    if (!fits) return TrailingSum::MakeTerm(gradient, layout);
+    const at::Tensor input = LeadingRows(rows_.input, rows.size(1));
+    return {.kind = TermKind::kRows,
+            .b = DeviceNormalisedSums(rows, {input, rows_.mean, rows_.deviation}, layout),
+            .layout = {1, layout.examples, 1},
+            .sizes = sizes()};
+  }
+
+ private:
+  NormalisedRows rows_;
 };
 
 // The parameter was broadcast to the shape of the gradient, element by element.

@@ -3,6 +3,8 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/zeros.h>
 
+#include "sordino/gradients/internal/device/row_operations.h"
+
 namespace sordino {
 namespace {
 
@@ -27,6 +29,7 @@ at::Tensor SumOfRows(const Term& term) {
   at::Tensor rows = Wide(term.b);
   const ExampleLayout& layout = term.layout;
   if (layout.rows_per_example() == 1) return rows;
+  if (HasRowOperations(rows)) return DeviceExampleSums(rows, layout);
   return rows.reshape({layout.outer, layout.examples, layout.inner, -1}).sum(at::IntArrayRef{0, 2});
 }
 

@@ -175,10 +175,10 @@ std::unique_ptr<UseRule> LayerNormUse(const Place& place) {
   auto& node = As<generated::NativeLayerNormBackward0>(place);
   if (place.slot == 2) return std::make_unique<TrailingSum>(nullptr, place.sizes);
   if (place.slot != 1) return nullptr;
-  const at::Tensor input = node.input_.unpack();
-  const at::Tensor mean = node.result1_.unpack(place.node);
-  const at::Tensor scale = node.result2_.unpack(place.node);
-  return std::make_unique<TrailingSum>([=] { return (Wide(input) - mean) * scale; }, place.sizes);
+  return std::make_unique<NormScale>(
+      NormalisedRows{node.input_.unpack(), node.result1_.unpack(place.node),
+                     node.result2_.unpack(place.node)},
+      place.sizes);
 }
 
 std::unique_ptr<UseRule> RmsNormUse(const Place& place) {
