@@ -77,7 +77,7 @@ struct RowsSource {
     const float* from =
         matrix.values + cursor.example * matrix.example + first * matrix.row + begin + column;
     float* place = At(to, thread / kAcross * kPitch + column);
-    SORDINO_NO_UNROLL
+    SORDINO_UNROLL
     for (int row = 0; row < kPieceRows; row += kRowsAtOnce) {
       const bool valid = row < count;
       if constexpr (kEach == 4) {
