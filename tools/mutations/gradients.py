@@ -220,4 +220,8 @@ MUTATIONS = [
              "gradients/internal/rounding/fixed_point_steps.cc",
              "nan_to_num_(0, most, -most).clamp_(-most, most)", "nan_to_num_(0, most, -most)",
              "FixedPointSteps.AreTheSameByOperationsOfLibtorch"),
+    Mutation("write gradients out in another order than their norms",
+             "gradients/internal/device/fused_plan.cc",
+             "  return source.blocks_x == 1 &&\n", "  return source.blocks_x > 0 ||\n",
+             "FusedProduct.GradientsAreAddedUpAsTheirNormsAre"),
 ]

@@ -282,11 +282,11 @@ __global__ void __launch_bounds__(Choice::Tile::kThreads,
 }
 
 template <typename Source, typename Choice, bool kTensorCores, FusedOutput kOutput>
-cudaError_t LaunchOne(const Source& source, const FusedPlan& plan, const FusedWork& work,
-                      int chunks, cudaStream_t stream) {
+cudaError_t LaunchOne(const Source& source, const FusedWork& work, int chunks,
+                      cudaStream_t stream) {
   using Tile = typename Choice::Tile;
   const std::size_t words =
-      static_cast<std::size_t>(work.stages) * static_cast<std::size_t>(plan.stage_words) +
+      static_cast<std::size_t>(work.stages) * static_cast<std::size_t>(work.stage_words) +
       (Tile::kWarpsK - 1) * Tile::kM * Tile::kN;
   const auto kernel = FusedKernel<Source, Choice, kTensorCores, kOutput>;
   const auto bytes = static_cast<int>(words * sizeof(float));
@@ -300,16 +300,16 @@ cudaError_t LaunchOne(const Source& source, const FusedPlan& plan, const FusedWo
 
 template <FusedOutput kOutput, typename Source, typename Choice, typename... Others>
 cudaError_t LaunchChoice(FusedChoices<Choice, Others...> /*choices*/, int choice,
-                         const Source& source, const FusedPlan& plan, FusedPrecision precision,
-                         const FusedWork& work, int chunks, cudaStream_t stream) {
+                         const Source& source, FusedPrecision precision, const FusedWork& work,
+                         int chunks, cudaStream_t stream) {
   if (choice == 0) {
     return precision == FusedPrecision::kTf32
-               ? LaunchOne<Source, Choice, true, kOutput>(source, plan, work, chunks, stream)
-               : LaunchOne<Source, Choice, false, kOutput>(source, plan, work, chunks, stream);
+               ? LaunchOne<Source, Choice, true, kOutput>(source, work, chunks, stream)
+               : LaunchOne<Source, Choice, false, kOutput>(source, work, chunks, stream);
   }
   if constexpr (sizeof...(Others) > 0) {
-    return LaunchChoice<kOutput>(FusedChoices<Others...>(), choice - 1, source, plan, precision,
-                                 work, chunks, stream);
+    return LaunchChoice<kOutput>(FusedChoices<Others...>(), choice - 1, source, precision, work,
+                                 chunks, stream);
   } else {
     return cudaErrorInvalidValue;
   }

@@ -78,19 +78,28 @@ FusedShares Share(int examples, int tiles, int blocks_per_multiprocessor) {
   return best;
 }
 
-int StagesOf(const FusedPlan& plan, const TileSize& tile, int blocks) {
+int StagesOf(int stage_words, const TileSize& tile, int blocks) {
   const int words = std::min(kMultiprocessorWords / blocks, kMostWords) - tile.reduction_words;
-  return std::clamp(words / plan.stage_words, 2, kMostStages);
+  return std::clamp(words / stage_words, 2, kMostStages);
 }
 
-void FillShares(FusedPlan& plan, const TileSize& tile, int examples, int m, int n) {
+FusedShares SharesOf(const FusedPlan& plan, const TileSize& tile, int examples, int blocks,
+                     int stage_words) {
+  FusedShares shares = Share(examples, plan.tiles(), blocks);
+  shares.stages = StagesOf(stage_words, tile, blocks);
+  shares.stage_words = stage_words;
+  return shares;
+}
+
+// `norm_words` and `sum_words` are those of a piece.
+template <typename Source>
+void FillShares(FusedPlan& plan, const TileSize& tile, const Source& source, int norm_words,
+                int sum_words) {
   plan.output_warps = tile.output_warps;
-  plan.tiles_m = CeilDiv(m, tile.m);
-  plan.tiles_n = CeilDiv(n, tile.n);
-  plan.norms = Share(examples, plan.tiles(), tile.norm_blocks);
-  plan.norms.stages = StagesOf(plan, tile, tile.norm_blocks);
-  plan.sums = Share(examples, plan.tiles(), tile.sum_blocks);
-  plan.sums.stages = StagesOf(plan, tile, tile.sum_blocks);
+  plan.tiles_m = CeilDiv(source.m, tile.m);
+  plan.tiles_n = CeilDiv(source.n, tile.n);
+  plan.norms = SharesOf(plan, tile, source.examples, tile.norm_blocks, norm_words);
+  plan.sums = SharesOf(plan, tile, source.examples, tile.sum_blocks, sum_words);
 }
 
 // The smallest number from `least` on that is `remainder` modulo 32.
@@ -171,8 +180,8 @@ bool Fits(const Divider& divider) { return divider.divisor < (std::uint32_t{1} <
 FusedPlan PlanTile(WindowSource& source, int groups, const TileSize& tile, int choice) {
   FusedPlan plan;
   plan.groups = groups;
-  plan.stage_words = PlanPiece(source, tile);
-  if (2 * plan.stage_words + tile.reduction_words > kMostWords) return plan;
+  const int words = PlanPiece(source, tile);
+  if (2 * words + tile.reduction_words > kMostWords) return plan;
   source.by_line_fours = Divider::Of(std::max(1, source.extent[2] / 4));
   source.by_patch_x = Divider::Of(source.patch_x);
   source.by_patch_y = Divider::Of(source.patch_y);
@@ -190,7 +199,7 @@ FusedPlan PlanTile(WindowSource& source, int groups, const TileSize& tile, int c
   const bool pieces_aligned = source.blocks_y == 1 || source.block_y * source.positions[2] % 4 == 0;
   source.signal_fours = aligned && lines_together && pieces_aligned && step.channel % 4 == 0 &&
                         step.image % 4 == 0 && (source.positions[0] == 1 || step.z % 4 == 0);
-  FillShares(plan, tile, source.examples, source.m, source.n);
+  FillShares(plan, tile, source, words, words);
   plan.choice = choice;
   return plan;
 }
@@ -213,8 +222,9 @@ FusedPlan PlanRows(const RowsSource& source, int choice) {
   FusedPlan plan;
   plan.choice = choice >= 0 ? choice : Cheapest(sizes, source.m, source.n);
   const TileSize& tile = sizes[static_cast<std::size_t>(plan.choice)];
-  plan.stage_words = RowsSource::kPieceRows * (tile.m + 8 + tile.n + 8);
-  FillShares(plan, tile, source.examples, source.m, source.n);
+  const int row_words = tile.m + 8 + tile.n + 8;
+  FillShares(plan, tile, source, RowsSource::kPieceRows * row_words,
+             SumRowsSource::kPieceRows * row_words);
   return plan;
 }
 

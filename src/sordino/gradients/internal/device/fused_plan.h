@@ -51,6 +51,7 @@ struct FusedShares {
   int examples_per_block = 1;
   int chunks = 1;
   int stages = 2;
+  int stage_words = 0;  // of a piece
 };
 
 struct FusedPlan {
@@ -58,7 +59,6 @@ struct FusedPlan {
   int groups = 1;
   int tiles_m = 1;
   int tiles_n = 1;
-  int stage_words = 0;
   int output_warps = 1;
   FusedShares norms;
   FusedShares sums;

@@ -62,7 +62,7 @@ FusedWork WorkOf(const FusedPlan& plan, const FusedShares& shares) {
   work.tiles_n = plan.tiles_n;
   work.tiles = plan.tiles();
   work.stages = shares.stages;
-  work.stage_words = plan.stage_words;
+  work.stage_words = shares.stage_words;
   work.examples_per_block = shares.examples_per_block;
   return work;
 }

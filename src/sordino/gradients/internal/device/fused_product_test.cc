@@ -91,10 +91,10 @@ void EmulateStep(int warp, int step, const std::vector<View>& views, ThreadSums<
 
 // One piece: what is not loaded is not a number.
 template <typename Tile, bool kTensorCores, typename Source>
-void EmulatePiece(const Source& source, const FusedPlan& plan, const FusedPlace& where, int piece,
+void EmulatePiece(const Source& source, const FusedPlace& where, int piece,
                   typename Source::Cursor& cursor, std::vector<ThreadSums<Tile>>& sums) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  std::vector<Four> memory(static_cast<std::size_t>(plan.stage_words + 3) / 4,
+  std::vector<Four> memory(static_cast<std::size_t>(source.template stage_words<Tile>() + 3) / 4,
                            Four{nan, nan, nan, nan});
   auto* stage = reinterpret_cast<float*>(memory.data());
   for (int thread = 0; thread < Tile::kThreads; ++thread) {
@@ -121,13 +121,13 @@ void EmulatePiece(const Source& source, const FusedPlan& plan, const FusedPlace&
 }
 
 template <typename Tile, bool kTensorCores, typename Source>
-Emulated Emulate(const Source& source, const FusedPlan& plan) {
+Emulated Emulate(const Source& source, const FusedPlan& plan, const FusedShares& shares) {
   constexpr bool kVector = Source::template View<Tile>::kVector;
   Emulated result;
   const std::int64_t entries = std::int64_t{plan.groups} * source.m * source.n;
   result.gradients.assign(static_cast<std::size_t>(source.examples * entries), 0);
   result.written.assign(result.gradients.size(), 0);
-  EXPECT_EQ(plan.stage_words, source.template stage_words<Tile>());
+  EXPECT_EQ(shares.stage_words, source.template stage_words<Tile>());
   for (int tile = 0; tile < plan.tiles(); ++tile) {
     const FusedPlace where = PlaceOfTile<Tile>(tile, plan.tiles_m, plan.tiles_n);
     typename Source::Cursor cursor;
@@ -135,7 +135,7 @@ Emulated Emulate(const Source& source, const FusedPlan& plan) {
       std::vector<ThreadSums<Tile>> sums(Tile::kThreads, ThreadSums<Tile>{});
       for (int piece = 0; piece < source.pieces(); ++piece) {
         EXPECT_EQ(cursor.example, example);
-        EmulatePiece<Tile, kTensorCores>(source, plan, where, piece, cursor, sums);
+        EmulatePiece<Tile, kTensorCores>(source, where, piece, cursor, sums);
       }
       for (int thread = 0; thread < Tile::kThreads; ++thread) {
         const ThreadPlace place = PlaceOf<Tile>(thread);
@@ -163,10 +163,10 @@ Emulated Emulate(const Source& source, const FusedPlan& plan) {
 
 template <bool kTensorCores, typename Source, typename Choice, typename... Others>
 Emulated EmulateChoice(FusedChoices<Choice, Others...> /*choices*/, int choice,
-                       const Source& source, const FusedPlan& plan) {
-  if (choice == 0) return Emulate<typename Choice::Tile, kTensorCores>(source, plan);
+                       const Source& source, const FusedPlan& plan, const FusedShares& shares) {
+  if (choice == 0) return Emulate<typename Choice::Tile, kTensorCores>(source, plan, shares);
   if constexpr (sizeof...(Others) > 0) {
-    return EmulateChoice<kTensorCores>(FusedChoices<Others...>(), choice - 1, source, plan);
+    return EmulateChoice<kTensorCores>(FusedChoices<Others...>(), choice - 1, source, plan, shares);
   } else {
     ADD_FAILURE() << "no such tile";
     return {};
@@ -219,8 +219,10 @@ void ExpectRows(int outer, int examples, int inner, int m, int n, std::mt19937& 
   for (int choice = -1; choice < ChoiceCount(RowsChoices()); ++choice) {
     const FusedPlan plan = PlanRows(source, choice);
     for (const Emulated& result :
-         {EmulateChoice<true>(RowsChoices(), plan.choice, source, plan),
-          EmulateChoice<false>(RowsChoices(), plan.choice, source, plan)}) {
+         {EmulateChoice<true>(RowsChoices(), plan.choice, source, plan, plan.norms),
+          EmulateChoice<false>(RowsChoices(), plan.choice, source, plan, plan.norms),
+          EmulateChoice<true>(RowsChoices(), plan.choice, ForSums(source), plan, plan.sums),
+          EmulateChoice<false>(RowsChoices(), plan.choice, ForSums(source), plan, plan.sums)}) {
       EXPECT_EQ(result.gradients, expected);
       EXPECT_EQ(result.written, std::vector<int>(expected.size(), 1));
     }
@@ -311,16 +313,16 @@ void ExpectWindows(const Shape& shape, std::mt19937& random) {
     const FusedPlan plan = PlanWindows(source, shape.groups, choice);
     ASSERT_GE(plan.choice, 0);
     for (const Emulated& result :
-         {EmulateChoice<true>(WindowChoices(), plan.choice, source, plan),
-          EmulateChoice<false>(WindowChoices(), plan.choice, source, plan)}) {
+         {EmulateChoice<true>(WindowChoices(), plan.choice, source, plan, plan.norms),
+          EmulateChoice<false>(WindowChoices(), plan.choice, source, plan, plan.norms)}) {
       EXPECT_EQ(result.gradients, expected);
       EXPECT_EQ(result.written, std::vector<int>(expected.size(), 1));
     }
   }
   const FusedPlan plan = PlanWindowGradients(source, PlanWindows(source, shape.groups));
   for (const Emulated& result :
-       {EmulateChoice<true>(WindowGradientChoices(), plan.choice, source, plan),
-        EmulateChoice<false>(WindowGradientChoices(), plan.choice, source, plan)}) {
+       {EmulateChoice<true>(WindowGradientChoices(), plan.choice, source, plan, plan.norms),
+        EmulateChoice<false>(WindowGradientChoices(), plan.choice, source, plan, plan.norms)}) {
     EXPECT_EQ(result.gradients, expected);
     EXPECT_EQ(result.written, std::vector<int>(expected.size(), 1));
   }
@@ -332,7 +334,7 @@ using Step = std::array<float, kStepRows>;
 // steps that have none.
 template <typename Tile>
 std::vector<Step> StepsOf(const WindowSource& source, const FusedPlan& plan) {
-  std::vector<Four> memory(static_cast<std::size_t>(plan.stage_words + 3) / 4);
+  std::vector<Four> memory(static_cast<std::size_t>(plan.norms.stage_words + 3) / 4);
   auto* stage = reinterpret_cast<float*>(memory.data());
   std::vector<Step> steps;
   WindowSource::Cursor cursor;
@@ -433,6 +435,38 @@ TEST(FusedProduct, GradientsAreAddedUpAsTheirNormsAre) {
     shape.inner = Between(1, 3, random);
     shape.stride[1] = shape.stride[2] = Between(1, 2, random);
     HasTileOfItsOwn(shape);
+  }
+}
+
+// Sums take larger pieces than norms, and must have their bits: a warp meets the same steps of
+// positions in the same order.
+template <typename Tile, typename Source>
+std::vector<std::vector<int>> StepsOfWarps(const Source& source) {
+  std::vector<std::vector<int>> steps(Tile::kThreads / kWarpLanes);
+  for (int piece = 0; piece < source.pieces(); ++piece) {
+    for (int warp = 0; warp < Tile::kThreads / kWarpLanes; ++warp) {
+      for (int step = PlaceOf<Tile>(warp * kWarpLanes).share; step < source.Steps(piece);
+           step += Tile::kWarpsK) {
+        steps[static_cast<std::size_t>(warp)].push_back(piece * Source::kPieceRows / kStepRows +
+                                                        step);
+      }
+    }
+  }
+  return steps;
+}
+
+template <typename... Choices>
+void ExpectSumsHaveTheStepsOfNorms(FusedChoices<Choices...> /*choices*/, const RowsSource& source) {
+  EXPECT_TRUE(((StepsOfWarps<typename Choices::Tile>(source) ==
+                StepsOfWarps<typename Choices::Tile>(ForSums(source))) &&
+               ...))
+      << source.rows;
+}
+
+TEST(FusedProduct, SumsOfRowsAreAddedUpAsTheirNormsAre) {
+  RowsSource source;
+  for (source.rows = 1; source.rows < 300; ++source.rows) {
+    ExpectSumsHaveTheStepsOfNorms(RowsChoices(), source);
   }
 }
 

@@ -9,16 +9,19 @@
 
 namespace sordino {
 
+struct RowsMatrix {
+  const float* values = nullptr;
+  std::int64_t example = 0;  // steps, in elements
+  std::int64_t row = 0;
+  bool fours = false;  // all rows begin at multiples of 16 bytes, and have a multiple of 4 entries
+};
+
 // Rows of matrices: row t of example e is left + e * example + t * row, with m entries behind each
-// other; likewise right with n.
-struct RowsSource {
-  struct Matrix {
-    const float* values = nullptr;
-    std::int64_t example = 0;  // steps, in elements
-    std::int64_t row = 0;
-    bool fours =
-        false;  // all rows begin at multiples of 16 bytes, and have a multiple of 4 entries
-  };
+// other; likewise right with n. A piece is kPieceRowsOf rows; they are added up in the same order
+// whatever their number.
+template <int kPieceRowsOf>
+struct RowsSourceOf {
+  using Matrix = RowsMatrix;
   Matrix left;
   Matrix right;
   int examples = 0;
@@ -26,7 +29,8 @@ struct RowsSource {
   int m = 0;
   int n = 0;
 
-  static constexpr int kPieceRows = 32;
+  static constexpr int kPieceRows = kPieceRowsOf;
+  static_assert(kPieceRows % kStepRows == 0);
   template <typename Tile>
   using View = FeatureMajor<Tile>;
 
@@ -108,6 +112,15 @@ struct RowsSource {
         cursor, right, place.n, n, thread, stage + kPieceRows * View<Tile>::kLeftPitch);
   }
 };
+
+using RowsSource = RowsSourceOf<32>;
+// Sums leave room for one block on a multiprocessor. With larger pieces its warps wait for each
+// other less often.
+using SumRowsSource = RowsSourceOf<64>;
+
+inline SumRowsSource ForSums(const RowsSource& source) {
+  return {source.left, source.right, source.examples, source.rows, source.m, source.n};
+}
 
 }  // namespace sordino
 

@@ -7,7 +7,7 @@ namespace sordino {
 
 cudaError_t LaunchNorms(const RowsSource& source, const FusedPlan& plan, FusedPrecision precision,
                         const FusedWork& work, cudaStream_t stream) {
-  return LaunchChoice<FusedOutput::kNorms>(RowsChoices(), plan.choice, source, plan, precision, work,
+  return LaunchChoice<FusedOutput::kNorms>(RowsChoices(), plan.choice, source, precision, work,
                              plan.norms.chunks, stream);
 }
 

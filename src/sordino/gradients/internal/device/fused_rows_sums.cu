@@ -7,7 +7,7 @@ namespace sordino {
 
 cudaError_t LaunchSums(const RowsSource& source, const FusedPlan& plan, FusedPrecision precision,
                        const FusedWork& work, cudaStream_t stream) {
-  return LaunchChoice<FusedOutput::kSums>(RowsChoices(), plan.choice, source, plan, precision, work,
+  return LaunchChoice<FusedOutput::kSums>(RowsChoices(), plan.choice, ForSums(source), precision, work,
                             plan.sums.chunks, stream);
 }
 

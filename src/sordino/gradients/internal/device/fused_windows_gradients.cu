@@ -7,8 +7,7 @@ namespace sordino {
 
 cudaError_t LaunchGradients(const WindowSource& source, const FusedPlan& plan,
                             FusedPrecision precision, const FusedWork& work, cudaStream_t stream) {
-  return LaunchChoice<FusedOutput::kGradients>(WindowGradientChoices(), plan.choice, source, plan, precision,
-                                               work, plan.norms.chunks, stream);
+  return LaunchChoice<FusedOutput::kGradients>(WindowGradientChoices(), plan.choice, source, precision, work, plan.norms.chunks, stream);
 }
 
 }  // namespace sordino

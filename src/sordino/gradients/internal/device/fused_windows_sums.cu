@@ -7,7 +7,7 @@ namespace sordino {
 
 cudaError_t LaunchSums(const WindowSource& source, const FusedPlan& plan, FusedPrecision precision,
                        const FusedWork& work, cudaStream_t stream) {
-  return LaunchChoice<FusedOutput::kSums>(WindowChoices(), plan.choice, source, plan, precision, work,
+  return LaunchChoice<FusedOutput::kSums>(WindowChoices(), plan.choice, source, precision, work,
                             plan.sums.chunks, stream);
 }
 
