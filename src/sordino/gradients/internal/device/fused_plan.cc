@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "sordino/gradients/internal/device/alignment.h"
+
 namespace sordino {
 namespace {
 
@@ -120,8 +122,8 @@ int PatchChannels(const WindowSource& source, int columns) {
 bool LinesOfFours(const WindowSource& source) {
   const WindowSource::Steps5& step = source.image_step;
   const auto fits = [](int size, std::int64_t stride) { return size == 1 || stride % 4 == 0; };
-  return reinterpret_cast<std::uintptr_t>(source.image) % 16 == 0 && source.extent[2] % 4 == 0 &&
-         step.x == 1 && fits(source.extent[1], step.y) && fits(source.extent[0], step.z) &&
+  return device::IsAligned(source.image) && source.extent[2] % 4 == 0 && step.x == 1 &&
+         fits(source.extent[1], step.y) && fits(source.extent[0], step.z) &&
          step.channel % 4 == 0 && step.image % 4 == 0;
 }
 
@@ -193,7 +195,7 @@ FusedPlan PlanTile(WindowSource& source, int groups, const TileSize& tile, int c
     return plan;
   }
   const WindowSource::Steps5& step = source.signal_step;
-  const bool aligned = reinterpret_cast<std::uintptr_t>(source.signal) % 16 == 0;
+  const bool aligned = device::IsAligned(source.signal);
   const bool lines_together = source.blocks_x == 1 && step.x == 1 &&
                               (source.positions[1] == 1 || step.y == source.positions[2]);
   const bool pieces_aligned = source.blocks_y == 1 || source.block_y * source.positions[2] % 4 == 0;

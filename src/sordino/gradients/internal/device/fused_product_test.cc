@@ -328,15 +328,15 @@ void ExpectWindows(const Shape& shape, std::mt19937& random) {
   }
 }
 
-using Step = std::array<float, kStepRows>;
+using PositionStep = std::array<float, kStepRows>;
 
 // The positions of an example in the steps in which they are added up, by their numbers, without
 // steps that have none.
 template <typename Tile>
-std::vector<Step> StepsOf(const WindowSource& source, const FusedPlan& plan) {
+std::vector<PositionStep> StepsOf(const WindowSource& source, const FusedPlan& plan) {
   std::vector<Four> memory(static_cast<std::size_t>(plan.norms.stage_words + 3) / 4);
   auto* stage = reinterpret_cast<float*>(memory.data());
-  std::vector<Step> steps;
+  std::vector<PositionStep> steps;
   WindowSource::Cursor cursor;
   for (int piece = 0; piece < source.pieces(); ++piece) {
     for (int thread = 0; thread < Tile::kThreads; ++thread) {
@@ -344,18 +344,18 @@ std::vector<Step> StepsOf(const WindowSource& source, const FusedPlan& plan) {
     }
     source.Advance(cursor);
     for (int k = 0; k < source.Steps(piece); ++k) {
-      Step step;
+      PositionStep step;
       const float* left = stage + source.piece_rows + std::ptrdiff_t{k} * kStepRows;
       std::copy_n(left, kStepRows, step.begin());
-      if (step != Step{}) steps.push_back(step);
+      if (step != PositionStep{}) steps.push_back(step);
     }
   }
   return steps;
 }
 
 template <typename Choice, typename... Others>
-std::vector<Step> StepsOfChoice(FusedChoices<Choice, Others...> /*choices*/, int choice,
-                                const WindowSource& source, const FusedPlan& plan) {
+std::vector<PositionStep> StepsOfChoice(FusedChoices<Choice, Others...> /*choices*/, int choice,
+                                        const WindowSource& source, const FusedPlan& plan) {
   if (choice == 0) return StepsOf<typename Choice::Tile>(source, plan);
   if constexpr (sizeof...(Others) > 0) {
     return StepsOfChoice(FusedChoices<Others...>(), choice - 1, source, plan);
@@ -377,7 +377,7 @@ bool HasTileOfItsOwn(const Shape& shape) {
   source.signal = signal.data();
   source.image = image.data();
   const FusedPlan pair = PlanWindows(source, shape.groups);
-  const std::vector<Step> expected =
+  const std::vector<PositionStep> expected =
       StepsOfChoice(WindowGradientChoices(), pair.choice, source, pair);
   const FusedPlan plan = PlanWindowGradients(source, pair);
   EXPECT_EQ(StepsOfChoice(WindowGradientChoices(), plan.choice, source, plan), expected)

@@ -14,6 +14,7 @@
 #include "sordino/base/check.h"
 #include "sordino/base/error.h"
 #include "sordino/gradients/internal/convolution/convolution_shape.h"
+#include "sordino/gradients/internal/device/alignment.h"
 #include "sordino/gradients/internal/device/fused_plan.h"
 #include "sordino/gradients/internal/device/fused_product.h"
 #include "sordino/gradients/internal/device/fused_rows.h"
@@ -32,8 +33,6 @@ bool IsFloat32(const at::Tensor& tensor) {
   return tensor.is_cuda() && (type == at::kFloat || type == at::kBFloat16 || type == at::kHalf);
 }
 
-bool IsAligned(const void* address) { return reinterpret_cast<std::uintptr_t>(address) % 16 == 0; }
-
 int Int(std::int64_t number) {
   SORDINO_CHECK(number >= 0 && number <= kMostEntries, "a size that a kernel can count");
   return static_cast<int>(number);
@@ -51,8 +50,8 @@ RowsSource::Matrix MatrixOf(const at::Tensor& rows) {
   matrix.values = rows.const_data_ptr<float>();
   matrix.example = rows.stride(0);
   matrix.row = rows.stride(1);
-  matrix.fours = IsAligned(matrix.values) && matrix.example % 4 == 0 && matrix.row % 4 == 0 &&
-                 rows.size(2) % 4 == 0;
+  matrix.fours = device::IsAligned(matrix.values) && matrix.example % 4 == 0 &&
+                 matrix.row % 4 == 0 && rows.size(2) % 4 == 0;
   return matrix;
 }
 

@@ -9,6 +9,7 @@
 
 #include <limits>
 
+#include "sordino/gradients/internal/device/alignment.h"
 #include "sordino/gradients/internal/device/group_norm_launch.h"
 
 namespace sordino {
@@ -24,9 +25,8 @@ device::GroupNormShape ShapeOf(const at::Tensor& input, std::int64_t groups) {
 }
 
 bool IsPacked(const at::Tensor& tensor) {
-  constexpr std::uintptr_t kAlignment = 16;
   return tensor.is_cuda() && tensor.scalar_type() == at::kFloat && tensor.is_contiguous() &&
-         reinterpret_cast<std::uintptr_t>(tensor.const_data_ptr()) % kAlignment == 0;
+         device::IsAligned(tensor.const_data_ptr());
 }
 
 template <typename Launch>

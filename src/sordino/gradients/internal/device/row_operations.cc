@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "sordino/base/check.h"
+#include "sordino/gradients/internal/device/alignment.h"
 #include "sordino/gradients/internal/device/row_products.h"
 
 namespace sordino {
@@ -23,8 +24,6 @@ namespace {
 void* CurrentStream(const at::Tensor& on) {
   return c10::cuda::getCurrentCUDAStream(on.device().index()).stream();
 }
-
-bool IsAligned(const void* address) { return reinterpret_cast<std::uintptr_t>(address) % 16 == 0; }
 
 // Hands `launch` as many matrices as a launch takes, and the number of those before them.
 template <typename Add, typename Launch>
@@ -115,7 +114,8 @@ at::Tensor ExampleSums(const at::Tensor& rows, const NormalisedRows& normalised,
                                   .examples = layout.examples,
                                   .inner = layout.inner,
                                   .width = rows.size(1)};
-  arrays.fours = rows.size(1) % 4 == 0 && IsAligned(arrays.values) && IsAligned(arrays.result);
+  arrays.fours =
+      rows.size(1) % 4 == 0 && device::IsAligned(arrays.values) && device::IsAligned(arrays.result);
   at::Tensor input;
   at::Tensor mean;
   at::Tensor deviation;
@@ -129,7 +129,7 @@ at::Tensor ExampleSums(const at::Tensor& rows, const NormalisedRows& normalised,
     arrays.input = input.const_data_ptr<float>();
     arrays.mean = mean.const_data_ptr<float>();
     arrays.deviation = deviation.const_data_ptr<float>();
-    arrays.fours = arrays.fours && IsAligned(arrays.input);
+    arrays.fours = arrays.fours && device::IsAligned(arrays.input);
   }
   device::LaunchExampleSums(arrays, CurrentStream(rows));
   C10_CUDA_CHECK(cudaGetLastError());
