@@ -26,20 +26,12 @@ void Accumulate(at::Tensor& sum, const at::Tensor& more) {
   if (more.defined()) sum = sum.defined() ? sum + more : more;
 }
 
-// A function that runs a node.
-using RunNode = ag::variable_list (*)(const TapeNode& node, ag::variable_list arriving,
-                                      const IsolationLayer* layer);
-
-ag::variable_list RunAsItIs(const TapeNode& node, ag::variable_list arriving,
-                            const IsolationLayer* /*layer*/) {
-  return (*node)(std::move(arriving));
-}
-
-// Standardised weights are a group norm, which has a launch for the gradients of all examples.
-ag::variable_list RunForAll(const TapeNode& node, ag::variable_list arriving,
-                            const IsolationLayer* layer) {
+// Runs a node, for all examples of a layer or, without one, for a single example. Standardised
+// weights are a group norm, which has a launch for the gradients of all examples.
+ag::variable_list Run(const TapeNode& node, ag::variable_list arriving,
+                      const IsolationLayer* layer) {
   const auto* norm = dynamic_cast<ag::generated::NativeGroupNormBackward0*>(node.get());
-  if (norm != nullptr && arriving[0].defined()) {
+  if (layer != nullptr && norm != nullptr && arriving[0].defined()) {
     const at::Tensor input = norm->input_.unpack();
     const at::Tensor mean = norm->result1_.unpack(node);
     const at::Tensor deviation = norm->result2_.unpack(node);
@@ -58,7 +50,7 @@ ag::variable_list RunForAll(const TapeNode& node, ag::variable_list arriving,
 
 // The gradients of the parameters, from those of the derived tensors in their own sizes.
 std::vector<at::Tensor> Backward(const Tape& tape, const std::vector<at::Tensor>& gradients,
-                                 RunNode run = RunAsItIs, const IsolationLayer* layer = nullptr) {
+                                 const IsolationLayer* layer = nullptr) {
   const Graph& graph = tape.graph;
   std::vector<ag::variable_list> arriving(graph.nodes.size());
   const auto arrive = [&](std::size_t node, std::uint32_t output, const at::Tensor& gradient) {
@@ -76,7 +68,7 @@ std::vector<at::Tensor> Backward(const Tape& tape, const std::vector<at::Tensor>
       if (graph.parameter[*node]) result[*graph.parameter[*node]] = arriving[*node][0];
       continue;
     }
-    const ag::variable_list inputs = run(graph.nodes[*node], std::move(arriving[*node]), layer);
+    const ag::variable_list inputs = Run(graph.nodes[*node], std::move(arriving[*node]), layer);
     arriving[*node].clear();
     for (const GraphEdge& edge : graph.edges[*node]) {
       at::Tensor gradient = inputs[edge.slot];
@@ -96,7 +88,7 @@ std::vector<at::Tensor> AllAtOnce(const Tape& tape, std::vector<at::Tensor> grad
   for (at::Tensor& gradient : gradients) {
     if (gradient.defined()) gradient = layer.Wrap(gradient);
   }
-  std::vector<at::Tensor> result = Backward(tape, gradients, RunForAll, &layer);
+  std::vector<at::Tensor> result = Backward(tape, gradients, &layer);
   for (at::Tensor& gradient : result) {
     if (gradient.defined()) gradient = layer.Unwrap(gradient).reshape({examples, gradient.numel()});
   }
