@@ -369,11 +369,10 @@ std::vector<PositionStep> StepsOfChoice(FusedChoices<Choice, Others...> /*choice
 // positions are added up as those of the norms are in any case, so that the bits are the same.
 bool HasTileOfItsOwn(const Shape& shape) {
   WindowSource source = SourceOf(shape);
-  std::vector<float> signal(static_cast<std::size_t>(shape.outer * shape.examples * shape.inner *
-                                                     source.signal_step.image));
+  const std::int64_t images = std::int64_t{shape.outer} * shape.examples * shape.inner;
+  std::vector<float> signal(static_cast<std::size_t>(images * source.signal_step.image));
   for (std::size_t k = 0; k < signal.size(); ++k) signal[k] = static_cast<float>(k + 1);
-  const std::vector<float> image(static_cast<std::size_t>(shape.outer * shape.examples *
-                                                          shape.inner * source.image_step.image));
+  const std::vector<float> image(static_cast<std::size_t>(images * source.image_step.image));
   source.signal = signal.data();
   source.image = image.data();
   const FusedPlan pair = PlanWindows(source, shape.groups);
