@@ -128,8 +128,9 @@ class CnnCifar : public Network {
 };
 
 // A convolution without bias whose weights are standardised (Qiao et al., 1903.10520): for each
-// output channel they have the mean 0 and the squared norm 1, times a gain that is trained. As a
-// group norm of one image, whose gradients a GPU has in one launch for all examples.
+// output channel they have the mean 0 and the squared norm 1, times a gain that is trained.
+// They are computed as a group norm of one image: on a GPU, the gradients of all examples are then
+// one launch.
 class StandardisedConvolution : public nn::Module {
  public:
   StandardisedConvolution(std::int64_t in, std::int64_t out, std::int64_t kernel,

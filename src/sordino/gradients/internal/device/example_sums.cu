@@ -5,7 +5,7 @@
 namespace sordino::device {
 namespace {
 
-constexpr int kColumns = 32;  // threads side by side, each with one entry of a row
+constexpr int kColumns = kSumColumns;  // threads side by side, each with one entry of a row
 constexpr int kGroups = 8;    // of threads that share the rows of an example
 constexpr int kRun = 8;       // rows that a thread adds in float32
 

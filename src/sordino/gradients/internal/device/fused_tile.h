@@ -136,7 +136,7 @@ SORDINO_HOST_DEVICE Four ReadFour(const float* values) {
 template <typename Tile>
 struct FeatureMajor {
   static constexpr bool kVector = true;
-  // Entries of a tile beyond the product are 0 (or not a number, where one within it is not).
+  // Entries of a tile beyond the product are 0, or NaN where the product has a NaN.
   static constexpr bool kZeroBeyond = true;
   static_assert(Tile::kMTiles % 2 == 0 && Tile::kNTiles % 4 == 0);
   static constexpr int kLeftPitch = Tile::kM + 8;  // 8 modulo 32: no two threads meet in a bank

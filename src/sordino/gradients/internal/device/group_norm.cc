@@ -9,6 +9,7 @@
 
 #include <limits>
 
+#include "sordino/base/check.h"
 #include "sordino/gradients/internal/device/alignment.h"
 #include "sordino/gradients/internal/device/group_norm_launch.h"
 
@@ -85,6 +86,8 @@ GroupNormResult DeviceGroupNorm(const at::Tensor& input, std::int64_t groups,
 GroupNormGradients DeviceGroupNormGradients(const at::Tensor& gradient, const at::Tensor& input,
                                             const at::Tensor& mean, const at::Tensor& deviation,
                                             const at::Tensor& scale) {
+  SORDINO_CHECK(input.size(0) == 1 || input.size(0) == gradient.size(0),
+                "an image for each gradient, or one for all");
   const at::Tensor own =
       IsPacked(gradient) ? gradient : gradient.clone(at::MemoryFormat::Contiguous);
   GroupNormGradients result{at::empty_like(own),

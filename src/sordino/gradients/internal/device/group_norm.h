@@ -30,7 +30,8 @@ struct GroupNormGradients {
 bool HasGroupNorm(const at::Tensor& input, std::int64_t groups, const at::Tensor& scale,
                   const at::Tensor& shift);
 
-// The same for gradients [examples, channels, ...] of one image that is no example's: of weights.
+// The same for gradients of weights: `input` is one image, and `gradient` [examples, channels, ...]
+// has one of it for each example.
 bool HasGroupNormOfOne(const at::Tensor& gradient, const at::Tensor& input, const at::Tensor& mean,
                        const at::Tensor& deviation, const at::Tensor& scale);
 

@@ -95,6 +95,8 @@ struct ExampleSumArrays {
   std::int64_t width = 0;
   bool fours = false;  // all rows begin at multiples of 16 bytes, and have a multiple of 4 entries
 };
+// A block has at least this many columns of an example.
+inline constexpr int kSumColumns = 32;
 // Runs of at most 8 rows are added in float32, those in float64, always in the same order; rounded
 // once.
 void LaunchExampleSums(const ExampleSumArrays& arrays, void* stream);

@@ -104,7 +104,11 @@ device::LookupArrays ArraysOf(const LookupRows& lookup, const at::Tensor& index,
 
 at::Tensor ExampleSums(const at::Tensor& rows, const NormalisedRows& normalised,
                        const ExampleLayout& layout) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 30;
   SORDINO_CHECK(rows.dim() == 2 && rows.size(0) == layout.rows(), "rows as the layout says");
+  SORDINO_CHECK(layout.rows_per_example() <= kMost &&
+                    layout.examples <= kMost / (rows.size(1) / device::kSumColumns + 1),
+                "rows that a kernel can count");
   const at::Tensor values = rows.contiguous();
   at::Tensor result = at::empty({layout.examples, rows.size(1)}, rows.options());
   if (result.numel() == 0) return result;

@@ -1,7 +1,8 @@
 // What a pass over many small matrices does on a GPU in one launch instead of one for each.
 //
 // Norms and sums over rows are float64 in a fixed order, and results are rounded once: what one
-// example adds depends on nothing but that example, and the same batch gives the same bits.
+// example adds depends on nothing but that example, and the same batch gives the same bits. Sums
+// over the rows of one example add up to eight of them in float32 first.
 #ifndef SORDINO_GRADIENTS_INTERNAL_DEVICE_ROW_OPERATIONS_H_
 #define SORDINO_GRADIENTS_INTERNAL_DEVICE_ROW_OPERATIONS_H_
 
