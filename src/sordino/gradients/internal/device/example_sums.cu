@@ -6,8 +6,8 @@ namespace sordino::device {
 namespace {
 
 constexpr int kColumns = kSumColumns;  // threads side by side, each with one entry of a row
-constexpr int kGroups = 8;    // of threads that share the rows of an example
-constexpr int kRun = 8;       // rows that a thread adds in float32
+constexpr int kGroups = 8;             // of threads that share the rows of an example
+constexpr int kRun = 8;                // rows that a thread adds in float32
 
 __device__ void Add(float4 value, double* sum) {
   sum[0] += static_cast<double>(value.x);
