@@ -159,7 +159,9 @@ SumPlan PartClipper::PlanOf(const PerExamplePass& pass, const Tape& tape,
   shape.largest_batch = Units(sum_.largest_batch);
   shape.one_row_features = pass.one_row_features();
   shape.recomputed_features = pass.recomputed_features();
+  shape.recomputed_roundings = pass.recomputed_roundings();
   shape.recomputed_rows = pass.recomputed_rows();
+  shape.recomputed_product_rows = pass.recomputed_product_rows();
   shape.uses = static_cast<std::int64_t>(tape.uses.size());
   const std::vector<double> bounds = policy.Bounds();
   shape.smallest_bound = *std::min_element(bounds.begin(), bounds.end());

@@ -10,10 +10,12 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "sordino/base/check.h"
 #include "sordino/base/quantity.h"
+#include "sordino/gradients/internal/convolution/convolution_products.h"
 #include "sordino/gradients/internal/device/fused_terms.h"
 #include "sordino/gradients/internal/graph/stand_ins.h"
 #include "sordino/gradients/internal/rounding/rounding.h"
@@ -226,24 +228,34 @@ Term PerExamplePass::Direct(at::Tensor gradients, std::vector<std::int64_t> size
 void PerExamplePass::Weigh(const Term& term, std::int64_t group) {
   if (term.kind != TermKind::kOuter && term.kind != TermKind::kConvolution) return;
   std::int64_t features = 0;
+  std::int64_t roundings = 0;
   std::int64_t rows = term.layout.rows_per_example();
+  std::int64_t product_rows = std::numeric_limits<std::int64_t>::max();
   if (term.kind == TermKind::kOuter) {
     features = term.a.size(1) + term.b.size(1);
+    roundings = std::min(kFeaturesPerGram, term.a.size(1)) + 1;
     if (term.lookup) {
-      // Norms of single rows have roundings of their own.
+      // Products with its rows are over all features of b, and norms of single rows have roundings
+      // of their own.
+      roundings = std::max<std::int64_t>(roundings + term.b.size(1), kNormRoundings);
       features = std::max<std::int64_t>(features, kNormRoundings);
       rows += term.lookup->layout.rows_per_example();
     } else if (rows == 1) {
       one_row_features_ = std::max(one_row_features_, features);
       return;
+    } else {
+      roundings += std::min(kFeaturesPerGram, term.b.size(1));
     }
   } else {
     // Norms of convolutions are of the rounded gradient itself, or from float64 Gram matrices.
     const at::Tensor& image = term.convolution.transposed ? term.a : term.b;
     rows *= image[0][0].numel();
+    if (term.b.is_cpu()) product_rows = kRowsPerSum;
   }
   recomputed_features_ = std::max(recomputed_features_, features);
+  recomputed_roundings_ = std::max(recomputed_roundings_, roundings);
   recomputed_rows_ = std::max(recomputed_rows_, rows);
+  recomputed_product_rows_ = std::max(recomputed_product_rows_, std::min(rows, product_rows));
   if (!squared_mass_.defined()) squared_mass_ = at::zeros_like(squared_);
   squared_mass_.select(0, group).add_(AbsoluteMass(term).square());
 }

@@ -76,10 +76,13 @@ class PerExamplePass {
   // [groups, units], float64: squares of what AbsoluteMass says of the terms whose gradients are
   // not kept; undefined when all are.
   const at::Tensor& squared_mass() const { return squared_mass_; }
-  // Of the same terms: the maximum of features p + q of a use with float32 Gram matrices, and of
-  // rows of an example; 0 when there is none. They follow from the shapes, not from the values.
+  // Of the same terms, the most of: features p + q of a use with float32 Gram matrices, roundings
+  // of such a norm, rows of an example, and rows of one float32 product; 0 when there is none. They
+  // follow from the shapes, not from the values.
   std::int64_t recomputed_features() const { return recomputed_features_; }
+  std::int64_t recomputed_roundings() const { return recomputed_roundings_; }
   std::int64_t recomputed_rows() const { return recomputed_rows_; }
+  std::int64_t recomputed_product_rows() const { return recomputed_product_rows_; }
   // The most features of a use with one row an example.
   std::int64_t one_row_features() const { return one_row_features_; }
 
@@ -160,7 +163,9 @@ class PerExamplePass {
   at::Tensor squared_mass_;
   std::vector<at::Tensor> squared_of_;  // rows of squared_
   std::int64_t recomputed_features_ = 0;
+  std::int64_t recomputed_roundings_ = 0;
   std::int64_t recomputed_rows_ = 0;
+  std::int64_t recomputed_product_rows_ = 0;
   std::int64_t one_row_features_ = 0;
   bool mismatch_ = false;
   bool is_busy_ = false;

@@ -33,7 +33,9 @@ void Check(const RoundingModel& model) {
   CheckAtLeast("the largest batch", model.largest_batch, 1);
   CheckAtLeast("the number of examples beside one in a sum", model.beside, 0);
   CheckAtLeast("the number of features", model.features, 0);
+  CheckAtLeast("the number of roundings of a norm", model.norm_roundings, 0);
   CheckAtLeast("the number of rows of an example", model.rows, 1);
+  CheckAtLeast("the number of rows of a product", model.product_rows, 0);
   CheckAtLeast("the number of float64 additions", model.additions, 0);
   CheckAtLeast("the number of coordinates", model.coordinates, 1);
   CheckAtLeast("the number of uses", model.uses, 1);
@@ -58,6 +60,15 @@ double KappaLimit(const RoundingModel& model) {
   return model.cancellation / (1 - relative) + absolute / model.smallest_bound;
 }
 
+// tau of step 2.
+double ProductError(const RoundingModel& model) {
+  const double input = 2 * std::log1p(model.input_roundoff);
+  const bool in_parts = model.product_rows > 0 && model.product_rows < model.rows;
+  const double roundings = in_parts ? Count(model.product_rows) + 1 : Count(model.rows);
+  return std::expm1(input + std::log1p(Gamma(roundings, model.norm_roundoff)) +
+                    std::log1p(Gamma(Count(model.rows), kFloat64Roundoff)));
+}
+
 // Step 2.
 double NormFactor(const RoundingModel& model) {
   const double features = Count(model.features);
@@ -67,15 +78,15 @@ double NormFactor(const RoundingModel& model) {
   // Twice the coordinates: the sum over uses has fewer terms than there are parameters.
   double theta = Gamma(2 * Count(model.coordinates) + 4, kFloat64Roundoff);
   double underflow = 0;
-  double recomputed = 0;
   if (features > 0) {
-    theta += std::expm1(4 * input + std::log1p(Gamma(features + 1, model.norm_roundoff)) +
-                        std::log1p(Gamma(rows * rows, kFloat64Roundoff)));
+    const double roundings = model.norm_roundings > 0 ? Count(model.norm_roundings) : features + 1;
+    theta += std::expm1(4 * input + std::log1p(Gamma(roundings, model.norm_roundoff)) +
+                        std::log1p(Gamma(features + rows * rows, kFloat64Roundoff)));
     const double hidden = model.largest_factor / model.smallest_bound;
     underflow = hidden * hidden * 2 * Count(model.uses) * model.underflow *
                 (rows * features * kMaxRowsNorm * kMaxRowsNorm + rows * rows);
-    recomputed = std::expm1(2 * input + std::log1p(Gamma(rows, model.norm_roundoff)));
   }
+  const double recomputed = model.rows > 1 ? ProductError(model) : 0;
   return std::sqrt(1 + theta * kappa * kappa + underflow) + recomputed * kappa;
 }
 
@@ -102,8 +113,9 @@ double RoundingSlack(const RoundingModel& model) {
 
   const double pi =
       std::expm1(2 * std::log1p(model.product_roundoff) + 2 * std::log1p(model.input_roundoff));
+  const double own = model.rows > 1 ? ProductError(model) * (1 + pi) : 0;
   const double rho =
-      norm + pi * kappa +
+      norm + (pi + own) * kappa +
       lost * (4 * Count(model.uses) * kMaxRowsNorm * std::sqrt(rows * Count(model.features)) +
               (4 + 2 * rows) * width);
 

@@ -21,16 +21,20 @@
 // gradient that is materialised, clipped and summed as such is one row with kappa_use = its norm:
 // how it was computed does not matter, because what was computed is what is clipped.
 //  (a) Materialised norms: float64 sums of squared entries. The gradient g~ they are taken of may
-//      be recomputed for the sum; g~ is then a product of the T rows.
+//      be computed again for the sum; g~ is then a product of the T rows.
 //  (b) Ghost norms: sum_{t,s} (a_t.a_s)(b_t.b_s) from Gram matrices rounded with u, products
-//      rounded with u, added up in float64. (Added up with u: count T^2 to the features.)
+//      rounded with u, added up in float64. (Added up with u: count T^2 to the features.) A Gram
+//      matrix may be the float64 sum of some over fewer features each: L counts the roundings with
+//      u on the longest way to a product, p + q + 1 where both are over all features at once.
 //  (c) Factors f in float64 with f * (computed norm) <= bound and f * (computed kappa) <=
 //      cancellation * bound, rounded to u; products f b_t rounded to u; both inputs of any matrix
 //      product may be rounded once more (TF32, bfloat16). kappa is computed from row norms with u,
 //      or from squares rounded with u, and added up in float64.
 //  (d) Sums: matrix products over at most rows_per_sum rows with u, added up in float64, the
 //      result rounded once with u_result. On its way to the result a product takes part in at most
-//      N float64 additions that round. However B T products are added up, N <= B T.
+//      N float64 additions that round. However B T products are added up, N <= B T. Where T > 1,
+//      here and in (a), the rows of an example make products of their own: of at most M rows with
+//      u, added up in float64, and rounded to u.
 //  (e) An example with ||a||_F or ||b||_F above kMaxRowsNorm in any use, or with a norm or kappa
 //      above kMaxNorm, counts as not finite: factor 0, and it enters no product.
 //  (f) Fused norms: g~ is computed twice, once for its norm as in (a) and once for the sum, where
@@ -55,18 +59,21 @@
 //        f kappa <= K' = cancellation / (1 - that) + 4 F U kMaxRowsNorm sqrt(T features omega)
 //    where F is the largest factor and U the number of uses.
 // 2. Norm. By Cauchy-Schwarz |fl(a_t.a_s) - a_t.a_s| <= gamma_p |a_t||a_s| + p omega, the same for
-//    b, so one term of (b) is off by gamma_{p+q+1} |a_t||a_s||b_t||b_s| + underflow, and the sum by
-//    theta kappa^2 + W with theta = (1 + u_in)^4 (1 + gamma_{p+q+1})(1 + gamma64_{T^2}) - 1 and
+//    b, so one term of (b) is off by gamma_L |a_t||a_s||b_t||b_s| + underflow (over parts of the
+//    features, sum |a_t'||a_s'| <= |a_t||a_s|), and the sum by theta kappa^2 + W with
+//    theta = (1 + u_in)^4 (1 + gamma_L)(1 + gamma64_{features + T^2}) - 1 and
 //    W = 2 U omega (T features kMaxRowsNorm^2 + T^2), using sum_t |a_t| <= sqrt(T) ||a||_F. (a) is
 //    off by gamma64_{coordinates+1} n^2, and n <= kappa. Hence n^2 <= computed^2 + Theta kappa^2 +
-//    W. Where T > 1 and g~ of (a) is recomputed, ||g|| <= ||g~|| + tau kappa with
-//    tau = (1 + u_in)^2 (1 + gamma_T) - 1. Either way
+//    W. Where T > 1 and g~ of (a) is computed again, ||g|| <= ||g~|| + tau kappa with
+//    tau = (1 + u_in)^2 (1 + gamma_{M+1})(1 + gamma64_T) - 1. Either way
 //        f n <= nu = sqrt(1 + Theta K'^2 + F^2 W) + tau K'.               (GhostNormFactor)
 //    Without a limit on the cancellation there is no bound: the computed norm of a large gradient
 //    can be 0 when kappa >> n.
 // 3. The example itself. (c) perturbs every f a_t b_t^T by at most pi = (1 + u)^2 (1 + u_in)^2 - 1
-//    relatively, so its exact contribution x to the sum has
-//        ||x|| <= rho = nu + pi K' + underflow.
+//    relatively. Where T > 1 its own products are rounded besides, by tau (1 + pi) K' at most:
+//    other numbers than those of g~, and lost or kept by another rounding. So what it contributes,
+//    x, has
+//        ||x|| <= rho = nu + (pi + tau (1 + pi)) K' + underflow.
 //    x depends on nothing but the example: for all the others, it is the same in D and D'.
 // 4. The sum. Every entry of a product of R rows is off by gamma_R sum |terms|, so each example
 //    adds to the L2 error of the batch at most epsilon = (1 + pi) K' gamma_R by the products it
@@ -121,7 +128,9 @@ struct RoundingModel {
   std::int64_t largest_batch = 1;              // B, at least 1
   std::int64_t beside = 0;                     // A, at most B; 0 stands for B
   std::int64_t features = 0;                   // largest p + q of a use; 0 when all g are kept
+  std::int64_t norm_roundings = 0;             // L; 0 stands for features + 1
   std::int64_t rows = 1;                       // T, most rows of one example for a parameter
+  std::int64_t product_rows = 0;               // M, at most T; 0 stands for T
   std::int64_t additions = 0;                  // N, of float64; 0 stands for B T
   std::int64_t coordinates = 1;                // of all parameters
   std::int64_t uses = 1;                       // of parameters, counted with repetition

@@ -353,6 +353,19 @@ TEST(RoundingSlack, GrowsWithEveryHazard) {
   grows([](RoundingModel& m) { m.largest_batch *= 2; });
   grows([](RoundingModel& m) { m.features *= 2; });
   grows([](RoundingModel& m) { m.rows *= 2; });
+  grows([](RoundingModel& m) { m.norm_roundings = 200; });
+  // Convolutions have no Gram matrices in float32, but products that are computed twice.
+  base.features = 0;
+  base.norm_roundings = 0;
+  const double products = RoundingSlack(base);
+  RoundingModel longer = base;
+  longer.rows *= 64;
+  EXPECT_GT(RoundingSlack(longer), products);
+  RoundingModel in_parts = longer;
+  in_parts.product_rows = 4;
+  EXPECT_LT(RoundingSlack(in_parts), RoundingSlack(longer));
+  EXPECT_GT(RoundingSlack(in_parts), products);
+  base.features = 100;
   grows([](RoundingModel& m) { m.coordinates = 1 << 30; });
   grows([](RoundingModel& m) { m.uses *= 100; });
   grows([](RoundingModel& m) { m.largest_factor = 100; });
@@ -371,6 +384,8 @@ TEST(RoundingSlack, RefusesWhatItCannotBound) {
   refuses([](RoundingModel& m) { m.largest_batch = 0; });
   refuses([](RoundingModel& m) { m.beside = -1; });
   refuses([](RoundingModel& m) { m.rows = 0; });
+  refuses([](RoundingModel& m) { m.product_rows = -1; });
+  refuses([](RoundingModel& m) { m.norm_roundings = -1; });
   refuses([](RoundingModel& m) { m.cancellation = 0.5; });
   refuses([](RoundingModel& m) { m.cancellation = kInfinity; });
   refuses([](RoundingModel& m) { m.smallest_bound = 1e-13; });

@@ -70,7 +70,10 @@ SumPlan PlanSum(const SumShape& shape, double rounding) {
     RoundingModel products = Model(shape);
     products.sum_roundoff = kFloat64Roundoff;
     products.features = shape.recomputed_features;
-    products.rows = shape.recomputed_rows;
+    products.norm_roundings = shape.recomputed_roundings;
+    // A product of one row is rounded too.
+    products.rows = std::max<std::int64_t>(2, shape.recomputed_rows);
+    products.product_rows = shape.recomputed_product_rows;
     if (plan.accuracy.wide) {
       products.additions = Additions(products.rows, shape.largest_batch);
     }

@@ -30,8 +30,10 @@ struct SumShape {
   std::int64_t largest_batch = 1;     // units of a batch
   std::int64_t one_row_features = 0;  // p + q of uses with one row an example; 0 for none
   // Of uses with more rows whose gradients are not kept but computed again for the sum:
-  std::int64_t recomputed_features = 0;  // where norms are from float32 Gram matrices; 0 for none
-  std::int64_t recomputed_rows = 0;      // 0 for none
+  std::int64_t recomputed_features = 0;   // where norms are from float32 Gram matrices; 0 for none
+  std::int64_t recomputed_roundings = 0;  // of these norms; 0 stands for all features at once
+  std::int64_t recomputed_rows = 0;       // 0 for none
+  std::int64_t recomputed_product_rows = 0;  // of one float32 product; 0 stands for all of them
   std::int64_t coordinates = 1;
   std::int64_t uses = 1;
   double largest_factor = 1;

@@ -41,26 +41,6 @@ at::Tensor MaterialiseLookup(const Term& term, std::int64_t begin, std::int64_t 
   return table.reshape({end - begin, -1});
 }
 
-// Rows of one example that look up the same entry meet in the Gram matrix; float64, because they
-// may cancel.
-void AddLookupNormsByGram(const Term& term, const at::Tensor& squared) {
-  const std::int64_t rows = term.layout.rows_per_example();
-  const std::int64_t chunk =
-      std::max<std::int64_t>(1, ChunkElements(term.b) / std::max<std::int64_t>(1, rows * rows));
-  const at::Tensor index = term.a.reshape({-1, 1});
-  for (std::int64_t begin = 0; begin < term.layout.examples; begin += chunk) {
-    const std::int64_t end = std::min(begin + chunk, term.layout.examples);
-    const at::Tensor gradient = ByExample(term.b, term.layout, begin, end).to(at::kDouble);
-    const at::Tensor entry = ByExample(index, term.layout, begin, end);
-    const at::Tensor same =
-        (entry == entry.transpose(1, 2)).logical_and(entry != term.padding_index);
-    const at::Tensor gram = at::bmm(gradient, gradient.transpose(1, 2));
-    squared.slice(0, begin, end)
-        .add_(at::where(same, gram, at::zeros({}, gram.options()))
-                  .sum(at::IntArrayRef{1, 2}, false, at::kDouble));
-  }
-}
-
 // Lookups of one table: each may have a padding index of its own, and bags have no layout.
 Term StackLookups(const std::vector<Term>& terms) {
   Term stacked = terms.front();
@@ -99,6 +79,21 @@ Term ExamplesOf(const Term& term, std::int64_t begin, std::int64_t end) {
   return part;
 }
 
+// [examples, T, features] to [examples, T, T], float64 where there are many features.
+at::Tensor GramOf(const at::Tensor& rows) {
+  const std::int64_t features = rows.size(2);
+  if (features <= kFeaturesPerGram || rows.scalar_type() == at::kDouble) {
+    return at::bmm(rows, rows.transpose(1, 2));
+  }
+  at::Tensor sum;
+  for (std::int64_t first = 0; first < features; first += kFeaturesPerGram) {
+    const at::Tensor part = rows.narrow(2, first, std::min(kFeaturesPerGram, features - first));
+    const at::Tensor gram = at::bmm(part, part.transpose(1, 2));
+    sum = sum.defined() ? sum.add_(gram) : gram.to(at::kDouble);
+  }
+  return sum;
+}
+
 }  // namespace
 
 void AddOuterSquaredNorms(const Term& term, const at::Tensor& squared) {
@@ -114,10 +109,9 @@ void AddOuterSquaredNorms(const Term& term, const at::Tensor& squared) {
     const std::int64_t end = std::min(begin + chunk, term.layout.examples);
     const at::Tensor left = ByExample(a, term.layout, begin, end);
     const at::Tensor right = ByExample(b, term.layout, begin, end);
-    at::Tensor gram = at::bmm(left, left.transpose(1, 2));
-    gram.mul_(at::bmm(right, right.transpose(1, 2)));
+    const at::Tensor products = GramOf(left) * GramOf(right);
     squared.slice(0, begin, end)
-        .add_(gram.sum(at::IntArrayRef{1, 2}, false, at::kDouble).clamp_min_(0));
+        .add_(products.sum(at::IntArrayRef{1, 2}, false, at::kDouble).clamp_min_(0));
   }
 }
 
@@ -186,20 +180,20 @@ at::Tensor AddSquaredNorms(const Term& term, NormForm form, const at::Tensor& sq
       squared.add_(RowSquaredNorms(gradients));
       return gradients;
     }
-    case TermKind::kLookup:
+    case TermKind::kLookup: {
+      const LookupRows lookup = AsLookup(term);
       if (term.b.is_cpu()) {
-        AddLookupSquaredNorms(AsLookup(term), squared);
-        return {};
-      }
-      if (const LookupRows lookup = AsLookup(term); HasLookupOperations(lookup)) {
+        AddLookupSquaredNorms(lookup, squared);
+      } else if (HasLookupOperations(lookup)) {
         DeviceAddLookupNorms(lookup, squared);
-        return {};
+      } else {
+        // Of the bits that the sum is of (TableSum).
+        const at::Tensor own = at::zeros(squared.sizes(), at::TensorOptions(at::kDouble));
+        AddLookupSquaredNorms(OnCpu(lookup), own);
+        squared.add_(own.to(squared.device()));
       }
-      if (!term.owners.defined()) {
-        AddLookupNormsByGram(term, squared);
-        return {};
-      }
-      break;
+      return {};
+    }
     case TermKind::kConvolution:
       if (form == NormForm::kKeep) {
         return ConvolutionGradients(term.convolution, term.a, term.b, term.layout, squared)

@@ -100,6 +100,10 @@ at::Tensor Materialise(const Term& term, std::int64_t begin, std::int64_t end);
 // the gradients come back for WeightedSum of a kDirect term; else the result is undefined.
 at::Tensor AddSquaredNorms(const Term& term, NormForm form, const at::Tensor& squared);
 
+// Features of a float32 Gram matrix; those of wider rows are added up in float64, because rows that
+// cancel leave nothing but its rounding.
+inline constexpr std::int64_t kFeaturesPerGram = 512;
+
 // The same for a kOuter term from Gram matrices, without its lookups. At least 0: rounding may
 // leave a tiny negative number where the rows cancel.
 void AddOuterSquaredNorms(const Term& term, const at::Tensor& squared);

@@ -42,6 +42,13 @@ LookupRows AsLookup(const Term& term) {
           .padding_index = term.padding_index};
 }
 
+LookupRows OnCpu(LookupRows lookup) {
+  lookup.index = lookup.index.cpu();
+  lookup.gradient = lookup.gradient.cpu();
+  if (lookup.owners.defined()) lookup.owners = lookup.owners.cpu();
+  return lookup;
+}
+
 at::Tensor OwnersOf(const Term& term) {
   if (term.owners.defined()) return term.owners;
   const at::Tensor row = at::zeros({term.layout.rows()}, term.a.options().dtype(at::kLong));

@@ -31,6 +31,7 @@ at::Tensor ByExample(const at::Tensor& rows, const ExampleLayout& layout, std::i
 at::Tensor SumOfRows(const Term& term);
 
 LookupRows AsLookup(const Term& term);
+LookupRows OnCpu(LookupRows lookup);
 
 // The example of each row of a lookup.
 at::Tensor OwnersOf(const Term& term);

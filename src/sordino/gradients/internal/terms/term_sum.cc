@@ -97,15 +97,12 @@ at::Tensor ProductOfExamples(const at::Tensor& left, const at::Tensor& right,
 }
 
 at::Tensor TableSum(const Term& term, const ExampleFactors& factors, bool wide) {
-  LookupRows lookup = AsLookup(term);
+  const LookupRows lookup = AsLookup(term);
   if (term.b.is_cpu()) return LookupWeightedSum(lookup, factors.float64, wide);
   if (HasLookupOperations(lookup)) return DeviceLookupSum(lookup, factors.float64, wide);
   // Rows of an example that cancel must do so before they meet those of others, which no operation
   // of libtorch takes care of.
-  lookup.index = lookup.index.cpu();
-  lookup.gradient = lookup.gradient.cpu();
-  if (lookup.owners.defined()) lookup.owners = lookup.owners.cpu();
-  return LookupWeightedSum(lookup, factors.float64.cpu(), wide).to(term.b.device());
+  return LookupWeightedSum(OnCpu(lookup), factors.float64.cpu(), wide).to(term.b.device());
 }
 
 }  // namespace
