@@ -7,7 +7,6 @@
 
 #include "sordino/gradients/internal/graph/per_example_pass.h"
 #include "sordino/gradients/internal/graph/shared_gradients.h"
-#include "sordino/gradients/internal/terms/norm_cost.h"
 #include "sordino/gradients/internal/terms/row_kernels.h"
 #include "sordino/gradients/internal/terms/tied_term.h"
 
@@ -123,17 +122,9 @@ void PerExamplePass::ForEachDense(const Family& family, const Visit& visit) cons
   }
 }
 
-// On a GPU the gradients are kept for the sums, where each is small.
-bool PerExamplePass::KeepsDense() const {
-  if (squared_.is_cpu() || options_.collect) return false;
-  std::int64_t bytes = 0;
-  for (const Family& family : plan_.families) {
-    for (const std::size_t p : family.parameters) {
-      bytes += parameters_[p].value.numel() * std::int64_t{sizeof(float)};
-    }
-  }
-  return static_cast<double>(bytes) <= kLargeBytes;
-}
+// On a GPU the gradients are kept for the sums. Some operations add up in no fixed order there
+// (lookups do), and gradients that are computed again could have other bits.
+bool PerExamplePass::KeepsDense() const { return !squared_.is_cpu() && !options_.collect; }
 
 void PerExamplePass::AddDenseNorms(const Family& family) {
   const bool keep = KeepsDense();

@@ -25,6 +25,9 @@ constexpr double kFloat64Factor = 2.2;
 constexpr double kFewRowsOfCost = 32;
 // A product of an example is read and added to a float64 sum.
 constexpr double kBytesPerAddedEntry = 20;
+// Gradients larger than this an example are kept only where they take no more memory than what they
+// replace; smaller ones where that is faster, and a batch is cut when they become too many.
+constexpr double kLargeBytes = 16e6;
 
 }  // namespace
 

@@ -20,10 +20,6 @@
 
 namespace sordino {
 
-// Gradients larger than this an example are kept only where they take no more memory than what they
-// replace; smaller ones where that is faster, and a batch is cut when they become too many.
-inline constexpr double kLargeBytes = 16e6;
-
 NormForm CheapestForm(const Term& term);
 
 }  // namespace sordino
