@@ -112,6 +112,13 @@ def tensor_names(file):
         return set(json.loads(stream.read(size))) - {'__metadata__'}
 
 
+def newest_step(folder):
+    """Of the checkpoints that are there; 0 for none. Older ones are removed."""
+    steps = [int(path.name.removeprefix('step-')) for path in folder.glob('checkpoints/step-*')
+             if path.name.removeprefix('step-').isdigit()]
+    return max(steps, default=0)
+
+
 def check_checkpoint(config, folder):
     """A run that is stopped in its middle keeps what the optimizer keeps, and is resumed."""
     text = config.read_text(encoding='utf-8').replace('steps = 4', 'steps = 100000')
@@ -120,12 +127,12 @@ def check_checkpoint(config, folder):
     with subprocess.Popen([PROGRAM, 'train', long, '--out', folder, '--checkpoint-every', '1'],
                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         deadline = time.monotonic() + 60
-        while not list(folder.glob('checkpoints/step-00000000[2-9]')) and \
-                time.monotonic() < deadline and process.poll() is None:
+        while newest_step(folder) < 2 and time.monotonic() < deadline and process.poll() is None:
             time.sleep(0.02)
         process.send_signal(signal.SIGINT)
         process.wait(timeout=60)
     newest = max(folder.glob('checkpoints/step-*'))
+    step = newest_step(folder)
     names = tensor_names(newest / 'state.safetensors')
     kept = {name for name in names if re.fullmatch(r'optimizer\..+\.last_leap', name)}
     parameters = {name for name in names if name.startswith('parameter.')}
@@ -133,15 +140,14 @@ def check_checkpoint(config, folder):
     assert 'clip.share' in names, names
     with subprocess.Popen([PROGRAM, 'train', '--resume', folder], stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True) as process:
-        step = int(newest.name.removeprefix('step-'))
         deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and process.poll() is None and \
-                int(max(folder.glob('checkpoints/step-*')).name.removeprefix('step-')) <= step:
+        while newest_step(folder) <= step and time.monotonic() < deadline and \
+                process.poll() is None:
             time.sleep(0.02)
         process.send_signal(signal.SIGINT)
         output, _ = process.communicate(timeout=60)
     assert process.returncode == 128 + signal.SIGINT, output
-    assert int(max(folder.glob('checkpoints/step-*')).name.removeprefix('step-')) > step, output
+    assert newest_step(folder) > step, output
 
 
 def main():

@@ -1,10 +1,18 @@
 #include "sordino/gradients/clipping_policy.h"
 
+#include <ATen/core/Tensor.h>
 #include <ATen/ops/div.h>
+#include <ATen/ops/zeros.h>
 
 #include <cmath>
 
 namespace sordino {
+
+double ClippingPolicy::LargestFactor() const {
+  if (ToBound() != nullptr) return 1;
+  const auto groups = static_cast<std::int64_t>(Bounds().size());
+  return Factors(at::zeros({groups, 1}, at::TensorOptions(at::kDouble))).max().item<double>();
+}
 
 double TransformCancellation(const CoordinateTransform& transform, double bound,
                              double largest_factor) {

@@ -58,6 +58,9 @@ class ClippingPolicy {
   // the norms then compute the factors too.
   virtual const GroupColumn* ToBound() const { return nullptr; }
 
+  // Of a norm of 0, the largest one.
+  virtual double LargestFactor() const;
+
   // The bound on the norm of a scaled gradient, for each group.
   virtual std::vector<double> Bounds() const = 0;
 

@@ -110,8 +110,9 @@ void Work(ProcessGroup& group, const std::string& scenario, bool is_it) {
 // Until all ranks were asked to stop.
 int WaitForSignal(ProcessGroup& group) {
   const StopGuard guard;
-  if (group.IsFirst()) std::cout << "ready" << std::endl;
   at::Tensor asked = at::zeros({1}, at::kLong);
+  group.AllReduceSum(asked);  // every rank has its guard
+  if (group.IsFirst()) std::cout << "ready" << std::endl;
   while (asked.item<std::int64_t>() < group.Size()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
     asked.fill_(StopGuard::Requested() ? 1 : 0);

@@ -151,7 +151,7 @@ GraphReading PartClipper::Read(const at::Tensor& losses, std::int64_t units,
 SumPlan PartClipper::PlanOf(const PerExamplePass& pass, const Tape& tape,
                             const ClippingPolicy& policy) {
   SumShape shape;
-  shape.float64 = true;
+  shape.float64 = pass.AllFloat64();
   for (const NamedParameter& parameter : parameters_) {
     shape.float64 = shape.float64 && parameter.value.scalar_type() == at::kDouble;
     shape.coordinates += parameter.value.numel();
@@ -165,12 +165,7 @@ SumPlan PartClipper::PlanOf(const PerExamplePass& pass, const Tape& tape,
   shape.uses = static_cast<std::int64_t>(tape.uses.size());
   const std::vector<double> bounds = policy.Bounds();
   shape.smallest_bound = *std::min_element(bounds.begin(), bounds.end());
-  if (bounds != planned_bounds_) {
-    const auto groups = static_cast<std::int64_t>(bounds.size());
-    largest_factor_ = policy.Factors(at::zeros({groups, 1}, at::kDouble)).max().item<double>();
-    planned_bounds_ = bounds;
-  }
-  shape.largest_factor = largest_factor_;
+  shape.largest_factor = policy.LargestFactor();
   if (!plan_ || !(planned_shape_ == shape)) {
     plan_ = PlanSum(shape, sum_.rounding);
     planned_shape_ = shape;
@@ -412,6 +407,8 @@ Totals PartClipper::Sum(const LossFunction& loss, const Batch& batch, const Clip
                       padded);
   } catch (const NeedsLoop&) {
     return UnitByUnit(loss, batch, policy);
+  } catch (const DifferentValues&) {
+    throw;
   } catch (const NotPerExample&) {
     if (!options_.fallback) throw;
     falls_back_ = true;

@@ -125,8 +125,6 @@ class PartClipper {
   // The plan of the last sum, and what it was made for.
   std::optional<SumPlan> plan_;
   SumShape planned_shape_;
-  std::vector<double> planned_bounds_;
-  double largest_factor_ = 1;
   mutable std::optional<GroupColumn> bounds_;
 };
 

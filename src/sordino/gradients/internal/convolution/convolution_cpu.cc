@@ -122,14 +122,17 @@ void GramSquaredNorms(const ConvolutionOperands& operands, std::vector<double>& 
 template <typename T>
 std::vector<double> ShareOfSum(const ConvolutionOperands& operands,
                                const std::vector<double>& factors, std::int64_t begin,
-                               std::int64_t end) {
+                               std::int64_t end, bool wide) {
   ColumnBlock<T> block(operands, RowsPerBlock(operands.shape));
   ProductSum<T> sum(operands);
   for (std::int64_t example = begin; example < end; ++example) {
     const double factor = factors[static_cast<std::size_t>(example)];
     if (factor == 0) continue;
     AppendExample(operands.shape, example, factor, block, sum);
-    if (std::is_same_v<T, double>) continue;  // products of examples need not be told apart
+    // Float64 products of examples need not be told apart. In a large batch additions are counted
+    // (sum_plan.h), and no run of them is long.
+    const bool is_long = wide && sum.rows() + block.rows() >= kRowsPerSum;
+    if (std::is_same_v<T, double> && !is_long) continue;
     sum.Add(block);
     block.Clear();
     sum.EndExample();
@@ -147,7 +150,7 @@ std::int64_t SharesOf(const ConvolutionShape& shape) {
 
 template <typename T, typename Result>
 at::Tensor WeightedSum(const ConvolutionOperands& operands, const std::vector<double>& factors,
-                       std::int64_t shares) {
+                       std::int64_t shares, bool wide) {
   const ConvolutionShape& shape = operands.shape;
   const std::int64_t size = shape.weights();
   const std::int64_t examples = shape.layout.examples;
@@ -158,7 +161,7 @@ at::Tensor WeightedSum(const ConvolutionOperands& operands, const std::vector<do
     for (std::int64_t share = first_share; share < last_share; ++share) {
       const std::int64_t begin = std::min(examples, share * grain);
       const std::int64_t end = std::min(examples, begin + grain);
-      sums[static_cast<std::size_t>(share)] = ShareOfSum<T>(operands, factors, begin, end);
+      sums[static_cast<std::size_t>(share)] = ShareOfSum<T>(operands, factors, begin, end, wide);
     }
   });
   std::vector<Result> values(static_cast<std::size_t>(size));
@@ -218,16 +221,18 @@ at::Tensor CpuWeightedGradient(const ConvolutionOperands& operands, const at::Te
   const std::vector<double> values = Entries(factors);
   const ConvolutionShape& shape = operands.shape;
   const std::int64_t shares = SharesOf(shape);
-  if (operands.type == at::kDouble) return WeightedSum<double, double>(operands, values, shares);
+  if (operands.type == at::kDouble) {
+    return WeightedSum<double, double>(operands, values, shares, wide);
+  }
   if (SumIsFloat64(shape.rows_per_example(), shape.weights())) {
     ConvolutionOperands exact = operands;
     exact.type = at::kDouble;
     // One sum, because it is large: the threads share out its products.
-    return wide ? WeightedSum<double, double>(exact, values, 1)
-                : WeightedSum<double, float>(exact, values, 1);
+    return wide ? WeightedSum<double, double>(exact, values, 1, wide)
+                : WeightedSum<double, float>(exact, values, 1, wide);
   }
-  return wide ? WeightedSum<float, double>(operands, values, shares)
-              : WeightedSum<float, float>(operands, values, shares);
+  return wide ? WeightedSum<float, double>(operands, values, shares, wide)
+              : WeightedSum<float, float>(operands, values, shares, wide);
 }
 
 }  // namespace sordino

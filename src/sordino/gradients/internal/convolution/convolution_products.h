@@ -34,6 +34,8 @@ class ProductSum {
   // What comes next is of another example, and starts a float32 sum of its own: the rounded
   // product of an example depends on that example only.
   void EndExample() { Flush(); }
+  // That were added since.
+  std::int64_t rows() const { return rows_; }
   void Clear();
 
   // The sum [kernel, image channels / groups, signal channels]: rounded to T, or as it is.

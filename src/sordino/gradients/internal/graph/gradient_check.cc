@@ -124,12 +124,12 @@ void GradientCheck::CompareOne(const PerExamplePass& pass, const Expected& expec
           : (pass.squared_norms().sum(0).sqrt() * expected.weights.abs()).sum().item<double>();
   if (!std::isfinite(scale) || !std::isfinite(squared)) return;
   if (same && std::sqrt(squared) <= tolerance * scale + 1e-12) return;
-  throw NotPerExample(
+  throw DifferentValues(
       "the gradients per example that were read off the graph are not those of ordinary autograd, "
       "most in the parameter '" +
       parameters_[worst].name +
-      "': an operation of the model is not handled rightly here; freeze the parameter, write the "
-      "operation in another way, or allow the fallback that runs example by example.");
+      "': an operation of the model is not handled rightly here; freeze the parameter, or write "
+      "the operation in another way.");
 }
 
 }  // namespace sordino

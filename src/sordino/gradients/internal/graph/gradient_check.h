@@ -25,8 +25,8 @@ class GradientCheck {
   GradientCheck(const at::Tensor& losses, std::int64_t units, double loss_weight,
                 const std::vector<NamedParameter>& parameters, std::int64_t wanted);
 
-  // Throws NotPerExample when the gradients of the pass are others. Whether there was something to
-  // compare: false when no gradient that was looked at is finite and not zero.
+  // Throws DifferentValues when the gradients of the pass are others. Whether there was something
+  // to compare: false when no gradient that was looked at is finite and not zero.
   bool Compare(const PerExamplePass& pass) const;
 
  private:

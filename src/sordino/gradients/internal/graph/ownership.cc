@@ -269,12 +269,11 @@ Ownership FindOwnership(const at::Tensor& losses, std::int64_t units, const Tape
     const auto owner = Owners(code, plain, weighted);
     const Fit fit = Any(owner, kMixed) ? Fit{} : FitLayout(owner, units);
     if (!fit.layout) {
-      throw NotPerExample("the rows of the operation '" +
-                          OperationName(*tape.graph.nodes[tape.uses[k].node]) +
-                          "' of the parameter '" + name +
-                          "' are not as many, or not in the same order, for every example; "
-                          "pad the examples to one size and keep their order, or allow the "
-                          "fallback that runs example by example.");
+      throw DifferentValues("the rows of the operation '" +
+                            OperationName(*tape.graph.nodes[tape.uses[k].node]) +
+                            "' of the parameter '" + name +
+                            "' are not as many, or not in the same order, for every example; "
+                            "pad the examples to one size and keep their order.");
     }
     ownership.layouts.push_back(*fit.layout);
     ownership.settled = ownership.settled && fit.unique;

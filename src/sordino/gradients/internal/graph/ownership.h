@@ -37,8 +37,8 @@ struct Ownership {
 
 // Runs backward passes over the graph behind `losses` and keeps it. `units` is the number of
 // examples that are told apart: losses.numel(), or a divisor of it when micro-batches of
-// consecutive examples are taken together. Throws NotPerExample when rows are not in the order of a
-// layout.
+// consecutive examples are taken together. Throws DifferentValues when rows are not in the order of
+// a layout.
 Ownership FindOwnership(const at::Tensor& losses, std::int64_t units, const Tape& tape,
                         const std::vector<std::unique_ptr<UseRule>>& rules,
                         const std::vector<NamedParameter>& parameters);

@@ -26,6 +26,17 @@
 
 namespace sordino {
 namespace ag = torch::autograd;
+namespace {
+
+// Whether all that a term is computed from is float64.
+bool IsFloat64(const Term& term) {
+  const auto is = [](const at::Tensor& t) {
+    return !t.defined() || !t.is_floating_point() || t.scalar_type() == at::kDouble;
+  };
+  return is(term.a) && is(term.b);
+}
+
+}  // namespace
 
 // Takes the gradient of a node before the node runs. Lives in the graph, and does nothing once the
 // pass is over (its pointer is null), since a kept graph may run again.
@@ -159,6 +170,7 @@ void PerExamplePass::Finish(std::size_t root) {
     for (const std::size_t use : cluster.uses) {
       Term& term = terms_[use];
       if (!term.b.defined()) continue;
+      all_float64_ = all_float64_ && IsFloat64(term);
       // Norms are of what is summed, so that kernels may compute it in their precision.
       if (!term.b.is_cpu() && Choose(term) == NormForm::kFused) term.fused = FusedUseOf(term);
       state.parts.push_back({std::move(term), use, false});
@@ -178,6 +190,7 @@ void PerExamplePass::FinishCluster(std::size_t parameter, const UseCluster& clus
     Term term = std::move(terms_[cluster.uses[k]]);
     terms_[cluster.uses[k]] = {};
     if (!term.b.defined()) continue;
+    all_float64_ = all_float64_ && IsFloat64(term);
     if (cluster.transposed[k]) std::swap(term.a, term.b);
     terms.push_back(std::move(term));
   }

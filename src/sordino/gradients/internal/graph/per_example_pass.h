@@ -83,6 +83,8 @@ class PerExamplePass {
   std::int64_t recomputed_roundings() const { return recomputed_roundings_; }
   std::int64_t recomputed_rows() const { return recomputed_rows_; }
   std::int64_t recomputed_product_rows() const { return recomputed_product_rows_; }
+  // A float64 parameter may be used in float32.
+  bool AllFloat64() const { return all_float64_; }
   // The most features of a use with one row an example.
   std::int64_t one_row_features() const { return one_row_features_; }
 
@@ -167,6 +169,7 @@ class PerExamplePass {
   std::int64_t recomputed_rows_ = 0;
   std::int64_t recomputed_product_rows_ = 0;
   std::int64_t one_row_features_ = 0;
+  bool all_float64_ = true;
   bool mismatch_ = false;
   bool is_busy_ = false;
   // Where kernels take many matrices at once (device/row_operations.h): those whose row norms are

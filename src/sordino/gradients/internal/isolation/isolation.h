@@ -47,6 +47,13 @@ class NotPerExample : public Error {
   using Error::Error;
 };
 
+// The same, found by comparing values of examples. The fallback does not catch it: it would follow
+// from a record, and change how all others are clipped.
+class DifferentValues : public NotPerExample {
+ public:
+  using NotPerExample::NotPerExample;
+};
+
 // A vmap layer on this thread, from construction to destruction. Layers do not nest.
 class IsolationLayer {
  public:

@@ -151,7 +151,7 @@ Difference FirstDifference(const Recorder& alone, const Recorder& joint) {
   } else if (operation == "loss") {
     way_out = "give one loss for each example, without means or sums over the batch";
   }
-  throw NotPerExample(
+  throw DifferentValues(
       "the losses of examples in a batch are not those of the same examples alone, first in the "
       "operation '" +
       operation + "': the model mixes the examples of a batch, so it means something else here; " +

@@ -17,7 +17,7 @@
 
 namespace sordino {
 
-// Throws NotPerExample when the losses differ by more than rounding. A model whose random numbers
+// Throws DifferentValues when the losses differ by more than rounding. A model whose random numbers
 // fall in another order in a batch cannot be compared behind them, and passes. The generators are
 // left as `states` has them. `known` are the losses of an isolated pass of the batch that began
 // with other random numbers, or undefined.

@@ -94,10 +94,10 @@
 //
 // Large batches. B u is 6 % for a million examples, so nothing that grows with B may be float32.
 // With R = 1, float64 sums and a float64 result what grows is 2 B K N 2^-53, and B T additions
-// would be too many for millions. A batch is cut into parts of at most P units; the product of a
-// unit is finished before it is added to others, which takes T additions; kPartsPerSum parts are
-// added up, and then these sums. So
-//        N = T + P + kPartsPerSum + B / kPartsPerSum      (sum_plan.h)
+// would be too many for millions. A batch is cut into parts of at most P units; the rows of a unit
+// are added up before they are added to others, in runs of no more than kRowsPerSum (S) rows of
+// others besides; kPartsPerSum parts are added up, and then these sums. So
+//        N = T + S + P + kPartsPerSum + B / kPartsPerSum      (sum_plan.h)
 // and ten million records add 4e-5 K. The result is rounded to the type of the parameters after the
 // noise, which is post-processing.
 #ifndef SORDINO_GRADIENTS_INTERNAL_ROUNDING_ROUNDING_H_

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "sordino/base/error.h"
+#include "sordino/gradients/internal/convolution/convolution_products.h"
 #include "sordino/gradients/internal/rounding/rounding.h"
 #include "sordino/gradients/internal/terms/row_kernels.h"
 
@@ -17,9 +18,12 @@ constexpr double kRoundingsOfTheResult = kMaxBlocks + 2;
 constexpr std::int64_t kShortestSum = 16;
 constexpr double kMaxCancellation = 0x1p20;
 
-// Float64 additions that the product of a unit with so many rows takes part in.
+// Float64 additions that a product of a unit with so many rows takes part in: with the other rows
+// of the unit and, in a float64 convolution, with fewer than kRowsPerSum rows of others, then with
+// the other units of its part, and so on.
 std::int64_t Additions(std::int64_t rows, std::int64_t units) {
-  return rows + kUnitsOfPart + kPartsPerSum + (units + kPartsPerSum - 1) / kPartsPerSum;
+  return rows + kRowsPerSum + kUnitsOfPart + kPartsPerSum +
+         (units + kPartsPerSum - 1) / kPartsPerSum;
 }
 
 RoundingModel Model(const SumShape& shape) {

@@ -1,6 +1,9 @@
 #include "sordino/gradients/internal/terms/broadcast.h"
 
+#include <algorithm>
 #include <optional>
+
+#include "sordino/gradients/internal/terms/term_rows.h"
 
 namespace sordino {
 namespace {
@@ -58,9 +61,16 @@ at::Tensor ReducePerExample(const at::Tensor& values, const std::vector<std::int
                             const std::vector<std::int64_t>& reduced, const ExampleLayout& layout) {
   const auto plan = PlanReduction(full, reduced, layout);
   if (!plan) return {};
-  at::Tensor result = values.reshape(plan->view);
-  if (!plan->summed.empty()) result = result.sum(plan->summed, /*keepdim=*/true);
-  return result.movedim(plan->example_dim, 0).reshape({layout.examples, -1});
+  // [examples, what is summed, what is left]
+  std::vector<std::int64_t> order = {plan->example_dim};
+  order.insert(order.end(), plan->summed.begin(), plan->summed.end());
+  std::int64_t rows = 1;
+  for (const std::int64_t dim : plan->summed) rows *= plan->view[static_cast<std::size_t>(dim)];
+  for (std::int64_t dim = 0; dim < static_cast<std::int64_t>(plan->view.size()); ++dim) {
+    if (std::find(order.begin(), order.end(), dim) == order.end()) order.push_back(dim);
+  }
+  const at::Tensor by_example = values.reshape(plan->view).permute(order);
+  return SumOfRows(by_example.reshape({layout.examples * rows, -1}), {1, layout.examples, rows});
 }
 
 }  // namespace sordino

@@ -35,7 +35,6 @@ NormForm CheapestForm(const Term& term) {
   if (term.kind != TermKind::kOuter && term.kind != TermKind::kConvolution) return NormForm::kKeep;
   if (FusedUseOf(term) != FusedUse::kNone) return NormForm::kFused;
   const Machine& machine = term.b.is_cpu() ? kCpu : kCuda;
-  const auto examples = static_cast<double>(term.layout.examples);
   double rows = static_cast<double>(term.layout.rows_per_example());
   double entries = 1;
   for (const std::int64_t size : term.sizes) entries *= static_cast<double>(size);
@@ -49,9 +48,11 @@ NormForm CheapestForm(const Term& term) {
     gram_work =
         kFloat64Factor * 2 * rows * rows * static_cast<double>(term.a.size(1) + term.b.size(1));
   }
-  const double bytes = 4 * examples * entries;
-  const double replaced = 4 * static_cast<double>(term.a.numel() + term.b.numel());
-  const double product = 2 * examples * rows * entries / machine.products;
+  // Of one example, so that the form does not depend on how many there are.
+  const double bytes = 4 * entries;
+  const double replaced =
+      4 * static_cast<double>((term.a.numel() + term.b.numel()) / term.layout.examples);
+  const double product = 2 * rows * entries / machine.products;
   // Products of few rows spend their time on the result.
   const double separate_products = product * (1 + kFewRowsOfCost / rows);
   const double add_up = kBytesPerAddedEntry / 4 * bytes / machine.cache;
@@ -61,9 +62,9 @@ NormForm CheapestForm(const Term& term) {
       SumIsFloat64(static_cast<std::int64_t>(rows), static_cast<std::int64_t>(entries));
   const double sum = exact ? kFloat64Factor * product : product + add_up;
   const double discard = separate_products + sum;
-  const double gram = examples * gram_work / machine.gram_products + sum;
+  const double gram = gram_work / machine.gram_products + sum;
   // A gradient with what lookups add to it is not kept: it is as large as a table.
-  const bool may_keep = !term.lookup && (bytes <= replaced || bytes <= kLargeBytes * examples);
+  const bool may_keep = !term.lookup && (bytes <= replaced || bytes <= kLargeBytes);
   if (may_keep && keep <= std::min(gram, discard)) return NormForm::kKeep;
   return gram <= discard ? NormForm::kGram : NormForm::kDiscard;
 }

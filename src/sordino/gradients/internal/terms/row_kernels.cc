@@ -66,6 +66,53 @@ void Share(std::int64_t n, std::int64_t elements, const Work& work) {
   }
 }
 
+// In eight sums: the order depends on nothing but the number of values.
+template <typename Scalar>
+double Total(const Scalar* values, std::int64_t count) {
+  constexpr std::int64_t kLanes = 8;
+  std::array<double, kLanes> sums{};
+  std::int64_t k = 0;
+  for (; k + kLanes <= count; k += kLanes) {
+    for (std::int64_t lane = 0; lane < kLanes; ++lane) {
+      sums[static_cast<std::size_t>(lane)] += static_cast<double>(values[k + lane]);
+    }
+  }
+  double sum = 0;
+  for (; k < count; ++k) sum += static_cast<double>(values[k]);
+  for (const double lane : sums) sum += lane;
+  return sum;
+}
+
+template <typename Scalar>
+at::Tensor SumsOfExamples(const at::Tensor& rows, const ExampleLayout& layout) {
+  const at::Tensor packed = rows.contiguous();
+  const std::int64_t width = rows.size(1);
+  at::Tensor result = at::empty({layout.examples, width}, rows.options());
+  const auto* values = packed.const_data_ptr<Scalar>();
+  auto* out = result.mutable_data_ptr<Scalar>();
+  Share(layout.examples, rows.numel(), [&](std::int64_t begin, std::int64_t end) {
+    std::vector<double> sums(static_cast<std::size_t>(width));
+    for (std::int64_t example = begin; example < end; ++example) {
+      if (width == 1 && layout.outer == 1) {
+        out[example] = static_cast<Scalar>(Total(values + example * layout.inner, layout.inner));
+        continue;
+      }
+      std::fill(sums.begin(), sums.end(), 0.0);
+      for (std::int64_t outer = 0; outer < layout.outer; ++outer) {
+        const Scalar* row = values + (outer * layout.examples + example) * layout.inner * width;
+        for (std::int64_t inner = 0; inner < layout.inner; ++inner, row += width) {
+          for (std::int64_t k = 0; k < width; ++k) {
+            sums[static_cast<std::size_t>(k)] += static_cast<double>(row[k]);
+          }
+        }
+      }
+      std::transform(sums.begin(), sums.end(), out + example * width,
+                     [](double sum) { return static_cast<Scalar>(sum); });
+    }
+  });
+  return result;
+}
+
 // Rows of one example in the order in which they lie in memory.
 class ExampleRows {
  public:
@@ -359,6 +406,14 @@ at::Tensor WeightedRowSum(const at::Tensor& rows, const at::Tensor& factors, boo
         wide ? RowSum<scalar_t, double>(rows, factors) : RowSum<scalar_t, scalar_t>(rows, factors);
   });
   return sum;
+}
+
+at::Tensor ExampleSums(const at::Tensor& rows, const ExampleLayout& layout) {
+  SORDINO_CHECK(rows.is_cpu() && rows.size(0) == layout.rows(), "rows of examples on the CPU");
+  at::Tensor sums;
+  AT_DISPATCH_FLOATING_TYPES(rows.scalar_type(), "ExampleSums",
+                             [&] { sums = SumsOfExamples<scalar_t>(rows, layout); });
+  return sums;
 }
 
 bool OneRowSumIsSmall(const at::Tensor& a, const at::Tensor& b) {

@@ -53,6 +53,12 @@ at::Tensor CountAbove(const at::Tensor& values, const std::vector<double>& limit
 // float64) unless it is `wide`; rows of factor 0 are left out. factors [rows], float64.
 at::Tensor WeightedRowSum(const at::Tensor& rows, const at::Tensor& factors, bool wide = false);
 
+// The sums over the rows of each example, [examples, n], of rows [rows, n] (CPU, float32 or
+// float64): in float64, rounded once to the type of the rows, in an order that depends on the rows
+// of the example alone. libtorch's reductions have another order for the last columns of a tensor,
+// so that what an example's sum rounds to would depend on how many others there are.
+at::Tensor ExampleSums(const at::Tensor& rows, const ExampleLayout& layout);
+
 // sum_i factors[i] a_i b_i^T, [p, q], for products that are too small for a matrix library
 // (OneRowSumIsSmall); rows of factor 0 are left out.
 bool OneRowSumIsSmall(const at::Tensor& a, const at::Tensor& b);

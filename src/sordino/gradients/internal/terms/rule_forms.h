@@ -95,12 +95,25 @@ class ChannelSum : public UseRule {
   Term MakeTerm(const at::Tensor& gradient, const ExampleLayout& layout) const override {
     at::Tensor product = Wide(gradient);
     if (value_) product = product * value_();
-    const at::Tensor channels =
-        product.dim() > 2 ? product.flatten(2).sum(2) : product;  // [images, channels]
-    return {.kind = TermKind::kRows, .b = channels, .layout = layout, .sizes = sizes_};
+    return {.kind = TermKind::kRows, .b = Channels(product), .layout = layout, .sizes = sizes_};
   }
 
  private:
+  // [images, channels]
+  static at::Tensor Channels(const at::Tensor& product) {
+    if (product.dim() <= 2) return product;
+    const at::Tensor flat = product.flatten(2);
+    if (!flat.is_cpu()) return flat.sum(2);
+    const std::int64_t images = flat.size(0);
+    const std::int64_t channels = flat.size(1);
+    const std::int64_t positions = flat.size(2);
+    if (const at::Tensor last = flat.transpose(1, 2); last.is_contiguous()) {
+      return ExampleSums(last.reshape({images * positions, channels}), {1, images, positions});
+    }
+    return ExampleSums(flat.reshape({-1, 1}), {1, images * channels, positions})
+        .view({images, channels});
+  }
+
   std::function<at::Tensor()> value_;
   Sizes sizes_;
 };

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "sordino/base/check.h"
@@ -255,12 +256,14 @@ at::Tensor GradientsToKeep(const Term& term, NormForm form) {
 at::Tensor AbsoluteMass(const Term& term) {
   constexpr double kLimit = kMaxRowsNorm * kMaxRowsNorm;
   if (term.kind == TermKind::kConvolution) {
-    // Every input enters at most `copies` columns, so |columns| <= sqrt(copies) |input|; then
-    // Cauchy and Schwarz.
+    // Every pixel enters at most `copies` columns, so |columns| <= sqrt(copies) |image|; then
+    // Cauchy and Schwarz. It meets entry k of the kernel where k dilation is its place modulo the
+    // stride: one entry in stride / gcd(stride, dilation).
     double copies = 1;
     for (std::size_t k = 0; k < term.convolution.stride.size(); ++k) {
-      const auto kernel = static_cast<double>(term.convolution.weight[k + 2]);
-      copies *= std::ceil(kernel / static_cast<double>(term.convolution.stride[k]));
+      const std::int64_t stride = term.convolution.stride[k];
+      const std::int64_t every = stride / std::gcd(stride, term.convolution.dilation[k]);
+      copies *= static_cast<double>((term.convolution.weight[k + 2] + every - 1) / every);
     }
     const auto norms = [&](const at::Tensor& images) {
       return RowSquaredNorms(images.reshape({images.size(0), -1}))
@@ -269,7 +272,9 @@ at::Tensor AbsoluteMass(const Term& term) {
     };
     const at::Tensor a = norms(Wide(term.a));
     const at::Tensor b = norms(Wide(term.b));
-    return (a * b * copies).sqrt().masked_fill_(at::maximum(a * copies, b) > kLimit, kInfinity);
+    const at::Tensor columns = (term.convolution.transposed ? b : a) * copies;
+    const at::Tensor signal = term.convolution.transposed ? a : b;
+    return (columns * signal).sqrt().masked_fill_(at::maximum(columns, signal) > kLimit, kInfinity);
   }
   const at::Tensor a = RowSquaredNorms(Wide(term.a));
   const at::Tensor b = RowSquaredNorms(Wide(term.b));

@@ -25,13 +25,14 @@ at::Tensor ByExample(const at::Tensor& rows, const ExampleLayout& layout, std::i
   return blocks.transpose(0, 1).reshape({end - begin, layout.rows_per_example(), width});
 }
 
-at::Tensor SumOfRows(const Term& term) {
-  at::Tensor rows = Wide(term.b);
-  const ExampleLayout& layout = term.layout;
+at::Tensor SumOfRows(const at::Tensor& rows, const ExampleLayout& layout) {
   if (layout.rows_per_example() == 1) return rows;
+  if (rows.is_cpu()) return ExampleSums(rows, layout);
   if (HasRowOperations(rows)) return DeviceExampleSums(rows, layout);
   return rows.reshape({layout.outer, layout.examples, layout.inner, -1}).sum(at::IntArrayRef{0, 2});
 }
+
+at::Tensor SumOfRows(const Term& term) { return SumOfRows(Wide(term.b), term.layout); }
 
 LookupRows AsLookup(const Term& term) {
   return {.index = term.a,

@@ -27,7 +27,9 @@ inline at::Tensor Wide(const at::Tensor& tensor) {
 at::Tensor ByExample(const at::Tensor& rows, const ExampleLayout& layout, std::int64_t begin,
                      std::int64_t end);
 
-// Of b, [examples, features].
+// Sums over the rows of each example, [examples, n]; of a term, those of b. On the CPU, and where a
+// GPU has a kernel for it, what they round to depends on the rows of the example alone.
+at::Tensor SumOfRows(const at::Tensor& rows, const ExampleLayout& layout);
 at::Tensor SumOfRows(const Term& term);
 
 LookupRows AsLookup(const Term& term);
