@@ -7,6 +7,9 @@ POWER_LOSS = "FaultTest.PowerLossAtAnyOperationLosesNothingThatWasSaid"
 EDITS = "Edits/EditedLedger.IsRefused/"
 
 MUTATIONS = [
+    Mutation("steps are made on the charges of others after a failure", "ledger/step_charger.cc",
+             "    reserved_ = used_;\n    return;\n", "    return;\n",
+             "ChargingAhead.NothingIsLeftToUseAfterAFailureIsHandedBack"),
     # What makes a charge durable.
     Mutation("the folder is not synced after the commit", "ledger/ledger.cc",
              "PRAGMA synchronous = EXTRA;", "PRAGMA synchronous = FULL;", POWER_LOSS),

@@ -4,6 +4,18 @@ from mutation import Mutation
 PROGRAM = "mechanisms_test"
 
 MUTATIONS = [
+    Mutation("the first record decides which rows are skipped", "mechanisms/table_release.cc",
+             "if (!request_.layout.header && request_.malformed == MalformedRows::kSkip) {",
+             "if (!request_.layout.header && request_.statistics.empty()) {",
+             "TableRelease.SkipsNothingWithoutAHeader"),
+    Mutation("rows without a user are one user", "mechanisms/table_release.cc",
+             "if (user.empty() || request_.layout.IsMissing(user)) {",
+             "if (request_.layout.IsMissing(user)) {",
+             "TableRelease.EveryRowNamesAUserAndBlanksAreNoNames"),
+    Mutation("blanks make another user", "mechanisms/table_release.cc",
+             "const std::string_view user = Trimmed(columns_[*user_column_].text);",
+             "const std::string_view user = columns_[*user_column_].text;",
+             "TableRelease.EveryRowNamesAUserAndBlanksAreNoNames"),
     Mutation("Laplace noise 1 % too small", "mechanisms/calibration.cc",
              "return NoiseMultiplier(RoundUp(1 / epsilon.value()));",
              "return NoiseMultiplier(RoundUp(0.99 / epsilon.value()));",

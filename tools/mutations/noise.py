@@ -4,6 +4,9 @@ from mutation import Mutation
 PROGRAM = "noise_test"
 
 MUTATIONS = [
+    Mutation("a grid whose step has no inverse", "noise/gradient_noise.cc",
+             "if (!(exact >= 0x1p-900 && exact <= 0x1p900)) {", "if (!(exact >= 0)) {",
+             "GradientNoise.RefusesAMultiplierThatRoundingWouldTakeOver"),
     Mutation("every rank adds all canaries", "noise/gradient_noise.cc",
              "if (canary.coordinate < range.begin || canary.coordinate >= range.end) continue;\n"
              "    out[canary.coordinate - range.begin]",

@@ -4,6 +4,10 @@ from mutation import Mutation
 PROGRAM = "sampling_test"
 
 MUTATIONS = [
+    Mutation("rounding takes the largest shifts of a user", "sampling/poisson.cc",
+             "for (std::int64_t i = plan.rows_per_user; i >= 1; --i) {",
+             "for (std::int64_t i = 1; i <= plan.rows_per_user; ++i) {",
+             "SamplerEvents.*"),
     Mutation("a remainder alone chooses a record", "sampling/sampler.cc",
              "  while (word > last) word = generator.Next64();\n", "  static_cast<void>(last);\n",
              "*DrawsAgainWordsThatWouldFavourSome"),

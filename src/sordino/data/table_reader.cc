@@ -211,7 +211,7 @@ class RowReader {
     if (!cap_) return true;
     for (std::size_t i = 0; i < places_.size(); ++i) {
       if (options_.columns[i].role != ColumnRole::kUser) continue;
-      const std::string_view user = fields[*places_[i]];
+      const std::string_view user = Trimmed(fields[*places_[i]]);
       if (user.empty()) {
         throw DataError(
             fmt::format("a row of '{}' names no user in the column '{}'; every row needs one.",

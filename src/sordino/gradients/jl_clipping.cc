@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "sordino/base/error.h"
+#include "sordino/base/quantity.h"
 #include "sordino/gradients/internal/jl_sum.h"
+#include "sordino/gradients/internal/rounding/rounding.h"
 #include "sordino/gradients/internal/rounding/sum_sensitivity.h"
 
 namespace sordino {
@@ -44,6 +46,9 @@ JlResult JlClippedSum(const LossFunction& loss, const Batch& batch,
                          " examples that the sensitivity covers; declare a larger largest_batch."));
   }
   const std::vector<double> bounds = policy.Bounds();
+  for (const double bound : bounds) {
+    CheckRange("the clipping bound", bound, kSmallestBound, false, kInfinity, true);
+  }
   const double records = options.adjacency == Adjacency::kReplaceOne ? 2 : 1;
   const double excess =
       JlExcess(parameters, policy, options, records * static_cast<double>(bounds.size()));

@@ -171,6 +171,13 @@ TEST(JlSensitivityFactor, RefusesWhatHasNoBound) {
   }
 }
 
+TEST(JlClippedSum, RefusesABoundThatRoundingReaches) {
+  const Problem problem = Linear();
+  EXPECT_THROW(JlClippedSum(problem.loss, problem.batch, problem.parameters,
+                            FlatClipping(ClipNorm(1e-13)), Options(8), Seeded(1)),
+               Error);
+}
+
 TEST(JlNorms, SquareIsUnbiased) {
   // The mean of 5,000 squares over the squared norm has the standard deviation 0.02; 5.5 of them
   // are exceeded with probability 4e-8, by one of 18 norms with less than 1e-6.

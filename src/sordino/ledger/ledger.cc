@@ -267,6 +267,13 @@ const std::string& Ledger::id() const { return state_->detail.ledger; }
 BudgetFilter& Ledger::filter() { return *state_->filter; }
 const std::filesystem::path& Ledger::file() const { return state_->path; }
 
+std::size_t Ledger::SeededRuns() const {
+  return static_cast<std::size_t>(
+      std::count_if(entries().begin(), entries().end(), [](const Entry& entry) {
+        return entry.kind == EntryKind::kRun && !ParseRunJson(entry.detail).is_private;
+      }));
+}
+
 Interval Ledger::ComposedEpsilon() {
   const Event counted = state_->filter->Counted();
   if (counted.kind() == Event::Kind::kNone) return {0, 0};

@@ -116,6 +116,9 @@ class Ledger {
   // if all of it had been fixed in advance.
   Interval ComposedEpsilon();
 
+  // Runs whose noise came from a typed seed: whoever knows it knows what they were computed from.
+  std::size_t SeededRuns() const;
+
  private:
   struct State;
   explicit Ledger(std::unique_ptr<State> state);

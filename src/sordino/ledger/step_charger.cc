@@ -142,7 +142,12 @@ void StepCharger::Use(std::int64_t step) {
 
 void StepCharger::HandBack() {
   Settle();
-  if (used_ == reserved_ || failure_) return;
+  if (failure_) {
+    // Nothing can be handed back, and what is left was paid for as it was: the next step throws.
+    reserved_ = used_;
+    return;
+  }
+  if (used_ == reserved_) return;
   // Failures are not handed back: the probabilities of parts do not add up to that of the whole.
   ledger_.Return(run_id_, {.event = costs_.event(used_, reserved_),
                            .failure = 0,

@@ -204,6 +204,20 @@ TEST_F(ChargingAhead, WhatGoesWrongIsToldBeforeAStepThatIsNotPaidFor) {
   EXPECT_EQ(Charged(moved), 8U);
 }
 
+// Steps that were paid for as they were planned are not made in another way.
+TEST_F(ChargingAhead, NothingIsLeftToUseAfterAFailureIsHandedBack) {
+  Ledger ledger = Create(8, 1e-5);
+  StepCharger charger(ledger, {.what = "run"}, Costs(), 400, Ahead());
+  for (std::int64_t step = 0; step < 6; ++step) {
+    ASSERT_TRUE(charger.Reserve(step));
+    charger.Use(step);
+    if (step == 2) std::filesystem::rename(file_, folder_ / "moved.db");
+    now_ += std::chrono::milliseconds(100);
+  }
+  charger.HandBack();
+  EXPECT_THROW(charger.Reserve(6), Error);
+}
+
 using StepChargerDeathTest = StepChargerTest;
 
 TEST_F(StepChargerDeathTest, AStepThatIsNotPaidForStopsTheProgram) {

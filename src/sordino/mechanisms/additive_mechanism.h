@@ -9,8 +9,9 @@
 // declares must hold for the value as computed, its own floating-point error included; the
 // streamed statistics (streamed_statistic.h) have none.
 //
-// A value that is not a number is taken as 0, and one beyond 2^62 steps as the last step: both are
-// contractions of the value, so the guarantee holds for queries that misbehave.
+// A value that is not a number is taken as 0, and one beyond 2^62 steps as the last step. The
+// second moves no two values apart. The first may: a sensitivity is declared for queries that are
+// numbers.
 #ifndef SORDINO_MECHANISMS_ADDITIVE_MECHANISM_H_
 #define SORDINO_MECHANISMS_ADDITIVE_MECHANISM_H_
 

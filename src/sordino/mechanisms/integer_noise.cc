@@ -104,7 +104,11 @@ IntegerNoise::IntegerNoise(NoiseKind kind, const IntegerSensitivity& sensitivity
     }
     laplace_.emplace(scale_);
   } else {
-    SORDINO_CHECK(scale_ >= 0x1p33, "the grid of a Gaussian release is too coarse for its charge");
+    if (scale_ < 0x1p33) {
+      throw Error(
+          "the grid of such values is too coarse for Gaussian noise of this size; move the bounds "
+          "nearer to 0, or use a smaller epsilon or Laplace noise.");
+    }
     if (scale_ > DiscreteGaussian::kMaxSigma) {
       throw Error(fmt::format(
           "the noise would span {:.3g} steps of the smallest grid, more than 2^40; use a larger "

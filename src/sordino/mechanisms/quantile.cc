@@ -105,12 +105,10 @@ class Quantile final : public StreamedStatistic {
     return bounds_.Clamp(bounds_.low() + bounds_.width() * (cell / static_cast<double>(kCells)));
   }
 
-  // The target rank in multiples of 2^-30, held within [0, n].
-  Int128 Target(Int128 rows, double shift) const {
-    // Half of what an Int128 holds is plenty for a shift, and more than any n.
-    const double steps = std::clamp(std::ldexp(shift, kRankBits), -0x1p100, 0x1p100);
-    const Int128 target = rows * rank_ + static_cast<Int128>(std::rint(steps));
-    return std::clamp<Int128>(target, 0, rows << kRankBits);
+  // In multiples of 2^-30. Half of what an Int128 holds is plenty for a shift, and more than any n.
+  static Int128 Steps(double shift) {
+    return static_cast<Int128>(
+        std::rint(std::clamp(std::ldexp(shift, kRankBits), -0x1p100, 0x1p100)));
   }
 
   std::size_t Choose(std::size_t group, double shift, double sensitivity, double epsilon,
@@ -118,17 +116,21 @@ class Quantile final : public StreamedStatistic {
     const std::uint64_t* counts = &counts_[group * kCells];
     Int128 rows = 0;
     for (std::size_t j = 0; j < kCells; ++j) rows += counts[j];
-    const Int128 target = Target(rows, shift);
+    // A target may lie below the first row, or behind the last one: the outer cells reach there, so
+    // that a target near an end is missed by no more than others are.
+    const Int128 steps = Steps(shift);
+    const Int128 target = rows * rank_ + steps;
     const double rate = (epsilon - kSamplingCharge) / (2 * sensitivity) * 0x1p-30;
 
     std::vector<Uint128> cumulative(kCells);
     Uint128 total = 0;
-    Int128 left = 0;
+    Int128 left = std::min<Int128>(0, steps);
     // Runs of empty cells share one utility, and the exponential is what takes the time.
     Int128 last_miss = -1;
     Uint128 weight = 0;
     for (std::size_t j = 0; j < kCells; ++j) {
-      const Int128 right = left + (static_cast<Int128>(counts[j]) << kRankBits);
+      Int128 right = std::max<Int128>(left, 0) + (static_cast<Int128>(counts[j]) << kRankBits);
+      if (j + 1 == kCells) right += std::max<Int128>(0, steps);
       const Int128 miss = std::max<Int128>({0, left - target, target - right});
       if (miss != last_miss) {
         const double exponent = std::min(kExponentCap, static_cast<double>(miss) * rate);

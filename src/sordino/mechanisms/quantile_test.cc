@@ -67,6 +67,32 @@ TEST(Quantile, IntervalsCoverAtLeastAsOftenAsTheySay) {
   EXPECT_LE(misses, 50 + 34);
 }
 
+// Few rows, and ranks near the ends: the targets of the ends lie outside of the rows.
+TEST(Quantile, IntervalsCoverNearTheEndsToo) {
+  InsecureSeededGenerator generator(11);
+  struct Case {
+    int rows;
+    double q;
+    double epsilon;
+  };
+  for (const Case& own : {Case{1000, 0.001, 1}, Case{1000, 0.999, 1}, Case{20, 0.1, 1},
+                          Case{20, 0.9, 1}, Case{10, 0.5, 0.2}}) {
+    const auto statistic =
+        MakeQuantile(own.q, Bounds(0, 1), {}, {.epsilon = Epsilon(own.epsilon), .confidence = 0.9});
+    for (int i = 0; i < own.rows; ++i) statistic->Add(0, (i + 0.5) / own.rows);
+    int misses = 0;
+    for (int i = 0; i < 200; ++i) {
+      const Interval interval = statistic->Finish(generator).front().interval();
+      const double rank = own.q * own.rows;  // between the values of these two rows
+      const double low = (std::ceil(rank) - 0.5) / own.rows;
+      const double high = (std::floor(rank) + 0.5) / own.rows;
+      misses += interval.lower <= high && low <= interval.upper ? 0 : 1;
+    }
+    // Binomial around at most 20, with standard deviation 4.3.
+    EXPECT_LE(misses, 20 + 22) << own.rows << " " << own.q;
+  }
+}
+
 TEST(Quantile, SurvivesNoRowsAndHostileValues) {
   InsecureSeededGenerator generator(5);
   const auto statistic = MakeQuantile(0.5, Bounds(-1, 1), {}, {.epsilon = Epsilon(1)});

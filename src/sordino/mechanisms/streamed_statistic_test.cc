@@ -212,6 +212,37 @@ TEST(StreamedStatistic, IntervalsCoverAtLeastAsOftenAsTheySay) {
   }
 }
 
+// Rows close together: their noised sums are often those of no rows at all.
+TEST(StreamedStatistic, VarianceIntervalsCoverSmallVariances) {
+  InsecureSeededGenerator generator(12);
+  for (const int rows : {50, 1000}) {
+    const double width = rows == 50 ? 0.1 : 0.02;
+    const auto variance =
+        MakeVariance(Bounds(0, 1), {}, {.epsilon = Epsilon(1), .confidence = 0.9});
+    double squares = 0;
+    for (int i = 0; i < rows; ++i) {
+      const double x = 0.5 + width * ((i + 0.5) / rows - 0.5);
+      variance->Add(0, x);
+      squares += (x - 0.5) * (x - 0.5) / rows;
+    }
+    int misses = 0;
+    for (int i = 0; i < 300; ++i) {
+      const Interval interval = variance->Finish(generator)[0].interval();
+      misses += interval.lower <= squares && squares <= interval.upper ? 0 : 1;
+    }
+    // Binomial around at most 30, with standard deviation 5.2.
+    EXPECT_LE(misses, 30 + 26) << rows;
+  }
+}
+
+TEST(StreamedStatistic, SumsFarFromZeroAreRefusedInASentence) {
+  const PrivacyUnit unit{.adjacency = Adjacency::kReplaceOne, .count_is_public = true};
+  NoiseBudget budget{.epsilon = Epsilon(1)};
+  budget.noise = NoiseKind::kGaussian;
+  budget.delta = Delta(1e-6);
+  EXPECT_THROW(MakeSum(Bounds(1e9, 1e9 + 1), unit, budget), Error);
+}
+
 TEST(StreamedStatistic, VarianceIntervalsAreOfUse) {
   InsecureSeededGenerator generator(12);
   const auto variance = MakeVariance(kStreamBounds, {}, {.epsilon = Epsilon(1)});

@@ -21,11 +21,14 @@ double Total(const Weights& c) { return c[0] + c[1] + c[2]; }
 double FirstMoment(const Weights& c) { return (c[1] / 2 + c[2]) / Total(c); }
 double SecondMoment(const Weights& c) { return c[2] / Total(c); }
 
-double VarianceOf(const Weights& c) {
-  if (!(Total(c) > 0)) return 0;
+// May be negative: noised sums need not be those of any rows.
+double RawVariance(const Weights& c) {
+  if (!(Total(c) > 0)) return -1;
   const double first = FirstMoment(c);
-  return std::clamp(SecondMoment(c) - first * first, 0.0, 0.25);
+  return SecondMoment(c) - first * first;
 }
+
+double VarianceOf(const Weights& c) { return std::clamp(RawVariance(c), 0.0, 0.25); }
 
 // The least and the largest variance over the box of all sums within t of the noised ones. The
 // variance is a linear function minus a squared linear function of the fractions c_i / total, so it
@@ -64,8 +67,8 @@ class VarianceBox {
           Weights right = c;
           left[i] = from + third;
           right[i] = to - third;
-          (Evaluate(left) < Evaluate(right) ? from : to) =
-              Evaluate(left) < Evaluate(right) ? left[i] : right[i];
+          const bool rises = RawVariance(Whole(left)) < RawVariance(Whole(right));
+          (rises ? from : to) = rises ? left[i] : right[i];
         }
         c[i] = from / 2 + to / 2;
       }
@@ -74,10 +77,11 @@ class VarianceBox {
   }
 
  private:
-  double Evaluate(Weights c) const {
+  Weights Whole(Weights c) const {
     if (rows_ >= 0) c[1] = std::max(0.0, rows_ - c[0] - c[2]);
-    return VarianceOf(c);
+    return c;
   }
+  double Evaluate(const Weights& c) const { return VarianceOf(Whole(c)); }
 
   double rows_;
   Weights low_{};

@@ -79,6 +79,11 @@ void TableRelease::CheckRequest() const {
   if (request_.noise == NoiseKind::kGaussian) {
     CheckRange("delta", request_.delta, 0, true, 1, true);
   }
+  if (!request_.layout.header && request_.malformed == MalformedRows::kSkip) {
+    throw Error(
+        "without a header the first record would say which rows are malformed, so none can be "
+        "skipped; give the table a header, or leave out --on-error skip.");
+  }
   if (request_.adjacency == Adjacency::kZeroOut) {
     throw Error("a table is released under add-remove or replace-one adjacency, not zero-out.");
   }
@@ -291,7 +296,14 @@ void TableRelease::AddRow(const std::vector<std::string_view>& fields, std::uint
     return;
   }
   if (!ReadNumbers(fields, line)) return;
-  if (user_column_ && !cap_->Keep(columns_[*user_column_].text)) return;
+  if (user_column_) {
+    const std::string_view user = Trimmed(columns_[*user_column_].text);
+    if (user.empty() || request_.layout.IsMissing(user)) {
+      Malformed("names no user", columns_[*user_column_].name, line);
+      return;
+    }
+    if (!cap_->Keep(user)) return;
+  }
   for (std::size_t i = 0; i < group_columns_.size(); ++i) {
     group_cells_[i] = columns_[group_columns_[i]].text;
   }

@@ -352,5 +352,30 @@ TEST(TableRelease, StopsWithoutReleasingWhenAskedTo) {
                std::runtime_error);
 }
 
+// Without a header the first record is the one that others would be compared with.
+TEST(TableRelease, SkipsNothingWithoutAHeader) {
+  TableRequest request = MeanRequest();
+  request.layout.header = false;
+  request.malformed = MalformedRows::kSkip;
+  EXPECT_THROW(TableRelease{request}, Error);
+}
+
+TEST(TableRelease, EveryRowNamesAUserAndBlanksAreNoNames) {
+  TableRequest request;
+  request.statistics = {{TableStatistic::kCount, "", 0.5, {}}};
+  request.epsilon = 1e4;
+  request.user_column = "user";
+  request.rows_per_user = 1;
+  EXPECT_NEAR(ReleaseText(request, "user,x\nann,1\n ann,2\n\"ann \",3\nbob,4\n")
+                  .releases[0]
+                  .release.value(),
+              2, 0.1);
+  for (const char* text : {"user,x\nann,1\n,2\n", "user,x\nann,1\n  ,2\n"}) {
+    EXPECT_NE(ErrorOf(request, text).find("names no user"), std::string::npos) << text;
+  }
+  request.malformed = MalformedRows::kSkip;
+  EXPECT_NEAR(ReleaseText(request, "user,x\nann,1\n,2\n,3\n").releases[0].release.value(), 1, 0.1);
+}
+
 }  // namespace
 }  // namespace sordino

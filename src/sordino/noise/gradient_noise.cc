@@ -114,6 +114,14 @@ NoiseGrid ChooseNoiseGrid(const NoiseComponent& kind, NoiseMultiplier noise, L2S
         z, coordinates));
   }
   const double exact = z * spread * unit.value();
+  // Steps of the grid and one over them are numbers.
+  if (!(exact >= 0x1p-900 && exact <= 0x1p900)) {
+    throw Error(
+        fmt::format("noise of multiplier {} for a sensitivity of {} is too small or too large for "
+                    "a number; use "
+                    "a clipping norm nearer to 1.",
+                    z, unit.value()));
+  }
   int exponent = 0;
   std::frexp(exact / (kMaxGridSteps - 1 - z * moved), &exponent);  // g = 2^exponent > the quotient
   NoiseGrid grid;

@@ -232,6 +232,11 @@ TEST(GradientNoise, ValuesThatAreNotFiniteLeaveNoTrace) {
 }
 
 TEST(GradientNoise, RefusesAMultiplierThatRoundingWouldTakeOver) {
+  // One over a step of the grid would not be a number.
+  for (const double unit : {1e-301, 1e301}) {
+    EXPECT_THROW(ChooseNoiseGrid(GaussianNoise(), NoiseMultiplier(5), L2Sensitivity(unit), 3),
+                 Error);
+  }
   EXPECT_THROW(ChooseNoiseGrid(GaussianNoise(), NoiseMultiplier(1e6), L2Sensitivity(1),
                                std::int64_t{1} << 34),
                Error);

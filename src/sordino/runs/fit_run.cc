@@ -365,6 +365,7 @@ FitOutcome RunFit(PreparedFit& fit, const FitObserver& observer) {
   if (ledger) {
     outcome.facts.ledger_epsilon = ledger->ComposedEpsilon();
     outcome.facts.ledger_head = ledger->head().hash;
+    outcome.facts.ledger_seeded = ledger->SeededRuns();
   }
   outcome.test = fitted.test;
   if (!fit.selection) {

@@ -107,7 +107,8 @@ struct Coefficient {
   double value = 0;     // in the units of the target where there is one
   // Where the noise is the only private randomness.
   std::optional<double> deviation;
-  std::optional<Interval> interval;  // holds the minimum of the objective with probability 95 %
+  // Holds what the same method gives without its noise, with probability 95 %.
+  std::optional<Interval> interval;
 };
 
 struct FitOutcome {

@@ -138,7 +138,8 @@ std::string FitStatement(const FitFacts& facts) {
                                     .budget = facts.budget,
                                     .is_planned = facts.state == RunState::kPlanned,
                                     .epsilon = facts.ledger_epsilon,
-                                    .head = facts.ledger_head});
+                                    .head = facts.ledger_head,
+                                    .seeded = facts.ledger_seeded});
   WriteFitMethod(page, facts);
   WriteFitAssumptions(page, facts);
   WriteFitLimits(page, facts);

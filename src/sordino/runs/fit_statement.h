@@ -31,6 +31,7 @@ struct FitFacts {
   Budget budget;
   Interval ledger_epsilon;
   std::string ledger_head;
+  std::size_t ledger_seeded = 0;
   ReleasePurpose purpose;
 };
 

@@ -20,10 +20,36 @@ constexpr const char* kTrial = "trial";
 
 }  // namespace
 
+namespace {
+
+// What a test set says is written down without noise.
+void CheckTestFile(const std::string& test, const std::vector<std::filesystem::path>& training) {
+  if (const auto ledger = LedgerOfData(std::filesystem::path(test))) {
+    throw Error(fmt::format(
+        "the test file '{}' is private: it has the ledger '{}', and accuracy and loss are computed "
+        "from it without noise; give a public test set.",
+        test, ledger->string()));
+  }
+  for (const std::filesystem::path& file : training) {
+    std::error_code none;
+    if (std::filesystem::equivalent(file, test, none) && !none) {
+      throw Error(fmt::format(
+          "the test file '{}' is the training file, and accuracy and loss are computed from it "
+          "without noise; give a public test set.",
+          test));
+    }
+  }
+}
+
+}  // namespace
+
 std::string LedgerOfData(const std::string& asked, const DataRequest& data) {
   std::vector<std::filesystem::path> files;
   for (const DataFile& file : FilesOf(data)) {
     if (!file.is_public) files.emplace_back(file.path);
+  }
+  for (const DataFile& file : FilesOf(data)) {
+    if (file.is_public) CheckTestFile(file.path, files);
   }
   const std::optional<std::filesystem::path> ledger = ChooseLedger(asked, files);
   return ledger ? std::filesystem::absolute(*ledger).lexically_normal().string() : std::string();

@@ -98,11 +98,17 @@ void WriteStop(Page& page, const StatementFacts& facts) {
         facts.planned_steps, facts.steps, UpTo(facts.steps_epsilon.upper)));
     return;
   }
-  page.Paragraph(fmt::format(
+  const std::string made = fmt::format(
       "This counts the {} steps that were made, as the ledger does, and holds if the moment at "
-      "which the run stopped did not depend on what it had shown. Whatever that moment depended "
-      "on, epsilon is at most {}.",
-      facts.steps, UpTo(facts.largest_epsilon.upper)));
+      "which the run stopped did not depend on what it had shown.",
+      facts.steps);
+  // A run that lost steps was resumed, at a moment that may have depended on what it had shown too.
+  if (facts.lost_steps > 0) {
+    page.Paragraph(made);
+    return;
+  }
+  page.Paragraph(fmt::format("{} Whatever that moment depended on, epsilon is at most {}.", made,
+                             UpTo(facts.largest_epsilon.upper)));
 }
 
 void WriteGuarantee(Page& page, const StatementFacts& facts) {
@@ -315,7 +321,8 @@ std::string Statement(const StatementFacts& facts) {
                                     .budget = facts.budget,
                                     .is_planned = facts.state == RunState::kPlanned,
                                     .epsilon = facts.ledger_epsilon,
-                                    .head = facts.ledger_head});
+                                    .head = facts.ledger_head,
+                                    .seeded = facts.ledger_seeded});
   WriteMethod(page, facts);
   WriteAssumptions(page, facts);
   WriteLimits(page, facts);

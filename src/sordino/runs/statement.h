@@ -76,6 +76,7 @@ struct StatementFacts {
   Budget budget;                          // the ledger's, of all runs together
   Interval ledger_epsilon;                // composed, of everything that was charged to it
   std::string ledger_head;                // hash of its last entry
+  std::size_t ledger_seeded = 0;          // runs in it whose noise came from a typed seed
   ReleasePurpose purpose;                 // as the people behind it say
 };
 

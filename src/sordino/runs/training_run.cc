@@ -97,6 +97,7 @@ void WriteLedgerFacts(StatementFacts& facts, RunLedger& ledger, std::int64_t ste
   ledger.ledger().Refresh();
   facts.ledger_epsilon = ledger.ledger().ComposedEpsilon();
   facts.ledger_head = ledger.ledger().head().hash;
+  facts.ledger_seeded = ledger.ledger().SeededRuns();
 }
 
 // All records with what the fixed part of the model makes of them.

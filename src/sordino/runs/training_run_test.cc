@@ -135,9 +135,13 @@ TEST_F(TrainingRun, CountsItsMistakesOnThePublicTestSet) {
   EXPECT_NEAR(right / 100, *result.test_accuracy, 1e-12);
 }
 
-TEST_F(TrainingRun, WritesNothingOfATestSetThatHasALedger) {
+// Accuracy and loss of a test set have no noise.
+TEST_F(TrainingRun, RefusesATestSetThatIsPrivate) {
+  TrainConfig config = Config();
+  config.data.test = config.data.source;
+  EXPECT_THAT(MistakeOf(config), HasSubstr("is the training file"));
   root_.Write("test.csv.sordino.toml", "ledger = \"visits.db\"\n");
-  EXPECT_FALSE(fs::exists(Train(Config()).folder / "predictions.json"));
+  EXPECT_THAT(MistakeOf(Config()), HasSubstr("is private: it has the ledger"));
 }
 
 TEST_F(TrainingRun, SaysWhoAnswersForItAndWhatItIsFor) {

@@ -91,18 +91,18 @@ class Poisson : public SamplerComponent {
   Event UserEvent(const SamplingPlan& plan, std::int64_t step,
                   NoiseMultiplier noise) const override {
     const auto k = static_cast<double>(plan.rows_per_user);
-    // P[i of the k rows are drawn]; what is left after rounding goes to i = 0, the least shift,
-    // after the others were rounded up.
+    // P[i of the k rows are drawn], rounded up from the largest shift down; what rounding adds is
+    // taken from the least ones, and what is left goes to i = 0.
     std::vector<std::pair<double, double>> parts;
     const double q = Rate(plan, step).value();
     double drawn = 0;
-    for (std::int64_t i = 1; i <= plan.rows_per_user; ++i) {
+    for (std::int64_t i = plan.rows_per_user; i >= 1; --i) {
       const auto count = static_cast<double>(i);
       const double log_choose =
           std::lgamma(k + 1) - std::lgamma(count + 1) - std::lgamma(k - count + 1);
       const double log_rest = i == plan.rows_per_user ? 0 : (k - count) * std::log1p(-q);
       const double probability =
-          std::min(1 - drawn, std::exp(log_choose + count * std::log(q) + log_rest) * (1 + 1e-12));
+          std::min(1 - drawn, std::exp(log_choose + count * std::log(q) + log_rest) * (1 + 1e-10));
       if (probability <= 0) continue;
       parts.emplace_back(count, probability);
       drawn += probability;

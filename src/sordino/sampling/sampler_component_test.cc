@@ -68,6 +68,22 @@ TEST(SamplerEvents, CountEveryRowOfAUser) {
   EXPECT_NEAR(total, 1, 1e-12);
 }
 
+TEST(SamplerEvents, RoundingTakesNothingFromTheLargestShifts) {
+  SamplingPlan plan = PlanOf(0.9, 400, Adjacency::kAddRemove);
+  plan.rows_per_user = 300;
+  const Event event = Named("poisson").UserEvent(plan, 0, NoiseMultiplier(2));
+  const std::vector<double>& numbers = event.numbers();
+  double largest = 0;
+  double chance = 0;
+  for (std::size_t i = 1; i < numbers.size(); i += 2) {
+    if (numbers[i] <= largest) continue;
+    largest = numbers[i];
+    chance = numbers[i + 1];
+  }
+  EXPECT_EQ(largest, 300);
+  EXPECT_GE(chance, std::pow(0.9, 300));
+}
+
 TEST(SamplerEvents, WhatNoTheoremCoversIsRefused) {
   const auto refused = [](const std::string& name, SamplingPlan plan, auto change) {
     EXPECT_NO_THROW(Named(name).CheckPlan(plan)) << name;

@@ -198,7 +198,8 @@ bool CsvReader::Next() {
     }
     if (begin_ == end_ && end == end_) return false;
     const bool blank = end == begin_ || (end == begin_ + 1 && buffer_[begin_] == '\r');
-    if (blank) {
+    // Where records have one field, a blank line is a record whose field is empty.
+    if (blank && first_fields_ != 1) {
       begin_ = std::min(end + 1, end_);
       ++next_line_;
       continue;
@@ -210,6 +211,7 @@ bool CsvReader::Next() {
     } else {
       TakeQuoted(end);
     }
+    if (first_fields_ == 0) first_fields_ = std::max<std::size_t>(1, fields_.size());
     return true;
   }
 }

@@ -2,9 +2,10 @@
 //
 // RFC 4180: fields are separated by commas (or another separator, such as the tab of TSV files),
 // records by LF or CRLF, a field may stand in double quotes and then contain separators, line
-// breaks and doubled quotes. A UTF-8 byte-order mark at the start and blank lines are skipped. The
-// file is read in blocks of 1 MiB with read(2); fields are views into the block and live until the
-// next call. A record is at most 1 MiB long.
+// breaks and doubled quotes. A UTF-8 byte-order mark at the start is skipped, and so are blank
+// lines, but where the first record has one field: there a blank line is a record of an empty
+// field. The file is read in blocks of 1 MiB with read(2); fields are views into the block and live
+// until the next call. A record is at most 1 MiB long.
 //
 // A record whose quoting is broken (text behind a closing quote, a quote that never closes) is
 // reported as such, and reading goes on behind the end of its first line.
@@ -58,6 +59,7 @@ class CsvReader {
   bool at_end_ = false;
   std::uint64_t consumed_ = 0;  // bytes dropped from the front of the buffer
   std::vector<std::string_view> fields_;
+  std::size_t first_fields_ = 0;  // of the first record; 0 before it
   std::uint64_t line_ = 0;
   std::uint64_t next_line_ = 1;
   std::string_view broken_;

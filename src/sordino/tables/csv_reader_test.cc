@@ -52,6 +52,12 @@ TEST(CsvReader, TakesCrlfByteOrderMarkAndBlankLines) {
             (Rows{{"a", "b"}, {"1", "2"}, {"3", "4"}}));
 }
 
+// A record whose only field is empty counts, as it does beside others.
+TEST(CsvReader, ABlankLineIsARecordWhereRecordsHaveOneField) {
+  EXPECT_EQ(Parse("x\n1\n\n3\r\n\r\n"), (Rows{{"x"}, {"1"}, {""}, {"3"}, {""}}));
+  EXPECT_EQ(Parse("\n\nx\n1\n"), (Rows{{"x"}, {"1"}}));
+}
+
 TEST(CsvReader, UnescapesQuotedFields) {
   EXPECT_EQ(Parse("\"a,b\",\"c\"\"d\"\n\"two\nlines\",x\r\n\"\",\"q\"\r\n"),
             (Rows{{"a,b", "c\"d"}, {"two\nlines", "x"}, {"", "q"}}));
@@ -85,7 +91,7 @@ TEST(CsvReader, SaysWhichEncodingItDoesNotRead) {
 }
 
 TEST(CsvReader, NumbersTheLines) {
-  CsvReader reader(FromText("h\n\"a\nb\"\n\nlast\n"));
+  CsvReader reader(FromText("h,i\n\"a\nb\",c\n\nlast,d\n"));
   ASSERT_TRUE(reader.Next());
   EXPECT_EQ(reader.line(), 1U);
   ASSERT_TRUE(reader.Next());

@@ -72,7 +72,8 @@ Json LedgerOf(const FitFacts& facts) {
            {{"epsilon", NumberJson(facts.budget.epsilon.value())},
             {"delta", facts.budget.delta.value()}}},
           {"epsilon", IntervalJson(facts.ledger_epsilon)},
-          {"head", facts.ledger_head}};
+          {"head", facts.ledger_head},
+          {"seeded_runs", facts.ledger_seeded}};
 }
 
 bool IsWithoutPrivacy(const FitFacts& facts) { return facts.privacy == RunPrivacy::kNonPrivate; }

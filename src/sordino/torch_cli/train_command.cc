@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -110,6 +111,7 @@ Json LedgerJson(const StatementFacts& facts) {
     json["epsilon"] = {{"lower", NumberJson(facts.ledger_epsilon.lower)},
                        {"upper", NumberJson(facts.ledger_epsilon.upper)}};
     json["head"] = facts.ledger_head;
+    json["seeded_runs"] = facts.ledger_seeded;
   }
   return json;
 }
@@ -129,7 +131,8 @@ Json ResultJson(const RunResult& result, bool dry_run) {
     json["test_mean_squared_error"] = NumberJson(result.test_error->mean_squared);
     json["test_mean_absolute_error"] = NumberJson(result.test_error->mean_absolute);
   }
-  json["seconds"] = result.seconds;
+  // Whole seconds: finer ones would tell the sizes of batches.
+  json["seconds"] = std::floor(result.seconds);
   json["private"] = result.is_private;
   json["interrupted"] = result.interrupted;
   if (result.interrupted) {
@@ -219,7 +222,7 @@ void PrintResult(const RunResult& result) {
                               result.audit->canaries, LowerText(result.audit->every_update.epsilon),
                               result.audit->contradicts ? ", more than is claimed" : "")});
   }
-  rows.push_back({"time", HumanDuration(result.seconds)});
+  rows.push_back({"time", HumanDuration(std::floor(result.seconds))});
   std::cout << AlignedTable(rows, 1);
   if (warning.empty()) std::cout << '\n' << GuaranteeSentence(result.facts) << '\n';
 }

@@ -115,6 +115,11 @@ void WriteAllReleases(Page& page, const LedgerText& text) {
       "fixed in advance). The last entry of the ledger was then:",
       text.what, UpTo(text.epsilon.upper)));
   page.Verbatim(text.head);
+  if (text.seeded == 0) return;
+  page.Paragraph(fmt::format(
+      "NOT PRIVATE: the noise of {} of the runs in this ledger came from a typed seed. Whoever "
+      "knows the seed knows what they were computed from, and no epsilon bounds all releases.",
+      text.seeded));
 }
 
 }  // namespace sordino::internal

@@ -63,6 +63,7 @@ struct LedgerText {
   bool is_planned = false;
   Interval epsilon;  // composed, of everything
   std::string head;
+  std::size_t seeded = 0;  // runs in it whose noise came from a typed seed
 };
 void WriteAllReleases(Page& page, const LedgerText& text);
 

@@ -27,7 +27,8 @@ void Check(const RoundingModel& model) {
   CheckRange("the roundoff of the result", model.result_roundoff, 0, false, 0.01, false);
   CheckRange("the cancellation limit", model.cancellation, 1, false, kInfinity, true);
   CheckRange("the largest factor", model.largest_factor, 0, false, kInfinity, true);
-  CheckRange("the smallest clipping bound", model.smallest_bound, 0x1p-40, false, kInfinity, true);
+  CheckRange("the smallest clipping bound", model.smallest_bound, kSmallestBound, false, kInfinity,
+             true);
   CheckRange("the underflow unit", model.underflow, 0, false, 0x1p-100, false);
   CheckAtLeast("the number of rows in one sum", model.rows_per_sum, 1);
   CheckAtLeast("the largest batch", model.largest_batch, 1);

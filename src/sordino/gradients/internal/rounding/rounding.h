@@ -117,6 +117,9 @@ inline constexpr double kBfloat16Roundoff = 0x1p-8;
 inline constexpr double kMaxRowsNorm = 0x1p36;
 inline constexpr double kMaxNorm = 0x1p80;
 
+// The least clipping bound that can be planned for.
+inline constexpr double kSmallestBound = 0x1p-40;
+
 struct RoundingModel {
   double product_roundoff = kFloat32Roundoff;  // of factors and of factor * row
   double norm_roundoff = kFloat32Roundoff;     // of Gram matrices, row norms and g~
