@@ -148,9 +148,11 @@ TEST_F(FitCommand, ImagesAreFittedByTheirScattering) {
   }
   const std::string x = folder_.Write("x-idx3-ubyte", images).string();
   const std::string y = folder_.Write("y-idx1-ubyte", labels).string();
+  const std::string test_x = folder_.Write("test-x-idx3-ubyte", images).string();
+  const std::string test_y = folder_.Write("test-y-idx1-ubyte", labels).string();
   const std::vector<std::string> data = {"--data",  x,         "--labels",      y,
                                          "--shape", "1,16,16", "--classes",     "2",
-                                         "--test",  x,         "--test-labels", y};
+                                         "--test",  test_x,    "--test-labels", test_y};
   std::vector<std::string> words = {"fit",  "--features", "scattering", "--epsilon",
                                     "8",    "--delta",    "1e-5",       "--records",
                                     "1200", "--out",      Place("run"), "--json"};

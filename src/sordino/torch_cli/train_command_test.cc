@@ -85,7 +85,7 @@ TEST_F(TrainCommand, LearnsANumberAndPredictsItInItsUnits) {
                                              "--data",
                                              data,
                                              "--test",
-                                             data,
+                                             WriteTestFile("test-cost.csv", table),
                                              "--columns",
                                              "x:numeric:0:1",
                                              "cost:target:0:5000",
