@@ -31,14 +31,17 @@ using internal::StoredType;
 
 std::size_t AsSize(std::int64_t number) { return static_cast<std::size_t>(number); }
 
-void CheckTensors(const Dataset& data) {
+// In memory, or on the device already.
+void CheckTensors(const Dataset& data, c10::Device device = c10::kCPU) {
   const at::ScalarType type = StoredType(data.declaration.kind);
   const at::ScalarType label_type = data.declaration.target ? at::kFloat : at::kLong;
   const std::size_t dimensions = data.declaration.shape.size() + 1;
-  const bool right = data.inputs.defined() && data.labels.defined() && data.inputs.is_cpu() &&
-                     data.labels.is_cpu() && data.inputs.scalar_type() == type &&
-                     data.labels.scalar_type() == label_type && data.labels.dim() == 1 &&
-                     AsSize(data.inputs.dim()) == dimensions &&
+  const auto is_there = [&](const at::Tensor& tensor) {
+    return tensor.defined() && (tensor.is_cpu() || tensor.device().type() == device.type());
+  };
+  const bool right = is_there(data.inputs) && is_there(data.labels) &&
+                     data.inputs.scalar_type() == type && data.labels.scalar_type() == label_type &&
+                     data.labels.dim() == 1 && AsSize(data.inputs.dim()) == dimensions &&
                      data.inputs.size(0) == data.labels.size(0) &&
                      data.inputs.sizes().slice(1) == at::IntArrayRef(data.declaration.shape);
   if (!right) {
@@ -88,9 +91,22 @@ at::Tensor Normalise(const DatasetDeclaration& declaration, const at::Tensor& in
   return GatherNormalised(constants, stored, {stored.size(0)}).view(inputs.sizes());
 }
 
+Dataset KeptOnDevice(const Dataset& data, c10::Device device) {
+  constexpr std::size_t kLargest = std::size_t{4} << 30;
+  if (device.is_cpu() || data.inputs.nbytes() + data.labels.nbytes() > kLargest) return data;
+  try {
+    Dataset kept = data;
+    kept.labels = data.labels.to(device);
+    kept.inputs = data.inputs.to(device);
+    return kept;
+  } catch (const c10::OutOfMemoryError&) {
+    return data;
+  }
+}
+
 std::vector<at::Tensor> LoadRange(const Dataset& data, std::int64_t begin, std::int64_t end,
                                   c10::Device device) {
-  CheckTensors(data);
+  CheckTensors(data, device);
   if (begin < 0 || end < begin || end > data.size()) {
     throw DataError(
         fmt::format("records that '{}' does not have were asked for.", data.declaration.name),
@@ -197,15 +213,10 @@ std::vector<at::Tensor> BatchLoader::State::MakeInMemory(const Request& request)
 
 void BatchLoader::State::KeepOnDevice() {
   if (options.augmentation.Changes()) return;
-  constexpr std::size_t kLargest = std::size_t{4} << 30;
-  if (data.inputs.nbytes() + data.labels.nbytes() > kLargest) return;
-  try {
-    const at::Tensor labels = data.labels.to(options.device);
-    inputs_there = data.inputs.to(options.device);
-    labels_there = labels;
-  } catch (const c10::OutOfMemoryError&) {
-    // Then batches travel one by one.
-  }
+  const Dataset kept = KeptOnDevice(data, options.device);
+  if (kept.inputs.is_cpu()) return;  // then batches travel one by one
+  inputs_there = kept.inputs;
+  labels_there = kept.labels;
 }
 
 std::vector<at::Tensor> BatchLoader::State::MakeOnDevice(const Request& request) {

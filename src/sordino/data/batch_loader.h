@@ -48,7 +48,12 @@ class BatchLoader {
   std::unique_ptr<State> state_;
 };
 
-// Records [begin, end) as the model sees them, without augmentation.
+// The records on the device as they are stored, where they fit; else as they are. For those that
+// are loaded again and again.
+Dataset KeptOnDevice(const Dataset& data, c10::Device device);
+
+// Records [begin, end) as the model sees them, without augmentation. `data` are in memory, or on
+// the device.
 std::vector<at::Tensor> LoadRange(const Dataset& data, std::int64_t begin, std::int64_t end,
                                   c10::Device device);
 

@@ -142,6 +142,15 @@ class ChargingAhead : public StepChargerTest {
     options.ahead = true;
     return options;
   }
+
+  void MakeStepsAndMoveTheFile(StepCharger& charger, std::int64_t steps) {
+    for (std::int64_t step = 0; step < steps; ++step) {
+      ASSERT_TRUE(charger.Reserve(step));
+      charger.Use(step);
+      if (step == 2) std::filesystem::rename(file_, folder_ / "moved.db");
+      now_ += std::chrono::milliseconds(100);
+    }
+  }
 };
 
 TEST_F(ChargingAhead, EveryStepIsChargedBeforeItIsUsed) {
@@ -191,12 +200,7 @@ TEST_F(ChargingAhead, TheLastStepThatCanBePaidForIsMade) {
 TEST_F(ChargingAhead, WhatGoesWrongIsToldBeforeAStepThatIsNotPaidFor) {
   Ledger ledger = Create(8, 1e-5);
   StepCharger charger(ledger, {.what = "run"}, Costs(), 400, Ahead());
-  for (std::int64_t step = 0; step < 8; ++step) {
-    ASSERT_TRUE(charger.Reserve(step));
-    charger.Use(step);
-    if (step == 2) std::filesystem::rename(file_, folder_ / "moved.db");
-    now_ += std::chrono::milliseconds(100);
-  }
+  MakeStepsAndMoveTheFile(charger, 8);
   EXPECT_THROW(charger.Reserve(8), Error);
   EXPECT_THROW(charger.Reserve(8), Error);
   charger.HandBack();
@@ -208,12 +212,7 @@ TEST_F(ChargingAhead, WhatGoesWrongIsToldBeforeAStepThatIsNotPaidFor) {
 TEST_F(ChargingAhead, NothingIsLeftToUseAfterAFailureIsHandedBack) {
   Ledger ledger = Create(8, 1e-5);
   StepCharger charger(ledger, {.what = "run"}, Costs(), 400, Ahead());
-  for (std::int64_t step = 0; step < 6; ++step) {
-    ASSERT_TRUE(charger.Reserve(step));
-    charger.Use(step);
-    if (step == 2) std::filesystem::rename(file_, folder_ / "moved.db");
-    now_ += std::chrono::milliseconds(100);
-  }
+  MakeStepsAndMoveTheFile(charger, 6);
   charger.HandBack();
   EXPECT_THROW(charger.Reserve(6), Error);
 }

@@ -110,16 +110,19 @@ TestMetrics EvaluateNumbers(const Model& model, const Dataset& test, c10::Device
                             const FeatureShape& features) {
   const at::NoGradGuard no_grad;
   const std::int64_t records = test.size();
-  double squares = 0;
-  double distances = 0;
+  // Read once, at the end: a device is not waited for in between.
+  const at::Tensor sums = at::zeros({2}, at::TensorOptions(device).dtype(at::kDouble));
   for (std::int64_t begin = 0; begin < records; begin += kChunk) {
     const std::vector<at::Tensor> batch =
         LoadRange(test, begin, std::min(records, begin + kChunk), device);
     const at::Tensor gap =
         Logits(model, batch[0], features).squeeze(1).sub(batch[1]).to(at::kDouble);
-    squares += gap.square().sum().item<double>();
-    distances += gap.abs().sum().item<double>();
+    sums[0].add_(gap.square().sum());
+    sums[1].add_(gap.abs().sum());
   }
+  const at::Tensor read = sums.cpu();
+  const auto squares = read[0].item<double>();
+  const auto distances = read[1].item<double>();
   const auto count = static_cast<double>(std::max<std::int64_t>(records, 1));
   const double unit = test.declaration.target->Unit();
   return {.accuracy = std::nullopt,
@@ -134,18 +137,20 @@ TestMetrics Evaluate(const Model& model, const Dataset& test, c10::Device device
   if (test.declaration.target) return EvaluateNumbers(model, test, device, features);
   const at::NoGradGuard no_grad;
   const std::int64_t records = test.size();
-  std::int64_t right = 0;
-  double loss = 0;
+  // Read once, at the end: a device is not waited for in between. Counts below 2^53 are exact.
+  const at::Tensor sums = at::zeros({2}, at::TensorOptions(device).dtype(at::kDouble));
   for (std::int64_t begin = 0; begin < records; begin += kChunk) {
     const std::vector<at::Tensor> batch =
         LoadRange(test, begin, std::min(records, begin + kChunk), device);
     const at::Tensor logits = Logits(model, batch[0], features);
-    right += logits.argmax(1).eq(batch[1]).sum().item<std::int64_t>();
-    loss += at::cross_entropy_loss(logits, batch[1], {}, at::Reduction::Sum).item<double>();
+    sums[0].add_(logits.argmax(1).eq(batch[1]).sum());
+    sums[1].add_(at::cross_entropy_loss(logits, batch[1], {}, at::Reduction::Sum));
   }
+  const at::Tensor read = sums.cpu();
   const auto count = static_cast<double>(std::max<std::int64_t>(records, 1));
-  return {
-      .accuracy = static_cast<double>(right) / count, .error = std::nullopt, .loss = loss / count};
+  return {.accuracy = read[0].item<double>() / count,
+          .error = std::nullopt,
+          .loss = read[1].item<double>() / count};
 }
 
 }  // namespace sordino

@@ -6,10 +6,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <future>
 #include <stdexcept>
 #include <utility>
 
 #include "sordino/base/stop.h"
+#include "sordino/data/batch_loader.h"
 #include "sordino/runs/config_trainer.h"
 #include "sordino/runs/train_settings.h"
 
@@ -36,7 +38,9 @@ TrainingLoop::TrainingLoop(PreparedRun& run, RunObserver& observer, RunData data
       test_records_(std::move(data.test_records)),
       feature_shape_(std::move(data.feature_shape)),
       ledger_(ledger),
-      trainer_(MakeTrainer(std::move(data.canaries))) {}
+      trainer_(MakeTrainer(std::move(data.canaries))) {
+  if (test_) test_on_device_ = KeptOnDevice(*test_, run_.device);
+}
 
 Trainer TrainingLoop::MakeTrainer(std::optional<CanaryRecords> canaries) {
   run_.model->Train(false);  // the first losses of canaries
@@ -204,21 +208,26 @@ void TrainingLoop::LogMetrics() {
   MetricsRow row;
   row.is_private = run_.privacy == RunPrivacy::kPrivate;
   row.step = trainer_.steps_done();
+  std::future<Interval> epsilon;  // computed while the model is evaluated
   if (ledger_ != nullptr) {
-    row.epsilon = Epsilon(row.step);
-    epsilon_ = row.epsilon->upper;
-    epsilon_time_ = Clock::now();
+    epsilon = std::async(std::launch::async, [this, &row] { return Epsilon(row.step); });
   }
   if (test_) {
     const Optimizer::AveragedWeights averaged(trainer_.optimizer());
     run_.model->Train(false);
-    const TestMetrics metrics = Evaluate(*run_.model, *test_, run_.device, feature_shape_);
+    const TestMetrics metrics =
+        Evaluate(*run_.model, *test_on_device_, run_.device, feature_shape_);
     run_.model->Train(true);
     row.test_accuracy = metrics.accuracy;
     row.test_loss = metrics.loss;
     row.test_error = metrics.error;
     accuracy_ = metrics.accuracy;
     error_ = metrics.error;
+  }
+  if (epsilon.valid()) {
+    row.epsilon = epsilon.get();
+    epsilon_ = row.epsilon->upper;
+    epsilon_time_ = Clock::now();
   }
   // Whole seconds: finer ones would tell the sizes of batches.
   row.seconds = std::floor(Seconds());

@@ -81,6 +81,7 @@ class TrainingLoop {
   RunObserver& observer_;
   Dataset train_;
   std::optional<Dataset> test_;
+  std::optional<Dataset> test_on_device_;  // the same, where it is evaluated
   TestRecords test_records_;
   FeatureShape feature_shape_;
   RunLedger* ledger_;

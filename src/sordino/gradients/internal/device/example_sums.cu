@@ -8,6 +8,7 @@ namespace {
 constexpr int kColumns = kSumColumns;  // threads side by side, each with one entry of a row
 constexpr int kGroups = 8;             // of threads that share the rows of an example
 constexpr int kRun = 8;                // rows that a thread adds in float32
+constexpr int kLinesPerBlock = 8;
 
 __device__ void Add(float4 value, double* sum) {
   sum[0] += static_cast<double>(value.x);
@@ -83,6 +84,28 @@ __global__ void ExampleSumsKernel(ExampleSumArrays a, int tiles) {
   reinterpret_cast<Entry*>(a.result)[example * width + column] = Rounded(sum, Entry{});
 }
 
+// Rows of one entry that lie behind each other: a warp for each example.
+__global__ void LineSumsKernel(const float* values, float* result, std::int64_t lines,
+                               std::int64_t length) {
+  const std::int64_t line = std::int64_t{blockIdx.x} * kLinesPerBlock + threadIdx.y;
+  if (line >= lines) return;
+  const float* const own = values + line * length;
+  double sum = 0;
+  for (std::int64_t k = threadIdx.x; k < length; k += warpSize) sum += static_cast<double>(own[k]);
+  for (int distance = 16; distance > 0; distance /= 2) {
+    sum += __shfl_down_sync(~0U, sum, static_cast<unsigned>(distance));
+  }
+  if (threadIdx.x == 0) result[line] = static_cast<float>(sum);
+}
+
+void LaunchLines(const ExampleSumArrays& arrays, cudaStream_t stream) {
+  const auto blocks =
+      static_cast<unsigned>((arrays.examples + kLinesPerBlock - 1) / kLinesPerBlock);
+  const dim3 threads(32, kLinesPerBlock);
+  LineSumsKernel<<<blocks, threads, 0, stream>>>(arrays.values, arrays.result, arrays.examples,
+                                                 arrays.inner);
+}
+
 template <typename Entry>
 void Launch(const ExampleSumArrays& arrays, cudaStream_t stream) {
   constexpr int kEntries = kColumns * static_cast<int>(sizeof(Entry) / sizeof(float));
@@ -102,7 +125,9 @@ void Launch(const ExampleSumArrays& arrays, cudaStream_t stream) {
 
 void LaunchExampleSums(const ExampleSumArrays& arrays, void* stream) {
   auto* const on = static_cast<cudaStream_t>(stream);
-  if (arrays.fours) {
+  if (arrays.width == 1 && arrays.outer == 1 && arrays.input == nullptr) {
+    LaunchLines(arrays, on);
+  } else if (arrays.fours) {
     Launch<float4>(arrays, on);
   } else {
     Launch<float>(arrays, on);

@@ -97,8 +97,8 @@ struct ExampleSumArrays {
 };
 // A block has at least this many columns of an example.
 inline constexpr int kSumColumns = 32;
-// Runs of at most 8 rows are added in float32, those in float64, always in the same order; rounded
-// once.
+// Runs of at most 8 rows are added in float32, those in float64 (rows of one entry in float64 from
+// the start), in an order that follows from the number of rows of an example alone; rounded once.
 void LaunchExampleSums(const ExampleSumArrays& arrays, void* stream);
 
 // The rows of a lookup table. Row r of example e is (r / inner * examples + e) * inner + r % inner.

@@ -103,14 +103,13 @@ class ChannelSum : public UseRule {
   static at::Tensor Channels(const at::Tensor& product) {
     if (product.dim() <= 2) return product;
     const at::Tensor flat = product.flatten(2);
-    if (!flat.is_cpu()) return flat.sum(2);
     const std::int64_t images = flat.size(0);
     const std::int64_t channels = flat.size(1);
     const std::int64_t positions = flat.size(2);
     if (const at::Tensor last = flat.transpose(1, 2); last.is_contiguous()) {
-      return ExampleSums(last.reshape({images * positions, channels}), {1, images, positions});
+      return SumOfRows(last.reshape({images * positions, channels}), {1, images, positions});
     }
-    return ExampleSums(flat.reshape({-1, 1}), {1, images * channels, positions})
+    return SumOfRows(flat.reshape({-1, 1}), {1, images * channels, positions})
         .view({images, channels});
   }
 
