@@ -370,7 +370,7 @@ TEST(RealData, FashionMnistIsBalanced) {
 }
 
 TEST(RealData, CifarTestBatchIsWhatPredictionsAreMadeFor) {
-  if (!Has("cifar-10")) GTEST_SKIP() << "SORDINO_DATA has no cifar-10";
+  if (!Has("cifar-10/test_batch.bin.xz")) GTEST_SKIP() << "SORDINO_DATA has no cifar-10";
   const Dataset data = OpenForPrediction(Named("cifar-10"));
   EXPECT_EQ(data.size(), 10'000);
   EXPECT_THAT(data.declaration.shape, ElementsAre(3, 32, 32));

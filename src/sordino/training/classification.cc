@@ -7,6 +7,7 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/zeros.h>
+#include <c10/util/accumulate.h>
 
 #include <algorithm>
 #include <optional>
@@ -19,6 +20,15 @@ namespace {
 
 // Examples in one pass without gradients.
 constexpr std::int64_t kChunk = 500;
+
+// The same where a device computes: as many small ones as make its launches worthwhile.
+std::int64_t ChunkOf(const Dataset& data, c10::Device device) {
+  constexpr std::int64_t kEntries = std::int64_t{1} << 21;
+  constexpr std::int64_t kMost = 2500;
+  if (device.is_cpu() || data.declaration.kind == InputKind::kTokens) return kChunk;
+  const std::int64_t entries = c10::multiply_integers(data.declaration.shape);
+  return std::clamp(kEntries / std::max<std::int64_t>(entries, 1), kChunk, kMost);
+}
 
 }  // namespace
 
@@ -112,9 +122,10 @@ TestMetrics EvaluateNumbers(const Model& model, const Dataset& test, c10::Device
   const std::int64_t records = test.size();
   // Read once, at the end: a device is not waited for in between.
   const at::Tensor sums = at::zeros({2}, at::TensorOptions(device).dtype(at::kDouble));
-  for (std::int64_t begin = 0; begin < records; begin += kChunk) {
+  const std::int64_t chunk = ChunkOf(test, device);
+  for (std::int64_t begin = 0; begin < records; begin += chunk) {
     const std::vector<at::Tensor> batch =
-        LoadRange(test, begin, std::min(records, begin + kChunk), device);
+        LoadRange(test, begin, std::min(records, begin + chunk), device);
     const at::Tensor gap =
         Logits(model, batch[0], features).squeeze(1).sub(batch[1]).to(at::kDouble);
     sums[0].add_(gap.square().sum());
@@ -139,9 +150,10 @@ TestMetrics Evaluate(const Model& model, const Dataset& test, c10::Device device
   const std::int64_t records = test.size();
   // Read once, at the end: a device is not waited for in between. Counts below 2^53 are exact.
   const at::Tensor sums = at::zeros({2}, at::TensorOptions(device).dtype(at::kDouble));
-  for (std::int64_t begin = 0; begin < records; begin += kChunk) {
+  const std::int64_t chunk = ChunkOf(test, device);
+  for (std::int64_t begin = 0; begin < records; begin += chunk) {
     const std::vector<at::Tensor> batch =
-        LoadRange(test, begin, std::min(records, begin + kChunk), device);
+        LoadRange(test, begin, std::min(records, begin + chunk), device);
     const at::Tensor logits = Logits(model, batch[0], features);
     sums[0].add_(logits.argmax(1).eq(batch[1]).sum());
     sums[1].add_(at::cross_entropy_loss(logits, batch[1], {}, at::Reduction::Sum));

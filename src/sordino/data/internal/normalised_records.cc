@@ -1,7 +1,6 @@
 #include "sordino/data/internal/normalised_records.h"
 
 #include <ATen/ops/empty.h>
-#include <ATen/ops/tensor.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -62,8 +61,13 @@ at::Tensor GatherAs(const Constants& constants, const at::Tensor& stored, const 
 }
 
 // Constants in the shape in which they go with images [..., c, h, w] or features [..., columns].
+// From pinned memory, so that nobody waits for the device.
 at::Tensor Beside(const at::Tensor& inputs, const std::vector<float>& constants, bool images) {
-  const at::Tensor column = at::tensor(at::ArrayRef<float>(constants)).to(inputs.device());
+  const at::Tensor pinned =
+      at::empty({static_cast<std::int64_t>(constants.size())},
+                at::TensorOptions().dtype(at::kFloat).pinned_memory(inputs.is_cuda()));
+  std::copy(constants.begin(), constants.end(), pinned.mutable_data_ptr<float>());
+  const at::Tensor column = pinned.to(inputs.device(), /*non_blocking=*/true);
   return images ? column.view({-1, 1, 1}) : column;
 }
 

@@ -2,6 +2,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/isfinite.h>
+#include <ATen/ops/stack.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,8 +25,14 @@ constexpr std::chrono::minutes kCheckpointPause(1);
 
 std::string NonFiniteWeight(const Model& model) {
   const at::NoGradGuard no_grad;
-  for (const auto& [name, value] : model.Parameters()) {
-    if (!at::isfinite(value).all().item<bool>()) return name;
+  const auto parameters = model.Parameters();
+  if (parameters.empty()) return "";
+  std::vector<at::Tensor> are_finite;
+  are_finite.reserve(parameters.size());
+  for (const auto& [name, value] : parameters) are_finite.push_back(at::isfinite(value).all());
+  const at::Tensor read = at::stack(are_finite).cpu();  // all at once
+  for (std::size_t k = 0; k < parameters.size(); ++k) {
+    if (!read[static_cast<std::int64_t>(k)].item<bool>()) return parameters[k].first;
   }
   return "";
 }

@@ -70,12 +70,12 @@ void ExpectEveryPrefixIsRefused(const Bytes& whole, std::size_t shortest, const 
   }
 }
 
-// The folder of the real datasets, where there is one.
+// A file or a folder of the real datasets, where there is one.
 inline std::optional<std::filesystem::path> RealData(const char* name) {
   const char* const folder = std::getenv("SORDINO_DATA");
   if (folder == nullptr || *folder == '\0') return std::nullopt;
   std::filesystem::path path = std::filesystem::path(folder) / name;
-  if (!std::filesystem::is_directory(path)) return std::nullopt;
+  if (!std::filesystem::exists(path)) return std::nullopt;
   return path;
 }
 
