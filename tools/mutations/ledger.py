@@ -74,7 +74,7 @@ MUTATIONS = [
              "  if (!options.read_only) {\n    CheckW", "  if (false) {\n    CheckW",
              "LedgerTest.NothingIsChargedThatCouldNotBeRemembered"),
     Mutation("what the witness cannot remember is made", "ledger/ledger.cc",
-             "  if (options.has_witness) CheckW", "  if (false) CheckW",
+             "  if (options.witness == WitnessUse::kNeeded) {", "  if (false) {",
              "LedgerTest.NothingIsChargedThatCouldNotBeRemembered"),
     Mutation("a ledger has no name", "ledger/internal/ledger_state.cc",
              "  if (file.empty()) throw", "  if (false) throw",

@@ -77,7 +77,9 @@ Ledger Ledger::Create(const std::filesystem::path& file, const Budget& budget,
   };
   std::error_code none;
   if (options.vfs.empty() && std::filesystem::file_size(file, none) > 0 && !none) refuse();
-  if (options.has_witness) CheckWitnessFolder(WitnessFolder(options));  // before there is a file
+  if (options.witness == WitnessUse::kNeeded) {
+    CheckWitnessFolder(WitnessFolder(options));  // before there is a file
+  }
   auto state = std::make_unique<State>(file, Database::Mode::kCreate, std::move(options));
   state->database.Text("PRAGMA journal_mode = DELETE");
   state->database.Execute(kDurable);
@@ -266,6 +268,7 @@ const Budget& Ledger::budget() const { return state_->detail.budget; }
 const std::string& Ledger::id() const { return state_->detail.ledger; }
 BudgetFilter& Ledger::filter() { return *state_->filter; }
 const std::filesystem::path& Ledger::file() const { return state_->path; }
+bool Ledger::HasWitness() const { return state_->witness.has_value(); }
 
 std::size_t Ledger::SeededRuns() const {
   return static_cast<std::size_t>(

@@ -39,12 +39,19 @@
 
 namespace sordino {
 
+// Whether this machine remembers the head of a ledger, and refuses older copies of it.
+enum class WitnessUse {
+  kNeeded,         // what cannot be remembered is not charged
+  kWherePossible,  // for the ledger of one run, in its folder
+  kNone,
+};
+
 struct LedgerOptions {
   std::string vfs = {};  // SQLite's name of the file system; empty: that of the operating system
   // Where the heads of ledgers are remembered; empty: DefaultWitnessFolder(). Who only looks leaves
-  // nothing there; who charges needs a folder that can be written to.
+  // nothing there.
   std::filesystem::path witness_folder = {};
-  bool has_witness = true;                   // false for a ledger that belongs to one run
+  WitnessUse witness = WitnessUse::kNeeded;
   std::function<std::int64_t()> clock = {};  // milliseconds since 1970; empty: the system's
   int patience_ms = 60'000;                  // how long to wait for another writer
   bool read_only = false;                    // to look at: nothing can be charged
@@ -111,6 +118,8 @@ class Ledger {
   const std::string& id() const;  // of the ledger
   BudgetFilter& filter();
   const std::filesystem::path& file() const;
+  // Whether older copies are refused on this machine.
+  bool HasWitness() const;
 
   // Certified epsilon of all that counts together (BudgetFilter::Counted) at the budget's delta, as
   // if all of it had been fixed in advance.

@@ -94,6 +94,30 @@ TEST_F(LedgerTest, NothingIsChargedThatCouldNotBeRemembered) {
   EXPECT_EQ(Open().entries().size(), 3U);
 }
 
+TEST_F(LedgerTest, OneOfARunIsRememberedWhereThatIsPossible) {
+  namespace fs = std::filesystem;
+  LedgerOptions options = Options();
+  options.witness = WitnessUse::kWherePossible;
+  const Budget budget{.epsilon = Epsilon(8), .delta = Delta(1e-5)};
+  Ledger ledger = Ledger::Create(file_, budget, options);
+  EXPECT_TRUE(ledger.HasWitness());
+  const fs::path old = folder_ / "old.db";
+  fs::copy_file(file_, old);
+  const Begun begun = ledger.BeginRun(Declared(Steps(1000)), {.event = Steps(8)});
+  EXPECT_THAT([&] { Ledger::Open(old, options); }, ThrowsMessage<Error>(HasSubstr("older copy")));
+
+  options.witness_folder = folder_.Write("in-the-way", "");
+  Ledger forgotten = Ledger::Open(old, options);
+  EXPECT_FALSE(forgotten.HasWitness());
+  EXPECT_TRUE(forgotten.BeginRun(Declared(Steps(1000)), {.event = Steps(8)}).verdict.admitted);
+  // The folder is lost while the ledger is open: the run goes on.
+  const fs::path state = Options().witness_folder;
+  fs::remove_all(state);
+  folder_.Write(state.filename(), "in the way");
+  EXPECT_TRUE(ledger.Charge(begun.id, {.event = Steps(8)}).admitted);
+  EXPECT_FALSE(ledger.HasWitness());
+}
+
 TEST_F(LedgerTest, AnEmptyNameIsNoLedger) {
   // SQLite would make a database that is forgotten when it is closed.
   const Budget budget{.epsilon = Epsilon(8), .delta = Delta(1e-5)};

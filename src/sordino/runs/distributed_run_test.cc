@@ -95,7 +95,7 @@ class DistributedRuns : public ::testing::Test {
         ranks, [&] { return PrepareRun(config); }, silent);
   }
   std::uint64_t Charged(const fs::path& file) const {
-    return Ledger::Open(file, {.has_witness = false, .read_only = true})
+    return Ledger::Open(file, {.witness = WitnessUse::kNone, .read_only = true})
         .filter()
         .Total()
         .TotalCount();

@@ -164,6 +164,10 @@ void RunLedger::FindOutlook(std::int64_t first) {
                   ledger_->file().string(), outlook_.reason));
 }
 
+WitnessUse RunLedger::OwnWitness() const {
+  return is_private_ ? WitnessUse::kWherePossible : WitnessUse::kNone;
+}
+
 void RunLedger::OpenNamed(const std::filesystem::path& file) {
   ledger_.emplace(Ledger::Open(file));
   ledger_->Preview(Declaration());  // throws for another adjacency or unit
@@ -184,7 +188,7 @@ void RunLedger::CreateOwn(const std::filesystem::path& file, std::optional<Epsil
   } else if (filter_) {
     budget.order = RenyiOrder(filter_->order());
   }
-  ledger_.emplace(Ledger::Create(file, budget, {.has_witness = false}));
+  ledger_.emplace(Ledger::Create(file, budget, {.witness = OwnWitness()}));
   FindOutlook(0);
   charger_.emplace(*ledger_, declaration, Costs(), Events(), ChargerOptions());
 }
@@ -192,7 +196,7 @@ void RunLedger::CreateOwn(const std::filesystem::path& file, std::optional<Epsil
 void RunLedger::Rejoin(const std::filesystem::path& file, bool is_own,
                        const CheckpointFacts& facts) {
   is_own_ = is_own;
-  ledger_.emplace(Ledger::Open(file, {.has_witness = !is_own}));
+  ledger_.emplace(Ledger::Open(file, {.witness = is_own ? OwnWitness() : WitnessUse::kNeeded}));
   if (ledger_->id() != facts.ledger || !ledger_->Contains(facts.head)) {
     throw Error(fmt::format(
         "the ledger '{}' is not the one that the run was charged to, or an older copy of it; put "

@@ -75,6 +75,9 @@ class RunLedger {
   // Waits for a charge that is under way.
   Ledger& ledger();
   bool is_own() const { return is_own_; }
+  // Whether this machine refuses older copies of it. Seeded runs have no privacy to keep, and may
+  // be repeated.
+  bool IsRemembered() { return !is_private_ || ledger().HasWitness(); }
 
   // What the run has cost when `steps` steps are made, those of earlier parts that were charged and
   // lost included. Adaptive noise: what was used so far, and the epsilon of a filter that would
@@ -99,6 +102,7 @@ class RunLedger {
   std::int64_t Events() const;  // of the whole plan
   bool BeginsEvent(std::int64_t step) const;
   void FindOutlook(std::int64_t first);
+  WitnessUse OwnWitness() const;
 
   const PrivacyPlan& plan_;
   PrivacyPlan current_;  // with the noise of the next steps

@@ -25,6 +25,7 @@ namespace sordino {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
@@ -84,7 +85,7 @@ class TrainingResume : public ::testing::Test {
     return file;
   }
   std::uint64_t Charged(const fs::path& file) {
-    return Ledger::Open(file, {.has_witness = false, .read_only = true})
+    return Ledger::Open(file, {.witness = WitnessUse::kNone, .read_only = true})
         .filter()
         .Total()
         .TotalCount();
@@ -156,8 +157,30 @@ TEST_F(TrainingResume, PrivateRunsThatGoOnDrawFreshNoise) {
   ASSERT_EQ(stopped.steps, 17);
   fs::copy(root_ / "one", root_ / "two", fs::copy_options::recursive);
   Resume("one");
+  setenv("SORDINO_STATE", (root_ / "another machine").c_str(), 1);
   Resume("two");
   EXPECT_NE(Weights("one"), Weights("two"));
+}
+
+// Its steps would be made twice, and each statement would count them once.
+TEST_F(TrainingResume, ACopyOfARunIsNotResumedAfterTheRun) {
+  StopAfter(Config("one"), 17);
+  fs::copy(root_ / "one", root_ / "two", fs::copy_options::recursive);
+  Resume("one");
+  EXPECT_THAT([&] { Resume("two"); }, ThrowsMessage<Error>(HasSubstr("older copy")));
+}
+
+TEST_F(TrainingResume, SaysWhereNobodyRemembersTheRun) {
+  std::ofstream(root_ / "no folder") << "";
+  setenv("SORDINO_STATE", (root_ / "no folder").c_str(), 1);
+  PreparedRun run = PrepareRun(Config("one"));
+  AfterStep stop(17, [] { raise(SIGINT); });
+  RunTraining(run, stop);
+  EXPECT_THAT(stop.notices, Contains(HasSubstr("could both be resumed")));
+  PreparedRun again = PrepareResume(root_ / "one");
+  AfterStep rest(0, [] {});
+  RunTraining(again, rest);
+  EXPECT_THAT(rest.notices, Contains(HasSubstr("could both be resumed")));
 }
 
 // A kill between the last files: the model is written last, so the run can still be resumed.
@@ -228,6 +251,7 @@ TEST_F(TrainingResume, AnOlderLedgerIsRefused) {
   }
   fs::copy_file(root_ / "old.db", root_ / "run" / "ledger.db",
                 fs::copy_options::overwrite_existing);
+  setenv("SORDINO_STATE", (root_ / "another machine").c_str(), 1);
   EXPECT_THAT([&] { Resume("run"); }, ThrowsMessage<Error>(HasSubstr("older copy")));
 }
 

@@ -26,6 +26,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr const char* kNotRemembered =
+    "this machine cannot remember how far the run's own ledger is spent, so two copies of its "
+    "folder could both be resumed; set SORDINO_STATE to a folder that can be written to.";
+
 double SecondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
@@ -279,6 +283,7 @@ RunResult RunTraining(PreparedRun& run, RunObserver& observer) {
   if (!run.resume) made.emplace(place);
   const std::string inputs = run.resume ? CheckInputs(place) : KeepInputs(place, run.config);
   if (!run.resume && ledger && run.config.run.ledger.empty()) CreateOwnLedger(run, place, *ledger);
+  if (ledger && !ledger->IsRemembered()) observer.OnNotice(kNotRemembered);
   RunFolder& folder = run.resume ? run.resume->folder : *made;
   WritePlanned(run, folder, ledger.get());
   observer.OnStart();

@@ -329,7 +329,8 @@ std::string Flat(const std::string& text) {
 // The statement, the result, the model, the event and the ledger say the same epsilon.
 void ExpectOneTruth(const RunResult& result, const Event& event, const std::string& said) {
   const fs::path& folder = result.folder;
-  Ledger ledger = Ledger::Open(folder / kLedgerFile, {.has_witness = false, .read_only = true});
+  Ledger ledger =
+      Ledger::Open(folder / kLedgerFile, {.witness = WitnessUse::kNone, .read_only = true});
   EXPECT_EQ(ledger.ComposedEpsilon().upper, result.epsilon.upper);
   EXPECT_EQ(ledger.filter().Counted(), event);
   std::ifstream in(folder / "event.txt");
@@ -532,7 +533,7 @@ TEST_F(TrainingRun, WhatARefusedModelDidNotUseIsHandedBack) {
   EXPECT_THAT(refusal, HasSubstr("mean"));
   EXPECT_FALSE(HasNumber(refusal)) << refusal;
   Ledger ledger =
-      Ledger::Open(root_ / "run" / kLedgerFile, {.has_witness = false, .read_only = true});
+      Ledger::Open(root_ / "run" / kLedgerFile, {.witness = WitnessUse::kNone, .read_only = true});
   // Eight were charged before the first.
   EXPECT_EQ(ledger.filter().Total(), run.plan.EventOf(1));
   EXPECT_EQ(std::count_if(ledger.entries().begin(), ledger.entries().end(),

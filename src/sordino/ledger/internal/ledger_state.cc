@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <limits>
 #include <stdexcept>
 #include <utility>
@@ -31,6 +32,15 @@ std::int64_t SystemTime() {
 const std::filesystem::path& NotEmpty(const std::filesystem::path& file) {
   if (file.empty()) throw Error("the name of the ledger is empty; give the path of its file.");
   return file;
+}
+
+bool CanRemember(const std::filesystem::path& folder) {
+  try {
+    CheckWitnessFolder(folder);
+    return true;
+  } catch (const std::exception&) {
+    return false;
+  }
 }
 
 }  // namespace
@@ -77,8 +87,13 @@ void Ledger::State::CheckPlace() {
 }
 
 void Ledger::State::CheckWitness() {
-  if (!options.has_witness) return;
+  if (options.witness == WitnessUse::kNone) return;
   const std::filesystem::path folder = WitnessFolder(options);
+  const bool may_forget = options.witness == WitnessUse::kWherePossible && !options.read_only;
+  if (may_forget && !CanRemember(folder)) {
+    witness.reset();
+    return;
+  }
   witness.emplace(folder, detail.ledger);
   if (!options.read_only) {
     CheckWitnessFolder(folder);

@@ -57,7 +57,7 @@ class DamageTest : public testing::Test {
  protected:
   std::filesystem::path File() const { return folder_ / "ledger.db"; }
   // Remembers nothing, so that copies may be played with.
-  static LedgerOptions NoWitness() { return {.has_witness = false}; }
+  static LedgerOptions NoWitness() { return {.witness = WitnessUse::kNone}; }
   LedgerOptions WithWitness() const { return {.witness_folder = folder_ / "state"}; }
 
   // A budget of 64 steps; a run and, in `charges` charges, as many steps of it; two of them
