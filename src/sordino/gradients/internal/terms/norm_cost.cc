@@ -50,8 +50,8 @@ NormForm CheapestForm(const Term& term) {
   }
   // Of one example, so that the form does not depend on how many there are.
   const double bytes = 4 * entries;
-  const double replaced =
-      4 * static_cast<double>((term.a.numel() + term.b.numel()) / term.layout.examples);
+  const std::int64_t saved = (term.a.numel() + term.b.numel()) / term.layout.examples;
+  const double replaced = 4 * static_cast<double>(saved);
   const double product = 2 * rows * entries / machine.products;
   // Products of few rows spend their time on the result.
   const double separate_products = product * (1 + kFewRowsOfCost / rows);

@@ -263,7 +263,8 @@ at::Tensor AbsoluteMass(const Term& term) {
     for (std::size_t k = 0; k < term.convolution.stride.size(); ++k) {
       const std::int64_t stride = term.convolution.stride[k];
       const std::int64_t every = stride / std::gcd(stride, term.convolution.dilation[k]);
-      copies *= static_cast<double>((term.convolution.weight[k + 2] + every - 1) / every);
+      const std::int64_t entries = (term.convolution.weight[k + 2] + every - 1) / every;
+      copies *= static_cast<double>(entries);
     }
     const auto norms = [&](const at::Tensor& images) {
       return RowSquaredNorms(images.reshape({images.size(0), -1}))
