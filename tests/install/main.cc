@@ -12,7 +12,7 @@ int main(int count, char** words) {
   const sordino::Epsilon epsilon(1);
   std::filesystem::remove(words[1]);
   auto ledger = sordino::Ledger::Create(words[1], {.epsilon = epsilon, .delta = sordino::Delta(0)},
-                                        {.has_witness = false});
+                                        {.witness = sordino::WitnessUse::kNone});
   const sordino::Event cost = sordino::Event::Pure(epsilon);
   const auto begun = ledger.BeginRun({.what = "mean of ages", .plan = cost}, {.event = cost});
   if (!begun.verdict.admitted) return 1;
