@@ -147,6 +147,16 @@ class CommandLineTest(unittest.TestCase):
             self.assertEqual((helped.returncode, helped.stdout), (0, asked.stdout))
         self.assert_mistake(['help', 'acount'], "'acount' is not a command", "'account'")
 
+    def test_help_runs_nothing_and_charges_nothing(self):
+        before = self.run_sordino('ledger', 'show', 'ledger.db', '--json').stdout
+        for words in ([*RELEASE, '--ledger', 'ledger.db'], ['ledger', 'note', 'ledger.db', 'x'],
+                      ['train', '--data', 'digits', '--epsilon', '1', '--out', 'helped']):
+            helped = self.run_sordino('help', *words)
+            self.assertEqual(helped.returncode, 0, helped)
+            self.assertIn('Usage:', helped.stdout)
+        self.assertEqual(self.run_sordino('ledger', 'show', 'ledger.db', '--json').stdout, before)
+        self.assertFalse(os.path.exists(os.path.join(self.folder, 'helped')))
+
     def all_commands(self):
         """Pairs of the words of a command and what it takes, from the program's own description."""
         def below(node, words):

@@ -26,11 +26,12 @@ BESIDE = ('is in use by another run', 'was resumed by another process', 'has end
 class Soak:
     """What all share: the program, the counts and what was found."""
 
-    def __init__(self, program, folder, kills):
+    def __init__(self, program, folder, kills, minutes=float('inf')):
         self.program, self.folder, self.kills = program, folder, kills
         self.counts = Counter()
         self.lock = threading.Lock()
         self.start = time.monotonic()
+        self.end = self.start + 60 * minutes
         self.stopped = False
         self.longest = 0  # seconds from the loss of a rank to the end of the others
         self.environment = {**os.environ, 'SORDINO_STATE': str(folder / 'state'),
@@ -56,7 +57,8 @@ class Soak:
         print(f'soak: {time.monotonic() - self.start:6.0f} s  {text}', flush=True)
 
     def done(self):
-        return self.stopped or self.counts['kills'] >= self.kills
+        return (self.stopped or self.counts['kills'] >= self.kills
+                or time.monotonic() >= self.end)
 
     def spawn(self, words, folder, log):
         with open(f'{log}.out', 'wb') as out, open(f'{log}.err', 'wb') as err:

@@ -57,22 +57,19 @@ void Progress::Draw(Clock::time_point now) {
   last_draw_ = now;
   const double elapsed = std::chrono::duration<double>(now - start_).count();
   std::string line;
-  if (total_ > 0) {
-    const double fraction = std::min(1.0, static_cast<double>(done_) / static_cast<double>(total_));
-    if (style_ == Style::kBar) {
-      const auto filled = static_cast<std::size_t>(fraction * static_cast<double>(kBarWidth));
-      line = fmt::format("{} [{}{}] {:3.0f}%", title_, std::string(filled, '='),
-                         std::string(kBarWidth - filled, ' '), 100 * fraction);
-    } else {
-      line = fmt::format("{}: {} of {} ({:.0f}%)", title_, done_, total_, 100 * fraction);
-    }
-    if (finished_) {
-      line += fmt::format(", {}", HumanDuration(elapsed));
-    } else if (fraction > 0) {
-      line += fmt::format(", {} left", HumanDuration(elapsed * (1 / fraction - 1)));
-    }
+  const double fraction =
+      total_ > 0 ? std::min(1.0, static_cast<double>(done_) / static_cast<double>(total_)) : 1;
+  if (style_ == Style::kBar) {
+    const auto filled = static_cast<std::size_t>(fraction * static_cast<double>(kBarWidth));
+    line = fmt::format("{} [{}{}] {:3.0f}%", title_, std::string(filled, '='),
+                       std::string(kBarWidth - filled, ' '), 100 * fraction);
   } else {
-    line = fmt::format("{}: {}, {}", title_, done_, HumanDuration(elapsed));
+    line = fmt::format("{}: {:.0f}%", title_, 100 * fraction);
+  }
+  if (finished_) {
+    line += fmt::format(", {}", HumanDuration(elapsed));
+  } else if (fraction > 0) {
+    line += fmt::format(", {} left", HumanDuration(elapsed * (1 / fraction - 1)));
   }
   if (!note_.empty()) line += "  " + note_;
   if (style_ == Style::kBar) {

@@ -2,7 +2,8 @@
 //
 // Writes to standard error only, so that standard output stays clean for results. On a terminal
 // the bar is redrawn at most ten times a second; elsewhere a line is written at most every ten
-// seconds and at the end. Only public values may be put into the note: whoever calls decides.
+// seconds and at the end. Amounts are shown in percent: a total may be the size of private data.
+// Only public values may be put into the note: whoever calls decides.
 #ifndef SORDINO_BASE_PROGRESS_H_
 #define SORDINO_BASE_PROGRESS_H_
 
@@ -17,7 +18,7 @@ class Progress {
  public:
   enum class Style : std::uint8_t { kBar, kLines, kSilent };
 
-  // A total of 0 means that the amount of work is not known.
+  // With a total of 0 there is nothing to do, and all of it is done.
   Progress(std::string title, std::uint64_t total);
   // The seams of the tests: where to write and how.
   Progress(std::string title, std::uint64_t total, std::ostream& out, Style style);

@@ -69,15 +69,21 @@ std::vector<std::string> WithoutHelpCommand(const CLI::App& app, std::vector<std
   if (words.empty() || words.front() != "help") return words;
   if (std::find(words.begin(), words.end(), "--json") != words.end()) return words;
   words.erase(words.begin());
+  // What follows the name of a command is not looked at: nothing but its help is ever run.
+  std::vector<std::string> asked;
   const CLI::App* command = &app;
   for (const std::string& name : words) {
     const auto found =
         command->get_subcommands([&](const CLI::App* known) { return known->get_name() == name; });
-    if (found.empty()) return words;
+    if (found.empty()) {
+      if (command == &app) return {name};  // refused: it is not a command
+      break;
+    }
     command = found.front();
+    asked.push_back(name);
   }
-  words.emplace_back("--help");
-  return words;
+  asked.emplace_back("--help");
+  return asked;
 }
 
 void AddHelpCommands(CLI::App& app, const std::string& version) {

@@ -14,8 +14,8 @@ class App;
 namespace sordino {
 
 // The words of `sordino help ...` as those of the command that shows the same: `help ledger init`
-// becomes `ledger init --help`, and a name that is not known is left to be refused. Other words
-// stay as they are, and so do those of `help --json`.
+// becomes `ledger init --help`, whatever follows it, and a first name that is not known is left to
+// be refused. Other words stay as they are, and so do those of `help --json`.
 std::vector<std::string> WithoutHelpCommand(const CLI::App& app, std::vector<std::string> words);
 
 // The commands of this program and of sordino-torch, where that lies beside it.
