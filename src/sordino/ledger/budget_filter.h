@@ -45,6 +45,7 @@
 
 #include "sordino/accounting/event.h"
 #include "sordino/ledger/budget.h"
+#include "sordino/ledger/budget_sums.h"
 
 namespace sordino {
 
@@ -63,7 +64,11 @@ struct RunTerms {
 
 class BudgetFilter {
  public:
+  using Sums = BudgetSums;
   explicit BudgetFilter(const Budget& budget);
+  // One that goes on from sums that another one kept. It knows none of the runs before: Recall
+  // those that are charged further or return something. Total() needs all of them.
+  BudgetFilter(const Budget& budget, Sums sums);
 
   // The terms for a run of this plan if it began now. An unadmitted plan has terms too: its first
   // steps may still fit.
@@ -74,6 +79,9 @@ class BudgetFilter {
   // `failure` is that of the whole plan.
   void BeginRun(const std::string& run, const Event& plan, const RunTerms& terms,
                 double failure = 0);
+  // A run that began before the sums were kept: its plan, and what was charged to it and not
+  // returned, which is in the sums.
+  void Recall(const std::string& run, const Event& plan, const Event& charged);
   // Whether `event` may be charged to the run, and the charge itself, which is not checked again.
   Verdict Admits(const std::string& run, const Event& event, double failure);
   void Charge(const std::string& run, const Event& event, double failure);
@@ -81,15 +89,15 @@ class BudgetFilter {
   void Return(const std::string& run, const Event& event, double failure);
 
   bool HasRun(const std::string& run) const { return runs_.count(run) != 0; }
-  std::size_t runs() const { return runs_.size(); }
+  const Sums& sums() const { return sums_; }
   // Everything that was charged and not returned, as one event.
   Event Total() const;
-  double failure() const { return failure_; }
+  double failure() const { return sums_.failure.Value(); }
   // What was charged to a run and not returned.
   Event TotalOf(const std::string& run) const;
   // The same, except that a run that counts whole counts with its plan, whatever was charged of it
   // so far: the moment at which it stopped may have depended on what it had shown.
-  Event Counted() const { return whole_ ? CountedOf(*whole_) : Total(); }
+  Event Counted() const { return CountsWhole() ? CountedOf(sums_.whole) : Total(); }
   Event CountedOf(const std::string& run) const;
   double counted_failure() const;
 
@@ -100,8 +108,8 @@ class BudgetFilter {
   // admitted, and that of one more pure mechanism; 0 where none is.
   double LeftEpsilon();
   double LeftPureEpsilon();
-  std::optional<std::string> whole_run() const { return whole_; }
-  double order() const { return order_; }  // 0 while none is fixed
+  std::optional<std::string> whole_run() const;
+  double order() const { return sums_.order; }  // 0 while none is fixed
   const Budget& budget() const { return budget_; }
 
  private:
@@ -114,20 +122,19 @@ class BudgetFilter {
     double pure = 0;
     double filter = 0;
   };
-  Costs CostOf(const std::string& text);
-  Costs Spent();
+  bool CountsWhole() const { return !sums_.whole.empty(); }
+  Run& RunOf(const std::string& run);
+  const Run& RunOf(const std::string& run) const;
+  Costs CostOf(const Event& release);
+  void AddTo(Sums& sums, const Event& event, double failure);
   double FilterBudget() const;
   double BestOrder(const Event& plan);
   Verdict Fits(const Event& event, double failure);
 
   Budget budget_;
-  double order_ = 0;
+  Sums sums_;
   std::map<std::string, Run> runs_;
-  Counts total_;
-  double failure_ = 0;
-  std::optional<std::string> whole_;
-  double whole_failure_ = 0;
-  std::map<std::string, Costs> costs_;
+  std::map<std::string, Costs> costs_;  // by the text of a release, at the order of sums_
 };
 
 }  // namespace sordino

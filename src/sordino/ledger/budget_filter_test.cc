@@ -259,6 +259,78 @@ TEST(BudgetFilter, WhatIsReturnedCanBeChargedAgain) {
   EXPECT_THROW(filter.Return("other", GaussianNoise(100), 0), Error);
 }
 
+// Six charges whose counts add up to 0 modulo 2^64.
+TEST(BudgetFilter, CountsDoNotWrapAround) {
+  constexpr std::uint64_t kHalf = std::uint64_t{1} << 63;
+  for (const FilterKind kind : {FilterKind::kRenyi, FilterKind::kGaussian}) {
+    for (const Event& event :
+         {Event::Repeat(Pure(5e-20), kHalf), Event::Repeat(GaussianNoise(2e10), kHalf)}) {
+      Budget budget = BudgetOf(1, 1e-5);
+      budget.filter = kind;
+      BudgetFilter filter(budget);
+      filter.BeginRun("run", event, filter.TermsFor(event, 0));
+      EXPECT_FALSE(filter.Admits("run", event, 0).admitted);
+      // A ledger in which they stand.
+      double used = 0;
+      for (int i = 0; i < 6; ++i) {
+        filter.Charge("run", event, 0);
+        const double after = filter.UsedShare();
+        EXPECT_GT(after, used);
+        used = after;
+      }
+      EXPECT_GT(used, 1);
+      EXPECT_FALSE(filter.Admits("run", Pure(1e-9), 0).admitted);
+      filter.Return("run", event, 0);
+      EXPECT_FALSE(filter.Admits("run", Pure(1e-9), 0).admitted);
+    }
+  }
+}
+
+TEST(BudgetFilter, CountsUpTo2To53AreAdmittedAndNotOneMore) {
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 53;
+  for (const double epsilon : {1.0, kInfinity}) {
+    BudgetFilter filter(BudgetOf(epsilon, 1e-5));
+    filter.BeginRun("run", Pure(1e-30), filter.TermsFor(Pure(1e-30), 0));
+    EXPECT_TRUE(filter.Admits("run", Event::Repeat(Pure(1e-30), kMost), 0).admitted);
+    EXPECT_FALSE(filter.Admits("run", Event::Repeat(Pure(1e-30), kMost + 1), 0).admitted);
+    filter.Charge("run", Event::Repeat(Pure(1e-30), kMost), 0);
+    EXPECT_FALSE(filter.Admits("run", Pure(1e-31), 0).admitted);
+  }
+}
+
+TEST(BudgetFilter, GoesOnFromSumsThatWereKept) {
+  BudgetFilter filter(BudgetOf(4, 1e-5));
+  ASSERT_TRUE(ChargeRun(filter, "first", Event::Repeat(GaussianNoise(20), 100)));
+  ASSERT_TRUE(ChargeRun(filter, "second", Pure(0.25)));
+  BudgetFilter later(filter.budget(), ParseBudgetSumsJson(BudgetSumsJson(filter.sums())));
+  EXPECT_EQ(later.UsedShare(), filter.UsedShare());
+  EXPECT_EQ(later.LeftEpsilon(), filter.LeftEpsilon());
+  EXPECT_FALSE(later.HasRun("first"));
+  EXPECT_FALSE(later.TermsFor(GaussianNoise(0.2), 0).whole);
+  later.Recall("first", Event::Repeat(GaussianNoise(20), 100), filter.TotalOf("first"));
+  EXPECT_THROW(later.Return("first", Event::Repeat(GaussianNoise(20), 101), 0), Error);
+  later.Return("first", Event::Repeat(GaussianNoise(20), 40), 0);
+  filter.Return("first", Event::Repeat(GaussianNoise(20), 40), 0);
+  EXPECT_EQ(later.sums(), filter.sums());
+  later.Recall("second", Pure(0.25), Pure(0.25));
+  EXPECT_EQ(later.Total(), filter.Total());
+}
+
+TEST(BudgetFilter, ARunThatCountsWholeGoesOnFromSumsThatWereKept) {
+  const Event step = GaussianNoise(10 * 1.0001 / GaussianMu(3, std::log(1e-5)));
+  const Event plan = Event::Repeat(step, 100);
+  BudgetFilter filter(BudgetOf(3, 1e-5));
+  filter.BeginRun("first", plan, filter.TermsFor(plan, 0));
+  filter.Charge("first", Event::Repeat(step, 60), 0);
+  BudgetFilter later(filter.budget(), filter.sums());
+  EXPECT_EQ(later.whole_run(), "first");
+  EXPECT_EQ(later.UsedShare(), 1);
+  later.Recall("first", plan, Event::Repeat(step, 60));
+  EXPECT_TRUE(later.Admits("first", Event::Repeat(step, 40), 0).admitted);
+  EXPECT_FALSE(later.Admits("first", Event::Repeat(step, 41), 0).admitted);
+  EXPECT_EQ(later.Counted(), plan);
+}
+
 TEST(BudgetFilter, WhatIsLeftIsAdmittedAndNotMore) {
   for (const FilterKind kind : {FilterKind::kRenyi, FilterKind::kGaussian}) {
     Budget budget = BudgetOf(4, 1e-5);
