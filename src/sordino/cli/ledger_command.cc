@@ -38,6 +38,8 @@ struct LedgerFlags {
   std::string text;
   std::string event;
   bool force = false;
+  bool all = false;
+  bool exact = false;
   bool json = false;
 };
 
@@ -81,7 +83,8 @@ void Show(const LedgerFlags& flags) {
     picture.emplace(OutputRequest{"--picture", *flags.picture, kSvgPicture, flags.force}, inputs);
   }
   Ledger ledger = Ledger::Open(flags.file, {.read_only = true});
-  const LedgerReport report = MakeLedgerReport(ledger);
+  const LedgerReport report = MakeLedgerReport(
+      ledger, {.all = flags.all, .exact = flags.exact, .points = picture.has_value()});
   // Before anything is printed: a picture that cannot be written leaves standard output empty.
   if (picture) picture->Write(LedgerReportSvg(report));
   if (flags.json) {
@@ -225,6 +228,11 @@ void AddLedgerCommand(CLI::App& app) {
   show->add_option("--picture", flags->picture, "Write the used part to this SVG file")
       ->type_name("FILE");
   AddForceFlag(*show, flags->force);
+  show->add_flag("--all", flags->all,
+                 fmt::format("Every run and charge, also of a ledger of more than {} entries",
+                             kLongLedger));
+  show->add_flag("--exact", flags->exact,
+                 "The composed epsilon of such a ledger, however long it takes");
   show->callback([flags] { Show(*flags); });
 
   flags = std::make_shared<LedgerFlags>();

@@ -230,7 +230,9 @@ void BudgetFilter::BeginRun(const std::string& run, const Event& plan, const Run
 }
 
 void BudgetFilter::Recall(const std::string& run, const Event& plan, const Event& charged) {
-  SORDINO_CHECK(!HasRun(run) && runs_.size() < sums_.runs, "a run is recalled that began later");
+  if (HasRun(run) || runs_.size() >= sums_.runs) {
+    throw Error(fmt::format("the run {} is not among those that were counted.", run));
+  }
   Run begun;
   if (sums_.whole == run) Add(begun.planned, plan);
   Add(begun.charged, charged);

@@ -140,7 +140,7 @@ class EditedLedger : public DamageTest, public testing::WithParamInterface<Ledge
 
 TEST_P(EditedLedger, IsRefused) {
   Make(20, NoWitness());
-  Sql(File(), std::string(kDropTriggers) + GetParam().sql);
+  Sql(File(), WithoutTriggers(GetParam().sql));
   ExpectRefused(GetParam().why);
 }
 
@@ -151,7 +151,7 @@ INSTANTIATE_TEST_SUITE_P(Edits, EditedLedger, testing::ValuesIn(kLedgerEdits),
 TEST_F(DamageTest, OpenLedgerFindsAnEditOfItsHead) {
   Make(20, NoWitness());
   Ledger ledger = Ledger::Open(File(), NoWitness());
-  Sql(File(), std::string(kDropTriggers) + "DELETE FROM entries WHERE number = 23");
+  Sql(File(), WithoutTriggers("DELETE FROM entries WHERE number = 23"));
   ExpectAdmitsNothing(ledger, "entry 23");
 }
 

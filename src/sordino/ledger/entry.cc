@@ -18,6 +18,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::array<std::string_view, 5> kKinds = {"budget", "run", "charge", "return",
                                                     "note"};  // by kind
+constexpr const char* kSums = "sums";
 // Of the format of entries; a ledger of another version is not read.
 constexpr int kVersion = 1;
 
@@ -143,5 +144,24 @@ std::string TextJson(std::string_view text) {
 }
 
 std::string ParseTextJson(std::string_view json) { return Get<std::string>(Parse(json), "text"); }
+
+std::string WithSums(std::string_view json, const BudgetSums& sums) {
+  Json detail = Parse(json);
+  detail[kSums] = Json::parse(BudgetSumsJson(sums));
+  return Dump(detail);
+}
+
+std::optional<BudgetSums> SumsOf(const Entry& entry) {
+  const bool may_have = entry.kind == EntryKind::kCharge || entry.kind == EntryKind::kReturn ||
+                        entry.kind == EntryKind::kNote;
+  if (!may_have || entry.detail.find(kSums) == std::string::npos) return std::nullopt;
+  const Json detail = Parse(entry.detail);
+  if (!detail.contains(kSums)) return std::nullopt;
+  try {
+    return ParseBudgetSumsJson(detail[kSums].dump());
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
 
 }  // namespace sordino

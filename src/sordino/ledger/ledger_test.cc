@@ -211,9 +211,9 @@ TEST_F(LedgerTest, AMistakenReturnChangesNothing) {
   const std::string run = ledger.BeginRun(Declared(Steps(100)), {.event = Steps(8)}).id;
   EXPECT_THROW(ledger.Return(run, {.event = Steps(9)}), Error);
   EXPECT_EQ(ledger.entries().size(), 3U);
-  EXPECT_EQ(ledger.filter().Total(), Steps(8));
+  EXPECT_EQ(ledger.Total(), Steps(8));
   EXPECT_TRUE(ledger.Charge(run, {.event = Steps(1)}).admitted);
-  EXPECT_EQ(Open().filter().Total(), Steps(9));
+  EXPECT_EQ(Open().Total(), Steps(9));
 }
 
 TEST_F(LedgerTest, ALedgerThatDoesNotExistIsASentence) {
