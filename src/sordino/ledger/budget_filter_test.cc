@@ -262,27 +262,26 @@ TEST(BudgetFilter, WhatIsReturnedCanBeChargedAgain) {
 // Six charges whose counts add up to 0 modulo 2^64.
 TEST(BudgetFilter, CountsDoNotWrapAround) {
   constexpr std::uint64_t kHalf = std::uint64_t{1} << 63;
-  for (const FilterKind kind : {FilterKind::kRenyi, FilterKind::kGaussian}) {
-    for (const Event& event :
-         {Event::Repeat(Pure(5e-20), kHalf), Event::Repeat(GaussianNoise(2e10), kHalf)}) {
-      Budget budget = BudgetOf(1, 1e-5);
-      budget.filter = kind;
-      BudgetFilter filter(budget);
-      filter.BeginRun("run", event, filter.TermsFor(event, 0));
-      EXPECT_FALSE(filter.Admits("run", event, 0).admitted);
-      // A ledger in which they stand.
-      double used = 0;
-      for (int i = 0; i < 6; ++i) {
-        filter.Charge("run", event, 0);
-        const double after = filter.UsedShare();
-        EXPECT_GT(after, used);
-        used = after;
-      }
-      EXPECT_GT(used, 1);
-      EXPECT_FALSE(filter.Admits("run", Pure(1e-9), 0).admitted);
-      filter.Return("run", event, 0);
-      EXPECT_FALSE(filter.Admits("run", Pure(1e-9), 0).admitted);
+  Budget gaussian = BudgetOf(1, 1e-5);
+  gaussian.filter = FilterKind::kGaussian;
+  for (const auto& [budget, event] : {std::make_pair(BudgetOf(1, 0), Pure(5e-20)),
+                                      std::make_pair(BudgetOf(1, 1e-5), GaussianNoise(2e10)),
+                                      std::make_pair(gaussian, GaussianNoise(2e10))}) {
+    const Event many = Event::Repeat(event, kHalf);
+    BudgetFilter filter(budget);
+    filter.BeginRun("run", many, filter.TermsFor(many, 0));
+    EXPECT_FALSE(filter.Admits("run", many, 0).admitted);
+    // A ledger in which they stand.
+    double used = 0;
+    for (int i = 0; i < 6; ++i) {
+      filter.Charge("run", many, 0);
+      EXPECT_GT(filter.UsedShare(), used);
+      used = filter.UsedShare();
     }
+    EXPECT_GT(used, 1);
+    EXPECT_FALSE(filter.Admits("run", Pure(1e-9), 0).admitted);
+    filter.Return("run", many, 0);
+    EXPECT_FALSE(filter.Admits("run", Pure(1e-9), 0).admitted);
   }
 }
 
