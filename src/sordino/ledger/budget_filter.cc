@@ -252,6 +252,14 @@ Verdict BudgetFilter::AdmitsPlan(const Event& plan, double failure) {
   return AdmitsPlan(plan, failure, TermsFor(plan, failure));
 }
 
+BudgetFilter BudgetFilter::After(const Event& plan, double failure, const RunTerms& terms) const {
+  BudgetFilter after(budget_, sums_);
+  const std::string name = "the run that is thought of";
+  after.BeginRun(name, plan, terms, failure);
+  after.Charge(name, plan, failure);
+  return after;
+}
+
 void BudgetFilter::BeginRun(const std::string& run, const Event& plan, const RunTerms& terms,
                             double failure) {
   if (HasRun(run)) throw Error(fmt::format("the run {} begins twice", run));

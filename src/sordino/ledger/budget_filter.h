@@ -88,6 +88,8 @@ class BudgetFilter {
   // Whether the whole plan would be admitted now under these terms.
   Verdict AdmitsPlan(const Event& plan, double failure, const RunTerms& terms);
   Verdict AdmitsPlan(const Event& plan, double failure);
+  // As it would be with one more run of this plan, all of it charged.
+  BudgetFilter After(const Event& plan, double failure, const RunTerms& terms) const;
 
   // `failure` is that of the whole plan.
   void BeginRun(const std::string& run, const Event& plan, const RunTerms& terms,
