@@ -96,13 +96,15 @@ std::string PrivacyWarning(const LedgerReport& report) {
 
 std::string ComposedText(const LedgerReport& report) {
   if (report.composed) {
-    return fmt::format("epsilon [{}, {}] at delta {:g}: exact if all runs had been fixed in advance",
-                       LowerText(report.composed->lower), UpperText(report.composed->upper),
-                       report.budget.delta.value());
+    return fmt::format(
+        "epsilon [{}, {}] at delta {:g}: exact if all runs had been fixed in advance",
+        LowerText(report.composed->lower), UpperText(report.composed->upper),
+        report.budget.delta.value());
   }
-  return fmt::format("at most epsilon {} at delta {:g}, by the filter; the ledger has too many "
-                     "different releases to compose them in a second, --exact does",
-                     UpperText(report.ComposedUpper()), report.budget.delta.value());
+  return fmt::format(
+      "at most epsilon {} at delta {:g}, by the filter; the ledger has too many "
+      "different releases to compose them in a second, --exact does",
+      UpperText(report.ComposedUpper()), report.budget.delta.value());
 }
 
 std::string SummaryText(const LedgerReport& report) {
@@ -246,8 +248,10 @@ Json LedgerReportJson(const LedgerReport& report) {
                              {"words", ParseTextJson(entry.detail)}});
   }
   if (report.is_summary) {
-    json["summary"] = {{"runs", report.all_runs},       {"charges", report.all_charges},
-                       {"returns", report.all_returns}, {"notes", report.all_notes},
+    json["summary"] = {{"runs", report.all_runs},
+                       {"charges", report.all_charges},
+                       {"returns", report.all_returns},
+                       {"notes", report.all_notes},
                        {"composed", report.composed.has_value()},
                        {"kinds", Json::array()}};
     for (const LedgerKind& kind : report.kinds) json["summary"]["kinds"].push_back(KindJson(kind));
@@ -256,7 +260,8 @@ Json LedgerReportJson(const LedgerReport& report) {
   json["charges"] = Json::array();
   json["returns"] = Json::array();
   for (const Entry& entry : report.moves) {
-    json[entry.kind == EntryKind::kCharge ? "charges" : "returns"].push_back(EntryJson(entry, runs));
+    json[entry.kind == EntryKind::kCharge ? "charges" : "returns"].push_back(
+        EntryJson(entry, runs));
   }
   return json;
 }

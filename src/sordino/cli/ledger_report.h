@@ -31,9 +31,9 @@ struct LedgerRun {
 
 // All releases of one kind of mechanism.
 struct LedgerKind {
-  std::string name;             // "gaussian", "poisson", ...
-  std::uint64_t releases = 0;   // charged and not returned
-  std::uint64_t different = 0;  // of them
+  std::string name;                      // "gaussian", "poisson", ...
+  std::uint64_t releases = 0;            // charged and not returned
+  std::uint64_t different = 0;           // of them
   std::optional<Interval> epsilon = {};  // of this kind alone; none: it would take too long
 };
 
@@ -70,10 +70,10 @@ struct LedgerReport {
 };
 
 struct LedgerReportOptions {
-  bool all = false;           // every run and charge, however many there are
-  bool exact = false;         // the composed epsilon, however long it takes
+  bool all = false;            // every run and charge, however many there are
+  bool exact = false;          // the composed epsilon, however long it takes
   std::size_t last_runs = 20;  // of a summary
-  bool points = false;        // they take time
+  bool points = false;         // they take time
 };
 
 // Ledgers up to kLongLedger entries are shown whole.

@@ -47,11 +47,13 @@ class ReportMaker {
 
   LedgerReport Make() {
     Describe();
-    if (options_.points && !is_long_) ledger_.Visit([this](const Entry& entry) { moves_ += IsMove(entry) ? 1 : 0; });
+    if (options_.points && !is_long_)
+      ledger_.Visit([this](const Entry& entry) { moves_ += IsMove(entry) ? 1 : 0; });
     ledger_.Visit([this](const Entry& entry) { Look(entry); });
     for (const std::string& run : shown_) report_.runs.push_back(Finished(open_.at(run)));
     Compose();
-    if (!is_long_ && !report_.points.empty()) report_.points.back().epsilon = report_.ComposedUpper();
+    if (!is_long_ && !report_.points.empty())
+      report_.points.back().epsilon = report_.ComposedUpper();
     return std::move(report_);
   }
 
@@ -197,9 +199,9 @@ class ReportMaker {
           {.name = name,
            .releases = tally.Releases(),
            .different = tally.counts().size(),
-           .epsilon = kinds.size() == 1 ? report_.composed
-                                        : tally.ComposedEpsilon(budget.adjacency, budget.delta, 0,
-                                                                exact)});
+           .epsilon = kinds.size() == 1
+                          ? report_.composed
+                          : tally.ComposedEpsilon(budget.adjacency, budget.delta, 0, exact)});
     }
   }
 

@@ -7,11 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "sordino/accounting/accountant.h"
 #include "sordino/accounting/failures.h"
 #include "sordino/accounting/filter.h"
 #include "sordino/accounting/gaussian.h"
-#include "sordino/accounting/gdp.h"
 #include "sordino/accounting/renyi.h"
 #include "sordino/base/check.h"
 #include "sordino/base/error.h"
@@ -86,51 +84,82 @@ BudgetFilter::Run& BudgetFilter::RunOf(const std::string& run) {
 
 double BudgetFilter::BestOrder(const Event& plan) {
   if (budget_.order) return budget_.order->value();
-  const Delta delta = DeltaForEvents(budget_.delta, kFailureReserve);
-  double pure = 0;
-  for (const auto& [release, count] : plan.Flatten()) pure += CostOf(release).pure;
-  const bool plan_decides = std::isinf(pure) && RenyiInapplicable(plan).empty();
-  const Event typical = plan_decides ? plan : Event::Gaussian(NoiseMultiplier(1), plan.adjacency());
+  RenyiCurve curve(budget_.loss_share > 0 ? KeptPartOf(plan).event : plan);
+  double best = 0;
+  double best_left = 0;
+  double most_copies = 0;
+  const auto consider = [&](double order) {
+    const double budget = FilterBudget(order);
+    const double cost = curve(order);
+    // Of a Gaussian: mu^2 / 2.
+    const double left = (budget - cost) / order;
+    const double copies = budget / cost;
+    if (left > best_left || (best_left == 0 && copies > most_copies)) {
+      best = order;
+      best_left = std::max(left, 0.0);
+      most_copies = copies;
+    }
+  };
+  for (double t = -6; t <= 12; t += 0.25) consider(1 + std::exp(t));
+  for (double width = 0.125; width > 0.005; width /= 2) {
+    const double t = std::log(best > 0 ? best - 1 : 1);
+    consider(1 + std::exp(t - width));
+    consider(1 + std::exp(t + width));
+  }
+  if (best > 0) return best;
+  // The filter cannot measure the plan.
+  const Delta delta = DeltaForEvents(budget_.delta, kFailureReserve + budget_.loss_share);
+  const Event typical = Event::Gaussian(NoiseMultiplier(1), plan.adjacency());
   return PrivacyFilter::Renyi(budget_.epsilon, delta, typical).order();
 }
 
-BudgetFilter::Costs BudgetFilter::CostOf(const Event& release) {
+ReleaseCosts BudgetFilter::CostOf(const Event& release) {
   std::string text = release.ToString();
   if (const auto known = costs_.find(text); known != costs_.end()) return known->second;
-  Costs costs;
-  costs.pure = CertifiedEpsilon(release, -kInfinity).value.upper;
-  costs.filter = kInfinity;
-  if (budget_.filter == FilterKind::kGaussian) {
-    const GdpResult gdp = GdpOf(release);
-    if (gdp.reason.empty() && gdp.sound) costs.filter = gdp.mu * gdp.mu;
-  } else if (sums_.order > 0) {
-    RenyiCurve curve(release);
-    costs.filter = curve(sums_.order);
-  }
+  const ReleaseCosts costs = CostsOf(release, budget_, sums_.order);
   constexpr std::size_t kMaxRemembered = 4096;
   if (costs_.size() >= kMaxRemembered) costs_.clear();
   costs_.emplace(std::move(text), costs);
   return costs;
 }
 
+// By the reserve or as a loss, whichever takes the smaller part of what is kept for it. It depends
+// on the charge alone.
+void BudgetFilter::AddFailure(Sums& sums, const Event& event, double failure) const {
+  if (failure == 0) return;
+  sums.failure.Add(failure);
+  constexpr double kNegligible = 0x1p-20;
+  const double by_reserve =
+      (1 + std::exp(budget_.epsilon.value())) * failure / (budget_.delta.value() * kFailureReserve);
+  if (LossBudget() > 0 && std::isfinite(budget_.epsilon.value()) && by_reserve > kNegligible) {
+    const double loss = FailureLoss(KeptPartOf(event).event, failure);
+    if (loss / LossBudget() < by_reserve) {
+      sums.loss.Add(loss);
+      return;
+    }
+  }
+  sums.reserved.Add(failure);
+}
+
 void BudgetFilter::AddTo(Sums& sums, const Event& event, double failure) {
   for (const auto& [release, count] : event.Flatten()) {
-    const Costs one = CostOf(release);
+    const ReleaseCosts one = CostOf(release);
     sums.releases = SaturatingSum(sums.releases, count);
     sums.pure.Add(one.pure, count);
     sums.filter.Add(one.filter, count);
+    sums.loss.Add(one.loss, count);
   }
-  sums.failure.Add(failure);
+  AddFailure(sums, event, failure);
 }
 
-double BudgetFilter::FilterBudget() const {
+double BudgetFilter::FilterBudget(double order) const {
   if (budget_.delta.value() == 0) return 0;
-  const Delta delta = DeltaForEvents(budget_.delta, kFailureReserve);
+  const Delta delta = DeltaForEvents(budget_.delta, kFailureReserve + budget_.loss_share);
   if (budget_.filter == FilterKind::kGaussian) {
     return PrivacyFilter::Gaussian(budget_.epsilon, delta).Budget();
   }
-  if (sums_.order == 0) return 0;
-  return PrivacyFilter::Renyi(budget_.epsilon, delta, RenyiOrder(sums_.order)).Budget();
+  if (order == 0) return 0;
+  return PrivacyFilter::Renyi(budget_.epsilon, delta, RenyiOrder(order)).Budget();
 }
 
 // Whether everything charged so far and `event` together are within the pure rule or the filter.
@@ -143,14 +172,21 @@ Verdict BudgetFilter::Fits(const Event& event, double failure) {
   }
   if (std::isinf(budget_.epsilon.value())) return {.admitted = true, .reason = ""};
   const double reserve = budget_.delta.value() * kFailureReserve;
-  if (!FailuresArePaid(after.failure.Value(), budget_.epsilon, reserve)) {
+  if (!FailuresArePaid(after.reserved.Value(), budget_.epsilon, reserve)) {
     return {.admitted = false,
             .reason = fmt::format("failures of probability {:.3g} (1 + e^epsilon) in all are more "
                                   "than the part of delta {:g} that is kept for them",
-                                  after.failure.Value(), budget_.delta.value())};
+                                  after.reserved.Value(), budget_.delta.value())};
+  }
+  if (after.loss.Value() > LossBudget()) {
+    return {.admitted = false,
+            .reason = fmt::format(
+                "its approximate releases and failures have a delta of {:.4g} with all others, and "
+                "{:.4g} of the budget's delta {:g} is kept for them; use a smaller delta",
+                after.loss.Value(), LossBudget(), budget_.delta.value())};
   }
   const double pure_budget = budget_.epsilon.value() * (1 + kDecimal);
-  const double filter_budget = FilterBudget();
+  const double filter_budget = FilterBudget(sums_.order);
   const double pure = after.pure.Value();
   const double filter = after.filter.Value();
   if (pure <= pure_budget) return {.admitted = true, .reason = ""};
@@ -177,7 +213,7 @@ Verdict BudgetFilter::Fits(const Event& event, double failure) {
                                 Percent(used))};
 }
 
-RunTerms BudgetFilter::TermsFor(const Event& plan, double failure) {
+RunTerms BudgetFilter::TermsFor(const Event& plan, double failure, bool may_count_whole) {
   RunTerms terms;
   if (std::isinf(budget_.epsilon.value())) return terms;
   const bool has_order = budget_.filter == FilterKind::kRenyi && budget_.delta.value() > 0;
@@ -186,21 +222,42 @@ RunTerms BudgetFilter::TermsFor(const Event& plan, double failure) {
   // The first run: nothing was seen, so its plan may decide how it counts.
   BudgetFilter fresh(budget_);
   fresh.sums_.order = terms.order;
-  if (fresh.Fits(plan, failure).admitted) return terms;
-  terms.whole = plan.TotalCount() <= kMaxReleases &&
-                SpentEpsilon(plan, budget_.delta, failure).upper <= budget_.epsilon.value();
+  if (fresh.Fits(plan, failure).admitted || plan.TotalCount() > kMaxReleases) return terms;
+  const double own = SpentEpsilon(plan, budget_.delta, failure).upper;
+  if (!(own <= budget_.epsilon.value())) return terms;
+  terms.whole = may_count_whole || kWholeFactor * own >= budget_.epsilon.value();
+  terms.needs_whole = !terms.whole;
   return terms;
 }
 
-Verdict BudgetFilter::AdmitsPlan(const Event& plan, double failure) {
+Verdict BudgetFilter::AdmitsPlan(const Event& plan, double failure, const RunTerms& terms) {
   if (CountsWhole()) {
     return {.admitted = false, .reason = "the first run counts whole and leaves nothing"};
   }
-  const RunTerms terms = TermsFor(plan, failure);
   if (terms.whole) return {.admitted = true, .reason = ""};
   BudgetFilter trial(budget_, sums_);
   trial.sums_.order = terms.order;
-  return trial.Fits(plan, failure);
+  Verdict verdict = trial.Fits(plan, failure);
+  if (terms.needs_whole) {
+    verdict.needs_whole = true;
+    verdict.reason += fmt::format(
+        "; it could only count whole, which takes all of the budget of epsilon {:g} for its own "
+        "epsilon of {:.4g} and leaves nothing",
+        budget_.epsilon.value(), SpentEpsilon(plan, budget_.delta, failure).upper);
+  }
+  return verdict;
+}
+
+Verdict BudgetFilter::AdmitsPlan(const Event& plan, double failure) {
+  return AdmitsPlan(plan, failure, TermsFor(plan, failure));
+}
+
+BudgetFilter BudgetFilter::After(const Event& plan, double failure, const RunTerms& terms) const {
+  BudgetFilter after(budget_, sums_);
+  const std::string name = "the run that is thought of";
+  after.BeginRun(name, plan, terms, failure);
+  after.Charge(name, plan, failure);
+  return after;
 }
 
 void BudgetFilter::BeginRun(const std::string& run, const Event& plan, const RunTerms& terms,
@@ -277,12 +334,15 @@ void BudgetFilter::Return(const std::string& run, const Event& event, double fai
     throw Error(fmt::format("the run {} returns what was not charged to it.", run));
   }
   for (const auto& [release, count] : event.Flatten()) {
-    const Costs one = CostOf(release);
+    const ReleaseCosts one = CostOf(release);
     sums_.releases = SaturatingDifference(sums_.releases, count);
     sums_.pure.Subtract(one.pure, count);
     sums_.filter.Subtract(one.filter, count);
+    sums_.loss.Subtract(one.loss, count);
   }
   sums_.failure.Subtract(failure);
+  // How a part of a failure was paid for is not known, so a loss stays.
+  if (LossBudget() == 0) sums_.reserved.Subtract(failure);
   if (sums_.releases > 0) return;
   // Nothing is left of what the rounding of the sums may have.
   sums_.pure = {};
@@ -314,15 +374,17 @@ double BudgetFilter::counted_failure() const {
 double BudgetFilter::UsedShare() {
   if (CountsWhole()) return 1;
   if (std::isinf(budget_.epsilon.value()) || sums_.releases == 0) return 0;
-  const double filter_budget = FilterBudget();
-  return std::min(sums_.pure.Value() / budget_.epsilon.value(),
-                  filter_budget > 0 ? sums_.filter.Value() / filter_budget : kInfinity);
+  const double filter_budget = FilterBudget(sums_.order);
+  const double by_rule =
+      std::min(sums_.pure.Value() / budget_.epsilon.value(),
+               filter_budget > 0 ? sums_.filter.Value() / filter_budget : kInfinity);
+  return LossBudget() > 0 ? std::max(by_rule, sums_.loss.Value() / LossBudget()) : by_rule;
 }
 
 double BudgetFilter::LeftEpsilon() {
   if (CountsWhole() || budget_.delta.value() == 0) return 0;
   if (sums_.releases == 0 || std::isinf(budget_.epsilon.value())) return budget_.epsilon.value();
-  const double left = FilterBudget() - sums_.filter.Value();
+  const double left = FilterBudget(sums_.order) - sums_.filter.Value();
   if (!(left > 0)) return 0;
   // A Gaussian of mu has R(order) = order mu^2 / 2.
   const double mu =
@@ -333,7 +395,7 @@ double BudgetFilter::LeftEpsilon() {
 double BudgetFilter::LeftPureEpsilon() {
   if (CountsWhole()) return 0;
   const double by_sum = std::max(0.0, budget_.epsilon.value() - sums_.pure.Value());
-  const double left = FilterBudget() - sums_.filter.Value();
+  const double left = FilterBudget(sums_.order) - sums_.filter.Value();
   if (std::isinf(by_sum) || sums_.order == 0 || !(left > 0)) return by_sum;
   // The largest epsilon whose divergence at the order is what the filter has left.
   double low = 0;

@@ -118,8 +118,9 @@ std::string BudgetSumsJson(const BudgetSums& sums) {
   json["releases"] = sums.releases;
   json["pure"] = SumJson(sums.pure);
   json["filter"] = SumJson(sums.filter);
-  json["lost"] = SumJson(sums.lost);
+  json["loss"] = SumJson(sums.loss);
   json["failure"] = SumJson(sums.failure);
+  json["reserved"] = SumJson(sums.reserved);
   json["order"] = sums.order;
   if (!sums.whole.empty()) {
     json["whole"] = sums.whole;
@@ -139,8 +140,9 @@ BudgetSums ParseBudgetSumsJson(std::string_view text) {
     sums.releases = json.at("releases").get<std::uint64_t>();
     sums.pure = ParseSum(json.at("pure"));
     sums.filter = ParseSum(json.at("filter"));
-    sums.lost = ParseSum(json.at("lost"));
+    sums.loss = ParseSum(json.at("loss"));
     sums.failure = ParseSum(json.at("failure"));
+    sums.reserved = ParseSum(json.at("reserved"));
     sums.order = json.at("order").get<double>();
     if (json.contains("whole")) {
       sums.whole = json.at("whole").get<std::string>();

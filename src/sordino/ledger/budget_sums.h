@@ -49,8 +49,9 @@ struct BudgetSums {
   std::uint64_t releases = 0;  // charged and not returned
   UpwardSum pure = {};         // epsilons
   UpwardSum filter = {};       // R(order), or mu^2
-  UpwardSum lost = {};         // probability that the bounds above do not hold
-  UpwardSum failure = {};      // accounting/failures.h
+  UpwardSum loss = {};         // release_costs.h
+  UpwardSum failure = {};      // of all charges: accounting/failures.h
+  UpwardSum reserved = {};     // of those charges whose failures the reserve pays for
   double order = 0;            // 0 while none is fixed
   std::string whole = {};      // the run that counts whole; empty: none
   double whole_failure = 0;    // of its plan

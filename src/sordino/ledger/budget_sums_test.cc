@@ -130,7 +130,8 @@ TEST(BudgetSums, ComeBackFromTextAsTheyWere) {
   sums.pure.Add(kInfinity, 5);
   sums.filter.Add(kLargest);
   sums.filter.Add(kLargest);
-  sums.lost.Add(1e-300, 7);
+  sums.loss.Add(1e-300, 7);
+  sums.reserved.Add(1e-40, 3);
   sums.failure.Add(0x1p-70, 4);
   sums.order = 10.25;
   EXPECT_EQ(ParseBudgetSumsJson(BudgetSumsJson(sums)), sums);

@@ -90,6 +90,7 @@ std::string BudgetJson(const BudgetDetail& detail) {
   json["unit"] = ProtectedUnitName(budget.unit);
   json["filter"] = FilterName(budget.filter);
   if (budget.order) json["order"] = budget.order->value();
+  if (budget.loss_share > 0) json["losses"] = budget.loss_share;
   return Dump(json);
 }
 
@@ -109,6 +110,7 @@ BudgetDetail ParseBudgetJson(std::string_view text) {
   detail.budget.unit = ParseProtectedUnit(Get<std::string>(json, "unit"));
   detail.budget.filter = ParseFilter(Get<std::string>(json, "filter"));
   if (json.contains("order")) detail.budget.order = RenyiOrder(Get<double>(json, "order"));
+  detail.budget.loss_share = json.contains("losses") ? Get<double>(json, "losses") : 0;
   CheckBudget(detail.budget);
   return detail;
 }

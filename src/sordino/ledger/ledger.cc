@@ -139,8 +139,8 @@ void CheckDeclaration(const RunDeclaration& run, const Budget& budget) {
 }  // namespace
 
 RunTerms TermsOf(BudgetFilter& filter, const RunDeclaration& run) {
-  RunTerms terms = filter.TermsFor(run.plan, run.failure);
-  if (run.is_adaptive) terms.whole = false;
+  RunTerms terms = filter.TermsFor(run.plan, run.failure, run.may_count_whole);
+  if (run.is_adaptive) terms.whole = terms.needs_whole = false;
   return terms;
 }
 
@@ -150,6 +150,10 @@ Begun Ledger::BeginRun(const RunDeclaration& run, const LedgerCharge& first) {
   Begun begun;
   s.Commit([&] {
     begun.terms = TermsOf(*s.filter, run);
+    if (begun.terms.needs_whole) {
+      begun.verdict = s.filter->AdmitsPlan(run.plan, run.failure, begun.terms);
+      return false;
+    }
     const std::string id = RandomId();
     BudgetFilter trial = *s.filter;
     trial.BeginRun(id, run.plan, begun.terms, run.failure);
@@ -174,7 +178,7 @@ Begun Ledger::Preview(const RunDeclaration& run) {
   Refresh();
   Begun begun;
   begun.terms = TermsOf(*state_->filter, run);
-  begun.verdict = state_->filter->AdmitsPlan(run.plan, run.failure);
+  begun.verdict = state_->filter->AdmitsPlan(run.plan, run.failure, begun.terms);
   return begun;
 }
 

@@ -79,6 +79,8 @@ struct RunDeclaration {
   bool is_private = true;  // false for a run with a typed seed
   // What is released depends on what was: the run never counts whole (budget_filter.h).
   bool is_adaptive = false;
+  // It was asked for that the run counts whole where nothing else admits its plan.
+  bool may_count_whole = false;
 };
 
 // How a run would count if it began now.

@@ -23,7 +23,7 @@ constexpr std::int64_t kReadWhole = 64;
 
 bool Agree(double a, double b) {
   constexpr double kTolerance = 1e-9;
-  return a == b || std::abs(a - b) <= kTolerance * std::max({1e-3, std::abs(a), std::abs(b)});
+  return a == b || std::abs(a - b) <= kTolerance * std::max({1e-12, std::abs(a), std::abs(b)});
 }
 
 bool Agree(const UpwardSum& a, const UpwardSum& b) {
@@ -71,7 +71,8 @@ void Ledger::State::CheckSums(const Entry& entry) {
   const bool is_same = kept->runs == sums.runs && kept->releases == sums.releases &&
                        kept->whole == sums.whole && Agree(kept->order, sums.order) &&
                        Agree(kept->pure, sums.pure) && Agree(kept->filter, sums.filter) &&
-                       Agree(kept->lost, sums.lost) && Agree(kept->failure, sums.failure) &&
+                       Agree(kept->loss, sums.loss) && Agree(kept->reserved, sums.reserved) &&
+                       Agree(kept->failure, sums.failure) &&
                        Agree(kept->whole_failure, sums.whole_failure);
   if (!is_same) throw Error("its sums are not those of the entries up to it");
 }
