@@ -15,6 +15,7 @@
 #include "sordino/base/error.h"
 #include "sordino/base/output_file.h"
 #include "sordino/cli/event_options.h"
+#include "sordino/cli/ledger_forecast.h"
 #include "sordino/cli/ledger_report.h"
 #include "sordino/cli/program.h"
 #include "sordino/cli/report_json.h"
@@ -38,6 +39,9 @@ struct LedgerFlags {
   std::string text;
   std::string event;
   bool force = false;
+  bool all = false;
+  bool exact = false;
+  bool whole = false;
   bool json = false;
 };
 
@@ -81,7 +85,8 @@ void Show(const LedgerFlags& flags) {
     picture.emplace(OutputRequest{"--picture", *flags.picture, kSvgPicture, flags.force}, inputs);
   }
   Ledger ledger = Ledger::Open(flags.file, {.read_only = true});
-  const LedgerReport report = MakeLedgerReport(ledger);
+  const LedgerReport report = MakeLedgerReport(
+      ledger, {.all = flags.all, .exact = flags.exact, .points = picture.has_value()});
   // Before anything is printed: a picture that cannot be written leaves standard output empty.
   if (picture) picture->Write(LedgerReportSvg(report));
   if (flags.json) {
@@ -153,13 +158,16 @@ void Charge(const LedgerFlags& flags) {
         "--event is of nothing; give what was released, such as 'add-remove: gaussian(4)'.");
   }
   Ledger ledger = Ledger::Open(flags.file);
-  const RunDeclaration run = {.what = flags.text, .plan = event, .unit = ledger.budget().unit};
+  const RunDeclaration run = {.what = flags.text,
+                              .plan = event,
+                              .unit = ledger.budget().unit,
+                              .may_count_whole = flags.whole};
   const Begun begun = ledger.BeginRun(run, {.event = event, .words = "charged by hand"});
   if (!begun.verdict.admitted) {
     throw Error(fmt::format(
-        "nothing was charged: {}; if it was released already, the budget is passed, and 'sordino "
+        "nothing was charged: {}{}; if it was released already, the budget is passed, and 'sordino "
         "ledger note' keeps that.",
-        RefusalText(ledger, run, begun.verdict)));
+        RefusalText(ledger, run, begun.verdict), WholeHint(begun.verdict)));
   }
   if (flags.json) {
     PrintJson({{"run", begun.id},
@@ -225,6 +233,11 @@ void AddLedgerCommand(CLI::App& app) {
   show->add_option("--picture", flags->picture, "Write the used part to this SVG file")
       ->type_name("FILE");
   AddForceFlag(*show, flags->force);
+  show->add_flag(
+      "--all", flags->all,
+      fmt::format("Every run and charge, also of a ledger of more than {} entries", kLongLedger));
+  show->add_flag("--exact", flags->exact,
+                 "The composed epsilon of such a ledger, however long it takes");
   show->callback([flags] { Show(*flags); });
 
   flags = std::make_shared<LedgerFlags>();
@@ -249,6 +262,8 @@ void AddLedgerCommand(CLI::App& app) {
   charge->add_option("--note", flags->text, "What it was, in quotes")
       ->type_name("TEXT")
       ->required();
+  charge->add_flag("--whole", flags->whole,
+                   "Let it take all of the budget where nothing else admits it");
   charge->callback([flags] { Charge(*flags); });
 
   flags = std::make_shared<LedgerFlags>();

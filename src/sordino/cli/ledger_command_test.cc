@@ -77,7 +77,7 @@ TEST_F(LedgerCommand, WhatAnotherProgramReleasedIsChargedByHand) {
   const Json charged =
       CallJson({"charge", file_, "--event", "add-remove: 3*gaussian(8)", "--note", "a survey"});
   Ledger ledger = Ledger::Open(file_);
-  EXPECT_EQ(ledger.filter().Total(), Event::Repeat(Gaussian(8), 3));
+  EXPECT_EQ(ledger.Total(), Event::Repeat(Gaussian(8), 3));
   EXPECT_EQ(charged["head"]["hash"], ledger.head().hash);
   EXPECT_EQ(charged["epsilon"]["upper"], ledger.ComposedEpsilon().upper);
   EXPECT_EQ(charged["used"], ledger.filter().UsedShare());

@@ -18,72 +18,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// A composed epsilon takes a fraction of a second; so many make a picture.
-constexpr std::size_t kMaxEpsilons = 60;
 constexpr std::size_t kLongestWords = 56;
 
 bool IsLimited(const Budget& budget) { return std::isfinite(budget.epsilon.value()); }
-
-// The sum of pure epsilons over the budget.
-double PureShare(const Event& total, const Budget& budget) {
-  double pure = 0;
-  for (const auto& [release, count] : total.Flatten()) {
-    pure += static_cast<double>(count) * CertifiedEpsilon(release, -kInfinity).value.upper;
-  }
-  return pure / budget.epsilon.value();
-}
-
-std::string RuleOf(BudgetFilter& filter) {
-  const Budget& budget = filter.budget();
-  if (filter.whole_run()) return "whole";
-  const Event total = filter.Total();
-  if (total.kind() == Event::Kind::kNone || !IsLimited(budget)) return "";
-  // UsedShare is the least of the two, up to the order in which the epsilons are added.
-  if (PureShare(total, budget) <= filter.UsedShare() * (1 + 1e-9)) return "pure";
-  return std::string(FilterName(budget.filter));
-}
-
-std::vector<LedgerRun> RunsOf(Ledger& ledger) {
-  std::vector<LedgerRun> runs;
-  std::map<std::string, std::size_t> places;
-  for (const Entry& entry : ledger.entries()) {
-    if (entry.kind == EntryKind::kRun) {
-      places[entry.run] = runs.size();
-      LedgerRun run;
-      run.id = entry.run;
-      run.time = entry.time;
-      run.detail = ParseRunJson(entry.detail);
-      run.plan = entry.event;
-      run.charged = ledger.filter().TotalOf(entry.run);
-      run.counted = ledger.filter().CountedOf(entry.run);
-      runs.push_back(std::move(run));
-    } else if (entry.kind == EntryKind::kCharge) {
-      LedgerRun& run = runs[places.at(entry.run)];
-      ++run.charges;
-      run.failure += entry.failure;
-    } else if (entry.kind == EntryKind::kReturn) {
-      LedgerRun& run = runs[places.at(entry.run)];
-      run.returned += Event::Parse(entry.event).TotalCount();
-      run.failure = std::max(0.0, run.failure - entry.failure);
-    }
-  }
-  // Runs are often repeated, and an epsilon takes a while.
-  std::map<std::pair<std::string, double>, Interval> known;
-  for (LedgerRun& run : runs) {
-    // A run that counts whole is the only one.
-    if (run.detail.terms.whole) run.failure = ledger.filter().counted_failure();
-    const auto key = std::make_pair(run.counted.ToString(), run.failure);
-    auto found = known.find(key);
-    if (found == known.end()) {
-      const Interval epsilon = run.counted.kind() == Event::Kind::kNone
-                                   ? Interval{0, 0}
-                                   : SpentEpsilon(run.counted, ledger.budget().delta, run.failure);
-      found = known.emplace(key, epsilon).first;
-    }
-    run.epsilon = found->second;
-  }
-  return runs;
-}
 
 std::string IsoTime(std::int64_t milliseconds) {
   std::string text = TimeText(milliseconds);
@@ -152,10 +89,40 @@ std::string RunsTable(const LedgerReport& report) {
 }
 
 std::string PrivacyWarning(const LedgerReport& report) {
-  const std::size_t count = report.RunsThatAreNotPrivate();
-  if (count == 0) return "";
-  return fmt::format("NOT PRIVATE: the noise of {} of {} runs came from a typed seed.", count,
-                     report.runs.size());
+  if (report.seeded_runs == 0) return "";
+  return fmt::format("NOT PRIVATE: the noise of {} of {} runs came from a typed seed.",
+                     report.seeded_runs, report.all_runs);
+}
+
+std::string ComposedText(const LedgerReport& report) {
+  if (report.composed) {
+    return fmt::format(
+        "epsilon [{}, {}] at delta {:g}: exact if all runs had been fixed in advance",
+        LowerText(report.composed->lower), UpperText(report.composed->upper),
+        report.budget.delta.value());
+  }
+  return fmt::format(
+      "at most epsilon {} at delta {:g}, by the filter; the ledger has too many "
+      "different releases to compose them in a second, --exact does",
+      UpperText(report.ComposedUpper()), report.budget.delta.value());
+}
+
+std::string SummaryText(const LedgerReport& report) {
+  std::vector<std::vector<std::string>> rows = {{"kind", "releases", "different", "epsilon alone"}};
+  for (const LedgerKind& kind : report.kinds) {
+    rows.push_back({kind.name, fmt::format("{}", kind.releases), fmt::format("{}", kind.different),
+                    kind.epsilon ? UpperText(kind.epsilon->upper) : "not computed"});
+  }
+  return '\n' + AlignedTable(rows, 1) +
+         fmt::format("\nthe last {} of {} runs ({} charges, {} returns); --all shows every one\n",
+                     report.runs.size(), report.all_runs, report.all_charges, report.all_returns);
+}
+
+Json KindJson(const LedgerKind& kind) {
+  return {{"kind", kind.name},
+          {"releases", kind.releases},
+          {"different", kind.different},
+          {"epsilon", kind.epsilon ? IntervalJson(*kind.epsilon) : Json(nullptr)}};
 }
 
 Json EntryJson(const Entry& entry, const std::map<std::string, const LedgerRun*>& runs) {
@@ -184,30 +151,6 @@ Json RunReportJson(const LedgerRun& run) {
 }
 
 }  // namespace
-
-std::size_t LedgerReport::RunsThatAreNotPrivate() const {
-  return static_cast<std::size_t>(std::count_if(
-      runs.begin(), runs.end(), [](const LedgerRun& run) { return !run.detail.is_private; }));
-}
-
-LedgerReport MakeLedgerReport(Ledger& ledger) {
-  BudgetFilter& filter = ledger.filter();
-  LedgerReport report;
-  report.file = ledger.file().string();
-  report.id = ledger.id();
-  report.budget = ledger.budget();
-  report.composed = ledger.ComposedEpsilon();
-  report.rule = RuleOf(filter);
-  report.order = filter.order();
-  report.used = filter.UsedShare();
-  report.left = filter.LeftEpsilon();
-  report.left_pure = filter.LeftPureEpsilon();
-  report.left_text = LeftText(filter);
-  report.whole_run = filter.whole_run().value_or("");
-  report.runs = RunsOf(ledger);
-  report.entries = ledger.entries();
-  return report;
-}
 
 std::string UsedText(double share) {
   if (!std::isfinite(share)) return "more than 100%";
@@ -280,7 +223,7 @@ Json BudgetReportJson(const Budget& budget) {
 Json LedgerReportJson(const LedgerReport& report) {
   Json json;
   json["budget"] = BudgetReportJson(report.budget);
-  json["epsilon"] = IntervalJson(report.composed);
+  json["epsilon"] = IntervalJson(report.composed.value_or(Interval{0, report.ComposedUpper()}));
   json["verdict"] = {
       {"rule", report.rule.empty() ? Json(nullptr) : Json(report.rule)},
       {"order", report.order > 0 ? Json(report.order) : Json(nullptr)},
@@ -289,26 +232,36 @@ Json LedgerReportJson(const LedgerReport& report) {
   json["left"] = {
       {"gaussian", {{"epsilon", NumberJson(report.left)}, {"delta", report.budget.delta.value()}}},
       {"pure", {{"epsilon", NumberJson(report.left_pure)}}}};
-  json["private"] = report.RunsThatAreNotPrivate() == 0;
+  json["private"] = report.seeded_runs == 0;
   json["ledger"] = report.id;
-  json["head"] = {{"number", report.entries.back().number}, {"hash", report.entries.back().hash}};
+  json["head"] = {{"number", report.head.number}, {"hash", report.head.hash}};
   json["runs"] = Json::array();
   std::map<std::string, const LedgerRun*> runs;
   for (const LedgerRun& run : report.runs) {
     json["runs"].push_back(RunReportJson(run));
     runs[run.id] = &run;
   }
+  json["notes"] = Json::array();
+  for (const Entry& entry : report.notes) {
+    json["notes"].push_back({{"number", entry.number},
+                             {"time", IsoTime(entry.time)},
+                             {"words", ParseTextJson(entry.detail)}});
+  }
+  if (report.is_summary) {
+    json["summary"] = {{"runs", report.all_runs},
+                       {"charges", report.all_charges},
+                       {"returns", report.all_returns},
+                       {"notes", report.all_notes},
+                       {"composed", report.composed.has_value()},
+                       {"kinds", Json::array()}};
+    for (const LedgerKind& kind : report.kinds) json["summary"]["kinds"].push_back(KindJson(kind));
+    return json;
+  }
   json["charges"] = Json::array();
   json["returns"] = Json::array();
-  json["notes"] = Json::array();
-  for (const Entry& entry : report.entries) {
-    if (entry.kind == EntryKind::kCharge) json["charges"].push_back(EntryJson(entry, runs));
-    if (entry.kind == EntryKind::kReturn) json["returns"].push_back(EntryJson(entry, runs));
-    if (entry.kind == EntryKind::kNote) {
-      json["notes"].push_back({{"number", entry.number},
-                               {"time", IsoTime(entry.time)},
-                               {"words", ParseTextJson(entry.detail)}});
-    }
+  for (const Entry& entry : report.moves) {
+    json[entry.kind == EntryKind::kCharge ? "charges" : "returns"].push_back(
+        EntryJson(entry, runs));
   }
   return json;
 }
@@ -319,55 +272,20 @@ std::string LedgerReportText(const LedgerReport& report) {
   text += fmt::format("budget    {}\n", BudgetText(report.budget));
   text += fmt::format("used      {}\n", VerdictText(report));
   text += fmt::format("left      {}\n", report.left_text);
-  text += fmt::format(
-      "composed  epsilon [{}, {}] at delta {:g}: exact if all runs had been fixed in advance\n",
-      LowerText(report.composed.lower), UpperText(report.composed.upper),
-      report.budget.delta.value());
-  const Entry& head = report.entries.back();
-  text += fmt::format("head      entry {}, {}\n", head.number, head.hash);
+  text += fmt::format("composed  {}\n", ComposedText(report));
+  text += fmt::format("head      entry {}, {}\n", report.head.number, report.head.hash);
+  if (report.is_summary) text += SummaryText(report);
   if (!report.runs.empty()) text += '\n' + RunsTable(report);
   std::vector<std::vector<std::string>> notes;
-  for (const Entry& entry : report.entries) {
-    if (entry.kind != EntryKind::kNote) continue;
+  for (const Entry& entry : report.notes) {
     notes.push_back({TimeText(entry.time), OneLine(ParseTextJson(entry.detail))});
   }
-  if (!notes.empty()) text += "\nnotes\n" + AlignedTable(notes, 1);
+  if (notes.empty()) return text;
+  text += notes.size() < report.all_notes
+              ? fmt::format("\nthe last {} of {} notes\n", notes.size(), report.all_notes)
+              : "\nnotes\n";
+  text += AlignedTable(notes, 1);
   return text;
-}
-
-std::vector<LedgerPoint> LedgerPoints(const LedgerReport& report) {
-  const auto moves = [](const Entry& entry) {
-    return entry.kind == EntryKind::kCharge || entry.kind == EntryKind::kReturn;
-  };
-  const auto total =
-      static_cast<std::size_t>(std::count_if(report.entries.begin(), report.entries.end(), moves));
-  const std::size_t stride = (total + kMaxEpsilons - 1) / kMaxEpsilons;
-  BudgetFilter filter(report.budget);
-  std::map<std::string, std::string> names;
-  std::vector<LedgerPoint> points;
-  for (const Entry& entry : report.entries) {
-    if (entry.kind == EntryKind::kRun) {
-      const RunDetail detail = ParseRunJson(entry.detail);
-      filter.BeginRun(entry.run, Event::Parse(entry.event), detail.terms, entry.failure);
-      names[entry.run] = OneLine(detail.what);
-    }
-    if (!moves(entry)) continue;
-    const Event event = Event::Parse(entry.event);
-    if (entry.kind == EntryKind::kCharge) {
-      filter.Charge(entry.run, event, entry.failure);
-    } else {
-      filter.Return(entry.run, event, entry.failure);
-    }
-    LedgerPoint point{entry.time, names.at(entry.run), filter.UsedShare(), std::nullopt};
-    if (points.size() + 1 == total) {
-      point.epsilon = report.composed.upper;
-    } else if (points.size() % stride == 0 && filter.Counted().kind() != Event::Kind::kNone) {
-      point.epsilon =
-          SpentEpsilon(filter.Counted(), report.budget.delta, filter.counted_failure()).upper;
-    }
-    points.push_back(std::move(point));
-  }
-  return points;
 }
 
 std::string LedgerReportSvg(const LedgerReport& report) {
@@ -377,11 +295,11 @@ std::string LedgerReportSvg(const LedgerReport& report) {
                                 ? fmt::format("budget epsilon {:g}", budget.epsilon.value())
                                 : std::string("no limit");
   return LedgerSvg(
-      LedgerPoints(report),
+      report.points,
       {.title = OneLine(title),
        .caption = fmt::format("{} at delta {:g}, {}, one {}; composed epsilon {}", limit,
                               budget.delta.value(), AdjacencyName(budget.adjacency),
-                              ProtectedUnitName(budget.unit), UpperText(report.composed.upper)),
+                              ProtectedUnitName(budget.unit), UpperText(report.ComposedUpper())),
        .warning = PrivacyWarning(report),
        .epsilon = budget.epsilon.value()});
 }

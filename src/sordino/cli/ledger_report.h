@@ -29,11 +29,20 @@ struct LedgerRun {
   Interval epsilon;            // of what this run alone counts as, at the budget's delta
 };
 
+// All releases of one kind of mechanism.
+struct LedgerKind {
+  std::string name;                      // "gaussian", "poisson", ...
+  std::uint64_t releases = 0;            // charged and not returned
+  std::uint64_t different = 0;           // of them
+  std::optional<Interval> epsilon = {};  // of this kind alone; none: it would take too long
+};
+
 struct LedgerReport {
   std::string file;
   std::string id;
   Budget budget;
-  Interval composed;  // exact if all runs had been fixed in advance
+  // Exact if all runs had been fixed in advance; none: it would take too long.
+  std::optional<Interval> composed;
   // The rule of ledger/budget_filter.h that has used the least: "pure", "renyi", "gaussian",
   // "whole"; empty where nothing was charged or nothing is limited.
   std::string rule;
@@ -43,20 +52,37 @@ struct LedgerReport {
   double left_pure = 0;  // BudgetFilter::LeftPureEpsilon
   std::string left_text;
   std::string whole_run;
+  Entry head;
+  std::uint64_t all_runs = 0;
+  std::uint64_t seeded_runs = 0;  // those that are not private
+  std::uint64_t all_charges = 0;
+  std::uint64_t all_returns = 0;
+  std::uint64_t all_notes = 0;
+  // Of a long ledger, only the last of these, and the kinds of its releases instead.
+  bool is_summary = false;
   std::vector<LedgerRun> runs;
-  std::vector<Entry> entries;
+  std::vector<Entry> moves;  // charges and returns; none in a summary
+  std::vector<Entry> notes;
+  std::vector<LedgerKind> kinds;
+  std::vector<LedgerPoint> points;  // the used part charge by charge; of a long ledger, some
 
-  std::size_t RunsThatAreNotPrivate() const;
+  double ComposedUpper() const;  // or what the filter guarantees
 };
 
-LedgerReport MakeLedgerReport(Ledger& ledger);
+struct LedgerReportOptions {
+  bool all = false;            // every run and charge, however many there are
+  bool exact = false;          // the composed epsilon, however long it takes
+  std::size_t last_runs = 20;  // of a summary
+  bool points = false;         // they take time
+};
+
+// Ledgers up to kLongLedger entries are shown whole.
+LedgerReport MakeLedgerReport(Ledger& ledger, const LedgerReportOptions& options = {});
 
 nlohmann::ordered_json BudgetReportJson(const Budget& budget);
 nlohmann::ordered_json LedgerReportJson(const LedgerReport& report);
 std::string LedgerReportText(const LedgerReport& report);
-// The used part charge by charge, by charging everything once more.
-std::vector<LedgerPoint> LedgerPoints(const LedgerReport& report);
-// The same as a picture.
+// The used part charge by charge.
 std::string LedgerReportSvg(const LedgerReport& report);
 
 // "epsilon 8 at delta 1e-05 for all releases together, adding or removing one record"

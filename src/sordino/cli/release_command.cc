@@ -12,11 +12,13 @@
 #include <string>
 #include <vector>
 
+#include "sordino/accounting/failures.h"
 #include "sordino/base/error.h"
 #include "sordino/base/progress.h"
 #include "sordino/base/stop.h"
 #include "sordino/base/weak_guarantee.h"
 #include "sordino/cli/interval_text.h"
+#include "sordino/cli/ledger_forecast.h"
 #include "sordino/cli/ledger_report.h"
 #include "sordino/cli/private_details.h"
 #include "sordino/cli/program.h"
@@ -51,15 +53,16 @@ class ReleaseLedger {
             .plan = release.event(),
             .failure = release.failure(),
             .unit = request.user_column.empty() ? ProtectedUnit::kRecord : ProtectedUnit::kUser,
-            .is_private = !options.insecure_seed} {
+            .is_private = !options.insecure_seed,
+            .may_count_whole = options.whole} {
     std::vector<std::filesystem::path> data;
     if (options.file != "-") data.emplace_back(options.file);
     const std::optional<std::filesystem::path> file = ChooseLedger(options.ledger, data);
     if (!file) return;
     ledger_.emplace(Ledger::Open(*file));
-    if (const Begun begun = ledger_->Preview(declaration_); !begun.verdict.admitted) {
-      Refuse(begun.verdict);
-    }
+    const Begun begun = ledger_->Preview(declaration_);
+    if (!begun.verdict.admitted) Refuse(begun.verdict);
+    after_ = ledger_->filter().After(declaration_.plan, declaration_.failure, begun.terms);
   }
 
   explicit operator bool() const { return ledger_.has_value(); }
@@ -73,6 +76,11 @@ class ReleaseLedger {
     run_ = begun.id;
   }
 
+  const RunDeclaration& declaration() const { return declaration_; }
+  const std::filesystem::path& file() const { return ledger_->file(); }
+  // As its filter would be with the release.
+  const BudgetFilter& after() const { return *after_; }
+
   Json ToJson() {
     return {{"file", ledger_->file().string()},
             {"run", run_},
@@ -84,12 +92,13 @@ class ReleaseLedger {
 
  private:
   [[noreturn]] void Refuse(const Verdict& verdict) {
-    throw Error(
-        fmt::format("nothing was released: {}.", RefusalText(*ledger_, declaration_, verdict)));
+    throw Error(fmt::format("nothing was released: {}{}.",
+                            RefusalText(*ledger_, declaration_, verdict), WholeHint(verdict)));
   }
 
   RunDeclaration declaration_;
   std::optional<Ledger> ledger_;
+  std::optional<BudgetFilter> after_;
   std::string run_;
 };
 
@@ -206,11 +215,43 @@ void PrintText(const TableResult& result, const TableRequest& request, ReleaseLe
   if (!result.is_private) std::cout << "not private: the noise comes from --insecure-seed\n";
 }
 
+// What would be released and charged. No data are read.
+void PrintDryRun(const ReleaseOptions& options, const ReleaseLedger& ledger) {
+  const RunDeclaration& run = ledger.declaration();
+  const double delta = options.delta.value_or(0);
+  const double epsilon = SpentEpsilon(run.plan, Delta(delta), run.failure).upper;
+  if (options.json) {
+    Json json = NewReport();
+    json["dry_run"] = true;
+    json["what"] = run.what;
+    json["event"] = run.plan.ToString();
+    json["failure"] = run.failure;
+    json["epsilon"] = NumberJson(epsilon);
+    json["delta"] = delta;
+    if (ledger) {
+      json["ledger"] = ForecastJson(ledger.after());
+      json["ledger"]["file"] = ledger.file().string();
+    }
+    PrintReport(json);
+    return;
+  }
+  std::vector<std::vector<std::string>> rows = {
+      {"what", OneLine(run.what)},
+      {"event", run.plan.ToString()},
+      {"epsilon", fmt::format("{} at delta {:g}", UpperText(epsilon), delta)}};
+  if (ledger) {
+    rows.push_back(
+        {"ledger", fmt::format("{}: {}", ledger.file().string(), ForecastText(ledger.after()))});
+  }
+  std::cout << AlignedTable(rows, 1) << "nothing was read, charged or released\n";
+}
+
 void Run(const ReleaseOptions& options) {
   const TableRequest request = MakeTableRequest(options);
   TableRelease release(request);
   const ReleaseRecord record(options);
   ReleaseLedger ledger(options, request, release);
+  if (options.dry_run) return PrintDryRun(options, ledger);
   std::unique_ptr<Generator> generator;
   if (options.insecure_seed) {
     generator = std::make_unique<InsecureSeededGenerator>(*options.insecure_seed);
@@ -322,6 +363,10 @@ void AddReleaseCommand(CLI::App& app) {
       ->add_option("--ledger", o.ledger,
                    "Ledger that the release is charged to; the data's description may name it")
       ->type_name("FILE");
+  command->add_flag("--whole", o.whole,
+                    "Let the release take all of the ledger's budget where nothing else admits it");
+  command->add_flag("--dry-run", o.dry_run,
+                    "Say what would be charged and what would be left; read and release nothing");
   command
       ->add_option("--record", o.record,
                    "Write a record of the release for registries of deployments")

@@ -370,7 +370,7 @@ TEST_F(ReleaseWithALedger, CountsWhatTheGridsOfAllReleasesAdd) {
   ASSERT_EQ(Charged(words).error, "");
   ASSERT_EQ(Charged(words).error, "");
   Ledger ledger = Ledger::Open(ledger_);
-  const Event total = ledger.filter().Total();
+  const Event total = ledger.Total();
   EXPECT_EQ(total.TotalCount(), 2U);
   EXPECT_EQ(ledger.filter().failure(), 4 * 0x1p-70);
   const double upper = ledger.ComposedEpsilon().upper;

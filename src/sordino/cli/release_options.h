@@ -38,6 +38,8 @@ struct ReleaseOptions {
   std::optional<std::uint32_t> rows_per_user;
   std::string on_error = "refuse";
   std::string ledger;  // empty: the one that a description of the data names, or none
+  bool whole = false;  // it may take all of the ledger's budget
+  bool dry_run = false;
   std::optional<double> confidence;
   bool show_skipped = false;
   bool show_private = false;

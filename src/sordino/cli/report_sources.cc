@@ -19,6 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kMaxEventShown = 400;
+constexpr std::size_t kMaxRunsShown = 100;  // of a long ledger
 
 constexpr const char* kInputFiles[] = {"config.toml",   "metrics.jsonl",     "event.txt",
                                        "statement.txt", "audit.json",        "record.json",
@@ -27,7 +28,7 @@ constexpr const char* kInputFiles[] = {"config.toml",   "metrics.jsonl",     "ev
 
 ReportLedger ReadReportLedger(const fs::path& file) {
   Ledger ledger = Ledger::Open(file, {.read_only = true});
-  const LedgerReport report = MakeLedgerReport(ledger);
+  LedgerReport report = MakeLedgerReport(ledger, {.last_runs = kMaxRunsShown, .points = true});
   ReportLedger shown;
   shown.name = OneLine(file.filename().string());
   shown.budget = BudgetText(report.budget);
@@ -35,7 +36,10 @@ ReportLedger ReadReportLedger(const fs::path& file) {
   shown.delta = report.budget.delta.value();
   shown.used = report.used;
   shown.left = report.left_text;
-  shown.composed = report.composed;
+  shown.composed = report.composed.value_or(Interval{0, report.ComposedUpper()});
+  if (report.is_summary) {
+    shown.name += fmt::format(" (the last {} of {} runs)", report.runs.size(), report.all_runs);
+  }
   for (const LedgerRun& run : report.runs) {
     shown.runs.push_back({.time = TimeText(run.time),
                           .who = OneLine(run.detail.who),
@@ -47,7 +51,7 @@ ReportLedger ReadReportLedger(const fs::path& file) {
                           .counts_whole = run.detail.terms.whole,
                           .is_private = run.detail.is_private});
   }
-  for (LedgerPoint& point : LedgerPoints(report)) {
+  for (LedgerPoint& point : report.points) {
     shown.points.push_back({point.time, std::move(point.run), point.used, point.epsilon});
   }
   return shown;

@@ -32,6 +32,14 @@ at::Tensor NoiseOfSum(const FitResult& result, const at::Tensor& weights) {
   return result.noise_factor.t().mv(weights).norm().unsqueeze(0);
 }
 
+CountedFit FitMethod::Counted(const FitPlan& plan, Delta /*loss*/) const {
+  return {plan.event, plan.failure};
+}
+
+CountedFit CountedBy(const FitPlan& plan, Delta loss) {
+  return FitMethods().Find(plan.method.name).Counted(plan, loss);
+}
+
 void CheckQuestion(const FitQuestion& question) {
   CheckedLoss(question.table);
   CheckRange("the number of records", static_cast<double>(question.records), 1, false,

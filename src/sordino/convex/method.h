@@ -102,6 +102,13 @@ at::Tensor NoiseOfSum(const FitResult& result, const at::Tensor& weights);
 // Called with the share of the work that is done, from 0 to 1; may throw.
 using FitProgress = std::function<void(double share)>;
 
+// What a ledger's filter counts for a plan. It holds as the plan's own event does; the method may
+// have a profile of which that event is one point.
+struct CountedFit {
+  Event event = Event::None();
+  double failure = 0;
+};
+
 class FitMethod : public Component {
  public:
   using Component::Component;
@@ -109,11 +116,15 @@ class FitMethod : public Component {
   // A method that does not apply returns the sentence why not; a question that is wrong for every
   // method throws Error.
   virtual PlannedFit Plan(const FitQuestion& question, const OptionValues& options) const = 0;
+  // Where approximate events may have a delta of at most `loss` (ledger/release_costs.h).
+  virtual CountedFit Counted(const FitPlan& plan, Delta loss) const;
   virtual FitResult Run(const FitPlan& plan, const Problem& problem, RandomSource& source,
                         const FitProgress& progress) const = 0;
 };
 
 const Registry<FitMethod>& FitMethods();
+// That of its method.
+CountedFit CountedBy(const FitPlan& plan, Delta loss);
 
 // Throws Error for a number outside its range.
 void CheckQuestion(const FitQuestion& question);

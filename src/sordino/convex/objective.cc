@@ -19,6 +19,9 @@
 // Laplace variable, exactly: within g.
 //
 // Failures are in delta_1's rest, so the event has none of its own.
+//
+// A ledger's filter counts the same plan at another point of the profile: the same b is (epsilon_2,
+// loss)-DP with the loss that the ledger keeps for it, and the noise on the minimum is a Gaussian.
 #include <ATen/Functions.h>
 
 #include <algorithm>
@@ -121,6 +124,29 @@ class NoisyObjective : public FitMethod {
           Epsilon(whole), Delta(question.delta.value() * (1 - kEventSlack)), question.adjacency);
     }
     return Complete(plan, epsilon, p);
+  }
+
+  CountedFit Counted(const FitPlan& plan, Delta loss) const override {
+    const FitQuestion& q = plan.question;
+    if (plan.is_laplace || loss.value() == 0 || q.delta.value() <= loss.value()) {
+      return {plan.event, plan.failure};
+    }
+    const PerturbedObjective objective = ObjectiveOf(q, plan.lambda);
+    const auto fits = [&](double epsilon) {
+      return ObjectiveDelta(objective, plan.sigma, Epsilon(epsilon)) <= loss.value();
+    };
+    double high = q.epsilon.value();
+    for (int i = 0; i < 20 && !fits(high); ++i) high *= 2;
+    if (!fits(high)) return {plan.event, plan.failure};
+    double low = 0;
+    while (high - low > 1e-4 * high) {
+      const double middle = 0.5 * (low + high);
+      (fits(middle) ? high : low) = middle;
+    }
+    return {Event::Compose({Event::Approximate(Epsilon(high), loss, q.adjacency),
+                            Event::Gaussian(NoiseMultiplier(plan.second_multiplier), q.adjacency)},
+                           q.adjacency),
+            internal::GaussianFailure(2 * static_cast<double>(internal::Parameters(q)))};
   }
 
   FitResult Run(const FitPlan& plan, const Problem& problem, RandomSource& source,

@@ -30,6 +30,7 @@ FilterKind ParseFilter(std::string_view name) {
 void CheckBudget(const Budget& budget) {
   CheckRange("the budget's epsilon", budget.epsilon.value(), 0, true, kInfinity, false);
   CheckRange("the budget's delta", budget.delta.value(), 0, false, 1, true);
+  CheckRange("the share of delta for losses", budget.loss_share, 0, false, 0.5, false);
   if (budget.delta.value() == 0 && budget.filter == FilterKind::kGaussian) {
     throw Error(
         "the filter is 'gaussian' and delta is 0, with which no Gaussian noise is private; give a "

@@ -20,21 +20,27 @@
 //
 //   whole     The first run of a ledger is chosen before anything was seen. When the rules above
 //             do not admit its whole plan, but the exact composition of the plan is within
-//             (epsilon, delta), the run counts whole: nothing but the steps of this plan, each
+//             (epsilon, delta), the run may count whole: nothing but the steps of this plan, each
 //             once, in any order, is ever charged. This is post-processing of the plan's releases,
 //             drawn in advance, so exact composition holds however the run is interrupted and gone
 //             on with. There is nothing left for another run, also where this one stops early: what
-//             it stopped for may have been the data.
+//             it stopped for may have been the data. So it counts whole only where that was asked
+//             for, or where its own epsilon is the budget's but for a sixth (kWholeFactor).
 //
 // Exact composition of what was charged so far, compared with the budget at each step, would not be
 // a filter: the choice of when to stop can be worth more than the composed curve says (arXiv
 // 2602.06756).
 //
-// alpha is that of the budget if it names one; else the one at which the most of the first run's
-// plan fits, unless that plan is pure (any order does for it, and a bad one would spoil the rest);
-// else the one at which a Gaussian mechanism of the budget is converted best.
+// alpha is that of the budget if it names one; else the one that leaves the most for a Gaussian
+// mechanism after the first run's plan; where the plan fits at none, the one at which the most of
+// it fits.
 //
-// Failures (accounting/failures.h): kFailureReserve of delta is kept back for them.
+// Delta has three parts. kFailureReserve of it pays for failures (accounting/failures.h) at
+// (1 + e^epsilon) times their probability; the budget's loss_share pays for losses
+// (release_costs.h), and for failures that are cheaper as losses; the filter has the rest. With b
+// the sum of the probabilities of the former failures, A the run without them and s the losses:
+//   P[S] <= A_P[S] + b <= e^epsilon A_Q[S] + delta_filter + s + b
+//        <= e^epsilon (Q[S] + b) + delta_filter + s + b.
 #ifndef SORDINO_LEDGER_BUDGET_FILTER_H_
 #define SORDINO_LEDGER_BUDGET_FILTER_H_
 
@@ -45,35 +51,52 @@
 
 #include "sordino/accounting/event.h"
 #include "sordino/ledger/budget.h"
+#include "sordino/ledger/budget_sums.h"
+#include "sordino/ledger/release_costs.h"
 
 namespace sordino {
 
 inline constexpr double kFailureReserve = 0x1p-8;
+// Closing a ledger may take so much more than a run's own epsilon without being asked for.
+inline constexpr double kWholeFactor = 1.2;
 
 struct Verdict {
   bool admitted = false;
-  std::string reason = {};  // why not: a clause without a full stop
+  std::string reason = {};   // why not: a clause without a full stop
+  bool needs_whole = false;  // it would be admitted if it were asked for that it counts whole
 };
 
 // How a run counts, fixed when it begins.
 struct RunTerms {
   bool whole = false;
   double order = 0;  // of the ledger's filter from this run on; 0: none (Gaussian, or delta 0)
+  // Nothing but counting whole admits the plan, and it was not asked for: the run may not begin.
+  bool needs_whole = false;
 };
 
 class BudgetFilter {
  public:
+  using Sums = BudgetSums;
   explicit BudgetFilter(const Budget& budget);
+  // One that goes on from sums that another one kept. It knows none of the runs before: Recall
+  // those that are charged further or return something. Total() needs all of them.
+  BudgetFilter(const Budget& budget, Sums sums);
 
-  // The terms for a run of this plan if it began now. An unadmitted plan has terms too: its first
-  // steps may still fit.
-  RunTerms TermsFor(const Event& plan, double failure);
-  // Whether the whole plan would be admitted now under TermsFor.
+  // The terms for a run of this plan if it began now, and whether it was asked that it counts whole
+  // where nothing else admits it. An unadmitted plan has terms too: its first steps may still fit.
+  RunTerms TermsFor(const Event& plan, double failure, bool may_count_whole = false);
+  // Whether the whole plan would be admitted now under these terms.
+  Verdict AdmitsPlan(const Event& plan, double failure, const RunTerms& terms);
   Verdict AdmitsPlan(const Event& plan, double failure);
+  // As it would be with one more run of this plan, all of it charged.
+  BudgetFilter After(const Event& plan, double failure, const RunTerms& terms) const;
 
   // `failure` is that of the whole plan.
   void BeginRun(const std::string& run, const Event& plan, const RunTerms& terms,
                 double failure = 0);
+  // A run that began before the sums were kept: its plan, and what was charged to it and not
+  // returned, which is in the sums.
+  void Recall(const std::string& run, const Event& plan, const Event& charged);
   // Whether `event` may be charged to the run, and the charge itself, which is not checked again.
   Verdict Admits(const std::string& run, const Event& event, double failure);
   void Charge(const std::string& run, const Event& event, double failure);
@@ -81,27 +104,28 @@ class BudgetFilter {
   void Return(const std::string& run, const Event& event, double failure);
 
   bool HasRun(const std::string& run) const { return runs_.count(run) != 0; }
-  std::size_t runs() const { return runs_.size(); }
+  const Sums& sums() const { return sums_; }
   // Everything that was charged and not returned, as one event.
   Event Total() const;
-  double failure() const { return failure_; }
+  double failure() const { return sums_.failure.Value(); }
   // What was charged to a run and not returned.
   Event TotalOf(const std::string& run) const;
   // The same, except that a run that counts whole counts with its plan, whatever was charged of it
   // so far: the moment at which it stopped may have depended on what it had shown.
-  Event Counted() const { return whole_ ? CountedOf(*whole_) : Total(); }
+  Event Counted() const { return CountsWhole() ? CountedOf(sums_.whole) : Total(); }
   Event CountedOf(const std::string& run) const;
   double counted_failure() const;
 
-  // The part of the budget that is used, by the rule that has used the least of it: in [0, 1], or
-  // more for a ledger that was written by other rules. 1 once a run counts whole.
+  // The part of the budget that is used, by the rule that has used the least of it, or of what is
+  // kept for losses where that is more: in [0, 1], or more for a ledger that was written by other
+  // rules. 1 once a run counts whole.
   double UsedShare();
   // The epsilon, at the budget's delta, of one more Gaussian mechanism that would still be
   // admitted, and that of one more pure mechanism; 0 where none is.
   double LeftEpsilon();
   double LeftPureEpsilon();
-  std::optional<std::string> whole_run() const { return whole_; }
-  double order() const { return order_; }  // 0 while none is fixed
+  std::optional<std::string> whole_run() const;
+  double order() const { return sums_.order; }  // 0 while none is fixed
   const Budget& budget() const { return budget_; }
 
  private:
@@ -110,24 +134,21 @@ class BudgetFilter {
     Counts planned;  // of a run that counts whole
     Counts charged;
   };
-  struct Costs {
-    double pure = 0;
-    double filter = 0;
-  };
-  Costs CostOf(const std::string& text);
-  Costs Spent();
-  double FilterBudget() const;
+  bool CountsWhole() const { return !sums_.whole.empty(); }
+  Run& RunOf(const std::string& run);
+  const Run& RunOf(const std::string& run) const;
+  ReleaseCosts CostOf(const Event& release);
+  void AddFailure(Sums& sums, const Event& event, double failure) const;
+  void AddTo(Sums& sums, const Event& event, double failure);
+  double FilterBudget(double order) const;
+  double LossBudget() const { return budget_.delta.value() * budget_.loss_share; }
   double BestOrder(const Event& plan);
   Verdict Fits(const Event& event, double failure);
 
   Budget budget_;
-  double order_ = 0;
+  Sums sums_;
   std::map<std::string, Run> runs_;
-  Counts total_;
-  double failure_ = 0;
-  std::optional<std::string> whole_;
-  double whole_failure_ = 0;
-  std::map<std::string, Costs> costs_;
+  std::map<std::string, ReleaseCosts> costs_;  // by the text of a release, at the order of sums_
 };
 
 }  // namespace sordino

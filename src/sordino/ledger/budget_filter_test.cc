@@ -69,7 +69,7 @@ TEST(BudgetFilter, ManyPureReleasesAreMoreThanTheirSumWouldAdmit) {
 TEST(BudgetFilter, GaussianFilterStopsWhereTheClosedFormDoes) {
   Budget budget = BudgetOf(3, 1e-5);
   budget.filter = FilterKind::kGaussian;
-  const double mu = GaussianMu(3, std::log(1e-5 * (1 - kFailureReserve)));
+  const double mu = GaussianMu(3, std::log(1e-5 * (1 - kFailureReserve - kLossShare)));
   const int admitted = Admitted(BudgetFilter(budget), GaussianNoise(40), 10000);
   EXPECT_EQ(admitted, static_cast<int>(std::floor(mu * mu * (1 - 1e-7) * 1600)));
   EXPECT_GT(admitted, 500);
@@ -78,8 +78,8 @@ TEST(BudgetFilter, GaussianFilterStopsWhereTheClosedFormDoes) {
 TEST(BudgetFilter, RenyiFilterStopsWhereTheClosedFormDoes) {
   Budget budget = BudgetOf(3, 1e-5);
   budget.order = RenyiOrder(8);
-  const double rest =
-      std::log(1 - 1.0 / 8) - (std::log(1e-5 * (1 - kFailureReserve)) + std::log(8)) / (8 - 1);
+  const double rest = std::log(1 - 1.0 / 8) -
+                      (std::log(1e-5 * (1 - kFailureReserve - kLossShare)) + std::log(8)) / (8 - 1);
   const double limit = (3 - rest) / (8 / (2 * 1600.0));
   EXPECT_EQ(Admitted(BudgetFilter(budget), GaussianNoise(40), 10000),
             static_cast<int>(std::floor(limit)));
@@ -228,20 +228,19 @@ TEST(BudgetFilter, APlanBeyondTheBudgetDoesNotCountWhole) {
   EXPECT_FALSE(BudgetFilter(BudgetOf(3, 1e-5)).AdmitsPlan(plan, 0).admitted);
 }
 
-TEST(BudgetFilter, TheOrderIsFixedByTheFirstRunThatIsNotPure) {
+TEST(BudgetFilter, TheOrderIsFixedByTheFirstRun) {
   const Event plan = Event::Repeat(SampledStep(0.01, 1), 1000);
   BudgetFilter filter(BudgetOf(8, 1e-5));
   ASSERT_TRUE(ChargeRun(filter, "first", plan));
   const double order = filter.order();
-  const Delta delta(1e-5 * (1 - kFailureReserve));
-  EXPECT_NEAR(order, PrivacyFilter::Renyi(Epsilon(8), delta, plan).order(), 1e-9);
+  const Delta delta(1e-5 * (1 - kFailureReserve - kLossShare));
+  EXPECT_NEAR(order, PrivacyFilter::Renyi(Epsilon(8), delta, plan).order(), 0.2);
   EXPECT_EQ(filter.TermsFor(GaussianNoise(5), 0).order, order);
 
   // A count beforehand must not choose an order that suits counts only.
   BudgetFilter other(BudgetOf(1, 1e-5));
   ASSERT_TRUE(ChargeRun(other, "count", Pure(0.1)));
-  EXPECT_NEAR(other.order(), PrivacyFilter::Renyi(Epsilon(1), delta, GaussianNoise(1)).order(),
-              1e-9);
+  EXPECT_NEAR(other.order(), PrivacyFilter::Renyi(Epsilon(1), delta, GaussianNoise(1)).order(), 1);
   EXPECT_TRUE(ChargeRun(other, "train", Event::Repeat(SampledStep(0.01, 3), 1000)));
 }
 
@@ -257,6 +256,77 @@ TEST(BudgetFilter, WhatIsReturnedCanBeChargedAgain) {
   EXPECT_THROW(filter.Return("first", Event::Repeat(GaussianNoise(100), 51), 0), Error);
   EXPECT_THROW(filter.Return("first", GaussianNoise(99), 0), Error);
   EXPECT_THROW(filter.Return("other", GaussianNoise(100), 0), Error);
+}
+
+// Six charges whose counts add up to 0 modulo 2^64.
+TEST(BudgetFilter, CountsDoNotWrapAround) {
+  constexpr std::uint64_t kHalf = std::uint64_t{1} << 63;
+  Budget gaussian = BudgetOf(1, 1e-5);
+  gaussian.filter = FilterKind::kGaussian;
+  for (const auto& [budget, event] : {std::make_pair(BudgetOf(1, 0), Pure(5e-20)),
+                                      std::make_pair(BudgetOf(1, 1e-5), GaussianNoise(2e10)),
+                                      std::make_pair(gaussian, GaussianNoise(2e10))}) {
+    const Event many = Event::Repeat(event, kHalf);
+    BudgetFilter filter(budget);
+    filter.BeginRun("run", many, filter.TermsFor(many, 0));
+    EXPECT_FALSE(filter.Admits("run", many, 0).admitted);
+    // A ledger in which they stand.
+    double used = 0;
+    for (int i = 0; i < 6; ++i) {
+      filter.Charge("run", many, 0);
+      EXPECT_GT(filter.UsedShare(), used);
+      used = filter.UsedShare();
+    }
+    EXPECT_GT(used, 1);
+    EXPECT_FALSE(filter.Admits("run", Pure(1e-9), 0).admitted);
+    filter.Return("run", many, 0);
+    EXPECT_FALSE(filter.Admits("run", Pure(1e-9), 0).admitted);
+  }
+}
+
+TEST(BudgetFilter, CountsUpTo2To53AreAdmittedAndNotOneMore) {
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 53;
+  for (const double epsilon : {1.0, kInfinity}) {
+    BudgetFilter filter(BudgetOf(epsilon, 1e-5));
+    filter.BeginRun("run", Pure(1e-30), filter.TermsFor(Pure(1e-30), 0));
+    EXPECT_TRUE(filter.Admits("run", Event::Repeat(Pure(1e-30), kMost), 0).admitted);
+    EXPECT_FALSE(filter.Admits("run", Event::Repeat(Pure(1e-30), kMost + 1), 0).admitted);
+    filter.Charge("run", Event::Repeat(Pure(1e-30), kMost), 0);
+    EXPECT_FALSE(filter.Admits("run", Pure(1e-31), 0).admitted);
+  }
+}
+
+TEST(BudgetFilter, GoesOnFromSumsThatWereKept) {
+  BudgetFilter filter(BudgetOf(4, 1e-5));
+  ASSERT_TRUE(ChargeRun(filter, "first", Event::Repeat(GaussianNoise(20), 100)));
+  ASSERT_TRUE(ChargeRun(filter, "second", Pure(0.25)));
+  BudgetFilter later(filter.budget(), ParseBudgetSumsJson(BudgetSumsJson(filter.sums())));
+  EXPECT_EQ(later.UsedShare(), filter.UsedShare());
+  EXPECT_EQ(later.LeftEpsilon(), filter.LeftEpsilon());
+  EXPECT_FALSE(later.HasRun("first"));
+  EXPECT_FALSE(later.TermsFor(GaussianNoise(0.2), 0).whole);
+  later.Recall("first", Event::Repeat(GaussianNoise(20), 100), filter.TotalOf("first"));
+  EXPECT_THROW(later.Return("first", Event::Repeat(GaussianNoise(20), 101), 0), Error);
+  later.Return("first", Event::Repeat(GaussianNoise(20), 40), 0);
+  filter.Return("first", Event::Repeat(GaussianNoise(20), 40), 0);
+  EXPECT_EQ(later.sums(), filter.sums());
+  later.Recall("second", Pure(0.25), Pure(0.25));
+  EXPECT_EQ(later.Total(), filter.Total());
+}
+
+TEST(BudgetFilter, ARunThatCountsWholeGoesOnFromSumsThatWereKept) {
+  const Event step = GaussianNoise(10 * 1.0001 / GaussianMu(3, std::log(1e-5)));
+  const Event plan = Event::Repeat(step, 100);
+  BudgetFilter filter(BudgetOf(3, 1e-5));
+  filter.BeginRun("first", plan, filter.TermsFor(plan, 0));
+  filter.Charge("first", Event::Repeat(step, 60), 0);
+  BudgetFilter later(filter.budget(), filter.sums());
+  EXPECT_EQ(later.whole_run(), "first");
+  EXPECT_EQ(later.UsedShare(), 1);
+  later.Recall("first", plan, Event::Repeat(step, 60));
+  EXPECT_TRUE(later.Admits("first", Event::Repeat(step, 40), 0).admitted);
+  EXPECT_FALSE(later.Admits("first", Event::Repeat(step, 41), 0).admitted);
+  EXPECT_EQ(later.Counted(), plan);
 }
 
 TEST(BudgetFilter, WhatIsLeftIsAdmittedAndNotMore) {
@@ -298,7 +368,9 @@ TEST(BudgetFilter, AfterGaussiansTheFilterSaysWhatIsLeftForPureMechanisms) {
 }
 
 TEST(BudgetFilter, FailuresHaveALimitOfTheirOwn) {
-  BudgetFilter filter(BudgetOf(1, 1e-5));
+  Budget budget = BudgetOf(1, 1e-5);
+  budget.loss_share = 0;
+  BudgetFilter filter(budget);
   const double limit = 1e-5 * kFailureReserve / (1 + std::exp(1));
   filter.BeginRun("run", Pure(0.01), filter.TermsFor(Pure(0.01), 0));
   EXPECT_FALSE(filter.Admits("run", Pure(0.01), 1.001 * limit).admitted);
@@ -307,8 +379,22 @@ TEST(BudgetFilter, FailuresHaveALimitOfTheirOwn) {
   EXPECT_FALSE(filter.Admits("run", Pure(0.01), 0.501 * limit).admitted);
 }
 
+TEST(BudgetFilter, FailuresAreLossesWhereThatCostsLess) {
+  BudgetFilter filter(BudgetOf(20, 1e-5));
+  const double limit = 1e-5 * kLossShare / (1 + std::exp(0.01));
+  filter.BeginRun("run", Pure(0.01), filter.TermsFor(Pure(0.01), 0));
+  EXPECT_FALSE(filter.Admits("run", Pure(0.01), 1.001 * limit).admitted);
+  EXPECT_TRUE(filter.Admits("run", Pure(0.01), 0.5 * limit).admitted);
+  filter.Charge("run", Pure(0.01), 0.5 * limit);
+  EXPECT_NEAR(filter.UsedShare(), 0.5, 1e-6);
+  EXPECT_FALSE(filter.Admits("run", Pure(0.01), 0.501 * limit).admitted);
+  EXPECT_EQ(filter.failure(), 0.5 * limit);
+}
+
 TEST(BudgetFilter, WhatCannotBeMeasuredIsRefusedWithAReason) {
-  BudgetFilter filter(BudgetOf(8, 1e-5));
+  Budget budget = BudgetOf(8, 1e-5);
+  budget.loss_share = 0;
+  BudgetFilter filter(budget);
   const Event approximate = Event::Approximate(Epsilon(0.1), Delta(1e-7));
   filter.BeginRun("run", approximate, filter.TermsFor(GaussianNoise(1), 0));
   const Verdict verdict = filter.Admits("run", approximate, 0);

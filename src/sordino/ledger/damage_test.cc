@@ -140,7 +140,7 @@ class EditedLedger : public DamageTest, public testing::WithParamInterface<Ledge
 
 TEST_P(EditedLedger, IsRefused) {
   Make(20, NoWitness());
-  Sql(File(), std::string(kDropTriggers) + GetParam().sql);
+  Sql(File(), WithoutTriggers(GetParam().sql));
   ExpectRefused(GetParam().why);
 }
 
@@ -151,7 +151,7 @@ INSTANTIATE_TEST_SUITE_P(Edits, EditedLedger, testing::ValuesIn(kLedgerEdits),
 TEST_F(DamageTest, OpenLedgerFindsAnEditOfItsHead) {
   Make(20, NoWitness());
   Ledger ledger = Ledger::Open(File(), NoWitness());
-  Sql(File(), std::string(kDropTriggers) + "DELETE FROM entries WHERE number = 23");
+  Sql(File(), WithoutTriggers("DELETE FROM entries WHERE number = 23"));
   ExpectAdmitsNothing(ledger, "entry 23");
 }
 
@@ -282,6 +282,10 @@ TEST_F(DamageTest, ChainThatNoProgramWritesIsRefused) {
   forged(4, [](Entry& entry) { entry.time -= 3'600'000; });
   EXPECT_THAT(Sentence([&] { VerifyLedger(File(), NoWitness()); }), HasSubstr("entry 4"));
   forged(4, [](Entry& entry) { entry.event = "add-remove: 70*pure(0.125)"; });
+  ExpectRefused("sums");
+  std::vector<Entry> too_much = WithoutSums(entries);
+  too_much[4].event = "add-remove: 70*pure(0.125)";
+  Forge(too_much);
   EXPECT_THAT(Sentence([&] { VerifyLedger(File(), NoWitness()); }), HasSubstr("budget"));
   EXPECT_FALSE(Ledger::Open(File(), NoWitness()).Charge(run_, {.event = Step()}).admitted);
 }
@@ -296,6 +300,29 @@ TEST_F(DamageTest, EntryThatATriggerSwallowsIsNotAdmitted) {
             }),
             "");
   EXPECT_FALSE(is_admitted);
+}
+
+// A ledger is its two tables and two triggers.
+TEST_F(DamageTest, WhatIsNotPartOfALedgerIsRefused) {
+  for (const char* sql :
+       {"CREATE TRIGGER x AFTER INSERT ON entries BEGIN SELECT 1; END",
+        "CREATE VIEW x AS SELECT * FROM entries", "CREATE TABLE x (y)",
+        "CREATE INDEX x ON entries(run)", "CREATE TRIGGER x DELETE ON head BEGIN SELECT 1; END"}) {
+    SCOPED_TRACE(sql);
+    Make(5, NoWitness());
+    Ledger ledger = Ledger::Open(File(), NoWitness());
+    Sql(File(), sql);
+    ExpectRefused("'x', which is not part of a ledger");
+    ExpectAdmitsNothing(ledger, "not part of a ledger");
+  }
+  Make(5, NoWitness());
+  Sql(File(), "CREATE VIEW \"a\nb\x1b[2J'\" AS SELECT 1");
+  ExpectRefused("the view 'a\\x0ab\\x1b[2J\\x27'");
+  Make(5, NoWitness());
+  Sql(File(), "DROP TRIGGER entries_stay");
+  ExpectRefused("missing");
+  Sql(File(), "CREATE TRIGGER entries_stay BEFORE DELETE ON entries BEGIN SELECT 1; END");
+  ExpectRefused("its trigger entries_stay was changed");
 }
 
 TEST_F(DamageTest, ClockThatWasSetBackIsRefusedUntilSomebodySaysSo) {
@@ -330,9 +357,9 @@ TEST_F(DamageTest, JournalOfAKilledWriterIsPlayedBack) {
   if (child == 0) {
     sqlite3* handle = nullptr;
     sqlite3_open(File().c_str(), &handle);
-    sqlite3_exec(handle, kDropTriggers, nullptr, nullptr, nullptr);
-    sqlite3_exec(handle, "BEGIN IMMEDIATE; DELETE FROM entries WHERE number > 3", nullptr, nullptr,
-                 nullptr);
+    const std::string sql =
+        "BEGIN IMMEDIATE;" + std::string(kDropTriggers) + "DELETE FROM entries WHERE number > 3";
+    sqlite3_exec(handle, sql.c_str(), nullptr, nullptr, nullptr);
     sqlite3_db_cacheflush(handle);
     ::kill(::getpid(), SIGKILL);
   }

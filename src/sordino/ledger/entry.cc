@@ -18,6 +18,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::array<std::string_view, 5> kKinds = {"budget", "run", "charge", "return",
                                                     "note"};  // by kind
+constexpr const char* kSums = "sums";
 // Of the format of entries; a ledger of another version is not read.
 constexpr int kVersion = 1;
 
@@ -89,6 +90,7 @@ std::string BudgetJson(const BudgetDetail& detail) {
   json["unit"] = ProtectedUnitName(budget.unit);
   json["filter"] = FilterName(budget.filter);
   if (budget.order) json["order"] = budget.order->value();
+  if (budget.loss_share > 0) json["losses"] = budget.loss_share;
   return Dump(json);
 }
 
@@ -108,6 +110,7 @@ BudgetDetail ParseBudgetJson(std::string_view text) {
   detail.budget.unit = ParseProtectedUnit(Get<std::string>(json, "unit"));
   detail.budget.filter = ParseFilter(Get<std::string>(json, "filter"));
   if (json.contains("order")) detail.budget.order = RenyiOrder(Get<double>(json, "order"));
+  detail.budget.loss_share = json.contains("losses") ? Get<double>(json, "losses") : 0;
   CheckBudget(detail.budget);
   return detail;
 }
@@ -143,5 +146,24 @@ std::string TextJson(std::string_view text) {
 }
 
 std::string ParseTextJson(std::string_view json) { return Get<std::string>(Parse(json), "text"); }
+
+std::string WithSums(std::string_view json, const BudgetSums& sums) {
+  Json detail = Parse(json);
+  detail[kSums] = Json::parse(BudgetSumsJson(sums));
+  return Dump(detail);
+}
+
+std::optional<BudgetSums> SumsOf(const Entry& entry) {
+  const bool may_have = entry.kind == EntryKind::kCharge || entry.kind == EntryKind::kReturn ||
+                        entry.kind == EntryKind::kNote;
+  if (!may_have || entry.detail.find(kSums) == std::string::npos) return std::nullopt;
+  const Json detail = Parse(entry.detail);
+  if (!detail.contains(kSums)) return std::nullopt;
+  try {
+    return ParseBudgetSumsJson(detail[kSums].dump());
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
 
 }  // namespace sordino

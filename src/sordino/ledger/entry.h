@@ -8,11 +8,13 @@
 #define SORDINO_LEDGER_ENTRY_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "sordino/ledger/budget.h"
 #include "sordino/ledger/budget_filter.h"
+#include "sordino/ledger/budget_sums.h"
 
 namespace sordino {
 
@@ -67,6 +69,12 @@ RunDetail ParseRunJson(std::string_view text);  // throws Error
 // A charge's, a return's or a note's: words for people.
 std::string TextJson(std::string_view text);
 std::string ParseTextJson(std::string_view json);  // throws Error
+
+// The same with the sums of the filter after the entry, so that whoever opens the ledger need not
+// read what is before it. None: an entry of an older program, or sums of other rules, which are
+// formed again.
+std::string WithSums(std::string_view json, const BudgetSums& sums);
+std::optional<BudgetSums> SumsOf(const Entry& entry);
 
 }  // namespace sordino
 

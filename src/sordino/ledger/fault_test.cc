@@ -70,7 +70,7 @@ class FaultTest : public testing::Test {
       EXPECT_EQ(heard.refused.count(words), 0U) << words << " was refused";
     }
     EXPECT_LE(steps, 8);
-    EXPECT_EQ(ledger->filter().Total().ToString(),
+    EXPECT_EQ(ledger->Total().ToString(),
               steps == 0 ? Event::None().ToString() : Step(steps).ToString());
     return true;
   }

@@ -5,45 +5,26 @@
 #include <pwd.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <stdexcept>
 #include <utility>
 
-#include "sordino/accounting/failures.h"
 #include "sordino/base/check.h"
 #include "sordino/base/durable_file.h"
 #include "sordino/base/error.h"
 #include "sordino/ledger/internal/database.h"
+#include "sordino/ledger/internal/entry_rows.h"
 #include "sordino/ledger/internal/ledger_state.h"
+#include "sordino/ledger/internal/schema.h"
 #include "sordino/ledger/internal/witness.h"
 
 namespace sordino {
 namespace {
 
 using internal::Database;
+using internal::EntryRows;
+using internal::Statement;
 using internal::Transaction;
-
-// "Sord", so that `file` and others can tell what the database is.
-constexpr const char* kSchema = R"sql(
-PRAGMA application_id = 0x536f7264;
-CREATE TABLE entries(
-  number INTEGER PRIMARY KEY,
-  kind TEXT NOT NULL,
-  time INTEGER NOT NULL,
-  run TEXT NOT NULL,
-  event TEXT NOT NULL,
-  failure REAL NOT NULL,
-  detail TEXT NOT NULL,
-  previous TEXT NOT NULL,
-  hash TEXT NOT NULL);
-CREATE TABLE head(id INTEGER PRIMARY KEY CHECK (id = 1), number INTEGER NOT NULL,
-  hash TEXT NOT NULL);
-CREATE TRIGGER entries_stay_as_they_are BEFORE UPDATE ON entries
-  BEGIN SELECT RAISE(ABORT, 'entries of a ledger are never changed'); END;
-CREATE TRIGGER entries_stay BEFORE DELETE ON entries
-  BEGIN SELECT RAISE(ABORT, 'entries of a ledger are never removed'); END;
-)sql";
 
 // EXTRA also syncs the folder when the journal is removed, which is the moment of the commit.
 constexpr const char* kDurable = "PRAGMA synchronous = EXTRA; PRAGMA fullfsync = ON;";
@@ -85,16 +66,14 @@ Ledger Ledger::Create(const std::filesystem::path& file, const Budget& budget,
   state->database.Execute(kDurable);
   state->Commit([&] {
     if (state->database.Number("SELECT count(*) FROM sqlite_master") != 0) refuse();
-    state->database.Execute(kSchema);
+    internal::MakeSchema(state->database);
     Entry first{.kind = EntryKind::kBudget};
     first.detail = BudgetJson({.budget = budget, .ledger = RandomId()});
     state->Append(std::move(first));
     return true;
   });
   // SQLite syncs the folder of a new file and does not look whether that worked.
-  if (state->options.vfs.empty()) SyncFolder(state->path.parent_path());
-  state->CheckWitness();
-  state->Remember();
+  if (state->options.vfs.empty()) SyncFolder(state->absolute.parent_path());
   return Ledger(std::move(state));
 }
 
@@ -119,12 +98,14 @@ Ledger Ledger::Open(const std::filesystem::path& file, LedgerOptions options) {
                     state->Name()));
   }
   state->database.Execute(kDurable);
+  std::optional<Sighting> last;
   {
     const Transaction transaction(state->database, Transaction::Kind::kRead);
     state->Load();
-    state->CheckWitness();
+    state->FindWitness();
+    last = state->CheckSighting();
   }
-  state->Remember();
+  state->RememberSince(last);
   return Ledger(std::move(state));
 }
 
@@ -158,8 +139,8 @@ void CheckDeclaration(const RunDeclaration& run, const Budget& budget) {
 }  // namespace
 
 RunTerms TermsOf(BudgetFilter& filter, const RunDeclaration& run) {
-  RunTerms terms = filter.TermsFor(run.plan, run.failure);
-  if (run.is_adaptive) terms.whole = false;
+  RunTerms terms = filter.TermsFor(run.plan, run.failure, run.may_count_whole);
+  if (run.is_adaptive) terms.whole = terms.needs_whole = false;
   return terms;
 }
 
@@ -169,6 +150,10 @@ Begun Ledger::BeginRun(const RunDeclaration& run, const LedgerCharge& first) {
   Begun begun;
   s.Commit([&] {
     begun.terms = TermsOf(*s.filter, run);
+    if (begun.terms.needs_whole) {
+      begun.verdict = s.filter->AdmitsPlan(run.plan, run.failure, begun.terms);
+      return false;
+    }
     const std::string id = RandomId();
     BudgetFilter trial = *s.filter;
     trial.BeginRun(id, run.plan, begun.terms, run.failure);
@@ -193,25 +178,31 @@ Begun Ledger::Preview(const RunDeclaration& run) {
   Refresh();
   Begun begun;
   begun.terms = TermsOf(*state_->filter, run);
-  begun.verdict = state_->filter->AdmitsPlan(run.plan, run.failure);
+  begun.verdict = state_->filter->AdmitsPlan(run.plan, run.failure, begun.terms);
   return begun;
 }
 
 RunTerms Ledger::Rejoin(const std::string& run, const std::string& plan) {
+  State& s = *state_;
   Refresh();
-  for (const Entry& entry : entries()) {
-    if (entry.kind != EntryKind::kRun || entry.run != run) continue;
-    if (entry.event != plan) {
-      throw Error(
-          fmt::format("{} has the run with another plan; resume it with the settings that "
-                      "it began with.",
-                      state_->Name()));
-    }
-    return ParseRunJson(entry.detail).terms;
+  const Transaction transaction(s.database, Transaction::Kind::kRead);
+  EntryRows rows(s.database, "WHERE run = ? AND kind = 'run' AND number <= ?");
+  rows.Bind(1, run);
+  rows.Bind(2, head().number);
+  if (!rows.Step()) {
+    throw Error(fmt::format(
+        "{} does not hold the run that is to go on; give the ledger that it was charged to.",
+        s.Name()));
   }
-  throw Error(fmt::format(
-      "{} does not hold the run that is to go on; give the ledger that it was charged to.",
-      state_->Name()));
+  const Entry entry = rows.Read();
+  if (entry.event != plan) {
+    throw Error(
+        fmt::format("{} has the run with another plan; resume it with the settings that it began "
+                    "with.",
+                    s.Name()));
+  }
+  s.Recall(run);
+  return ParseRunJson(entry.detail).terms;
 }
 
 Verdict Ledger::Charge(const std::string& run, const LedgerCharge& charge) {
@@ -219,6 +210,7 @@ Verdict Ledger::Charge(const std::string& run, const LedgerCharge& charge) {
   CheckRange("the probability of failures", charge.failure, 0, false, 1, false);
   Verdict verdict;
   s.Commit([&] {
+    s.Recall(run);
     verdict = s.filter->Admits(run, charge.event, charge.failure);
     if (!verdict.admitted) return false;
     s.Append(EntryOf(EntryKind::kCharge, run, charge));
@@ -230,6 +222,7 @@ Verdict Ledger::Charge(const std::string& run, const LedgerCharge& charge) {
 void Ledger::Return(const std::string& run, const LedgerCharge& unused) {
   State& s = *state_;
   s.Commit([&] {
+    s.Recall(run);
     BudgetFilter trial = *s.filter;
     trial.Return(run, unused.event, unused.failure);
     s.Append(EntryOf(EntryKind::kReturn, run, unused));
@@ -257,11 +250,24 @@ void Ledger::Refresh() {
   s.is_broken = was_broken;
 }
 
-const std::vector<Entry>& Ledger::entries() const { return state_->entries; }
+const Entry& Ledger::head() const { return *state_->head; }
+
+void Ledger::Visit(const std::function<void(const Entry&)>& look) const {
+  const Transaction transaction(state_->database, Transaction::Kind::kRead);
+  state_->Visit(look);
+}
+
+std::vector<Entry> Ledger::entries() const {
+  std::vector<Entry> entries;
+  Visit([&](const Entry& entry) { entries.push_back(entry); });
+  return entries;
+}
 
 bool Ledger::Contains(const std::string& hash) const {
-  return std::any_of(entries().begin(), entries().end(),
-                     [&](const Entry& entry) { return entry.hash == hash; });
+  Statement found(state_->database, "SELECT count(*) FROM entries WHERE hash = ? AND number <= ?");
+  found.Bind(1, hash);
+  found.Bind(2, head().number);
+  return found.Step() && found.Integer(0) > 0;
 }
 
 const Budget& Ledger::budget() const { return state_->detail.budget; }
@@ -271,20 +277,54 @@ const std::filesystem::path& Ledger::file() const { return state_->path; }
 bool Ledger::HasWitness() const { return state_->witness.has_value(); }
 
 std::size_t Ledger::SeededRuns() const {
-  return static_cast<std::size_t>(
-      std::count_if(entries().begin(), entries().end(), [](const Entry& entry) {
-        return entry.kind == EntryKind::kRun && !ParseRunJson(entry.detail).is_private;
-      }));
+  EntryRows rows(state_->database,
+                 "WHERE kind = 'run' AND detail LIKE '%\"private\"%' AND number <= ?");
+  rows.Bind(1, head().number);
+  std::size_t count = 0;
+  while (rows.Step()) count += ParseRunJson(rows.Read().detail).is_private ? 0 : 1;
+  return count;
 }
 
-Interval Ledger::ComposedEpsilon() {
-  const Event counted = state_->filter->Counted();
-  if (counted.kind() == Event::Kind::kNone) return {0, 0};
-  return SpentEpsilon(counted, budget().delta, state_->filter->counted_failure());
+// Equal charges are read once.
+ReleaseTally Ledger::CountedTally() const {
+  State& s = *state_;
+  ReleaseTally tally;
+  if (const std::optional<std::string> whole = s.filter->whole_run()) {
+    s.Recall(*whole);
+    tally.Add(s.filter->CountedOf(*whole));
+    return tally;
+  }
+  Statement rows(s.database,
+                 "SELECT kind = 'charge', event, count(*) FROM entries WHERE number <= ? AND kind "
+                 "IN ('charge', 'return') GROUP BY 1, 2 ORDER BY 1 DESC");
+  rows.Bind(1, head().number);
+  while (rows.Step()) {
+    const Event event = Event::Parse(rows.Text(1));
+    const auto times = static_cast<std::uint64_t>(rows.Integer(2));
+    rows.Integer(0) != 0 ? tally.Add(event, times) : tally.Subtract(event, times);
+  }
+  return tally;
+}
+
+Event Ledger::Counted() const { return CountedTally().Total(budget().adjacency); }
+
+Event Ledger::Total() const {
+  const std::optional<std::string> whole = state_->filter->whole_run();
+  if (!whole) return Counted();
+  state_->Recall(*whole);
+  return state_->filter->TotalOf(*whole);
+}
+
+Interval Ledger::ComposedEpsilon() const {
+  return CountedTally()
+      .ComposedEpsilon(budget().adjacency, budget().delta, state_->filter->counted_failure(),
+                       size() <= kLongLedger)
+      .value_or(Interval{0, budget().epsilon.value()});
 }
 
 std::int64_t VerifyLedger(const std::filesystem::path& file, LedgerOptions options) {
   options.read_only = true;
+  options.read_whole = true;
   const std::string vfs = options.vfs;
   const int patience = options.patience_ms;
   Ledger ledger = Ledger::Open(file, std::move(options));
@@ -292,16 +332,20 @@ std::int64_t VerifyLedger(const std::filesystem::path& file, LedgerOptions optio
   Database database(file, Database::Mode::kOpen, vfs, patience);
   const std::string pages = database.Text("PRAGMA integrity_check(1)");
   if (pages != "ok") throw Error(fmt::format("{} is damaged: {}.", name, pages));
-  const std::vector<Entry>& entries = ledger.entries();
-  for (std::size_t i = 1; i < entries.size(); ++i) {
-    if (entries[i].kind == EntryKind::kNote || entries[i].time >= entries[i - 1].time) continue;
-    throw Error(fmt::format("{} was not written by this program: entry {} is older than entry {}.",
-                            name, i, i - 1));
-  }
+  std::int64_t time = 0;
+  ledger.Visit([&](const Entry& entry) {
+    if (entry.number > 0 && entry.kind != EntryKind::kNote && entry.time < time) {
+      throw Error(
+          fmt::format("{} was not written by this program: entry {} is older than entry "
+                      "{}.",
+                      name, entry.number, entry.number - 1));
+    }
+    time = entry.time;
+  });
   if (ledger.filter().UsedShare() > 1 + 1e-9) {
     throw Error(fmt::format("{} holds more than its budget admits.", name));
   }
-  return static_cast<std::int64_t>(entries.size());
+  return ledger.size();
 }
 
 }  // namespace sordino

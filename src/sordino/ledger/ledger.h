@@ -2,9 +2,8 @@
 //
 //   Ledger ledger = Ledger::Open("visits.db");
 //   const Begun run = ledger.BeginRun({.what = "train ...", .plan = plan.event()}, charge);
-//   if (!run.verdict.admitted) ...                    // nothing was written, nothing may be
-//   released if (ledger.Charge(run.id, {block}).admitted) ...  // durable: now the noise may be
-//   drawn
+//   if (!run.verdict.admitted) ...                    // nothing was written or may be released
+//   if (ledger.Charge(run.id, {block}).admitted) ...  // durable: now the noise may be drawn
 //
 // The order is what makes it hold: a charge is on the disk before the call that made it returns,
 // and nothing is released before. So whatever happens (kill -9, loss of power, a full disk, a
@@ -13,7 +12,10 @@
 //
 // The file is an SQLite database with a rollback journal, synced in full (synchronous = EXTRA), so
 // it may be copied and backed up while nobody writes. Writers exclude each other, and each looks at
-// what the others wrote before it decides. Entries are never changed or removed (entry.h).
+// what the others wrote before it decides. Entries are never changed or removed (entry.h). Each
+// holds the sums of the filter after it, so opening a ledger and charging it take the same time at
+// any size: the budget and the last entry are read. What others wrote since, and all of a short
+// ledger, is checked entry by entry; VerifyLedger checks everything.
 //
 // An old copy that was put back is found by the witness (internal/witness.h), by an open ledger
 // that has seen more, and by whoever kept a hash (Contains).
@@ -36,8 +38,12 @@
 #include "sordino/ledger/budget.h"
 #include "sordino/ledger/budget_filter.h"
 #include "sordino/ledger/entry.h"
+#include "sordino/ledger/release_tally.h"
 
 namespace sordino {
+
+// A ledger of more entries is summarised where it is shown, and what takes long is left out.
+inline constexpr std::int64_t kLongLedger = 1000;
 
 // Whether this machine remembers the head of a ledger, and refuses older copies of it.
 enum class WitnessUse {
@@ -54,7 +60,9 @@ struct LedgerOptions {
   WitnessUse witness = WitnessUse::kNeeded;
   std::function<std::int64_t()> clock = {};  // milliseconds since 1970; empty: the system's
   int patience_ms = 60'000;                  // how long to wait for another writer
+  int memory_patience_ms = 15'000;           // and for one that holds the memory of heads
   bool read_only = false;                    // to look at: nothing can be charged
+  bool read_whole = false;                   // every entry is checked, however many there are
 };
 
 struct LedgerCharge {
@@ -71,6 +79,8 @@ struct RunDeclaration {
   bool is_private = true;  // false for a run with a typed seed
   // What is released depends on what was: the run never counts whole (budget_filter.h).
   bool is_adaptive = false;
+  // It was asked for that the run counts whole where nothing else admits its plan.
+  bool may_count_whole = false;
 };
 
 // How a run would count if it began now.
@@ -87,7 +97,6 @@ class Ledger {
   // Throws Error when the file holds a ledger, or anything else, already.
   static Ledger Create(const std::filesystem::path& file, const Budget& budget,
                        LedgerOptions options = {});
-  // Checks the whole chain.
   static Ledger Open(const std::filesystem::path& file, LedgerOptions options = {});
   ~Ledger();
   Ledger(Ledger&&) noexcept;
@@ -110,32 +119,43 @@ class Ledger {
 
   // Reads what others wrote since.
   void Refresh();
-  const std::vector<Entry>& entries() const;
-  const Entry& head() const { return entries().back(); }
-  // Whether an entry of this hash is in the chain.
+  const Entry& head() const;
+  std::int64_t size() const { return head().number + 1; }
+  // All entries up to the head, read and checked anew: every hash, and that each follows the one
+  // before.
+  void Visit(const std::function<void(const Entry&)>& look) const;
+  std::vector<Entry> entries() const;
+  // Whether an entry of this hash is in the ledger.
   bool Contains(const std::string& hash) const;
   const Budget& budget() const;
   const std::string& id() const;  // of the ledger
+  // It knows the runs of a short ledger, those that began here and those that were rejoined.
   BudgetFilter& filter();
+  // All that was charged and not returned, and what of it counts (BudgetFilter::Counted).
+  Event Total() const;
+  Event Counted() const;
   const std::filesystem::path& file() const;
   // Whether older copies are refused on this machine.
   bool HasWitness() const;
 
-  // Certified epsilon of all that counts together (BudgetFilter::Counted) at the budget's delta, as
-  // if all of it had been fixed in advance.
-  Interval ComposedEpsilon();
+  // Certified epsilon of all that counts together at the budget's delta, as if all of it had been
+  // fixed in advance. Of a long ledger with too many different releases (release_tally.h), from 0
+  // to what the filter guarantees.
+  Interval ComposedEpsilon() const;
 
   // Runs whose noise came from a typed seed: whoever knows it knows what they were computed from.
   std::size_t SeededRuns() const;
 
  private:
   struct State;
+  ReleaseTally CountedTally() const;
   explicit Ledger(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
 
-// Everything that can be checked: the pages of the file, the chain, the head, that every charge
-// parses and belongs to a run, that returns were charged, that times do not run back. Throws Error
+// Everything that can be checked: the pages of the file, that it holds nothing else, the chain, the
+// head, that every charge parses and belongs to a run, that returns were charged, that the kept
+// sums are those of the charges, that times do not run back. Throws Error
 // with the first thing that is wrong, and returns the number of entries.
 std::int64_t VerifyLedger(const std::filesystem::path& file, LedgerOptions options = {});
 

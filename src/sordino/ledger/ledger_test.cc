@@ -125,6 +125,23 @@ TEST_F(LedgerTest, AnEmptyNameIsNoLedger) {
               ThrowsMessage<Error>(HasSubstr("is empty")));
 }
 
+// SQLite would take some for a URI or for a database in memory.
+TEST_F(LedgerTest, NamesAreNames) {
+  namespace fs = std::filesystem;
+  const Budget budget{.epsilon = Epsilon(8), .delta = Delta(1e-5)};
+  const fs::path here = fs::current_path();
+  fs::current_path(folder_);
+  for (const char* name : {"file:m.db?mode=memory", "file:m.db", ":memory:", "file::memory:"}) {
+    Ledger::Create(name, budget, Options()).Note("kept");
+    EXPECT_TRUE(fs::exists(folder_ / name)) << name;
+    EXPECT_EQ(Ledger::Open(name, Options()).size(), 2) << name;
+  }
+  EXPECT_FALSE(fs::exists(folder_ / "m.db"));
+  EXPECT_THAT([&] { Ledger::Open("file:ledger.db", Options()); },
+              ThrowsMessage<Error>(HasSubstr("does not exist")));
+  fs::current_path(here);
+}
+
 TEST_F(LedgerTest, ARefusedChargeChangesNoByte) {
   Ledger ledger = Create(1, 1e-5);
   const Begun begun = ledger.BeginRun(Declared(Noise(10)), {.event = Noise(10)});
@@ -211,9 +228,9 @@ TEST_F(LedgerTest, AMistakenReturnChangesNothing) {
   const std::string run = ledger.BeginRun(Declared(Steps(100)), {.event = Steps(8)}).id;
   EXPECT_THROW(ledger.Return(run, {.event = Steps(9)}), Error);
   EXPECT_EQ(ledger.entries().size(), 3U);
-  EXPECT_EQ(ledger.filter().Total(), Steps(8));
+  EXPECT_EQ(ledger.Total(), Steps(8));
   EXPECT_TRUE(ledger.Charge(run, {.event = Steps(1)}).admitted);
-  EXPECT_EQ(Open().filter().Total(), Steps(9));
+  EXPECT_EQ(Open().Total(), Steps(9));
 }
 
 TEST_F(LedgerTest, ALedgerThatDoesNotExistIsASentence) {

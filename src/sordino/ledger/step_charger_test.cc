@@ -29,10 +29,11 @@ class StepChargerTest : public LedgerTest {
     options.now = [this] { return now_; };
     return options;
   }
-  std::uint64_t Charged(Ledger& ledger) { return ledger.filter().Total().TotalCount(); }
+  std::uint64_t Charged(Ledger& ledger) { return ledger.Total().TotalCount(); }
   static std::int64_t Count(const Ledger& ledger, EntryKind kind) {
-    return std::count_if(ledger.entries().begin(), ledger.entries().end(),
-                         [kind](const Entry& entry) { return entry.kind == kind; });
+    std::int64_t count = 0;
+    ledger.Visit([&](const Entry& entry) { count += entry.kind == kind ? 1 : 0; });
+    return count;
   }
 
   Clock::time_point now_;

@@ -133,8 +133,8 @@ TEST_F(AdaptiveRun, EndsWhenItsEpsilonIsSpentAndClaimsIt) {
     Ledger ledger = Ledger::Open(root_ / sampling / "ledger.db", {.read_only = true});
     EXPECT_LE(ledger.filter().UsedShare(), 1);
     EXPECT_GT(ledger.filter().UsedShare(), 0.85);
-    EXPECT_EQ(ledger.filter().Total().TotalCount(), ReleasesOf(result.steps));
-    EXPECT_NEAR(CertifiedEpsilon(ledger.filter().Total(), std::log(1e-5)).value.upper,
+    EXPECT_EQ(ledger.Total().TotalCount(), ReleasesOf(result.steps));
+    EXPECT_NEAR(CertifiedEpsilon(ledger.Total(), std::log(1e-5)).value.upper,
                 CertifiedEpsilon(event, std::log(1e-5)).value.upper, 1e-9);
     EXPECT_EQ(ledger.filter().whole_run(), std::nullopt);
     EXPECT_EQ(FilterName(ledger.budget().filter), sampling == "full" ? "gaussian" : "renyi");
@@ -214,7 +214,7 @@ TEST_F(AdaptiveRun, StepsThatACrashTookStayCharged) {
   EXPECT_LE(result.facts.lost_steps, 3);
   Ledger ledger = Ledger::Open(root_ / "crashed" / "ledger.db", {.read_only = true});
   EXPECT_LE(ledger.filter().UsedShare(), 1);
-  EXPECT_EQ(ledger.filter().Total().TotalCount(),
+  EXPECT_EQ(ledger.Total().TotalCount(),
             ReleasesOf(result.steps) + static_cast<std::uint64_t>(result.facts.lost_steps));
 }
 
@@ -236,7 +236,7 @@ TEST_F(AdaptiveRun, ANamedLedgerEndsItToo) {
   Ledger after = Ledger::Open(file, {.read_only = true});
   EXPECT_LE(after.filter().UsedShare(), 1);
   EXPECT_EQ(after.filter().whole_run(), std::nullopt);
-  EXPECT_EQ(after.filter().Total().TotalCount(), ReleasesOf(result.steps));
+  EXPECT_EQ(after.Total().TotalCount(), ReleasesOf(result.steps));
 }
 
 TEST_F(AdaptiveRun, WhatCannotBeMeasuredOrPaidForIsRefusedBeforeAnythingIsSpent) {

@@ -73,7 +73,7 @@ class AllocationRun : public ::testing::Test {
   }
 
   Event Charged(const fs::path& file) const {
-    return Ledger::Open(file, {.witness = WitnessUse::kNone, .read_only = true}).filter().Total();
+    return Ledger::Open(file, {.witness = WitnessUse::kNone, .read_only = true}).Total();
   }
   std::string Flat(const fs::path& file) const {
     std::string text = ReadRunFile(file);

@@ -96,7 +96,6 @@ class DistributedRuns : public ::testing::Test {
   }
   std::uint64_t Charged(const fs::path& file) const {
     return Ledger::Open(file, {.witness = WitnessUse::kNone, .read_only = true})
-        .filter()
         .Total()
         .TotalCount();
   }

@@ -32,23 +32,44 @@ namespace {
 
 constexpr double kConfidence = 0.95;
 
-RunDeclaration LedgerDeclaration(const PreparedFit& fit) {
+// So many fits of an approximate method have place in what a ledger keeps for losses.
+constexpr double kFitsInLosses = 64;
+
+RunDeclaration DeclarationOf(const PreparedFit& fit) {
   return {.what = fmt::format("fit {} on {} by {}", fit.settings.model, fit.declaration.name,
                               fit.plan->method.name),
           .plan = internal::EventOf(fit),
           .failure = internal::FailureOf(fit),
           .unit = fit.declaration.rows_per_user > 0 ? ProtectedUnit::kUser : ProtectedUnit::kRecord,
-          .is_private = fit.privacy == RunPrivacy::kPrivate};
+          .is_private = fit.privacy == RunPrivacy::kPrivate,
+          .may_count_whole = fit.settings.whole};
+}
+
+// As the ledger's filter counts it best; where that is not admitted, at the epsilon and delta that
+// were asked for.
+RunDeclaration LedgerDeclaration(const PreparedFit& fit, Ledger& ledger) {
+  const RunDeclaration asked = DeclarationOf(fit);
+  if (fit.selection) return asked;
+  const Budget& budget = ledger.budget();
+  const Delta loss(budget.delta.value() * budget.loss_share / kFitsInLosses);
+  const CountedFit counted = CountedBy(*fit.plan, loss);
+  RunDeclaration declaration = asked;
+  declaration.plan = counted.event;
+  declaration.failure = counted.failure;
+  declaration.may_count_whole = false;
+  const Begun begun = ledger.Preview(declaration);
+  return begun.verdict.admitted && !begun.terms.whole ? declaration : asked;
 }
 
 [[noreturn]] void RefuseFit(const PreparedFit& fit, const Verdict& verdict) {
-  throw Error(fmt::format("nothing was released: the ledger '{}' refuses the fit, because {}.",
-                          fit.settings.ledger, verdict.reason));
+  throw Error(fmt::format("nothing was released: the ledger '{}' refuses the fit, because {}{}.",
+                          fit.settings.ledger, verdict.reason,
+                          verdict.needs_whole ? "; give --whole if that is meant" : ""));
 }
 
 // Durable when it returns.
 void Charge(const PreparedFit& fit, Ledger& ledger) {
-  const RunDeclaration declaration = LedgerDeclaration(fit);
+  const RunDeclaration declaration = LedgerDeclaration(fit, ledger);
   const Begun begun = ledger.BeginRun(
       declaration, {.event = declaration.plan, .failure = declaration.failure, .words = "the fit"});
   if (!begun.verdict.admitted) RefuseFit(fit, begun.verdict);
@@ -310,10 +331,13 @@ FittedModel FitBest(PreparedFit& fit, const Problem& problem, const FitTest& tes
 
 }  // namespace
 
-void CheckLedger(const PreparedFit& fit) {
-  if (fit.settings.ledger.empty()) return;
-  const Begun begun = Ledger::Open(fit.settings.ledger).Preview(LedgerDeclaration(fit));
+std::optional<BudgetFilter> CheckLedger(const PreparedFit& fit) {
+  if (fit.settings.ledger.empty()) return std::nullopt;
+  Ledger ledger = Ledger::Open(fit.settings.ledger);
+  const RunDeclaration declaration = LedgerDeclaration(fit, ledger);
+  const Begun begun = ledger.Preview(declaration);
   if (!begun.verdict.admitted) RefuseFit(fit, begun.verdict);
+  return ledger.filter().After(declaration.plan, declaration.failure, begun.terms);
 }
 
 FitOutcome RunFit(PreparedFit& fit, const FitObserver& observer) {

@@ -25,6 +25,7 @@
 #include "sordino/convex/method.h"
 #include "sordino/data/catalog.h"
 #include "sordino/ledger/budget.h"
+#include "sordino/ledger/budget_filter.h"
 #include "sordino/mechanisms/private_selection.h"
 #include "sordino/runs/fit_statement.h"
 #include "sordino/training/classification.h"
@@ -49,6 +50,7 @@ struct FitSettings {
   std::optional<double> weight_norm;  // kDefaultWeightNorm of the library where it is left out
   std::string out;
   std::string ledger;
+  bool whole = false;  // the fit may take all of the ledger's budget
   std::optional<std::uint64_t> insecure_seed;
   bool non_private = false;  // the minimum itself, for public data: no budget, method or ledger
   // So many fits are expected, of which the best on the test set is released
@@ -93,8 +95,9 @@ PreparedFit PrepareFit(FitSettings settings);
 
 // What the plan means, before anything was done.
 FitFacts PlannedFacts(const PreparedFit& fit);
-// Refuses what the ledger that was named would refuse now; nothing without one.
-void CheckLedger(const PreparedFit& fit);
+// Refuses what the ledger that was named would refuse now, and returns its filter as it would be
+// with the fit; nothing without one.
+std::optional<BudgetFilter> CheckLedger(const PreparedFit& fit);
 
 // The least number of records, to two digits, for which a method predicts at most this excess risk;
 // nothing where a hundred billion are not enough.

@@ -81,7 +81,8 @@ RunDeclaration RunLedger::Declaration() const {
           .failure = plan_.Failure(plan_.steps()),
           .unit = plan_.options().rows_per_user > 0 ? ProtectedUnit::kUser : ProtectedUnit::kRecord,
           .is_private = is_private_,
-          .is_adaptive = filter_.has_value()};
+          .is_adaptive = filter_.has_value(),
+          .may_count_whole = may_count_whole_};
 }
 
 // The charger counts events: steps, or epochs of an allocation.
@@ -137,6 +138,13 @@ void RunLedger::FindOutlook(std::int64_t first) {
   if (run.empty()) {
     const RunDeclaration declaration = Declaration();
     const RunTerms terms = TermsOf(trial, declaration);
+    if (terms.needs_whole) {
+      throw Error(fmt::format(
+          "the ledger '{}' refuses the run, because {}; allow it to count whole (whole = true in "
+          "the section run, or --whole) if that is meant.",
+          ledger_->file().string(),
+          trial.AdmitsPlan(declaration.plan, declaration.failure, terms).reason));
+    }
     trial.BeginRun(kTrial, declaration.plan, terms);
     run = kTrial;
   }
@@ -157,7 +165,11 @@ void RunLedger::FindOutlook(std::int64_t first) {
     }
   }
   outlook_.admitted_steps = fits;
-  if (fits > 0) return;
+  if (fits > 0) {
+    trial.Charge(run, plan_.EventOf(first, first + fits), plan_.Failure(fits));
+    outlook_.after = std::move(trial);
+    return;
+  }
   throw Error(
       fmt::format("the ledger '{}' does not admit a single step of this run: {}; nothing was "
                   "released ('sordino ledger show' says what is left).",

@@ -38,6 +38,8 @@ struct LedgerOutlook {
   std::int64_t admitted_steps = 0;  // of those that are to come
   bool counts_whole = false;        // budget_filter.h
   std::string reason;               // why not all; a clause
+  // The ledger's filter with the steps that are admitted.
+  std::optional<BudgetFilter> after = {};
 };
 
 class RunLedger {
@@ -45,6 +47,8 @@ class RunLedger {
   // `what` is "train cnn-mnist on mnist". The plan must outlive it.
   RunLedger(const PrivacyPlan& plan, std::string what, bool is_private);
 
+  // It was asked for that the run counts whole where nothing else admits its plan.
+  void AllowWhole() { may_count_whole_ = true; }
   // For adaptive noise, before anything else: the run claims this epsilon.
   void UseFilter(Epsilon epsilon);
   // Whether the filter has place for the steps from `step` to the next measurement with this plan.
@@ -109,6 +113,7 @@ class RunLedger {
   std::string what_;
   bool is_private_;
   bool is_own_ = false;
+  bool may_count_whole_ = false;
   std::optional<Ledger> ledger_;
   std::optional<StepCharger> charger_;
   LedgerOutlook outlook_;

@@ -93,6 +93,7 @@ struct RunSettings {
   std::string out;                    // empty: runs/<date-time>-<data>-<model>
   std::int64_t evaluate_every = 0;    // steps; 0: once an epoch
   std::string ledger;                 // empty: one of the run's own, in its folder
+  bool whole = false;                 // the run may take all of the ledger's budget
   std::int64_t checkpoint_every = 0;  // steps; 0: about once a minute
   std::int64_t canaries = 0;          // made-up records to audit the run with
   std::string canary_kind = "dirac";  // training/canary_records.h

@@ -86,7 +86,6 @@ class TrainingResume : public ::testing::Test {
   }
   std::uint64_t Charged(const fs::path& file) {
     return Ledger::Open(file, {.witness = WitnessUse::kNone, .read_only = true})
-        .filter()
         .Total()
         .TotalCount();
   }

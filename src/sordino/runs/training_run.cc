@@ -71,6 +71,7 @@ std::unique_ptr<RunLedger> MakeRunLedger(const PreparedRun& run) {
   auto ledger = std::make_unique<RunLedger>(
       run.plan, fmt::format("train {} on {}", run.config.ModelName(), run.declaration.name),
       run.privacy == RunPrivacy::kPrivate);
+  if (run.config.run.whole) ledger->AllowWhole();
   if (run.config.HasAdaptiveNoise()) ledger->UseFilter(Epsilon(*run.config.privacy.epsilon));
   return ledger;
 }

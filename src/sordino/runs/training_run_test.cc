@@ -332,7 +332,7 @@ void ExpectOneTruth(const RunResult& result, const Event& event, const std::stri
   Ledger ledger =
       Ledger::Open(folder / kLedgerFile, {.witness = WitnessUse::kNone, .read_only = true});
   EXPECT_EQ(ledger.ComposedEpsilon().upper, result.epsilon.upper);
-  EXPECT_EQ(ledger.filter().Counted(), event);
+  EXPECT_EQ(ledger.Counted(), event);
   std::ifstream in(folder / "event.txt");
   std::string line;
   std::getline(in, line);
@@ -535,10 +535,10 @@ TEST_F(TrainingRun, WhatARefusedModelDidNotUseIsHandedBack) {
   Ledger ledger =
       Ledger::Open(root_ / "run" / kLedgerFile, {.witness = WitnessUse::kNone, .read_only = true});
   // Eight were charged before the first.
-  EXPECT_EQ(ledger.filter().Total(), run.plan.EventOf(1));
-  EXPECT_EQ(std::count_if(ledger.entries().begin(), ledger.entries().end(),
-                          [](const Entry& entry) { return entry.kind == EntryKind::kReturn; }),
-            1);
+  EXPECT_EQ(ledger.Total(), run.plan.EventOf(1));
+  int returns = 0;
+  ledger.Visit([&](const Entry& entry) { returns += entry.kind == EntryKind::kReturn ? 1 : 0; });
+  EXPECT_EQ(returns, 1);
 }
 
 }  // namespace

@@ -6,6 +6,8 @@
 #include <array>
 #include <iostream>
 #include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -14,6 +16,7 @@
 #include "sordino/base/known_name.h"
 #include "sordino/base/progress.h"
 #include "sordino/cli/command_tree.h"
+#include "sordino/cli/ledger_forecast.h"
 #include "sordino/cli/program.h"
 #include "sordino/cli/purpose_flags.h"
 #include "sordino/cli/report_json.h"
@@ -56,11 +59,19 @@ void DryRun(const PreparedFit& fit, bool json) {
   if (!fit.plan) {
     throw Error("a plan needs the number of records, and --dry-run reads no data; give --records.");
   }
-  CheckLedger(fit);
+  const std::optional<BudgetFilter> after = CheckLedger(fit);
   if (json) {
-    PrintReport(FitPlansJson(fit), /*one_line=*/true);
-  } else {
-    PrintFitPlans(fit);
+    nlohmann::ordered_json plans = FitPlansJson(fit);
+    if (after) {
+      plans["ledger"] = ForecastJson(*after);
+      plans["ledger"]["file"] = fit.settings.ledger;
+    }
+    PrintReport(plans, /*one_line=*/true);
+    return;
+  }
+  PrintFitPlans(fit);
+  if (after) {
+    std::cout << fmt::format("\nledger {}: {}\n", fit.settings.ledger, ForecastText(*after));
   }
 }
 
@@ -124,6 +135,10 @@ void AddBudgetFlags(CLI::App& command, FitSettings& s) {
                   "The ledger of the data ('sordino ledger init'), which the fit is charged to "
                   "before its noise is drawn")
       ->type_name("FILE")
+      ->group("Privacy");
+  command
+      .add_flag("--whole", s.whole,
+                "Let the fit take all of the ledger's budget where nothing else admits it")
       ->group("Privacy");
   command
       .add_option("--insecure-seed", s.insecure_seed, "NOT PRIVATE: predictable noise, for tests")

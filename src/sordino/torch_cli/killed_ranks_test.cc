@@ -58,7 +58,6 @@ class KilledRanks : public ::testing::TestWithParam<int> {
   std::int64_t Charged(const std::string& name) const {
     return static_cast<std::int64_t>(
         Ledger::Open(root_ / name / "ledger.db", {.witness = WitnessUse::kNone, .read_only = true})
-            .filter()
             .Total()
             .TotalCount());
   }

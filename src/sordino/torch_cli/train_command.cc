@@ -17,6 +17,7 @@
 #include "sordino/base/progress.h"
 #include "sordino/base/stop.h"
 #include "sordino/cli/interval_text.h"
+#include "sordino/cli/ledger_forecast.h"
 #include "sordino/cli/program.h"
 #include "sordino/cli/report_json.h"
 #include "sordino/cli/torch_program.h"
@@ -264,15 +265,22 @@ PreparedRun Prepare(const TrainOptions& options) {
 
 void Plan(const TrainOptions& options) {
   PreparedRun run = Prepare(options);
-  if (const std::optional<LedgerOutlook> outlook = LookAtLedger(run)) {
+  const std::optional<LedgerOutlook> outlook = LookAtLedger(run);
+  if (outlook) {
     const std::string sentence = OutlookSentence(*outlook, run.plan.steps(), run.config.run.ledger);
     if (!sentence.empty()) std::cerr << "sordino: " << sentence << '\n';
   }
   const RunResult planned = PlannedResult(run);
   if (options.json) {
-    PrintReport(ResultJson(planned, true), /*one_line=*/true);
-  } else {
-    PrintPlan(planned);
+    Json json = ResultJson(planned, true);
+    if (outlook) json["ledger"].update(ForecastJson(*outlook->after));
+    PrintReport(json, /*one_line=*/true);
+    return;
+  }
+  PrintPlan(planned);
+  if (outlook) {
+    std::cout << fmt::format("\nledger {}: {}\n", run.config.run.ledger,
+                             ForecastText(*outlook->after));
   }
 }
 

@@ -21,8 +21,10 @@ Database::Database(const std::filesystem::path& file, Mode mode, const std::stri
     : file_(file) {
   int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_READWRITE;
   if (mode == Mode::kCreate) flags |= SQLITE_OPEN_CREATE;
-  const int code =
-      sqlite3_open_v2(file.c_str(), &handle_, flags, vfs.empty() ? nullptr : vfs.c_str());
+  // An absolute path is never taken for a URI ("file:...") or for a database in memory
+  // (":memory:", ""), and does not follow the process to another folder.
+  const int code = sqlite3_open_v2(std::filesystem::absolute(file).c_str(), &handle_, flags,
+                                   vfs.empty() ? nullptr : vfs.c_str());
   if (code != SQLITE_OK) {
     sqlite3_close_v2(handle_);
     handle_ = nullptr;

@@ -3,20 +3,18 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <cstdlib>
-#include <exception>
-#include <fstream>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <string_view>
 #include <system_error>
 #include <thread>
-#include <utility>
 
 #include "sordino/base/durable_file.h"
 #include "sordino/base/error.h"
@@ -29,8 +27,9 @@ constexpr const char* kWhyAndWhatToDo =
     "so an older copy of it could be spent again; set SORDINO_STATE to a folder of yours that can "
     "be written to, the same for every command";
 constexpr std::size_t kLongestFile = 1024;
-constexpr int kTriesToLock = 20;
 constexpr std::chrono::milliseconds kBetweenTries{1};
+constexpr mode_t kOfOthers = 077;
+constexpr mode_t kWritableByOthers = 022;
 
 bool IsHex(std::string_view text, std::size_t digits) {
   return text.size() == digits && std::all_of(text.begin(), text.end(), [](char c) {
@@ -43,62 +42,102 @@ std::filesystem::path FromEnvironment(const char* name) {
   return value == nullptr ? std::filesystem::path() : std::filesystem::path(value);
 }
 
-// Holds a folder for one process at a time, so that of two heads the later one stays. A holder that
-// is killed lets go of it; one that was stopped in there is not waited for.
-class FolderLock {
+std::error_code LastError() { return {errno, std::generic_category()}; }
+
+[[noreturn]] void CannotRemember(const std::filesystem::path& place, const std::error_code& error) {
+  ThrowFileError(error.value(), fmt::format("how far a ledger is spent cannot be remembered in "
+                                            "'{}' ({}), {}.",
+                                            place.string(), error.message(), kWhyAndWhatToDo));
+}
+
+// A file of its own, and closed again.
+class Descriptor {
  public:
-  explicit FolderLock(const std::filesystem::path& folder)
-      : descriptor_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-    for (int i = 0; descriptor_ >= 0 && !is_held_ && i < kTriesToLock; ++i) {
-      if (i > 0) std::this_thread::sleep_for(kBetweenTries);
-      is_held_ = ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0;
-    }
-  }
-  ~FolderLock() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
-  FolderLock(const FolderLock&) = delete;
-  FolderLock& operator=(const FolderLock&) = delete;
-  bool is_held() const { return is_held_; }
+  Descriptor(const std::filesystem::path& file, int flags)
+      : value_(::open(file.c_str(), flags | O_CLOEXEC | O_NOFOLLOW, 0600)) {}
+  ~Descriptor() { Close(); }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int value() const { return value_; }
+  int Release() { return std::exchange(value_, -1); }
+  bool Close() { return value_ < 0 || ::close(Release()) == 0; }
 
  private:
-  int descriptor_;
-  bool is_held_ = false;
+  int value_;
 };
 
-// No sync: after a loss of power the file may be an old one or none, which refuses nothing.
-void Replace(const std::filesystem::path& file, const std::string& text) {
-  std::filesystem::path fresh = file;
-  fresh += ".new";
-  std::ofstream out(fresh, std::ios::binary | std::ios::trunc);
-  out << text;
-  out.close();
-  std::error_code ignored;
-  if (out) {
-    std::filesystem::rename(fresh, file, ignored);
-  } else {
-    std::filesystem::remove(fresh, ignored);
+std::error_code WriteSynced(const std::filesystem::path& file, std::string_view text) {
+  Descriptor out(file, O_WRONLY | O_CREAT | O_TRUNC);
+  if (out.value() < 0) return LastError();
+  while (!text.empty()) {
+    const ssize_t count = ::write(out.value(), text.data(), text.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return LastError();
+    text.remove_prefix(static_cast<std::size_t>(count));
   }
+  if (::fsync(out.value()) != 0 || !out.Close()) return LastError();
+  return {};
 }
 
 // A full disk shows only when bytes are written. As many as a head has.
 std::error_code TryToWrite(const std::filesystem::path& folder) {
   const std::filesystem::path file = folder / fmt::format(".try-{}", ::getpid());
-  const auto failure = [] { return std::error_code(errno, std::generic_category()); };
-  const int descriptor = ::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  if (descriptor < 0) return failure();
+  Descriptor out(file, O_WRONLY | O_CREAT | O_TRUNC);
+  if (out.value() < 0) return LastError();
   const std::array<char, 128> bytes{};
   std::error_code error;
-  if (::write(descriptor, bytes.data(), bytes.size()) != std::ssize(bytes)) error = failure();
-  if (::close(descriptor) != 0 && !error) error = failure();
+  if (::write(out.value(), bytes.data(), bytes.size()) != std::ssize(bytes)) error = LastError();
+  if (!out.Close() && !error) error = LastError();
   ::unlink(file.c_str());
   return error;
+}
+
+// And those above it, each durable.
+std::error_code MakeFolder(const std::filesystem::path& folder) {
+  std::error_code error;
+  if (std::filesystem::is_directory(folder, error)) return {};
+  if (const auto above = folder.parent_path(); above != folder && !above.empty()) {
+    if (const std::error_code failed = MakeFolder(above)) return failed;
+  }
+  if (::mkdir(folder.c_str(), 0700) == 0) {
+    SyncFolder(folder.parent_path());
+    return {};
+  }
+  error = LastError();
+  return std::filesystem::is_directory(folder) ? std::error_code() : error;
+}
+
+// Others must not be able to exchange what is in the folder, nor to hold its locks. `denied` is
+// taken from them where the folder is ours.
+void CloseToOthers(const std::filesystem::path& folder, mode_t denied, bool may_be_of_root) {
+  struct stat facts {};
+  if (::stat(folder.c_str(), &facts) != 0) CannotRemember(folder, LastError());
+  const bool is_ours = facts.st_uid == ::geteuid();
+  if (!is_ours && !(may_be_of_root && facts.st_uid == 0)) {
+    throw Error(
+        fmt::format("the folder '{}', which remembers how far ledgers are spent, belongs "
+                    "to another user, {}.",
+                    folder.string(), kWhyAndWhatToDo));
+  }
+  // In a sticky folder (/tmp) nobody can move what belongs to others.
+  if ((facts.st_mode & denied) == 0 || (may_be_of_root && (facts.st_mode & S_ISVTX) != 0)) return;
+  if (is_ours && ::chmod(folder.c_str(), facts.st_mode & 07777 & ~denied) == 0) return;
+  throw Error(
+      fmt::format("the folder '{}', which remembers how far ledgers are spent, is open to "
+                  "other users, {}.",
+                  folder.string(), kWhyAndWhatToDo));
 }
 
 }  // namespace
 
 std::filesystem::path DefaultWitnessFolder() {
-  if (std::filesystem::path named = FromEnvironment("SORDINO_STATE"); !named.empty()) return named;
+  if (std::filesystem::path named = FromEnvironment("SORDINO_STATE"); !named.empty()) {
+    if (named.is_absolute()) return named;
+    throw Error(fmt::format(
+        "SORDINO_STATE is '{}', which is another folder for a command that is run elsewhere; give "
+        "a path that begins with '/'.",
+        named.string()));
+  }
   // A relative one is to be ignored, says the specification of these folders.
   if (const auto state = FromEnvironment("XDG_STATE_HOME"); state.is_absolute()) {
     return state / "sordino";
@@ -115,70 +154,93 @@ void CheckWitnessFolder(const std::filesystem::path& folder) {
                             kWhyAndWhatToDo));
   }
   const std::filesystem::path heads = folder / kHeads;
-  std::error_code error;
-  std::filesystem::create_directories(heads, error);
-  if (!error && ::access(heads.c_str(), R_OK | W_OK | X_OK) != 0) {
-    error = std::error_code(errno, std::generic_category());
-  }
+  std::error_code error = MakeFolder(heads);
+  if (error) CannotRemember(heads, error);
+  CloseToOthers(folder, kWritableByOthers, true);
+  CloseToOthers(heads, kOfOthers, false);
+  if (::access(heads.c_str(), R_OK | W_OK | X_OK) != 0) error = LastError();
   if (!error) error = TryToWrite(heads);
-  if (!error) return;
-  ThrowFileError(error.value(), fmt::format("how far a ledger is spent cannot be remembered in the "
-                                            "folder '{}' ({}), {}.",
-                                            heads.string(), error.message(), kWhyAndWhatToDo));
+  if (error) CannotRemember(heads, error);
 }
 
-void Witness::CheckFile() const {
-  std::error_code error;
-  if (file_.empty() || !std::filesystem::exists(file_, error)) return;
-  if (std::filesystem::is_regular_file(file_, error) && ::access(file_.c_str(), R_OK) == 0) return;
-  throw Error(
-      fmt::format("the file '{}' remembers how far a ledger is spent and cannot be read, {}.",
-                  file_.string(), kWhyAndWhatToDo));
+WitnessLock::WitnessLock(const std::filesystem::path& file, std::chrono::milliseconds patience)
+    : descriptor_(-1) {
+  Descriptor held(file, O_RDWR | O_CREAT);
+  if (held.value() < 0) CannotRemember(file, LastError());
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  while (::flock(held.value(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK && errno != EINTR) CannotRemember(file, LastError());
+    if (std::chrono::steady_clock::now() >= deadline) {
+      throw Error(fmt::format(
+          "another program holds '{}', which guards the memory of how far the ledger is spent, so "
+          "nothing was charged; end that program, or wait until it is done.",
+          file.string()));
+    }
+    std::this_thread::sleep_for(kBetweenTries);
+  }
+  descriptor_ = held.Release();
 }
+
+WitnessLock::~WitnessLock() { ::close(descriptor_); }
 
 // The identity comes out of the ledger's file, so it is looked at before it becomes a file's name.
-Witness::Witness(std::filesystem::path folder, const std::string& ledger) {
-  if (folder.empty() || !IsHex(ledger, 32)) return;
-  file_ = std::move(folder);
-  file_ /= kHeads;
-  file_ /= ledger;
+Witness::Witness(const std::filesystem::path& folder, const std::string& ledger) {
+  if (!IsHex(ledger, 32)) {
+    throw Error(
+        "the ledger's identity is not 32 hex digits, so it was not written by this program.");
+  }
+  file_ = folder / kHeads / ledger;
+  draft_ = folder / kHeads / (ledger + ".new");
+  lock_file_ = folder / kHeads / (ledger + ".lock");
 }
 
 std::optional<Sighting> Witness::Last() const {
-  if (file_.empty()) return std::nullopt;
-  try {
-    // Anything but a file (a pipe, say) might never answer.
-    if (!std::filesystem::is_regular_file(file_)) return std::nullopt;
-    std::ifstream in(file_, std::ios::binary);
-    std::string text(kLongestFile, '\0');
-    in.read(text.data(), static_cast<std::streamsize>(text.size()));
-    text.resize(static_cast<std::size_t>(in.gcount()));
-    const nlohmann::json seen = nlohmann::json::parse(text, nullptr, false);
-    if (!seen.is_object() || !seen.contains("number") || !seen.contains("hash")) {
-      return std::nullopt;
-    }
-    if (!seen["number"].is_number_integer() || !seen["hash"].is_string()) return std::nullopt;
-    Sighting last{.number = seen["number"].get<std::int64_t>(),
-                  .hash = seen["hash"].get<std::string>()};
-    if (last.number < 0 || !IsHex(last.hash, 64)) return std::nullopt;
-    return last;
-  } catch (const std::exception&) {
-    return std::nullopt;
+  const auto refuse = [this](const char* why) {
+    throw Error(fmt::format(
+        "the file '{}' remembers how far the ledger is spent and {}, so an older copy of the "
+        "ledger could be spent again; make sure that the ledger is the newest copy, then remove "
+        "that file.",
+        file_.string(), why));
+  };
+  // Without waiting: a pipe might never answer.
+  const Descriptor in(file_, O_RDONLY | O_NONBLOCK);
+  if (in.value() < 0) {
+    if (errno == ENOENT || errno == ENOTDIR) return std::nullopt;
+    refuse("cannot be read");
+  }
+  struct stat facts {};
+  if (::fstat(in.value(), &facts) != 0 || !S_ISREG(facts.st_mode)) refuse("is not a file");
+  std::string text(kLongestFile, '\0');
+  const ssize_t size = ::read(in.value(), text.data(), text.size());
+  if (size < 0) refuse("cannot be read");
+  text.resize(static_cast<std::size_t>(size));
+  const nlohmann::json seen = nlohmann::json::parse(text, nullptr, false);
+  const bool is_sighting = seen.is_object() && seen.contains("number") && seen.contains("hash") &&
+                           seen["number"].is_number_integer() && seen["hash"].is_string();
+  if (!is_sighting) refuse("is damaged");
+  Sighting last{.number = seen["number"].get<std::int64_t>(),
+                .hash = seen["hash"].get<std::string>()};
+  if (last.number < 0 || !IsHex(last.hash, 64)) refuse("is damaged");
+  return last;
+}
+
+void Witness::Prepare(const Sighting& seen) const {
+  // Also of a file that is there and must not be changed (an immutable one).
+  if (::access(file_.c_str(), W_OK) != 0 && errno != ENOENT) CannotRemember(file_, LastError());
+  const std::string text = nlohmann::json{{"number", seen.number}, {"hash", seen.hash}}.dump();
+  if (const std::error_code error = WriteSynced(draft_, text + '\n')) {
+    CannotRemember(draft_, error);
   }
 }
 
-void Witness::Remember(const Sighting& seen) {
-  if (file_.empty() || seen.number < 0 || !IsHex(seen.hash, 64)) return;
-  try {
-    std::error_code failed;
-    std::filesystem::create_directories(file_.parent_path(), failed);
-    const FolderLock lock(file_.parent_path());
-    if (!lock.is_held()) return;
-    if (const auto last = Last(); last && last->number >= seen.number) return;
-    Replace(file_, nlohmann::json{{"number", seen.number}, {"hash", seen.hash}}.dump() + "\n");
-  } catch (const std::exception&) {
-    return;  // what cannot be written is not remembered
+void Witness::Confirm() const {
+  if (::rename(draft_.c_str(), file_.c_str()) != 0) {
+    throw std::runtime_error(fmt::format(
+        "the ledger took the charge, and how far it is spent cannot be remembered in '{}' ({}), so "
+        "nothing is released for it.",
+        file_.string(), LastError().message()));
   }
+  SyncFolder(file_.parent_path());
 }
 
 }  // namespace sordino

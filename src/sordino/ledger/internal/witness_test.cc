@@ -7,10 +7,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -31,6 +33,10 @@ class WitnessTest : public testing::Test {
   void Write(const std::string& text) const {
     fs::create_directories(File().parent_path());
     std::ofstream(File(), std::ios::binary) << text;
+  }
+  static void Remember(const Witness& witness, const Sighting& seen) {
+    witness.Prepare(seen);
+    witness.Confirm();
   }
   fs::path File() const { return folder_ / "ledgers" / kLedger; }
 
@@ -66,32 +72,31 @@ class Variable {
   std::string old_;
 };
 
-TEST_F(WitnessTest, RemembersTheHeadInFoldersThatItMakes) {
-  Witness witness(folder_ / "deep" / "er", kLedger);
+TEST_F(WitnessTest, RemembersTheHeadInFoldersThatAreMade) {
+  const fs::path folder = folder_ / "deep" / "er";
+  CheckWitnessFolder(folder);
+  const Witness witness(folder, kLedger);
   EXPECT_FALSE(witness.Last().has_value());
-  witness.Remember({.number = 7, .hash = kHash});
-  const auto last = Witness(folder_ / "deep" / "er", kLedger).Last();
-  ASSERT_TRUE(last.has_value());
-  EXPECT_EQ(last->number, 7);
-  EXPECT_EQ(last->hash, kHash);
-  EXPECT_FALSE(Witness(folder_ / "deep" / "er", std::string(32, 'b')).Last().has_value());
-  EXPECT_FALSE(fs::exists(folder_ / "deep" / "er" / "ledgers" / (kLedger + ".new")));
+  Remember(witness, {.number = 7, .hash = kHash});
+  EXPECT_EQ(Witness(folder, kLedger).Last(), (Sighting{.number = 7, .hash = kHash}));
+  EXPECT_FALSE(Witness(folder, std::string(32, 'b')).Last().has_value());
+  EXPECT_FALSE(fs::exists(folder / "ledgers" / (kLedger + ".new")));
 }
 
-TEST_F(WitnessTest, GoesForwardAndNeverBack) {
-  Witness witness(folder_, kLedger);
-  witness.Remember({.number = 7, .hash = kHash});
-  witness.Remember({.number = 6, .hash = kOtherHash});
+// A crash leaves the old sighting until the ledger has committed.
+TEST_F(WitnessTest, WhatIsPreparedCountsWhenItIsConfirmed) {
+  CheckWitnessFolder(folder_);
+  const Witness witness(folder_, kLedger);
+  Remember(witness, {.number = 7, .hash = kHash});
+  witness.Prepare({.number = 8, .hash = kOtherHash});
   EXPECT_EQ(witness.Last()->number, 7);
-  witness.Remember({.number = 7, .hash = kOtherHash});
-  EXPECT_EQ(witness.Last()->hash, kHash);
-  witness.Remember({.number = 8, .hash = kOtherHash});
-  EXPECT_EQ(witness.Last()->number, 8);
-  EXPECT_EQ(witness.Last()->hash, kOtherHash);
+  witness.Prepare({.number = 9, .hash = kOtherHash});
+  witness.Confirm();
+  EXPECT_EQ(witness.Last()->number, 9);
 }
 
-TEST_F(WitnessTest, CountsADamagedFileAsNoneAndWritesOverIt) {
-  Witness witness(folder_, kLedger);
+TEST_F(WitnessTest, ADamagedFileIsRefusedAndLeftAsItIs) {
+  const Witness witness(folder_, kLedger);
   const std::string hash = "\"hash\": \"" + kHash + "\"";
   for (const std::string& text : std::initializer_list<std::string>{
            "", "{", std::string(4, '\0'), "[]", "12", "{\"number\": 5}", "{" + hash + "}",
@@ -100,10 +105,10 @@ TEST_F(WitnessTest, CountsADamagedFileAsNoneAndWritesOverIt) {
            "{\"number\": 5, \"hash\": \"1234\"}", "{\"number\": 5, \"hash\": 5}",
            "{\"number\": 5, " + hash + "} and more", std::string(1 << 20, '[')}) {
     Write(text);
-    EXPECT_FALSE(witness.Last().has_value()) << text.substr(0, 80);
-    witness.Remember({.number = 3, .hash = kHash});
-    ASSERT_TRUE(witness.Last().has_value()) << text.substr(0, 80);
-    EXPECT_EQ(witness.Last()->number, 3);
+    EXPECT_THAT([&] { witness.Last(); },
+                testing::ThrowsMessage<Error>(testing::HasSubstr("is damaged")))
+        << text.substr(0, 80);
+    EXPECT_EQ(fs::file_size(File()), text.size());
   }
 }
 
@@ -112,38 +117,62 @@ TEST_F(WitnessTest, TakesNothingButAnIdentityForAFileName) {
            "", "..", "../../etc/passwd", std::string(31, 'a'), std::string(33, 'a'),
            std::string(32, 'A'), std::string(30, 'a') + "/b", "../" + std::string(29, 'a'),
            std::string(31, 'a') + '\0'}) {
-    Witness witness(folder_, ledger);
-    witness.Remember({.number = 1, .hash = kHash});
-    EXPECT_FALSE(witness.Last().has_value()) << ledger;
-    EXPECT_TRUE(fs::is_empty(folder_)) << ledger;
+    EXPECT_THROW(Witness(folder_, ledger), Error) << ledger;
   }
 }
 
-TEST_F(WitnessTest, RemembersNothingThatIsNoHead) {
-  Witness witness(folder_, kLedger);
-  witness.Remember({.number = -1, .hash = kHash});
-  witness.Remember({.number = 1, .hash = "abc"});
-  EXPECT_FALSE(witness.Last().has_value());
+TEST_F(WitnessTest, WhatCannotBeWrittenIsSaidBeforeTheLedgerCommits) {
+  CheckWitnessFolder(folder_);
+  const Witness witness(folder_, kLedger);
+  fs::create_directories(File().string() + ".new");  // a folder where the draft should be
+  EXPECT_THROW(witness.Prepare({.number = 1, .hash = kHash}), Error);
+  fs::remove(File().string() + ".new");
+  witness.Prepare({.number = 1, .hash = kHash});
+  fs::create_directories(File() / "in the way");
+  EXPECT_THROW(witness.Confirm(), std::runtime_error);
 }
 
-TEST_F(WitnessTest, IsSilentWhereNothingCanBeWritten) {
-  Witness nowhere({}, kLedger);
-  nowhere.Remember({.number = 1, .hash = kHash});
-  EXPECT_FALSE(nowhere.Last().has_value());
+TEST_F(WitnessTest, TheFolderIsClosedToOthers) {
+  const auto mode = [](const fs::path& place) {
+    return static_cast<unsigned>(fs::status(place).permissions());
+  };
+  CheckWitnessFolder(folder_ / "new");
+  EXPECT_EQ(mode(folder_ / "new"), 0700U);
+  EXPECT_EQ(mode(folder_ / "new" / "ledgers"), 0700U);
+  // One that an older program left open.
+  fs::create_directories(folder_ / "old" / "ledgers");
+  fs::permissions(folder_ / "old", fs::perms(0777));
+  fs::permissions(folder_ / "old" / "ledgers", fs::perms(0755));
+  CheckWitnessFolder(folder_ / "old");
+  EXPECT_EQ(mode(folder_ / "old"), 0755U);
+  EXPECT_EQ(mode(folder_ / "old" / "ledgers"), 0700U);
+}
 
-  std::ofstream(folder_ / "file") << "in the way";
-  Witness below_a_file(folder_ / "file", kLedger);
-  below_a_file.Remember({.number = 1, .hash = kHash});
-  EXPECT_FALSE(below_a_file.Last().has_value());
+TEST_F(WitnessTest, AFolderOfAnotherUserIsRefused) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a folder away";
+  fs::create_directories(folder_ / "theirs" / "ledgers");
+  ASSERT_EQ(::chown((folder_ / "theirs" / "ledgers").c_str(), 65534, 65534), 0);
+  EXPECT_THAT([&] { CheckWitnessFolder(folder_ / "theirs"); },
+              testing::ThrowsMessage<Error>(testing::HasSubstr("another user")));
+}
 
-  Witness in_no_file_system("/proc/self/sordino", kLedger);
-  in_no_file_system.Remember({.number = 1, .hash = kHash});
-  EXPECT_FALSE(in_no_file_system.Last().has_value());
+TEST_F(WitnessTest, AFolderThatOthersCanWriteToIsRefusedWhereItIsNotOurs) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a folder away";
+  fs::create_directories(folder_ / "open" / "ledgers");
+  ASSERT_EQ(::chown((folder_ / "open").c_str(), 65534, 65534), 0);
+  fs::permissions(folder_ / "open", fs::perms(0777));
+  EXPECT_THROW(CheckWitnessFolder(folder_ / "open"), Error);
+}
 
-  fs::create_directories(File());  // a folder where the file should be
-  Witness witness(folder_, kLedger);
-  witness.Remember({.number = 1, .hash = kHash});
-  EXPECT_FALSE(witness.Last().has_value());
+TEST_F(WitnessTest, ALockThatIsHeldIsWaitedForAndThenRefused) {
+  CheckWitnessFolder(folder_);
+  const Witness witness(folder_, kLedger);
+  {
+    const WitnessLock held(witness.lock_file(), std::chrono::milliseconds(0));
+    EXPECT_THAT([&] { WitnessLock(witness.lock_file(), std::chrono::milliseconds(20)); },
+                testing::ThrowsMessage<Error>(testing::HasSubstr("nothing was charged")));
+  }
+  EXPECT_NO_THROW(WitnessLock(witness.lock_file(), std::chrono::milliseconds(0)));
 }
 
 TEST_F(WitnessTest, ChecksThatSomethingCanBeRemembered) {
@@ -185,47 +214,37 @@ TEST_F(WitnessTest, ADiskThatTakesNoBytesIsSeenBeforeACharge) {
   EXPECT_TRUE(fs::is_empty(folder_ / "ledgers"));
 }
 
-TEST_F(WitnessTest, ChecksThatItsFileCanBeRead) {
+TEST_F(WitnessTest, WhatIsNoFileIsRefused) {
   const Witness witness(folder_, kLedger);
-  EXPECT_NO_THROW(witness.CheckFile());  // none yet
-  Write("{");
-  EXPECT_NO_THROW(witness.CheckFile());  // damaged, and written anew
-  fs::remove(File());
+  EXPECT_FALSE(witness.Last().has_value());  // none yet
   fs::create_directories(File());
-  EXPECT_THROW(witness.CheckFile(), Error);
-}
-
-TEST_F(WitnessTest, DoesNotWaitForAPipe) {
-  fs::create_directories(File().parent_path());
+  EXPECT_THROW(witness.Last(), Error);
+  fs::remove(File());
   ASSERT_EQ(::mkfifo(File().c_str(), 0600), 0);
-  EXPECT_FALSE(Witness(folder_, kLedger).Last().has_value());
-  EXPECT_THROW(Witness(folder_, kLedger).CheckFile(), Error);
+  EXPECT_THROW(witness.Last(), Error) << "and a pipe is not waited for";
 }
 
-TEST_F(WitnessTest, KeepsTheLatestOfManyProcesses) {
+TEST_F(WitnessTest, OneOfManyProcessesHoldsTheLock) {
   constexpr int kProcesses = 8;
   constexpr int kEach = 50;
-  fs::create_directories(File().parent_path());
+  CheckWitnessFolder(folder_);
   for (int p = 0; p < kProcesses; ++p) {
     if (::fork() == 0) {
-      Witness witness(folder_, kLedger);
-      std::int64_t highest = -1;
-      bool is_monotone = true;
+      const Witness witness(folder_, kLedger);
       for (int i = 0; i < kEach; ++i) {
-        witness.Remember({.number = i * kProcesses + p, .hash = kHash});
+        const WitnessLock lock(witness.lock_file(), std::chrono::seconds(60));
         const auto last = witness.Last();
-        // A folder that stays locked is given up, so there may be none yet.
-        is_monotone = is_monotone && (last ? last->number : -1) >= highest;
-        highest = last ? last->number : highest;
+        Remember(witness, {.number = last ? last->number + 1 : 1, .hash = kHash});
       }
-      ::_exit(is_monotone ? 0 : 1);
+      ::_exit(0);
     }
   }
   for (int p = 0; p < kProcesses; ++p) {
     int status = 0;
     ASSERT_GT(::wait(&status), 0);
-    EXPECT_EQ(status, 0) << "a later head was replaced by an earlier one";
+    EXPECT_EQ(status, 0);
   }
+  EXPECT_EQ(Witness(folder_, kLedger).Last()->number, kProcesses * kEach);
 }
 
 TEST_F(WitnessTest, DefaultFolderFollowsTheEnvironment) {
@@ -243,6 +262,9 @@ TEST_F(WitnessTest, DefaultFolderFollowsTheEnvironment) {
     const Variable homeless("HOME", nullptr);
     EXPECT_EQ(DefaultWitnessFolder(), "");
   }
+  const Variable relative("SORDINO_STATE", "state");
+  EXPECT_THAT([] { DefaultWitnessFolder(); },
+              testing::ThrowsMessage<Error>(testing::HasSubstr("begins with '/'")));
 }
 
 }  // namespace

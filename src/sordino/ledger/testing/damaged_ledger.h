@@ -47,10 +47,29 @@ inline void Sql(const std::filesystem::path& file, const std::string& sql) {
 inline constexpr const char* kDropTriggers =
     "DROP TRIGGER IF EXISTS entries_stay; DROP TRIGGER IF EXISTS entries_stay_as_they_are;";
 
+// Around what somebody does to the rows: the triggers are there again afterwards.
+inline std::string WithoutTriggers(const std::string& sql) {
+  return kDropTriggers + sql +
+         R"sql(;
+CREATE TRIGGER entries_stay_as_they_are BEFORE UPDATE ON entries
+  BEGIN SELECT RAISE(ABORT, 'entries of a ledger are never changed'); END;
+CREATE TRIGGER entries_stay BEFORE DELETE ON entries
+  BEGIN SELECT RAISE(ABORT, 'entries of a ledger are never removed'); END;)sql";
+}
+
 inline std::vector<std::string> Hashes(const Ledger& ledger) {
   std::vector<std::string> hashes;
   for (const Entry& entry : ledger.entries()) hashes.push_back(entry.hash);
   return hashes;
+}
+
+// As a program wrote them that kept no sums.
+inline std::vector<Entry> WithoutSums(std::vector<Entry> entries) {
+  for (Entry& entry : entries) {
+    if (entry.kind == EntryKind::kBudget || entry.kind == EntryKind::kRun) continue;
+    entry.detail = TextJson(ParseTextJson(entry.detail));
+  }
+  return entries;
 }
 
 class DamageTest : public testing::Test {
@@ -109,7 +128,7 @@ class DamageTest : public testing::Test {
   // Writes the entries as if the program had: numbers, hashes and head fit. The entry of the number
   // `loose` keeps the hash that it says is of the one before it.
   void Forge(std::vector<Entry> entries, std::int64_t loose = -1) const {
-    std::string sql = std::string(kDropTriggers) + "DELETE FROM entries; DELETE FROM head;";
+    std::string sql = "DELETE FROM entries; DELETE FROM head;";
     std::string previous(kNoHash);
     for (std::size_t i = 0; i < entries.size(); ++i) {
       Entry& entry = entries[i];
@@ -124,8 +143,8 @@ class DamageTest : public testing::Test {
       sql += row;
       sqlite3_free(row);
     }
-    Sql(File(), sql + "INSERT INTO head VALUES (1, " + std::to_string(entries.size() - 1) + ", '" +
-                    previous + "');");
+    Sql(File(), WithoutTriggers(sql + "INSERT INTO head VALUES (1, " +
+                                std::to_string(entries.size() - 1) + ", '" + previous + "')"));
   }
 
   const TestFolder folder_;
