@@ -52,8 +52,7 @@ class ReleaseLedger {
             .failure = release.failure(),
             .unit = request.user_column.empty() ? ProtectedUnit::kRecord : ProtectedUnit::kUser,
             .is_private = !options.insecure_seed} {
-    std::vector<std::filesystem::path> data;
-    if (options.file != "-") data.emplace_back(options.file);
+    const std::vector<std::filesystem::path> data = {options.file};
     const std::optional<std::filesystem::path> file = ChooseLedger(options.ledger, data);
     if (!file) return;
     ledger_.emplace(Ledger::Open(*file));
