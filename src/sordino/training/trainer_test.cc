@@ -421,6 +421,8 @@ TEST(Trainer, CoversAnyNumberOfRecords) {
 TEST(Trainer, OneOfMoreRecordsThanDeclaredMovesTheUpdateByNoMoreThanTheClip) {
   const PrivacyPlan plan(FullBatch(20, 1), NoiseMultiplier(1), Delta(1e-5));
   const Dataset all = RandomFeatures(300, 5, 4);
+  all.inputs.mul_(100);  // every gradient is clipped
+  all.labels.fill_(1);
   const auto update = [&](std::int64_t first, std::int64_t end) {
     Dataset data = all;
     data.inputs = all.inputs.slice(0, first, end);
