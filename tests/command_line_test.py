@@ -53,6 +53,37 @@ class CommandLineTest(unittest.TestCase):
         for part in parts:
             self.assertIn(part, result.stderr)
 
+    def test_other_names_of_described_data_are_charged_to_their_ledger(self):
+        with tempfile.TemporaryDirectory() as place:
+            def sordino(command, source=None):
+                environment = {**os.environ, 'SORDINO_STATE': os.path.join(place, 'state')}
+                with open(os.path.join(place, source) if source else os.devnull,
+                          encoding='utf-8') as stdin:
+                    return subprocess.run([SORDINO, *shlex.split(command)], stdin=stdin, cwd=place,
+                                          env=environment, capture_output=True, text=True,
+                                          check=False)
+            for folder in ('data', 'elsewhere'):
+                os.mkdir(os.path.join(place, folder))
+            shutil.copy(os.path.join(self.folder, 'visits.csv'), os.path.join(place, 'data/v.csv'))
+            os.link(os.path.join(place, 'data/v.csv'), os.path.join(place, 'elsewhere/link.csv'))
+            with open(os.path.join(place, 'data/sordino.toml'), 'w', encoding='utf-8') as described:
+                described.write('ledger = "../v.db"\n')
+            self.assertEqual(
+                sordino('ledger init v.db --epsilon 1 --delta 1e-5').returncode, 0)
+            mean = '--mean age --bounds 0,120 --epsilon 0.3'
+            unknown = sordino(f'release elsewhere/link.csv {mean}')
+            self.assertEqual((unknown.returncode, unknown.stdout), (2, ''), unknown)
+            self.assertIn('hard link', unknown.stderr)
+            for command, source in ((f'release - {mean}', 'data/v.csv'),
+                                    (f'release elsewhere/link.csv {mean}', None),
+                                    (f'release - {mean}', 'elsewhere/link.csv')):
+                result = sordino(command, source)
+                self.assertEqual(result.returncode, 0, result)
+                self.assertIn('charged to', result.stdout)
+            spent = sordino(f'release - {mean}', 'data/v.csv')
+            self.assertEqual((spent.returncode, spent.stdout), (2, ''), spent)
+            self.assertIn('nothing was released', spent.stderr)
+
     def test_prints_its_version(self):
         result = self.run_sordino('--version')
         self.assertEqual(result.returncode, 0)

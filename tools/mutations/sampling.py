@@ -48,4 +48,9 @@ MUTATIONS = [
              "return Event::Allocation(static_cast<std::uint64_t>(StepsPerEvent(plan)), release);",
              "return Event::Allocation(2 * static_cast<std::uint64_t>(StepsPerEvent(plan)), release);",
              "SamplerEvents.*"),
+    Mutation("batches of fixed size are drawn of fewer places than declared",
+             "sampling/fixed_size.cc",
+             "places_(std::max(records, static_cast<std::uint64_t>(plan.records))),",
+             "places_(std::max(records, batch_)),",
+             "SamplerEvents.*"),
 ]

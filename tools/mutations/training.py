@@ -151,4 +151,21 @@ MUTATIONS = [
              ".gt(0.5).sum()",
              ".gt(0.5).mul(2).sum()",
              "AdaptiveTrainer.EveryRecordIsInOnePart"),
+    # The number of records is compared with nothing.
+    Mutation("data with more records than declared are refused", "training/internal/data_check.cc",
+             "  if (options.rows_per_user != 0 &&",
+             "  if (data.size() > plan.sampling().MaxRecords()) throw Error(\"too many.\");\n"
+             "  if (options.rows_per_user != 0 &&",
+             "Trainer.CoversAnyNumberOfRecords"),
+    Mutation("a public number of records must be right", "training/internal/data_check.cc",
+             "  if (options.rows_per_user != 0 &&",
+             "  if (options.adjacency != Adjacency::kAddRemove && data.size() != options.records) {\n"
+             "    throw Error(\"another number.\");\n  }\n"
+             "  if (options.rows_per_user != 0 &&",
+             "Trainer.CoversAnyNumberOfRecords"),
+    Mutation("a batch that is larger than expected is cut", "gradients/clipper.cc",
+             "s.Finish(s.SumOfSingleUnits(loss, batch, policy), policy, /*is_wide=*/true);",
+             "s.Finish(s.SumOfParts(loss, Slice(batch, 0, s.sum.largest_batch), policy), policy, "
+             "s.parts.is_wide());",
+             "Trainer.OneOfMoreRecordsThanDeclaredMovesTheUpdateByNoMoreThanTheClip"),
 ]

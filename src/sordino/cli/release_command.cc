@@ -55,8 +55,7 @@ class ReleaseLedger {
             .unit = request.user_column.empty() ? ProtectedUnit::kRecord : ProtectedUnit::kUser,
             .is_private = !options.insecure_seed,
             .may_count_whole = options.whole} {
-    std::vector<std::filesystem::path> data;
-    if (options.file != "-") data.emplace_back(options.file);
+    const std::vector<std::filesystem::path> data = {options.file};
     const std::optional<std::filesystem::path> file = ChooseLedger(options.ledger, data);
     if (!file) return;
     ledger_.emplace(Ledger::Open(*file));

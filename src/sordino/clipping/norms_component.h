@@ -45,7 +45,7 @@ class StepChunks {
 
   // As that of ChunkedClipper. Every process calls it once in a step, with or without chunks, and
   // `random` is one that all of them share.
-  virtual FixedPointSum Sum(const LossFunction& loss,
+  virtual FixedPointSum Sum(const LossFunction& loss, std::int64_t examples,
                             const std::function<std::optional<Batch>()>& next,
                             const ClippingPolicy& policy, std::int64_t step,
                             RandomSource& random) = 0;

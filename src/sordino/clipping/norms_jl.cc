@@ -133,11 +133,11 @@ class JlStepChunks : public StepChunks {
  public:
   using StepChunks::StepChunks;
 
-  FixedPointSum Sum(const LossFunction& loss, const std::function<std::optional<Batch>()>& next,
-                    const ClippingPolicy& policy, std::int64_t step,
-                    RandomSource& random) override {
+  FixedPointSum Sum(const LossFunction& loss, std::int64_t examples,
+                    const std::function<std::optional<Batch>()>& next, const ClippingPolicy& policy,
+                    std::int64_t step, RandomSource& random) override {
     const SecretDirections directions(random, step);
-    return clipper().Sum(loss, next, policy, &directions);
+    return clipper().Sum(loss, examples, next, policy, &directions);
   }
 };
 

@@ -21,18 +21,6 @@ using internal::DataSource;
 using internal::SourceOf;
 using internal::SplitFiles;
 
-// The number of private records is public only where it was declared, so a file with more is no
-// longer what was declared. Fewer are fine: the constant stands in for the number.
-void CheckRecords(const Dataset& train) {
-  const std::int64_t declared = train.declaration.records;
-  if (declared > 0 && train.size() > declared) {
-    throw Error(
-        fmt::format("'{}' has more records than the {} that were declared; declare their "
-                    "true number, or leave it out to keep it private.",
-                    train.declaration.name, declared));
-  }
-}
-
 void NeedLabels(const Dataset& data) {
   if (!data.labels.defined()) {
     throw Error(
@@ -115,7 +103,6 @@ DataSplits OpenData(const DataRequest& request) {
   }
   NeedLabels(splits.train);
   CheckDeclaration(splits.train);
-  CheckRecords(splits.train);
   if (source.test) {
     splits.test = source.read(*source.test, declaration, {});
     NeedLabels(*splits.test);

@@ -56,7 +56,7 @@ CifarRows ParseCifar(std::span<const std::byte> bytes, const std::string& name,
   const std::size_t label_bytes = labels == CifarLabels::kOne ? 1 : 2;
   const std::size_t label_place = labels == CifarLabels::kFine ? 1 : 0;
   const std::size_t row = label_bytes + kPixels;
-  if (bytes.empty() || bytes.size() % row != 0) {
+  if (bytes.size() % row != 0) {
     throw DataError(
         fmt::format("'{}' does not hold whole CIFAR rows of {} label byte{} and {} pixel bytes; "
                     "fetch or copy it again.",

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iostream>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -28,7 +29,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t kMaxImageFile = std::uint64_t{256} << 20;
-constexpr std::size_t kManyFiles = 1000;
+constexpr std::size_t kShares = 1000;  // that progress is shown in
 
 struct LabelledFile {
   fs::path path;
@@ -140,6 +141,11 @@ std::vector<LabelledFile> FindFiles(const fs::path& root, const fs::path& folder
     }
     classes.emplace_back(name - names.begin(), entry);
   }
+  if (classes.empty()) {
+    throw Error(fmt::format(
+        "the folder '{}' has no subfolder of a declared class; images belong into such subfolders.",
+        shown));
+  }
   std::sort(classes.begin(), classes.end());
   std::vector<LabelledFile> files;
   for (const auto& [label, path] : classes) AddImages(root, path, shown, label, files);
@@ -150,9 +156,7 @@ class Loader {
  public:
   Loader(const fs::path& folder, const DatasetDeclaration& declaration,
          const ImageFolderOptions& options)
-      : name_((folder / "...").string()),
-        wanted_{declaration.shape[1], declaration.shape[2]},
-        resize_(options.resize) {
+      : name_((folder / "...").string()), wanted_{declaration.shape[1], declaration.shape[2]} {
     image_options_.channels = declaration.shape[0];
     image_options_.background = options.background;
   }
@@ -172,13 +176,6 @@ class Loader {
   at::Tensor Read(const fs::path& path) const {
     const std::vector<std::byte> bytes = ReadImageFile(path);
     const ImageSize size = ReadImageSize(bytes, name_);
-    if (size != wanted_ && !resize_) {
-      throw DataError(
-          fmt::format("the image '{}' does not have the {} by {} pixels that were declared: resize "
-                      "the images or ask for it.",
-                      name_, wanted_.height, wanted_.width),
-          fmt::format("it is {} pixels high and {} wide", size.height, size.width));
-    }
     at::Tensor image = DecodeImage(bytes, name_, image_options_);
     if (size == wanted_) return image;
     const at::Tensor stretched =
@@ -199,7 +196,6 @@ class Loader {
 
   std::string name_;  // of any image in the folder
   ImageSize wanted_;
-  bool resize_;
   ImageOptions image_options_;
 };
 
@@ -236,10 +232,6 @@ Dataset ReadImageFolder(const std::filesystem::path& folder, const DatasetDeclar
   } else {
     AddImages(root, folder, folder.string(), 0, files);
   }
-  if (files.empty()) {
-    throw Error(fmt::format("the folder '{}' has no .png, .jpg or .jpeg files{}.", folder.string(),
-                            options.labelled ? " in the subfolders of the declared classes" : ""));
-  }
   std::vector<std::int64_t> shape{static_cast<std::int64_t>(files.size())};
   shape.insert(shape.end(), declaration.shape.begin(), declaration.shape.end());
   if (!internal::ArrayBytes(shape, 1)) {
@@ -249,21 +241,20 @@ Dataset ReadImageFolder(const std::filesystem::path& folder, const DatasetDeclar
                     fmt::format("they are {}", files.size()));
   }
 
-  // The first image tells whether the declared size is real before memory is taken for all.
   const Loader loader(folder, declaration, options);
-  loader.Load(files.front().path);
   Dataset data{declaration, at::empty(shape, at::kByte), {}};
-  std::optional<Progress> progress;
-  if (files.size() > kManyFiles) progress.emplace("reading images", files.size());
+  // In shares, and for people only: how many images there are is private.
+  const bool on_terminal = Progress::DetectStyle() == Progress::Style::kBar;
+  Progress progress("reading images", kShares, std::cerr,
+                    on_terminal ? Progress::Style::kBar : Progress::Style::kSilent);
   internal::ForEachItem(
       files.size(),
       [&](std::size_t i) {
         data.inputs.select(0, static_cast<std::int64_t>(i)).copy_(loader.Load(files[i].path));
       },
-      [&](std::size_t done) {
-        if (progress) progress->Update(done);
-      });
-  if (progress) progress->Finish();
+      [&](std::size_t done) { progress.Update(kShares * done / files.size()); });
+  progress.Update(kShares);
+  progress.Finish();
   if (!options.labelled) return data;
   data.labels = at::empty({shape[0]}, at::kLong);
   auto* const label = data.labels.mutable_data_ptr<std::int64_t>();

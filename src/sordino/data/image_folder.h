@@ -2,9 +2,11 @@
 //
 // The class names are declared (without them they are "0", "1", ...): a subfolder that was not
 // declared is refused, because the set of classes must not be found out from private data. A
-// declared class without a subfolder has no examples. Files whose names start with a dot are
-// skipped; any other file that is not an image is refused rather than left out silently. Links
-// that lead out of the folder are refused.
+// declared class without a subfolder has no examples. Images of another size than the declared one
+// are stretched to it (bilinear, with antialiasing where they shrink): a refusal would tell that
+// there is such a record. Files whose names start with a dot are skipped; any other file that is
+// not an image is refused rather than left out silently. Links that lead out of the folder are
+// refused.
 #ifndef SORDINO_DATA_IMAGE_FOLDER_H_
 #define SORDINO_DATA_IMAGE_FOLDER_H_
 
@@ -16,9 +18,6 @@
 namespace sordino {
 
 struct ImageFolderOptions {
-  // Images of another size are stretched to the declared one (bilinear, with antialiasing where
-  // they shrink); without it they are refused.
-  bool resize = false;
   // The images lie in subfolders of classes. Without it they lie in the folder itself and the
   // labels of the dataset are undefined.
   bool labelled = true;

@@ -350,7 +350,11 @@ std::string TemplateOf(const std::filesystem::path& path, const DataRequest& req
   const TableLayout layout = OptionsFor(request, delimiter).layout;
   const std::string name = path.string();
   CsvReader reader(Decompressed(OpenFile(name), name), layout.delimiter, name);
-  return SchemaTemplate(TableRows(reader, layout).names(), layout);
+  const TableRows rows(reader, layout);
+  if (!rows.has_lines()) {
+    throw Error(fmt::format("'{}' is empty, and its columns are not known.", name));
+  }
+  return SchemaTemplate(rows.names(), layout);
 }
 
 const std::vector<std::string_view>& TableSettings() {

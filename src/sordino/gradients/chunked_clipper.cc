@@ -16,6 +16,7 @@
 #include "sordino/gradients/internal/part_clipper.h"
 #include "sordino/gradients/internal/physical_batch.h"
 #include "sordino/gradients/internal/rounding/fixed_point_steps.h"
+#include "sordino/gradients/internal/rounding/long_steps.h"
 #include "sordino/gradients/internal/rounding/sum_sensitivity.h"
 #include "sordino/gradients/jl_clipping.h"
 
@@ -48,7 +49,8 @@ struct ChunkedClipper::State {
       : parts(std::move(trained), options, the_sum),
         sum(the_sum),
         cut{.micro_batch = the_sum.micro_batch,
-            .most_examples = std::min(options.physical_batch, kUnitsOfPart * the_sum.micro_batch)},
+            .most_examples = std::min(options.physical_batch, kUnitsOfPart * the_sum.micro_batch),
+            .largest_batch = the_sum.largest_batch},
         most_chunks(ChunkCount(the_sum.largest_batch, cut)) {
     for (const NamedParameter& parameter : parts.parameters()) {
       coordinates += parameter.value.numel();
@@ -120,8 +122,9 @@ L2Sensitivity ChunkedClipper::State::Sensitivity(const ClippingPolicy& policy) c
   const double excess = Excess(policy, 1 - kCutOffShare, records);
   const L2Sensitivity computed =
       SumSensitivity(policy.Bounds(), sum.adjacency, sum.micro_batch, excess - 1 + sum.rounding);
-  const double rounded = static_cast<double>(most_chunks) * Granularity(policy) *
-                         std::sqrt(static_cast<double>(coordinates));
+  // A batch of one record more than was declared has a chunk for each.
+  const auto chunks = static_cast<double>(std::max(most_chunks, sum.largest_batch + 1));
+  const double rounded = chunks * Granularity(policy) * std::sqrt(static_cast<double>(coordinates));
   return L2Sensitivity((computed.value() + rounded) * (1 + 0x1p-50));
 }
 
@@ -149,7 +152,7 @@ L2Sensitivity ChunkedClipper::Sensitivity(const ClippingPolicy& policy) const {
   return state_->Sensitivity(policy);
 }
 
-FixedPointSum ChunkedClipper::Sum(const LossFunction& loss,
+FixedPointSum ChunkedClipper::Sum(const LossFunction& loss, std::int64_t examples,
                                   const std::function<std::optional<Batch>()>& next,
                                   const ClippingPolicy& policy, const JlDirections* directions) {
   State& s = *state_;
@@ -159,6 +162,8 @@ FixedPointSum ChunkedClipper::Sum(const LossFunction& loss,
   const double most = kTotalSteps / static_cast<double>(s.most_chunks);
   const at::Device device = parameters().front().value.device();
   at::Tensor steps = at::zeros({s.coordinates}, at::TensorOptions(at::kLong).device(device));
+  std::optional<LongSteps> surplus;
+  if (s.cut.IsSurplus(examples)) surplus = LongSteps::Zeros(s.coordinates, device);
   at::Tensor halves;
   if (policy.CountBound() > 0) {
     halves = at::zeros({static_cast<std::int64_t>(policy.Bounds().size())}, at::kLong);
@@ -178,6 +183,10 @@ FixedPointSum ChunkedClipper::Sum(const LossFunction& loss,
       }
       begin += count;
     }
+    if (surplus) {
+      surplus->Add(steps);
+      steps.zero_();
+    }
     if (halves.defined()) halves.add_(totals.counts.to(at::kCPU).mul(2).round().to(at::kLong));
   }
   // What a GPU could not compute shows here, not in whoever adds up the sum.
@@ -191,7 +200,13 @@ FixedPointSum ChunkedClipper::Sum(const LossFunction& loss,
     parts.count_sensitivity = SumSensitivity(std::vector<double>{policy.CountBound()},
                                              s.sum.adjacency, s.sum.micro_batch, /*slack=*/0);
   }
-  return {std::move(steps), std::move(halves), granularity, s.type, std::move(parts)};
+  at::Tensor high;
+  if (surplus) {
+    steps = std::move(surplus->low);
+    high = std::move(surplus->high);
+  }
+  return {std::move(steps), std::move(high), std::move(halves),
+          granularity,      s.type,          std::move(parts)};
 }
 
 }  // namespace sordino

@@ -40,10 +40,12 @@ class ChunkedClipper {
   L2Sensitivity Sensitivity(const ClippingPolicy& policy) const;
 
   // The sum of the chunks that `next` returns, until it returns none; empty ones add nothing. All
-  // processes together sum Chunks(examples, chunks()) of a batch of at most sum.largest_batch.
-  // Estimated norms need directions, the same in all processes.
-  FixedPointSum Sum(const LossFunction& loss, const std::function<std::optional<Batch>()>& next,
-                    const ClippingPolicy& policy, const JlDirections* directions = nullptr);
+  // processes together sum the chunks of a batch of so many examples, as chunks() and
+  // sum.largest_batch cut it (chunks.h). Estimated norms need directions, the same in all
+  // processes.
+  FixedPointSum Sum(const LossFunction& loss, std::int64_t examples,
+                    const std::function<std::optional<Batch>()>& next, const ClippingPolicy& policy,
+                    const JlDirections* directions = nullptr);
 
   // TrainedParameters of those that were given.
   const std::vector<NamedParameter>& parameters() const;

@@ -93,7 +93,7 @@ FixedPointSum SumOn(ChunkedClipper& clipper, const TestModel& model, const Batch
   const std::vector<Chunk> chunks = Chunks(Examples(batch), clipper.chunks());
   std::size_t chunk = rank;
   return clipper.Sum(
-      model.loss,
+      model.loss, Examples(batch),
       [&]() -> std::optional<Batch> {
         if (chunk >= chunks.size()) return std::nullopt;
         const Chunk& own = chunks[chunk];
@@ -178,6 +178,55 @@ TEST(ChunkedClipper, NeighbouringTotalsDifferByAtMostTheSensitivity) {
   EXPECT_GT(largest, 0.98);
 }
 
+// More records than were declared: a chunk for each, and exact sums of any size.
+TEST(ChunkedClipper, LargerBatchesThanDeclaredDifferByAtMostTheSensitivity) {
+  constexpr std::int64_t kDeclared = 33;
+  const TestModel model = MakeModel(ChunkModel(), at::kFloat);
+  const Batch all = model.batch(300);
+  const FlatClipping policy(ClipNorm(0.3));
+  ChunkedClipper clipper(model.parameters, {}, {.largest_batch = kDeclared});
+  ChunkedClipper wide(model.parameters);
+  EXPECT_EQ(Chunks(kDeclared, clipper.chunks()).size(), 4U);
+  EXPECT_EQ(Chunks(kDeclared + 1, clipper.chunks()).size(), 34U);
+  for (const std::int64_t size : {kDeclared - 1, kDeclared, kDeclared + 1, std::int64_t{299}}) {
+    const Batch batch = Slice(all, 1, size + 1);
+    const FixedPointSum sum = SumOn(clipper, model, batch, policy);
+    EXPECT_LT((Values(sum) - Values(SumOn(wide, model, batch, policy))).norm().item<double>(),
+              1e-5);
+    const FixedPointSum other = SumOn(clipper, model, Slice(all, 0, size + 1), policy);
+    EXPECT_LE((Values(sum) - Values(other)).norm().item<double>(), sum.sensitivity().value());
+    EXPECT_EQ(sum.granularity(), other.granularity());
+    EXPECT_EQ(sum.sensitivity().value(), other.sensitivity().value());
+    if (size <= kDeclared) continue;
+    // Over processes, and to the last step what the record alone adds.
+    const auto scattered = [&](const Batch& of) {
+      std::vector<FixedPointSum> parts;
+      for (std::size_t rank = 0; rank < 3; ++rank) {
+        parts.push_back(SumOn(clipper, model, of, policy, rank, 3));
+      }
+      std::size_t call = 0;
+      std::vector<at::Tensor> low;
+      const auto collect = [&](const at::Tensor& values, at::Tensor& part) {
+        low.push_back(values.clone());
+        part.zero_();
+      };
+      for (const FixedPointSum& part : parts) static_cast<void>(part.Scatter(collect, 0, 1));
+      return parts.front().Scatter(
+          [&](const at::Tensor&, at::Tensor& part) {
+            part.copy_(low[call] + low[call + 2] + low[call + 4]);
+            ++call;
+          },
+          0, 1);
+    };
+    EXPECT_TRUE(at::equal(scattered(batch).steps.narrow(0, 0, 30), sum.steps().RevealForAudit()));
+    const at::Tensor record = other.steps().RevealForAudit() - sum.steps().RevealForAudit();
+    const at::Tensor later =
+        SumOn(clipper, model, Slice(all, 0, 100), policy).steps().RevealForAudit() -
+        SumOn(clipper, model, Slice(all, 1, 100), policy).steps().RevealForAudit();
+    EXPECT_TRUE(at::equal(record, later));
+  }
+}
+
 TEST(ChunkedClipper, CountsOfAnAdaptivePolicyAreThoseOfAClipper) {
   const TestModel model = MakeModel(ChunkModel(), at::kFloat);
   const Batch batch = model.batch(101);
@@ -212,7 +261,7 @@ FixedPointSum EstimatedSum(ChunkedClipper& clipper, const TestModel& model, cons
   const std::vector<Chunk> chunks = Chunks(Examples(batch), clipper.chunks());
   std::size_t chunk = 0;
   return clipper.Sum(
-      model.loss,
+      model.loss, Examples(batch),
       [&]() -> std::optional<Batch> {
         if (chunk >= chunks.size()) return std::nullopt;
         const Chunk& own = chunks[chunk++];

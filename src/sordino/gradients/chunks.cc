@@ -20,6 +20,7 @@ std::int64_t ChunkCount(std::int64_t examples, const ChunkOptions& options) {
   SORDINO_CHECK(examples >= 0 && options.micro_batch >= 1 && options.most_examples >= 0,
                 "a chunk holds at least one example");
   const std::int64_t units = Units(examples, options.micro_batch);
+  if (options.IsSurplus(examples)) return units;
   const std::int64_t most = options.most_examples > 0 ? options.most_examples : kChunkExamples;
   const std::int64_t units_in_one = std::max<std::int64_t>(1, most / options.micro_batch);
   std::int64_t count = 1;

@@ -1,8 +1,10 @@
 #include "sordino/gradients/clipper.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
 #include <exception>
@@ -11,9 +13,12 @@
 #include <utility>
 
 #include "sordino/base/error.h"
+#include "sordino/gradients/fixed_point_sum.h"
 #include "sordino/gradients/internal/part_clipper.h"
 #include "sordino/gradients/internal/physical_batch.h"
 #include "sordino/gradients/internal/recorded_sums.h"
+#include "sordino/gradients/internal/rounding/fixed_point_steps.h"
+#include "sordino/gradients/internal/rounding/long_steps.h"
 #include "sordino/gradients/internal/rounding/sum_sensitivity.h"
 
 namespace sordino {
@@ -26,6 +31,8 @@ constexpr int kMeasuredPasses = 3;
 // On a CPU a part of more memory than this is not faster than two smaller ones, beyond the memory
 // that every part takes (sums of all parameters).
 constexpr std::int64_t kPartBytes = 160 << 20;
+// A clipped gradient has 2^59 steps of its grid at most, but for what rounding adds.
+constexpr double kMostStepsOfUnit = 0x1p61;
 
 }  // namespace
 
@@ -57,7 +64,6 @@ struct Clipper::State {
   int measured_passes = 0;
   std::vector<std::int64_t> few_history;
 
-  void CheckSize(std::int64_t examples) const;
   std::int64_t MeasuredExamples() const {
     return measured_passes + 1 < kMeasuredPasses ? kFewExamples : 2 * kFewExamples;
   }
@@ -69,21 +75,49 @@ struct Clipper::State {
   Totals PartSum(const LossFunction& loss, const Batch& part, const ClippingPolicy& policy,
                  std::int64_t padded_examples, bool is_all);
   Totals SumOfParts(const LossFunction& loss, const Batch& batch, const ClippingPolicy& policy);
+  Totals SumOfSingleUnits(const LossFunction& loss, const Batch& batch,
+                          const ClippingPolicy& policy);
   bool replays = true;  // what was recorded
-  BoundedSum Finish(Totals totals, const ClippingPolicy& policy) const;
+  BoundedSum Finish(Totals totals, const ClippingPolicy& policy, bool is_wide) const;
 };
 
-void Clipper::State::CheckSize(std::int64_t examples) const {
-  if (examples <= sum.largest_batch) return;
-  // How many there are is private where batches are drawn at random.
-  throw Error("a batch is larger than the " + std::to_string(sum.largest_batch) +
-              " examples that the sensitivity covers; declare a larger largest_batch.");
+// The exact sum of what the units add, each computed by itself: for a batch that is larger than
+// was declared (long_steps.h).
+Totals Clipper::State::SumOfSingleUnits(const LossFunction& loss, const Batch& batch,
+                                        const ClippingPolicy& policy) {
+  const std::vector<double> bounds = policy.Bounds();
+  const double granularity = FixedPointStep(bounds, /*largest_batch=*/1);
+  const std::int64_t examples = Examples(batch);
+  Totals totals;
+  totals.gradients.resize(parameters.size());
+  std::vector<LongSteps> sums;
+  for (const NamedParameter& parameter : parameters) {
+    sums.push_back(LongSteps::Zeros(parameter.value.numel(), parameter.value.device()));
+  }
+  for (std::int64_t begin = 0; begin < examples; begin += sum.micro_batch) {
+    const std::int64_t end = std::min(examples, begin + sum.micro_batch);
+    Totals unit = parts.Sum(loss, Slice(batch, begin, end), policy,
+                            PaddedSize(end - begin, 2 * sum.micro_batch));
+    const at::NoGradGuard no_grad;
+    for (std::size_t k = 0; k < parameters.size(); ++k) {
+      at::Tensor& gradient = unit.gradients[k];
+      if (!gradient.defined()) continue;
+      at::Tensor steps = at::zeros_like(sums[k].low);
+      AddSteps(gradient.reshape({gradient.numel()}), granularity, kMostStepsOfUnit, steps);
+      sums[k].Add(steps);
+      gradient = at::Tensor();
+    }
+    totals.Add(std::move(unit));
+  }
+  for (std::size_t k = 0; k < parameters.size(); ++k) {
+    totals.gradients[k] = sums[k].Float64().mul_(granularity);
+  }
+  return totals;
 }
 
 Totals Clipper::State::SumOfParts(const LossFunction& loss, const Batch& batch,
                                   const ClippingPolicy& policy) {
   const std::int64_t examples = Examples(batch);
-  CheckSize(examples);
   TotalsOfParts totals(parameters.size());
   std::int64_t begin = 0;
   while (begin < examples) {
@@ -183,7 +217,7 @@ Totals Clipper::State::MeasuredPart(const LossFunction& loss, const Batch& batch
   return part;
 }
 
-BoundedSum Clipper::State::Finish(Totals totals, const ClippingPolicy& policy) const {
+BoundedSum Clipper::State::Finish(Totals totals, const ClippingPolicy& policy, bool is_wide) const {
   SumParts result;
   const std::vector<double> bounds = policy.Bounds();
   result.sensitivity = SumSensitivity(bounds, sum.adjacency, sum.micro_batch, sum.rounding);
@@ -192,7 +226,7 @@ BoundedSum Clipper::State::Finish(Totals totals, const ClippingPolicy& policy) c
     const at::Tensor& value = parameters[k].value;
     const at::ScalarType own = value.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
     // A sum of a large batch is rounded after the noise.
-    const at::ScalarType type = parts.is_wide() ? at::kDouble : own;
+    const at::ScalarType type = is_wide ? at::kDouble : own;
     result.noised_types.push_back(own);
     at::Tensor& gradient = totals.gradients[k];
     if (!gradient.defined()) {
@@ -245,7 +279,11 @@ Clipper& Clipper::operator=(Clipper&&) noexcept = default;
 
 BoundedSum Clipper::ClippedSum(const LossFunction& loss, const Batch& batch,
                                const ClippingPolicy& policy) {
-  return state_->Finish(state_->SumOfParts(loss, batch, policy), policy);
+  State& s = *state_;
+  if (Examples(batch) > s.sum.largest_batch) {
+    return s.Finish(s.SumOfSingleUnits(loss, batch, policy), policy, /*is_wide=*/true);
+  }
+  return s.Finish(s.SumOfParts(loss, batch, policy), policy, s.parts.is_wide());
 }
 
 std::string Clipper::GraphStatus() const {

@@ -66,8 +66,8 @@ struct SumOptions {
   // arithmetic may add (rounding.h). Sums are cut into blocks so short that this holds, or taken in
   // float64.
   double rounding = 0.01;
-  // The largest batch that `rounding` covers, a public constant: the size of a Poisson batch is
-  // private. A larger batch is an Error.
+  // The largest batch that is expected, a public constant: the size of a Poisson batch is private.
+  // A larger one has the same sensitivity, and is summed unit by unit (rounding/long_steps.h).
   std::int64_t largest_batch = 4096;
 };
 

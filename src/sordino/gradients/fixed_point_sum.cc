@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "sordino/base/check.h"
+#include "sordino/gradients/internal/rounding/long_steps.h"
 
 namespace sordino {
 namespace {
@@ -34,15 +35,28 @@ FixedPointShard FixedPointSum::Scatter(
     const std::function<void(const at::Tensor&, at::Tensor&)>& add, int shard, int shards,
     at::Device device) const {
   SORDINO_CHECK(0 <= shard && shard < shards, "a part that the sum does not have");
-  const at::Tensor& own = steps_.RevealForNoise();
-  const std::int64_t size = ShardSize(own.numel(), shards);
+  const std::int64_t coordinates = steps_.RevealForNoise().numel();
+  const std::int64_t size = ShardSize(coordinates, shards);
   const auto there = at::TensorOptions(at::kLong).device(device);
-  at::Tensor padded = at::zeros({size * shards}, there);
-  padded.narrow(0, 0, own.numel()).copy_(own);
-  at::Tensor part = at::empty({size}, there);
-  add(padded, part);
-  return {part.cpu(),         shard * size,     own.numel(), granularity_,
+  const auto scattered = [&](const at::Tensor& own) {
+    at::Tensor padded = at::zeros({size * shards}, there);
+    padded.narrow(0, 0, coordinates).copy_(own);
+    at::Tensor part = at::empty({size}, there);
+    add(padded, part);
+    return part.cpu();
+  };
+  at::Tensor part = scattered(steps_.RevealForNoise());
+  if (const at::Tensor& high = high_.RevealForNoise(); high.defined()) {
+    part = LongSteps{part, scattered(high)}.Saturated();
+  }
+  return {std::move(part),    shard * size,     coordinates, granularity_,
           parts_.sensitivity, parts_.adjacency, type_};
+}
+
+PrivateValue<at::Tensor> FixedPointSum::steps() const {
+  const at::Tensor& high = high_.RevealForAudit();
+  if (!high.defined()) return steps_;
+  return PrivateValue<at::Tensor>(LongSteps{steps_.RevealForAudit(), high}.Saturated());
 }
 
 BoundedSum FixedPointSum::Counts(const std::function<void(at::Tensor&)>& add) const {

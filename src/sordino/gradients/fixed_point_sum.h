@@ -19,6 +19,13 @@
 // each clipping group) exceeds X times its bound but for 2^-10 of the failure probability of the
 // step. The rest is that of the record that differs.
 //
+// A batch that is larger than B has a chunk for each micro-batch. What a chunk adds is then a
+// function of its record alone, and the integers are exact: with one record more the total changes
+// by what that record adds, whatever the number of the others. Their sum may be too large for an
+// int64; it is added up in two parts and cut off at 2^61 steps at the end, which moves no two
+// totals apart. Of two neighbouring batches of B and B + 1 records the second has B + 1 chunks, and
+// then K below is B + 1.
+//
 // Sensitivity. Rounding to the grid moves a coordinate of a chunk by at most f / 2, those of the
 // totals of two neighbouring batches by at most K f, and the totals by K f sqrt(d) for d
 // coordinates, in addition to what rounding.h bounds (for any order of the rows, which are others
@@ -90,19 +97,21 @@ class FixedPointSum {
   double granularity() const { return granularity_; }
   // For tests and audits: int64 [coordinates], all parameters one behind the other, where these
   // lie.
-  PrivateValue<at::Tensor> steps() const { return steps_; }
+  PrivateValue<at::Tensor> steps() const;
 
  private:
   friend class ChunkedClipper;
-  FixedPointSum(at::Tensor steps, at::Tensor half_counts, double granularity, at::ScalarType type,
-                SumParts parts)
+  FixedPointSum(at::Tensor steps, at::Tensor high, at::Tensor half_counts, double granularity,
+                at::ScalarType type, SumParts parts)
       : steps_(std::move(steps)),
+        high_(std::move(high)),
         half_counts_(std::move(half_counts)),
         granularity_(granularity),
         type_(type),
         parts_(std::move(parts)) {}
 
   PrivateValue<at::Tensor> steps_;
+  PrivateValue<at::Tensor> high_;  // of a batch larger than was declared: the upper parts of steps_
   PrivateValue<at::Tensor> half_counts_;  // int64: counts are multiples of 1/2
   double granularity_;
   at::ScalarType type_;

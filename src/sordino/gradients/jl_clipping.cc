@@ -40,11 +40,6 @@ double JlSensitivityFactor(std::int64_t directions, double failure_probability) 
 JlResult JlClippedSum(const LossFunction& loss, const Batch& batch,
                       const std::vector<NamedParameter>& parameters, const ClippingPolicy& policy,
                       const JlOptions& options, const JlDirections& directions) {
-  if (Examples(batch) > options.largest_batch) {
-    // How many there are is private where batches are drawn at random.
-    throw Error(c10::str("A batch is larger than the ", options.largest_batch,
-                         " examples that the sensitivity covers; declare a larger largest_batch."));
-  }
   const std::vector<double> bounds = policy.Bounds();
   for (const double bound : bounds) {
     CheckRange("the clipping bound", bound, kSmallestBound, false, kInfinity, true);
@@ -52,9 +47,16 @@ JlResult JlClippedSum(const LossFunction& loss, const Batch& batch,
   const double records = options.adjacency == Adjacency::kReplaceOne ? 2 : 1;
   const double excess =
       JlExcess(parameters, policy, options, records * static_cast<double>(bounds.size()));
-  SumParts result = JlTotals(loss, batch, parameters, policy, options, directions);
+  // Of a batch that is larger than was declared no two examples share a pass, and the sum is
+  // rounded after the noise: what the others add does not depend on who is there (long_steps.h).
+  const bool is_surplus = Examples(batch) > options.largest_batch;
+  JlOptions own = options;
+  if (is_surplus) own.physical_batch = 1;
+  SumParts result = JlTotals(loss, batch, parameters, policy, own, directions);
   for (std::size_t p = 0; p < parameters.size(); ++p) {
-    result.gradients[p] = result.gradients[p].to(parameters[p].value.scalar_type());
+    const at::ScalarType type = parameters[p].value.scalar_type();
+    result.noised_types.push_back(type);
+    if (!is_surplus) result.gradients[p] = result.gradients[p].to(type);
   }
   result.sensitivity = SumSensitivity(bounds, options.adjacency, 1, excess - 1 + options.rounding);
   if (policy.CountBound() > 0) {

@@ -91,7 +91,7 @@ struct JlOptions {
   Adjacency adjacency = Adjacency::kAddRemove;
   // Examples in one pass; 0 takes the batch as it is.
   std::int64_t physical_batch = 0;
-  // The largest batch, a public constant; a larger one is refused.
+  // The largest batch that is expected, public; a larger one is summed example by example.
   std::int64_t largest_batch = 4096;
   // Share of the bound that the rounding of the joint sum may add to the sensitivity (assumed).
   double rounding = 0.01;

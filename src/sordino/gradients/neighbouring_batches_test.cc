@@ -232,6 +232,78 @@ TEST(NeighbouringBatches, WithEstimatedNormsDifferByAtMostTheSensitivity) {
   EXPECT_GT(largest, 1.0 / 6);
 }
 
+// A batch that is larger than was declared is summed in another way, and whether it comes may
+// depend on one record.
+TEST(NeighbouringBatches, LargerThanDeclaredDifferByAtMostTheSensitivity) {
+  constexpr std::int64_t kDeclared = 6;
+  double largest = 0;
+  for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
+    const TestModel model = MakeModel(NeighbourModel(), type);
+    Batch all = model.batch(20);
+    all[1] = at::ones_like(all[1]);
+    for (const NamedPolicy& named : Policies(model.parameters)) {
+      Clipper clipper(model.parameters, {}, {.largest_batch = kDeclared});
+      Clipper wide(model.parameters);
+      const auto records = Adversaries(type, all);
+      for (const std::int64_t size : {kDeclared - 1, kDeclared, kDeclared + 1, std::int64_t{20}}) {
+        const Batch batch = Slice(all, 0, size);
+        const BoundedSum before = clipper.ClippedSum(model.loss, batch, *named.policy);
+        EXPECT_LT(
+            Distance(before.gradients, wide.ClippedSum(model.loss, batch, *named.policy).gradients),
+            type == at::kDouble ? 1e-12 : 1e-5);
+        EXPECT_EQ(before.noised_types, std::vector<at::ScalarType>(4, type));
+        for (std::size_t k = 0; k < records.size(); ++k) {
+          // In front of all others, which move.
+          const BoundedSum after =
+              clipper.ClippedSum(model.loss, Join(records[k], batch), *named.policy);
+          ExpectWithinSensitivity(before, after, named.name + ", record " + std::to_string(k));
+          largest = std::max(
+              largest, Distance(before.gradients, after.gradients) / before.sensitivity.value());
+        }
+      }
+    }
+  }
+  EXPECT_GT(largest, 0.98);
+}
+
+// What a record adds beside more of others than were declared is the same number, to the last bit
+// of its grid.
+TEST(NeighbouringBatches, LargerThanDeclaredDifferByTheRecordAlone) {
+  const TestModel model = MakeModel(NeighbourModel(), at::kFloat);
+  Batch all = model.batch(600);
+  all[1] = at::ones_like(all[1]);
+  Clipper clipper(model.parameters, {}, {.largest_batch = 2});
+  const FlatClipping policy(ClipNorm(0.3));
+  const Batch record = Slice(all, 0, 1);
+  const auto added = [&](const Batch& others) {
+    const BoundedSum with = clipper.ClippedSum(model.loss, Join(record, others), policy);
+    const BoundedSum without = clipper.ClippedSum(model.loss, others, policy);
+    std::vector<at::Tensor> difference;
+    for (std::size_t k = 0; k < with.gradients.size(); ++k) {
+      difference.push_back(with.gradients[k] - without.gradients[k]);
+    }
+    return difference;
+  };
+  // Six hundred times the bound in float64.
+  EXPECT_LT(Distance(added(Slice(all, 1, 4)), added(Slice(all, 1, 600))), 600 * 0x1p-52);
+}
+
+TEST(NeighbouringBatches, LargerThanDeclaredWithEstimatedNormsDifferByAtMostTheSensitivity) {
+  const TestModel model = MakeModel(NeighbourModel(), at::kFloat);
+  Batch all = model.batch(12);
+  all[1] = at::ones_like(all[1]);
+  const FlatClipping policy(ClipNorm(0.3));
+  const JlOptions options{.directions = 16, .failure_probability = Delta(1e-6), .largest_batch = 6};
+  const SeededDirections directions(3);
+  const auto sum = [&](const Batch& batch) {
+    return JlClippedSum(model.loss, batch, model.parameters, policy, options, directions).sum;
+  };
+  for (const std::int64_t size : {5, 6, 7, 11}) {
+    ExpectWithinSensitivity(sum(Slice(all, 1, size + 1)), sum(Slice(all, 0, size + 1)),
+                            std::to_string(size));
+  }
+}
+
 TEST(NeighbouringBatches, OfMicroBatchesDifferByAtMostTheSensitivity) {
   const TestModel model = MakeModel(NeighbourModel(), at::kDouble);
   Batch batch = model.batch(7);

@@ -1,7 +1,9 @@
 #include "sordino/ledger/data_description.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <toml++/toml.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -14,6 +16,8 @@
 #include "sordino/base/error.h"
 #include "sordino/base/known_name.h"
 #include "sordino/base/output_file.h"
+#include "sordino/ledger/internal/data_memory.h"
+#include "sordino/ledger/internal/witness.h"
 
 namespace sordino {
 namespace {
@@ -128,7 +132,42 @@ fs::path LedgerIn(const fs::path& file) {
   return (error ? file : real).parent_path() / *name;
 }
 
-std::optional<NamedLedger> Find(const fs::path& data) {
+// The file that standard input is; empty where it is none, such as a pipe, or has no name. The
+// latter is an Error unless a ledger was asked for.
+fs::path FileOfStandardInput(bool has_ledger) {
+  struct stat status = {};
+  if (::fstat(STDIN_FILENO, &status) != 0 || !S_ISREG(status.st_mode)) return {};
+  std::error_code error;
+  fs::path name = fs::read_symlink("/proc/self/fd/0", error);
+  struct stat named = {};
+  if (!error && ::stat(name.c_str(), &named) == 0 && named.st_dev == status.st_dev &&
+      named.st_ino == status.st_ino) {
+    return name;
+  }
+  if (has_ledger) return {};
+  throw Error(
+      "standard input is a file whose name cannot be found, so that nobody knows whether a "
+      "description names its ledger; give the file by its name, or give --ledger.");
+}
+
+// Whether a file has several names, of which this may be the one without a description. Of a
+// folder: whether a file in it has.
+bool HasOtherNames(const fs::path& data) {
+  std::error_code error;
+  const auto is_linked = [](const fs::path& file) {
+    struct stat status = {};
+    return ::stat(file.c_str(), &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink > 1;
+  };
+  if (!fs::is_directory(data, error)) return is_linked(data);
+  const auto options = fs::directory_options::skip_permission_denied;
+  for (fs::recursive_directory_iterator at(data, options, error), end; !error && at != end;
+       at.increment(error)) {
+    if (is_linked(at->path())) return true;
+  }
+  return false;
+}
+
+std::optional<NamedLedger> FindBeside(const fs::path& data) {
   std::optional<NamedLedger> found;
   for (const fs::path& place : PlacesOf(data)) {
     std::error_code error;
@@ -148,6 +187,15 @@ std::optional<NamedLedger> Find(const fs::path& data) {
   return found;
 }
 
+// Of the same data under another name, where there is none beside this one.
+std::optional<NamedLedger> Find(const fs::path& data) {
+  if (std::optional<NamedLedger> found = FindBeside(data)) return found;
+  const std::optional<fs::path> description =
+      DataMemory(DefaultWitnessFolder()).DescriptionOf(data);
+  if (!description) return std::nullopt;
+  return NamedLedger{*description, LedgerIn(*description)};
+}
+
 }  // namespace
 
 std::optional<fs::path> LedgerOfData(const fs::path& data) {
@@ -157,9 +205,20 @@ std::optional<fs::path> LedgerOfData(const fs::path& data) {
 
 std::optional<fs::path> ChooseLedger(const std::string& asked_for, std::span<const fs::path> data) {
   std::optional<NamedLedger> chosen;
-  for (const fs::path& path : data) {
+  for (const fs::path& given : data) {
+    const fs::path path = given == "-" ? FileOfStandardInput(!asked_for.empty()) : given;
+    if (path.empty() && given == "-") continue;
     const std::optional<NamedLedger> found = Find(path);
-    if (!found) continue;
+    if (!found) {
+      if (asked_for.empty() && HasOtherNames(path)) {
+        throw Error(fmt::format(
+            "'{}' is a hard link or holds some: their data have another name too, and a "
+            "description beside that one may name a ledger; use that name, or give --ledger.",
+            path.string()));
+      }
+      continue;
+    }
+    DataMemory(DefaultWitnessFolder()).Remember(path, found->description);
     if (!asked_for.empty() && !SameFile(asked_for, found->ledger)) {
       throw Error(fmt::format(
           "--ledger {} is not the ledger of {}, which {} says is {}; leave --ledger out, or name "

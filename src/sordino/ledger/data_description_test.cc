@@ -1,9 +1,14 @@
 #include "sordino/ledger/data_description.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <array>
+#include <cstdlib>
 #include <fstream>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,9 +25,12 @@ using ::testing::HasSubstr;
 class DataDescription : public ::testing::Test {
  protected:
   void SetUp() override {
+    setenv("SORDINO_STATE", At("state").c_str(), 1);
     fs::create_directories(folder_ / "clinic");
     Write("clinic/visits.csv", "age\n1\n");
   }
+
+  void TearDown() override { unsetenv("SORDINO_STATE"); }
 
   fs::path At(const std::string& name) const { return folder_ / name; }
   void Write(const std::string& name, const std::string& text) const {
@@ -36,6 +44,10 @@ class DataDescription : public ::testing::Test {
       return error.what();
     }
     return "";
+  }
+  static std::optional<fs::path> Chosen(const fs::path& data) {
+    const std::vector<fs::path> all = {data};
+    return ChooseLedger("", all);
   }
   // Of the name, which need not exist.
   static fs::path Real(const std::optional<fs::path>& path) {
@@ -165,6 +177,109 @@ TEST_F(DataDescription, DataOfTwoLedgersAreNotUsedTogether) {
   const std::vector<fs::path> data = {At("clinic/visits.csv"), At("clinic/other.csv")};
   EXPECT_THROW(ChooseLedger("", data), Error);
   EXPECT_EQ(Real(ChooseLedger("", std::vector<fs::path>{data[1]})), At("clinic/b.db"));
+}
+
+// Standard input from a file, as a shell redirects it, or from a pipe.
+class StandardInput {
+ public:
+  explicit StandardInput(const fs::path& file)
+      : StandardInput(::open(file.c_str(), O_RDONLY | O_CLOEXEC)) {}
+  explicit StandardInput(int descriptor) : before_(::dup(STDIN_FILENO)) {
+    EXPECT_GE(::dup2(descriptor, STDIN_FILENO), 0);
+    ::close(descriptor);
+  }
+  ~StandardInput() {
+    ::dup2(before_, STDIN_FILENO);
+    ::close(before_);
+  }
+  StandardInput(const StandardInput&) = delete;
+  StandardInput& operator=(const StandardInput&) = delete;
+
+ private:
+  int before_;
+};
+
+TEST_F(DataDescription, StandardInputThatIsAFileIsThatFile) {
+  Write("clinic/sordino.toml", "ledger = \"visits.db\"\n");
+  Write("open.csv", "age\n2\n");
+  {
+    const StandardInput input(At("clinic/visits.csv"));
+    EXPECT_EQ(Real(Chosen("-")), At("clinic/visits.db"));
+    EXPECT_THAT(ErrorOf("-", "mine.db"), HasSubstr("mine.db is not the ledger of"));
+  }
+  {
+    const StandardInput input(At("open.csv"));
+    EXPECT_EQ(Chosen("-"), std::nullopt);
+    // Without a name nobody can look beside it.
+    fs::remove(At("open.csv"));
+    EXPECT_THAT(ErrorOf("-"), HasSubstr("whose name cannot be found"));
+    EXPECT_EQ(ErrorOf("-", "mine.db"), "");
+  }
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe(ends.data()), 0);
+  ::close(ends[1]);
+  const StandardInput input(ends[0]);
+  EXPECT_EQ(Chosen("-"), std::nullopt);
+}
+
+TEST_F(DataDescription, AHardLinkIsNoWayAroundIt) {
+  Write("clinic/sordino.toml", "ledger = \"visits.db\"\n");
+  fs::create_directory(At("elsewhere"));
+  fs::create_hard_link(At("clinic/visits.csv"), At("elsewhere/v.csv"));
+  // Nobody has used the described name yet.
+  for (const char* name : {"elsewhere/v.csv", "elsewhere"}) {
+    EXPECT_THAT(ErrorOf(At(name)), AllOf(HasSubstr("hard link"), HasSubstr("give --ledger")));
+    EXPECT_EQ(ErrorOf(At(name), "mine.db"), "");
+  }
+  EXPECT_EQ(Real(Chosen(At("clinic/visits.csv"))), At("clinic/visits.db"));
+  EXPECT_EQ(Real(Chosen(At("elsewhere/v.csv"))), At("clinic/visits.db"));
+  EXPECT_THAT(ErrorOf(At("elsewhere/v.csv"), "mine.db"), HasSubstr("is not the ledger of"));
+  // Its inode is known, whatever was written since.
+  Write("clinic/visits.csv", "age\n1\n2\n");
+  EXPECT_EQ(Real(LedgerOfData(At("elsewhere/v.csv"))), At("clinic/visits.db"));
+  const StandardInput input(At("elsewhere/v.csv"));
+  EXPECT_EQ(Real(Chosen("-")), At("clinic/visits.db"));
+}
+
+TEST_F(DataDescription, ACopyAndDataThatWereMovedAreRecognised) {
+  Write("clinic/sordino.toml", "ledger = \"visits.db\"\n");
+  Write("clinic/visits.csv", "age\n" + std::string(5 << 20, '7') + "\n");
+  fs::copy_file(At("clinic/visits.csv"), At("copy.csv"));
+  EXPECT_EQ(Chosen(At("copy.csv")), std::nullopt);  // not seen yet
+  ASSERT_NE(Chosen(At("clinic/visits.csv")), std::nullopt);
+  EXPECT_EQ(Real(Chosen(At("copy.csv"))), At("clinic/visits.db"));
+  fs::rename(At("clinic/visits.csv"), At("moved.csv"));
+  EXPECT_EQ(Real(Chosen(At("moved.csv"))), At("clinic/visits.db"));
+  // Other data are not, also of the same size.
+  Write("other.csv", "age\n" + std::string(5 << 20, '8') + "\n");
+  EXPECT_EQ(Chosen(At("other.csv")), std::nullopt);
+  // Where the description was taken away, it counts no more.
+  fs::remove(At("clinic/sordino.toml"));
+  EXPECT_EQ(Chosen(At("copy.csv")), std::nullopt);
+}
+
+TEST_F(DataDescription, WhatIsRememberedIsForItsOwnerAlone) {
+  Write("clinic/sordino.toml", "ledger = \"visits.db\"\n");
+  ASSERT_NE(Chosen(At("clinic/visits.csv")), std::nullopt);
+  const fs::path folder = At("state/data");
+  EXPECT_EQ(fs::status(folder).permissions(), fs::perms::owner_all);
+  std::set<std::string> names;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    EXPECT_EQ(entry.status().permissions(), fs::perms::owner_read | fs::perms::owner_write);
+    names.insert(entry.path().filename());
+  }
+  EXPECT_EQ(names.size(), 3U);  // the key, the inode and the content
+  // Under another key the same data have other marks.
+  setenv("SORDINO_STATE", At("other").c_str(), 1);
+  ASSERT_NE(Chosen(At("clinic/visits.csv")), std::nullopt);
+  for (const fs::directory_entry& entry : fs::directory_iterator(At("other/data"))) {
+    if (entry.path().filename() == "key") continue;
+    EXPECT_FALSE(names.contains(entry.path().filename()));
+  }
+  // Nothing can be remembered: descriptions hold all the same.
+  setenv("SORDINO_STATE", "/proc/nowhere", 1);
+  EXPECT_EQ(Real(Chosen(At("clinic/visits.csv"))), At("clinic/visits.db"));
+  EXPECT_EQ(Chosen(At("nothing.csv")), std::nullopt);
 }
 
 }  // namespace

@@ -75,13 +75,6 @@ void Charge(const PreparedFit& fit, Ledger& ledger) {
   if (!begun.verdict.admitted) RefuseFit(fit, begun.verdict);
 }
 
-// The declared number of records is a guess under add-remove, and one that is too small must not be
-// told; under the others ProblemOf compares it.
-DataRequest UncountedRequest(DataRequest request) {
-  request.records = 0;
-  return request;
-}
-
 at::Tensor FitTargets(const Dataset& data, std::int64_t blank) {
   const at::ScalarType type = data.declaration.target ? at::kDouble : at::kLong;
   at::Tensor targets = at::zeros({data.labels.size(0) + blank}, type);
@@ -89,29 +82,35 @@ at::Tensor FitTargets(const Dataset& data, std::int64_t blank) {
   return targets;
 }
 
+// Under add-remove the plan covers any number of rows. Under the others it is made for a number of
+// them: the one that was declared, or else that of the table, which is public there. Blank rows
+// stand for those that are missing and for those without a declared label. Where all of these and
+// the others are more than the number, the last of the others are left out. So a record that is
+// replaced by another changes one row of the fit at most, and one that becomes blank, or loses its
+// label, takes one row out of it and lets no other in.
+std::int64_t RowsOf(const PreparedFit& fit, const Dataset& train) {
+  const std::int64_t rows = train.inputs.size(0);
+  if (fit.question.adjacency == Adjacency::kAddRemove) return rows;
+  if (fit.question.records > 0) return fit.question.records;
+  return std::max<std::int64_t>(1, rows + train.malformed);
+}
+
 Problem ProblemOf(PreparedFit& fit, Dataset& train) {
-  const bool counted = fit.question.adjacency != Adjacency::kAddRemove;
-  const std::int64_t blank = counted ? train.malformed : 0;
-  const std::int64_t rows = train.inputs.size(0) + blank;
-  if (counted && rows == 0) {
-    throw Error(fmt::format("'{}' has no rows; a fit needs one.", fit.declaration.name));
-  }
+  const std::int64_t rows = RowsOf(fit, train);
+  const bool counts_blank = fit.question.adjacency != Adjacency::kAddRemove;
+  const std::int64_t places = counts_blank ? rows - train.malformed : rows;
+  const std::int64_t kept = std::clamp<std::int64_t>(places, 0, train.inputs.size(0));
+  const std::int64_t blank = rows - kept;
+  train.inputs = train.inputs.slice(0, 0, kept);
+  train.labels = train.labels.slice(0, 0, kept);
   if (fit.question.records == 0) {
     fit.question.records = std::max<std::int64_t>(1, rows);
     internal::MakePlans(fit);
   }
-  if (counted && fit.question.records != rows) {
-    throw Error(fmt::format(
-        "the number of rows of '{}' is not the {} that was declared with --records; under {} it is "
-        "public and must be right, or give --adjacency add-remove.",
-        fit.declaration.name, fit.question.records, AdjacencyName(fit.question.adjacency)));
-  }
   const at::Tensor targets = FitTargets(train, blank);
-  // The intercept is a column of ones. Rows that have no declared label are blank under
-  // replace-one, where their number counts: a record that is replaced by such a row leaves the
-  // number of rows as it is.
+  // The intercept is a column of ones, but for blank rows.
   at::Tensor ones = at::ones({rows}, at::kFloat);
-  ones.slice(0, rows - blank).zero_();
+  ones.slice(0, kept).zero_();
   return {fit.question.table, internal::FitFeatures(train, blank, fit.centre), targets, ones};
 }
 
@@ -346,7 +345,7 @@ FitOutcome RunFit(PreparedFit& fit, const FitObserver& observer) {
   const std::filesystem::path place = ChooseRunFolder(ConfigOf(fit), std::time(nullptr));
   if (fit.plan) CheckLedger(fit);
   observer("read", 0);
-  DataSplits data = OpenData(UncountedRequest(fit.settings.data));
+  DataSplits data = OpenData(fit.settings.data);
   FitOutcome outcome;
   outcome.malformed = data.train.malformed;
   const internal::TestRecords records = internal::TestRecordsOf(fit.settings.data, data);

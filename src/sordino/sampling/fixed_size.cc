@@ -1,8 +1,15 @@
 // Batches of fixed size: a uniform subset of `batch` of the records without replacement. The event
 // is fixed(batch / records, release), under replace-one only, and its unit is the distance of
 // neighbouring sums, 2C.
+//
+// Data of another number of records than was declared. Batches are drawn of as many places as there
+// are records, and of no fewer than were declared; a place without a record adds nothing. A record
+// has one place, so that it is in a batch with the probability that is accounted or less, and
+// replacing it changes what one place adds. The number of records itself is the same for
+// neighbours.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "sordino/sampling/internal/random_batch_size.h"
@@ -13,13 +20,19 @@ namespace {
 
 class FixedSizeBatches : public BatchSampler {
  public:
-  FixedSizeBatches(std::uint64_t batch, std::uint64_t records) : batch_(batch), records_(records) {}
+  FixedSizeBatches(const SamplingPlan& plan, std::uint64_t records)
+      : batch_(static_cast<std::uint64_t>(plan.batch)),
+        places_(std::max(records, static_cast<std::uint64_t>(plan.records))),
+        records_(records) {}
   std::vector<std::uint64_t> Batch(std::int64_t, Generator& stream) override {
-    return SampleFixedSize(stream, batch_, records_);
+    std::vector<std::uint64_t> batch = SampleFixedSize(stream, batch_, places_);
+    std::erase_if(batch, [&](std::uint64_t place) { return place >= records_; });
+    return batch;
   }
 
  private:
   std::uint64_t batch_;
+  std::uint64_t places_;
   std::uint64_t records_;
 };
 
@@ -57,7 +70,7 @@ class FixedSize : public SamplerComponent {
   }
   std::unique_ptr<BatchSampler> Make(const SamplingPlan& plan, std::uint64_t records,
                                      RandomSource&) const override {
-    return std::make_unique<FixedSizeBatches>(static_cast<std::uint64_t>(plan.batch), records);
+    return std::make_unique<FixedSizeBatches>(plan, records);
   }
   std::string Description(const SamplingPlan& plan) const override {
     return fmt::format("batches of {:.0f} of {} records without replacement", plan.batch,

@@ -34,8 +34,8 @@ struct SamplingPlan {
   bool noise_is_gaussian = true;  // the event of a release is gaussian(z)
   bool noise_is_constant = true;  // z is the same in every step
 
-  // The declared number of records, or, where only the rate was declared, twice what the declared
-  // batch and rate make. Data with more are refused.
+  // How many records are expected at most: the declared number, or, where only the rate was
+  // declared, twice what the declared batch and rate make. The data may hold more or fewer.
   std::int64_t MaxRecords() const;
 };
 
@@ -68,8 +68,9 @@ class SamplerComponent : public Component {
 
   // Whether who is in a batch has to stay secret.
   virtual bool IsSecret() const { return true; }
-  // No batch may be larger: it stops the run, with this probability a step at most. Where the
-  // probability is 0 all batches have one size; else the size is random, and private.
+  // No batch of MaxRecords() records is larger, but with this probability a step. Where the
+  // probability is 0 all batches of the declared number of records have one size; else the size is
+  // random, and private.
   virtual std::int64_t MaxBatch(const SamplingPlan& plan) const = 0;
   virtual double OverflowProbability() const { return 0; }
   // The probability that a record is in the batch of a step, as it is drawn and as it is accounted.
@@ -88,6 +89,7 @@ class SamplerComponent : public Component {
   // event counts in half of it.
   virtual double UnitShare(const SamplingPlan& plan) const;
 
+  // The event above holds for any number of records, whatever was declared.
   virtual std::unique_ptr<BatchSampler> Make(const SamplingPlan& plan, std::uint64_t records,
                                              RandomSource& random) const = 0;
 

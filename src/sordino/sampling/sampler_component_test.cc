@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 #include <string>
@@ -149,6 +150,28 @@ TEST(SamplerEvents, EpochsOfAnAllocationAreDrawnAnew) {
     EXPECT_EQ(std::set<std::uint64_t>(all.begin(), all.end()).size(), 400U);
   }
   EXPECT_NE(drawn[0], drawn[4]);
+}
+
+// Of 4,000 batches of 8 a record is in 800 of them where 40 places were declared and in 400 where
+// there are 80 records, with a standard deviation of at most 26: six of them are exceeded with a
+// probability below 1e-6 for all records together.
+TEST(SamplerEvents, FixedSizeBatchesCoverAnyNumberOfRecords) {
+  SamplingPlan plan = PlanOf(0.2, 40, Adjacency::kReplaceOne);
+  plan.batch = 8;
+  RandomSource random(7);
+  for (const std::uint64_t records : {0U, 1U, 7U, 8U, 39U, 40U, 41U, 80U}) {
+    const auto sampler = Named("fixed").Make(plan, records, random);
+    const auto stream = random.Stream({.step = records, .rank = 0, .tensor = 1});
+    std::vector<int> counts(records);
+    for (std::int64_t step = 0; step < 4000; ++step) {
+      const std::vector<std::uint64_t> batch = sampler->Batch(step, *stream);
+      ASSERT_LE(batch.size(), 8U);
+      ASSERT_TRUE(records < 40 || batch.size() == 8);
+      for (const std::uint64_t index : batch) ++counts.at(index);
+    }
+    const double expected = 4000 * 8.0 / static_cast<double>(std::max<std::uint64_t>(40, records));
+    for (const int count : counts) EXPECT_NEAR(count, expected, 156) << records;
+  }
 }
 
 }  // namespace

@@ -8,6 +8,11 @@
 #include "sordino/base/list_text.h"
 
 namespace sordino {
+namespace {
+
+constexpr int kMostNames = 10'000;
+
+}  // namespace
 
 bool TableLayout::IsMissing(std::string_view cell) const {
   if (missing.empty()) return false;
@@ -31,9 +36,15 @@ std::string DelimiterText(char delimiter) {
 TableRows::TableRows(CsvReader& reader, const TableLayout& layout)
     : reader_(reader), first_is_record_(!layout.header) {
   if (!reader.Next()) {
-    throw Error(fmt::format(
-        "'{}' is empty; a table {}.", reader.name(),
-        layout.header ? "starts with a line that names its columns" : "has one line or more"));
+    if (layout.header) {
+      throw Error(fmt::format("'{}' is empty; a table starts with a line that names its columns.",
+                              reader.name()));
+    }
+    // Without a header it is a table of no records, of which every column can be meant.
+    first_is_record_ = false;
+    has_lines_ = false;
+    for (int i = 1; i <= kMostNames; ++i) names_.push_back(fmt::format("{}", i));
+    return;
   }
   if (!reader.broken().empty()) {
     throw Error(
@@ -46,6 +57,7 @@ TableRows::TableRows(CsvReader& reader, const TableLayout& layout)
 }
 
 bool TableRows::Next() {
+  if (!has_lines_) return false;
   if (!first_is_record_) return reader_.Next();
   first_is_record_ = false;
   return true;

@@ -30,12 +30,14 @@ std::string DelimiterText(char delimiter);
 // The records of a table behind its header.
 class TableRows {
  public:
-  // Reads the names of the columns. Throws Error for a table that is empty or whose first line
-  // cannot be split.
+  // Reads the names of the columns. Throws Error for a table whose header is missing or whose first
+  // line cannot be split.
   TableRows(CsvReader& reader, const TableLayout& layout);
 
   // Without blanks at their ends.
   const std::vector<std::string>& names() const { return names_; }
+  // Whether there is a line at all; without one the names are those of any table.
+  bool has_lines() const { return has_lines_; }
   // Moves to the next record; false behind the last. The reader has its fields.
   bool Next();
 
@@ -43,6 +45,7 @@ class TableRows {
   CsvReader& reader_;
   std::vector<std::string> names_;
   bool first_is_record_;
+  bool has_lines_ = true;
 };
 
 }  // namespace sordino

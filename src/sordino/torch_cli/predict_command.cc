@@ -37,7 +37,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::int64_t kChunk = 500;  // records in one pass
+constexpr std::int64_t kChunk = 500;    // records in one pass
+constexpr std::int64_t kShares = 1000;  // that progress is shown in: the number is private
 constexpr std::string_view kClassHeader = "class,probability";
 constexpr std::string_view kNumberHeader = "prediction";
 
@@ -65,7 +66,7 @@ struct Prediction {
 std::vector<Prediction> Predict(const TrainedRun& run, const Dataset& data, c10::Device device) {
   const at::NoGradGuard no_grad;
   const std::int64_t records = data.inputs.size(0);
-  Progress progress("predict", static_cast<std::uint64_t>(records));
+  Progress progress("predict", kShares);
   std::vector<Prediction> predictions;
   for (std::int64_t begin = 0; begin < records; begin += kChunk) {
     const std::int64_t end = std::min(records, begin + kChunk);
@@ -78,7 +79,7 @@ std::vector<Prediction> Predict(const TrainedRun& run, const Dataset& data, c10:
         predictions.push_back(
             {.label = 0, .number = run.data.target->Unscaled(numbers.const_data_ptr<double>()[i])});
       }
-      progress.Update(static_cast<std::uint64_t>(end));
+      progress.Update(static_cast<std::uint64_t>(kShares * end / records));
       continue;
     }
     const at::Tensor chances = at::softmax(outputs, 1).to(at::kCPU, at::kDouble).contiguous();
@@ -88,8 +89,9 @@ std::vector<Prediction> Predict(const TrainedRun& run, const Dataset& data, c10:
       predictions.push_back({.label = std::max_element(row, row + classes) - row,
                              .probabilities = {row, row + classes}});
     }
-    progress.Update(static_cast<std::uint64_t>(end));
+    progress.Update(static_cast<std::uint64_t>(kShares * end / records));
   }
+  progress.Update(kShares);
   progress.Finish();
   return predictions;
 }

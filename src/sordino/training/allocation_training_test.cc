@@ -66,7 +66,7 @@ TEST(AllocationPlan, HasAWholeNumberOfBatchesThatShareTheDeclaredRecords) {
   const PrivacyPlan unknown(undeclared, NoiseMultiplier(1), Delta(1e-5));
   EXPECT_EQ(unknown.StepsPerEvent(), 10);
   EXPECT_EQ(unknown.Divisor(0), 50);
-  EXPECT_EQ(unknown.MostRecords(), 1000);
+  EXPECT_EQ(unknown.sampling().MaxRecords(), 1000);
 }
 
 TEST(AllocationPlan, PaysForBatchesThatAreTooLargeAsPoissonSamplingDoes) {

@@ -223,8 +223,6 @@ SumOptions PrivacyPlan::Sum() const {
   return sum;
 }
 
-std::int64_t PrivacyPlan::MostRecords() const { return sampling_.MaxRecords(); }
-
 std::string PrivacyPlan::Description() const {
   std::string text = sampler_->Description(sampling_);
   text += ", " + clipping_->Description(internal::ClippingTermsOf(options_));

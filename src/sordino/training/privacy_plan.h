@@ -24,11 +24,15 @@
 // Users with up to k rows (rows_per_user = k): the guarantee is for a user, by the event that the
 // sampler has for them. Refused where it has none.
 //
-// Failures that have a probability. A batch of random size larger than LargestBatch() stops the run
-// (probability below 2^-80 a step), and noise is not quite that which is accounted
-// (noise/gaussian.cc, for up to 2^36 parameters). Estimated norms fail with a probability of their
-// own (clipping/norms_jl.cc). A mechanism within tau in total variation of one that is (epsilon,
-// delta)-DP is (epsilon, delta + (1 + e^epsilon) tau)-DP: Epsilon() pays out of delta.
+// The number of records is a declaration, and nothing is compared with it: every event and every
+// sensitivity covers any number (training/internal/data_check.h).
+//
+// Failures that have a probability. A batch of random size may be larger than LargestBatch()
+// (probability below 2^-80 a step for the declared number of records), and noise is not quite that
+// which is accounted (noise/gaussian.cc, for up to 2^36 parameters). Estimated norms fail with a
+// probability of their own (clipping/norms_jl.cc). A mechanism within tau in total variation of one
+// that is (epsilon, delta)-DP is (epsilon, delta + (1 + e^epsilon) tau)-DP: Epsilon() pays out of
+// delta.
 #ifndef SORDINO_TRAINING_PRIVACY_PLAN_H_
 #define SORDINO_TRAINING_PRIVACY_PLAN_H_
 
@@ -137,7 +141,8 @@ class PrivacyPlan {
   ClipNorm StepClip(std::int64_t step) const;
   ClipNorm SmallestClip() const;  // of all steps
   double Divisor(std::int64_t step) const;
-  // No batch may be larger: a public constant that the clipper's rounding is proven for.
+  // A public constant that the clipper's rounding is proven for; larger batches are summed record
+  // by record (gradients/clipper.h).
   std::int64_t LargestBatch() const;
 
   // The clipping policy in a run, and what computes its clipped sums. Throws Error where one of
@@ -153,10 +158,6 @@ class PrivacyPlan {
   // What the clipper is asked for: adjacency, micro-batch, the largest batch and what rounding may
   // add to the sensitivity, 1 % for batches of any size.
   SumOptions Sum() const;
-  // A dataset of more records is refused: the declared number, or, where only the rate was
-  // declared, twice what the declared batch and rate make.
-  std::int64_t MostRecords() const;
-
   // "Poisson sampling at rate 0.00853, ..." for people.
   std::string Description() const;
 

@@ -53,7 +53,7 @@ struct Trainer::State {
         optimizer(parameters, optimizer_options, plan.steps()),
         sums(plan.StartSums(parameters, options.gradients)),
         clipping(plan.StartClipping(sums->parameters())) {
-    if (is_noised) internal::CheckData(plan, data, CanaryRecordsOf(options));
+    if (is_noised) internal::CheckData(plan, data);
     SORDINO_CHECK(is_noised || CanariesOf(options) == 0,
                   "canaries were put into a run without privacy");
     SeedModel(0);
@@ -115,7 +115,7 @@ struct Trainer::State {
         SeedModel(step);
         static_cast<void>(ClippedSum(loader->Take(), step));
       }
-      if (plan.sampler().OverflowProbability() == 0) return;  // all have one size
+      if (static_cast<std::int64_t>(largest) >= plan.LargestBatch()) return;
     }
   }
 

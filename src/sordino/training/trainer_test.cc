@@ -372,24 +372,75 @@ TEST(Trainer, EveryClippingPolicyAndEveryWayToFindNormsTrains) {
   }
 }
 
-TEST(Trainer, RefusesDataThatDoNotFitThePlan) {
+TEST(Trainer, RefusesDataThatWereReadUnderAnotherDeclaration) {
   const auto make = [](const PlanOptions& options, const Dataset& data) {
     Weights weights(2);
     Trainer(PrivacyPlan(options, NoiseMultiplier(1), Delta(1e-5)), weights.Named(),
             weights.SquaredError(), data, {});
   };
-  EXPECT_THROW(make(FullBatch(19, 1), RandomFeatures(20, 2, 1)), Error);
-  PlanOptions fixed = FullBatch(21, 1);
-  fixed.sampling = "fixed";
-  fixed.adjacency = Adjacency::kReplaceOne;
-  fixed.batch = 2;
-  EXPECT_THROW(make(fixed, RandomFeatures(20, 2, 1)), Error);
   Dataset users = RandomFeatures(20, 2, 1);
   users.declaration.rows_per_user = 3;
   EXPECT_THROW(make(FullBatch(20, 1), users), Error);
   PlanOptions two = FullBatch(20, 1);
   two.rows_per_user = 2;
   EXPECT_THROW(make(two, users), Error);
+}
+
+// How many there are is compared with nothing: neighbours would be told apart by a refusal.
+TEST(Trainer, CoversAnyNumberOfRecords) {
+  constexpr std::int64_t kDeclared = 20;
+  const auto charges = [&](const PlanOptions& options, std::int64_t records) {
+    std::vector<std::string> events;
+    Weights weights(2);
+    Trainer trainer(
+        PrivacyPlan(options, NoiseMultiplier(1), Delta(1e-5)), weights.Named(),
+        weights.SquaredError(), FirstRecords(RandomFeatures(400, 2, 1), records), {},
+        {.charge = [&](std::int64_t, const Event& event) { events.push_back(event.ToString()); }});
+    trainer.Run();
+    EXPECT_TRUE(weights.value.isfinite().all().item<bool>());
+    return events;
+  };
+  for (const char* sampling : {"poisson", "full", "allocation", "fixed"}) {
+    for (const Adjacency adjacency :
+         {Adjacency::kAddRemove, Adjacency::kZeroOut, Adjacency::kReplaceOne}) {
+      const std::string name = sampling;
+      const bool replaces = adjacency == Adjacency::kReplaceOne;
+      if ((name == "fixed" && !replaces) || (name == "allocation" && replaces)) continue;
+      PlanOptions options = FullBatch(kDeclared, 4);
+      options.sampling = name;
+      options.adjacency = adjacency;
+      if (name != "full") options.batch = 5;
+      const std::vector<std::string> wanted = charges(options, kDeclared);
+      for (const std::int64_t records : {0, 1, 4, 5, 19, 21, 400}) {
+        EXPECT_EQ(charges(options, records), wanted) << name << ", " << records;
+      }
+    }
+  }
+}
+
+TEST(Trainer, OneOfMoreRecordsThanDeclaredMovesTheUpdateByNoMoreThanTheClip) {
+  const PrivacyPlan plan(FullBatch(20, 1), NoiseMultiplier(1), Delta(1e-5));
+  const Dataset all = RandomFeatures(300, 5, 4);
+  all.inputs.mul_(100);  // every gradient is clipped
+  all.labels.fill_(1);
+  const auto update = [&](std::int64_t first, std::int64_t end) {
+    Dataset data = all;
+    data.inputs = all.inputs.slice(0, first, end);
+    data.labels = all.labels.slice(0, first, end);
+    Weights weights(5);
+    Trainer trainer(plan, weights.Named(), weights.SquaredError(), data, {.learning_rate = 20},
+                    {.insecure_seed = 8});
+    trainer.Run();
+    return weights.value.detach().clone();
+  };
+  double largest = 0;
+  for (const std::int64_t records : {19, 20, 21, 22, 300}) {
+    // Without the first of them all others move to other places.
+    const double moved = (update(0, records) - update(1, records)).norm().item<double>();
+    EXPECT_LE(moved, 1.01) << records;
+    largest = std::max(largest, moved);
+  }
+  EXPECT_GT(largest, 0.98);
 }
 
 TEST(Trainer, RefusesALossThatMixesExamplesBeforeAnythingIsCharged) {

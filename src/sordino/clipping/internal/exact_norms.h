@@ -30,10 +30,10 @@ class ExactStepChunks : public StepChunks {
  public:
   using StepChunks::StepChunks;
 
-  FixedPointSum Sum(const LossFunction& loss, const std::function<std::optional<Batch>()>& next,
-                    const ClippingPolicy& policy, std::int64_t /*step*/,
-                    RandomSource& /*random*/) override {
-    return clipper().Sum(loss, next, policy);
+  FixedPointSum Sum(const LossFunction& loss, std::int64_t examples,
+                    const std::function<std::optional<Batch>()>& next, const ClippingPolicy& policy,
+                    std::int64_t /*step*/, RandomSource& /*random*/) override {
+    return clipper().Sum(loss, examples, next, policy);
   }
 };
 

@@ -1,16 +1,21 @@
-// Whether data fit the plan that a trainer is given.
+// Whether data were read as the plan that a trainer is given assumes.
+//
+// Declarations are compared with declarations. How many records there are is compared with nothing:
+// under add-remove a refusal that depends on it tells neighbours apart at no cost. Instead every
+// plan covers any number:
+//   - The sampler's event holds for any number of records (sampling/), and the sensitivity for
+//     batches of any size (gradients/internal/rounding/long_steps.h).
+//   - The divisor, the steps and the schedules are made of declared numbers.
 #ifndef SORDINO_TRAINING_INTERNAL_DATA_CHECK_H_
 #define SORDINO_TRAINING_INTERNAL_DATA_CHECK_H_
-
-#include <cstdint>
 
 #include "sordino/data/dataset.h"
 #include "sordino/training/privacy_plan.h"
 
 namespace sordino::internal {
 
-// Throws Error where they do not. The plan counts `canaries` that are data among the records.
-void CheckData(const PrivacyPlan& plan, const Dataset& data, std::int64_t canaries);
+// Throws Error where they were not.
+void CheckData(const PrivacyPlan& plan, const Dataset& data);
 
 }  // namespace sordino::internal
 

@@ -51,6 +51,30 @@ TEST(DistributedDirections, AreThoseOfAllRanksAndOfOneStep) {
   });
 }
 
+// Each is a chunk, and the update is that of one process but for rounding.
+TEST(DistributedTrainer, CoversMoreRecordsThanWereDeclared) {
+  const PrivacyPlan plan(FullBatch(20, 1), NoiseMultiplier(1e-3), Delta(1e-5));
+  const Dataset all = RandomFeatures(90, 5, 4);
+  const auto update = [&](std::int64_t records, int ranks) {
+    at::Tensor moved;
+    RunRanks(ranks, [&](Communicator& each) {
+      TakesTurns communicator(each);
+      Weights weights(5);
+      Trainer trainer(plan, weights.Named(), weights.SquaredError(), FirstRecords(all, records),
+                      {.learning_rate = 20}, {.insecure_seed = 8, .communicator = &communicator});
+      if (!communicator.IsFirst()) return trainer.Serve();
+      trainer.Run();
+      moved = weights.value.detach().clone();
+    });
+    return moved;
+  };
+  for (const std::int64_t records : {19, 20, 21, 89}) {
+    const at::Tensor three = update(records, 3);
+    EXPECT_TRUE(at::equal(three, update(records, 1))) << records;
+    EXPECT_LE((three - update(records + 1, 3)).norm().item<double>(), 1.01) << records;
+  }
+}
+
 // A rule that lowers the noise at every measurement but the first.
 HeldOutOptions AlwaysRight() {
   return {.is_right = [](const Batch& batch) { return at::ones_like(batch[0].select(1, 0)); },

@@ -64,7 +64,7 @@ DistributedTrainer::DistributedTrainer(const PrivacyPlan& plan,
                                     shared_source_)),
       canaries_(options_, plan_, sums_->parameters(), losses_, *SharedStream(0, kCanaryStream)),
       loader_(canaries_.Joined(data, options_), options_.loader) {
-  if (is_noised_) internal::CheckData(plan_, data, CanaryRecordsOf(options_));
+  if (is_noised_) internal::CheckData(plan_, data);
   SORDINO_CHECK(is_noised_ || canaries_.IsEmpty(), "canaries were put into a run without privacy");
 }
 
@@ -128,11 +128,6 @@ void DistributedTrainer::RequestNext() {
   request.canaries = canaries_.TakeFrom(batch, records_);
   if (held_out_) held_out_->FindRecords(batch);
   const auto examples = static_cast<std::int64_t>(batch.size());
-  if (is_noised_ && examples > plan_.LargestBatch()) {
-    // How many there are is private where batches are drawn at random.
-    throw Error(fmt::format("a batch is larger than the {} examples that the sensitivity covers.",
-                            plan_.LargestBatch()));
-  }
   const std::vector<Chunk> chunks = Cut(examples);
   request.examples = examples;
   for (std::size_t i = 0; i < chunks.size(); ++i) {
@@ -167,7 +162,7 @@ FixedPointSum DistributedTrainer::SumOfOwnChunks(const Request& request,
     SeedLibtorch(*request.models[chunk++]);
     return loader_.Take();
   };
-  return sums_->Sum(losses_, next, policy, done_, shared_source_);
+  return sums_->Sum(losses_, request.examples, next, policy, done_, shared_source_);
 }
 
 std::vector<at::Tensor> DistributedTrainer::GradientsOfOwnPart(const Request& request) {

@@ -28,6 +28,12 @@ Dataset RandomFeatures(std::int64_t records, std::int64_t features, std::uint64_
   return data;
 }
 
+Dataset FirstRecords(Dataset data, std::int64_t records) {
+  data.inputs = data.inputs.narrow(0, 0, records);
+  data.labels = data.labels.narrow(0, 0, records);
+  return data;
+}
+
 PlanOptions FullBatch(std::int64_t records, std::int64_t steps) {
   PlanOptions options;
   options.sampling = "full";

@@ -17,6 +17,8 @@ namespace sordino {
 // Normal features and labels 0 or 1.
 Dataset RandomFeatures(std::int64_t records, std::int64_t features, std::uint64_t seed);
 
+Dataset FirstRecords(Dataset data, std::int64_t records);
+
 // All records in every step, clip 1, add-remove.
 PlanOptions FullBatch(std::int64_t records, std::int64_t steps);
 
