@@ -128,10 +128,12 @@ JoinSeconds SecondsToJoin(int ranks, bool is_authenticated) {
       c10d::TCPStoreOptions plain;
       plain.port = port;
       plain.waitWorkers = false;
-      const internal::StorePointer store =
-          is_authenticated
-              ? internal::OpenGroupStore(options.environment, secret, options.join_timeout)
-              : c10::make_intrusive<c10d::TCPStore>("127.0.0.1", plain);
+      internal::StorePointer store;
+      if (is_authenticated) {
+        store = internal::OpenGroupStore(options.environment, secret, options.join_timeout);
+      } else {
+        store = c10::make_intrusive<c10d::TCPStore>("127.0.0.1", plain);
+      }
       all.arrive_and_wait();
       internal::GatherRanks(store, options);
       all.arrive_and_wait();
