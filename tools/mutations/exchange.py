@@ -1,9 +1,12 @@
-"""Mutations of what ranks exchange on GPUs: tools/mutate exchange."""
+"""Mutations of how ranks meet and of what they exchange: tools/mutate exchange."""
 from mutation import Mutation
 
 PROGRAM = "distributed_test"
 
 EXCHANGE = "distributed/internal/gpu_exchange.cc"
+GATHERING = "distributed/internal/gathering.cc"
+SEAL = "distributed/internal/message_seal.cc"
+STORE = "distributed/internal/authenticated_store.cc"
 
 MUTATIONS = [
     Mutation("wrong sums of GPUs are let through", EXCHANGE,
@@ -20,4 +23,51 @@ MUTATIONS = [
              "return different.size() == names.size() && !different.contains(\"\");",
              "return !different.contains(\"\");",
              "HaveGpuEach.WhereNoneIsSharedAndNoneIsMissing"),
+    Mutation("the HMAC of a value is not compared", STORE,
+             "if (IsSameMac(whole.substr(0, kMacBytes), MacOfValue(secret_, key, value))) {",
+             "if (MacOfValue(secret_, key, value).size() == kMacBytes) {",
+             "AuthenticatedStore.RefusesWhatWasNot"),
+    Mutation("a value may stand under another key", STORE,
+             'return Mac(secret, {"value", key, value});',
+             'return key.empty() ? "" : Mac(secret, {"value", value});',
+             "AuthenticatedStore.*"),
+    Mutation("equal beginnings of HMACs are enough", SEAL,
+             "return one.size() == other.size() && CRYPTO_memcmp(one.data(), other.data(), "
+             "one.size()) == 0;",
+             "return CRYPTO_memcmp(one.data(), other.data(), 4) == 0;",
+             "AuthenticatedStore.RefusesWhatWasNot"),
+    Mutation("the tag of a message is not checked", SEAL,
+             "return EVP_CipherFinal_ex(context.get(), nothing.data(), &written) == 1;",
+             "return EVP_CipherFinal_ex(context.get(), nothing.data(), &written) >= 0;",
+             "MessageSeal.*"),
+    Mutation("a message can be repeated", SEAL,
+             "static_cast<unsigned char>(address.number >> (8 * i));",
+             "static_cast<unsigned char>(0 * address.number + i);",
+             "MessageSeal.AMessageOfAnotherRankPlaceOrLaunchDoesNotOpen"),
+    Mutation("keys of messages are those of every launch", SEAL,
+             'Mac(secret, {"messages", nonce, fmt::format("{}", rank)})',
+             'Mac(secret, {"messages", nonce.substr(0, 0), fmt::format("{}", rank)})',
+             "MessageSeal.AMessageOfAnotherRankPlaceOrLaunchDoesNotOpen"),
+    Mutation("the handshake over connections is skipped", "distributed/gloo_group.cc",
+             "  group->Barrier();\n  return group;", "  return group;",
+             "ForeignClient.InThePlaceOfARankIsFoundBeforeAnythingIsSent"),
+    Mutation("a recorded answer counts", GATHERING,
+             "if (challenge != own_.challenge) {", "if (challenge.empty()) {",
+             "Gathering.ARecordedAnswerOfAnEarlierLaunchIsRefused"),
+    Mutation("hosts are not compared", GATHERING,
+             "meeting.is_on_one_host = meeting.is_on_one_host && theirs.host == own_.host;", "",
+             "Gathering.AllRanksKnowWhetherTheyAreOnOneHost"),
+    Mutation("words of others are shown as they are", "distributed/internal/group_store.cc",
+             "const bool is_plain = letter >= ' ' && letter <= '~';",
+             "const bool is_plain = letter != 0;",
+             "Gathering.WordsOfAnotherProcessAreEscaped"),
+    Mutation("a secret file may be readable by others", "distributed/join_secret.cc",
+             "(facts.st_mode & 077) == 0;", "(facts.st_mode & 022) == 0;",
+             "JoinSecretFile.ThatOthersCanReadIsRefused"),
+    Mutation("a short secret is taken", "distributed/join_secret.cc",
+             "secret.size() < kShortestJoinSecret ||", "",
+             "JoinSecret.ThatCanBeGuessedIsRefusedAndNotShown"),
+    Mutation("a stop of another rank is not heard of", "distributed/agreement.cc",
+             "StopGuard::Request(one.front());", "static_cast<void>(one.front());",
+             "GatherWithStops.ARankThatWasAskedToStopStopsAll"),
 ]

@@ -29,13 +29,15 @@ std::int64_t Milliseconds() {
   return std::int64_t{1000} * now.tv_sec + now.tv_nsec / 1'000'000;
 }
 
+void RequestStop(int signal) {
+  if (g_stop_signal != 0) return;
+  g_stop_signal = signal;
+  g_stop_time = Milliseconds();
+}
+
 extern "C" void HandleStop(int signal) {
-  if (g_stop_signal == 0) {
-    g_stop_signal = signal;
-    g_stop_time = Milliseconds();
-  } else if (Milliseconds() - g_stop_time > kSameRequest) {
-    std::_Exit(128 + signal);
-  }
+  if (g_stop_signal != 0 && Milliseconds() - g_stop_time > kSameRequest) std::_Exit(128 + signal);
+  RequestStop(signal);
 }
 
 }  // namespace
@@ -63,5 +65,6 @@ StopGuard::~StopGuard() {
 
 bool StopGuard::Requested() { return g_stop_signal != 0; }
 int StopGuard::Signal() { return g_stop_signal; }
+void StopGuard::Request(int signal) { RequestStop(signal); }
 
 }  // namespace sordino

@@ -23,6 +23,8 @@ class StopGuard {
   static bool Requested();
   // The signal that asked for it; 0 where none did.
   static int Signal();
+  // Asks for it as the signal would: another process of the same run has got it.
+  static void Request(int signal);
 };
 
 // Work that ended with nothing to show because a stop was asked for.

@@ -27,6 +27,15 @@ TEST(StopGuard, KnowsWhichSignalItWas) {
   }
 }
 
+TEST(StopGuard, CountsTheFirstRequestWhoeverMadeIt) {
+  const StopGuard guard;
+  StopGuard::Request(SIGTERM);
+  EXPECT_EQ(StopGuard::Signal(), SIGTERM);
+  StopGuard::Request(SIGINT);
+  std::raise(SIGHUP);  // within half a second
+  EXPECT_EQ(StopGuard::Signal(), SIGTERM);
+}
+
 TEST(StopGuard, AHangUpThatNohupIgnoresStaysIgnored) {
   std::signal(SIGHUP, SIG_IGN);
   {

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "sordino/base/sha256.h"
+#include "sordino/base/stop.h"
 
 namespace sordino {
 namespace {
@@ -74,6 +75,17 @@ void RequireAgreementAt(Communicator& communicator, const std::vector<AgreedItem
 }
 
 }  // namespace internal
+
+std::vector<std::string> GatherWithStops(Communicator& communicator, const std::string& said) {
+  std::vector<std::string> all =
+      communicator.AllGatherBytes(static_cast<char>(StopGuard::Signal()) + said);
+  for (std::string& one : all) {
+    if (one.empty()) continue;
+    if (one.front() != '\0') StopGuard::Request(one.front());
+    one.erase(0, 1);
+  }
+  return all;
+}
 
 void RequireAgreement(Communicator& communicator, const std::vector<AgreedItem>& items,
                       const std::string& salt) {

@@ -20,6 +20,11 @@ struct AgreedItem {
   std::string value;  // any bytes; never told
 };
 
+// Collective: what each rank says, in the order of the ranks. With it travels whether a rank was
+// asked to stop (base/stop.h), and then all of them are: they stop at the same step, whichever of
+// them got the signal.
+std::vector<std::string> GatherWithStops(Communicator& communicator, const std::string& said);
+
 // Clocks may differ by this. The times of a ledger's entries come from rank 0 alone, but a machine
 // whose clock is wrong is likely to be wrong in other things.
 inline constexpr std::chrono::seconds kMaxClockDifference(60);

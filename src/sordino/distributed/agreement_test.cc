@@ -4,18 +4,49 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "sordino/base/stop.h"
 #include "sordino/distributed/testing/threads_communicator.h"
 
 namespace sordino {
 namespace {
 
 using ::testing::Each;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
+
+// A group whose other rank says what it is told to.
+class GroupWithWords : public ThreadsCommunicator {
+ public:
+  explicit GroupWithWords(std::string other)
+      : ThreadsCommunicator(0, 2, place_), other_(std::move(other)) {}
+  std::vector<std::string> AllGatherBytes(const std::string& bytes) override {
+    return {bytes, other_};
+  }
+
+ private:
+  MeetingPlace place_{2};
+  std::string other_;
+};
+
+TEST(GatherWithStops, ARankThatWasAskedToStopStopsAll) {
+  const StopGuard guard;
+  GroupWithWords goes_on(std::string("\0b", 2));
+  EXPECT_THAT(GatherWithStops(goes_on, "a"), ElementsAre("a", "b"));
+  EXPECT_FALSE(StopGuard::Requested());
+  GroupWithWords stops(static_cast<char>(SIGTERM) + std::string("b"));
+  EXPECT_THAT(GatherWithStops(stops, "a"), ElementsAre("a", "b"));
+  EXPECT_EQ(StopGuard::Signal(), SIGTERM);
+  // From now on this rank tells it, too.
+  GroupWithWords late(std::string("\0", 1));
+  EXPECT_THAT(GatherWithStops(late, ""), ElementsAre("", ""));
+}
 
 // What each of the ranks says; empty where it agrees.
 template <typename Items>

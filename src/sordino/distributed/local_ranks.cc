@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
@@ -16,12 +17,15 @@
 #include <cstring>
 #include <iostream>
 #include <optional>
+#include <sstream>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
 
 #include "sordino/base/error.h"
+#include "sordino/distributed/internal/gathering.h"
 #include "sordino/distributed/internal/group_store.h"
+#include "sordino/distributed/join_secret.h"
 
 extern char** environ;
 
@@ -53,10 +57,13 @@ bool EndedWell(const LocalRank& rank) {
   return WIFEXITED(*rank.status) && WEXITSTATUS(*rank.status) == 0;
 }
 
+// A request to stop, and not an accident.
+bool IsRequest(int signal) { return signal == SIGINT || signal == SIGTERM || signal == SIGHUP; }
+
 constexpr const char* kNcclInterface = "NCCL_SOCKET_IFNAME";
 
 // The parent's environment with the variables of one rank.
-std::vector<std::string> RankEnvironment(int rank, int size, std::uint16_t port) {
+std::vector<std::string> RankEnvironment(int rank, int size, std::uint16_t port, int secret) {
   const std::vector<std::string> own = {
       fmt::format("RANK={}", rank),
       fmt::format("WORLD_SIZE={}", size),
@@ -67,6 +74,7 @@ std::vector<std::string> RankEnvironment(int rank, int size, std::uint16_t port)
       "TORCHELASTIC_USE_AGENT_STORE=True",
       "TORCHELASTIC_RESTART_COUNT=0",
       fmt::format("{}={}", kParentVariable, ::getpid()),
+      fmt::format("{}={}", kJoinDescriptor, secret),
   };
   std::vector<std::string> all = own;
   // NCCL would meet on another interface of this machine; the variable of the caller counts.
@@ -89,16 +97,32 @@ std::vector<char*> Pointers(std::vector<std::string>& words) {
   return pointers;
 }
 
+// A file in memory that has no name; above the standard descriptors, which ranks may close.
+int SecretDescriptor(const std::string& secret) {
+  const int made = ::memfd_create("join secret", MFD_CLOEXEC);
+  if (made < 0) ThrowSystem("memfd_create");
+  const int descriptor = ::fcntl(made, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  ::close(made);
+  if (descriptor < 0) ThrowSystem("fcntl");
+  if (::write(descriptor, secret.data(), secret.size()) != static_cast<ssize_t>(secret.size())) {
+    ThrowSystem("write");
+  }
+  return descriptor;
+}
+
 class LocalRanks {
  public:
   explicit LocalRanks(const LocalRanksOptions& options)
       : options_(options), socket_("127.0.0.1", 0), port_(socket_.port()) {
+    const std::string secret = NewJoinSecret();
+    secret_ = SecretDescriptor(secret);
     // Before the store, whose threads must not take the signals.
     WatchSignals();
-    store_ = internal::HostGroupStore(socket_);
+    store_ = internal::HostGroupStore(socket_, secret);
   }
   ~LocalRanks() {
     KillAll();
+    ::close(secret_);
     if (signals_ < 0) return;
     ::close(signals_);
     ::sigprocmask(SIG_SETMASK, &before_, nullptr);
@@ -133,7 +157,8 @@ class LocalRanks {
     if (number > 0 && ::pipe2(pipe.data(), O_CLOEXEC) != 0) ThrowSystem("pipe");
     std::vector<std::string> words = options_.words;
     words.insert(words.begin(), options_.program);
-    std::vector<std::string> variables = RankEnvironment(number, options_.processes, port_);
+    std::vector<std::string> variables =
+        RankEnvironment(number, options_.processes, port_, secret_);
     const std::vector<char*> argv = Pointers(words);
     const std::vector<char*> envp = Pointers(variables);
     const pid_t parent = ::getpid();
@@ -159,6 +184,7 @@ class LocalRanks {
       ::dup2(nowhere, STDOUT_FILENO);
       ::dup2(errors, STDERR_FILENO);
     }
+    ::fcntl(secret_, F_SETFD, 0);
     ::sigprocmask(SIG_SETMASK, &before_, nullptr);
     ::execve(argv[0], argv, envp);
     ::_exit(127);
@@ -181,9 +207,13 @@ class LocalRanks {
     while (::read(signals_, &signal, sizeof signal) == sizeof signal) {
       // A key of the terminal has reached the ranks too.
       if (signal.ssi_signo == SIGCHLD || signal.ssi_code == SI_KERNEL) continue;
-      for (const LocalRank& rank : ranks_) {
-        if (!rank.status) ::kill(rank.process, static_cast<int>(signal.ssi_signo));
-      }
+      PassOn(static_cast<int>(signal.ssi_signo));
+    }
+  }
+
+  void PassOn(int signal) const {
+    for (const LocalRank& rank : ranks_) {
+      if (!rank.status) ::kill(rank.process, signal);
     }
   }
 
@@ -211,6 +241,8 @@ class LocalRanks {
       first_failure_ = i;
       failed_ = SteadyClock::now();
       TellOthers(i);
+      // A rank that was asked to stop before it could say so to the others.
+      if (WIFSIGNALED(status) && IsRequest(WTERMSIG(status))) PassOn(WTERMSIG(status));
     }
   }
 
@@ -228,7 +260,7 @@ class LocalRanks {
             ? KilledSentence(number)
             : fmt::format("rank {} of {} ended with an error.", number, options_.processes);
     try {
-      internal::SetFirst(*store_, internal::kLossKey, sentence);
+      internal::EndGroup(store_, sentence);
     } catch (const std::exception&) {
       // They are ended all the same.
     }
@@ -242,14 +274,22 @@ class LocalRanks {
     if (WIFSIGNALED(*failed.status)) {
       std::cerr << "sordino: " << KilledSentence(*first_failure_) << '\n';
     } else {
-      std::cerr << failed.said;
+      std::cerr << Lines(failed.said);
     }
+  }
+
+  static std::string Lines(const std::string& said) {
+    std::string lines;
+    std::istringstream text(said);
+    for (std::string line; std::getline(text, line);) lines += internal::ShownWords(line) + '\n';
+    return lines;
   }
 
   int ExitCode() const {
     if (!first_failure_) return 0;
     const int status = *ranks_[*first_failure_].status;
-    return WIFSIGNALED(status) ? options_.lost_code : WEXITSTATUS(status);
+    if (!WIFSIGNALED(status)) return WEXITSTATUS(status);
+    return IsRequest(WTERMSIG(status)) ? 128 + WTERMSIG(status) : options_.lost_code;
   }
 
   static void Kill(LocalRank& rank) {
@@ -274,6 +314,7 @@ class LocalRanks {
   const LocalRanksOptions& options_;
   internal::ListeningSocket socket_;
   std::uint16_t port_;
+  int secret_ = -1;
   internal::StorePointer store_;
   std::vector<LocalRank> ranks_;
   sigset_t watched_{};

@@ -4,7 +4,8 @@
 // times and waits. Rank 0 speaks for all: it has the parent's standard output and error. What the
 // others write to standard error is kept and shown only where one of them failed first and rank 0
 // did not. A rank that ends badly ends the others, and its exit code is the parent's. SIGINT,
-// SIGTERM and SIGHUP are passed on to all ranks. A parent that is killed takes its ranks with it.
+// SIGTERM and SIGHUP are passed on to all ranks, those included that end one of them. A parent that
+// is killed takes its ranks with it.
 #ifndef SORDINO_DISTRIBUTED_LOCAL_RANKS_H_
 #define SORDINO_DISTRIBUTED_LOCAL_RANKS_H_
 
@@ -26,7 +27,7 @@ struct LocalRanksOptions {
   std::string program;             // absolute
   std::vector<std::string> words;  // behind its name
   int processes = 2;
-  int lost_code = 4;  // where a rank was killed by a signal
+  int lost_code = 4;  // where a rank was killed by another signal than those
 };
 
 // Returns the exit code when all ranks have ended.

@@ -120,6 +120,19 @@ TEST_F(LocalRanksTest, SignalsArePassedOn) {
   EXPECT_TRUE(AllEnd(children));
 }
 
+// Ranks that have no way to stop at a step.
+TEST_F(LocalRanksTest, ARequestThatEndsOneRankEndsAllAsOneToAllDoes) {
+  for (const bool is_to_all : {false, true}) {
+    TestProcess parent = Start({"3", "endless"});
+    const std::set<pid_t> children = WaitForChildren(parent.id(), 3);
+    ASSERT_EQ(children.size(), 3U);
+    ::kill(is_to_all ? parent.id() : *children.rbegin(), SIGTERM);
+    const ProcessEnd end = parent.Wait();
+    EXPECT_EQ(end.code, 128 + SIGTERM) << end.err;
+    EXPECT_TRUE(AllEnd(children));
+  }
+}
+
 TEST_F(LocalRanksTest, AParentThatIsKilledLeavesNoRanks) {
   std::set<pid_t> children;
   {

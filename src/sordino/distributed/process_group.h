@@ -7,9 +7,11 @@
 //   group->Leave();
 //
 // Ranks meet in a store (a TCP server at MASTER_ADDR and MASTER_PORT), are counted there, and then
-// connect to one another. What they send is neither encrypted nor authenticated, and the sums that
-// they exchange are private data before noise is added: the network must be one that is trusted
-// with the data.
+// connect to one another. They recognise each other by the secret of the launch (join_secret.h):
+// every value of the store has an HMAC, and every message over Gloo is encrypted and authenticated.
+// Messages over NCCL are not; between machines it is used only where the network is trusted with
+// sums of private data. Whoever reaches the store without the secret can end the run, and nothing
+// else.
 //
 // A rank that is lost ends the others. A rank whose connection closes is noticed at once. One that
 // hangs (a stopped process, a machine that is gone) is noticed because every rank tells the store
@@ -40,7 +42,10 @@ inline constexpr std::chrono::seconds kStall(30);
 
 struct GroupOptions {
   LaunchEnvironment environment;
-  std::string version;  // of the program; all ranks must have the same
+  std::string secret;           // the same on all ranks; one rank alone needs none
+  bool trusts_network = false;  // with what ranks send to each other over NCCL between machines
+  std::string host;             // of this rank, for tests; empty: that of this machine
+  std::string version;          // of the program; all ranks must have the same
   std::chrono::milliseconds join_timeout = kJoinTimeout;
   std::chrono::milliseconds silence = kSilence;
   std::chrono::milliseconds stall = kStall;
@@ -59,9 +64,9 @@ class ProcessGroup : public Communicator {
 // Whether this libtorch has process groups of several ranks.
 bool HasProcessGroups();
 
-// Meets the other ranks. Throws Error for a port that is in use, for ranks of different versions or
-// sizes and for a rank that is there twice, CommunicationError where a rank is missing after
-// `join_timeout`; all ranks that are there tell the same.
+// Meets the other ranks. Throws Error for a port that is in use, for ranks of different versions,
+// sizes or secrets and for a rank that is there twice, CommunicationError where a rank is missing
+// after `join_timeout`; all ranks that are there tell the same.
 std::unique_ptr<ProcessGroup> JoinGroup(const GroupOptions& options);
 
 }  // namespace sordino

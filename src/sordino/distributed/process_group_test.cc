@@ -5,15 +5,11 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
-#include <filesystem>
-#include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "sordino/base/testing/test_folder.h"
 #include "sordino/distributed/internal/listening_socket.h"
-#include "sordino/distributed/testing/rank_processes.h"
+#include "sordino/distributed/testing/hand_started_ranks.h"
 #include "sordino/distributed/testing/tcp_proxy.h"
 
 namespace sordino {
@@ -23,44 +19,10 @@ using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
-using Variables = std::map<std::string, std::string>;
 
 // A minute, as is promised, with as much again for a busy machine.
 constexpr double kSoon = 120;
 constexpr int kKilled = 128 + SIGKILL;
-
-class Ranks {
- public:
-  // By hand: rank 0 listens.
-  Ranks(int size, std::vector<std::string> words, const std::map<int, Variables>& variables = {}) {
-    const std::string port = std::to_string(internal::ListeningSocket("127.0.0.1", 0).port());
-    words.insert(words.begin(), SORDINO_RANK_PROGRAM);
-    for (int rank = 0; rank < size; ++rank) {
-      Variables mine = {{"RANK", std::to_string(rank)},
-                        {"WORLD_SIZE", std::to_string(size)},
-                        {"MASTER_ADDR", "127.0.0.1"},
-                        {"MASTER_PORT", port}};
-      const auto more = variables.find(rank);
-      if (more != variables.end()) {
-        for (const auto& [name, value] : more->second) mine[name] = value;
-      }
-      if (mine.contains("NOT_STARTED")) continue;
-      processes_.push_back(
-          std::make_unique<TestProcess>(words, mine, folder_.path() / std::to_string(rank)));
-    }
-  }
-
-  TestProcess& process(std::size_t i) { return *processes_[i]; }
-  std::vector<ProcessEnd> Wait() {
-    std::vector<ProcessEnd> ends;
-    for (const auto& process : processes_) ends.push_back(process->Wait());
-    return ends;
-  }
-
- private:
-  TestFolder folder_;
-  std::vector<std::unique_ptr<TestProcess>> processes_;
-};
 
 void ExpectSentence(const ProcessEnd& end, int code, const std::string& part) {
   EXPECT_EQ(end.code, code) << end.err;
@@ -190,7 +152,7 @@ TEST_F(ProcessGroups, ANetworkThatDropsOrClosesEndsBothSides) {
 
 TEST_F(ProcessGroups, APortInUseIsTold) {
   const internal::ListeningSocket taken("127.0.0.1", 0);
-  const Variables port = {{"MASTER_PORT", std::to_string(taken.port())}};
+  const RankVariables port = {{"MASTER_PORT", std::to_string(taken.port())}};
   // Rank 1 would wait for a program that does not answer.
   const auto ends = Ranks(2, {"missing"}, {{0, port}, {1, port}}).Wait();
   ExpectSentence(ends[0], 2, "is in use by another program; set MASTER_PORT to a free one");

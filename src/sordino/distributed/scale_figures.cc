@@ -2,6 +2,9 @@
 //
 //   scale_figures exchange [N]   measures sums and gathers of N local ranks (2), fits bandwidth and
 //                                latency to two sizes, and predicts the others
+//   scale_figures join N         N ranks, threads with a connection each, meet in one store, with
+//                                and without HMACs
+//   scale_figures seal           HMACs and sealed messages of one thread
 //   scale_figures model PARAMETERS FLOPS_PER_EXAMPLE BATCH RECORDS RANKS FLOPS BANDWIDTH LATENCY
 //                       DRAW_SECONDS NOISE_SECONDS
 //                                prints the parts of a step
@@ -9,17 +12,26 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <array>
+#include <barrier>
 #include <chrono>
 #include <cstdlib>
 #include <iostream>
 #include <limits>
 #include <string>
+#include <thread>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <vector>
 
 #include "sordino/distributed/cost_model.h"
+#include "sordino/distributed/internal/gathering.h"
+#include "sordino/distributed/internal/group_store.h"
+#include "sordino/distributed/internal/listening_socket.h"
+#include "sordino/distributed/internal/message_seal.h"
+#include "sordino/distributed/join_secret.h"
 #include "sordino/distributed/launch_environment.h"
 #include "sordino/distributed/local_ranks.h"
 #include "sordino/distributed/process_group.h"
@@ -58,6 +70,7 @@ int MeasureExchange() {
   at::set_num_threads(1);
   GroupOptions options;
   options.environment = *ReadLaunchEnvironment();
+  options.secret = ReadJoinSecret();
   options.version = "scale_figures";
   const std::unique_ptr<ProcessGroup> group = JoinGroup(options);
   constexpr std::array<std::int64_t, 6> kSizes = {1'000,     10'000,    100'000,
@@ -82,6 +95,106 @@ int MeasureExchange() {
   }
   group->Leave();
   return 0;
+}
+
+using StepClock = std::chrono::steady_clock;
+
+double SecondsSince(StepClock::time_point start) {
+  return std::chrono::duration<double>(StepClock::now() - start).count();
+}
+
+struct JoinSeconds {
+  double connecting = 0;
+  double meeting = 0;
+};
+
+// Of the slowest of the ranks.
+JoinSeconds SecondsToJoin(int ranks, bool is_authenticated) {
+  const std::string secret = NewJoinSecret();
+  internal::ListeningSocket socket("127.0.0.1", 0);
+  const std::uint16_t port = socket.port();
+  const internal::StorePointer server = internal::HostGroupStore(socket, secret);
+  std::barrier all(ranks + 1);
+  std::vector<std::thread> threads;
+  threads.reserve(static_cast<std::size_t>(ranks));
+  const StepClock::time_point start = StepClock::now();
+  for (int rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank] {
+      GroupOptions options;
+      options.environment = {
+          .rank = rank, .size = ranks, .address = "127.0.0.1", .port = port, .is_hosted = true};
+      options.version = "scale_figures";
+      options.join_timeout = std::chrono::seconds(600);
+      c10d::TCPStoreOptions plain;
+      plain.port = port;
+      plain.waitWorkers = false;
+      internal::StorePointer store;
+      if (is_authenticated) {
+        store = internal::OpenGroupStore(options.environment, secret, options.join_timeout);
+      } else {
+        store = c10::make_intrusive<c10d::TCPStore>("127.0.0.1", plain);
+      }
+      all.arrive_and_wait();
+      internal::GatherRanks(store, options);
+      all.arrive_and_wait();
+    });
+  }
+  all.arrive_and_wait();
+  JoinSeconds seconds = {.connecting = SecondsSince(start), .meeting = 0};
+  const StepClock::time_point connected = StepClock::now();
+  all.arrive_and_wait();
+  seconds.meeting = SecondsSince(connected);
+  for (std::thread& thread : threads) thread.join();
+  return seconds;
+}
+
+int MeasureJoin(int ranks) {
+  // Two ends of each connection are here.
+  rlimit files{};
+  ::getrlimit(RLIMIT_NOFILE, &files);
+  files.rlim_cur = files.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &files);
+  for (const bool is_authenticated : {false, true}) {
+    JoinSeconds fastest = SecondsToJoin(ranks, is_authenticated);
+    for (int i = 0; i < 2; ++i) {
+      const JoinSeconds again = SecondsToJoin(ranks, is_authenticated);
+      fastest.connecting = std::min(fastest.connecting, again.connecting);
+      fastest.meeting = std::min(fastest.meeting, again.meeting);
+    }
+    fmt::print("{} ranks {} HMACs: {:.3f} s to connect, {:.3f} s to meet\n", ranks,
+               is_authenticated ? "with" : "without", fastest.connecting, fastest.meeting);
+  }
+  return 0;
+}
+
+int MeasureSeal() {
+  constexpr int kMacs = 100'000;
+  const std::string secret = NewJoinSecret();
+  StepClock::time_point start = StepClock::now();
+  std::size_t bytes = 0;
+  for (int i = 0; i < kMacs; ++i) {
+    bytes += internal::Mac(secret, {"value", "sordino/0/nonce/beat/17", "1234 5678"}).size();
+  }
+  fmt::print("HMAC of a beat: {:.2f} us\n", SecondsSince(start) / kMacs * 1e6);
+  const internal::MessageSeal seal(secret, "nonce", 2);
+  for (const std::size_t size : {std::size_t{8}, std::size_t{1} << 20, std::size_t{1} << 26}) {
+    const std::string plain(size, 'x');
+    std::string opened(size, ' ');
+    std::string sealed(size + internal::MessageSeal::kTagBytes, ' ');
+    double seals = std::numeric_limits<double>::infinity();
+    double opens = seals;
+    for (int i = 0; i < kRepetitions; ++i) {
+      start = StepClock::now();
+      seal.Seal({}, plain.data(), size, sealed.data());
+      seals = std::min(seals, SecondsSince(start));
+      start = StepClock::now();
+      if (!seal.Open({}, sealed.data(), opened.data(), size)) return 1;
+      opens = std::min(opens, SecondsSince(start));
+    }
+    fmt::print("{:>9} bytes: sealed in {:.1f} us ({:.2f} GB/s), opened in {:.1f} us\n", size,
+               seals * 1e6, static_cast<double>(size) / seals / 1e9, opens * 1e6);
+  }
+  return bytes == 0 ? 1 : 0;
 }
 
 int PrintModel(const std::vector<double>& values) {
@@ -113,12 +226,14 @@ int main(int argc, char** argv) {
                                    .words = {"exchange"},
                                    .processes = argc > 2 ? std::atoi(argv[2]) : 2});
   }
+  if (what == "join" && argc > 2) return sordino::MeasureJoin(std::atoi(argv[2]));
+  if (what == "seal") return sordino::MeasureSeal();
   if (what == "model" && argc == 12) {
     std::vector<double> values;
     for (int i = 2; i < argc; ++i) values.push_back(std::atof(argv[i]));
     return sordino::PrintModel(values);
   }
   std::cerr
-      << "scale_figures exchange [N], or scale_figures model and ten numbers; see its source.\n";
+      << "scale_figures exchange [N], join N, seal, or model and ten numbers; see its source.\n";
   return 2;
 }

@@ -10,6 +10,7 @@
 
 #include "sordino/base/error.h"
 #include "sordino/base/stop.h"
+#include "sordino/distributed/agreement.h"
 #include "sordino/report/run_picture.h"
 #include "sordino/runs/config_trainer.h"
 #include "sordino/runs/distributed_run.h"
@@ -34,8 +35,9 @@ double SecondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Stops that were asked for before the first step.
-void CheckStop() {
+// Stops that were asked for before the first step, on any rank.
+void CheckStop(Communicator* communicator = nullptr) {
+  if (communicator != nullptr) GatherWithStops(*communicator, "");
   if (StopGuard::Requested()) {
     throw Stopped("stopped before the first step; nothing was spent or written.");
   }
@@ -275,7 +277,10 @@ RunResult RunTraining(PreparedRun& run, RunObserver& observer) {
   const std::unique_ptr<RunLedger> ledger = MakeRunLedger(run);
   if (ledger) OpenLedger(*ledger, run, observer);
   internal::RunData data = ReadData(run, observer);
-  if (run.communicator != nullptr) RequireSameRecords(*run.communicator, data);
+  if (run.communicator != nullptr) {
+    RequireSameRecords(*run.communicator, data);
+    CheckStop(run.communicator);
+  }
   internal::TrainingLoop loop(run, observer, std::move(data), ledger.get());
   if (run.resume) loop.ResumeFrom(run.resume->checkpoint, ReadMetrics(place));
   CheckStop();
@@ -315,10 +320,11 @@ RunResult RunTraining(PreparedRun& run, RunObserver& observer) {
 }
 
 void ServeTraining(PreparedRun& run) {
-  const StopGuard guard;  // rank 0 says when to stop
+  const StopGuard guard;  // all ranks stop together
   RunObserver nobody;
   internal::RunData data = ReadData(run, nobody);
   RequireSameRecords(*run.communicator, data);
+  CheckStop(run.communicator);
   TrainerOptions options;
   options.loader.device = run.device;
   options.insecure_seed = run.config.run.insecure_seed;

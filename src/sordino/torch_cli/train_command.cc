@@ -58,7 +58,7 @@ class Bar : public RunObserver {
       const bool connected = run_.communicator->DeviceFor(run_.device) == run_.device;
       std::cerr << fmt::format(
           "sordino: {} ranks; sums and weights go {}.\n", run_.communicator->Size(),
-          connected ? "from GPU to GPU over NCCL" : "through processors over Gloo");
+          connected ? "from GPU to GPU over NCCL" : "through processors over Gloo, encrypted");
     }
     if (run_.resume) {
       std::cerr << fmt::format("sordino: going on after {} of {} steps.\n",
@@ -250,7 +250,7 @@ PreparedRun Prepare(const TrainOptions& options) {
     if (!options.config.empty() || !options.flags.Given().empty() || options.dry_run) {
       throw Error(
           "--resume goes on with a run as it was configured; leave out all other settings (--json, "
-          "--processes and --join-timeout may stay).");
+          "--processes, --join-timeout and --trust-network may stay).");
     }
     return PrepareResume(options.resume, LocalRank());
   }

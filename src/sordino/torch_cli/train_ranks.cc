@@ -10,8 +10,10 @@
 
 #include "sordino/base/error.h"
 #include "sordino/base/sha256.h"
+#include "sordino/base/stop.h"
 #include "sordino/cli/event_options.h"
 #include "sordino/cli/program.h"
+#include "sordino/distributed/join_secret.h"
 #include "sordino/distributed/local_ranks.h"
 #include "sordino/distributed/own_process.h"
 #include "sordino/runs/distributed_run.h"
@@ -58,6 +60,10 @@ void AddRankFlags(CLI::App& command, RankOptions& options) {
           fmt::format("How long ranks wait for each other at the start ({})", kJoinTimeout.count()))
       ->type_name("SECONDS")
       ->group("Run");
+  command
+      .add_flag("--trust-network", options.trust_network,
+                "GPUs of several machines exchange sums over NCCL, which does not encrypt them")
+      ->group("Run");
 }
 
 std::optional<int> RunAsParent(const RankOptions& options) {
@@ -84,6 +90,8 @@ std::unique_ptr<ProcessGroup> JoinRanks(const RankOptions& options) {
   if (environment->rank != 0) CloseStandardOutput();
   GroupOptions group;
   group.environment = *environment;
+  group.secret = ReadJoinSecret();
+  group.trusts_network = options.trust_network;
   group.version = ProgramVersion();
   group.join_timeout = ParseJoinTimeout(options);
   group.on_loss = [json = options.json](const std::string& sentence) {
@@ -102,12 +110,15 @@ std::unique_ptr<ProcessGroup> JoinRanks(const RankOptions& options) {
 void RunAsRank(ProcessGroup& group, const RankOptions& options, const std::string& settings,
                const std::function<PreparedRun()>& prepare,
                const std::function<void(PreparedRun& run)>& train) {
+  const StopGuard guard;
   try {
     RequireSameSettings(group, settings);
     if (!group.IsFirst()) {
       PreparedRun run = ReceiveRun(group, LocalRank());
       ServeTraining(run);
+      const int code = std::stoi(group.Broadcast(""));
       group.Leave();
+      if (code != 0) throw EndWith{code};
       return;
     }
     std::optional<PreparedRun> run;
@@ -118,13 +129,15 @@ void RunAsRank(ProcessGroup& group, const RankOptions& options, const std::strin
       throw;
     }
     ShareRun(*run, group);
+    int code = 0;
     try {
       train(*run);
-    } catch (const EndWith&) {
-      group.Leave();  // everything is written
-      throw;
+    } catch (const EndWith& end) {
+      code = end.code;  // everything is written
     }
+    group.Broadcast(fmt::format("{}", code));
     group.Leave();
+    if (code != 0) throw EndWith{code};
   } catch (const CommunicationError& error) {
     Report(kLostRank, error.what(), options.json);
     throw EndWith{kLostRank};

@@ -19,10 +19,11 @@ namespace sordino {
 struct RankOptions {
   std::optional<std::string> processes;
   std::optional<std::string> join_timeout;
+  bool trust_network = false;
   bool json = false;
 };
 
-// --processes and --join-timeout.
+// --processes, --join-timeout and --trust-network.
 void AddRankFlags(CLI::App& command, RankOptions& options);
 
 // Starts the ranks of --processes and waits for them; returns their exit code. Nothing where this
@@ -34,8 +35,8 @@ std::optional<int> RunAsParent(const RankOptions& options);
 std::unique_ptr<ProcessGroup> JoinRanks(const RankOptions& options);
 
 // What a rank does: all of them compare `settings`; rank 0 prepares the run and makes it with
-// `train`, which is told what to call at its end; the others take part. Ends with kLostRank when a
-// rank is lost.
+// `train`, which is told what to call at its end; the others take part, and end with its code. Ends
+// with kLostRank when a rank is lost.
 void RunAsRank(ProcessGroup& group, const RankOptions& options, const std::string& settings,
                const std::function<PreparedRun()>& prepare,
                const std::function<void(PreparedRun& run)>& train);

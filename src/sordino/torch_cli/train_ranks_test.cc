@@ -18,6 +18,7 @@
 
 #include "sordino/base/testing/test_folder.h"
 #include "sordino/cli/command_test_support.h"
+#include "sordino/distributed/testing/rank_processes.h"
 #include "sordino/torch_cli/testing/points_table.h"
 #include "sordino/torch_cli/testing/spawned_program.h"
 
@@ -37,7 +38,8 @@ class TrainRanks : public ::testing::Test {
     setenv("SORDINO_STATE", (folder_.path() / "state").c_str(), 1);
   }
   ~TrainRanks() override {
-    for (const char* name : {"SORDINO_STATE", "RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}) {
+    for (const char* name : {"SORDINO_STATE", "RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
+                             "SORDINO_JOIN_SECRET"}) {
       unsetenv(name);
     }
   }
@@ -129,9 +131,19 @@ TEST_F(TrainRanks, TheEnvironmentIsChecked) {
   const CommandOutcome both = RunProgram(Line("run", "--steps 2 --processes 2"));
   EXPECT_EQ(both.exit_code, 2);
   EXPECT_THAT(both.err, HasSubstr("--processes starts ranks, and this process is rank 0 of 2"));
+  // Without a secret nobody joins.
+  const CommandOutcome secret = RunProgram(Line("run", "--steps 2"));
+  EXPECT_EQ(secret.exit_code, 2);
+  EXPECT_THAT(secret.err, HasSubstr("SORDINO_JOIN_SECRET is not set in the environment"));
   // A group of one is an ordinary run.
   setenv("WORLD_SIZE", "1", 1);
   EXPECT_EQ(RunProgram(Line("run", "--steps 2")).exit_code, 0);
+}
+
+// Of the ledger of a run.
+int Releases(const std::string& folder) {
+  const CommandOutcome shown = RunProgram({"ledger", "show", folder + "/ledger.db", "--json"});
+  return OrderedJson::parse(shown.out)["runs"][0]["releases"];
 }
 
 // Starts a run, kills one of its processes when a checkpoint is there, and returns the exit code of
@@ -156,6 +168,7 @@ class KilledRun {
     }
     return -1;
   }
+  pid_t parent() const { return parent_; }
   void WaitFor(const fs::path& file) const {
     for (int i = 0; i < 30000 && !fs::exists(file); ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -187,6 +200,48 @@ TEST_F(TrainRanks, ARunWhoseRankIsKilledResumesBitForBitWithAnotherNumber) {
     ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
     EXPECT_EQ(Weights(name), Weights("whole"));
   }
+}
+
+// The signal of one rank, of the last one, and of the parent, which passes it on to all.
+TEST_F(TrainRanks, ASignalToOneRankStopsAllAtTheSameStep) {
+  const std::string seeded = "--steps 1500 --insecure-seed 5 --checkpoint-every 10 --processes 3";
+  ASSERT_EQ(RunProgram(Line("whole", seeded)).exit_code, 0);
+  for (const int victim : {0, 2, -1}) {
+    const std::string name = "stopped-" + std::to_string(victim);
+    const KilledRun run(Line(name, seeded));
+    run.WaitFor(Out(name) + "/checkpoints/step-000000020");
+    const pid_t process = victim < 0 ? run.parent() : run.Rank(victim);
+    ASSERT_GT(process, 0);
+    kill(process, SIGTERM);
+    EXPECT_EQ(run.End(), 128 + SIGTERM) << victim;
+    // The model and the checkpoint of the last step are there, and no step is charged that was not
+    // made: those that are left add up to the plan.
+    EXPECT_TRUE(fs::exists(Out(name) + "/model.safetensors")) << victim;
+    EXPECT_LT(Releases(Out(name)), 1500) << victim;
+    const CommandOutcome resumed = RunProgram({"train", "--resume", Out(name), "--processes", "2"});
+    ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
+    EXPECT_EQ(Releases(Out(name)), 1500) << victim;
+    EXPECT_EQ(Weights(name), Weights("whole")) << victim;
+  }
+}
+
+// As torchrun, mpirun and srun start them.
+TEST_F(TrainRanks, ASignalToOneRankOfALauncherEndsAllWithItsCode) {
+  setenv("WORLD_SIZE", "2", 1);
+  setenv("MASTER_ADDR", "127.0.0.1", 1);
+  setenv("MASTER_PORT", std::to_string(FreePort()).c_str(), 1);
+  setenv("SORDINO_JOIN_SECRET", "the secret of the ranks that tests start", 1);
+  const std::vector<std::string> words =
+      Line("launched", "--steps 100000 --insecure-seed 5 --checkpoint-every 10");
+  setenv("RANK", "0", 1);
+  const KilledRun first(words);
+  setenv("RANK", "1", 1);
+  const KilledRun second(words);
+  first.WaitFor(Out("launched") + "/checkpoints/step-000000020");
+  kill(second.parent(), SIGTERM);
+  EXPECT_EQ(second.End(), 128 + SIGTERM);
+  EXPECT_EQ(first.End(), 128 + SIGTERM);
+  EXPECT_TRUE(fs::exists(Out("launched") + "/model.safetensors"));
 }
 
 }  // namespace

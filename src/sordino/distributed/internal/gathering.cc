@@ -1,12 +1,17 @@
 #include "sordino/distributed/internal/gathering.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
-#include <string>
+#include <array>
+#include <fstream>
+#include <sstream>
 #include <thread>
 #include <vector>
 
 #include "sordino/base/error.h"
+#include "sordino/base/sha256.h"
+#include "sordino/distributed/internal/message_seal.h"
 
 namespace sordino::internal {
 namespace {
@@ -16,11 +21,32 @@ using SteadyClock = std::chrono::steady_clock;
 
 constexpr milliseconds kLook(50);
 constexpr const char* kVerdictKey = "verdict";
-constexpr const char* kAllAreThere = "go";
 // What rank 0 finds is told by all, so others wait a little longer than it does.
 constexpr milliseconds kAnswer(5000);
 constexpr milliseconds kLate(20000);
 constexpr int kNamedRanks = 8;
+
+std::string HelloKey(int rank) { return fmt::format("hello/{}", rank); }
+std::string WelcomeKey(int rank) { return fmt::format("welcome/{}", rank); }
+
+struct Hello {
+  std::string challenge;
+  std::string size;
+  std::string host;
+  std::string version;
+};
+
+std::string TextOf(const Hello& hello) {
+  return fmt::format("{} {} {} {}", hello.challenge, hello.size, hello.host, hello.version);
+}
+
+Hello ParseHello(const std::string& text) {
+  Hello hello;
+  std::istringstream words(text);
+  words >> hello.challenge >> hello.size >> hello.host;
+  std::getline(words >> std::ws, hello.version);
+  return hello;
+}
 
 // A contradiction starts with '!', a missing rank does not.
 bool IsContradiction(const std::string& verdict) { return verdict.starts_with('!'); }
@@ -42,8 +68,20 @@ void LetOthersRead(c10d::Store& store, const GroupOptions& options, bool are_all
                                  const std::string& verdict) {
   store.add("told", 1);
   LetOthersRead(store, options, IsContradiction(verdict));
-  if (IsContradiction(verdict)) throw Error(verdict.substr(1));
-  throw CommunicationError(verdict);
+  if (IsContradiction(verdict)) throw Error(ShownWords(verdict.substr(1)));
+  throw CommunicationError(ShownWords(verdict));
+}
+
+// The others are told where they can be; they find it themselves where the secret is another one.
+[[noreturn]] void EndForeign(c10d::Store& store, const GroupOptions& options,
+                             const std::string& sentence) {
+  std::string verdict = "!" + sentence;
+  try {
+    verdict = SetFirst(store, kVerdictKey, verdict);
+  } catch (const ForeignWords&) {
+    // So this rank says it alone.
+  }
+  EndWithVerdict(store, options, verdict);
 }
 
 std::string Ranks(const std::vector<int>& ranks) {
@@ -58,7 +96,7 @@ std::string Ranks(const std::vector<int>& ranks) {
 std::string MissingSentence(c10d::Store& store, const GroupOptions& options) {
   std::vector<int> missing;
   for (int rank = 0; rank < options.environment.size; ++rank) {
-    if (!store.check({BeatKey(rank)})) missing.push_back(rank);
+    if (!store.check({HelloKey(rank)})) missing.push_back(rank);
   }
   return fmt::format(
       "{} {} of {} did not join within {} s; start all ranks, with the same WORLD_SIZE, "
@@ -68,69 +106,172 @@ std::string MissingSentence(c10d::Store& store, const GroupOptions& options) {
       options.join_timeout.count() / 1000);
 }
 
-// The words must be the same on all ranks: the first rank that comes writes them. Returns what is
-// wrong.
-std::string Difference(c10d::Store& store, const GroupOptions& options, const std::string& what,
-                       const std::string& word) {
-  const int rank = options.environment.rank;
-  const std::string written = SetFirst(store, what, fmt::format("{} {}", rank, word));
-  const std::size_t space = written.find(' ');
-  const std::string theirs = written.substr(space + 1);
-  if (theirs == word) return "";
-  return fmt::format("!rank {} has {} {} and rank {} has {}; start all ranks with the same.", rank,
-                     what, word, written.substr(0, space), theirs);
-}
-
-// What this rank alone can see to be wrong.
-std::string Contradiction(c10d::Store& store, const GroupOptions& options) {
-  const LaunchEnvironment& environment = options.environment;
-  std::string found = Difference(store, options, "version", options.version);
-  if (!found.empty()) return found;
-  found = Difference(store, options, "WORLD_SIZE", fmt::format("{}", environment.size));
-  if (!found.empty()) return found;
-  if (store.add(fmt::format("claim/{}", environment.rank), 1) == 1) return "";
-  return fmt::format(
-      "!two processes are rank {} of {}; give each its own RANK, or each run its own MASTER_PORT.",
-      environment.rank, environment.size);
-}
-
-// Returns what rank 0, or whoever was first, decided.
-std::string WaitForVerdict(c10d::Store& store, const GroupOptions& options) {
-  const bool decides = options.environment.rank == 0;
-  const SteadyClock::time_point end =
-      SteadyClock::now() + options.join_timeout + (decides ? milliseconds(0) : kAnswer);
-  while (!store.check({kVerdictKey})) {
-    if (store.check({kLossKey})) return store.get_to_str(kLossKey);
-    if (decides && store.add("joined", 0) >= options.environment.size) {
-      return SetFirst(store, kVerdictKey, kAllAreThere);
-    }
-    if (SteadyClock::now() > end) {
-      return SetFirst(store, kVerdictKey, MissingSentence(store, options));
-    }
-    std::this_thread::sleep_for(kLook);
+// What differs between two ranks that must be the same; empty where nothing does.
+std::string Difference(int rank, const Hello& own, int other, const Hello& theirs) {
+  for (const auto& [what, mine, their] :
+       {std::array<std::string, 3>{"version", own.version, theirs.version},
+        std::array<std::string, 3>{"WORLD_SIZE", own.size, theirs.size}}) {
+    if (mine == their) continue;
+    return fmt::format("!rank {} has {} {} and rank {} has {}; start all ranks with the same.",
+                       rank, what, mine, other, their);
   }
-  return store.get_to_str(kVerdictKey);
+  return "";
 }
+
+class Gathering {
+ public:
+  Gathering(const StorePointer& store, const GroupOptions& options)
+      : pointer_(store),
+        store_(*store),
+        options_(options),
+        rank_(options.environment.rank),
+        size_(options.environment.size),
+        own_{.challenge = RandomHex(),
+             .size = fmt::format("{}", size_),
+             .host = options.host.empty() ? OwnHost() : options.host,
+             .version = options.version} {}
+
+  Meeting Meet() {
+    SayHello();
+    const SteadyClock::time_point end =
+        SteadyClock::now() + options_.join_timeout + (rank_ == 0 ? milliseconds(0) : kAnswer);
+    while (true) {
+      const std::optional<Meeting> meeting = rank_ == 0 ? WelcomeAll() : ReadWelcome();
+      if (meeting) return *meeting;
+      if (store_.check({kVerdictKey})) End(store_.get_to_str(kVerdictKey));
+      if (SteadyClock::now() > end) Decide(MissingSentence(store_, options_));
+      std::this_thread::sleep_for(kLook);
+    }
+  }
+
+ private:
+  [[noreturn]] void End(const std::string& verdict) { EndWithVerdict(store_, options_, verdict); }
+  [[noreturn]] void Decide(const std::string& verdict) {
+    End(SetFirst(store_, kVerdictKey, verdict));
+  }
+
+  void SayHello() {
+    const std::string text = TextOf(own_);
+    const std::string written = SetFirst(store_, HelloKey(rank_), text);
+    store_.add("joined", 1);
+    if (written == text) return;
+    Decide(
+        fmt::format("!two processes are rank {} of {}; give each its own RANK, or each run its own "
+                    "MASTER_PORT.",
+                    rank_, size_));
+  }
+
+  // Rank 0. Nothing where a rank is missing.
+  std::optional<Meeting> WelcomeAll() {
+    std::vector<std::string> names;
+    for (int rank = 0; rank < size_; ++rank) names.push_back(HelloKey(rank));
+    if (store_.check({kVerdictKey}) || !store_.check(names)) return std::nullopt;
+    Meeting meeting = {.nonce = RandomHex(), .is_on_one_host = true};
+    std::vector<Hello> hellos;
+    for (const std::vector<std::uint8_t>& bytes : store_.multiGet(names)) {
+      hellos.push_back(ParseHello({bytes.begin(), bytes.end()}));
+    }
+    for (int rank = 1; rank < size_; ++rank) {
+      const Hello& theirs = hellos[static_cast<std::size_t>(rank)];
+      const std::string difference = Difference(rank, theirs, 0, own_);
+      if (!difference.empty()) Decide(difference);
+      meeting.is_on_one_host = meeting.is_on_one_host && theirs.host == own_.host;
+    }
+    WriteFirstBeats(meeting.nonce);
+    std::vector<std::vector<std::uint8_t>> answers;
+    for (int rank = 0; rank < size_; ++rank) {
+      names[static_cast<std::size_t>(rank)] = WelcomeKey(rank);
+      const std::string answer =
+          fmt::format("{} {} {}", hellos[static_cast<std::size_t>(rank)].challenge, meeting.nonce,
+                      meeting.is_on_one_host ? "one-host" : "hosts");
+      answers.emplace_back(answer.begin(), answer.end());
+    }
+    store_.multiSet(names, answers);
+    return meeting;
+  }
+
+  // So that a rank that ends before its first one is missed like any other.
+  void WriteFirstBeats(const std::string& nonce) {
+    std::vector<std::string> names;
+    for (int rank = 0; rank < size_; ++rank) names.push_back(BeatKey(rank));
+    const std::string none = kNoBeat;
+    StoreOfGroup(pointer_, nonce)->multiSet(names, {names.size(), {none.begin(), none.end()}});
+  }
+
+  // Others. Nothing where there is none yet.
+  std::optional<Meeting> ReadWelcome() {
+    if (!is_compared_ && store_.check({HelloKey(0)})) {
+      is_compared_ = true;
+      const std::string difference =
+          Difference(rank_, own_, 0, ParseHello(store_.get_to_str(HelloKey(0))));
+      if (!difference.empty()) Decide(difference);
+    }
+    if (!store_.check({WelcomeKey(rank_)})) return std::nullopt;
+    std::istringstream words(store_.get_to_str(WelcomeKey(rank_)));
+    std::string challenge;
+    std::string hosts;
+    Meeting meeting;
+    words >> challenge >> meeting.nonce >> hosts;
+    if (challenge != own_.challenge) {
+      throw Error(fmt::format(
+          "rank {} of {} got an answer that was recorded in an earlier launch; look for another "
+          "program at {}:{}, and give each launch a secret of its own.",
+          rank_, size_, options_.environment.address, options_.environment.port));
+    }
+    meeting.is_on_one_host = hosts == "one-host";
+    return meeting;
+  }
+
+  const StorePointer pointer_;
+  c10d::Store& store_;
+  const GroupOptions& options_;
+  const int rank_;
+  const int size_;
+  const Hello own_;
+  bool is_compared_ = false;
+};
 
 }  // namespace
 
-void GatherRanks(c10d::Store& store, const GroupOptions& options) {
-  const int rank = options.environment.rank;
+bool MaySendUnsealed(const Meeting& meeting, const GroupOptions& options) {
+  return meeting.is_on_one_host || options.trusts_network;
+}
+
+std::string OwnHost() {
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  std::array<char, 256> text{};
+  std::string host = boot;
+  if (::readlink("/proc/self/ns/net", text.data(), text.size() - 1) > 0) host += text.data();
+  text.fill('\0');
+  // Where there is no boot identity, the name has to do.
+  if (boot.empty() && ::gethostname(text.data(), text.size() - 1) == 0) host += text.data();
+  return Sha256Hex(host).substr(0, 16);
+}
+
+Meeting GatherRanks(const StorePointer& store, const GroupOptions& options) {
   try {
-    const std::string contradiction = Contradiction(store, options);
-    if (contradiction.empty()) store.set(BeatKey(rank), std::string(kNoBeat));
-    store.add("joined", 1);
-    if (!contradiction.empty()) {
-      EndWithVerdict(store, options, SetFirst(store, kVerdictKey, contradiction));
+    try {
+      return Gathering(store, options).Meet();
+    } catch (const ForeignWords& foreign) {
+      EndForeign(*store, options, foreign.what());
     }
-    const std::string verdict = WaitForVerdict(store, options);
-    if (verdict != kAllAreThere) EndWithVerdict(store, options, verdict);
   } catch (const c10::Error&) {
     throw CommunicationError(
         fmt::format("rank {} of {} lost the connection to rank 0 before all ranks had joined; what "
                     "rank 0 says tells why.",
-                    rank, options.environment.size));
+                    options.environment.rank, options.environment.size));
   }
+}
+
+void EndGroup(const StorePointer& store, const std::string& sentence) {
+  SetFirst(*store, kVerdictKey, sentence);
+  if (!store->check({WelcomeKey(0)})) return;
+  std::istringstream words(store->get_to_str(WelcomeKey(0)));
+  std::string challenge;
+  std::string nonce;
+  words >> challenge >> nonce;
+  SetFirst(*StoreOfGroup(store, nonce), kLossKey, sentence);
 }
 
 }  // namespace sordino::internal

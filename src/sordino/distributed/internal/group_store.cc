@@ -25,13 +25,17 @@ void SilenceLogs() {
 // A peer that has closed its connection is an error of the write, not the end of this process.
 void IgnoreBrokenPipes() { std::signal(SIGPIPE, SIG_IGN); }
 
-StorePointer WithPrefix(const StorePointer& store, int restart) {
-  return c10::make_intrusive<c10d::PrefixStore>(fmt::format("sordino/{}", restart), store);
+// The HMAC is of the whole name.
+StorePointer Authenticated(const StorePointer& store, const std::string& secret,
+                           const std::string& place, int restart) {
+  return c10::make_intrusive<c10d::PrefixStore>(
+      fmt::format("sordino/{}", restart),
+      c10::make_intrusive<AuthenticatedStore>(store, secret, place));
 }
 
 }  // namespace
 
-StorePointer OpenGroupStore(const LaunchEnvironment& environment,
+StorePointer OpenGroupStore(const LaunchEnvironment& environment, const std::string& secret,
                             std::chrono::milliseconds timeout) {
   SilenceLogs();
   IgnoreBrokenPipes();
@@ -46,8 +50,9 @@ StorePointer OpenGroupStore(const LaunchEnvironment& environment,
     options.masterListenFd = socket->Release();
   }
   try {
-    return WithPrefix(c10::make_intrusive<c10d::TCPStore>(environment.address, options),
-                      environment.restart);
+    return Authenticated(c10::make_intrusive<c10d::TCPStore>(environment.address, options), secret,
+                         fmt::format("{}:{}", environment.address, environment.port),
+                         environment.restart);
   } catch (const c10::Error&) {
     throw CommunicationError(fmt::format(
         "rank {} of {} could not reach rank 0 at {}:{} within {} s; look whether rank 0 runs, and "
@@ -57,7 +62,7 @@ StorePointer OpenGroupStore(const LaunchEnvironment& environment,
   }
 }
 
-StorePointer HostGroupStore(ListeningSocket& socket) {
+StorePointer HostGroupStore(ListeningSocket& socket, const std::string& secret) {
   SilenceLogs();
   IgnoreBrokenPipes();
   c10d::TCPStoreOptions options;
@@ -65,13 +70,28 @@ StorePointer HostGroupStore(ListeningSocket& socket) {
   options.waitWorkers = false;
   options.isServer = true;
   options.masterListenFd = socket.Release();
-  return WithPrefix(c10::make_intrusive<c10d::TCPStore>("127.0.0.1", options), 0);
+  return Authenticated(c10::make_intrusive<c10d::TCPStore>("127.0.0.1", options), secret,
+                       fmt::format("127.0.0.1:{}", options.port), 0);
+}
+
+StorePointer StoreOfGroup(const StorePointer& store, const std::string& nonce) {
+  return c10::make_intrusive<c10d::PrefixStore>(nonce, store);
 }
 
 std::string BeatKey(int rank) { return fmt::format("beat/{}", rank); }
 
 std::string SetFirst(c10d::Store& store, const std::string& key, const std::string& text) {
   return store.compareSet(key, std::string(), text);
+}
+
+std::string ShownWords(std::string_view text) {
+  std::string shown;
+  for (const char letter : text) {
+    const bool is_plain = letter >= ' ' && letter <= '~';
+    shown += is_plain ? std::string(1, letter)
+                      : fmt::format("\\x{:02x}", static_cast<unsigned char>(letter));
+  }
+  return shown;
 }
 
 }  // namespace sordino::internal

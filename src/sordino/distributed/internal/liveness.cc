@@ -29,11 +29,6 @@ constexpr const char* kAdvice =
 
 constexpr const char* kBegunByAllKey = "begun";
 
-// The second number of a beat.
-std::int64_t BegunOf(const std::string& value) {
-  return std::strtoll(value.c_str() + std::min(value.find(' '), value.size()), nullptr, 10);
-}
-
 }  // namespace
 
 Liveness::Liveness(StorePointer store, const GroupOptions& options)
@@ -85,6 +80,18 @@ void Liveness::EndLost() {
   lock.unlock();
   LetOthersRead();
   throw CommunicationError(loss_);
+}
+
+void Liveness::EndForeign() {
+  TellLoss(ForeignSentence());
+  EndLost();
+}
+
+std::string Liveness::ForeignSentence() const {
+  return fmt::format(
+      "a program that is not one of the {} ranks has taken part in what they say to each other, or "
+      "has changed it; nothing of it was used, {}",
+      size_, kAdvice);
 }
 
 void Liveness::LetOthersRead() const {
@@ -146,6 +153,9 @@ void Liveness::Run() {
     deadline_.Set(options_.silence, unreachable);
     try {
       goes_on = Beat();
+    } catch (const ForeignWords&) {
+      TellLoss(ForeignSentence());
+      goes_on = false;
     } catch (const std::exception&) {
       Lose(unreachable);
       goes_on = false;
@@ -170,15 +180,20 @@ bool Liveness::Beat() {
   last_beat_ = now;
   store_->set(BeatKey(rank_), fmt::format("{} {}", ++beats_, begun_.load()));
   if (store_->check({kLossKey})) {
-    Lose(store_->get_to_str(kLossKey));
+    Lose(ShownWords(store_->get_to_str(kLossKey)));
     return false;
   }
   return rank_ == 0 ? LookAtAll() : LookAtFirst();
 }
 
 bool Liveness::IsSilent(Seen& seen, const std::string& value) {
-  seen.unchanged = value == seen.value ? seen.unchanged + passed_ : milliseconds(0);
-  seen.value = value;
+  char* rest = nullptr;
+  const std::uint64_t beats = std::strtoull(value.c_str(), &rest, 10);
+  if (beats > seen.beats) {
+    seen = {.beats = beats, .begun = std::strtoll(rest, nullptr, 10), .unchanged = milliseconds(0)};
+  } else {
+    seen.unchanged += passed_;
+  }
   return seen.unchanged > options_.silence;
 }
 
@@ -190,11 +205,12 @@ bool Liveness::LookAtAll() {
   for (int rank = 1; rank < size_; ++rank) {
     const std::vector<std::uint8_t>& bytes = values[static_cast<std::size_t>(rank - 1)];
     const std::string value(bytes.begin(), bytes.end());
-    if (IsSilent(seen_[static_cast<std::size_t>(rank)], value)) {
+    Seen& seen = seen_[static_cast<std::size_t>(rank)];
+    if (IsSilent(seen, value)) {
       TellLoss(SilenceSentence(rank));
       return false;
     }
-    begun_by_all = std::min(begun_by_all, BegunOf(value));
+    begun_by_all = std::min(begun_by_all, seen.begun);
   }
   store_->set(kBegunByAllKey, fmt::format("{} {}", beats_, begun_by_all));
   return !IsStalled(begun_by_all);
@@ -207,7 +223,7 @@ bool Liveness::LookAtFirst() {
     TellLoss(SilenceSentence(0));
     return false;
   }
-  return !IsStalled(BegunOf(value));
+  return !IsStalled(seen_.front().begun);
 }
 
 bool Liveness::IsStalled(std::int64_t begun_by_all) {

@@ -38,6 +38,8 @@ class Liveness {
   // An operation has failed. Waits until it is known which rank was lost, and throws
   // CommunicationError that says so.
   [[noreturn]] void EndLost();
+  // A message was not sent by a rank of this group: ends all of them.
+  [[noreturn]] void EndForeign();
 
   // From now on nobody is missed.
   void Finish();
@@ -55,12 +57,16 @@ class Liveness {
   void Lose(const std::string& sentence);
   void LetOthersRead() const;
   std::string SilenceSentence(int rank) const;
+  std::string ForeignSentence() const;
 
+  // The newest beat of another rank. An older one, which whoever reaches the store may put back, is
+  // as good as none.
   struct Seen {
-    std::string value;
+    std::uint64_t beats = 0;
+    std::int64_t begun = 0;
     std::chrono::milliseconds unchanged{0};
   };
-  // True: it has not changed for too long.
+  // True: there was no new one for too long.
   bool IsSilent(Seen& seen, const std::string& value);
 
   StorePointer store_;

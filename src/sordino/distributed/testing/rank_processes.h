@@ -21,8 +21,12 @@
 #include <vector>
 
 #include "sordino/base/testing/test_folder.h"
+#include "sordino/distributed/internal/listening_socket.h"
 
 namespace sordino {
+
+// A port of loopback that nobody listens on.
+inline std::uint16_t FreePort() { return internal::ListeningSocket("127.0.0.1", 0).port(); }
 
 struct ProcessEnd {
   int code = -1;  // of the program; 128 and a signal; -1 where it did not end in time

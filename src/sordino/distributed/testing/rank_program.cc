@@ -21,6 +21,7 @@
 #include "sordino/base/error.h"
 #include "sordino/base/stop.h"
 #include "sordino/distributed/agreement.h"
+#include "sordino/distributed/join_secret.h"
 #include "sordino/distributed/local_ranks.h"
 #include "sordino/distributed/process_group.h"
 
@@ -75,11 +76,13 @@ void CheckBytes(Communicator& group) {
 GroupOptions Options(const std::string& scenario, bool is_it) {
   GroupOptions options;
   options.environment = *ReadLaunchEnvironment();
+  options.secret = ReadJoinSecret();
   options.version = scenario == "version" && is_it ? "0.0.1" : "0.1.0";
   // Short, so that tests are; long enough for sixteen ranks on a busy machine.
   options.silence = std::chrono::seconds(8);
   options.stall = std::chrono::seconds(6);
   if (scenario == "missing") options.join_timeout = std::chrono::seconds(3);
+  if (scenario == "hosts" && is_it) options.host = "another";
   options.on_loss = [](const std::string& sentence) {
     std::cerr << "lost: " << sentence << std::endl;
     ::_exit(kLost);
@@ -127,7 +130,7 @@ int RunRank(const std::string& scenario, bool is_it) {
   if (scenario == "exit" && is_it) throw Error("this rank does not even join.");
   const std::unique_ptr<ProcessGroup> group = JoinGroup(Options(scenario, is_it));
   if (scenario == "signal") return WaitForSignal(*group);
-  if (scenario == "sums") {
+  if (scenario == "sums" || scenario == "hosts") {
     // They share the first GPU, or have none.
     const c10::Device gpu(c10::kCUDA, 0);
     group->UseDevice(at::hasCUDA() ? gpu : c10::Device(c10::kCPU));

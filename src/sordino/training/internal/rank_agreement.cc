@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sordino/base/error.h"
+#include "sordino/distributed/agreement.h"
 
 namespace sordino {
 
@@ -18,7 +19,7 @@ void AgreeThatAllCan(Communicator& communicator, const std::exception_ptr& failu
     sentence = fmt::format("process {} could not compute its part of a step; it says why itself.",
                            communicator.Rank());
   }
-  const std::vector<std::string> all = communicator.AllGatherBytes(sentence);
+  const std::vector<std::string> all = GatherWithStops(communicator, sentence);
   if (failure) std::rethrow_exception(failure);
   for (const std::string& other : all) {
     if (!other.empty()) throw Error(other);

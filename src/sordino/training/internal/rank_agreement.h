@@ -11,7 +11,8 @@
 namespace sordino {
 
 // Collective: returns where no rank has failed. A rank throws what it failed with itself; the
-// others throw its sentence. What other libraries say does not leave the rank.
+// others throw its sentence. What other libraries say does not leave the rank. A stop that one rank
+// was asked for is one of all.
 void AgreeThatAllCan(Communicator& communicator, const std::exception_ptr& failure);
 
 inline constexpr const char* kNotDone = "not done";
