@@ -1,11 +1,13 @@
 // Which releases one record can meet: parallel events resolved.
 //
-// A record lives in one part of a parallel event, so a parallel event is a choice of one part. Two
-// parallel events of a composition are two choices: nothing says that a record is in the same part
-// twice, or that the parts were cut alike. n copies of a parallel event with k parts are thus
-// C(n + k - 1, k - 1) alternatives, and the worst counts. Where these are few, each is an
-// alternative of its own. Where they are many, each copy becomes a slot that may hold the release
-// of any part; its profile is the largest of the parts' profiles at every epsilon (envelope.h).
+// A record lives in one part of a parallel event, so a parallel event is a choice of one part. In a
+// composition every copy of it is a choice of its own, and the parts may be cut after a look at
+// what was released before: the choice is adaptive, and the worst of all fixed choices is below
+// what an adaptive one gives away. So each copy becomes a slot that may hold the release of any
+// part. Its profile is the largest of the parts' profiles at every epsilon (envelope.h), a pair
+// that dominates the slot whatever happened before, and pairs that dominate compose. A parallel
+// event that stands alone is chosen once and before anything was released: there the worst part
+// counts.
 #ifndef SORDINO_ACCOUNTING_INTERNAL_ALTERNATIVES_H_
 #define SORDINO_ACCOUNTING_INTERNAL_ALTERNATIVES_H_
 
