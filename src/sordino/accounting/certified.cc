@@ -38,16 +38,19 @@ struct DirectionBounds {
 class PairsOfSlots {
  public:
   // With `shared`, pairs for nearly the same count count as the same: it decides their ranges only.
-  PairsOfSlots(double log_delta, Effort effort, bool shared)
-      : log_delta_(log_delta), effort_(effort), shared_(shared) {}
+  PairsOfSlots(double log_delta, Effort effort, bool shared, bool one_of_many)
+      : use_{log_delta, 1, effort, one_of_many}, shared_(shared) {}
 
   DominatingPairs operator()(const Slot& slot) {
-    if (!shared_) return Make(slot.options, {log_delta_, slot.count, effort_});
+    PairUse use = use_;
+    use.count = slot.count;
+    if (!shared_) return Make(slot.options, use);
     const std::uint64_t count = slot.count <= kMaxShared ? std::bit_ceil(slot.count) : slot.count;
+    use.count = count;
     std::string key = std::to_string(count);
     for (const Event& option : slot.options) key += option.ToString();
     const auto [found, is_new] = known_.try_emplace(std::move(key));
-    if (is_new) found->second = Make(slot.options, {log_delta_, count, effort_});
+    if (is_new) found->second = Make(slot.options, use);
     return found->second;
   }
 
@@ -73,8 +76,7 @@ class PairsOfSlots {
     return envelopes;
   }
 
-  double log_delta_;
-  Effort effort_;
+  PairUse use_;
   bool shared_;
   std::unordered_map<std::string, DominatingPairs> known_;
 };
@@ -130,6 +132,12 @@ bool HasSingleOptions(const AlternativeSlots& alternatives) {
   });
 }
 
+bool HasManySlots(const AlternativeSlots& alternatives) {
+  constexpr std::size_t kMany = 32;
+  return std::any_of(alternatives.upper.begin(), alternatives.upper.end(),
+                     [](const Slots& slots) { return slots.size() > kMany; });
+}
+
 // The worst over alternatives and directions; `solve` is ComposedEpsilon or ComposedLogDelta. Its
 // answers are checked one by one: a lower end above its upper end is a contradiction.
 template <typename Solve>
@@ -142,7 +150,8 @@ class WorstCase {
         effort_(effort),
         nothing_(nothing),
         solve_(std::move(solve)),
-        pairs_of_(log_delta, effort, alternatives_.upper.size() > 1 || !single_),
+        pairs_of_(log_delta, effort, alternatives_.upper.size() > 1 || !single_,
+                  HasManySlots(alternatives_)),
         result_{{none, none}, "", ""} {}
 
   Certified Find() {
@@ -197,34 +206,42 @@ class WorstCase {
     return worst;
   }
 
-  // Of the lower ends of all directions the largest counts, and quick ones say which that is.
+  // Of the lower ends of all directions the largest counts. Quick answers say which directions may
+  // have it.
   void AddLower(const std::vector<DirectionBounds>& directions, Effort effort) {
-    std::vector<const DirectionBounds*> asked;
+    struct Asked {
+      const std::vector<CountedPair>* pairs;
+      Interval quick;
+    };
+    std::vector<Asked> asked;
     for (const DirectionBounds& one : directions) {
       const bool own = !one.same || !one.has_upper;
-      if (own && one.new_lower && !one.attained().empty()) asked.push_back(&one);
+      if (own && one.new_lower && !one.attained().empty())
+        asked.push_back({&one.attained(), nothing_});
     }
-    const DirectionBounds* best = nullptr;
-    double most = -kInfinity;
-    for (const DirectionBounds* one : asked) {
-      if (asked.size() == 1 && effort == Effort::kFull) {
-        best = one;
-        break;
-      }
+    const auto raise = [&](double lower) {
+      result_.value.lower = std::max(result_.value.lower, lower);
+    };
+    const bool full = effort == Effort::kFull;
+    bool proven = true;
+    for (Asked& one : asked) {
+      if (asked.size() == 1 && full) break;
       // Of many pairs some are enough to compare by, and then nothing is proven.
-      const std::vector<CountedPair>& pairs = one->attained();
-      const bool some = effort == Effort::kFull && pairs.size() > kManyLowers;
-      const Question quick{nothing_.lower, {false, true}, Effort::kQuick};
-      const double lower = solve_(some ? Thinned(pairs, kManyLowers) : pairs, quick).value.lower;
-      if (!some) result_.value.lower = std::max(result_.value.lower, lower);
-      if (best != nullptr && lower <= most) continue;
-      best = one;
-      most = lower;
+      const bool some = full && one.pairs->size() > kManyLowers;
+      const Question quick{nothing_.lower, {full && !some, true}, Effort::kQuick};
+      one.quick = solve_(some ? Thinned(*one.pairs, kManyLowers) : *one.pairs, quick).value;
+      proven = proven && !some;
+      if (!some) raise(one.quick.lower);
     }
-    if (best == nullptr || effort == Effort::kQuick) return;
-    const Question question{nothing_.lower, {false, true}, effort};
-    result_.value.lower =
-        std::max(result_.value.lower, solve_(best->attained(), question).value.lower);
+    if (!full) return;
+    std::stable_sort(asked.begin(), asked.end(),
+                     [](const Asked& a, const Asked& b) { return a.quick.lower > b.quick.lower; });
+    bool first = true;
+    for (const Asked& one : asked) {
+      if (!first && (!proven || one.quick.upper <= result_.value.lower)) continue;
+      first = false;
+      raise(solve_(*one.pairs, {nothing_.lower, {false, true}, effort}).value.lower);
+    }
   }
 
   // Of what can happen the worst, as far as quick answers tell, is looked at closely.

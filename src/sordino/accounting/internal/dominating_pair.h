@@ -5,7 +5,8 @@
 // (arXiv 2106.08567, theorem 11). Fixed-size sampling under replace-one: the profile of
 // ((1-q)B + qA, B) for epsilon >= 0 and of (B, (1-q)B + qA) for epsilon < 0 (theorem 11 too),
 // which is glued into one pair with the rest of the mass at loss zero; every single direction of
-// it is attained (all other records equal), so the directions serve as lower bounds. Under zero-out
+// it is attained (all other records equal), so the directions serve as lower bounds, and so does
+// the triangle of attained_pairs.h. Under zero-out
 // a batch of fixed size has the same bound: the outputs without the record, with it and with its
 // null stand-in are three vectors at pairwise distance one at most (the unit is the replace-one
 // sensitivity, with the null record as a possible value), and nothing more was used.
@@ -49,6 +50,10 @@ struct PairUse {
   double log_delta = -20;
   std::uint64_t count = 1;
   Effort effort = Effort::kFull;
+  bool one_of_many = false;  // a schedule of many different steps
+
+  // Whether to spend time on neighbours that come close to the upper pairs (attained_pairs.h).
+  bool Closely() const { return effort == Effort::kFull && !one_of_many; }
 };
 
 struct DominatingPairs {
