@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sordino/accounting/accountant.h"
+#include "sordino/accounting/internal/adaptive_choice.h"
 #include "sordino/accounting/internal/alternatives.h"
 #include "sordino/accounting/internal/coarse_schedule.h"
 #include "sordino/accounting/internal/contradiction.h"
@@ -125,6 +126,42 @@ std::vector<DirectionBounds> DirectionsOf(const Slots& slots, PairsOfSlots& pair
   return directions;
 }
 
+// The releases of slots in one direction, from above or as they are attained; `directions` is
+// raised to how many there are. nullopt where a release has no pair from above.
+std::optional<std::vector<CountedPair>> PairsOf(const Slots& slots, Bound bound, std::size_t d,
+                                                PairsOfSlots& pairs_of, std::size_t& directions) {
+  std::vector<CountedPair> pairs;
+  for (const Slot& slot : slots) {
+    const DominatingPairs all = pairs_of(slot);
+    const std::vector<LossPair>& one = bound == Bound::kUpper ? all.upper : all.attained();
+    if (one.empty() && bound == Bound::kUpper) return std::nullopt;
+    if (one.empty()) continue;
+    directions = std::max(directions, one.size());
+    pairs.push_back({one[d % one.size()], slot.count});
+  }
+  return pairs;
+}
+
+std::optional<AdaptiveComposition> CompositionOf(const AlternativeSlots& event, Bound bound,
+                                                 std::size_t d, PairsOfSlots& pairs_of,
+                                                 std::size_t& directions) {
+  AdaptiveComposition composition;
+  auto others = PairsOf(event.others, bound, d, pairs_of, directions);
+  if (!others) return std::nullopt;
+  composition.others = std::move(*others);
+  for (const PartChoice& choice : event.choices) {
+    ChosenSteps steps;
+    steps.count = choice.count;
+    for (const Slots& part : bound == Bound::kUpper ? choice.upper : choice.lower) {
+      auto option = PairsOf(part, bound, d, pairs_of, directions);
+      if (!option) return std::nullopt;
+      steps.options.push_back(std::move(*option));
+    }
+    composition.choices.push_back(std::move(steps));
+  }
+  return composition;
+}
+
 bool HasSingleOptions(const AlternativeSlots& alternatives) {
   return std::all_of(alternatives.upper.begin(), alternatives.upper.end(), [](const Slots& slots) {
     return std::all_of(slots.begin(), slots.end(),
@@ -140,16 +177,18 @@ bool HasManySlots(const AlternativeSlots& alternatives) {
 
 // The worst over alternatives and directions; `solve` is ComposedEpsilon or ComposedLogDelta. Its
 // answers are checked one by one: a lower end above its upper end is a contradiction.
-template <typename Solve>
+// `choose` is AdaptiveEpsilon or AdaptiveLogDelta.
+template <typename Solve, typename Choose>
 class WorstCase {
  public:
   WorstCase(const Event& event, double log_delta, Effort effort, Interval nothing, double none,
-            Solve solve)
+            Solve solve, Choose choose)
       : alternatives_(AlternativesOf(event)),
         single_(HasSingleOptions(alternatives_)),
         effort_(effort),
         nothing_(nothing),
         solve_(std::move(solve)),
+        choose_(std::move(choose)),
         pairs_of_(log_delta, effort, alternatives_.upper.size() > 1 || !single_,
                   HasManySlots(alternatives_)),
         result_{{none, none}, "", ""} {}
@@ -171,6 +210,7 @@ class WorstCase {
       }
     }
     if (!single_) RaiseLower();
+    if (!alternatives_.choices.empty()) GoThroughChoices();
     if (result_.engine.empty()) result_.engine = "closed form";
     return result_;
   }
@@ -269,6 +309,27 @@ class WorstCase {
     if (worst != nullptr && effort_ == Effort::kFull) lower_of(*worst, effort_);
   }
 
+  // Both ends of the best adaptive choice, where the steps are few.
+  void GoThroughChoices() {
+    for (const Bound bound : {Bound::kUpper, Bound::kLower}) {
+      const bool upper = bound == Bound::kUpper;
+      double worst = nothing_.lower;
+      std::size_t directions = 1;
+      for (std::size_t d = 0; d < directions; ++d) {
+        const auto composition = CompositionOf(alternatives_, bound, d, pairs_of_, directions);
+        worst = std::max(worst, composition ? choose_(*composition, bound, result_.value, effort_)
+                                            : (upper ? nothing_.upper : nothing_.lower));
+        if (upper && worst >= result_.value.upper) break;
+      }
+      if (!upper) {
+        result_.value.lower = std::max(result_.value.lower, worst);
+      } else if (worst < result_.value.upper) {
+        result_.value.upper = worst;
+        result_.engine = "choice";
+      }
+    }
+  }
+
   static constexpr std::size_t kManyLowers = 200;
 
   AlternativeSlots alternatives_;
@@ -276,6 +337,7 @@ class WorstCase {
   Effort effort_;
   Interval nothing_;
   Solve solve_;
+  Choose choose_;
   PairsOfSlots pairs_of_;
   Certified result_;
 };
@@ -298,8 +360,12 @@ Certified CertifiedEpsilon(const Event& event, double log_delta, Effort effort) 
   const auto solve = [&](const std::vector<CountedPair>& pairs, const Question& question) {
     return ComposedEpsilon(pairs, log_delta, question);
   };
+  const auto choose = [&](const AdaptiveComposition& composition, Bound bound, Interval known,
+                          Effort at_effort) {
+    return AdaptiveEpsilon(composition, log_delta, known, bound, at_effort);
+  };
   const auto worst = [&](const Event& one) {
-    return WorstCase(one, log_delta, effort, {0, kInfinity}, 0, solve);
+    return WorstCase(one, log_delta, effort, {0, kInfinity}, 0, solve, choose);
   };
   const bool pure = log_delta == -kInfinity;
   const auto coarse = pure ? std::nullopt : CoarseSchedule::Of(event);
@@ -319,8 +385,13 @@ Certified CertifiedLogDelta(const Event& event, double epsilon, Effort effort) {
   const auto solve = [&](const std::vector<CountedPair>& pairs, const Question& question) {
     return ComposedLogDelta(pairs, epsilon, question);
   };
+  const auto choose = [&](const AdaptiveComposition& composition, Bound bound, Interval known,
+                          Effort at_effort) {
+    const double guess = known.upper < 0 ? known.upper : known.lower;
+    return AdaptiveLogDelta(composition, epsilon, guess, bound, at_effort);
+  };
   const auto worst = [&](const Event& one, double guess, Effort at_effort) {
-    return WorstCase(one, guess, at_effort, {-kInfinity, 0}, -kInfinity, solve);
+    return WorstCase(one, guess, at_effort, {-kInfinity, 0}, -kInfinity, solve, choose);
   };
   const auto coarse = CoarseSchedule::Of(event);
   const auto at = [&](double guess, Effort at_effort) {

@@ -119,15 +119,16 @@ std::vector<Slots> AttainedWays(const std::vector<Slots>& parts, std::uint64_t c
 AlternativeSlots AlternativesOf(const Event& event) {
   // Nothing was released before the parts were cut, so the choice depends on nothing.
   if (event.kind() == Event::Kind::kParallel) return PartsOf(event);
-  AlternativeSlots result{{{}}, {{}}};
+  AlternativeSlots result{{{}}, {{}}, {}, {}};
   Slots& covered = result.upper.front();
   for (const auto& [release, count] : event.Flatten()) {
     if (release.kind() != Event::Kind::kParallel) {
       covered.push_back({{release}, count});
+      result.others.push_back({{release}, count});
       for (Slots& slots : result.lower) slots.push_back({{release}, count});
       continue;
     }
-    const AlternativeSlots parts = PartsOf(release);
+    AlternativeSlots parts = PartsOf(release);
     Append(covered, Overlay(parts.upper, count), 1);
     std::vector<Slots> grown;
     const std::vector<Slots> ways =
@@ -139,6 +140,7 @@ AlternativeSlots AlternativesOf(const Event& event) {
       }
     }
     result.lower = std::move(grown);
+    result.choices.push_back({std::move(parts.upper), std::move(parts.lower), count});
   }
   return result;
 }

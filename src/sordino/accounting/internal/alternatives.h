@@ -25,9 +25,19 @@ struct Slot {
 };
 using Slots = std::vector<Slot>;
 
+// A parallel event of a composition, `count` times: each time one of the parts.
+struct PartChoice {
+  std::vector<Slots> upper;
+  std::vector<Slots> lower;  // no slot has several options
+  std::uint64_t count = 1;
+};
+
 struct AlternativeSlots {
   std::vector<Slots> upper;  // together they cover everything that one record can meet
   std::vector<Slots> lower;  // each of them can happen; no slot has several options
+  // A composition with parallel events once more: the other releases, and the choices.
+  Slots others;
+  std::vector<PartChoice> choices;
 };
 
 // Throws Error where counts leave the range of 64 bits.
