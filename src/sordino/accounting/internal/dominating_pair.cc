@@ -9,6 +9,7 @@
 
 #include "sordino/accounting/allocation.h"
 #include "sordino/accounting/internal/attained_pairs.h"
+#include "sordino/accounting/internal/null_record.h"
 #include "sordino/accounting/internal/outcomes.h"
 #include "sordino/accounting/internal/renyi_moments.h"
 #include "sordino/accounting/internal/tree.h"
@@ -218,6 +219,25 @@ FullBatch FullBatchOf(double others, double q, double cap) {
   return result;
 }
 
+// A full batch in which both neighbours have a record in the same place.
+LossPair FullBatchPair(double sigma, double enter, bool replace, bool remove) {
+  if (replace) {
+    return Glue(FromDensity(RemoveDensity(sigma, enter, 2)),
+                FromDensity(AddDensity(sigma, enter, 2)));
+  }
+  const LossPair tail = LossesAgainstNull(sigma, enter);
+  LossPair glued;
+  if (remove) {
+    glued = Glue(tail, FromDensity(AddDensity(sigma, enter, 1)));
+  } else {
+    glued = Glue(FromDensity(RemoveDensity(sigma, enter, 1)), MirroredLosses(tail));
+    glued.absent_q = tail.infinite_mass;
+  }
+  // The two sides agree at zero to the margins of their closed forms.
+  glued.q_rounding = 1e-11 * enter;
+  return glued;
+}
+
 // Both directions of one pair of neighbours whose other records number `others`.
 DominatingPairs TruncatedWith(double others, const Event& event, double sigma, const PairUse& use) {
   const double q = event.numbers()[1];
@@ -239,8 +259,10 @@ DominatingPairs TruncatedWith(double others, const Event& event, double sigma, c
     if (batch.full > 0 && batch.enter == 0) pair.atoms.push_back({0.0, batch.full});
     if (batch.full > 0 && batch.enter > 0) {
       if (known_place) {
-        const LossPair glued = Glue(FromDensity(RemoveDensity(sigma, batch.enter, 2)),
-                                    FromDensity(AddDensity(sigma, batch.enter, 2)));
+        const LossPair glued = FullBatchPair(sigma, batch.enter, replace, remove);
+        pair.infinite_mass += glued.infinite_mass * batch.full;
+        pair.absent_q += glued.absent_q * batch.full;
+        pair.q_rounding += glued.q_rounding * batch.full;
         for (LossAtom atom : glued.atoms) {
           pair.atoms.push_back({atom.loss, atom.mass * batch.full});
         }

@@ -26,11 +26,12 @@
 // the two cases dominates. In a full batch
 //   add-remove: ((1-r) N(0) + r N(2), N(0)) and the reverse. A dataset of n records has neighbours
 //     with N = n - 1 and with N = n others; both are directions.
-//   zero-out, replace-one: the neighbour's record (the null record, or another one) has the same
-//     place in the batch, so the pair is (1-r) w0 + r w1 against (1-r) w0 + r w1', where the three
-//     centres are at distance at most two from each other. By advanced joint convexity (arXiv
-//     1807.01647, theorem 2) its profile at log(1 + r (e^eps - 1)) is at most r delta(eps) with
-//     delta that of a Gaussian of shift two: the glued pair, with shift two.
+//   replace-one: the neighbour's record has the same place in the batch, so the pair is (1-r) w0 +
+//     r w1 against (1-r) w0 + r w1', where the three centres are at distance at most two from each
+//     other. By advanced joint convexity (arXiv 1807.01647, theorem 2) its profile at
+//     log(1 + r (e^eps - 1)) is at most r delta(eps) with delta that of a Gaussian of shift two:
+//     the glued pair, with shift two.
+//   zero-out: the same with a null record, which is one unit from the other two: null_record.h.
 //
 // Random allocation: allocation.h.
 #ifndef SORDINO_ACCOUNTING_INTERNAL_DOMINATING_PAIR_H_
