@@ -1,11 +1,9 @@
 // CertifiedEpsilon and CertifiedLogDelta: the worst over what a record can meet, in every direction
 // of the adjacency.
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -16,7 +14,7 @@
 #include "sordino/accounting/internal/contradiction.h"
 #include "sordino/accounting/internal/dominating_pair.h"
 #include "sordino/accounting/internal/engines.h"
-#include "sordino/accounting/internal/envelope.h"
+#include "sordino/accounting/internal/slot_pairs.h"
 #include "sordino/accounting/renyi.h"
 
 namespace sordino {
@@ -32,54 +30,6 @@ struct DirectionBounds {
   bool new_lower = true;
 
   const std::vector<CountedPair>& attained() const { return same ? upper : lower; }
-};
-
-// The pairs of slots: those of the release, or the envelope of what the slot may hold. Alternatives
-// share most of their slots, so that pairs are kept where there are several.
-class PairsOfSlots {
- public:
-  // With `shared`, pairs for nearly the same count count as the same: it decides their ranges only.
-  PairsOfSlots(double log_delta, Effort effort, bool shared, bool one_of_many)
-      : use_{log_delta, 1, effort, one_of_many}, shared_(shared) {}
-
-  DominatingPairs operator()(const Slot& slot) {
-    PairUse use = use_;
-    use.count = slot.count;
-    if (!shared_) return Make(slot.options, use);
-    const std::uint64_t count = slot.count <= kMaxShared ? std::bit_ceil(slot.count) : slot.count;
-    use.count = count;
-    std::string key = std::to_string(count);
-    for (const Event& option : slot.options) key += option.ToString();
-    const auto [found, is_new] = known_.try_emplace(std::move(key));
-    if (is_new) found->second = Make(slot.options, use);
-    return found->second;
-  }
-
- private:
-  static constexpr std::uint64_t kMaxShared = std::uint64_t{1} << 62;
-
-  static DominatingPairs Make(const std::vector<Event>& options, const PairUse& use) {
-    if (options.size() == 1) return DominatingPairsOf(options.front(), use);
-    std::vector<DominatingPairs> all;
-    std::size_t most = 1;
-    for (const Event& option : options) {
-      all.push_back(DominatingPairsOf(option, use));
-      if (all.back().upper.empty()) return {{}, {}, all.back().reason, false};
-      most = std::max(most, all.back().upper.size());
-    }
-    DominatingPairs envelopes;
-    for (std::size_t d = 0; d < most; ++d) {
-      std::vector<LossPair> direction;
-      direction.reserve(all.size());
-      for (const DominatingPairs& one : all) direction.push_back(one.upper[d % one.upper.size()]);
-      envelopes.upper.push_back(EnvelopeOf(direction));
-    }
-    return envelopes;
-  }
-
-  PairUse use_;
-  bool shared_;
-  std::unordered_map<std::string, DominatingPairs> known_;
 };
 
 // Pair d of a list that is repeated for `all` directions; it may be moved out when it is used last.
@@ -124,42 +74,6 @@ std::vector<DirectionBounds> DirectionsOf(const Slots& slots, PairsOfSlots& pair
     }
   }
   return directions;
-}
-
-// The releases of slots in one direction, from above or as they are attained; `directions` is
-// raised to how many there are. nullopt where a release has no pair from above.
-std::optional<std::vector<CountedPair>> PairsOf(const Slots& slots, Bound bound, std::size_t d,
-                                                PairsOfSlots& pairs_of, std::size_t& directions) {
-  std::vector<CountedPair> pairs;
-  for (const Slot& slot : slots) {
-    const DominatingPairs all = pairs_of(slot);
-    const std::vector<LossPair>& one = bound == Bound::kUpper ? all.upper : all.attained();
-    if (one.empty() && bound == Bound::kUpper) return std::nullopt;
-    if (one.empty()) continue;
-    directions = std::max(directions, one.size());
-    pairs.push_back({one[d % one.size()], slot.count});
-  }
-  return pairs;
-}
-
-std::optional<AdaptiveComposition> CompositionOf(const AlternativeSlots& event, Bound bound,
-                                                 std::size_t d, PairsOfSlots& pairs_of,
-                                                 std::size_t& directions) {
-  AdaptiveComposition composition;
-  auto others = PairsOf(event.others, bound, d, pairs_of, directions);
-  if (!others) return std::nullopt;
-  composition.others = std::move(*others);
-  for (const PartChoice& choice : event.choices) {
-    ChosenSteps steps;
-    steps.count = choice.count;
-    for (const Slots& part : bound == Bound::kUpper ? choice.upper : choice.lower) {
-      auto option = PairsOf(part, bound, d, pairs_of, directions);
-      if (!option) return std::nullopt;
-      steps.options.push_back(std::move(*option));
-    }
-    composition.choices.push_back(std::move(steps));
-  }
-  return composition;
 }
 
 bool HasSingleOptions(const AlternativeSlots& alternatives) {
@@ -311,6 +225,8 @@ class WorstCase {
 
   // Both ends of the best adaptive choice, where the steps are few.
   void GoThroughChoices() {
+    const Interval& known = result_.value;
+    if (known.upper - known.lower <= kNarrowChoice * std::abs(known.upper)) return;
     for (const Bound bound : {Bound::kUpper, Bound::kLower}) {
       const bool upper = bound == Bound::kUpper;
       double worst = nothing_.lower;
@@ -331,6 +247,8 @@ class WorstCase {
   }
 
   static constexpr std::size_t kManyLowers = 200;
+  // An interval that is narrower needs no closer look.
+  static constexpr double kNarrowChoice = 5e-4;
 
   AlternativeSlots alternatives_;
   bool single_;  // the alternatives are the same for both ends

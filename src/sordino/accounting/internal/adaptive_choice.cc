@@ -5,12 +5,10 @@
 #include <complex>
 #include <functional>
 #include <kissfft/kissfft.hh>
-#include <limits>
-#include <memory>
-#include <numbers>
 #include <optional>
 #include <utility>
 
+#include "sordino/accounting/internal/choice_option.h"
 #include "sordino/accounting/internal/rounding.h"
 #include "sordino/accounting/internal/tilt_search.h"
 
@@ -30,211 +28,10 @@ constexpr double kMaxWork = 1 << 22;
 constexpr double kLeastPoints = 1 << 11;
 constexpr double kMostPoints = 1 << 16;
 constexpr double kMostQuickPoints = 1 << 12;
-constexpr double kMaxPairCells = 1 << 20;
-// The quadrature and the logarithms behind one tilted mass, relative.
-constexpr double kCellRounding = 1e-13;
 constexpr double kDeviations[] = {0.5, 1, 2, 4, 6, 9, 14};
 
-struct OptionPair {
-  LossPair pair;
-  double count;
-  GridSpec spec = {};
-  LossNodes nodes = {};
-  GridMass grid = {};
-};
-
-double TiltedVariance(const LossNodes& nodes, double c) {
-  const double scale = nodes.LogMoment(c);
-  double mean = 0;
-  double square = 0;
-  for (std::size_t i = 0; i < nodes.loss.size(); ++i) {
-    mean += std::exp(nodes.log_mass[i] + c * nodes.loss[i] - scale) * nodes.loss[i];
-  }
-  for (std::size_t i = 0; i < nodes.loss.size(); ++i) {
-    square +=
-        std::exp(nodes.log_mass[i] + c * nodes.loss[i] - scale) * std::pow(nodes.loss[i] - mean, 2);
-  }
-  return square;
-}
-
-// What is the same for all options.
-struct Circle {
-  double spacing = 0;
-  double tilt = 0;
-  std::size_t points = 0;
-  Bound bound = Bound::kUpper;
-};
-
-// One composition on the circle.
-class Option {
- public:
-  explicit Option(const std::vector<CountedPair>& pairs) {
-    double mu2 = 0;
-    for (const CountedPair& one : pairs) {
-      const auto count = static_cast<double>(one.count);
-      mu2 += count * one.pair.gaussian_mu * one.pair.gaussian_mu;
-      if (one.pair.pieces.empty() && one.pair.atoms.empty()) {
-        log_survival_ += count * std::log1p(-one.pair.infinite_mass);
-      } else {
-        pairs_.push_back({one.pair, count});
-      }
-    }
-    if (mu2 == 0) return;
-    LossPair gaussian;
-    gaussian.pieces.push_back({std::make_shared<GaussianMixtureDensity>(
-        1 / std::sqrt(mu2), GaussianMixtureDensity::Parts{{1.0, 1.0}},
-        GaussianMixtureDensity::Parts{{0.0, 1.0}})});
-    pairs_.push_back({std::move(gaussian), 1});
-  }
-
-  double Steps() const {
-    double steps = 0;
-    for (const OptionPair& one : pairs_) steps += one.count;
-    return steps;
-  }
-  bool ChooseRanges(double log_lost) {
-    for (OptionPair& one : pairs_) {
-      ChooseRange(one.pair, log_lost);
-      one.nodes = SampleNodes(one.pair);
-      if (one.nodes.loss.empty()) return false;
-    }
-    return true;
-  }
-  double LogMoment(double c) const {
-    double sum = 0;
-    for (const OptionPair& one : pairs_) sum += one.count * one.nodes.LogMoment(c);
-    return sum;
-  }
-  double Variance(double c) const {
-    double sum = 0;
-    for (const OptionPair& one : pairs_) sum += one.count * TiltedVariance(one.nodes, c);
-    return sum;
-  }
-
-  // Heavy atoms lie on grid points, and so does the low end of a density: under sparse sampling it
-  // is almost an atom. The distance of two atoms, if there is one.
-  std::optional<double> ChooseOffsets() {
-    std::optional<double> gap;
-    for (OptionPair& one : pairs_) {
-      std::vector<LossAtom>& atoms = one.pair.atoms;
-      if (atoms.empty()) {
-        one.spec.offset = one.pair.pieces.front().density->Loss(one.pair.pieces.front().low_x);
-        continue;
-      }
-      std::partial_sort(atoms.begin(),
-                        atoms.begin() + std::min<std::ptrdiff_t>(2, std::ssize(atoms)), atoms.end(),
-                        [](const LossAtom& a, const LossAtom& b) { return a.mass > b.mass; });
-      one.spec.offset = atoms[0].loss;
-      if (atoms.size() > 1 && !gap) gap = std::abs(atoms[0].loss - atoms[1].loss);
-    }
-    return gap;
-  }
-
-  bool Transform(const Circle& circle) {
-    const auto n = static_cast<double>(circle.points);
-    const kissfft<double> forward(circle.points, false);
-    std::vector<Complex> input(circle.points);
-    std::vector<Complex> output(circle.points);
-    std::vector<double> log_modulus(circle.points, 0.0);
-    std::vector<double> log_largest(circle.points, 0.0);
-    std::vector<double> phase(circle.points, 0.0);
-    double offset = 0;
-    for (OptionPair& one : pairs_) {
-      one.spec.spacing = circle.spacing;
-      one.spec.tilt = circle.tilt;
-      one.spec.log_scale = one.nodes.LogMoment(circle.tilt);
-      const auto [low, high] = std::minmax_element(one.nodes.loss.begin(), one.nodes.loss.end());
-      if (!((*high - *low) / circle.spacing < kMaxPairCells)) return false;
-      one.grid = Discretise(one.pair, one.spec, circle.bound);
-      double sum = 0;
-      for (const double mass : one.grid.mass) sum += mass;
-      if (!(sum > 0)) return false;
-      std::fill(input.begin(), input.end(), Complex(0, 0));
-      double square = 0;
-      for (std::size_t i = 0; i < one.grid.mass.size(); ++i) {
-        const std::int64_t index = one.grid.first + static_cast<std::int64_t>(i);
-        input[Wrapped(index, circle.points)] += one.grid.mass[i] / sum;
-      }
-      for (const Complex& value : input) square += std::norm(value);
-      forward.transform(input.data(), output.data());
-      const double error = kStageRounding * kUnitRoundoff * std::log2(n) * std::sqrt(n * square);
-      for (std::size_t k = 0; k < circle.points; ++k) {
-        const double modulus = std::abs(output[k]);
-        log_modulus[k] += one.count * std::log(std::max(modulus, 1e-300));
-        log_largest[k] += one.count * std::log(modulus + error);
-        phase[k] += std::remainder(one.count * std::arg(output[k]), 2 * std::numbers::pi);
-      }
-      log_mass_ += one.count * (one.spec.log_scale + std::log(sum));
-      log_mass_error_ +=
-          one.count *
-          (kCellRounding + 4 * kUnitRoundoff * std::abs(one.spec.log_scale) +
-           (circle.bound == Bound::kLower ? circle.tilt * circle.spacing * kMergeError : 0.0));
-      offset += one.count * one.spec.offset;
-      log_survival_ += one.count * std::log1p(-one.grid.infinite_mass);
-    }
-    const double start = std::floor(offset / circle.spacing);
-    log_mass_error_ += circle.tilt * std::abs(offset) * 8 * kUnitRoundoff;
-    FinishTransform(circle, start, offset - start * circle.spacing, log_modulus, log_largest,
-                    phase);
-    return true;
-  }
-
-  // The log of the mean of e^{dL} under the tilted masses, at most. Losses were moved to the grid.
-  double CircleMoment(double d, double spacing) const {
-    double sum = std::abs(d) * spacing;
-    for (const OptionPair& one : pairs_) sum += one.count * LogMomentOf(one.grid, one.spec, d);
-    return sum;
-  }
-
-  const std::vector<Complex>& transform() const { return transform_; }
-  double transform_error() const { return transform_error_; }
-  double log_mass() const { return log_mass_; }
-  double log_mass_error() const { return log_mass_error_; }
-  double infinite() const { return -std::expm1(log_survival_); }
-
-  static std::size_t Wrapped(std::int64_t index, std::size_t points) {
-    const auto n = static_cast<std::int64_t>(points);
-    return static_cast<std::size_t>(((index % n) + n) % n);
-  }
-
- private:
-  // All offsets together are `start` cells and a rest: kUpper splits it between two points such
-  // that both masses are kept, kLower leaves it out.
-  void FinishTransform(const Circle& circle, double start, double rest,
-                       const std::vector<double>& log_modulus,
-                       const std::vector<double>& log_largest, const std::vector<double>& phase) {
-    const auto n = static_cast<double>(circle.points);
-    const bool split = circle.bound == Bound::kUpper;
-    const double up = split ? std::expm1(-rest) / std::expm1(-circle.spacing) : 0;
-    const double low = (1 - up) * std::exp(-circle.tilt * rest);
-    const double high = up * std::exp(circle.tilt * (circle.spacing - rest));
-    log_mass_ += std::log(low + high);
-    transform_.resize(circle.points);
-    double counts = 0;
-    for (const OptionPair& one : pairs_) counts += one.count;
-    for (std::size_t k = 0; k < circle.points; ++k) {
-      const double angle = -2 * std::numbers::pi * static_cast<double>(k) / n;
-      const double turn =
-          -2 * std::numbers::pi * std::fmod(static_cast<double>(k) * std::fmod(start, n), n) / n;
-      const double modulus = std::exp(log_modulus[k]);
-      transform_[k] = std::polar(modulus, phase[k] + turn) * (low + high * std::polar(1.0, angle)) /
-                      (low + high);
-      const double rounding =
-          modulus * kUnitRoundoff * 8 * (16 + std::abs(log_modulus[k]) + 4 * counts);
-      transform_error_ = std::max(transform_error_, std::exp(log_largest[k]) - modulus + rounding);
-    }
-  }
-
-  std::vector<OptionPair> pairs_;
-  std::vector<Complex> transform_;
-  double transform_error_ = 0;  // at any frequency
-  double log_mass_ = 0;         // of the tilted measure
-  double log_mass_error_ = 0;
-  double log_survival_ = 0;
-};
-
 struct Stage {
-  std::vector<Option> options;
+  std::vector<ChoiceOption> options;
   std::uint64_t count = 1;
   double log_mass = 0;  // the largest of the options
 };
@@ -253,7 +50,7 @@ class AdaptiveGrid {
     }
     // The others are a choice of one option that is made first, so last in the induction.
     others_ = stages_.size();
-    stages_.push_back({{Option(composition.others)}, 1, 0});
+    stages_.push_back({{ChoiceOption(composition.others)}, 1, 0});
   }
 
   // False: nothing is certified. `objective` of (log moment, c) is minimised to choose the tilt.
@@ -273,19 +70,19 @@ class AdaptiveGrid {
     if (transforms * kLeastPoints > kMaxWork) return false;
     for (const Stage& stage : stages_) {
       double longest = 0;
-      for (const Option& option : stage.options) longest = std::max(longest, option.Steps());
+      for (const ChoiceOption& option : stage.options) longest = std::max(longest, option.Steps());
       steps += static_cast<double>(stage.count) * longest;
     }
     const double log_lost = log_delta - kLostMargin - std::log(steps + 1) - std::log(most + 1);
     for (Stage& stage : stages_) {
-      for (Option& option : stage.options) {
+      for (ChoiceOption& option : stage.options) {
         if (!option.ChooseRanges(log_lost)) return false;
       }
     }
     if (!ChooseTilt(objective) || !ChooseCircle(steps, transforms)) return false;
     for (Stage& stage : stages_) {
       stage.log_mass = -kInfinity;
-      for (Option& option : stage.options) {
+      for (ChoiceOption& option : stage.options) {
         if (!option.Transform(circle_)) return false;
         stage.log_mass = std::max(stage.log_mass, option.log_mass());
       }
@@ -306,17 +103,19 @@ class AdaptiveGrid {
     double sum = 0;
     for (const Stage& stage : stages_) {
       double largest = -kInfinity;
-      for (const Option& option : stage.options) largest = std::max(largest, of(stage, option));
+      for (const ChoiceOption& option : stage.options)
+        largest = std::max(largest, of(stage, option));
       sum += static_cast<double>(stage.count) * largest;
     }
     return sum;
   }
   double LogMoment(double c) const {
-    return OverStages([c](const Stage&, const Option& option) { return option.LogMoment(c); });
+    return OverStages(
+        [c](const Stage&, const ChoiceOption& option) { return option.LogMoment(c); });
   }
   double Deviation(double c) const {
     return std::sqrt(
-        OverStages([c](const Stage&, const Option& option) { return option.Variance(c); }));
+        OverStages([c](const Stage&, const ChoiceOption& option) { return option.Variance(c); }));
   }
 
   bool ChooseTilt(const std::function<double(double, double)>& objective) {
@@ -352,7 +151,7 @@ class AdaptiveGrid {
     h = std::max(std::min(h, deviation_ / (quick_ ? 16 : 128)), length / (0.9 * most));
     std::optional<double> gap;
     for (Stage& stage : stages_) {
-      for (Option& option : stage.options) {
+      for (ChoiceOption& option : stage.options) {
         const std::optional<double> one = option.ChooseOffsets();
         if (!gap) gap = one;
       }
@@ -377,7 +176,7 @@ class AdaptiveGrid {
     for (const double deviations : kDeviations) {
       const double d = deviations / deviation_;
       const auto moment = [&](double at) {
-        return OverStages([&](const Stage& stage, const Option& option) {
+        return OverStages([&](const Stage& stage, const ChoiceOption& option) {
           return option.CircleMoment(at, circle_.spacing) + option.log_mass() - stage.log_mass;
         });
       };
@@ -414,8 +213,8 @@ class AdaptiveGrid {
     std::vector<Complex> values(circle_.points);
     for (std::size_t o = 0; o < stage.options.size(); o += 2) {
       // Two real results as one complex one.
-      const Option& first = stage.options[o];
-      const Option* second = o + 1 < stage.options.size() ? &stage.options[o + 1] : nullptr;
+      const ChoiceOption& first = stage.options[o];
+      const ChoiceOption* second = o + 1 < stage.options.size() ? &stage.options[o + 1] : nullptr;
       const double share = std::exp(first.log_mass() - stage.log_mass) / n;
       const double other = second ? std::exp(second->log_mass() - stage.log_mass) / n : 0;
       for (std::size_t k = 0; k < circle_.points; ++k) {
@@ -476,7 +275,7 @@ class AdaptiveGrid {
       const auto count = static_cast<double>(stage.count);
       double rounding = 0;
       double infinite = circle_.bound == Bound::kUpper ? 0 : 1;
-      for (const Option& option : stage.options) {
+      for (const ChoiceOption& option : stage.options) {
         rounding = std::max(rounding, option.log_mass_error());
         infinite = circle_.bound == Bound::kUpper ? std::max(infinite, option.infinite())
                                                   : std::min(infinite, option.infinite());
@@ -489,7 +288,7 @@ class AdaptiveGrid {
 
   double At(std::int64_t i, int side) const {
     const double epsilon = static_cast<double>(i) * circle_.spacing;
-    const double value = values_[Option::Wrapped(i - first_, circle_.points)];
+    const double value = values_[circle_.Place(i - first_)];
     const double front = front_ - circle_.tilt * epsilon;
     const double error =
         front_error_ + 8 * kUnitRoundoff * (std::abs(front_) + std::abs(circle_.tilt * epsilon));
@@ -501,7 +300,7 @@ class AdaptiveGrid {
   bool quick_;
   std::vector<Stage> stages_;
   std::size_t others_ = 0;
-  Circle circle_;
+  ChoiceCircle circle_;
   double log_delta_ = 0;
   Interval epsilons_ = {0, 0};
   double deviation_ = 0;

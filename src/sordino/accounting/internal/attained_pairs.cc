@@ -24,7 +24,7 @@ constexpr std::size_t kCellsOfAtom = 24;
 constexpr double kMinTriangleNoise = 0.1;
 // Numbers of others in a batch that are told apart, and what is left out at either end.
 constexpr double kMaxSizes = 4096;
-constexpr double kNegligible = 1e-18;
+constexpr double kLeftOutChance = 1e-18;
 
 // Masses of a cell under P and Q and their difference, which is formed on its own.
 struct CellMass {
@@ -152,7 +152,7 @@ std::optional<CentreWeights> WeightsOf(double others, double rate, double cap,
   double least = std::min(cap, others + 1);
   while (least > 0 && least > cap - kMaxSizes - 1) {
     // The mass function rises up to the mean.
-    if (least - 1 < others * rate && boost::math::pdf(sizes, least - 1) < kNegligible) break;
+    if (least - 1 < others * rate && boost::math::pdf(sizes, least - 1) < kLeftOutChance) break;
     --least;
   }
   if (least <= cap - kMaxSizes - 1) return std::nullopt;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 #include <vector>
 
 #include "sordino/accounting/gaussian.h"
@@ -11,6 +12,7 @@ namespace sordino {
 namespace {
 
 constexpr int kLosses = 1500;
+constexpr int kQuickLosses = 200;
 // Losses reach so many standard deviations beyond the mean of the larger shift.
 constexpr double kNullReach = 14;
 // e^loss must stay in the range of a double.
@@ -22,6 +24,29 @@ double ProfileAt(double mu, double epsilon) {
   return std::exp(GaussianLogDelta(mu, epsilon) + GaussianLogDeltaError(mu, epsilon));
 }
 
+// The least of the bounds on delta at e^epsilon = u = 1 + growth, over r.
+double LeastBound(double mu, double rate, double growth, Effort effort) {
+  const double u = 1 + growth;
+  const double beta = (1 + rate * growth) / u;
+  double least = 1;
+  const auto try_share = [&](double share) {
+    double bound = 0;
+    for (const auto& [part, mixed, shift] :
+         {std::tuple(share, beta, mu / 2), std::tuple(1 - share, 1 - beta, mu)}) {
+      if (part <= 0) continue;
+      const double ratio = u * mixed / part;
+      if (!(ratio >= 1)) return;
+      bound += part * ProfileAt(shift, std::log(ratio));
+    }
+    least = std::min(least, bound);
+  };
+  for (const double share : {0.0, beta, 1.0}) try_share(share);
+  if (effort == Effort::kFull) {
+    for (double share = 0.05; share < 1; share += 0.1) try_share(share);
+  }
+  return least;
+}
+
 struct ProfilePoint {
   double more;  // e^loss - 1
   double delta;
@@ -29,18 +54,17 @@ struct ProfilePoint {
 
 }  // namespace
 
-LossPair LossesAgainstNull(double sigma, double rate) {
+LossPair LossesAgainstNull(double sigma, double rate, Effort effort) {
+  const int losses = effort == Effort::kFull ? kLosses : kQuickLosses;
   const double mu = 2 / sigma;
   const double reach = std::min(kLargestLoss, mu * (0.5 * mu + kNullReach));
   // Lower convex hull of the bound: a profile is convex, so it lies below that as well.
   std::vector<ProfilePoint> hull;
-  for (int i = 0; i <= kLosses; ++i) {
-    const double epsilon = reach * i / kLosses;
+  for (int i = 0; i <= losses; ++i) {
+    const double epsilon = reach * i / losses;
     const double growth = std::expm1(epsilon);
-    const double beta = (1 + rate * growth) / (1 + growth);
-    const double bound =
-        rate * ((1 - beta) * ProfileAt(mu, epsilon) + beta * ProfileAt(mu / 2, epsilon));
-    const ProfilePoint point{rate * growth, bound * (1 + kRaised)};
+    const ProfilePoint point{rate * growth,
+                             rate * LeastBound(mu, rate, growth, effort) * (1 + kRaised)};
     while (hull.size() > 1) {
       const ProfilePoint& a = hull[hull.size() - 2];
       const ProfilePoint& b = hull.back();
