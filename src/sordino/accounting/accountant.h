@@ -25,8 +25,9 @@ namespace sordino {
 
 // A certified answer of the privacy-loss engines.
 struct Certified {
-  Interval value;      // epsilon, or log delta
-  std::string engine;  // "closed form", "exact", "contour", "smoothed", "split", "grid", "quick"
+  Interval value;  // epsilon, or log delta
+  std::string
+      engine;  // "closed form", "exact", "contour", "smoothed", "split", "grid", "choice", "quick"
   std::string reason;  // why the upper end says nothing; empty otherwise
 };
 

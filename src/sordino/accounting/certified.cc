@@ -1,21 +1,20 @@
 // CertifiedEpsilon and CertifiedLogDelta: the worst over what a record can meet, in every direction
 // of the adjacency.
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "sordino/accounting/accountant.h"
+#include "sordino/accounting/internal/adaptive_choice.h"
 #include "sordino/accounting/internal/alternatives.h"
 #include "sordino/accounting/internal/coarse_schedule.h"
 #include "sordino/accounting/internal/contradiction.h"
 #include "sordino/accounting/internal/dominating_pair.h"
 #include "sordino/accounting/internal/engines.h"
-#include "sordino/accounting/internal/envelope.h"
+#include "sordino/accounting/internal/slot_pairs.h"
 #include "sordino/accounting/renyi.h"
 
 namespace sordino {
@@ -31,52 +30,6 @@ struct DirectionBounds {
   bool new_lower = true;
 
   const std::vector<CountedPair>& attained() const { return same ? upper : lower; }
-};
-
-// The pairs of slots: those of the release, or the envelope of what the slot may hold. Alternatives
-// share most of their slots, so that pairs are kept where there are several.
-class PairsOfSlots {
- public:
-  // With `shared`, pairs for nearly the same count count as the same: it decides their ranges only.
-  PairsOfSlots(double log_delta, Effort effort, bool shared)
-      : log_delta_(log_delta), effort_(effort), shared_(shared) {}
-
-  DominatingPairs operator()(const Slot& slot) {
-    if (!shared_) return Make(slot.options, {log_delta_, slot.count, effort_});
-    const std::uint64_t count = slot.count <= kMaxShared ? std::bit_ceil(slot.count) : slot.count;
-    std::string key = std::to_string(count);
-    for (const Event& option : slot.options) key += option.ToString();
-    const auto [found, is_new] = known_.try_emplace(std::move(key));
-    if (is_new) found->second = Make(slot.options, {log_delta_, count, effort_});
-    return found->second;
-  }
-
- private:
-  static constexpr std::uint64_t kMaxShared = std::uint64_t{1} << 62;
-
-  static DominatingPairs Make(const std::vector<Event>& options, const PairUse& use) {
-    if (options.size() == 1) return DominatingPairsOf(options.front(), use);
-    std::vector<DominatingPairs> all;
-    std::size_t most = 1;
-    for (const Event& option : options) {
-      all.push_back(DominatingPairsOf(option, use));
-      if (all.back().upper.empty()) return {{}, {}, all.back().reason, false};
-      most = std::max(most, all.back().upper.size());
-    }
-    DominatingPairs envelopes;
-    for (std::size_t d = 0; d < most; ++d) {
-      std::vector<LossPair> direction;
-      direction.reserve(all.size());
-      for (const DominatingPairs& one : all) direction.push_back(one.upper[d % one.upper.size()]);
-      envelopes.upper.push_back(EnvelopeOf(direction));
-    }
-    return envelopes;
-  }
-
-  double log_delta_;
-  Effort effort_;
-  bool shared_;
-  std::unordered_map<std::string, DominatingPairs> known_;
 };
 
 // Pair d of a list that is repeated for `all` directions; it may be moved out when it is used last.
@@ -130,19 +83,28 @@ bool HasSingleOptions(const AlternativeSlots& alternatives) {
   });
 }
 
+bool HasManySlots(const AlternativeSlots& alternatives) {
+  constexpr std::size_t kMany = 32;
+  return std::any_of(alternatives.upper.begin(), alternatives.upper.end(),
+                     [](const Slots& slots) { return slots.size() > kMany; });
+}
+
 // The worst over alternatives and directions; `solve` is ComposedEpsilon or ComposedLogDelta. Its
 // answers are checked one by one: a lower end above its upper end is a contradiction.
-template <typename Solve>
+// `choose` is AdaptiveEpsilon or AdaptiveLogDelta.
+template <typename Solve, typename Choose>
 class WorstCase {
  public:
   WorstCase(const Event& event, double log_delta, Effort effort, Interval nothing, double none,
-            Solve solve)
+            Solve solve, Choose choose)
       : alternatives_(AlternativesOf(event)),
         single_(HasSingleOptions(alternatives_)),
         effort_(effort),
         nothing_(nothing),
         solve_(std::move(solve)),
-        pairs_of_(log_delta, effort, alternatives_.upper.size() > 1 || !single_),
+        choose_(std::move(choose)),
+        pairs_of_(log_delta, effort, alternatives_.upper.size() > 1 || !single_,
+                  HasManySlots(alternatives_)),
         result_{{none, none}, "", ""} {}
 
   Certified Find() {
@@ -162,6 +124,7 @@ class WorstCase {
       }
     }
     if (!single_) RaiseLower();
+    if (!alternatives_.choices.empty()) GoThroughChoices();
     if (result_.engine.empty()) result_.engine = "closed form";
     return result_;
   }
@@ -197,34 +160,42 @@ class WorstCase {
     return worst;
   }
 
-  // Of the lower ends of all directions the largest counts, and quick ones say which that is.
+  // Of the lower ends of all directions the largest counts. Quick answers say which directions may
+  // have it.
   void AddLower(const std::vector<DirectionBounds>& directions, Effort effort) {
-    std::vector<const DirectionBounds*> asked;
+    struct Asked {
+      const std::vector<CountedPair>* pairs;
+      Interval quick;
+    };
+    std::vector<Asked> asked;
     for (const DirectionBounds& one : directions) {
       const bool own = !one.same || !one.has_upper;
-      if (own && one.new_lower && !one.attained().empty()) asked.push_back(&one);
+      if (own && one.new_lower && !one.attained().empty())
+        asked.push_back({&one.attained(), nothing_});
     }
-    const DirectionBounds* best = nullptr;
-    double most = -kInfinity;
-    for (const DirectionBounds* one : asked) {
-      if (asked.size() == 1 && effort == Effort::kFull) {
-        best = one;
-        break;
-      }
+    const auto raise = [&](double lower) {
+      result_.value.lower = std::max(result_.value.lower, lower);
+    };
+    const bool full = effort == Effort::kFull;
+    bool proven = true;
+    for (Asked& one : asked) {
+      if (asked.size() == 1 && full) break;
       // Of many pairs some are enough to compare by, and then nothing is proven.
-      const std::vector<CountedPair>& pairs = one->attained();
-      const bool some = effort == Effort::kFull && pairs.size() > kManyLowers;
-      const Question quick{nothing_.lower, {false, true}, Effort::kQuick};
-      const double lower = solve_(some ? Thinned(pairs, kManyLowers) : pairs, quick).value.lower;
-      if (!some) result_.value.lower = std::max(result_.value.lower, lower);
-      if (best != nullptr && lower <= most) continue;
-      best = one;
-      most = lower;
+      const bool some = full && one.pairs->size() > kManyLowers;
+      const Question quick{nothing_.lower, {full && !some, true}, Effort::kQuick};
+      one.quick = solve_(some ? Thinned(*one.pairs, kManyLowers) : *one.pairs, quick).value;
+      proven = proven && !some;
+      if (!some) raise(one.quick.lower);
     }
-    if (best == nullptr || effort == Effort::kQuick) return;
-    const Question question{nothing_.lower, {false, true}, effort};
-    result_.value.lower =
-        std::max(result_.value.lower, solve_(best->attained(), question).value.lower);
+    if (!full) return;
+    std::stable_sort(asked.begin(), asked.end(),
+                     [](const Asked& a, const Asked& b) { return a.quick.lower > b.quick.lower; });
+    bool first = true;
+    for (const Asked& one : asked) {
+      if (!first && (!proven || one.quick.upper <= result_.value.lower)) continue;
+      first = false;
+      raise(solve_(*one.pairs, {nothing_.lower, {false, true}, effort}).value.lower);
+    }
   }
 
   // Of what can happen the worst, as far as quick answers tell, is looked at closely.
@@ -252,13 +223,39 @@ class WorstCase {
     if (worst != nullptr && effort_ == Effort::kFull) lower_of(*worst, effort_);
   }
 
+  // Both ends of the best adaptive choice, where the steps are few.
+  void GoThroughChoices() {
+    const Interval& known = result_.value;
+    if (known.upper - known.lower <= kNarrowChoice * std::abs(known.upper)) return;
+    for (const Bound bound : {Bound::kUpper, Bound::kLower}) {
+      const bool upper = bound == Bound::kUpper;
+      double worst = nothing_.lower;
+      std::size_t directions = 1;
+      for (std::size_t d = 0; d < directions; ++d) {
+        const auto composition = CompositionOf(alternatives_, bound, d, pairs_of_, directions);
+        worst = std::max(worst, composition ? choose_(*composition, bound, result_.value, effort_)
+                                            : (upper ? nothing_.upper : nothing_.lower));
+        if (upper && worst >= result_.value.upper) break;
+      }
+      if (!upper) {
+        result_.value.lower = std::max(result_.value.lower, worst);
+      } else if (worst < result_.value.upper) {
+        result_.value.upper = worst;
+        result_.engine = "choice";
+      }
+    }
+  }
+
   static constexpr std::size_t kManyLowers = 200;
+  // An interval that is narrower needs no closer look.
+  static constexpr double kNarrowChoice = 5e-4;
 
   AlternativeSlots alternatives_;
   bool single_;  // the alternatives are the same for both ends
   Effort effort_;
   Interval nothing_;
   Solve solve_;
+  Choose choose_;
   PairsOfSlots pairs_of_;
   Certified result_;
 };
@@ -281,8 +278,12 @@ Certified CertifiedEpsilon(const Event& event, double log_delta, Effort effort) 
   const auto solve = [&](const std::vector<CountedPair>& pairs, const Question& question) {
     return ComposedEpsilon(pairs, log_delta, question);
   };
+  const auto choose = [&](const AdaptiveComposition& composition, Bound bound, Interval known,
+                          Effort at_effort) {
+    return AdaptiveEpsilon(composition, log_delta, known, bound, at_effort);
+  };
   const auto worst = [&](const Event& one) {
-    return WorstCase(one, log_delta, effort, {0, kInfinity}, 0, solve);
+    return WorstCase(one, log_delta, effort, {0, kInfinity}, 0, solve, choose);
   };
   const bool pure = log_delta == -kInfinity;
   const auto coarse = pure ? std::nullopt : CoarseSchedule::Of(event);
@@ -302,8 +303,13 @@ Certified CertifiedLogDelta(const Event& event, double epsilon, Effort effort) {
   const auto solve = [&](const std::vector<CountedPair>& pairs, const Question& question) {
     return ComposedLogDelta(pairs, epsilon, question);
   };
+  const auto choose = [&](const AdaptiveComposition& composition, Bound bound, Interval known,
+                          Effort at_effort) {
+    const double guess = known.upper < 0 ? known.upper : known.lower;
+    return AdaptiveLogDelta(composition, epsilon, guess, bound, at_effort);
+  };
   const auto worst = [&](const Event& one, double guess, Effort at_effort) {
-    return WorstCase(one, guess, at_effort, {-kInfinity, 0}, -kInfinity, solve);
+    return WorstCase(one, guess, at_effort, {-kInfinity, 0}, -kInfinity, solve, choose);
   };
   const auto coarse = CoarseSchedule::Of(event);
   const auto at = [&](double guess, Effort at_effort) {

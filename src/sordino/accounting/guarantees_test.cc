@@ -53,14 +53,18 @@ TEST(Guarantees, AFullTruncatedBatchPushesAnotherRecordOut) {
   EXPECT_GE(Spent("add-remove: " + step, 1e-5).upper, 2.892);
 }
 
-// Nothing says that a record is in the same part twice. Enumeration of the three alternatives.
+// Nothing says that a record is in the same part twice, and the parts may be cut after a look at
+// what was released before. 4.2851 is the worst of the three fixed choices, by enumeration.
 TEST(Guarantees, ARecordMayBeInAnotherPartTheNextTime) {
   const std::string parts = "parallel(pure(1), poisson(0.01, pure(8)))";
   const Interval twice = Spent("add-remove: compose(" + parts + ", " + parts + ")", 1e-3);
   EXPECT_GE(twice.upper, 4.2851);
-  EXPECT_LE(twice.upper, 4.2860);
   EXPECT_GE(twice.lower, 4.2845);
-  // Too many to enumerate: at least the worst of those in which all copies but k are in one part.
+  // Given values that an adaptive choice attains; the worst of all fixed ones is below them.
+  EXPECT_GE(Spent("add-remove: 3*parallel(laplace(1), gaussian(2))", 1e-5).upper, 3.883889);
+  EXPECT_GE(Spent("add-remove: 3*parallel(pure(0.5), poisson(0.1, pure(3)))", 0.01).upper,
+            1.909358);
+  // At least the worst of those in which all copies but k are in one part.
   const double many = Spent("add-remove: 60*" + parts, 1e-3).upper;
   for (const int k : {0, 1, 30, 59, 60}) {
     const std::string one = "add-remove: compose(" + std::to_string(60 - k) + "*pure(1), " +

@@ -85,50 +85,54 @@ Slots Overlay(const std::vector<Slots>& choices, std::uint64_t times) {
 
 }  // namespace
 
+namespace {
+
+// The parts of a parallel event, each with all that it may be.
+AlternativeSlots PartsOf(const Event& parallel) {
+  AlternativeSlots parts;
+  for (const auto& [part, once] : parallel.children()) {
+    AlternativeSlots inner = AlternativesOf(part);
+    std::move(inner.upper.begin(), inner.upper.end(), std::back_inserter(parts.upper));
+    std::move(inner.lower.begin(), inner.lower.end(), std::back_inserter(parts.lower));
+  }
+  return parts;
+}
+
+// Of what can happen a sample is enough: every way, or all copies in one part.
+std::vector<Slots> AttainedWays(const std::vector<Slots>& parts, std::uint64_t count,
+                                std::size_t room) {
+  std::vector<Slots> ways;
+  if (Ways(count, parts.size(), room) <= room) {
+    Distribute(parts, 0, count, {}, ways);
+    return ways;
+  }
+  for (const Slots& part : parts) {
+    if (ways.size() == std::max<std::size_t>(1, room)) break;
+    ways.emplace_back();
+    Append(ways.back(), part, count);
+  }
+  return ways;
+}
+
+}  // namespace
+
 AlternativeSlots AlternativesOf(const Event& event) {
-  AlternativeSlots result{{{}}, {{}}};
+  // Nothing was released before the parts were cut, so the choice depends on nothing.
+  if (event.kind() == Event::Kind::kParallel) return PartsOf(event);
+  AlternativeSlots result{{{}}, {{}}, {}, {}};
+  Slots& covered = result.upper.front();
   for (const auto& [release, count] : event.Flatten()) {
     if (release.kind() != Event::Kind::kParallel) {
-      for (Slots& slots : result.upper) slots.push_back({{release}, count});
+      covered.push_back({{release}, count});
+      result.others.push_back({{release}, count});
       for (Slots& slots : result.lower) slots.push_back({{release}, count});
       continue;
     }
-    std::vector<Slots> choices;
-    std::vector<Slots> attained;
-    for (const auto& [part, once] : release.children()) {
-      AlternativeSlots inner = AlternativesOf(part);
-      std::move(inner.upper.begin(), inner.upper.end(), std::back_inserter(choices));
-      std::move(inner.lower.begin(), inner.lower.end(), std::back_inserter(attained));
-    }
-    const std::size_t room = kMaxAlternatives / result.upper.size();
+    AlternativeSlots parts = PartsOf(release);
+    Append(covered, Overlay(parts.upper, count), 1);
     std::vector<Slots> grown;
-    std::vector<Slots> ways;
-    if (Ways(count, choices.size(), room) <= room) {
-      Distribute(choices, 0, count, {}, ways);
-    } else {
-      ways.push_back(Overlay(choices, count));
-    }
-    for (const Slots& slots : result.upper) {
-      for (const Slots& way : ways) {
-        grown.push_back(slots);
-        Append(grown.back(), way, 1);
-      }
-    }
-    result.upper = std::move(grown);
-    // Of what can happen a sample is enough: all copies in one part, or as above.
-    ways.clear();
-    const std::size_t lower_room = kMaxAlternatives / result.lower.size();
-    if (Ways(count, attained.size(), lower_room) <= lower_room) {
-      Distribute(attained, 0, count, {}, ways);
-    } else {
-      for (const Slots& choice : attained) {
-        if (ways.size() < std::max<std::size_t>(1, lower_room)) {
-          ways.emplace_back();
-          Append(ways.back(), choice, count);
-        }
-      }
-    }
-    grown.clear();
+    const std::vector<Slots> ways =
+        AttainedWays(parts.lower, count, kMaxAlternatives / result.lower.size());
     for (const Slots& slots : result.lower) {
       for (const Slots& way : ways) {
         grown.push_back(slots);
@@ -136,6 +140,7 @@ AlternativeSlots AlternativesOf(const Event& event) {
       }
     }
     result.lower = std::move(grown);
+    result.choices.push_back({std::move(parts.upper), std::move(parts.lower), count});
   }
   return result;
 }

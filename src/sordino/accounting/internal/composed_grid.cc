@@ -56,26 +56,6 @@ GridMoments TiltedMoments(const LossNodes& nodes, double c) {
   return m;
 }
 
-double DiscreteMoment(const GridMass& grid, const GridSpec& spec, double d) {
-  double sum = 0;
-  double weighted = 0;
-  // Relative to the first loss that carries mass, so that the weights stay in range.
-  const double reference =
-      d > 0
-          ? spec.offset + spec.spacing * static_cast<double>(grid.first + std::ssize(grid.mass) - 1)
-          : spec.offset + spec.spacing * static_cast<double>(grid.first);
-  const double ratio = std::exp(d * spec.spacing);
-  double weight =
-      std::exp(d * (spec.offset + spec.spacing * static_cast<double>(grid.first) - reference));
-  for (const double m : grid.mass) {
-    sum += m;
-    weighted += m * weight;
-    weight *= ratio;
-    if (weight == 0) weight = std::numeric_limits<double>::min();
-  }
-  return std::log(weighted / sum) + d * reference + 1e-11;
-}
-
 }  // namespace
 
 ComposedGrid::ComposedGrid(std::span<const CountedPair> pairs, Bound bound, Effort effort)
@@ -365,8 +345,8 @@ void ComposedGrid::BoundWindow(double low, double high, double sd) {
     double up = -d * high;
     double down = d * low;
     for (std::size_t g = 0; g < groups_.size(); ++g) {
-      up += groups_[g].count * DiscreteMoment(grids_[g], groups_[g].spec, d);
-      down += groups_[g].count * DiscreteMoment(grids_[g], groups_[g].spec, -d);
+      up += groups_[g].count * LogMomentOf(grids_[g], groups_[g].spec, d);
+      down += groups_[g].count * LogMomentOf(grids_[g], groups_[g].spec, -d);
     }
     if (std::isfinite(up)) log_above = std::min(log_above, up);
     if (std::isfinite(down)) log_below = std::min(log_below, down);

@@ -305,6 +305,26 @@ GridMass Discretise(const LossPair& pair, const GridSpec& spec, Bound bound) {
   return result;
 }
 
+double LogMomentOf(const GridMass& grid, const GridSpec& spec, double d) {
+  double sum = 0;
+  double weighted = 0;
+  // Relative to the first loss that carries mass, so that the weights stay in range.
+  const double reference =
+      d > 0
+          ? spec.offset + spec.spacing * static_cast<double>(grid.first + std::ssize(grid.mass) - 1)
+          : spec.offset + spec.spacing * static_cast<double>(grid.first);
+  const double ratio = std::exp(d * spec.spacing);
+  double weight =
+      std::exp(d * (spec.offset + spec.spacing * static_cast<double>(grid.first) - reference));
+  for (const double m : grid.mass) {
+    sum += m;
+    weighted += m * weight;
+    weight *= ratio;
+    if (weight == 0) weight = std::numeric_limits<double>::min();
+  }
+  return std::log(weighted / sum) + d * reference + 1e-11;
+}
+
 double LossNodes::LogMoment(double c) const {
   double top = -kInfinity;
   for (std::size_t i = 0; i < loss.size(); ++i) top = std::max(top, log_mass[i] + c * loss[i]);

@@ -51,6 +51,9 @@ void ChooseRange(LossPair& pair, double log_lost);
 
 GridMass Discretise(const LossPair& pair, const GridSpec& spec, Bound bound);
 
+// The log of the mean of e^{d loss} under the tilted masses, no less than it is.
+double LogMomentOf(const GridMass& grid, const GridSpec& spec, double d);
+
 // Weighted losses (log P-mass and loss) that represent the pair well enough to choose a tilt by.
 struct LossNodes {
   std::vector<double> log_mass;

@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "sordino/accounting/allocation.h"
+#include "sordino/accounting/internal/attained_pairs.h"
+#include "sordino/accounting/internal/null_record.h"
 #include "sordino/accounting/internal/outcomes.h"
 #include "sordino/accounting/internal/renyi_moments.h"
 #include "sordino/accounting/internal/tree.h"
@@ -164,7 +166,7 @@ bool TooLittleNoise(const Event& child) {
   return sigma && *sigma < kMinSigma;
 }
 
-DominatingPairs SampledPairs(const Event& event) {
+DominatingPairs SampledPairs(const Event& event, const PairUse& use) {
   const double q = event.numbers()[0];
   const bool fixed = event.kind() == Event::Kind::kFixed;
   const Event& sampled = event.children()[0].first;
@@ -186,21 +188,20 @@ DominatingPairs SampledPairs(const Event& event) {
   DominatingPairs pairs;
   if (child == sampled) pairs.lower = {directions->first, directions->second};
   pairs.upper = {Glue(directions->first, directions->second)};
-  if (const std::optional<double> sigma = EquivalentGaussian(child); replace && sigma && q < 1) {
+  if (q == 1 || child != sampled) return pairs;
+  if (use.Closely()) {
+    if (auto triangle = TriangleOfFixedBatch(child, q)) {
+      pairs.lower.push_back(std::move(*triangle));
+      return pairs;
+    }
+  }
+  if (const std::optional<double> sigma = EquivalentGaussian(child); replace && sigma) {
     // All other records contribute nothing, and the one moves from -1/2 to 1/2.
     pairs.lower.push_back(FromDensity(
         std::make_shared<Mixture>(*sigma, SampledParts(q, 0.5), SampledParts(q, -0.5))));
   }
   return pairs;
 }
-
-// How often a truncated Poisson batch is not full without the record, how often it is, and how
-// often the record enters a batch that is full.
-struct FullBatch {
-  double open = 1;
-  double full = 0;
-  double enter = 0;
-};
 
 FullBatch FullBatchOf(double others, double q, double cap) {
   using boost::math::binomial_distribution;
@@ -218,8 +219,28 @@ FullBatch FullBatchOf(double others, double q, double cap) {
   return result;
 }
 
+// A full batch in which both neighbours have a record in the same place.
+// Three centres at distance two bound a null record as well, and take less time.
+LossPair FullBatchPair(double sigma, double enter, bool remove, bool replace, const PairUse& use) {
+  if (replace || use.one_of_many) {
+    return Glue(FromDensity(RemoveDensity(sigma, enter, 2)),
+                FromDensity(AddDensity(sigma, enter, 2)));
+  }
+  const LossPair tail = LossesAgainstNull(sigma, enter, use.effort);
+  LossPair glued;
+  if (remove) {
+    glued = Glue(tail, FromDensity(AddDensity(sigma, enter, 1)));
+  } else {
+    glued = Glue(FromDensity(RemoveDensity(sigma, enter, 1)), MirroredLosses(tail));
+    glued.absent_q = tail.infinite_mass;
+  }
+  // The two sides agree at zero to the margins of their closed forms.
+  glued.q_rounding = 1e-11 * enter;
+  return glued;
+}
+
 // Both directions of one pair of neighbours whose other records number `others`.
-DominatingPairs TruncatedWith(double others, const Event& event, double sigma) {
+DominatingPairs TruncatedWith(double others, const Event& event, double sigma, const PairUse& use) {
   const double q = event.numbers()[1];
   const FullBatch batch = FullBatchOf(others, q, event.numbers()[2]);
   const double entered = batch.open * q + batch.full * batch.enter;
@@ -239,8 +260,10 @@ DominatingPairs TruncatedWith(double others, const Event& event, double sigma) {
     if (batch.full > 0 && batch.enter == 0) pair.atoms.push_back({0.0, batch.full});
     if (batch.full > 0 && batch.enter > 0) {
       if (known_place) {
-        const LossPair glued = Glue(FromDensity(RemoveDensity(sigma, batch.enter, 2)),
-                                    FromDensity(AddDensity(sigma, batch.enter, 2)));
+        const LossPair glued = FullBatchPair(sigma, batch.enter, remove, replace, use);
+        pair.infinite_mass += glued.infinite_mass * batch.full;
+        pair.absent_q += glued.absent_q * batch.full;
+        pair.q_rounding += glued.q_rounding * batch.full;
         for (LossAtom atom : glued.atoms) {
           pair.atoms.push_back({atom.loss, atom.mass * batch.full});
         }
@@ -258,22 +281,28 @@ DominatingPairs TruncatedWith(double others, const Event& event, double sigma) {
     pairs.lower.push_back(FromDensity(density(entered * (1 - 1e-9), 1)));
     if (replace) break;
   }
+  if (use.Closely() && batch.full > 0 && batch.enter > 0) {
+    if (auto pushed =
+            PushedOutPair(others, q, event.numbers()[2], sigma, batch, event.adjacency())) {
+      pairs.lower.push_back(std::move(pushed->first));
+      pairs.lower.push_back(std::move(pushed->second));
+    }
+  }
   return pairs;
 }
 
-DominatingPairs TruncatedPairs(const Event& event) {
+DominatingPairs TruncatedPairs(const Event& event, const PairUse& use) {
   const double n = event.numbers()[0];
   const double q = event.numbers()[1];
   const std::optional<double> sigma = EquivalentGaussian(event.children()[0].first);
   if (!sigma) return Missing("truncated Poisson batches are known for Gaussian noise only");
   if (q == 0) return Same({LossPair{}});
   if (*sigma < kMinSigma) return Missing("the noise is too small to resolve the loss");
-  DominatingPairs pairs = TruncatedWith(n - 1, event, *sigma);
+  DominatingPairs pairs = TruncatedWith(n - 1, event, *sigma, use);
   if (event.adjacency() == Adjacency::kAddRemove) {
     // One record more instead of one less.
-    const DominatingPairs more = TruncatedWith(n, event, *sigma);
+    const DominatingPairs more = TruncatedWith(n, event, *sigma, {.one_of_many = true});
     pairs.upper.insert(pairs.upper.end(), more.upper.begin(), more.upper.end());
-    pairs.lower.insert(pairs.lower.end(), more.lower.begin(), more.lower.end());
   }
   return pairs;
 }
@@ -362,9 +391,9 @@ DominatingPairs DominatingPairsOf(const Event& event, const PairUse& use) {
     }
     case Event::Kind::kPoisson:
     case Event::Kind::kFixed:
-      return SampledPairs(event);
+      return SampledPairs(event, use);
     case Event::Kind::kTruncatedPoisson:
-      return TruncatedPairs(event);
+      return TruncatedPairs(event, use);
     case Event::Kind::kAllocation:
       return AllocationPairsOf(event, use);
     case Event::Kind::kCompose:

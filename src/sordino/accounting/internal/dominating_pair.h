@@ -5,7 +5,8 @@
 // (arXiv 2106.08567, theorem 11). Fixed-size sampling under replace-one: the profile of
 // ((1-q)B + qA, B) for epsilon >= 0 and of (B, (1-q)B + qA) for epsilon < 0 (theorem 11 too),
 // which is glued into one pair with the rest of the mass at loss zero; every single direction of
-// it is attained (all other records equal), so the directions serve as lower bounds. Under zero-out
+// it is attained (all other records equal), so the directions serve as lower bounds, and so does
+// the triangle of attained_pairs.h. Under zero-out
 // a batch of fixed size has the same bound: the outputs without the record, with it and with its
 // null stand-in are three vectors at pairwise distance one at most (the unit is the replace-one
 // sensitivity, with the null record as a possible value), and nothing more was used.
@@ -25,11 +26,12 @@
 // the two cases dominates. In a full batch
 //   add-remove: ((1-r) N(0) + r N(2), N(0)) and the reverse. A dataset of n records has neighbours
 //     with N = n - 1 and with N = n others; both are directions.
-//   zero-out, replace-one: the neighbour's record (the null record, or another one) has the same
-//     place in the batch, so the pair is (1-r) w0 + r w1 against (1-r) w0 + r w1', where the three
-//     centres are at distance at most two from each other. By advanced joint convexity (arXiv
-//     1807.01647, theorem 2) its profile at log(1 + r (e^eps - 1)) is at most r delta(eps) with
-//     delta that of a Gaussian of shift two: the glued pair, with shift two.
+//   replace-one: the neighbour's record has the same place in the batch, so the pair is (1-r) w0 +
+//     r w1 against (1-r) w0 + r w1', where the three centres are at distance at most two from each
+//     other. By advanced joint convexity (arXiv 1807.01647, theorem 2) its profile at
+//     log(1 + r (e^eps - 1)) is at most r delta(eps) with delta that of a Gaussian of shift two:
+//     the glued pair, with shift two.
+//   zero-out: the same with a null record, which is one unit from the other two: null_record.h.
 //
 // Random allocation: allocation.h.
 #ifndef SORDINO_ACCOUNTING_INTERNAL_DOMINATING_PAIR_H_
@@ -49,6 +51,10 @@ struct PairUse {
   double log_delta = -20;
   std::uint64_t count = 1;
   Effort effort = Effort::kFull;
+  bool one_of_many = false;  // a schedule of many different steps
+
+  // Whether to spend time on neighbours that come close to the upper pairs (attained_pairs.h).
+  bool Closely() const { return effort == Effort::kFull && !one_of_many; }
 };
 
 struct DominatingPairs {
