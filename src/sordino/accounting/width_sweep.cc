@@ -43,8 +43,8 @@ Asked SampledGaussian(std::mt19937_64& random) {
   const double rate = LogUniform(random, 1e-8, 1);
   const auto steps = static_cast<std::uint64_t>(std::llround(LogUniform(random, 1, 1e8)));
   const double delta = LogUniform(random, 1e-12, 1e-3);
-  return {Event::Repeat(
-              Event::Poisson(SamplingRate(rate), Event::Gaussian(NoiseMultiplier(noise))), steps),
+  return {Event::Repeat(Event::Poisson(SamplingRate(rate), Event::Gaussian(NoiseMultiplier(noise))),
+                        steps),
           delta};
 }
 
