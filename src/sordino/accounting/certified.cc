@@ -41,13 +41,13 @@ class PairsOfSlots {
   PairsOfSlots(double log_delta, Effort effort, bool shared)
       : log_delta_(log_delta), effort_(effort), shared_(shared) {}
 
-  DominatingPairs operator()(const Slot& slot) {
-    if (!shared_) return Make(slot.options, {log_delta_, slot.count, effort_});
+  DominatingPairs operator()(const Slot& slot, bool blocks) {
+    if (!shared_) return Make(slot.options, {log_delta_, slot.count, effort_, blocks});
     const std::uint64_t count = slot.count <= kMaxShared ? std::bit_ceil(slot.count) : slot.count;
-    std::string key = std::to_string(count);
+    std::string key = std::to_string(count) + (blocks ? " in blocks of " : " of ");
     for (const Event& option : slot.options) key += option.ToString();
     const auto [found, is_new] = known_.try_emplace(std::move(key));
-    if (is_new) found->second = Make(slot.options, {log_delta_, count, effort_});
+    if (is_new) found->second = Make(slot.options, {log_delta_, count, effort_, blocks});
     return found->second;
   }
 
@@ -60,7 +60,7 @@ class PairsOfSlots {
     std::size_t most = 1;
     for (const Event& option : options) {
       all.push_back(DominatingPairsOf(option, use));
-      if (all.back().upper.empty()) return {{}, {}, all.back().reason, false};
+      if (all.back().upper.empty()) return {{}, {}, all.back().reason, false, 1};
       most = std::max(most, all.back().upper.size());
     }
     DominatingPairs envelopes;
@@ -79,6 +79,22 @@ class PairsOfSlots {
   std::unordered_map<std::string, DominatingPairs> known_;
 };
 
+// The slot of exponential mechanisms that matters most: of several ranges one may be taken in
+// blocks (bounded_range.h).
+const Slot* SlotInBlocks(const Slots& slots) {
+  const Slot* found = nullptr;
+  double most = 0;
+  for (const Slot& slot : slots) {
+    const Event& first = slot.options.front();
+    if (slot.options.size() > 1 || first.kind() != Event::Kind::kExponential) continue;
+    const double size = static_cast<double>(slot.count) * first.numbers()[0] * first.numbers()[0];
+    if (found != nullptr && size <= most) continue;
+    found = &slot;
+    most = size;
+  }
+  return found;
+}
+
 // Pair d of a list that is repeated for `all` directions; it may be moved out when it is used last.
 CountedPair TakePair(std::vector<LossPair>& pairs, std::size_t d, std::size_t all,
                      std::uint64_t count) {
@@ -93,8 +109,9 @@ std::vector<DirectionBounds> DirectionsOf(const Slots& slots, PairsOfSlots& pair
   std::size_t uppers = 1;
   std::size_t lowers = 1;
   bool exact = true;
+  const Slot* in_blocks = SlotInBlocks(slots);
   for (const Slot& slot : slots) {
-    all.push_back(pairs_of(slot));
+    all.push_back(pairs_of(slot, &slot == in_blocks));
     if (all.back().upper.empty()) reason = all.back().reason;
     uppers = std::max(uppers, all.back().upper.size());
     lowers = std::max(lowers, all.back().attained().size());
@@ -116,7 +133,8 @@ std::vector<DirectionBounds> DirectionsOf(const Slots& slots, PairsOfSlots& pair
       if (pairs.upper.empty()) {
         direction.has_upper = false;
       } else {
-        direction.upper.push_back(TakePair(pairs.upper, d, directions.size(), count));
+        const std::uint64_t copies = count / pairs.block + (count % pairs.block > 0 ? 1 : 0);
+        direction.upper.push_back(TakePair(pairs.upper, d, directions.size(), copies));
       }
     }
   }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "sordino/accounting/internal/outcomes.h"
+#include "sordino/accounting/internal/poisson_guarantees.h"
 #include "sordino/accounting/internal/renyi_bounds.h"
 #include "sordino/accounting/internal/renyi_gaussian.h"
 #include "sordino/accounting/internal/renyi_moments.h"
@@ -136,6 +137,10 @@ RenyiFunction MakePoissonReplaced(double q, const Event& child) {
 
 RenyiFunction MakePoisson(double q, const Event& child) {
   if (q == 0) return Linear(0);
+  if (child.kind() == Kind::kPoisson) {
+    const Event merged = MergedSamplers(Event::Poisson(SamplingRate(q), child));
+    return MakePoisson(merged.numbers()[0], merged.children()[0].first);
+  }
   if (child.adjacency() == Adjacency::kReplaceOne) return MakePoissonReplaced(q, child);
   if (const std::optional<double> sigma = EquivalentGaussian(child)) {
     if (q == 1 || *sigma < kMinSampledNoise) return Linear(1 / (2 * *sigma * *sigma));

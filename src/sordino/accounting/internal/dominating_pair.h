@@ -31,7 +31,11 @@
 //     1807.01647, theorem 2) its profile at log(1 + r (e^eps - 1)) is at most r delta(eps) with
 //     delta that of a Gaussian of shift two: the glued pair, with shift two.
 //
-// Random allocation: allocation.h.
+// A Poisson sample of a Poisson sample is one, with the product of the rates, whatever the
+// neighbours: each record is in it with that probability, independently of all others.
+//
+// Random allocation: allocation.h. Exponential mechanisms: bounded_range.h. Sampled guarantees:
+// poisson_guarantees.h.
 #ifndef SORDINO_ACCOUNTING_INTERNAL_DOMINATING_PAIR_H_
 #define SORDINO_ACCOUNTING_INTERNAL_DOMINATING_PAIR_H_
 
@@ -49,6 +53,8 @@ struct PairUse {
   double log_delta = -20;
   std::uint64_t count = 1;
   Effort effort = Effort::kFull;
+  // One upper pair may stand for several releases (bounded_range.h says when).
+  bool blocks = false;
 };
 
 struct DominatingPairs {
@@ -61,12 +67,17 @@ struct DominatingPairs {
   std::vector<LossPair> lower;
   std::string reason;
   bool exact = false;
+  std::uint64_t block = 1;  // releases that one of `upper` dominates together
 
   const std::vector<LossPair>& attained() const { return exact ? upper : lower; }
 };
 
 // The event must not be a composition or parallel.
 DominatingPairs DominatingPairsOf(const Event& event, const PairUse& use = {});
+
+// The profile of `remove` for epsilon >= 0 and of `add` below, as one pair: positive losses of
+// `remove`, negative losses of `add`, the rest of the mass at zero.
+LossPair Glue(const LossPair& remove, const LossPair& add);
 
 // Whether the pairs of some release in the event depend on what they are for.
 bool DependsOnUse(const Event& event);
