@@ -10,7 +10,7 @@
 namespace sordino {
 namespace {
 
-constexpr std::uint64_t kBlock = 256;
+constexpr std::uint64_t kRangeBlock = 256;
 constexpr std::uint64_t kQuickBlock = 32;
 // The range is cut into m intervals, as many as this work (pieces looked at) allows; what the
 // straight lines add to the variance of a step is about 1 / m^2 of it.
@@ -154,7 +154,7 @@ double EpsilonOfCopies(double range, double t, double count, double log_delta) {
 }  // namespace
 
 std::uint64_t BoundedRangeBlock(std::uint64_t count, Effort effort) {
-  const std::uint64_t most = effort == Effort::kFull ? kBlock : kQuickBlock;
+  const std::uint64_t most = effort == Effort::kFull ? kRangeBlock : kQuickBlock;
   const std::uint64_t blocks = count / most + (count % most > 0 ? 1 : 0);
   return blocks == 0 ? 1 : count / blocks + (count % blocks > 0 ? 1 : 0);
 }

@@ -303,7 +303,13 @@ DominatingPairs AllocationPairsOf(const Event& event, const PairUse& use) {
   AllocationPairs found = PairsOfAllocation(static_cast<std::uint64_t>(batches), *sigma,
                                             {use.log_delta, use.count, use.effort});
   pairs.upper = {std::move(found.remove_upper), std::move(found.add_upper)};
-  pairs.lower = {std::move(found.remove_lower), std::move(found.add_lower)};
+  const auto add_lower = [&pairs](LossPair& remove, LossPair& add) {
+    if (remove.atoms.empty() && add.atoms.empty()) return;
+    pairs.lower.push_back(std::move(remove));
+    pairs.lower.push_back(std::move(add));
+  };
+  add_lower(found.remove_lower, found.add_lower);
+  add_lower(found.remove_lower_points, found.add_lower_points);
   return pairs;
 }
 

@@ -56,7 +56,8 @@ DominatingPairs SampledExponential(double range, double q, bool replace, const P
   // What counts is the variance of the sampled loss, q^2 (e^t - 1)(1 - e^{t-e}) in many steps, and
   // the largest loss in few.
   const double even = std::log1p(0.5 * std::expm1(range));
-  for (const double t : {even, WorstLoss(range, 1, use.log_delta)}) {
+  for (const double t :
+       {even, WorstLoss(range, 1, use.log_delta), WorstLoss(range, use.count, use.log_delta)}) {
     AppendPairs(pairs.lower, BothDirections(TwoLossOutcomes(range, t), q));
   }
   return pairs;
