@@ -54,7 +54,7 @@ TEST(GeometricSum, OneCopyHasTheClosedForm) {
 }
 
 // delta of two batches with the record in the first dataset, over the plane of the two outputs.
-double TwoBatches(double sigma, double epsilon) {
+double DeltaOfTwoBatches(double sigma, double epsilon) {
   constexpr double kStep = 0.02;
   double delta = 0;
   for (double a = -8; a <= 8; a += kStep) {
@@ -75,7 +75,7 @@ TEST(GeometricSum, LittleNoiseAgreesWithTheIntegral) {
     for (const double sd : {1.0, 3.0}) {
       const double epsilon = 0.5 / (sigma * sigma) - std::log(2) + sd / sigma;
       const Interval delta = AccountDelta(event, Epsilon(epsilon)).value;
-      const double exact = TwoBatches(sigma, epsilon);
+      const double exact = DeltaOfTwoBatches(sigma, epsilon);
       EXPECT_LE(delta.lower, exact * 1.001) << sigma << " " << sd;
       EXPECT_GE(delta.upper, exact * 0.999) << sigma << " " << sd;
       EXPECT_GT(delta.lower, 0.9 * delta.upper) << sigma << " " << sd;
