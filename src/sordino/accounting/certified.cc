@@ -41,13 +41,15 @@ class PairsOfSlots {
   PairsOfSlots(double log_delta, Effort effort, bool shared)
       : log_delta_(log_delta), effort_(effort), shared_(shared) {}
 
-  DominatingPairs operator()(const Slot& slot, bool blocks) {
-    if (!shared_) return Make(slot.options, {log_delta_, slot.count, effort_, blocks});
-    const std::uint64_t count = slot.count <= kMaxShared ? std::bit_ceil(slot.count) : slot.count;
-    std::string key = std::to_string(count) + (blocks ? " in blocks of " : " of ");
+  DominatingPairs operator()(const Slot& slot, bool blocks, bool alone) {
+    if (!shared_) return Make(slot.options, {log_delta_, slot.count, effort_, blocks, alone});
+    const bool rounded = !blocks && slot.count <= kMaxShared;
+    const std::uint64_t count = rounded ? std::bit_ceil(slot.count) : slot.count;
+    std::string key =
+        std::to_string(count) + (blocks ? " in blocks of " : " of ") + (alone ? "only " : "");
     for (const Event& option : slot.options) key += option.ToString();
     const auto [found, is_new] = known_.try_emplace(std::move(key));
-    if (is_new) found->second = Make(slot.options, {log_delta_, count, effort_, blocks});
+    if (is_new) found->second = Make(slot.options, {log_delta_, count, effort_, blocks, alone});
     return found->second;
   }
 
@@ -60,7 +62,7 @@ class PairsOfSlots {
     std::size_t most = 1;
     for (const Event& option : options) {
       all.push_back(DominatingPairsOf(option, use));
-      if (all.back().upper.empty()) return {{}, {}, all.back().reason, false, 1};
+      if (all.back().upper.empty()) return {{}, {}, all.back().reason, false, 1, 1};
       most = std::max(most, all.back().upper.size());
     }
     DominatingPairs envelopes;
@@ -111,7 +113,7 @@ std::vector<DirectionBounds> DirectionsOf(const Slots& slots, PairsOfSlots& pair
   bool exact = true;
   const Slot* in_blocks = SlotInBlocks(slots);
   for (const Slot& slot : slots) {
-    all.push_back(pairs_of(slot, &slot == in_blocks));
+    all.push_back(pairs_of(slot, &slot == in_blocks, slots.size() == 1));
     if (all.back().upper.empty()) reason = all.back().reason;
     uppers = std::max(uppers, all.back().upper.size());
     lowers = std::max(lowers, all.back().attained().size());
@@ -128,7 +130,9 @@ std::vector<DirectionBounds> DirectionsOf(const Slots& slots, PairsOfSlots& pair
       const std::uint64_t count = slots[i].count;
       if (!exact && !pairs.attained().empty()) {
         const std::vector<LossPair>& attained = pairs.attained();
-        direction.lower.push_back({attained[d % attained.size()], count});
+        // Fewer than all releases lose no more.
+        const std::uint64_t copies = count / pairs.lower_block;
+        if (copies > 0) direction.lower.push_back({attained[d % attained.size()], copies});
       }
       if (pairs.upper.empty()) {
         direction.has_upper = false;

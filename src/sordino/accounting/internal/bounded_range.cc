@@ -19,6 +19,10 @@ constexpr double kQuickRangeWork = 2e5;
 constexpr double kMaxRangeCells = 1000;
 constexpr double kMinRangeCells = 8;
 constexpr std::size_t kSampledRangeCells = 64;
+// The same for a strategy from below, whose chances below e^-250 are dropped.
+constexpr double kStrategyWork = 6e6;
+constexpr double kMaxStrategyCells = 200;
+constexpr double kStrategyDrop = 1e-250;
 // A step's values are sums of positive terms, and the best t is good to at least half the digits.
 constexpr double kStepRaise = 1e-11;
 
@@ -85,6 +89,62 @@ class RangeProfile {
   double span_;  // e^range - 1
   std::vector<double> fall_;
   std::vector<double> values_;
+};
+
+// The best t among the points, for what is left of epsilon and of the steps.
+class StrategySearch {
+ public:
+  StrategySearch(double range, std::int64_t cells, std::int64_t top) : cells_(cells), top_(top) {
+    for (std::int64_t l = 0; l <= cells; ++l) {
+      // e^range - e^t over e^range - 1.
+      const double rest = range * static_cast<double>(cells - l) / static_cast<double>(cells);
+      high_.push_back(std::expm1(-rest) / std::expm1(-range));
+    }
+    for (std::int64_t i = 0; i <= top + cells; ++i) {
+      rise_.push_back(-std::expm1(-range * static_cast<double>(i) / static_cast<double>(cells)));
+    }
+    values_.assign(static_cast<std::size_t>(top) + 1, 0.0);
+  }
+
+  void AddStep() {
+    std::vector<double> best(values_.size(), -1.0);
+    std::vector<std::uint16_t> choice(values_.size(), 0);
+    for (std::int64_t l = 0; l <= cells_; ++l) {
+      const double p = HighChance(l);
+      for (std::int64_t i = 0; i <= top_; ++i) {
+        const double value = p * At(i - l) + (1 - p) * At(i - l + cells_);
+        const auto at = static_cast<std::size_t>(i);
+        if (!(value > best[at])) continue;
+        best[at] = value;
+        choice[at] = static_cast<std::uint16_t>(l);
+      }
+    }
+    values_ = std::move(best);
+    choices_.push_back(std::move(choice));
+  }
+
+  // With `left` steps to go. Below zero P and Q have changed places.
+  std::int64_t Choice(std::size_t left, std::int64_t i) const {
+    const auto at = static_cast<std::size_t>(std::min(std::abs(i), top_));
+    const std::int64_t l = choices_[left - 1][at];
+    return i < 0 ? cells_ - l : l;
+  }
+  double HighChance(std::int64_t l) const { return high_[static_cast<std::size_t>(l)]; }
+
+ private:
+  double At(std::int64_t i) const {
+    if (i > top_) return 0;
+    if (i >= 0) return values_[static_cast<std::size_t>(i)];
+    const double rise = rise_[static_cast<std::size_t>(-i)];
+    return rise + (1 - rise) * (-i <= top_ ? values_[static_cast<std::size_t>(-i)] : 0);
+  }
+
+  std::int64_t cells_;
+  std::int64_t top_;
+  std::vector<double> high_;
+  std::vector<double> rise_;
+  std::vector<double> values_;
+  std::vector<std::vector<std::uint16_t>> choices_;
 };
 
 // How far up losses are kept, in units of the range: all of them, or beyond what Hoeffding's
@@ -208,6 +268,50 @@ double WorstLoss(double range, std::uint64_t count, double log_delta) {
     }
   }
   return best;
+}
+
+LossPair BoundedRangeStrategy(double range, std::uint64_t steps, double log_delta) {
+  const double reach = ReachOf(range, steps, log_delta - 12);
+  const double cells = std::sqrt(kStrategyWork / (static_cast<double>(steps) * reach));
+  const auto m = static_cast<std::int64_t>(std::clamp(cells, kMinRangeCells, kMaxStrategyCells));
+  const double h = range / static_cast<double>(m);
+  const double t = WorstLoss(range, steps, log_delta);
+  const double epsilon = EpsilonOfCopies(range, t, static_cast<double>(steps), log_delta);
+  StrategySearch search(range, m, static_cast<std::int64_t>(reach * static_cast<double>(m)) + 1);
+  for (std::uint64_t i = 0; i < steps; ++i) search.AddStep();
+  const auto start = static_cast<std::int64_t>(std::llround(epsilon / h));
+  const std::int64_t farthest = static_cast<std::int64_t>(steps) * m;
+  // Masses of what is left of epsilon, in points from start - farthest on.
+  std::vector<double> mass(static_cast<std::size_t>(2 * farthest + 1), 0.0);
+  mass[static_cast<std::size_t>(farthest)] = 1;
+  for (std::size_t left = steps; left > 0; --left) {
+    std::vector<double> next(mass.size(), 0.0);
+    for (std::size_t k = 0; k < mass.size(); ++k) {
+      if (!(mass[k] > kStrategyDrop)) continue;
+      const std::int64_t l = search.Choice(left, static_cast<std::int64_t>(k) - farthest + start);
+      const double p = search.HighChance(l);
+      const auto down = static_cast<std::size_t>(static_cast<std::int64_t>(k) - l);
+      if (p > 0) next[down] += mass[k] * p;
+      if (p < 1) next[down + static_cast<std::size_t>(m)] += mass[k] * (1 - p);
+    }
+    mass = std::move(next);
+  }
+  LossPair pair;
+  pair.on_lattice = true;
+  double p_total = 0;
+  double q_total = 0;
+  for (std::size_t k = 0; k < mass.size(); ++k) {
+    if (!(mass[k] > 0)) continue;
+    const double loss = h * static_cast<double>(farthest - static_cast<std::int64_t>(k));
+    pair.atoms.push_back({loss, mass[k] * (1 - 1e-12)});
+    p_total += pair.atoms.back().mass;
+    q_total += pair.atoms.back().mass * std::exp(-loss);
+  }
+  // What was dropped may be anything.
+  pair.missing_p = 1 - p_total;
+  pair.absent_q = 1 - q_total;
+  pair.q_rounding = 0x1p-50;
+  return pair;
 }
 
 Outcomes TwoLossOutcomes(double range, double t) {

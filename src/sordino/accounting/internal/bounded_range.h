@@ -25,7 +25,9 @@
 // least the supremum of means), so that letting all choices of t come last only adds to delta.
 // This holds for one range e; of several, only one may be taken in blocks of more than one step.
 //
-// From below. One t for all steps is attained; the best t for delta is looked for.
+// From below. One t for all steps is attained; the best t for delta is looked for. So is a t that
+// is a multiple of h and depends on what came before: of those the recursion, without lines between
+// the points, finds the best for one epsilon, and the losses of that strategy are summed up.
 #ifndef SORDINO_ACCOUNTING_INTERNAL_BOUNDED_RANGE_H_
 #define SORDINO_ACCOUNTING_INTERNAL_BOUNDED_RANGE_H_
 
@@ -48,6 +50,9 @@ Outcomes BoundedRangeOutcomes(double range);
 
 // The t in [0, range] whose `count` copies lose most at about this delta, as far as is found.
 double WorstLoss(double range, std::uint64_t count, double log_delta);
+// The losses of `steps` steps, each t chosen by those before, about as large as they can be at this
+// delta; attained. steps at most the block of that count.
+LossPair BoundedRangeStrategy(double range, std::uint64_t steps, double log_delta);
 // The pair of losses t and t - range, attained.
 Outcomes TwoLossOutcomes(double range, double t);
 

@@ -39,8 +39,8 @@ LossPair FromGaussian(double mu) {
   return pair;
 }
 
-DominatingPairs Same(std::vector<LossPair> pairs) { return {std::move(pairs), {}, "", true, 1}; }
-DominatingPairs Missing(std::string reason) { return {{}, {}, std::move(reason), false, 1}; }
+DominatingPairs Same(std::vector<LossPair> pairs) { return {std::move(pairs), {}, "", true, 1, 1}; }
+DominatingPairs Missing(std::string reason) { return {{}, {}, std::move(reason), false, 1, 1}; }
 
 // The mixture {(0, 1-q), (shift, q)}, or (shift, 1) alone when q is 1.
 Mixture::Parts SampledParts(double q, double shift) {
@@ -324,9 +324,23 @@ DominatingPairs ExponentialPairs(double range, const PairUse& use) {
     pairs.block = block;
     pairs.upper = {BoundedRangeUpper(range, block, use.log_delta - log_copies - 12, use.effort)};
   }
-  pairs.lower = {FromOutcomes(
-      range > kMaxRange ? ApproximateOutcomes(range / 2, 0)
-                        : TwoLossOutcomes(range, WorstLoss(range, use.count, use.log_delta)))};
+  if (range > kMaxRange) {
+    pairs.lower = {FromOutcomes(ApproximateOutcomes(range / 2, 0))};
+    return pairs;
+  }
+  const bool whole = use.blocks && use.alone && use.count > 1 && pairs.block >= use.count;
+  if (whole && use.effort == Effort::kFull) {
+    pairs.lower_block = use.count;
+    pairs.lower = {BoundedRangeStrategy(range, use.count, use.log_delta)};
+    return pairs;
+  }
+  pairs.lower = {FromOutcomes(TwoLossOutcomes(range, WorstLoss(range, use.count, use.log_delta)))};
+  if (!use.alone) {
+    // Beside other releases a large variance may count for more; each in both directions of theirs.
+    const double even = std::log1p(0.5 * std::expm1(range));
+    const LossPair wide = FromOutcomes(TwoLossOutcomes(range, even));
+    pairs.lower.insert(pairs.lower.end(), {pairs.lower[0], wide, wide});
+  }
   return pairs;
 }
 

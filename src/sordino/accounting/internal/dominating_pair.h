@@ -53,8 +53,10 @@ struct PairUse {
   double log_delta = -20;
   std::uint64_t count = 1;
   Effort effort = Effort::kFull;
-  // One upper pair may stand for several releases (bounded_range.h says when).
+  // One upper pair may stand for several releases (bounded_range.h says when), and there are no
+  // other releases.
   bool blocks = false;
+  bool alone = false;
 };
 
 struct DominatingPairs {
@@ -67,7 +69,8 @@ struct DominatingPairs {
   std::vector<LossPair> lower;
   std::string reason;
   bool exact = false;
-  std::uint64_t block = 1;  // releases that one of `upper` dominates together
+  std::uint64_t block = 1;        // releases that one of `upper` dominates together
+  std::uint64_t lower_block = 1;  // releases that one of `lower` is a composition of
 
   const std::vector<LossPair>& attained() const { return exact ? upper : lower; }
 };

@@ -97,8 +97,8 @@ std::optional<DominatingPairs> PoissonGuaranteePairs(const Event& event, const P
         replace ? Event::Gaussian(NoiseMultiplier(2 / std::sqrt(2 * rho)), event.adjacency())
                 : gaussian);
     const DominatingPairs below = DominatingPairsOf(sampled, use);
-    return DominatingPairs{
-        {}, below.upper, "a zCDP mechanism has no single dominating pair", false, 1};
+    return DominatingPairs{{},    below.upper, "a zCDP mechanism has no single dominating pair",
+                           false, 1,           1};
   }
   return replace ? ReplacedGuarantee(child, q) : std::nullopt;
 }
