@@ -3,11 +3,16 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <optional>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "sordino/accounting/gaussian.h"
 #include "sordino/accounting/internal/allocation_band.h"
 #include "sordino/accounting/internal/allocation_knots.h"
+#include "sordino/accounting/internal/geometric_sum.h"
+#include "sordino/base/quantity.h"
 
 namespace sordino {
 namespace {
@@ -31,6 +36,12 @@ constexpr std::size_t kQuickSize = std::size_t{1} << 11;
 // allocation, and where the errors of many add up.
 constexpr double kResolvedOnce = 0.1;
 constexpr double kResolvedOften = 0.02;
+// Below this noise a lattice of doubles does not hold the ratio of a step.
+constexpr double kMinLatticeNoise = 0.38;
+// Points at equal ratios (geometric_sum.h) help where 1 / sigma is above this, and where less than
+// e^kLogFarTail counts.
+constexpr double kHeavyTail = 1.25;
+constexpr double kLogFarTail = -50;
 // Mass at the small end of the losses that is moved to the first knot.
 constexpr double kEndMass = 1e-10;
 // Rounding of a value of S, relative, and so of a loss; means of runs included.
@@ -46,20 +57,32 @@ class Allocation {
         use_(use),
         log_lost_(std::max(
             -600.0, use.log_delta - std::log(static_cast<double>(use.count)) - kAllocationMargin)),
-        low_u_(-std::max(8.0, std::sqrt(2 * (std::log(t_) - log_lost_)))) {}
+        low_u_(-std::max(8.0, std::sqrt(2 * (std::log(t_) - log_lost_)))),
+        on_lattice_(sigma >= kMinLatticeNoise) {
+    const bool heavy = s_ > kHeavyTail || log_lost_ < kLogFarTail;
+    if (!on_lattice_ || heavy)
+      points_ = SumOnPoints(batches, {s_, low_u_, RemoveCap()}, use.effort);
+  }
 
-  void Remove(LossPair& upper, LossPair& lower) const;
-  void Add(LossPair& upper, LossPair& lower) const;
+  void Remove(AllocationPairs& pairs) const;
+  void Add(AllocationPairs& pairs) const;
 
  private:
+  // A law of S from above, and the mass under the first law that it leaves out.
+  struct Above {
+    std::vector<ValueMass> values;
+    double lost = 0;
+  };
   AllocationBand Band(Direction direction, double cap_u) const {
     const double exponent =
         std::clamp(-0.3 * use_.log_delta / std::sqrt(static_cast<double>(use_.count)), 2.0, 60.0);
     const std::size_t size = use_.effort == Effort::kQuick ? kQuickSize : kSize;
     return AllocationBand({t_, s_, direction, low_u_, cap_u, exponent, size});
   }
-  LossPair RemoveUpper(const Knots& knots, const std::vector<AllocationBand>& bands,
-                       const std::vector<AllocationBand::UpperLaw>& above) const;
+  LossPair RemoveUpper(const Knots& knots, const std::vector<Above>& above) const;
+  // Of a law from below, on points whose losses are equally spaced.
+  LossPair LowerOn(const Knots& knots, std::span<const ValueMass> values,
+                   Direction direction) const;
   LossPair RemoveLower(const Knots& knots, const std::vector<AllocationBand>& bands) const;
   double RemoveCap() const;
   double AddCap() const;
@@ -70,6 +93,8 @@ class Allocation {
   AllocationUse use_;
   double log_lost_;
   double low_u_;
+  bool on_lattice_;
+  std::optional<GeometricSums> points_;  // where a lattice alone is not enough
 };
 
 // u with log(lost(u)) = log_goal, for a decreasing function.
@@ -120,15 +145,14 @@ std::vector<AllocationBand> Allocation::RemoveBands() const {
   return bands;
 }
 
-// U at a knot is the best of the bands; U(0) = t.
-LossPair Allocation::RemoveUpper(const Knots& knots, const std::vector<AllocationBand>& bands,
-                                 const std::vector<AllocationBand::UpperLaw>& above) const {
+// U at a knot is the best of the laws; U(0) = t.
+LossPair Allocation::RemoveUpper(const Knots& knots, const std::vector<Above>& above) const {
   std::vector<PotentialPoint> points = {{0, t_, 0}};
   for (std::size_t j = 0; j < knots.size(); ++j) points.push_back({knots.values[j], t_, j});
-  for (std::size_t b = 0; b < bands.size(); ++b) {
-    const KnotLaw law = SplitBetween(knots, above[b].values, Direction::kRemove);
+  for (const Above& one : above) {
+    const KnotLaw law = SplitBetween(knots, one.values, Direction::kRemove);
     const std::vector<double> potential =
-        CallPotential(knots, law.mass, t_ * (law.beyond + above[b].beyond + bands[b].LostMass()));
+        CallPotential(knots, law.mass, t_ * (law.beyond + one.lost));
     for (std::size_t j = 0; j < knots.size(); ++j) {
       double& value = points[j + 1].value;
       value = std::min(value, potential[j] * (1 + kPotentialError));
@@ -139,6 +163,15 @@ LossPair Allocation::RemoveUpper(const Knots& knots, const std::vector<Allocatio
       PairOf(knots, MassesOfHull(knots, points, 0, &unused), Direction::kRemove, kLossError);
   upper.infinite_mass = std::min(1.0, points.back().value / t_ * (1 + 1e-9));
   return upper;
+}
+
+LossPair Allocation::LowerOn(const Knots& knots, std::span<const ValueMass> values,
+                             Direction direction) const {
+  std::vector<double> mass(knots.size(), 0.0);
+  MergeIntoRuns(
+      values, [&](std::size_t i) { return knots.values[i]; },
+      direction == Direction::kRemove ? Rounding::kDown : Rounding::kUp, mass);
+  return PairOf(knots, mass, direction, -kLossError);
 }
 
 // U from below as a law on the knots, with kinks between them where two bands cross.
@@ -199,30 +232,50 @@ LossPair Unbounded() {
   return pair;
 }
 
-void Allocation::Remove(LossPair& upper, LossPair& lower) const {
-  const std::vector<AllocationBand> bands = RemoveBands();
-  std::vector<AllocationBand::UpperLaw> above;
-  above.reserve(bands.size());
-  for (const AllocationBand& band : bands) above.push_back(band.Upper());
+void Allocation::Remove(AllocationPairs& pairs) const {
+  std::vector<AllocationBand> bands;
+  if (on_lattice_) bands = RemoveBands();
+  std::vector<Above> above;
+  for (const AllocationBand& band : bands) {
+    AllocationBand::UpperLaw law = band.Upper();
+    above.push_back({std::move(law.values), law.beyond + band.LostMass()});
+  }
+  if (points_) {
+    const double cap_u = RemoveCap();
+    const double lost =
+        UpperTail(cap_u - s_) + (t_ - 1) * UpperTail(cap_u) + t_ * UpperTail(-low_u_);
+    // Widest first, as the bands are.
+    above.insert(above.begin(), {points_->upper, lost * (1 + 1e-9)});
+  }
   const double lost = 0.1 * std::exp(log_lost_);
   const Spread bulk = SpreadOf(above.back().values, t_, Direction::kRemove, kEndMass, 0);
   const Spread tail = SpreadOf(above.front().values, t_, Direction::kRemove, 0, lost);
   if (!std::isfinite(bulk.deviation)) {
-    upper = Unbounded();
+    pairs.remove_upper = Unbounded();
     return;
   }
   const Knots knots(t_, bulk.low_loss, tail.high_loss, bulk.deviation, use_.effort);
-  upper = RemoveUpper(knots, bands, above);
-  lower = RemoveLower(knots, bands);
+  pairs.remove_upper = RemoveUpper(knots, above);
+  if (!bands.empty()) pairs.remove_lower = RemoveLower(knots, bands);
+  if (points_) pairs.remove_lower_points = LowerOn(knots, points_->lower, Direction::kRemove);
 }
 
-void Allocation::Add(LossPair& upper, LossPair& lower) const {
-  const AllocationBand band = Band(Direction::kAdd, AddCap());
-  const AllocationBand::UpperLaw above = band.Upper();
+void Allocation::Add(AllocationPairs& pairs) const {
+  std::optional<AllocationBand> band;
+  if (on_lattice_) band.emplace(Band(Direction::kAdd, AddCap()));
+  std::vector<Above> above;
+  if (points_) {
+    const double lost = t_ * (UpperTail(-low_u_) + UpperTail(RemoveCap()));
+    above.push_back({points_->upper, lost * (1 + 1e-9)});
+  }
+  if (band) {
+    AllocationBand::UpperLaw law = band->Upper();
+    above.push_back({std::move(law.values), law.beyond + band->LostMass()});
+  }
   const double lost = 0.1 * std::exp(log_lost_);
-  Spread spread = SpreadOf(above.values, t_, Direction::kAdd, lost, kEndMass);
+  Spread spread = SpreadOf(above.back().values, t_, Direction::kAdd, lost, kEndMass);
   if (!std::isfinite(spread.deviation)) {
-    upper = Unbounded();
+    pairs.add_upper = Unbounded();
     return;
   }
   // log Pr[S <= k] <= log Phi((log(k/t) + s^2/2) sqrt(t) / s), the geometric mean.
@@ -230,29 +283,36 @@ void Allocation::Add(LossPair& upper, LossPair& lower) const {
     return UpperTail(-(std::log(k / t_) + 0.5 * s_ * s_) * std::sqrt(t_) / s_);
   };
   const double reach = -0.5 * s_ * s_ - std::sqrt(-2 * std::log(lost)) * s_ / std::sqrt(t_);
-  const double coarse = std::log(band.spacing() / t_);
-  spread.low_loss = spread.low_loss <= coarse ? reach : std::max(reach, spread.low_loss);
+  if (points_) {
+    spread.low_loss = SpreadOf(above.front().values, t_, Direction::kAdd, lost, kEndMass).low_loss;
+  } else if (spread.low_loss <= std::log(band->spacing() / t_)) {
+    spread.low_loss = reach;
+  }
+  spread.low_loss = std::max(reach, spread.low_loss);
   const Knots knots(t_, spread.low_loss, std::max(spread.high_loss, spread.low_loss),
                     spread.deviation, use_.effort);
-  const KnotLaw law = SplitBetween(knots, above.values, Direction::kAdd);
-  const std::vector<double> potential = PutPotential(knots, law);
+  std::vector<double> potential(knots.size(), kInfinity);
+  for (const Above& one : above) {
+    const std::vector<double> found =
+        PutPotential(knots, SplitBetween(knots, one.values, Direction::kAdd));
+    for (std::size_t j = 0; j < knots.size(); ++j) {
+      const double value = found[j] * (1 + kPotentialError) + one.lost * knots.values[j];
+      potential[j] = std::min(potential[j], value);
+    }
+  }
   std::vector<PotentialPoint> points = {{0, 0, 0}};
   for (std::size_t j = 0; j < knots.size(); ++j) {
     const double k = knots.values[j];
-    const double value =
-        std::min(potential[j] * (1 + kPotentialError), k * geometric(k) * (1 + 1e-9));
+    const double value = std::min(potential[j], k * geometric(k) * (1 + 1e-9));
     // A put's slope is a probability, at most 1.
     points.push_back({k, std::min(value, points.back().value + (k - points.back().k)), j});
   }
   double infinite = 0;
+  LossPair& upper = pairs.add_upper;
   upper = PairOf(knots, MassesOfHull(knots, points, 1, &infinite), Direction::kAdd, kLossError);
-  upper.infinite_mass = std::min(1.0, (infinite + above.beyond + band.LostMass()) * (1 + 1e-9));
-
-  std::vector<double> mass(knots.size(), 0.0);
-  MergeIntoRuns(
-      std::span<const ValueMass>(band.Lower()), [&](std::size_t i) { return knots.values[i]; },
-      Rounding::kUp, mass);
-  lower = PairOf(knots, mass, Direction::kAdd, -kLossError);
+  upper.infinite_mass = std::min(1.0, infinite * (1 + 1e-9));
+  if (band) pairs.add_lower = LowerOn(knots, band->Lower(), Direction::kAdd);
+  if (points_) pairs.add_lower_points = LowerOn(knots, points_->lower, Direction::kAdd);
 }
 
 // A sum that keeps what each addition rounds off (Neumaier).
@@ -291,10 +351,10 @@ void CountMasses(LossPair& pair) {
 AllocationPairs PairsOfAllocation(std::uint64_t batches, double sigma, const AllocationUse& use) {
   const Allocation allocation(batches, sigma, use);
   AllocationPairs pairs;
-  allocation.Remove(pairs.remove_upper, pairs.remove_lower);
-  allocation.Add(pairs.add_upper, pairs.add_lower);
-  for (LossPair* pair :
-       {&pairs.remove_upper, &pairs.remove_lower, &pairs.add_upper, &pairs.add_lower}) {
+  allocation.Remove(pairs);
+  allocation.Add(pairs);
+  for (LossPair* pair : {&pairs.remove_upper, &pairs.remove_lower, &pairs.remove_lower_points,
+                         &pairs.add_upper, &pairs.add_lower, &pairs.add_lower_points}) {
     CountMasses(*pair);
   }
   return pairs;

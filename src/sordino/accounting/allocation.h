@@ -32,7 +32,8 @@
 // under composition (arXiv 2106.08567). lognormal_lattice.h bounds each X_i in convex order on a
 // lattice, lattice_sum.h sums t of them, and the sum is brought to a lattice of losses in the same
 // way (split from above, merged from below), so that the grid that composes the allocations
-// (grid.h) adds no rounding of its own.
+// (grid.h) adds no rounding of its own. geometric_sum.h does the same on points at equal ratios,
+// for heavy tails; of two bounds from above the smaller counts at every point.
 //
 // What is charged. With a step's ratio beyond the range the loss counts as infinite; its
 // probability is chosen e^-12 of delta. At small S the lattice is coarse, and from above
@@ -48,8 +49,8 @@
 
 namespace sordino {
 
-// Below this noise the ratio of a step spans too many orders of magnitude for a lattice.
-inline constexpr double kMinAllocationNoise = 0.3;
+// Below this noise the ratio of a step spans too many orders of magnitude.
+inline constexpr double kMinAllocationNoise = 0.1;
 // Above this noise losses are as small as the rounding of the sums.
 inline constexpr double kMaxAllocationNoise = 2000;
 // Beyond this many batches the rounding of the sums is larger than what they are to resolve.
@@ -68,6 +69,9 @@ struct AllocationPairs {
   LossPair remove_lower;
   LossPair add_upper;  // the record is in the second dataset
   LossPair add_lower;
+  // From below, on points at equal ratios; without masses where these were not asked for.
+  LossPair remove_lower_points;
+  LossPair add_lower_points;
 };
 
 // batches from 2 to kMaxAllocationBatches, sigma from kMinAllocationNoise to

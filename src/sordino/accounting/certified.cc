@@ -32,6 +32,22 @@ struct DirectionBounds {
   const std::vector<CountedPair>& attained() const { return same ? upper : lower; }
 };
 
+// The slot of exponential mechanisms that matters most: of several ranges one may be taken in
+// blocks (bounded_range.h).
+const Slot* SlotInBlocks(const Slots& slots) {
+  const Slot* found = nullptr;
+  double most = 0;
+  for (const Slot& slot : slots) {
+    const Event& first = slot.options.front();
+    if (slot.options.size() > 1 || first.kind() != Event::Kind::kExponential) continue;
+    const double size = static_cast<double>(slot.count) * first.numbers()[0] * first.numbers()[0];
+    if (found != nullptr && size <= most) continue;
+    found = &slot;
+    most = size;
+  }
+  return found;
+}
+
 // Pair d of a list that is repeated for `all` directions; it may be moved out when it is used last.
 CountedPair TakePair(std::vector<LossPair>& pairs, std::size_t d, std::size_t all,
                      std::uint64_t count) {
@@ -46,8 +62,9 @@ std::vector<DirectionBounds> DirectionsOf(const Slots& slots, PairsOfSlots& pair
   std::size_t uppers = 1;
   std::size_t lowers = 1;
   bool exact = true;
+  const Slot* in_blocks = SlotInBlocks(slots);
   for (const Slot& slot : slots) {
-    all.push_back(pairs_of(slot));
+    all.push_back(pairs_of(slot, &slot == in_blocks, slots.size() == 1));
     if (all.back().upper.empty()) reason = all.back().reason;
     uppers = std::max(uppers, all.back().upper.size());
     lowers = std::max(lowers, all.back().attained().size());
@@ -64,12 +81,15 @@ std::vector<DirectionBounds> DirectionsOf(const Slots& slots, PairsOfSlots& pair
       const std::uint64_t count = slots[i].count;
       if (!exact && !pairs.attained().empty()) {
         const std::vector<LossPair>& attained = pairs.attained();
-        direction.lower.push_back({attained[d % attained.size()], count});
+        // Fewer than all releases lose no more.
+        const std::uint64_t copies = count / pairs.lower_block;
+        if (copies > 0) direction.lower.push_back({attained[d % attained.size()], copies});
       }
       if (pairs.upper.empty()) {
         direction.has_upper = false;
       } else {
-        direction.upper.push_back(TakePair(pairs.upper, d, directions.size(), count));
+        const std::uint64_t copies = count / pairs.block + (count % pairs.block > 0 ? 1 : 0);
+        direction.upper.push_back(TakePair(pairs.upper, d, directions.size(), copies));
       }
     }
   }

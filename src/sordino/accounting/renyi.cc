@@ -8,6 +8,8 @@
 #include <memory>
 #include <utility>
 
+#include "sordino/accounting/internal/outcomes.h"
+#include "sordino/accounting/internal/poisson_guarantees.h"
 #include "sordino/accounting/internal/renyi_bounds.h"
 #include "sordino/accounting/internal/renyi_gaussian.h"
 #include "sordino/accounting/internal/renyi_moments.h"
@@ -109,6 +111,23 @@ RenyiFunction MakePoissonReplaced(double q, const Event& child) {
     if (q == 1) return Linear(4 / (2 * *sigma * *sigma));
     return FromMoments<ReplacedGaussian>(q, *sigma);
   }
+  const std::vector<double>& n = child.numbers();
+  if (child.kind() == Kind::kDiscreteGaussian) {
+    const double noise = n[0] / n[1];
+    if (q == 1) return Linear(4 / (2 * noise * noise));
+    return FromMoments<ReplacedGaussian>(q, noise, 1 / n[0]);
+  }
+  if (child.kind() == Kind::kDiscreteLaplace && n[1] <= kMaxDiscreteAtoms) {
+    if (const auto outcomes = DiscreteLaplaceOutcomes(n[0], n[1], q, q)) {
+      std::vector<LossNode> nodes;
+      nodes.reserve(outcomes->size());
+      for (const Outcome& o : *outcomes) nodes.push_back(MakeLossNode(o.log_q, o.loss));
+      return FromNodes(std::move(nodes));
+    }
+  }
+  if (child.kind() == Kind::kLaplace && 1 / n[0] <= kMaxLaplaceLambda) {
+    return FromNodes(ReplacedLaplaceNodes(1 / n[0], q));
+  }
   const Event doubled = DoubledReach(child);
   if (const std::optional<LossAtoms> atoms = SymmetricAtoms(doubled)) {
     return FromNodes(HalfProfileNodes(*atoms, q));
@@ -118,6 +137,10 @@ RenyiFunction MakePoissonReplaced(double q, const Event& child) {
 
 RenyiFunction MakePoisson(double q, const Event& child) {
   if (q == 0) return Linear(0);
+  if (child.kind() == Kind::kPoisson) {
+    const Event merged = MergedSamplers(Event::Poisson(SamplingRate(q), child));
+    return MakePoisson(merged.numbers()[0], merged.children()[0].first);
+  }
   if (child.adjacency() == Adjacency::kReplaceOne) return MakePoissonReplaced(q, child);
   if (const std::optional<double> sigma = EquivalentGaussian(child)) {
     if (q == 1 || *sigma < kMinSampledNoise) return Linear(1 / (2 * *sigma * *sigma));

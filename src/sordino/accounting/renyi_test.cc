@@ -256,6 +256,54 @@ TEST(RenyiCurve, ApproximateEventsHaveAReasonInsteadOfACurve) {
   EXPECT_THROW(Rdp(Sampled(0.1, 1), std::nan("")), Error);
 }
 
+// Replace-one, Poisson-sampled: the divergence of (1-q) f(x) + q f(x-k) against (1-q) f(x) + q
+// f(x+k) summed over the integers, or over a fine lattice for continuous noise.
+TEST(ReplacedNoiseRenyi, EqualsTheSumOverAllOutcomes) {
+  const auto summed = [](const std::function<double(double)>& f, double shift, double q,
+                         double order, double step, double reach) {
+    double mass = 0;
+    double excess = 0;  // of the moment over the mass, without cancellation
+    const double first = step < 1 ? 0.5 * step - std::floor(reach) : -std::floor(reach);
+    for (double x = first; x <= reach; x += step) {
+      const double q_mass = (1 - q) * f(x) + q * f(x + shift);
+      const double loss = std::log1p(q * (f(x - shift) - f(x + shift)) / q_mass);
+      mass += q_mass;
+      excess += q_mass * (std::expm1(order * loss) - order * std::expm1(loss));
+    }
+    return std::log1p(excess / mass) / (order - 1);
+  };
+  for (const double q : {1e-4, 0.03, 0.6}) {
+    for (const double order : {1.5, 8.0, 40.0}) {
+      for (const auto& [sigma, k] : {std::pair{0.7, 1.0}, {3.0, 2.0}, {9.0, 1.0}}) {
+        const Event event = Event::Poisson(
+            SamplingRate(q),
+            Event::DiscreteGaussian(sigma, static_cast<std::uint64_t>(k), Adjacency::kReplaceOne));
+        // Where the peak of the moment is further out, the sum underflows.
+        if (2 * order * k + 8 * sigma > 26 * sigma) continue;
+        const double z = 2 * sigma * sigma;
+        const auto f = [z](double x) { return std::exp(-x * x / z); };
+        const double exact = summed(f, k, q, order, 1, 26 * sigma);
+        ASSERT_NEAR(Rdp(event, order) / exact, 1, 1e-7) << event.ToString() << " " << order;
+      }
+      for (const auto& [scale, k] : {std::pair{0.5, 1.0}, {2.0, 3.0}, {20.0, 7.0}}) {
+        const Event event = Event::Poisson(
+            SamplingRate(q),
+            Event::DiscreteLaplace(scale, static_cast<std::uint64_t>(k), Adjacency::kReplaceOne));
+        const auto f = [b = scale](double x) { return std::exp(-std::abs(x) / b); };
+        const double exact = summed(f, k, q, order, 1, 45 * scale);
+        ASSERT_NEAR(Rdp(event, order) / exact, 1, 1e-7) << event.ToString() << " " << order;
+      }
+      for (const double scale : {0.4, 3.0}) {
+        const Event event = Event::Poisson(
+            SamplingRate(q), Event::Laplace(NoiseMultiplier(scale), Adjacency::kReplaceOne));
+        const auto f = [scale](double x) { return std::exp(-std::abs(x) / scale); };
+        const double exact = summed(f, 1, q, order, 0x1p-11, 40 * scale);
+        ASSERT_NEAR(Rdp(event, order) / exact, 1, 1e-3) << event.ToString() << " " << order;
+      }
+    }
+  }
+}
+
 TEST(RenyiCurve, AbsurdNoiseGivesAReasonOrANumber) {
   for (const double noise : {1e-300, 1e-90, 1e-3, 1e9, 1e90}) {
     for (const Adjacency adjacency : {Adjacency::kAddRemove, Adjacency::kReplaceOne}) {

@@ -9,8 +9,10 @@
 
 #include "sordino/accounting/allocation.h"
 #include "sordino/accounting/internal/attained_pairs.h"
+#include "sordino/accounting/internal/bounded_range.h"
 #include "sordino/accounting/internal/null_record.h"
 #include "sordino/accounting/internal/outcomes.h"
+#include "sordino/accounting/internal/poisson_guarantees.h"
 #include "sordino/accounting/internal/renyi_moments.h"
 #include "sordino/accounting/internal/tree.h"
 #include "sordino/accounting/renyi.h"
@@ -24,6 +26,8 @@ using Mixture = GaussianMixtureDensity;
 // serve there.
 constexpr double kMinSigma = 0.01;
 constexpr double kMinScale = 1e-3;
+// Above this range an exponential mechanism counts as a pure one.
+constexpr double kMaxRange = 100;
 
 LossPair FromDensity(std::shared_ptr<const LossDensity> density) {
   LossPair pair;
@@ -37,8 +41,8 @@ LossPair FromGaussian(double mu) {
   return pair;
 }
 
-DominatingPairs Same(std::vector<LossPair> pairs) { return {std::move(pairs), {}, "", true}; }
-DominatingPairs Missing(std::string reason) { return {{}, {}, std::move(reason), false}; }
+DominatingPairs Same(std::vector<LossPair> pairs) { return {std::move(pairs), {}, "", true, 1, 1}; }
+DominatingPairs Missing(std::string reason) { return {{}, {}, std::move(reason), false, 1, 1}; }
 
 // The mixture {(0, 1-q), (shift, q)}, or (shift, 1) alone when q is 1.
 Mixture::Parts SampledParts(double q, double shift) {
@@ -68,33 +72,6 @@ DominatingPairs DiscretePairs(const Event& event) {
 }
 
 // ---- Sampling ----------------------------------------------------------------------------------
-
-// Positive losses of `remove` and negative losses of `add`, the rest of the mass at zero.
-LossPair Glue(const LossPair& remove, const LossPair& add) {
-  LossPair glued;
-  glued.infinite_mass = remove.infinite_mass;
-  double rest = 1 - remove.infinite_mass;
-  for (const LossAtom& atom : remove.atoms) {
-    if (atom.loss > 0) glued.atoms.push_back(atom), rest -= atom.mass;
-  }
-  for (const LossAtom& atom : add.atoms) {
-    if (atom.loss < 0) glued.atoms.push_back(atom), rest -= atom.mass;
-  }
-  for (DensityPiece piece : remove.pieces) {
-    piece.clip_low = 0;
-    const double x = piece.density->CoordinateOf(0);
-    rest -= piece.weight * piece.density->MassAbove(x);
-    glued.pieces.push_back(std::move(piece));
-  }
-  for (DensityPiece piece : add.pieces) {
-    piece.clip_high = 0;
-    const double x = piece.density->CoordinateOf(0);
-    rest -= piece.weight * piece.density->MassBelow(x);
-    glued.pieces.push_back(std::move(piece));
-  }
-  glued.atoms.push_back({0.0, std::max(0.0, rest)});
-  return glued;
-}
 
 // The two directions of sampling `child` with rate q, in units of the child's own sensitivity.
 std::optional<std::pair<LossPair, LossPair>> SampledDirections(const Event& child, double q) {
@@ -160,6 +137,24 @@ DominatingPairs PoissonReplaceOne(const Event& child, double q) {
       "replace-one");
 }
 
+// A mixture-gaussian event with these numbers, sampled with rate q.
+DominatingPairs MixturePairs(const std::vector<double>& n, double q) {
+  if (n[0] < kMinSigma) return Missing("the noise is too small to resolve the loss");
+  Mixture::Parts parts;
+  Mixture::Parts mirrored;
+  bool moves = false;
+  const auto add = [&](double shift, double probability) {
+    parts.emplace_back(shift, probability);
+    mirrored.emplace_back(-shift, probability);
+    moves = moves || (shift > 0 && probability > 0);
+  };
+  for (std::size_t i = 1; i + 1 < n.size(); i += 2) add(n[i], q * n[i + 1]);
+  if (q < 1) add(0, 1 - q);
+  if (!moves) return Same({LossPair{}});
+  return Same({FromDensity(std::make_shared<Mixture>(n[0], parts, Mixture::Parts{{0.0, 1.0}})),
+               FromDensity(std::make_shared<Mixture>(n[0], Mixture::Parts{{0.0, 1.0}}, mirrored))});
+}
+
 bool TooLittleNoise(const Event& child) {
   if (child.kind() == Event::Kind::kLaplace) return child.numbers()[0] < kMinScale;
   const std::optional<double> sigma = EquivalentGaussian(child);
@@ -174,6 +169,16 @@ DominatingPairs SampledPairs(const Event& event, const PairUse& use) {
   if (q == 0) return Same({LossPair{}});
   if (TooLittleNoise(child)) return Missing("the noise is too small to resolve the loss");
   const bool replace = event.adjacency() == Adjacency::kReplaceOne;
+  if (!fixed && sampled.kind() == Event::Kind::kPoisson) {
+    return SampledPairs(MergedSamplers(event), use);
+  }
+  if (!fixed) {
+    if (auto guarantee = PoissonGuaranteePairs(event, use)) return *std::move(guarantee);
+  }
+  if (!fixed && !replace && child.kind() == Event::Kind::kMixtureGaussian) {
+    // The record stays away with probability 1 - q: one shift more, of zero.
+    return MixturePairs(child.numbers(), q);
+  }
   if (!fixed && replace) return PoissonReplaceOne(child, q);
   if (q == 1 && !replace) {
     if (const std::optional<double> sigma = EquivalentGaussian(child)) {
@@ -327,11 +332,74 @@ DominatingPairs AllocationPairsOf(const Event& event, const PairUse& use) {
   AllocationPairs found = PairsOfAllocation(static_cast<std::uint64_t>(batches), *sigma,
                                             {use.log_delta, use.count, use.effort});
   pairs.upper = {std::move(found.remove_upper), std::move(found.add_upper)};
-  pairs.lower = {std::move(found.remove_lower), std::move(found.add_lower)};
+  const auto add_lower = [&pairs](LossPair& remove, LossPair& add) {
+    if (remove.atoms.empty() && add.atoms.empty()) return;
+    pairs.lower.push_back(std::move(remove));
+    pairs.lower.push_back(std::move(add));
+  };
+  add_lower(found.remove_lower, found.add_lower);
+  add_lower(found.remove_lower_points, found.add_lower_points);
+  return pairs;
+}
+
+DominatingPairs ExponentialPairs(double range, const PairUse& use) {
+  if (range == 0) return Same({LossPair{}});
+  DominatingPairs pairs;
+  if (use.log_delta == -kInfinity || range > kMaxRange) {
+    pairs.upper = {FromOutcomes(ApproximateOutcomes(range, 0))};
+  } else {
+    const std::uint64_t block = use.blocks ? BoundedRangeBlock(use.count, use.effort) : 1;
+    const double log_copies = std::log(static_cast<double>(use.count / block + 1));
+    pairs.block = block;
+    pairs.upper = {BoundedRangeUpper(range, block, use.log_delta - log_copies - 12, use.effort)};
+  }
+  if (range > kMaxRange) {
+    pairs.lower = {FromOutcomes(ApproximateOutcomes(range / 2, 0))};
+    return pairs;
+  }
+  const bool whole = use.blocks && use.alone && use.count > 1 && pairs.block >= use.count;
+  if (whole && use.effort == Effort::kFull) {
+    pairs.lower_block = use.count;
+    pairs.lower = {BoundedRangeStrategy(range, use.count, use.log_delta)};
+    return pairs;
+  }
+  pairs.lower = {FromOutcomes(TwoLossOutcomes(range, WorstLoss(range, use.count, use.log_delta)))};
+  if (!use.alone) {
+    // Beside other releases a large variance may count for more; each in both directions of theirs.
+    const double even = std::log1p(0.5 * std::expm1(range));
+    const LossPair wide = FromOutcomes(TwoLossOutcomes(range, even));
+    pairs.lower.insert(pairs.lower.end(), {pairs.lower[0], wide, wide});
+  }
   return pairs;
 }
 
 }  // namespace
+
+LossPair Glue(const LossPair& remove, const LossPair& add) {
+  LossPair glued;
+  glued.infinite_mass = remove.infinite_mass;
+  double rest = 1 - remove.infinite_mass;
+  for (const LossAtom& atom : remove.atoms) {
+    if (atom.loss > 0) glued.atoms.push_back(atom), rest -= atom.mass;
+  }
+  for (const LossAtom& atom : add.atoms) {
+    if (atom.loss < 0) glued.atoms.push_back(atom), rest -= atom.mass;
+  }
+  for (DensityPiece piece : remove.pieces) {
+    piece.clip_low = 0;
+    const double x = piece.density->CoordinateOf(0);
+    rest -= piece.weight * piece.density->MassAbove(x);
+    glued.pieces.push_back(std::move(piece));
+  }
+  for (DensityPiece piece : add.pieces) {
+    piece.clip_high = 0;
+    const double x = piece.density->CoordinateOf(0);
+    rest -= piece.weight * piece.density->MassBelow(x);
+    glued.pieces.push_back(std::move(piece));
+  }
+  glued.atoms.push_back({0.0, std::max(0.0, rest)});
+  return glued;
+}
 
 DominatingPairs DominatingPairsOf(const Event& event, const PairUse& use) {
   const std::vector<double>& n = event.numbers();
@@ -361,34 +429,15 @@ DominatingPairs DominatingPairsOf(const Event& event, const PairUse& use) {
     case Event::Kind::kDiscreteGaussian:
     case Event::Kind::kDiscreteLaplace:
       return DiscretePairs(event);
-    case Event::Kind::kExponential: {
-      // Losses span a range of epsilon, so epsilon-DP dominates it; a loss of plus or minus half of
-      // epsilon is attained.
-      DominatingPairs pairs;
-      pairs.upper = {FromOutcomes(ApproximateOutcomes(n[0], 0))};
-      pairs.lower = {FromOutcomes(ApproximateOutcomes(n[0] / 2, 0))};
-      return pairs;
-    }
+    case Event::Kind::kExponential:
+      return ExponentialPairs(n[0], use);
     case Event::Kind::kZcdp: {
       DominatingPairs pairs = Missing("a zCDP mechanism has no single dominating pair");
       pairs.lower = {FromGaussian(std::sqrt(2 * n[0]))};  // the Gaussian is one
       return pairs;
     }
-    case Event::Kind::kMixtureGaussian: {
-      if (n[0] < kMinSigma) return Missing("the noise is too small to resolve the loss");
-      Mixture::Parts parts;
-      Mixture::Parts mirrored;
-      bool moves = false;
-      for (std::size_t i = 1; i + 1 < n.size(); i += 2) {
-        parts.emplace_back(n[i], n[i + 1]);
-        mirrored.emplace_back(-n[i], n[i + 1]);
-        moves = moves || (n[i] > 0 && n[i + 1] > 0);
-      }
-      if (!moves) return Same({LossPair{}});
-      return Same(
-          {FromDensity(std::make_shared<Mixture>(n[0], parts, Mixture::Parts{{0.0, 1.0}})),
-           FromDensity(std::make_shared<Mixture>(n[0], Mixture::Parts{{0.0, 1.0}}, mirrored))});
-    }
+    case Event::Kind::kMixtureGaussian:
+      return MixturePairs(n, 1);
     case Event::Kind::kPoisson:
     case Event::Kind::kFixed:
       return SampledPairs(event, use);

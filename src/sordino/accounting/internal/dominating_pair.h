@@ -33,7 +33,11 @@
 //     the glued pair, with shift two.
 //   zero-out: the same with a null record, which is one unit from the other two: null_record.h.
 //
-// Random allocation: allocation.h.
+// A Poisson sample of a Poisson sample is one, with the product of the rates, whatever the
+// neighbours: each record is in it with that probability, independently of all others.
+//
+// Random allocation: allocation.h. Exponential mechanisms: bounded_range.h. Sampled guarantees:
+// poisson_guarantees.h.
 #ifndef SORDINO_ACCOUNTING_INTERNAL_DOMINATING_PAIR_H_
 #define SORDINO_ACCOUNTING_INTERNAL_DOMINATING_PAIR_H_
 
@@ -52,6 +56,10 @@ struct PairUse {
   std::uint64_t count = 1;
   Effort effort = Effort::kFull;
   bool one_of_many = false;  // a schedule of many different steps
+  // One upper pair may stand for several releases (bounded_range.h says when), and there are no
+  // other releases.
+  bool blocks = false;
+  bool alone = false;
 
   // Whether to spend time on neighbours that come close to the upper pairs (attained_pairs.h).
   bool Closely() const { return effort == Effort::kFull && !one_of_many; }
@@ -67,12 +75,18 @@ struct DominatingPairs {
   std::vector<LossPair> lower;
   std::string reason;
   bool exact = false;
+  std::uint64_t block = 1;        // releases that one of `upper` dominates together
+  std::uint64_t lower_block = 1;  // releases that one of `lower` is a composition of
 
   const std::vector<LossPair>& attained() const { return exact ? upper : lower; }
 };
 
 // The event must not be a composition or parallel.
 DominatingPairs DominatingPairsOf(const Event& event, const PairUse& use = {});
+
+// The profile of `remove` for epsilon >= 0 and of `add` below, as one pair: positive losses of
+// `remove`, negative losses of `add`, the rest of the mass at zero.
+LossPair Glue(const LossPair& remove, const LossPair& add);
 
 // Whether the pairs of some release in the event depend on what they are for.
 bool DependsOnUse(const Event& event);

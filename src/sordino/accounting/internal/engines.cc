@@ -9,6 +9,7 @@
 #include "sordino/accounting/internal/atom_composition.h"
 #include "sordino/accounting/internal/contradiction.h"
 #include "sordino/accounting/internal/engine_choice.h"
+#include "sordino/accounting/internal/enumerated.h"
 #include "sordino/accounting/internal/exact_release.h"
 #include "sordino/accounting/internal/grid.h"
 #include "sordino/accounting/internal/tail_split.h"
@@ -253,6 +254,7 @@ Answer ComposedEpsilon(const std::vector<CountedPair>& pairs, double log_delta,
             "exact"};
   }
   if (NothingToTell(pairs, log_delta)) return {{0, 0}, "exact"};
+  if (const auto few = Enumerated::Of(pairs)) return {few->Epsilon(log_delta), "exact"};
   if (question.known_lower > 0) {
     const double quick =
         std::min(shape.largest_loss * (1 + kClosedFormError), ChernoffEpsilon(pairs, log_delta));

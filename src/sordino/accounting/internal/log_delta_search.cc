@@ -8,6 +8,7 @@
 #include "sordino/accounting/internal/contradiction.h"
 #include "sordino/accounting/internal/engine_choice.h"
 #include "sordino/accounting/internal/engines.h"
+#include "sordino/accounting/internal/enumerated.h"
 #include "sordino/accounting/internal/exact_release.h"
 #include "sordino/accounting/internal/grid.h"
 #include "sordino/accounting/internal/tail_split.h"
@@ -113,6 +114,7 @@ Answer ComposedLogDelta(const std::vector<CountedPair>& pairs, double epsilon,
   if (epsilon >= shape.largest_loss * (1 + kClosedFormError)) {
     return {{-kInfinity, -kInfinity}, "exact"};
   }
+  if (const auto few = Enumerated::Of(pairs)) return {few->LogDelta(epsilon), "exact"};
   if (question.known_lower > -kInfinity) {
     const double quick = ChernoffLogDelta(pairs, epsilon);
     if (quick <= question.known_lower) return {{-kInfinity, quick}, "quick"};

@@ -10,18 +10,30 @@
 #include "sordino/base/quantity.h"
 
 namespace sordino {
+namespace {
+
+// log of 1 / (sum over a lattice of exp(-u^2 / 2)), u in steps.
+double LogLatticeUnit(double step) {
+  double mass = 1;
+  for (int j = 1; j * step < 40; ++j) mass += 2 * std::exp(-0.5 * j * step * j * step);
+  return -std::log(mass);
+}
+
+double LogTrapezoidUnit(double step) {
+  return std::log(step) - 0.5 * std::log(2 * std::numbers::pi);
+}
+
+}  // namespace
 
 SampledGaussian::SampledGaussian(double q, double sigma, double grid_step)
     : q_(q), sigma_(sigma), step_(0.5 * std::min(sigma, 1.0)) {
   transition_ = sigma * (std::log1p(-q) - std::log(q)) + 0.5 / sigma;
-  log_unit_ = std::log(step_) - 0.5 * std::log(2 * std::numbers::pi);
+  log_unit_ = LogTrapezoidUnit(step_);
   if (grid_step > step_) {
     // A lattice finer than the trapezoid's own step gives the integral to the last digit; only a
     // coarser one differs from it.
     step_ = grid_step;
-    double mass = 1;
-    for (int j = 1; j * step_ < 40; ++j) mass += 2 * std::exp(-0.5 * j * step_ * j * step_);
-    log_unit_ = -std::log(mass);
+    log_unit_ = LogLatticeUnit(step_);
   }
   const auto reach = static_cast<std::int64_t>(std::ceil(9 / step_));
   first_ = -reach;
@@ -144,32 +156,34 @@ double SampledGaussian::Renyi(double order) {
   return sum.Divergence();
 }
 
-ReplacedGaussian::ReplacedGaussian(double q, double sigma)
-    : q_(q), sigma_(sigma), step_(0.2 * std::min(sigma, 1.0)) {}
+ReplacedGaussian::ReplacedGaussian(double q, double sigma, double grid_step)
+    : q_(q), sigma_(sigma), step_(0.2 * std::min(sigma, 1.0)), log_unit_(LogTrapezoidUnit(step_)) {
+  if (grid_step > step_) {
+    // As above. Far apart, each point is a panel of its own.
+    step_ = grid_step;
+    log_unit_ = LogLatticeUnit(step_);
+    nodes_in_panel_ = 1;
+  }
+}
 
 LossNode ReplacedGaussian::NodeAt(double j) const {
   const double u = step_ * j;
   const double drift = 0.5 / (sigma_ * sigma_);
   const double up = SampledLoss(q_, u / sigma_ - drift);
   const double down = SampledLoss(q_, -u / sigma_ - drift);
-  const double log_unit = std::log(step_) - 0.5 * std::log(2 * std::numbers::pi);
-  return MakeLossNode(log_unit - 0.5 * u * u + down, up - down);
+  return MakeLossNode(log_unit_ - 0.5 * u * u + down, up - down);
 }
-
-namespace {
-constexpr double kNodesInPanel = 16;
 
 // Left panels hold the nodes -1 ... -16, -17 ...; right panels 0 ... 15, 16 ....
-double FirstNode(std::size_t index) {
+double ReplacedGaussian::FirstNode(std::size_t index) const {
   const std::size_t panel = index / 2;  // left and right panels take turns
-  const double first = kNodesInPanel * static_cast<double>(panel);
-  return index % 2 == 0 ? first : -first - kNodesInPanel;
+  const double first = nodes_in_panel_ * static_cast<double>(panel);
+  return index % 2 == 0 ? first : -first - nodes_in_panel_;
 }
-}  // namespace
 
 const std::vector<LossNode>& ReplacedGaussian::NodesOf(std::size_t index) {
   std::vector<LossNode>& nodes = panels_[index].nodes;
-  for (double i = static_cast<double>(nodes.size()); i < kNodesInPanel; ++i) {
+  for (double i = static_cast<double>(nodes.size()); i < nodes_in_panel_; ++i) {
     nodes.push_back(NodeAt(FirstNode(index) + i));
   }
   return nodes;
@@ -177,13 +191,13 @@ const std::vector<LossNode>& ReplacedGaussian::NodesOf(std::size_t index) {
 
 double ReplacedGaussian::Renyi(double order) {
   constexpr double kMaxPanels = 200000;
-  const double count = std::ceil(((2 * order + 2) / sigma_ + 12) / step_ / kNodesInPanel);
+  const double count = std::ceil(((2 * order + 2) / sigma_ + 12) / step_ / nodes_in_panel_);
   // Quasi-convexity: the pair is no further apart than N(1) and N(-1).
   const double unsampled = 2 * order / (sigma_ * sigma_);
   if (!(2 * count < kMaxPanels)) return unsampled;
   const auto used = 2 * static_cast<std::size_t>(count);
   for (std::size_t i = panels_.size(); i < used; ++i) {
-    const LossNode middle = NodeAt(FirstNode(i) + 0.5 * (kNodesInPanel - 1));
+    const LossNode middle = NodeAt(FirstNode(i) + 0.5 * (nodes_in_panel_ - 1));
     panels_.push_back({middle.log_weight, middle.loss, {}});
   }
   double log_scale = -kInfinity;

@@ -52,19 +52,24 @@ struct NodePanel {
   std::vector<LossNode> nodes;
 };
 
-// Poisson sampling under replace-one: ((1-q) N(0) + q N(1), (1-q) N(0) + q N(-1)).
+// Poisson sampling under replace-one: ((1-q) N(0) + q N(1), (1-q) N(0) + q N(-1)). grid_step is
+// that of SampledGaussian; on a lattice the divergence of the pair is a sum, which is taken as it
+// is.
 class ReplacedGaussian {
  public:
-  ReplacedGaussian(double q, double sigma);
+  ReplacedGaussian(double q, double sigma, double grid_step = 0);
   double Renyi(double order);
 
  private:
   LossNode NodeAt(double j) const;
+  double FirstNode(std::size_t index) const;
   const std::vector<LossNode>& NodesOf(std::size_t index);
 
   double q_;
   double sigma_;
   double step_;
+  double log_unit_;  // log of step * density normaliser
+  double nodes_in_panel_ = 16;
   std::vector<NodePanel> panels_;  // to the right and to the left of 0 in turn
 };
 

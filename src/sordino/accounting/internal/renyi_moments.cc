@@ -178,4 +178,19 @@ std::vector<LossNode> HalfProfileNodes(const LossAtoms& atoms, double q) {
   return nodes;
 }
 
+std::vector<LossNode> ReplacedLaplaceNodes(double lambda, double q) {
+  // Right of 0 the second law is Lap(0) times e^k; left of 0 lies the mirror image.
+  const double k = SampledLoss(q, -lambda);
+  std::vector<LossNode> nodes;
+  const LossAtoms atoms = LaplaceAtoms(lambda);
+  nodes.reserve(2 * atoms.size());
+  for (std::size_t i = 1; i < atoms.size(); ++i) {  // the first atom is what lies left of 0
+    const auto& [log_weight, loss] = atoms[i];
+    const double up = SampledLoss(q, loss);
+    nodes.push_back(MakeLossNode(log_weight + k, up - k));
+    nodes.push_back(MakeLossNode(log_weight + up, k - up));
+  }
+  return nodes;
+}
+
 }  // namespace sordino

@@ -78,6 +78,10 @@ std::vector<LossNode> PoissonNodes(const LossAtoms& atoms, double q, bool revers
 // direction that is worse there.
 std::vector<LossNode> HalfProfileNodes(const LossAtoms& atoms, double q);
 
+// Poisson sampling of Laplace noise (lambda = 1 / b) under replace-one: (1-q) Lap(0) + q Lap(1)
+// against (1-q) Lap(0) + q Lap(-1), the pair of dominating_pair.h.
+std::vector<LossNode> ReplacedLaplaceNodes(double lambda, double q);
+
 // log(1 - q + q e^loss) without overflow or cancellation; q in [0, 1].
 double SampledLoss(double q, double loss);
 

@@ -19,7 +19,7 @@ DominatingPairs MakePairs(const std::vector<Event>& options, const PairUse& use)
   std::size_t most = 1;
   for (const Event& option : options) {
     all.push_back(DominatingPairsOf(option, use));
-    if (all.back().upper.empty()) return {{}, {}, all.back().reason, false};
+    if (all.back().upper.empty()) return {{}, {}, all.back().reason, false, 1, 1};
     most = std::max(most, all.back().upper.size());
   }
   DominatingPairs envelopes;
@@ -50,13 +50,15 @@ std::optional<std::vector<CountedPair>> PairsOf(const Slots& slots, Bound bound,
 
 }  // namespace
 
-DominatingPairs PairsOfSlots::operator()(const Slot& slot) {
+DominatingPairs PairsOfSlots::operator()(const Slot& slot, bool blocks, bool alone) {
   PairUse use = use_;
   use.count = slot.count;
+  use.blocks = blocks;
+  use.alone = alone;
   if (!shared_) return MakePairs(slot.options, use);
-  const std::uint64_t count = slot.count <= kMaxShared ? std::bit_ceil(slot.count) : slot.count;
-  use.count = count;
-  std::string key = std::to_string(count);
+  if (!blocks && slot.count <= kMaxShared) use.count = std::bit_ceil(slot.count);
+  std::string key =
+      std::to_string(use.count) + (blocks ? " in blocks of " : " of ") + (alone ? "only " : "");
   for (const Event& option : slot.options) key += option.ToString();
   const auto [found, is_new] = known_.try_emplace(std::move(key));
   if (is_new) found->second = MakePairs(slot.options, use);

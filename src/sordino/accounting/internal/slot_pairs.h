@@ -21,9 +21,10 @@ class PairsOfSlots {
  public:
   // With `shared`, pairs for nearly the same count count as the same: it decides their ranges only.
   PairsOfSlots(double log_delta, Effort effort, bool shared, bool one_of_many)
-      : use_{log_delta, 1, effort, one_of_many}, shared_(shared) {}
+      : use_{log_delta, 1, effort, one_of_many, false, false}, shared_(shared) {}
 
-  DominatingPairs operator()(const Slot& slot);
+  // `blocks` and `alone`: see PairUse.
+  DominatingPairs operator()(const Slot& slot, bool blocks = false, bool alone = false);
 
  private:
   PairUse use_;
