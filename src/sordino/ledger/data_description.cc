@@ -14,6 +14,7 @@
 #include "sordino/base/error.h"
 #include "sordino/base/known_name.h"
 #include "sordino/base/output_file.h"
+#include "sordino/base/toml_nesting.h"
 
 namespace sordino {
 namespace {
@@ -99,6 +100,7 @@ std::string ReadDescription(const fs::path& file) {
 // the data.
 fs::path LedgerIn(const fs::path& file) {
   const std::string text = ReadDescription(file);
+  CheckTomlNesting(text, file.string());
   toml::table table;
   try {
     table = toml::parse(text);
