@@ -30,7 +30,7 @@ def violations(project):
     return found
 
 
-OUTPUTS = re.compile(r'OutputRequest\s*\{\s*"--([a-z-]+)"')
+OUTPUTS = re.compile(r'Output(?:Request|File\s+\w+\()\s*\{\s*"--([a-z-]+)"')
 
 
 def unknown_outputs(project):
@@ -42,7 +42,7 @@ def unknown_outputs(project):
     for module in ['cli', 'torch_cli']:
         for path in (project / 'src/sordino' / module).glob('*.cc'):
             used.update(OUTPUTS.findall(path.read_text(encoding='utf-8')))
-    assert 'picture' in used, used
+    assert {'picture', 'declare'} <= used, used
     return [f'--{flag} names a file that a command writes; add it to kWrittenFlags in '
             'src/sordino/experiments/grid.cc' for flag in sorted(used - known)]
 
