@@ -10,6 +10,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 SOURCE = pathlib.Path(sys.argv.pop(3)).resolve()
@@ -124,6 +125,32 @@ class CommandLineTest(unittest.TestCase):
         self.assert_mistake(['account', '--rat', '0.01', *ACCOUNT[3:]], "'--rat'", "'--rate'")
         self.assert_mistake([*RELEASE[:-2], '--epsilom', '0.5'], "'--epsilom'", "'--epsilon'")
         self.assert_mistake(['calibrate', '--step=5', *CALIBRATE[5:]], "'--step'", "'--steps'")
+
+    def test_names_cannot_move_what_a_terminal_shows(self):
+        name = 'no\x1b[31m\u202efile\u0085.csv'
+        words = ['release', name, '--count', '--epsilon', '1']
+        self.assert_mistake(words, r'no\u001b[31m\u202efile\u0085.csv')
+        told = self.run_sordino(*words, '--json').stdout
+        self.assertIn(r'no\u001b[31m\u202efile\u0085.csv', told)
+        self.assertIn(name, json.loads(told)['error']['message'])
+
+    def test_leaves_no_core_dump(self):
+        with subprocess.Popen([SORDINO, 'release', '-', '--count', '--epsilon', '1'],
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE) as process:
+            try:
+                limits = ''
+                for _ in range(100):  # until the program has begun
+                    limits = pathlib.Path(f'/proc/{process.pid}/limits').read_text(encoding='utf-8')
+                    if re.search(r'Max core file size +0 +0 ', limits):
+                        break
+                    time.sleep(0.1)
+                self.assertRegex(limits, r'Max core file size +0 +0 ')
+                if os.geteuid() != 0:
+                    # What cannot be dumped belongs to nobody but root.
+                    self.assertEqual(os.stat(f'/proc/{process.pid}/mem').st_uid, 0)
+            finally:
+                process.kill()
 
     def test_explains_a_missing_or_malformed_value(self):
         self.assert_mistake(['account', '--rate', 'many', *ACCOUNT[3:]], '--rate')

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 import urllib.parse
 
@@ -97,6 +98,17 @@ class WatchTest(unittest.TestCase):
                     pass  # it may be gone already
         self.assertEqual(self.steps(), [10])
 
+    def test_slow_clients_keep_nobody_waiting(self):
+        silent = [socket.create_connection(('127.0.0.1', self.address.port)) for _ in range(20)]
+        for client in silent:
+            self.addCleanup(client.close)
+            client.sendall(b'GET /')  # and no more
+        started = time.monotonic()
+        self.assertEqual(self.steps(), [10])
+        self.assertLess(time.monotonic() - started, 1.5)
+        self.server.send_signal(signal.SIGINT)
+        self.assertEqual(self.server.wait(timeout=5), 130)
+
     def test_a_folder_that_breaks_is_told_and_comes_back(self):
         (self.run_folder / 'event.txt').write_text('add-remove: nothing at all(')
         answer, body = self.ask(self.address.path)
@@ -115,6 +127,16 @@ class WatchTest(unittest.TestCase):
             capture_output=True, text=True, check=False)
         self.assertEqual(result.returncode, 2)
         self.assertIn('give another --port', result.stderr)
+
+    def test_a_port_that_is_none_is_refused_before_anything_is_written(self):
+        page = self.run_folder.parent / 'page.html'
+        for port in ['65536', '-1', '1.5', 'http', '99999999999999999999']:
+            result = subprocess.run(
+                [SORDINO, 'report', self.run_folder, '--out', page, '--watch', '--port', port],
+                capture_output=True, text=True, check=False)
+            self.assertEqual(result.returncode, 2, port)
+            self.assertIn('--port', result.stderr)
+            self.assertFalse(page.exists())
 
 
 if __name__ == '__main__':

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iostream>
 #include <utility>
 
@@ -55,7 +56,8 @@ void Progress::Finish() {
 
 void Progress::Draw(Clock::time_point now) {
   last_draw_ = now;
-  const double elapsed = std::chrono::duration<double>(now - start_).count();
+  // Whole seconds: finer ones would tell how much work there was, which may be private.
+  const double elapsed = std::floor(std::chrono::duration<double>(now - start_).count());
   std::string line;
   const double fraction =
       total_ > 0 ? std::min(1.0, static_cast<double>(done_) / static_cast<double>(total_)) : 1;
@@ -68,8 +70,8 @@ void Progress::Draw(Clock::time_point now) {
   }
   if (finished_) {
     line += fmt::format(", {}", HumanDuration(elapsed));
-  } else if (fraction > 0) {
-    line += fmt::format(", {} left", HumanDuration(elapsed * (1 / fraction - 1)));
+  } else if (fraction > 0 && elapsed > 0) {
+    line += fmt::format(", {} left", HumanDuration(std::floor(elapsed * (1 / fraction - 1))));
   }
   if (!note_.empty()) line += "  " + note_;
   if (style_ == Style::kBar) {
@@ -85,7 +87,7 @@ void Progress::Draw(Clock::time_point now) {
 }
 
 std::string HumanDuration(double seconds) {
-  if (seconds < 1) return fmt::format("{:.0f} ms", 1000 * seconds);
+  if (seconds > 0 && seconds < 1) return fmt::format("{:.0f} ms", 1000 * seconds);
   if (seconds < 60) return fmt::format("{:.0f} s", seconds);
   const auto whole = static_cast<std::uint64_t>(seconds);
   if (whole < 3600) return fmt::format("{} min {} s", whole / 60, whole % 60);

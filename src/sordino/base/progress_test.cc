@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <sstream>
+#include <thread>
 
 namespace sordino {
 namespace {
@@ -72,7 +74,23 @@ TEST(Progress, FinishIsIdempotent) {
   EXPECT_THAT(once, HasSubstr("reading: 50%"));
 }
 
+TEST(Progress, TellsNoTimeBelowASecond) {
+  for (const Progress::Style style : {Progress::Style::kBar, Progress::Style::kLines}) {
+    for (const std::uint64_t total : {0, 10}) {
+      std::ostringstream out;
+      Progress progress("train", total, out, style);
+      // The first update draws a bar only after a tenth of a second.
+      std::this_thread::sleep_for(std::chrono::milliseconds(110));
+      progress.Update(5);
+      progress.Finish();
+      EXPECT_THAT(out.str(), HasSubstr(", 0 s"));
+      EXPECT_THAT(out.str(), Not(HasSubstr("ms")));
+    }
+  }
+}
+
 TEST(HumanDuration, ChoosesItsUnit) {
+  EXPECT_EQ(HumanDuration(0), "0 s");
   EXPECT_EQ(HumanDuration(0.85), "850 ms");
   EXPECT_EQ(HumanDuration(12.2), "12 s");
   EXPECT_EQ(HumanDuration(200), "3 min 20 s");

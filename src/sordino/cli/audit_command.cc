@@ -114,7 +114,11 @@ void RunBound(const BoundFlags& flags) {
           claim, run.correct, run.guesses, p);
     }
   }
-  std::cout << (flags.json ? json.dump(2) + '\n' : text);
+  if (flags.json) {
+    PrintReport(json);
+  } else {
+    std::cout << text;
+  }
 }
 
 // One score a line, in the first column; a first line that is no number is a header.
@@ -190,7 +194,7 @@ void RunScores(const ScoreFlags& flags) {
     rows.push_back({rate, number(estimate.value), number(estimate.lower), number(estimate.upper)});
   }
   if (flags.json) {
-    std::cout << json.dump(2) << '\n';
+    PrintReport(json);
     return;
   }
   std::cout << fmt::format(

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cmath>
 #include <iostream>
 #include <memory>
@@ -63,8 +64,27 @@ struct CalibrationAnswer {
   double value;     // the noise multiplier, the number of steps or the rate
   bool at_the_end;  // the search ended before the budget did
   Interval epsilon;
-  Event event;
+  std::optional<Event> event;  // nothing where no noise is needed
 };
+
+// An upper bound on the probability that one record takes part in any of the steps.
+double TakesPart(const Question& question) {
+  const bool is_drawn =
+      question.shape.sampling == Sampling::kPoisson || question.shape.sampling == Sampling::kFixed;
+  const double rate = question.RateOrOne().value();
+  if (!is_drawn || rate == 1) return 1;
+  constexpr double kRounding = 1e-12;
+  const double steps = static_cast<double>(*question.steps);
+  return std::min(1.0, -std::expm1(steps * std::log1p(-rate)) * (1 + kRounding));
+}
+
+// Where the record is in no batch, neighbouring datasets release the same, so what is released
+// differs with a probability of at most TakesPart, whatever the noise: any noise, and none, is
+// (0, delta)-DP for a delta from there on.
+bool AnyNoiseMeets(const Question& question) {
+  return question.unknown == Unknown::kNoise &&
+         TakesPart(question) <= question.budget.delta.value();
+}
 
 struct Formula {
   std::string name;
@@ -126,6 +146,7 @@ std::optional<NoiseCalibration> LeastNoise(const Question& question, std::uint64
 
 std::optional<CalibrationAnswer> Solve(const Question& question) {
   const AskedBudget& budget = question.budget;
+  if (AnyNoiseMeets(question)) return CalibrationAnswer{0, false, {0, 0}, std::nullopt};
   switch (question.unknown) {
     case Unknown::kNoise:
       if (const auto found = LeastNoise(question, *question.steps)) {
@@ -192,9 +213,10 @@ std::string Impossible(const Question& question) {
 // The formulas of the lecture notes are about Gaussian noise and need a budget inside the open
 // range.
 bool FormulasApply(const Question& question) {
-  return question.unknown == Unknown::kNoise && question.shape.mechanism == Mechanism::kGaussian &&
-         question.RateOrOne().value() > 0 && question.budget.epsilon.value() > 0 &&
-         question.budget.delta.value() > 0 && question.budget.delta.value() < 1 &&
+  return question.unknown == Unknown::kNoise && !AnyNoiseMeets(question) &&
+         question.shape.mechanism == Mechanism::kGaussian && question.RateOrOne().value() > 0 &&
+         question.budget.epsilon.value() > 0 && question.budget.delta.value() > 0 &&
+         question.budget.delta.value() < 1 &&
          // Where fewer visits than this are expected, the basic formula is the root of a negative
          // number.
          1.25 * question.RateOrOne().value() > question.budget.delta.value();
@@ -250,8 +272,13 @@ void PrintJson(const Question& question, const CalibrationAnswer& answer,
   json["budget"] = {{"epsilon", question.budget.epsilon.value()},
                     {"delta", question.budget.delta.value()}};
   if (answer.at_the_end) json["search_ended"] = true;
-  json["event"] = answer.event.ToString();
-  if (const std::string note = UnitNote(answer.event); !note.empty()) json["unit"] = note;
+  if (answer.event) {
+    json["event"] = answer.event->ToString();
+    if (const std::string note = UnitNote(*answer.event); !note.empty()) json["unit"] = note;
+  } else {
+    json["any_noise"] = true;
+    json["takes_part"] = TakesPart(question);
+  }
   for (const Formula& formula : Formulas(question)) json["formulas"][formula.name] = formula.noise;
   for (const NoiseFormulaRow& row : table) {
     json["table"].push_back({{"steps", row.steps},
@@ -271,6 +298,13 @@ std::string Headline(const Question& question, const CalibrationAnswer& answer) 
       "epsilon {:g} at delta {:g}", question.budget.epsilon.value(), question.budget.delta.value());
   switch (question.unknown) {
     case Unknown::kNoise:
+      if (!answer.event) {
+        return fmt::format(
+            "Solved for the noise: any meets {}, and so does none: a record takes part in a step "
+            "with a probability of at most {:.4g}, which delta covers. Whoever is drawn is not "
+            "protected.",
+            budget, TakesPart(question));
+      }
       if (answer.at_the_end) {
         return fmt::format(
             "Solved for the noise: {} meets {}, and so may less; the search ends here.",
@@ -298,10 +332,12 @@ std::string Headline(const Question& question, const CalibrationAnswer& answer) 
 void PrintText(const Question& question, const CalibrationAnswer& answer,
                const std::vector<NoiseFormulaRow>& table) {
   std::string text = Headline(question, answer) + '\n';
-  text += fmt::format("There epsilon is certified to lie between {} and {}.\n",
-                      LowerText(answer.epsilon.lower), UpperText(answer.epsilon.upper));
-  text += answer.event.ToString() + '\n';
-  if (const std::string note = UnitNote(answer.event); !note.empty()) text += note + '\n';
+  if (answer.event) {
+    text += fmt::format("There epsilon is certified to lie between {} and {}.\n",
+                        LowerText(answer.epsilon.lower), UpperText(answer.epsilon.upper));
+    text += answer.event->ToString() + '\n';
+    if (const std::string note = UnitNote(*answer.event); !note.empty()) text += note + '\n';
+  }
 
   const auto number = [](double value) { return fmt::format("{:.4g}", value); };
   if (const std::vector<Formula> formulas = Formulas(question); !formulas.empty()) {

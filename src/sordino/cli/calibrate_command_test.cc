@@ -1,5 +1,6 @@
 #include "sordino/cli/calibrate_command.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,7 +13,9 @@
 namespace sordino {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using Json = nlohmann::json;
 
 constexpr const char* kUsualTarget = "calibrate --rate 0.01 --steps 10000 --epsilon 1 --delta 1e-5";
@@ -109,6 +112,31 @@ TEST(CalibrateCommand, SaysWhereTheSearchEndedBeforeTheBudget) {
   EXPECT_EQ(CalibrateJson("calibrate --noise 1 --rate 0 --epsilon 1 --delta 1e-5")["search_ended"],
             true);
   EXPECT_FALSE(CalibrateJson(kUsualTarget).contains("search_ended"));
+}
+
+// A record is drawn with a probability of at most delta: nothing has to be hidden.
+TEST(CalibrateCommand, SaysWhereNoNoiseIsNeeded) {
+  for (const char* const flags :
+       {"--rate 1e-7 --steps 10", "--rate 1e-6 --steps 10 --sampling fixed --adjacency replace-one",
+        "--rate 1e-7 --steps 99 --mechanism laplace"}) {
+    const std::string line = fmt::format("calibrate {} --epsilon 1 --delta 1e-5", flags);
+    const Json json = CalibrateJson(line);
+    EXPECT_EQ(json["noise_multiplier"], 0) << flags;
+    EXPECT_EQ(json["any_noise"], true);
+    EXPECT_EQ(json["epsilon"]["upper"], 0);
+    EXPECT_FALSE(json.contains("event"));
+    EXPECT_LE(json["takes_part"].get<double>(), 1e-5);
+    EXPECT_THAT(Calibrate(line).out, AllOf(HasSubstr("any meets epsilon 1 at delta 1e-05"),
+                                           Not(HasSubstr("is the least"))));
+    EXPECT_THAT(Calibrate(line + " --table").error, HasSubstr("a rate well above delta"));
+  }
+  // Just too often, and without sampling always.
+  EXPECT_GT(CalibrateJson(
+                "calibrate --rate 1.01e-6 --steps 10 --epsilon 1 --delta 1e-5")["noise_multiplier"]
+                .get<double>(),
+            0);
+  EXPECT_GT(CalibrateJson("calibrate --epsilon 1 --delta 0.9")["noise_multiplier"].get<double>(),
+            0);
 }
 
 class CalibrateMistake : public ::testing::TestWithParam<Mistake> {};

@@ -17,6 +17,7 @@
 #include "sordino/base/error.h"
 #include "sordino/base/known_name.h"
 #include "sordino/base/progress.h"
+#include "sordino/base/shown_text.h"
 #include "sordino/cli/event_options.h"
 #include "sordino/cli/help_command.h"
 #include "sordino/cli/program.h"
@@ -116,7 +117,7 @@ void PrintOutcome(const Experiment& experiment, const std::vector<CellResult>& r
                   const std::filesystem::path& folder, const ExperimentFlags& flags,
                   std::size_t failed) {
   if (!flags.json) {
-    std::cout << SummaryPage(experiment, results, CommandLineOf(flags));
+    std::cout << ShownLines(SummaryPage(experiment, results, CommandLineOf(flags)));
     std::cout << fmt::format("\nResults: {}\n", folder.string());
     return;
   }
@@ -162,7 +163,7 @@ void RunExperiment(const CLI::App& app, const ExperimentFlags& flags) {
   if (flags.dry_run) {
     for (const Cell& cell : cells) {
       std::cout << "sordino";
-      for (const std::string& word : cell.words) std::cout << ' ' << word;
+      for (const std::string& word : cell.words) std::cout << ' ' << ShownText(word);
       std::cout << '\n';
     }
     return;
@@ -185,7 +186,7 @@ void RunExperiment(const CLI::App& app, const ExperimentFlags& flags) {
   for (const CellResult& result : results) {
     if (result.failure.empty()) continue;
     if (failed++ == 0) {
-      std::cerr << fmt::format("sordino: a cell failed with {}\n", result.failure);
+      std::cerr << fmt::format("sordino: a cell failed with {}\n", ShownText(result.failure));
     }
   }
   PrintOutcome(experiment, results, folder.path(), flags, failed);

@@ -6,6 +6,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "sordino/base/shown_text.h"
+
 namespace sordino {
 namespace {
 
@@ -35,8 +37,12 @@ std::string Directed(double value, bool up) {
 std::string UpperText(double value) { return Directed(value, true); }
 std::string LowerText(double value) { return Directed(value, false); }
 
-std::string AlignedTable(const std::vector<std::vector<std::string>>& rows,
+std::string AlignedTable(const std::vector<std::vector<std::string>>& given,
                          std::size_t words_from) {
+  std::vector<std::vector<std::string>> rows = given;
+  for (auto& row : rows) {
+    for (std::string& cell : row) cell = ShownText(cell);
+  }
   std::vector<std::size_t> widths;
   for (const auto& row : rows) {
     widths.resize(std::max(widths.size(), row.size()), 0);

@@ -14,8 +14,10 @@ std::string UpperText(double value);
 std::string LowerText(double value);
 
 // Rows of cells as aligned lines: the first column and those from `words_from` on to the left, the
-// numbers between them to the right. Rows may be of different length.
-std::string AlignedTable(const std::vector<std::vector<std::string>>& rows, std::size_t words_from);
+// numbers between them to the right. Rows may be of different length. Cells may hold text of
+// others: they are shown as shown_text.h says.
+std::string AlignedTable(const std::vector<std::vector<std::string>>& given,
+                         std::size_t words_from);
 
 }  // namespace sordino
 

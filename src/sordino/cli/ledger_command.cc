@@ -134,7 +134,7 @@ void Verify(const LedgerFlags& flags) {
 }
 
 void Note(const LedgerFlags& flags) {
-  if (OneLine(flags.text).find_first_not_of(' ') == std::string::npos) {
+  if (flags.text.find_first_not_of(" \t\r\n") == std::string::npos) {
     throw Error("the note is empty; give the words that are to be kept, in quotes.");
   }
   Ledger ledger = Ledger::Open(flags.file);
@@ -149,7 +149,7 @@ void Note(const LedgerFlags& flags) {
 
 // What another program released. How well its noise was drawn is not known here.
 void Charge(const LedgerFlags& flags) {
-  if (OneLine(flags.text).find_first_not_of(' ') == std::string::npos) {
+  if (flags.text.find_first_not_of(" \t\r\n") == std::string::npos) {
     throw Error("--note is empty; give words that say what was released, in quotes.");
   }
   const Event event = Event::Parse(flags.event);

@@ -415,13 +415,25 @@ TEST_F(LedgerCommand, ShowDoesNotWrite) {
 TEST_F(LedgerCommand, WhatOthersTypedStaysOnItsLine) {
   Init();
   Charge(Gaussian(20), "one\n\x1b[31mtwo");
+  // A C1 control, a right-to-left override and a line separator.
+  Text({"note", file_,
+        "five\xC2\x9B"
+        "31m\xE2\x80\xAE"
+        "six\xE2\x80\xA8seven"});
   Text({"note", file_, "three\nfour\x07"});
   const std::string text = Text({"show", file_});
   EXPECT_EQ(text.find('\x1b'), std::string::npos);
   EXPECT_EQ(text.find('\x07'), std::string::npos);
-  EXPECT_THAT(text, HasSubstr("one  [31mtwo"));
-  EXPECT_THAT(text, HasSubstr("three four\n"));
-  EXPECT_EQ(CallJson({"show", file_})["notes"][0]["words"], "three\nfour\x07");
+  EXPECT_THAT(text, HasSubstr("one\\n\\u001b[31mtwo"));
+  EXPECT_THAT(text, HasSubstr("five\\u009b31m\\u202esix\\u2028seven\n"));
+  EXPECT_THAT(text, HasSubstr("three\\nfour\\u0007\n"));
+  // JSON holds what was typed, and shows it in the same way.
+  EXPECT_EQ(CallJson({"show", file_})["notes"][1]["words"], "three\nfour\x07");
+  EXPECT_EQ(CallJson({"show", file_})["notes"][0]["words"],
+            "five\xC2\x9B"
+            "31m\xE2\x80\xAE"
+            "six\xE2\x80\xA8seven");
+  EXPECT_THAT(Text({"show", file_, "--json"}), HasSubstr("five\\u009b31m\\u202esix\\u2028seven"));
 }
 
 TEST_F(LedgerCommand, NoteIsKeptInTheChainAndCostsNothing) {

@@ -10,6 +10,7 @@
 
 #include "sordino/accounting/accountant.h"
 #include "sordino/accounting/failures.h"
+#include "sordino/base/shown_text.h"
 #include "sordino/cli/interval_text.h"
 #include "sordino/cli/report_json.h"
 
@@ -190,13 +191,7 @@ std::string ChargedText(Ledger& ledger) {
                      UsedText(ledger.filter().UsedShare()), ledger.head().hash);
 }
 
-std::string OneLine(const std::string& text) {
-  std::string line = text;
-  std::replace_if(
-      line.begin(), line.end(),
-      [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }, ' ');
-  return line;
-}
+std::string OneLine(const std::string& text) { return ShownText(text); }
 
 std::string BudgetText(const Budget& budget) {
   const char* change = "adding or removing";

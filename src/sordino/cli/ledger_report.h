@@ -97,7 +97,7 @@ std::string LeftText(BudgetFilter& filter);
 std::string RefusalText(Ledger& ledger, const RunDeclaration& run, const Verdict& verdict);
 // "charged to visits.db: 12.35% of its budget is used, head 5c1e..."
 std::string ChargedText(Ledger& ledger);
-// One line, whatever is in it: what others typed must not speak to a terminal.
+// One line, whatever is in it (shown_text.h): what others typed must not speak to a terminal.
 std::string OneLine(const std::string& text);
 
 }  // namespace sordino

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "sordino/base/core_dump.h"
 #include "sordino/cli/account_command.h"
 #include "sordino/cli/audit_command.h"
 #include "sordino/cli/calibrate_command.h"
@@ -17,6 +18,7 @@
 #include "sordino/cli/torch_program.h"
 
 int main(int argc, char** argv) {
+  sordino::DisableCoreDumps();
   std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
   CLI::App app("Differentially private statistics and learning.", "sordino");
   app.set_version_flag("--version", "sordino " SORDINO_VERSION);

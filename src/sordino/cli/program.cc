@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "sordino/base/error.h"
+#include "sordino/base/shown_text.h"
 #include "sordino/base/stop.h"
 #include "sordino/cli/report_json.h"
 
@@ -188,7 +189,7 @@ int Report(int code, std::string_view sentence, bool json) {
     PrintReport(report);
   }
   std::cout.flush();
-  std::cerr << "sordino: " << sentence << '\n';
+  std::cerr << "sordino: " << ShownText(sentence) << '\n';
   return code;
 }
 

@@ -15,6 +15,7 @@
 #include "sordino/accounting/failures.h"
 #include "sordino/base/error.h"
 #include "sordino/base/progress.h"
+#include "sordino/base/shown_text.h"
 #include "sordino/base/stop.h"
 #include "sordino/base/weak_guarantee.h"
 #include "sordino/cli/interval_text.h"
@@ -202,7 +203,7 @@ void PrintText(const TableResult& result, const TableRequest& request, ReleaseLe
     for (std::size_t i = 1; i < row.size(); ++i) {
       line += fmt::format("  {:>{}}", row[i], widths[i]);
     }
-    std::cout << line << '\n';
+    std::cout << ShownText(line) << '\n';
   }
   std::cout << fmt::format(
       "total: epsilon {:g}, delta {:g}, {} one {}\n", result.epsilon.value(), result.delta.value(),

@@ -45,6 +45,16 @@ struct ReportFlags {
   bool json = false;
 };
 
+// 0 stands for one that is free.
+std::uint16_t PortOf(const ReportFlags& flags) {
+  if (!flags.port) return 0;
+  const std::uint64_t port = ParseWhole("--port", *flags.port);
+  if (port > kMaxPort) {
+    throw Error(fmt::format("--port is {}; it must be at most {}.", port, kMaxPort));
+  }
+  return static_cast<std::uint16_t>(port);
+}
+
 void CheckReportFlags(const ReportFlags& flags) {
   if (!flags.out && !flags.csv && !flags.tensorboard && !flags.watch && !flags.json) {
     throw Error(
@@ -55,6 +65,7 @@ void CheckReportFlags(const ReportFlags& flags) {
   if (flags.watch && flags.json) {
     throw Error("--watch and --json were both given; leave out one of the two.");
   }
+  PortOf(flags);  // before anything is written
 }
 
 // TensorBoard takes folders for runs, and files of this name in them for events.
@@ -101,11 +112,8 @@ void WriteEvents(const ReportFlags& flags, const ReportContent& content,
 
 // A page that is asked for again is made anew: the run may have gone on.
 void Watch(const ReportFlags& flags, ReportSources& sources, const std::string& version) {
-  const std::uint64_t port = flags.port ? ParseWhole("--port", *flags.port) : 0;
-  if (port > kMaxPort)
-    throw Error(fmt::format("--port is {}; it must be at most {}.", port, kMaxPort));
   const StopGuard guard;
-  const ReportServer server(static_cast<std::uint16_t>(port));
+  const ReportServer server(PortOf(flags));
   std::cout << server.address() << '\n' << std::flush;
   std::cerr << "sordino: open this address in a browser; Ctrl-C ends it.\n";
   server.Serve([&] {

@@ -137,7 +137,7 @@ TEST_F(ReportCommand, WritesTablesAndEventFiles) {
     EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
     EXPECT_EQ(outcome.out, "");
   }
-  EXPECT_THAT(ReadTestFile(Path("metrics.csv")), HasSubstr("\n\"second\",200,2.5,0.76,0.8,,,4\n"));
+  EXPECT_THAT(ReadTestFile(Path("metrics.csv")), HasSubstr("\nsecond,200,2.5,0.76,0.8,,,4\n"));
   for (const char* name : {"board/1-first", "board/2-second"}) {
     EXPECT_THAT(ReadTestFile(Path(name) + "/events.out.tfevents.0.sordino"),
                 HasSubstr("test_accuracy"));

@@ -4,6 +4,8 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "sordino/base/shown_text.h"
+
 namespace sordino {
 
 using Json = nlohmann::ordered_json;
@@ -11,7 +13,10 @@ using Json = nlohmann::ordered_json;
 Json NewReport() { return {{"schema", kJsonSchema}}; }
 
 void PrintReport(const Json& report, bool one_line) {
-  std::cout << report.dump(one_line ? -1 : 2, ' ', false, Json::error_handler_t::replace) << '\n';
+  // The codes that are shown for characters mean the same characters in JSON.
+  std::cout << ShownLines(
+                   report.dump(one_line ? -1 : 2, ' ', false, Json::error_handler_t::replace))
+            << '\n';
 }
 
 Json NumberJson(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }

@@ -136,6 +136,10 @@ TEST(Experiment, RefusesMistakesWithTheLine) {
   EXPECT_THAT(RefusalOf("title = \"x\""), HasSubstr("has no parts"));
   EXPECT_THAT(RefusalOf("[[part]]\nname = \"x\""), HasSubstr("there is no 'command'"));
   EXPECT_THAT(RefusalOf(part + part), HasSubstr("twice"));
+  std::string deep = "[";
+  for (int i = 0; i < 400'000; ++i) deep += "a.";
+  EXPECT_THAT(RefusalOf(deep + "a]\n" + part),
+              HasSubstr("mine, line 1: keys and brackets are nested"));
 }
 
 TEST(Experiment, RefusesNamesThatAreNotForFiles) {

@@ -12,6 +12,7 @@
 
 #include "sordino/base/error.h"
 #include "sordino/base/known_name.h"
+#include "sordino/base/toml_nesting.h"
 #include "sordino/experiments/experiment.h"
 #include "sordino/experiments/internal/experiment_check.h"
 
@@ -279,6 +280,7 @@ Experiment ParseExperiment(std::string_view text, const std::string& name, bool 
     throw Error(fmt::format("the experiment '{}' has {} bytes; at most {} are read.", name,
                             text.size(), kMaxExperimentBytes));
   }
+  CheckTomlNesting(text, name);
   try {
     Experiment experiment = ExperimentReader(name, quick).Read(toml::parse(text, name));
     experiment.text = text;

@@ -21,6 +21,9 @@ constexpr std::array<std::string_view, 5> kSpendingCommands = {"train", "fit", "
 constexpr std::array<std::string_view, 2> kRunCommands = {"train", "fit"};
 // What an experiment decides itself.
 constexpr std::array<std::string_view, 3> kOwnFlags = {"json", "out", "resume"};
+// Those that name a file which the command writes: it lies in the folder of the cell.
+constexpr std::array<std::string_view, 7> kWrittenFlags = {
+    "csv", "declare", "picture", "record", "schedule-out", "tensorboard", "tradeoff"};
 constexpr std::size_t kIdLength = 16;
 
 template <std::size_t N>
@@ -65,6 +68,33 @@ void CheckSettings(const Experiment& experiment, const Part& part, const Setting
     throw Error(fmt::format(
         "{}: the setting '{}' of '{}' {}.", experiment.name, setting.flag, part.name,
         flag->is_switch ? "is a switch; write true, or leave it out" : "needs a value; give one"));
+  }
+}
+
+// Whether it names a file of the folder that it is in, and no other.
+bool IsPlainName(std::string_view name) {
+  const auto allowed = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_' || c == '.';
+  };
+  return !name.empty() && name.front() != '.' && std::all_of(name.begin(), name.end(), allowed);
+}
+
+// An experiment of somebody else must not write beside its own folder.
+void KeepInsideCell(const Experiment& experiment, const Part& part,
+                    std::vector<std::string>& words) {
+  for (std::size_t i = 0; i + 1 < words.size(); ++i) {
+    const std::string_view flag = words[i];
+    if (!flag.starts_with("--") || !IsOneOf(kWrittenFlags, flag.substr(2))) continue;
+    std::string& name = words[i + 1];
+    if (!IsPlainName(name)) {
+      throw Error(
+          fmt::format("{}: the setting '{}' of '{}' is '{}', and an experiment writes into its own "
+                      "folder only; "
+                      "give the name of a file, without a folder.",
+                      experiment.name, flag.substr(2), part.name, name.substr(0, 60)));
+    }
+    name.insert(0, "{cell}/");
   }
 }
 
@@ -160,6 +190,7 @@ class CellMaker {
     }
     cell.words = WordsOf(settings);
     for (std::string& word : cell.words) Fill(word, part_, cell.labels, repeat);
+    KeepInsideCell(experiment_, part_, cell.words);
     if (!part_.table.records.empty()) cell.table = TableOf(cell);
     cell.id = IdOf(cell);
     return cell;
@@ -256,6 +287,7 @@ std::vector<std::string> PlacedWords(const Cell& cell, const CellPlaces& places)
           "it to that folder.");
     }
     Replace(word, "run", places.run.string());
+    Replace(word, "cell", places.run.parent_path().string());
     Replace(word, "data", places.data);
     if (!cell.table) continue;
     Replace(word, "table", TablePath(places.tables, *cell.table).string());

@@ -34,21 +34,23 @@ struct Cell {
   std::size_t part = 0;
   std::vector<std::string> labels;  // of the axes of its part, in their order
   int repeat = 1;
-  // Behind the name of the program. {run}, {table}, {test}, {schema} and {data} are still in them.
+  // Behind the name of the program. {run}, {cell}, {table}, {test}, {schema} and {data} are still
+  // in them.
   std::vector<std::string> words;
   std::optional<DrawnTable> table;
   std::string id;  // 16 hex digits of everything that decides what is run: the name of its folder
 };
 
 // Throws Error for a command or a setting that is not known, data that could be private without a
-// ledger, and numbers of a table that are not allowed. `device` is given to commands that have one;
+// ledger, a file that would be written outside of the folder of its cell, and numbers of a table
+// that are not allowed. `device` is given to commands that have one;
 // empty: none.
 std::vector<Cell> MakeCells(const Experiment& experiment, const FindCommand& find,
                             const std::string& device);
 
 // The words with the places of files put in.
 struct CellPlaces {
-  std::filesystem::path run;
+  std::filesystem::path run;  // within the folder of the cell
   std::filesystem::path tables;
   std::string data;  // the folder of SORDINO_DATA; empty: not set
 };

@@ -22,9 +22,10 @@ using ::testing::Not;
 std::optional<CommandFlags> Known(const std::string& command) {
   CommandFlags flags;
   if (command == "mute") return flags;
-  flags.flags = {{"json", true, false},  {"noise", false, false}, {"steps", false, false},
-                 {"flip", true, false},  {"out", false, false},   {"ledger", false, false},
-                 {"seed", false, false}, {"file", false, true},   {"data", false, false}};
+  flags.flags = {{"json", true, false},    {"noise", false, false}, {"steps", false, false},
+                 {"flip", true, false},    {"out", false, false},   {"ledger", false, false},
+                 {"seed", false, false},   {"file", false, true},   {"data", false, false},
+                 {"picture", false, false}};
   if (command == "train") flags.flags.push_back({"device", false, false});
   if (command == "account" || command == "train" || command == "bench step") return flags;
   return std::nullopt;
@@ -53,6 +54,8 @@ name = "steps"
 values = [10, 20, 30]
 )";
 
+constexpr const char* kNoiseAxis = "[[part.axis]]\nname = \"noise\"\nvalues = [1, 2]\n";
+
 TEST(Grid, HasEveryCombinationOnce) {
   const std::vector<Cell> cells = CellsOf(kGrid);
   ASSERT_EQ(cells.size(), 12U);
@@ -68,6 +71,24 @@ TEST(Grid, HasEveryCombinationOnce) {
   }
   EXPECT_EQ(labels.size(), 6U);
   EXPECT_EQ(ids.size(), 12U);
+}
+
+TEST(Grid, FilesThatACommandWritesLieInTheFolderOfTheirCell) {
+  const std::string part = PartOf("account") + "[part.settings]\npicture = ";
+  const std::vector<Cell> cells = CellsOf(part + "\"{noise}-curve.svg\"\n" + kNoiseAxis);
+  ASSERT_EQ(cells.size(), 2U);
+  EXPECT_THAT(PlacedWords(cells[1], {.run = "/out/cells/7/run", .tables = {}, .data = ""}),
+              Contains("/out/cells/7/2-curve.svg"));
+  for (const char* const outside :
+       {"../x.svg", "/x.svg", "a/x.svg", "..", ".x.svg", "{run}/../../../x.svg", "x y.svg"}) {
+    const std::string refusal = GridRefusalOf(part + '"' + outside + "\"\n" + kNoiseAxis);
+    EXPECT_THAT(refusal, HasSubstr("the setting 'picture'")) << outside;
+    EXPECT_THAT(refusal, HasSubstr("writes into its own folder only"));
+  }
+  // Also where an axis completes the name.
+  EXPECT_THAT(GridRefusalOf(PartOf("account") +
+                            "[[part.axis]]\nname = \"picture\"\nvalues = [\"../x.svg\"]\n"),
+              HasSubstr("writes into its own folder only"));
 }
 
 TEST(Grid, AxisTakesBackASettingOfThePartAndOfAnEarlierAxis) {

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "sordino/base/error.h"
+#include "sordino/base/shallow_json.h"
 #include "sordino/experiments/results_folder.h"
 
 namespace sordino {
@@ -105,7 +106,7 @@ MeasuredValue FromColumn(const Measure& measure, const std::string& metrics) {
   value.is_series = true;
   std::istringstream lines(metrics);
   for (std::string line; std::getline(lines, line);) {
-    const Json json = Json::parse(line, nullptr, false);
+    const Json json = Json::parse(line, kShallowJson, false);
     const Json* const x = At(json, measure.against);
     const Json* const y = At(json, measure.column);
     if (x == nullptr || y == nullptr || !Number(*x) || !Number(*y)) {
@@ -122,7 +123,7 @@ MeasuredValue FromColumn(const Measure& measure, const std::string& metrics) {
 
 std::vector<MeasuredValue> ReadMeasures(const Part& part, std::string_view output,
                                         const std::filesystem::path& run) {
-  const Json json = Json::parse(output, nullptr, false);
+  const Json json = Json::parse(output, kShallowJson, false);
   if (!json.is_object()) {
     throw Error(fmt::format("what 'sordino {}' printed is not a JSON object.", part.command));
   }

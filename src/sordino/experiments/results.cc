@@ -7,10 +7,10 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "sordino/base/csv_field.h"
 #include "sordino/base/durable_file.h"
 #include "sordino/base/progress.h"
 #include "sordino/experiments/internal/cell_group.h"
-#include "sordino/tables/csv_field.h"
 
 namespace sordino {
 namespace {

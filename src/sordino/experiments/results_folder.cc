@@ -15,6 +15,7 @@
 #include "sordino/base/durable_file.h"
 #include "sordino/base/error.h"
 #include "sordino/base/sha256.h"
+#include "sordino/base/shallow_json.h"
 
 namespace sordino {
 namespace {
@@ -118,7 +119,7 @@ void ResultsFolder::Claim(const Experiment& experiment) {
     json["form"] = FormOf(experiment);
     WriteWholeFile(mark, json.dump(2) + "\n");
   } else {
-    const Json json = Json::parse(*text, nullptr, false);
+    const Json json = Json::parse(*text, kShallowJson, false);
     if (!json.is_object() || NumberAt(json, "schema") != kFolderSchema ||
         TextAt(json, "experiment").empty()) {
       throw Error(fmt::format(
@@ -145,7 +146,7 @@ std::optional<FinishedCell> ResultsFolder::Find(const Cell& cell) const {
   const fs::path record = Of(cell) / "cell.json";
   const std::optional<std::string> text = ReadSmallFile(record, kMaxRecordBytes);
   if (!text) return std::nullopt;
-  const Json json = Json::parse(*text, nullptr, false);
+  const Json json = Json::parse(*text, kShallowJson, false);
   const auto refuse = [&](std::string_view why) {
     throw Error(fmt::format("the cell in '{}' {}; remove this folder, and the cell runs again.",
                             Of(cell).string(), why));

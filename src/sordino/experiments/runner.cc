@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "sordino/base/error.h"
+#include "sordino/base/shallow_json.h"
 #include "sordino/base/stop.h"
 #include "sordino/experiments/internal/cell_process.h"
 
@@ -33,7 +34,7 @@ std::string LastLine(const std::string& text) {
 // What a command that failed said, or how it ended where it said nothing.
 std::string FailureOf(const ResultsFolder& folder, const Cell& cell, int code) {
   const std::string output = ReadSmallFile(folder.OutputOf(cell), kMaxOutputBytes).value_or("");
-  const auto json = nlohmann::json::parse(output, nullptr, false);
+  const auto json = nlohmann::json::parse(output, kShallowJson, false);
   std::string sentence;
   if (json.is_object() && json.contains("error") && json["error"].is_object() &&
       json["error"].contains("message") && json["error"]["message"].is_string()) {

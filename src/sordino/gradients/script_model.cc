@@ -2,6 +2,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/jit/api/module.h>
+#include <torch/csrc/jit/frontend/error_report.h>
 #include <torch/csrc/jit/runtime/graph_executor.h>
 #include <torch/csrc/jit/runtime/print_handler.h>
 #include <torch/csrc/jit/serialization/import.h>
@@ -9,9 +10,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <string>
+#include <string_view>
 
 #include "sordino/base/error.h"
+#include "sordino/gradients/internal/crash_sentence.h"
 #include "sordino/gradients/internal/isolation/isolation.h"
 #include "sordino/gradients/internal/isolation/script_rewriting.h"
 
@@ -165,11 +169,26 @@ ScriptModel LoadScriptModel(const std::filesystem::path& file, c10::Device devic
     throw Error("the model file '" + file.string() +
                 "' does not exist; give a file that torch.jit.save wrote.");
   }
+  const auto refusal = [&](std::string_view why) {
+    while (why.starts_with('\n')) why.remove_prefix(1);
+    return Error("the model file '" + file.string() + "' is no TorchScript module (" +
+                 std::string(why.substr(0, why.find('\n'))) +
+                 "); give a file that torch.jit.save wrote.");
+  };
+  const internal::CrashSentence guard("the model file '" + file.string() +
+                                      "' cannot be loaded: it is damaged, or its code is nested "
+                                      "too deeply; give a file that torch.jit.save wrote.");
   try {
     return ScriptModel(torch::jit::load(file.string(), device));
+  } catch (const Error&) {
+    throw;
   } catch (const c10::Error& error) {
-    throw Error("the model file '" + file.string() + "' is no TorchScript module (" +
-                error.what_without_backtrace() + "); give a file that torch.jit.save wrote.");
+    throw refusal(error.what_without_backtrace());
+  } catch (const torch::jit::ErrorReport& error) {
+    throw refusal(error.what());
+  } catch (const std::exception&) {
+    // Of the standard library ("stoull"): its words say nothing of the file.
+    throw refusal("it is damaged");
   }
 }
 

@@ -16,6 +16,7 @@
 #include "sordino/base/error.h"
 #include "sordino/base/known_name.h"
 #include "sordino/base/output_file.h"
+#include "sordino/base/toml_nesting.h"
 #include "sordino/ledger/internal/data_memory.h"
 #include "sordino/ledger/internal/witness.h"
 
@@ -103,6 +104,7 @@ std::string ReadDescription(const fs::path& file) {
 // the data.
 fs::path LedgerIn(const fs::path& file) {
   const std::string text = ReadDescription(file);
+  CheckTomlNesting(text, file.string());
   toml::table table;
   try {
     table = toml::parse(text);

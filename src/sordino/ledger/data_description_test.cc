@@ -137,6 +137,9 @@ TEST_F(DataDescription, WhatCannotBeReadStopsTheReleaseWithOneSentence) {
   EXPECT_THAT(error("ledger = \n"), HasSubstr("not TOML"));
   EXPECT_THAT(error(std::string("\0\x01\x02", 3)), HasSubstr("not TOML"));
   EXPECT_THAT(error(std::string(2 << 20, '#')), HasSubstr("too large"));
+  std::string deep;
+  for (int i = 0; i < 50'000; ++i) deep += "a.";
+  EXPECT_THAT(error("\n[" + deep + "a]\n"), HasSubstr("line 2: keys and brackets are nested"));
 }
 
 TEST_F(DataDescription, OneThatNamesNoLedgerIsAMistake) {

@@ -10,6 +10,7 @@
 #include "sordino/base/error.h"
 #include "sordino/base/known_name.h"
 #include "sordino/base/sha256.h"
+#include "sordino/base/shallow_json.h"
 
 namespace sordino {
 namespace {
@@ -23,7 +24,7 @@ constexpr const char* kSums = "sums";
 constexpr int kVersion = 1;
 
 Json Parse(std::string_view text) {
-  Json json = Json::parse(text, nullptr, false);
+  Json json = Json::parse(text, kShallowJson, false);
   if (!json.is_object()) throw Error("the detail of an entry is not a JSON object");
   return json;
 }

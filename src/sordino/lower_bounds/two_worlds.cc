@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <random>
 #include <set>
 #include <string_view>
 
 #include "sordino/accounting/gaussian.h"
 #include "sordino/base/error.h"
 #include "sordino/lower_bounds/binomial.h"
+#include "sordino/lower_bounds/internal/equal_scores.h"
 
 namespace sordino {
 namespace {
@@ -42,6 +42,9 @@ double MuOf(const Odds& odds) {
   return UpperQuantile(odds.less) - UpperQuantile(odds.more);
 }
 
+// The share of the orders of equal scores in which a bound must hold.
+constexpr double kOrders = 0.9;
+
 // Of the significance of a bound, what its planned threshold gets; and of that, what the chance of
 // members gets: others are fewer above a threshold, and their chance is known less well.
 constexpr double kPlannedShare = 0.8;
@@ -49,7 +52,7 @@ constexpr double kMemberShare = 0.4;
 
 Odds PlannedOdds(std::int64_t members, std::int64_t above, std::int64_t others, std::int64_t rank,
                  double significance) {
-  const double planned = kPlannedShare * significance;
+  const double planned = kOrders * kPlannedShare * significance;
   return {ClopperPearsonLower(members, above, kMemberShare * planned),
           ClopperPearsonUpper(others, rank - 1, (1 - kMemberShare) * planned)};
 }
@@ -126,13 +129,7 @@ std::int64_t TwoWorlds::MembersAboveRank(std::int64_t rank) const {
   const auto [low, high] = std::equal_range(others_.begin(), others_.end(), threshold);
   const std::int64_t equal_others = high - low;
   const std::int64_t place = rank - (others_.end() - high);
-  // The chance to be above the place-th largest of so many uniform draws is a ratio of gammas.
-  std::seed_seq seed = {rank, above, equal_members, equal_others, place};
-  std::mt19937_64 order(seed);
-  const double upper = std::gamma_distribution(static_cast<double>(place))(order);
-  const double lower =
-      std::gamma_distribution(static_cast<double>(equal_others - place + 1))(order);
-  return above + std::binomial_distribution(equal_members, upper / (upper + lower))(order);
+  return above + internal::AboveInMostOrders(equal_members, equal_others, place, kOrders);
 }
 
 TwoWorlds::Bounds TwoWorlds::LowerBounds(
@@ -142,7 +139,7 @@ TwoWorlds::Bounds TwoWorlds::LowerBounds(
   const auto others = std::ssize(others_);
   const std::vector<std::int64_t> looked_at = ranks ? *ranks : UsualRanks(others);
   // Two chances and two directions at each threshold; a ratio is one interval for a direction.
-  const double each = significance / (4 * static_cast<double>(looked_at.size()));
+  const double each = kOrders * significance / (4 * static_cast<double>(looked_at.size()));
   Bounds best;
   const auto take = [&](const Odds& odds) {
     best.epsilon = std::max(best.epsilon, EpsilonOf(odds, delta.value()));

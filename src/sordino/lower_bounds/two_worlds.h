@@ -10,10 +10,21 @@
 //     and so is the chance that it is not above the k-th smallest.
 //   - t does not depend on the members, so how many of them are above t is binomial, and the bounds
 //     of Clopper and Pearson hold (binomial.h).
-// Equal scores are put in a random order, as if every score had a uniform draw behind its last
-// digit. Otherwise members that are equal to a threshold would not count, and scores that are whole
-// numbers would prove less. The generator is seeded with the counts at the threshold, so that the
-// same scores give the same bounds.
+// Equal scores could be put in a random order, as if every score had a uniform draw behind its last
+// digit: then there are no ties, the bounds above hold, and members that are equal to a threshold
+// count as often as they should. But a bound that depends on a draw is another one in the next
+// audit of the same scores, and a draw that is fixed for given scores can be wrong for them every
+// time. So all orders are counted. A bound that one threshold gives in one direction grows with the
+// number of members above the threshold; the number that is taken is the largest that at least
+// c = 0.9 of the orders reach (internal/equal_scores.h), and the significance is c times the one
+// that is asked for. This is valid: if the bound of that number exceeds the truth, the bounds of at
+// least c of the orders do, and by Markov's inequality
+//
+//     Pr[at least c of the orders exceed the truth] <= E[share of orders that exceed it] / c,
+//
+// where the expectation is the chance that the bound of a random order exceeds it, at most c times
+// the significance. Scores without ties have one order; the factor c applies to them as well,
+// because a rule that looked for ties first would be another test.
 // All bounds of all thresholds and both directions hold together with probability 1 - significance
 // (Bonferroni over every one of them). With a = chance of members above t >= a_low and b = chance
 // of others above t <= b_high, (epsilon, delta)-DP asks for a <= e^epsilon b + delta, so
@@ -107,7 +118,7 @@ class TwoWorlds {
   std::int64_t MembersAbove(double threshold) const;  // score > threshold
   std::int64_t MembersFrom(double threshold) const;   // score >= threshold
   double OtherFromTop(std::int64_t rank) const;       // rank from 1
-  // Above the other of this rank from the top; equal scores are in random order.
+  // Above the other of this rank from the top, in most orders of equal scores.
   std::int64_t MembersAboveRank(std::int64_t rank) const;
 
   std::vector<double> members_;  // ascending

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "sordino/base/shown_text.h"
 #include "sordino/base/weak_guarantee.h"
 #include "sordino/report/page.h"
 
@@ -190,6 +191,21 @@ PageJson LedgerJsonOf(const ReportLedger& ledger) {
           {"points", std::move(points)}};
 }
 
+// Names, notes and statements are texts of files. Nothing here is deep: the content is built above.
+PageJson PageTexts(const PageJson& json) {
+  if (json.is_string()) return ShownLines(json.get_ref<const std::string&>());
+  if (!json.is_structured()) return json;
+  PageJson shown = json.is_object() ? PageJson::object() : PageJson::array();
+  for (const auto& [key, value] : json.items()) {
+    if (json.is_object()) {
+      shown[ShownText(key)] = PageTexts(value);
+    } else {
+      shown.push_back(PageTexts(value));
+    }
+  }
+  return shown;
+}
+
 }  // namespace
 
 std::string ReportJson(const ReportContent& content) {
@@ -214,7 +230,7 @@ std::string ReportJson(const ReportContent& content) {
                                {"private", record.is_private},
                                {"fields", TextPairs(record.fields)}});
   }
-  return json.dump(-1, ' ', false, PageJson::error_handler_t::replace);
+  return PageTexts(json).dump();
 }
 
 }  // namespace sordino

@@ -70,6 +70,39 @@ TEST(Page, NamesFromFilesCannotBecomeMarkup) {
   EXPECT_EQ(DataOf(page)["ledgers"][0]["runs"][0]["who"], evil);
 }
 
+// A right-to-left override, a C1 control and a line separator, wherever a file can put a text.
+TEST(Page, TextsOfFilesCannotMoveWhatIsShown) {
+  const std::string evil =
+      "a\xE2\x80\xAE"
+      "b\xC2\x9B"
+      "c\xE2\x80\xA8"
+      "d\x1b";
+  const std::string shown = "a\\u202eb\\u009bc\\u2028d\\u001b";
+  ReportContent content;
+  ReportRun run;
+  run.name = run.data = run.model = evil;
+  run.statement = evil + "\nsecond line";
+  run.settings = {{evil, evil}};
+  content.runs = {run};
+  ReportLedger ledger;
+  ledger.name = evil;
+  ledger.runs.push_back({.time = evil, .who = evil, .what = evil, .event = evil});
+  content.ledgers = {ledger};
+  ReportExperiment experiment;
+  experiment.axes = {{evil, {evil}}};
+  ReportCell cell;
+  cell.values = {{evil, 1.0}};
+  experiment.cells = {cell};
+  content.experiments = {experiment};
+  const Json data = DataOf(ReportPage(content));
+  EXPECT_EQ(data["runs"][0]["name"], shown);
+  EXPECT_EQ(data["runs"][0]["statement"], shown + "\nsecond line");
+  EXPECT_EQ(data["ledgers"][0]["runs"][0]["what"], shown);
+  EXPECT_EQ(data["experiments"][0]["axes"][0]["name"], shown);
+  EXPECT_EQ(data["experiments"][0]["cells"][0]["values"].begin().key(), shown);
+  EXPECT_THAT(data.dump(), Not(HasSubstr("\xE2\x80\xAE")));
+}
+
 TEST(Page, TakesTextThatIsNotUtf8) {
   ReportContent content;
   ReportRun run;

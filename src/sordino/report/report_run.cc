@@ -13,6 +13,8 @@
 
 #include "sordino/base/error.h"
 #include "sordino/base/sha256.h"
+#include "sordino/base/shallow_json.h"
+#include "sordino/base/toml_nesting.h"
 #include "sordino/report/internal/record_table.h"
 #include "sordino/report/internal/report_files.h"
 
@@ -164,9 +166,11 @@ std::string FileName(const std::string& path) {
 
 void ReadConfig(const fs::path& folder, ReportRun& run) {
   const fs::path file = folder / "config.toml";
+  const std::string text = ReadReportFile(file, kMaxConfig).value_or("");
+  CheckTomlNesting(text, file.string());
   toml::table config;
   try {
-    config = toml::parse(ReadReportFile(file, kMaxConfig).value_or(""));
+    config = toml::parse(text);
   } catch (const toml::parse_error&) {
     RefuseFile(file, "it is not a TOML file");
   }
@@ -194,7 +198,7 @@ void ReadConfig(const fs::path& folder, ReportRun& run) {
 }
 
 std::optional<ReportPoint> ParsePoint(const std::string& line, bool& is_private) {
-  const RunJson json = RunJson::parse(line, nullptr, /*allow_exceptions=*/false);
+  const RunJson json = RunJson::parse(line, kShallowJson, /*allow_exceptions=*/false);
   const std::optional<std::int64_t> step = WholeAt(json, "step");
   if (!step) return std::nullopt;
   if (FlagAt(json, "private") == false) is_private = false;
@@ -244,7 +248,7 @@ std::string StatementHash(const fs::path& weights) {
   if (length > kMaxWeightsHeader) return "";
   std::string header(length, '\0');
   if (!in.read(header.data(), static_cast<std::streamsize>(length))) return "";
-  const RunJson json = RunJson::parse(header, nullptr, /*allow_exceptions=*/false);
+  const RunJson json = RunJson::parse(header, kShallowJson, /*allow_exceptions=*/false);
   const auto metadata = json.is_object() ? json.find("__metadata__") : json.end();
   if (!json.is_object() || metadata == json.end()) return "";
   return TextAt(*metadata, "statement_sha256").value_or("");

@@ -167,6 +167,27 @@ TEST(ReportRun, RefusesFilesThatAreNotWhatTheirNameSays) {
   folder.Write("first/event.txt", "");
   folder.Write("first/config.toml", "[data\n");
   EXPECT_THAT(RefusalOf(run), HasSubstr("config.toml' cannot be shown: it is not a TOML file"));
+  std::string deep;
+  for (int i = 0; i < 50'000; ++i) deep += "a.";
+  folder.Write("first/config.toml", '[' + deep + "a]\n");
+  EXPECT_THAT(RefusalOf(run), HasSubstr("config.toml, line 1: keys and brackets are nested"));
+}
+
+// What lies deeper than in any file of a run is left out.
+TEST(ReportRun, TakesJsonOfAnyDepth) {
+  const TestFolder folder;
+  const fs::path run = WriteRunFolder(folder, "first");
+  std::string deep;
+  for (int i = 0; i < 400'000; ++i) deep += "{\"a\":";
+  deep += '1' + std::string(400'000, '}');
+  for (const char* const file : {"audit.json", "deployment.json", "predictions.json"}) {
+    if (!fs::exists(run / file)) continue;
+    const std::string whole = Content(run / file);
+    folder.Write(fs::path("first") / file, "{\"deep\":" + deep + ',' + whole.substr(1));
+  }
+  folder.Write("first/metrics.jsonl", "{\"private\":true,\"step\":1,\"deep\":" + deep + "}\n");
+  EXPECT_EQ(ReadReportRun(run).points.size(), 1U);
+  EXPECT_THAT(PageOf(run), HasSubstr("</html>"));
 }
 
 // Objects in objects as deep as a file allows, in every place where JSON is read.

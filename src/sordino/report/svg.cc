@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "sordino/base/shown_text.h"
+
 namespace sordino {
 
 std::string SvgStyle(std::string_view light, std::string_view dark) {
@@ -39,7 +41,7 @@ std::string SvgOpening(const SvgHeading& heading, std::string_view style, double
 
 std::string SvgEscaped(std::string_view text) {
   std::string escaped;
-  for (const char c : text) {
+  for (const char c : ShownText(text)) {
     if (c == '&') {
       escaped += "&amp;";
     } else if (c == '<') {

@@ -8,6 +8,12 @@
 namespace sordino {
 namespace {
 
+TEST(Svg, TextsOfFilesCannotMoveWhatIsDrawn) {
+  EXPECT_EQ(SvgEscaped("<a\xE2\x80\xAE"
+                       "b\xC2\x9B>"),
+            "&lt;a\\u202eb\\u009b&gt;");
+}
+
 TEST(Svg, TextCannotOpenATag) {
   EXPECT_EQ(SvgEscaped("<b>a & b</b>"), "&lt;b&gt;a &amp; b&lt;/b&gt;");
 }

@@ -6,6 +6,9 @@
 #include <bit>
 #include <cstring>
 
+#include "sordino/base/csv_field.h"
+#include "sordino/base/shown_text.h"
+
 namespace sordino {
 namespace {
 
@@ -84,16 +87,6 @@ std::string ScalarEvent(double wall_time, std::int64_t step, std::string_view ta
   return event;
 }
 
-// In quotes, on one line.
-std::string CsvName(const std::string& name) {
-  std::string quoted = "\"";
-  for (const char c : name) {
-    if (c == '"') quoted += '"';
-    quoted += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-  }
-  return quoted + '"';
-}
-
 }  // namespace
 
 std::uint32_t Crc32c(std::string_view bytes) {
@@ -125,7 +118,7 @@ std::string MetricsCsv(const std::vector<ReportRun>& runs) {
   for (const ReportMeasure& measure : ReportMeasures()) csv += fmt::format(",{}", measure.name);
   csv += '\n';
   for (const ReportRun& run : runs) {
-    const std::string name = CsvName(run.name);
+    const std::string name = CsvField(ShownText(run.name));
     for (const ReportPoint& point : run.points) {
       csv += fmt::format("{},{}", name, point.step);
       for (const ReportMeasure& measure : ReportMeasures()) {

@@ -79,7 +79,7 @@ TEST(Tensorboard, CsvHasALineForEveryEvaluation) {
   run.points = {point};
   EXPECT_EQ(MetricsCsv({run}),
             "run,step,epsilon,test_accuracy,test_loss,test_mean_squared_error,"
-            "test_mean_absolute_error,seconds\n\"=1+1,\"\"x\"\" \",7,,0.1,,,,\n");
+            "test_mean_absolute_error,seconds\n\"'=1+1,\"\"x\"\"\\n\",7,,0.1,,,,\n");
 }
 
 }  // namespace

@@ -20,6 +20,7 @@
 #include "sordino/base/durable_file.h"
 #include "sordino/base/error.h"
 #include "sordino/base/sha256.h"
+#include "sordino/base/shallow_json.h"
 #include "sordino/models/safetensors.h"
 #include "sordino/runs/run_folder.h"
 
@@ -235,7 +236,7 @@ Checkpoint ReadCheckpoint(const fs::path& place, std::int64_t step) {
   const std::vector<char> text = ReadWhole(place / kFactsFile, 1, kMaxFactsBytes);
   ReadFacts read;
   try {
-    read = FactsFromJson(Json::parse(text));
+    read = FactsFromJson(Json::parse(text, kShallowJson));
   } catch (const Json::exception&) {
     throw Error(fmt::format("{} does not hold what it should", kFactsFile));
   }

@@ -13,6 +13,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "sordino/base/csv_field.h"
 #include "sordino/base/error.h"
 #include "sordino/base/stop.h"
 #include "sordino/data/batch_loader.h"
@@ -25,7 +26,6 @@
 #include "sordino/runs/internal/run_record.h"
 #include "sordino/runs/internal/test_predictions.h"
 #include "sordino/runs/run_folder.h"
-#include "sordino/tables/csv_field.h"
 
 namespace sordino {
 namespace {
@@ -264,7 +264,7 @@ void WriteFit(const PreparedFit& fit, RunFolder& folder, const FitOutcome& outco
     row.test_error = outcome.test->error;
     row.test_loss = outcome.test->loss;
   }
-  row.seconds = std::floor(outcome.seconds.value_or(0));
+  row.seconds = outcome.seconds.value_or(0);
   folder.AppendMetrics(row);
   // Last: it is what says that the fit has ended.
   SaveModel(folder.path() / "model.safetensors", written.model,
@@ -392,8 +392,10 @@ FitOutcome RunFit(PreparedFit& fit, const FitObserver& observer) {
   }
   outcome.test = fitted.test;
   if (!fit.selection) {
+    // Whole seconds: finer ones would tell how many steps a minimum took, which depends on the
+    // data.
     outcome.seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+        std::floor(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }
   std::string predictions;
   if (data.test) {

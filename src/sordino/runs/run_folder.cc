@@ -21,6 +21,7 @@
 #include "sordino/base/durable_file.h"
 #include "sordino/base/error.h"
 #include "sordino/base/sha256.h"
+#include "sordino/base/shallow_json.h"
 #include "sordino/models/safetensors.h"
 #include "sordino/runs/internal/run_inputs.h"
 #include "sordino/runs/internal/script_network.h"
@@ -61,7 +62,7 @@ std::string Plain(const std::string& text) {
 // The JSON value of a key; null where there is none.
 Json MetadataValue(const std::map<std::string, std::string>& metadata, const std::string& key) {
   const auto entry = metadata.find(key);
-  return entry == metadata.end() ? Json(nullptr) : Json::parse(entry->second, nullptr, false);
+  return entry == metadata.end() ? Json(nullptr) : Json::parse(entry->second, kShallowJson, false);
 }
 
 std::int64_t WholeOf(const std::map<std::string, std::string>& metadata, const std::string& key,
@@ -125,7 +126,7 @@ std::optional<double> NumberOf(const Json& row, const char* key) {
 }
 
 std::optional<MetricsRow> ParseMetricsLine(const std::string& line) {
-  const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  const Json json = Json::parse(line, kShallowJson, /*allow_exceptions=*/false);
   if (!json.is_object()) return std::nullopt;
   const auto is_private = json.find("private");
   const auto step = json.find("step");

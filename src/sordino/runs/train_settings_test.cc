@@ -204,6 +204,10 @@ TEST(TrainSettings, MistakesInAFileNameTheLineAndTheNearestKey) {
               HasSubstr("line 2: 'optimizer' is 'adm', which is not known; did you mean 'adam'?"));
   EXPECT_THAT(MistakeIn("epsilon = 3\n"), HasSubstr("'epsilon' stands outside of a section"));
   EXPECT_THAT(MistakeIn("[privacy\n"), HasSubstr("c.toml, line 1: this is not TOML"));
+  // A table for each of a million names would overflow the stack when they are freed.
+  std::string deep = "[";
+  for (int i = 0; i < 1'000'000; ++i) deep += "a.";
+  EXPECT_THAT(MistakeIn(deep + "a]\n"), HasSubstr("c.toml, line 1: keys and brackets are nested"));
 }
 
 TEST(TrainSettings, MistakesInAFlagNameIt) {

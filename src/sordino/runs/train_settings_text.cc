@@ -13,6 +13,7 @@
 #include "sordino/base/error.h"
 #include "sordino/base/known_name.h"
 #include "sordino/base/list_text.h"
+#include "sordino/base/toml_nesting.h"
 #include "sordino/runs/train_settings.h"
 
 namespace sordino {
@@ -296,6 +297,7 @@ void SetFromFlags(TrainConfig& config, std::span<const GivenFlag> flags) {
 }
 
 TrainConfig ParseTrainConfig(std::string_view text, const std::string& name) {
+  CheckTomlNesting(text, name);
   toml::table table;
   try {
     table = toml::parse(text);

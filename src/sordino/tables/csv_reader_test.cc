@@ -4,9 +4,9 @@
 
 #include <random>
 
+#include "sordino/base/csv_field.h"
 #include "sordino/base/error.h"
 #include "sordino/base/testing/test_folder.h"
-#include "sordino/tables/csv_field.h"
 
 namespace sordino {
 namespace {

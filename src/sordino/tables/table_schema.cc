@@ -13,6 +13,7 @@
 #include "sordino/base/error.h"
 #include "sordino/base/known_name.h"
 #include "sordino/base/list_text.h"
+#include "sordino/base/toml_nesting.h"
 #include "sordino/tables/cell.h"
 
 namespace sordino {
@@ -232,6 +233,7 @@ const TableColumn* TableSchema::Find(std::string_view name) const {
 }
 
 TableSchema ParseSchema(std::string_view text, const std::string& name) {
+  CheckTomlNesting(text, name);
   toml::table table;
   try {
     table = toml::parse(text);

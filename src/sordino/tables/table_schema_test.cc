@@ -109,6 +109,11 @@ TEST(TableSchema, MistakesNameTheFileTheLineAndWhatIsAllowed) {
   EXPECT_THAT(Complaint("[table]\ndelimiter = 'ab'"), HasSubstr("one character"));
   EXPECT_THAT(Complaint("[table]\nrows-per-user = 0"), HasSubstr("from 1"));
   EXPECT_THAT(Complaint("[table\n"), HasSubstr("not TOML"));
+  // A table for each of a million names would overflow the stack when they are freed.
+  std::string deep = "[";
+  for (int i = 0; i < 1'000'000; ++i) deep += "a.";
+  EXPECT_THAT(Complaint(deep + "a]\n"),
+              HasSubstr("schema.toml, line 1: keys and brackets are nested"));
   const TestFolder folder;
   EXPECT_THROW(ReadSchema(folder / "none.toml"), Error);
 }

@@ -3,10 +3,12 @@
 #include <string>
 #include <vector>
 
+#include "sordino/base/core_dump.h"
 #include "sordino/cli/audit_command.h"
 #include "sordino/cli/help_command.h"
 #include "sordino/cli/plan_command.h"
 #include "sordino/cli/program.h"
+#include "sordino/device/blas_kernels.h"
 #include "sordino/torch_cli/bench_command.h"
 #include "sordino/torch_cli/data_command.h"
 #include "sordino/torch_cli/fit_command.h"
@@ -18,6 +20,8 @@
 #include "sordino/torch_cli/train_command.h"
 
 int main(int argc, char** argv) {
+  sordino::DisableCoreDumps();
+  sordino::ChooseBlasKernels();
   CLI::App app("The commands of sordino that need libtorch.", "sordino");
   app.set_version_flag("--version", "sordino " SORDINO_VERSION);
   app.require_subcommand(1);

@@ -17,6 +17,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sordino/base/csv_field.h"
 #include "sordino/base/error.h"
 #include "sordino/base/output_file.h"
 #include "sordino/base/progress.h"
@@ -26,7 +27,6 @@
 #include "sordino/data/batch_loader.h"
 #include "sordino/data/format_settings.h"
 #include "sordino/runs/run_folder.h"
-#include "sordino/tables/csv_field.h"
 #include "sordino/torch_cli/run_data.h"
 #include "sordino/torch_cli/told_errors.h"
 #include "sordino/torch_cli/train_options.h"

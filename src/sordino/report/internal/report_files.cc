@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "sordino/base/error.h"
+#include "sordino/base/shallow_json.h"
 
 namespace sordino::internal {
 namespace {
@@ -52,7 +53,7 @@ std::optional<std::string> ReadReportFile(const fs::path& file, std::uintmax_t m
 std::optional<ReportJson> ReadReportObject(const fs::path& file, std::uintmax_t most) {
   const std::optional<std::string> text = ReadReportFile(file, most);
   if (!text) return std::nullopt;
-  ReportJson json = ReportJson::parse(*text, nullptr, /*allow_exceptions=*/false);
+  ReportJson json = ReportJson::parse(*text, kShallowJson, /*allow_exceptions=*/false);
   if (!json.is_object()) FailToReadFile(file, "it does not hold one whole JSON object");
   return json;
 }
