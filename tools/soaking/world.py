@@ -291,7 +291,7 @@ class World:
             raise Finding(f'the rival of {training.log.name} (exit {code}): {errors.strip()}')
 
     def check_ledger(self):
-        for words in (['verify', 'L.db'], ['show', 'L.db', '--json']):
+        for words in (['verify', 'L.db'], ['show', 'L.db', '--json', '--all']):
             told = self.soak.run(['ledger', *words], self.folder)
             if told.returncode != 0:
                 raise Finding(f'{words[0]} says {told.returncode}: {told.stderr.strip()}')
