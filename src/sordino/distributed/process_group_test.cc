@@ -150,6 +150,15 @@ TEST_F(ProcessGroups, ANetworkThatDropsOrClosesEndsBothSides) {
   }
 }
 
+TEST_F(ProcessGroups, ASignalToOneRankStopsAllAtTheSameStep) {
+  for (const std::size_t which : {std::size_t{2}, std::size_t{0}}) {
+    Ranks ranks(3, {"signal"});
+    ranks.process(0).WaitForOutput("ready");
+    ::kill(ranks.process(which).id(), SIGTERM);
+    for (const ProcessEnd& end : ranks.Wait()) EXPECT_EQ(end.code, 128 + SIGTERM) << end.err;
+  }
+}
+
 TEST_F(ProcessGroups, APortInUseIsTold) {
   const internal::ListeningSocket taken("127.0.0.1", 0);
   const RankVariables port = {{"MASTER_PORT", std::to_string(taken.port())}};

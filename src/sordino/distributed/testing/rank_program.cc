@@ -110,16 +110,18 @@ void Work(ProcessGroup& group, const std::string& scenario, bool is_it) {
   }
 }
 
-// Until all ranks were asked to stop.
+// Until one of the ranks was asked to stop.
 int WaitForSignal(ProcessGroup& group) {
   const StopGuard guard;
-  at::Tensor asked = at::zeros({1}, at::kLong);
-  group.AllReduceSum(asked);  // every rank has its guard
+  GatherWithStops(group, "");  // every rank has its guard
   if (group.IsFirst()) std::cout << "ready" << std::endl;
-  while (asked.item<std::int64_t>() < group.Size()) {
+  int steps = 0;
+  for (; !StopGuard::Requested(); ++steps) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    asked.fill_(StopGuard::Requested() ? 1 : 0);
-    group.AllReduceSum(asked);
+    GatherWithStops(group, "");
+  }
+  for (const std::string& other : group.AllGatherBytes(std::to_string(steps))) {
+    SORDINO_CHECK(other == std::to_string(steps), "a rank has stopped at another step");
   }
   group.Leave();
   if (group.IsFirst()) std::cout << "all ranks were asked to stop" << std::endl;
