@@ -11,6 +11,7 @@
 #include "sordino/base/error.h"
 #include "sordino/data/digits.h"
 #include "sordino/data/internal/data_source.h"
+#include "sordino/data/internal/declaration_check.h"
 #include "sordino/data/text_reader.h"
 
 namespace sordino {
@@ -60,7 +61,11 @@ void AddFiles(const SplitFiles& split, const std::string& name, bool is_public,
 
 }  // namespace
 
-DatasetDeclaration Declare(const DataRequest& request) { return SourceOf(request).declaration; }
+DatasetDeclaration Declare(const DataRequest& request) {
+  DatasetDeclaration declaration = SourceOf(request).declaration;
+  internal::CheckItself(declaration);
+  return declaration;
+}
 
 std::string VocabularyText(const DataRequest& request) {
   const DataSource source = SourceOf(request);

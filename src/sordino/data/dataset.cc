@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "sordino/base/error.h"
+#include "sordino/data/internal/declaration_check.h"
 #include "sordino/tables/data_error.h"
 
 namespace sordino {
@@ -42,37 +43,6 @@ void CheckNormalisation(const DatasetDeclaration& declaration) {
                     "deviations positive.",
                     fmt::join(n.mean, ", "), fmt::join(n.deviation, ", ")));
   }
-}
-
-void CheckItself(const DatasetDeclaration& declaration) {
-  const std::size_t dimensions = declaration.kind == InputKind::kImage ? 3 : 1;
-  const auto positive = [](std::int64_t size) { return size > 0; };
-  if (declaration.shape.size() != dimensions ||
-      !std::all_of(declaration.shape.begin(), declaration.shape.end(), positive)) {
-    throw Error(fmt::format(
-        "the declared shape of an example is ({}); give {} above 0.",
-        fmt::join(declaration.shape, ", "),
-        dimensions == 3 ? "channels, height and width" : "the number of features or tokens"));
-  }
-  if (declaration.target && declaration.classes > 0) {
-    throw Error("both classes and a target were declared; a model has one of them.");
-  }
-  if (!declaration.target && (declaration.classes < 2 || declaration.classes > kMaxClasses)) {
-    throw Error(fmt::format("{} classes were declared; give a number from 2 to {}.",
-                            declaration.classes, kMaxClasses));
-  }
-  if (!declaration.target && !declaration.class_names.empty() &&
-      static_cast<std::int64_t>(declaration.class_names.size()) != declaration.classes) {
-    throw Error(fmt::format("{} class names were declared for {} classes; give one for each.",
-                            declaration.class_names.size(), declaration.classes));
-  }
-  if (declaration.kind == InputKind::kTokens && declaration.vocabulary < 2) {
-    throw Error(
-        fmt::format("a vocabulary of {} ids was declared; tokens need at least 2, for "
-                    "padding and for unknown words.",
-                    declaration.vocabulary));
-  }
-  CheckNormalisation(declaration);
 }
 
 at::ScalarType TypeOf(InputKind kind) {
@@ -167,6 +137,37 @@ void CheckLabels(const Dataset& data) {
 
 }  // namespace
 
+void internal::CheckItself(const DatasetDeclaration& declaration) {
+  const std::size_t dimensions = declaration.kind == InputKind::kImage ? 3 : 1;
+  const auto positive = [](std::int64_t size) { return size > 0; };
+  if (declaration.shape.size() != dimensions ||
+      !std::all_of(declaration.shape.begin(), declaration.shape.end(), positive)) {
+    throw Error(fmt::format(
+        "the declared shape of an example is ({}); give {} above 0.",
+        fmt::join(declaration.shape, ", "),
+        dimensions == 3 ? "channels, height and width" : "the number of features or tokens"));
+  }
+  if (declaration.target && declaration.classes > 0) {
+    throw Error("both classes and a target were declared; a model has one of them.");
+  }
+  if (!declaration.target && (declaration.classes < 2 || declaration.classes > kMaxClasses)) {
+    throw Error(fmt::format("{} classes were declared; give a number from 2 to {}.",
+                            declaration.classes, kMaxClasses));
+  }
+  if (!declaration.target && !declaration.class_names.empty() &&
+      static_cast<std::int64_t>(declaration.class_names.size()) != declaration.classes) {
+    throw Error(fmt::format("{} class names were declared for {} classes; give one for each.",
+                            declaration.class_names.size(), declaration.classes));
+  }
+  if (declaration.kind == InputKind::kTokens && declaration.vocabulary < 2) {
+    throw Error(
+        fmt::format("a vocabulary of {} ids was declared; tokens need at least 2, for "
+                    "padding and for unknown words.",
+                    declaration.vocabulary));
+  }
+  CheckNormalisation(declaration);
+}
+
 double TargetBounds::Scaled(double value) const {
   return std::clamp((2 * (std::clamp(value, low, high) - low)) / (high - low) - 1, -1.0, 1.0);
 }
@@ -174,7 +175,7 @@ double TargetBounds::Scaled(double value) const {
 double TargetBounds::Unscaled(double value) const { return low + (value + 1) * Unit(); }
 
 void CheckDeclaration(const Dataset& data) {
-  CheckItself(data.declaration);
+  internal::CheckItself(data.declaration);
   CheckInputs(data);
   if (!data.labels.defined()) return;
   if (data.declaration.target) {

@@ -6,7 +6,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <csignal>
+#include <filesystem>
 #include <fstream>
+#include <iostream>
+#include <thread>
 #include <utility>
 
 #include "sordino/data/batch_loader.h"
@@ -225,6 +229,31 @@ TEST(MappedNpy, RefusesWhatReadingRefuses) {
   const TestFolder folder;
   const auto path = folder.Write("x.npy", Npy(Dictionary("<f4", "(2, 3)"), Bytes(23)));
   EXPECT_THAT(SentenceOf([&] { MapNpy(path); }), HasSubstr("does not account for the bytes"));
+}
+
+// Records are used by any thread, long after the file was opened.
+TEST(MappedNpy, AFileThatIsCutWhileItIsUsedEndsTheProgramWithASentence) {
+  const TestFolder folder;
+  const auto path = folder.Write("x.npy", Npy(Dictionary("<f4", "(65536,)"), Bytes(4 * 65536)));
+  EXPECT_EXIT(
+      {
+        const at::Tensor mapped = MapNpy(path);
+        std::filesystem::resize_file(path, 4096);
+        std::thread([&] { std::cerr << mapped.const_data_ptr<float>()[65535]; }).join();
+      },
+      ::testing::ExitedWithCode(2), "x.npy' was cut, or its disk cannot be read");
+}
+
+TEST(MappedNpy, AnotherSignalAtAnotherPlaceEndsTheProgramAsBefore) {
+  const TestFolder folder;
+  const auto path = folder.Write("x.npy", Npy(Dictionary("<f4", "(2,)"), Bytes(8)));
+  EXPECT_EXIT(
+      {
+        const at::Tensor mapped = MapNpy(path);
+        std::raise(SIGBUS);
+        std::raise(SIGBUS);
+      },
+      ::testing::KilledBySignal(SIGBUS), "");
 }
 
 // Bytes of this process that are in memory.

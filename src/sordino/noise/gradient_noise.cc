@@ -118,7 +118,7 @@ NoiseGrid ChooseNoiseGrid(const NoiseComponent& kind, NoiseMultiplier noise, L2S
   if (!(exact >= 0x1p-900 && exact <= 0x1p900)) {
     throw Error(
         fmt::format("noise of multiplier {} for a sensitivity of {} is too small or too large for "
-                    "a number; use a clipping norm nearer to 1.",
+                    "a number; use a noise multiplier and a clipping norm nearer to 1.",
                     z, unit.value()));
   }
   int exponent = 0;

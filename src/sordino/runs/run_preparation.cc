@@ -17,6 +17,7 @@
 #include "sordino/device/threads.h"
 #include "sordino/gradients/example_count.h"
 #include "sordino/gradients/flat_clipping.h"
+#include "sordino/noise/gradient_noise.h"
 #include "sordino/runs/config_trainer.h"
 #include "sordino/runs/internal/training_loop.h"
 #include "sordino/runs/training_run.h"
@@ -25,6 +26,25 @@
 
 namespace sordino {
 namespace {
+
+// The noise of every step can be drawn for sums of this sensitivity, that of the smallest bounds.
+void TryNoise(const PrivacyPlan& plan, const ClippingState& clipping, const BoundedSum& sum) {
+  std::int64_t coordinates = 0;
+  for (const at::Tensor& gradient : sum.gradients) coordinates += gradient.numel();
+  const double smallest = plan.SmallestClip().value();
+  for (std::int64_t step = 0; step < plan.steps(); ++step) {
+    const double wider = plan.StepClip(step).value() / smallest;
+    static_cast<void>(StepGrid({.kind = &plan.noise_kind(),
+                                .multiplier = clipping.GradientNoise(plan.StepNoise(step)),
+                                .unit_share = plan.UnitShare(),
+                                .divisor = plan.Divisor(step),
+                                .step = step},
+                               L2Sensitivity(sum.sensitivity.value() * wider), coordinates));
+    if (plan.options().noise_schedule.IsConstant() && plan.options().clip_schedule.IsConstant()) {
+      return;
+    }
+  }
+}
 
 // One clipped step of nothing but made-up records: a model that mixes examples, or a layer that
 // cannot be differentiated by example, is refused before anything is spent.
@@ -62,7 +82,7 @@ void TryStep(const PreparedRun& run) {
     static_cast<void>(
         sums->Sum(loss, batch, FlatClipping(run.plan.StepClip(0)), /*step=*/0, random));
   }
-  static_cast<void>(sums->Sum(loss, batch, policy, /*step=*/0, random));
+  TryNoise(run.plan, *clipping, sums->Sum(loss, batch, policy, /*step=*/0, random));
   if (run.plan.options().held_out) {
     static_cast<void>(CountExamples(
         RightPredictions(*run.model, feature_shape),

@@ -428,13 +428,44 @@ TEST_F(TrainingRun, ADryRunReadsNoRecord) {
   EXPECT_FALSE(planned.facts.event.empty());
 }
 
+// What the first step would find after its charge is found before, and by a plan alone.
+TEST_F(TrainingRun, NoiseThatCannotBeDrawnIsRefusedBeforeAnythingIsCharged) {
+  for (const double noise : {1e-300, 1e300}) {
+    TrainConfig config = Config();
+    config.privacy.epsilon = std::nullopt;
+    config.privacy.noise = noise;
+    try {
+      PrepareRun(config);
+      ADD_FAILURE() << "a noise of " << noise << " was taken";
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr("noise"));
+    }
+    EXPECT_FALSE(fs::exists(root_ / "run"));
+  }
+}
+
+TEST_F(TrainingRun, APlanFindsConstantsThatDoNotFitTheData) {
+  TrainConfig config = Config();
+  config.data.mean = {0, 0, 0};
+  config.data.deviation = {1, 1, 1};
+  try {
+    PrepareRun(config);
+    ADD_FAILURE() << "three means were taken for two columns";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("3 means and 3 deviations were declared"));
+  }
+}
+
 TEST_F(TrainingRun, WhatItTellsIsInTheDeclaredBatchSize) {
   class Counter : public RunObserver {
    public:
     void OnStep(const StepReport& report) override {
       ++calls;
       EXPECT_EQ(report.steps, 30);
-      EXPECT_GT(report.examples_per_second, 0);
+      // By whole seconds, of which the first ones may be none.
+      const double seconds =
+          40.0 * static_cast<double>(report.step) / std::max(report.examples_per_second, 1e-9);
+      if (report.examples_per_second > 0) EXPECT_NEAR(seconds, std::round(seconds), 1e-6);
       ASSERT_TRUE(report.epsilon.has_value());
       EXPECT_GE(*report.epsilon, last);
       last = *report.epsilon;

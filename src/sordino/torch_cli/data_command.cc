@@ -17,6 +17,7 @@
 
 #include "sordino/base/error.h"
 #include "sordino/base/output_file.h"
+#include "sordino/base/shown_text.h"
 #include "sordino/cli/interval_text.h"
 #include "sordino/cli/program.h"
 #include "sordino/cli/report_json.h"
@@ -245,7 +246,7 @@ void PrintText(const DataAnswer& answer, const std::optional<std::string>& pictu
         "shown.\n";
   }
   if (picture) text += fmt::format("The first test images are in {}.\n", *picture);
-  std::cout << text;
+  std::cout << ShownLines(text);
 }
 
 // A schema to fill in. Its only input is the first line of the table.
@@ -267,7 +268,7 @@ void PrintFormats(bool json) {
     }
     Json report = NewReport();
     report["formats"] = list;
-    std::cout << report.dump(2) << '\n';
+    PrintReport(report);
     return;
   }
   std::vector<std::vector<std::string>> rows = {{"format", "files", "flags"}};

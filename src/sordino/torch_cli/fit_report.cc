@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sordino/base/progress.h"
+#include "sordino/base/shown_text.h"
 #include "sordino/cli/interval_text.h"
 #include "sordino/cli/program.h"
 #include "sordino/cli/report_json.h"
@@ -163,7 +164,7 @@ void PrintFitOutcome(const FitOutcome& outcome) {
   if (!outcome.coefficients.empty()) {
     std::cout << '\n' << AlignedTable(CoefficientRows(outcome), 1);
   }
-  if (warning.empty()) std::cout << '\n' << FitGuarantee(outcome.facts) << '\n';
+  if (warning.empty()) std::cout << '\n' << ShownLines(FitGuarantee(outcome.facts)) << '\n';
 }
 
 void PrintFitPlans(const PreparedFit& fit) {
@@ -178,7 +179,7 @@ void PrintFitPlans(const PreparedFit& fit) {
                     RecordsText(NeededRecords(fit.question, planned.method, kGoodExcessRisk)),
                     chosen ? "<- used" : planned.refusal});
   }
-  std::cout << AlignedTable(rows, 1) << '\n' << FitStatement(facts);
+  std::cout << AlignedTable(rows, 1) << '\n' << ShownLines(FitStatement(facts));
 }
 
 nlohmann::ordered_json FitPlansJson(const PreparedFit& fit) {

@@ -215,7 +215,7 @@ void PrintKernelJson(const KernelAnswer& answer) {
                                  {"predicted_decrease", clipping.predicted},
                                  {"measured_decrease", clipping.measured}});
   }
-  std::cout << json.dump(2) << '\n';
+  PrintReport(json);
 }
 
 void PrintKernelText(const KernelAnswer& answer) {

@@ -145,7 +145,7 @@ void RunLearn(const LearnFlags& flags) {
         "noise", learned.noise));
   }
   if (flags.json) {
-    std::cout << LearnJson(learned).dump(2) << '\n';
+    PrintReport(LearnJson(learned));
   } else {
     std::cout << LearnText(learned, flags.schedule_out);
   }

@@ -15,6 +15,7 @@
 
 #include "sordino/base/error.h"
 #include "sordino/base/progress.h"
+#include "sordino/base/shown_text.h"
 #include "sordino/base/stop.h"
 #include "sordino/cli/interval_text.h"
 #include "sordino/cli/ledger_forecast.h"
@@ -53,7 +54,7 @@ class Bar : public RunObserver {
     if (run_.privacy != RunPrivacy::kPrivate) {
       std::cerr << "sordino: " << NotPrivateWarning(run_.privacy) << '\n';
     }
-    std::cerr << "sordino: " << run_.facts.model << "; " << run_.facts.plan << '\n';
+    std::cerr << "sordino: " << ShownText(run_.facts.model) << "; " << run_.facts.plan << '\n';
     if (!run_.device.is_cpu() && run_.communicator != nullptr && run_.communicator->Size() > 1) {
       const bool connected = run_.communicator->DeviceFor(run_.device) == run_.device;
       std::cerr << fmt::format(
@@ -68,7 +69,7 @@ class Bar : public RunObserver {
 
   void OnNotice(const std::string& sentence) override {
     Finish();
-    std::cerr << "sordino: " << sentence << '\n';
+    std::cerr << "sordino: " << ShownText(sentence) << '\n';
   }
 
   void OnFeatures(int percent) override {
@@ -89,7 +90,9 @@ class Bar : public RunObserver {
     if (report.test_error) {
       note += fmt::format(", mean absolute error {:.4g}", report.test_error->mean_absolute);
     }
-    note += fmt::format(", {:.0f} examples/s", report.examples_per_second);
+    if (report.examples_per_second > 0) {
+      note += fmt::format(", {:.0f} examples/s", report.examples_per_second);
+    }
     steps_->Update(static_cast<std::uint64_t>(report.step), note);
   }
 
@@ -225,7 +228,7 @@ void PrintResult(const RunResult& result) {
   }
   rows.push_back({"time", HumanDuration(std::floor(result.seconds))});
   std::cout << AlignedTable(rows, 1);
-  if (warning.empty()) std::cout << '\n' << GuaranteeSentence(result.facts) << '\n';
+  if (warning.empty()) std::cout << '\n' << ShownLines(GuaranteeSentence(result.facts)) << '\n';
 }
 
 void PrintPlan(const RunResult& result) {
@@ -236,7 +239,7 @@ void PrintPlan(const RunResult& result) {
   for (auto& row : NumberRows(result)) rows.push_back(std::move(row));
   rows.push_back({"steps", fmt::format("{}", result.steps)});
   if (!result.facts.event.empty()) rows.push_back({"event", result.facts.event});
-  std::cout << AlignedTable(rows, 1) << '\n' << Statement(result.facts);
+  std::cout << AlignedTable(rows, 1) << '\n' << ShownLines(Statement(result.facts));
 }
 
 TrainConfig ConfigOf(const TrainOptions& options) {

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
@@ -281,6 +282,28 @@ TEST_F(TrainCommand, WithoutPrivacyItSaysSoOnEveryChannel) {
   EXPECT_THAT(seeded.err, StartsWith("sordino: NOT PRIVATE"));
 }
 
+// Without it, the matrix products of some Arm machines never return (device/blas_kernels.h).
+TEST_F(TrainCommand, RunsInAnEmptyEnvironment) {
+  std::vector<std::string> words = Line("--noise 5 --steps 3 --json");
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    std::vector<char*> arguments = {const_cast<char*>(SORDINO_PROGRAM)};
+    for (std::string& word : words) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    std::string state = "SORDINO_STATE=" + train_ + ".state";
+    std::array<char*, 2> environment = {state.data(), nullptr};
+    if (std::freopen("/dev/null", "w", stdout) == nullptr) _exit(99);
+    alarm(300);
+    execve(SORDINO_PROGRAM, arguments.data(), environment.data());
+    _exit(98);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
 TEST_F(TrainCommand, CtrlCEndsAfterTheStepInHandWithEverythingWritten) {
   // So many steps that it would take hours.
   std::vector<std::string> words = Line("--noise 5 --steps 100000000 --evaluate-every 1000 --json");
@@ -526,6 +549,11 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"train --data digits --model cnn-mnits --epsilon 1", "did you mean 'cnn-mnist'?"},
         Mistake{"train --data digits --model lstm --epsilon 1", "lstm"},
         Mistake{"train --data digits --model mlp --epsilon 1 --batch 0", "--batch is 0"},
+        Mistake{"train --data digits --model mlp --epsilon 1 --mean 0,0,0 --deviation 1,1,1 "
+                "--dry-run",
+                "3 means and 3 deviations were declared"},
+        Mistake{"train --data digits --model logistic --noise 1e-300 --steps 3 --dry-run",
+                "too small"},
         Mistake{"train --data digits --model mlp --epsilon 1 --batch 70000", "at most that many"},
         Mistake{"train --data digits --model mlp --epsilon 1 --delta 2", "--delta is 2"},
         Mistake{"train --data digits --model mlp --epsilon -1", "--epsilon"},

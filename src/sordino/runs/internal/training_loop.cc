@@ -262,9 +262,11 @@ void TrainingLoop::ReportStep(std::int64_t steps) {
   report.epsilon = epsilon_;
   report.test_accuracy = accuracy_;
   report.test_error = error_;
-  report.examples_per_second = run_.plan.options().batch *
-                               static_cast<double>(steps - first_step_) /
-                               (Seconds() - earlier_seconds_);
+  // By whole seconds, as everything that tells a time.
+  if (const double seconds = std::floor(Seconds() - earlier_seconds_); seconds > 0) {
+    report.examples_per_second =
+        run_.plan.options().batch * static_cast<double>(steps - first_step_) / seconds;
+  }
   observer_.OnStep(report);
 }
 
