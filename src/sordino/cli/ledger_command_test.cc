@@ -72,6 +72,46 @@ class LedgerCommand : public ::testing::Test {
 
 Event Gaussian(double noise) { return Event::Gaussian(NoiseMultiplier(noise)); }
 
+// Their counts add up to 0 modulo 2^64.
+TEST_F(LedgerCommand, CountsThatWouldWrapAroundAreRefused) {
+  Init("1", "0");
+  for (int i = 0; i < 6; ++i) {
+    const CommandOutcome outcome =
+        Call({"charge", file_, "--event", "add-remove: 9223372036854775808*pure(5e-20)", "--note",
+              "many"});
+    EXPECT_THAT(outcome.error, HasSubstr("2^53"));
+  }
+  EXPECT_EQ(Ledger::Open(file_).filter().UsedShare(), 0);
+  Text({"charge", file_, "--event", "add-remove: 9007199254740992*pure(5e-17)", "--note", "many"});
+  EXPECT_GT(Ledger::Open(file_).filter().UsedShare(), 0.45);
+  EXPECT_THAT(Call({"charge", file_, "--event", "add-remove: pure(5e-17)", "--note", "x"}).error,
+              HasSubstr("2^53"));
+}
+
+TEST_F(LedgerCommand, AChargeThatOnlyCountsWholeIsMadeWhenItIsAskedFor) {
+  Init("8", "1e-6");
+  std::vector<std::string> words = {
+      "charge", file_, "--event", "add-remove: approximate(0.1, 9e-7)", "--note", "a survey"};
+  const CommandOutcome refused = Call(words);
+  EXPECT_THAT(refused.error,
+              AllOf(HasSubstr("could only count whole, which takes all of the budget "
+                              "of epsilon 8 for its own epsilon of 0.1"),
+                    HasSubstr("give --whole if that is meant")));
+  EXPECT_EQ(Ledger::Open(file_).filter().UsedShare(), 0);
+  words.emplace_back("--whole");
+  Text(words);
+  EXPECT_EQ(Ledger::Open(file_).filter().UsedShare(), 1);
+}
+
+TEST_F(LedgerCommand, AnApproximateReleaseIsCounted) {
+  Init("8", "1e-6");
+  const Json charged = CallJson(
+      {"charge", file_, "--event", "add-remove: approximate(0.1, 1e-9)", "--note", "a survey"});
+  EXPECT_EQ(charged["whole"], false);
+  EXPECT_GT(charged["used"], 0);
+  EXPECT_LT(charged["used"], 0.02);
+}
+
 TEST_F(LedgerCommand, WhatAnotherProgramReleasedIsChargedByHand) {
   Init("2");
   const Json charged =

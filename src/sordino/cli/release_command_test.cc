@@ -409,6 +409,42 @@ TEST_F(ReleaseWithALedger, SpendsDownToTheEndAndNoFurther) {
   EXPECT_NEAR(Ledger::Open(ledger_).filter().UsedShare(), 1, 1e-9);
 }
 
+// 2^-70 times e^30 is more than what was kept of delta for failures.
+TEST_F(ReleaseWithALedger, ThatIsSmallLeavesALargeBudgetOpen) {
+  Create(30, 1e-6);
+  std::vector<std::string> words = Mean("0.1");
+  words.insert(words.end(), {"--delta", "1e-13"});
+  ASSERT_EQ(Charged(words).error, "");
+  Ledger ledger = Ledger::Open(ledger_);
+  EXPECT_LT(ledger.filter().UsedShare(), 1e-3);
+  EXPECT_GT(ledger.filter().LeftEpsilon(), 28);
+}
+
+TEST_F(ReleaseWithALedger, SaysInADryRunWhatWouldBeLeft) {
+  Create(2);
+  const std::string before = ReadTestFile(ledger_);
+  fs::remove(file_);  // nobody looks at it
+  std::vector<std::string> words = Mean("0.5");
+  words.insert(words.end(), {"--delta", "1e-6", "--dry-run"});
+  const CommandOutcome text = Charged(words);
+  EXPECT_EQ(text.error, "");
+  EXPECT_TRUE(
+      Contains(text.out, "of its budget would be used, and left would be one more Gaussian"))
+      << text.out;
+  EXPECT_TRUE(Contains(text.out, "nothing was read, charged or released"));
+  words.emplace_back("--json");
+  const auto json = nlohmann::json::parse(Charged(words).out);
+  EXPECT_EQ(json["dry_run"], true);
+  EXPECT_GT(json["ledger"]["used"], 0.05);
+  EXPECT_LT(json["ledger"]["used"], 0.15);
+  EXPECT_GT(json["ledger"]["left"]["gaussian"]["epsilon"], 1.5);
+  EXPECT_EQ(ReadTestFile(ledger_), before);
+  // What the ledger refuses, it refuses here too.
+  words = Mean("3");
+  words.emplace_back("--dry-run");
+  EXPECT_TRUE(Contains(Charged(words).error, "nothing was released"));
+}
+
 // A release that asks for just what there is counts whole.
 TEST_F(ReleaseWithALedger, MayTakeTheWholeBudgetAtOnce) {
   Create(1);

@@ -60,6 +60,35 @@ TEST(Methods, SpendTheirBudgetAndNoMore) {
   }
 }
 
+// The plan at the delta of a ledger: a larger epsilon, and not much larger.
+TEST(Methods, AreCountedWithTheLossThatALedgerKeeps) {
+  FitQuestion question = QuestionOf("logistic", 2000, 4);
+  question.delta = Delta(1e-6);
+  question.epsilon = Epsilon(0.5);
+  int approximate = 0;
+  for (const PlannedFit& fit : PlanFits(question)) {
+    if (!fit.plan) continue;
+    const CountedFit counted = CountedBy(*fit.plan, Delta(1e-9));
+    if (fit.plan->event.kind() != Event::Kind::kApproximate) {
+      EXPECT_EQ(counted.event, fit.plan->event) << fit.method;
+      EXPECT_EQ(counted.failure, fit.plan->failure) << fit.method;
+      continue;
+    }
+    ++approximate;
+    EXPECT_EQ(CountedBy(*fit.plan, Delta(1e-6)).event, fit.plan->event);
+    double epsilon = 0;
+    for (const auto& [release, count] : counted.event.Flatten()) {
+      if (release.kind() != Event::Kind::kApproximate) continue;
+      EXPECT_LE(release.numbers()[1], 1e-9);
+      epsilon = release.numbers()[0];
+    }
+    EXPECT_GT(epsilon, 0.4) << fit.method;
+    EXPECT_LT(epsilon, 0.8) << fit.method;
+    EXPECT_GT(counted.failure, 0) << fit.method;
+  }
+  EXPECT_GE(approximate, 2);
+}
+
 TEST(Methods, LearnAnEasyTable) {
   for (const char* loss : {"squares", "logistic", "softmax", "huber"}) {
     for (const double delta : {1e-6, 0.0}) {

@@ -244,6 +244,24 @@ TEST_F(DamageTest, ForgedChainIsFoundByTheWitness) {
   ExpectRefused("older copy", WithWitness());
 }
 
+// Programs that let counts wrap around have written such charges.
+TEST_F(DamageTest, LedgerWhoseCountsWrappedAroundIsOverItsBudget) {
+  Make(5, NoWitness());
+  std::vector<Entry> entries = Ledger::Open(File(), NoWitness()).entries();
+  for (std::size_t i = 2; i < 6; ++i) {
+    entries[i].event = "add-remove: 9223372036854775808*pure(4e-19)";
+  }
+  // What was returned was charged before that.
+  entries[7] = entries[8];
+  entries[7].number = 7;
+  entries.pop_back();
+  Forge(entries);
+  EXPECT_THAT(Sentence([&] { VerifyLedger(File(), NoWitness()); }),
+              HasSubstr("more than its budget"));
+  EXPECT_GT(Ledger::Open(File(), NoWitness()).filter().UsedShare(), 1.8);
+  EXPECT_FALSE(Ledger::Open(File(), NoWitness()).Charge(run_, {.event = Step()}).admitted);
+}
+
 TEST_F(DamageTest, ChainThatNoProgramWritesIsRefused) {
   Make(5, NoWitness());
   const std::vector<Entry> entries = Ledger::Open(File(), NoWitness()).entries();

@@ -109,5 +109,19 @@ TEST(Entry, TimesAreShownInUtc) {
   EXPECT_EQ(TimeText(-1), "1969-12-31 23:59:59 UTC");
 }
 
+TEST(Entry, ABudgetFromBeforeHasNoShareForLosses) {
+  const BudgetDetail now = {.budget = {.epsilon = Epsilon(2), .delta = Delta(1e-5)},
+                            .ledger = "0123"};
+  EXPECT_EQ(ParseBudgetJson(BudgetJson(now)).budget.loss_share, kLossShare);
+  const std::string old =
+      R"({"version":1,"ledger":"0123","epsilon":2.0,"delta":1e-05,"adjacency":"add-remove",)"
+      R"("unit":"record","filter":"renyi"})";
+  const BudgetDetail before = ParseBudgetJson(old);
+  EXPECT_EQ(before.budget.loss_share, 0);
+  EXPECT_EQ(BudgetJson(before), old);
+  BudgetFilter filter(before.budget);
+  EXPECT_FALSE(filter.AdmitsPlan(Event::Approximate(Epsilon(0.1), Delta(1e-9)), 0).admitted);
+}
+
 }  // namespace
 }  // namespace sordino

@@ -54,7 +54,7 @@ std::int64_t StepCharger::NextBlock() const {
                          static_cast<double>(made);
   const double target =
       std::max(options_.block.count(), options_.longest_in_charges * charge_seconds_);
-  const double most = static_cast<double>(std::min(left, kMaxGrowth * made));
+  const double most = static_cast<double>(made > left / kMaxGrowth ? left : kMaxGrowth * made);
   // A clock that stands still makes the largest block.
   const double wanted = seconds > 0 ? target / seconds : most;
   return static_cast<std::int64_t>(std::clamp(wanted, 1.0, most));

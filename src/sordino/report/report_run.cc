@@ -120,6 +120,7 @@ constexpr auto kHiddenSettings = std::to_array<std::string_view>({
     "run.ledger",        "run.checkpoint-every",
     "run.insecure-seed", "run.out",
     "run.curator",       "run.use",
+    "run.whole",
 });
 // A fit keeps its declaration in the same file; the rest of it are defaults of training.
 constexpr auto kFitSettings = std::to_array<std::string_view>({

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "sordino/cli/command_test_support.h"
@@ -185,6 +186,28 @@ TEST_F(FitCommand, ALedgerIsChargedOnceAndRefusesBeforeAnythingIsReleased) {
   // The ledger's adjacency needs a declared number.
   ExpectRefusal(Fit(PointsTable(500), "--epsilon 0.1 --ledger " + ledger, kPoints, "third"),
                 "--records");
+}
+
+TEST_F(FitCommand, ASmallFitLeavesALargeBudgetOpen) {
+  for (const auto& [method, epsilon, budget] :
+       {std::make_tuple("output", "0.02", "40"), std::make_tuple("objective", "0.1", "8")}) {
+    const std::string ledger = Place(std::string(method) + ".db");
+    ASSERT_EQ(
+        RunProgram({"ledger", "init", ledger, "--epsilon", budget, "--delta", "1e-6"}).exit_code,
+        0);
+    const std::string line = std::string("--delta 1e-6 --records 500 --json --method ") + method +
+                             " --epsilon " + epsilon + " --ledger " + ledger;
+    const CommandOutcome dry = Fit(PointsTable(500), line + " --dry-run", kPoints, "none");
+    ASSERT_EQ(dry.exit_code, 0) << dry.err;
+    const double used = OrderedJson::parse(dry.out)["ledger"]["used"];
+    EXPECT_LT(used, 0.02) << method;
+    const CommandOutcome outcome = Fit(PointsTable(500), line, kPoints, method);
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    const OrderedJson shown =
+        OrderedJson::parse(RunProgram({"ledger", "show", ledger, "--json"}).out);
+    EXPECT_EQ(shown["verdict"]["used"], used);
+    EXPECT_EQ(shown["runs"][0]["whole"], false);
+  }
 }
 
 TEST_F(FitCommand, DryRunComparesTheMethodsWithoutReadingTheData) {
