@@ -3,13 +3,12 @@
 #include <cmath>
 #include <deque>
 #include <map>
-#include <memory>
 #include <unordered_map>
 #include <utility>
 
-#include "sordino/accounting/accountant.h"
 #include "sordino/accounting/failures.h"
 #include "sordino/cli/ledger_report.h"
+#include "sordino/ledger/budget_sums.h"
 #include "sordino/ledger/release_tally.h"
 
 namespace sordino {
@@ -29,6 +28,12 @@ std::string RuleOf(BudgetFilter& filter) {
   const double pure = filter.sums().pure.Value() / budget.epsilon.value();
   if (pure <= filter.UsedShare() * (1 + 1e-9)) return "pure";
   return std::string(FilterName(budget.filter));
+}
+
+// "gaussian" of "add-remove: gaussian(2)".
+std::string KindOf(const std::string& release) {
+  const std::size_t begin = release.find(": ") + 2;
+  return release.substr(begin, release.find('(', begin) - begin);
 }
 
 bool IsMove(const Entry& entry) {
@@ -200,19 +205,23 @@ class ReportMaker {
     }
     report_.composed = total.ComposedEpsilon(budget.adjacency, budget.delta, failure, exact);
     if (!report_.is_summary) return;
-    std::map<std::string, ReleaseTally> kinds;
+    std::map<std::string, LedgerKind> kinds;
     for (const auto& [text, count] : total.counts()) {
-      const Event release = Event::Parse(text);
-      kinds[std::string(EventKindName(release.kind()))].Add(release, count);
+      LedgerKind& kind = kinds[KindOf(text)];
+      kind.releases = SaturatingSum(kind.releases, count);
+      ++kind.different;
     }
-    for (const auto& [name, tally] : kinds) {
-      report_.kinds.push_back(
-          {.name = name,
-           .releases = tally.Releases(),
-           .different = tally.counts().size(),
-           .epsilon = kinds.size() == 1
-                          ? report_.composed
-                          : tally.ComposedEpsilon(budget.adjacency, budget.delta, 0, exact)});
+    std::map<std::string, ReleaseTally> tallies;
+    for (const auto& [text, count] : total.counts()) {
+      if (kinds.size() == 1) break;
+      tallies[KindOf(text)].Add(Event::Parse(text), count);
+    }
+    for (auto& [name, kind] : kinds) {
+      kind.name = name;
+      kind.epsilon = kinds.size() == 1
+                         ? report_.composed
+                         : tallies[name].ComposedEpsilon(budget.adjacency, budget.delta, 0, exact);
+      report_.kinds.push_back(std::move(kind));
     }
   }
 
