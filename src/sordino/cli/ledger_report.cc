@@ -114,7 +114,7 @@ std::string SummaryText(const LedgerReport& report) {
     rows.push_back({kind.name, fmt::format("{}", kind.releases), fmt::format("{}", kind.different),
                     kind.epsilon ? UpperText(kind.epsilon->upper) : "not computed"});
   }
-  return '\n' + AlignedTable(rows, 1) +
+  return '\n' + AlignedTable(rows, 4) +
          fmt::format("\nthe last {} of {} runs ({} charges, {} returns); --all shows every one\n",
                      report.runs.size(), report.all_runs, report.all_charges, report.all_returns);
 }

@@ -3,13 +3,12 @@
 #include <cmath>
 #include <deque>
 #include <map>
-#include <memory>
 #include <unordered_map>
 #include <utility>
 
-#include "sordino/accounting/accountant.h"
 #include "sordino/accounting/failures.h"
 #include "sordino/cli/ledger_report.h"
+#include "sordino/ledger/budget_sums.h"
 #include "sordino/ledger/release_tally.h"
 
 namespace sordino {
@@ -29,6 +28,12 @@ std::string RuleOf(BudgetFilter& filter) {
   const double pure = filter.sums().pure.Value() / budget.epsilon.value();
   if (pure <= filter.UsedShare() * (1 + 1e-9)) return "pure";
   return std::string(FilterName(budget.filter));
+}
+
+// "gaussian" of "add-remove: gaussian(2)".
+std::string KindOf(const std::string& release) {
+  const std::size_t begin = release.find(": ") + 2;
+  return release.substr(begin, release.find('(', begin) - begin);
 }
 
 bool IsMove(const Entry& entry) {
@@ -58,14 +63,17 @@ class ReportMaker {
   }
 
  private:
-  struct OpenRun {
-    LedgerRun run;
-    ReleaseTally charged;
-  };
-  // How often an event was charged and returned, by its text.
+  // How often an event was charged and returned.
   struct Times {
     std::uint64_t charged = 0;
     std::uint64_t returned = 0;
+  };
+  // Texts are parsed for the runs that are shown.
+  struct OpenRun {
+    Entry begin;
+    std::unordered_map<std::string, Times> times;  // by the text of an event
+    std::int64_t charges = 0;
+    double failure = 0;
   };
 
   void Describe() {
@@ -106,20 +114,17 @@ class ReportMaker {
 
   void Begin(const Entry& entry) {
     ++report_.all_runs;
-    OpenRun begun;
-    begun.run.id = entry.run;
-    begun.run.time = entry.time;
-    begun.run.detail = ParseRunJson(entry.detail);
-    begun.run.plan = entry.event;
-    if (!begun.run.detail.is_private) ++report_.seeded_runs;
+    // Most runs are private, and a detail takes a while to parse.
+    const bool may_be_seeded = entry.detail.find("\"private\"") != std::string::npos;
+    if (may_be_seeded && !ParseRunJson(entry.detail).is_private) ++report_.seeded_runs;
     if (options_.points) {
-      names_[entry.run] = OneLine(begun.run.detail.what);
+      const RunDetail detail = ParseRunJson(entry.detail);
+      names_[entry.run] = OneLine(detail.what);
       if (!is_long_) {
-        replayed_.BeginRun(entry.run, Event::Parse(entry.event), begun.run.detail.terms,
-                           entry.failure);
+        replayed_.BeginRun(entry.run, Event::Parse(entry.event), detail.terms, entry.failure);
       }
     }
-    open_.emplace(entry.run, std::move(begun));
+    open_[entry.run].begin = entry;
     shown_.push_back(entry.run);
     if (!report_.is_summary || shown_.size() <= options_.last_runs) return;
     open_.erase(shown_.front());
@@ -132,26 +137,36 @@ class ReportMaker {
     Times& times = times_[entry.event];
     ++(is_charge ? times.charged : times.returned);
     if (const auto found = open_.find(entry.run); found != open_.end()) {
-      const Event event = Event::Parse(entry.event);
-      auto& [run, charged] = found->second;
-      if (is_charge) {
-        charged.Add(event);
-        ++run.charges;
-        run.failure += entry.failure;
-      } else {
-        charged.Subtract(event);
-        run.returned += event.TotalCount();
-        run.failure = std::max(0.0, run.failure - entry.failure);
-      }
+      OpenRun& run = found->second;
+      Times& of_run = run.times[entry.event];
+      ++(is_charge ? of_run.charged : of_run.returned);
+      if (is_charge) ++run.charges;
+      run.failure = std::max(0.0, run.failure + (is_charge ? entry.failure : -entry.failure));
     }
     if (options_.points) AddPoint(entry);
     if (!report_.is_summary) report_.moves.push_back(entry);
   }
 
-  LedgerRun Finished(OpenRun& open) {
-    LedgerRun& run = open.run;
+  LedgerRun Finished(const OpenRun& open) {
     const Budget& budget = report_.budget;
-    run.charged = open.charged.Total(budget.adjacency);
+    LedgerRun run;
+    run.id = open.begin.run;
+    run.time = open.begin.time;
+    run.detail = ParseRunJson(open.begin.detail);
+    run.plan = open.begin.event;
+    run.charges = open.charges;
+    run.failure = open.failure;
+    ReleaseTally charged;
+    for (const auto& [text, times] : open.times) {
+      if (times.charged > 0) charged.Add(Event::Parse(text), times.charged);
+    }
+    for (const auto& [text, times] : open.times) {
+      if (times.returned == 0) continue;
+      const Event event = Event::Parse(text);
+      charged.Subtract(event, times.returned);
+      run.returned += times.returned * event.TotalCount();
+    }
+    run.charged = charged.Total(budget.adjacency);
     run.counted = run.charged;
     if (run.detail.terms.whole) {
       // The only run there is, and as its filter has it: sorted.
@@ -170,7 +185,7 @@ class ReportMaker {
       found = epsilons_.emplace(key, epsilon).first;
     }
     run.epsilon = found->second;
-    return std::move(run);
+    return run;
   }
 
   void Compose() {
@@ -182,26 +197,31 @@ class ReportMaker {
       total.Add(report_.runs.front().counted);
     } else {
       for (const auto& [text, times] : times_) {
-        const Event event = Event::Parse(text);
-        total.Add(event, times.charged);
-        if (times.returned > 0) total.Subtract(event, times.returned);
+        if (times.charged > 0) total.Add(Event::Parse(text), times.charged);
+      }
+      for (const auto& [text, times] : times_) {
+        if (times.returned > 0) total.Subtract(Event::Parse(text), times.returned);
       }
     }
     report_.composed = total.ComposedEpsilon(budget.adjacency, budget.delta, failure, exact);
     if (!report_.is_summary) return;
-    std::map<std::string, ReleaseTally> kinds;
+    std::map<std::string, LedgerKind> kinds;
     for (const auto& [text, count] : total.counts()) {
-      const Event release = Event::Parse(text);
-      kinds[std::string(EventKindName(release.kind()))].Add(release, count);
+      LedgerKind& kind = kinds[KindOf(text)];
+      kind.releases = SaturatingSum(kind.releases, count);
+      ++kind.different;
     }
-    for (const auto& [name, tally] : kinds) {
-      report_.kinds.push_back(
-          {.name = name,
-           .releases = tally.Releases(),
-           .different = tally.counts().size(),
-           .epsilon = kinds.size() == 1
-                          ? report_.composed
-                          : tally.ComposedEpsilon(budget.adjacency, budget.delta, 0, exact)});
+    std::map<std::string, ReleaseTally> tallies;
+    for (const auto& [text, count] : total.counts()) {
+      if (kinds.size() == 1) break;
+      tallies[KindOf(text)].Add(Event::Parse(text), count);
+    }
+    for (auto& [name, kind] : kinds) {
+      kind.name = name;
+      kind.epsilon = kinds.size() == 1
+                         ? report_.composed
+                         : tallies[name].ComposedEpsilon(budget.adjacency, budget.delta, 0, exact);
+      report_.kinds.push_back(std::move(kind));
     }
   }
 

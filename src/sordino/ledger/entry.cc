@@ -56,11 +56,14 @@ std::string EntryHash(const Entry& entry) {
   // Every field with its length: no two entries have the same text.
   std::string text;
   const auto add = [&text](std::string_view field) {
-    text += fmt::format("{}:{};", field.size(), field);
+    text += std::to_string(field.size());
+    text += ':';
+    text += field;
+    text += ';';
   };
-  add(fmt::format("{}", entry.number));
+  add(std::to_string(entry.number));
   add(EntryKindName(entry.kind));
-  add(fmt::format("{}", entry.time));
+  add(std::to_string(entry.time));
   add(entry.run);
   add(entry.event);
   add(fmt::format("{}", entry.failure));
