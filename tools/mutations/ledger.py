@@ -202,7 +202,6 @@ MUTATIONS = [
              "ReleaseCosts.NoAdaptiveStrategyWithApproximateStepsPassesTheBudget"),
     Mutation("losses have no limit", "ledger/budget_filter.cc",
              "if (after.loss.Value() > LossBudget()) {", "if (false) {",
-             "ReleaseCosts.NoAdaptiveStrategyWithApproximateStepsPassesTheBudget:"
              "BudgetFilter.FailuresAreLossesWhereThatCostsLess"),
     Mutation("the share of losses counts twice", "ledger/budget_filter.cc",
              "  if (budget_.delta.value() == 0) return 0;\n"

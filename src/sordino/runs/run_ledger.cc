@@ -200,6 +200,8 @@ void RunLedger::CreateOwn(const std::filesystem::path& file, std::optional<Epsil
   } else if (filter_) {
     budget.order = RenyiOrder(filter_->order());
   }
+  // The two filters are one: nothing else is charged to this ledger.
+  if (filter_) budget.loss_share = 0;
   ledger_.emplace(Ledger::Create(file, budget, {.witness = OwnWitness()}));
   FindOutlook(0);
   charger_.emplace(*ledger_, declaration, Costs(), Events(), ChargerOptions());
