@@ -46,8 +46,9 @@ TEST(CifarReader, ChoosesBetweenCoarseAndFineLabels) {
   EXPECT_EQ(fine.images[1][0][0][0].item<int>(), 6);
 }
 
-TEST(CifarReader, RefusesEveryPrefix) {
-  ExpectEveryPrefixIsRefused(Row({3}, 0), 0,
+TEST(CifarReader, RefusesEveryPrefixButNoBytesAtAllWhichAreNoRecords) {
+  EXPECT_EQ(ParseCifar({}, "none", 10).labels.size(0), 0);
+  ExpectEveryPrefixIsRefused(Row({3}, 0), 1,
                              [](const Bytes& bytes) { ParseCifar(bytes, "cut", 10); });
 }
 

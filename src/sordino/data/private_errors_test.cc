@@ -252,15 +252,6 @@ TEST(PrivateErrors, FoldersShowNoNameOrSizeOfAFile) {
   }
 }
 
-TEST(PrivateErrors, RequestsNameOnlyWhatWasDeclared) {
-  const TestFolder folder;
-  DataRequest request;
-  request.source = folder.Write("t.csv", "x,y\n1,a\n2,b\n3,a\n").string();
-  request.columns.declared = {"x:numeric:0:9", "y:label:a|b"};
-  request.records = 2;
-  ExpectNothingOfTheFile({"records", [&] { OpenData(request); }, {"2"}}, request.source);
-}
-
 TEST(PrivateErrors, TheDetailHasTheCellInPlainCharacters) {
   try {
     ReadTableText(std::string("PRIVATE-739,city,sick,id\n") + kHostileCell + ",Bern,no,ann\n");
