@@ -109,7 +109,9 @@ TEST(ForeignClient, ThatClaimsARankIsRefusedByAll) {
   Ranks ranks(2, {"signal"}, {{1, {{"NOT_STARTED", ""}}}});
   const internal::StorePointer store = ConnectTo(ranks.port());
   store->wait({"sordino/0/hello/0"});
-  store->set("sordino/0/hello/1", std::string(kOwned));
+  for (const char* key : {"told", "joined", "hello/1"}) {
+    store->set(std::string("sordino/0/") + key, std::string(kOwned));
+  }
   ExpectOwnWords(ranks.process(0).Wait(), 2, "was not written with the join secret of this rank");
 }
 
@@ -126,6 +128,9 @@ TEST(ForeignClient, ARankWithAnotherSecretIsRefusedByAll) {
 TEST(ForeignClient, ARankWithoutASecretIsRefused) {
   Ranks ranks(1, {"work"}, {{0, {{"WORLD_SIZE", "2"}, {"SORDINO_JOIN_SECRET", ""}}}});
   ExpectOwnWords(ranks.process(0).Wait(), 2, "SORDINO_JOIN_SECRET is not set");
+  GroupOptions options;
+  options.environment.size = 2;
+  EXPECT_THROW(JoinGroup(options), Error);
 }
 
 // What each of two ranks says about joining, of which `forger` is where a rank should be, connected

@@ -327,8 +327,11 @@ std::unique_ptr<ProcessGroup> internal::ConnectRanks(const StorePointer& store,
 std::unique_ptr<ProcessGroup> JoinGroup(const GroupOptions& options) {
   const LaunchEnvironment& environment = options.environment;
   SORDINO_CHECK(environment.size >= 1, "a group has a rank");
-  SORDINO_CHECK(environment.size == 1 || options.secret.size() >= kShortestJoinSecret,
-                "ranks need a secret to join");
+  if (environment.size > 1 && options.secret.size() < kShortestJoinSecret) {
+    throw Error(fmt::format(
+        "a group of {} ranks needs a secret of at least {} characters, the same for all of them.",
+        environment.size, kShortestJoinSecret));
+  }
   const std::string secret = options.secret.empty() ? NewJoinSecret() : options.secret;
   const std::string hangs = fmt::format(
       "rank {} of {} got no answer from {}:{} within {} s; look whether rank 0 runs there, and "

@@ -66,8 +66,12 @@ void LetOthersRead(c10d::Store& store, const GroupOptions& options, bool are_all
 
 [[noreturn]] void EndWithVerdict(c10d::Store& store, const GroupOptions& options,
                                  const std::string& verdict) {
-  store.add("told", 1);
-  LetOthersRead(store, options, IsContradiction(verdict));
+  try {
+    store.add("told", 1);
+    LetOthersRead(store, options, IsContradiction(verdict));
+  } catch (const c10::Error&) {
+    // The store has gone, or somebody has made the counter something else. What is known is said.
+  }
   if (IsContradiction(verdict)) throw Error(ShownWords(verdict.substr(1)));
   throw CommunicationError(ShownWords(verdict));
 }
