@@ -1,5 +1,6 @@
 #include "sordino/gradients/script_model.h"
 
+#include <ATen/Functions.h>
 #include <caffe2/serialize/inline_container.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
