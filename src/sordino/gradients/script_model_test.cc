@@ -1,5 +1,6 @@
 #include "sordino/gradients/script_model.h"
 
+#include <ATen/Functions.h>
 #include <caffe2/serialize/inline_container.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -60,8 +61,8 @@ TEST(LoadScriptModel, CodeThatIsNestedTooDeeplyIsOneSentence) {
               "nested too deeply; give a file that torch.jit.save wrote.\n$");
 }
 
-// One bit of every byte, one file after the other: whatever libtorch throws ("stoull" where the
-// version is no longer a number) is a sentence about the file.
+// One bit of every third byte, one file after the other: whatever libtorch throws ("stoull" where
+// the version is no longer a number) is a sentence about the file.
 TEST(LoadScriptModel, DamagedFilesAreRefusedWithASentence) {
   const TestFolder folder = TestFolder::InMemory();
   const std::filesystem::path file =
@@ -69,7 +70,7 @@ TEST(LoadScriptModel, DamagedFilesAreRefusedWithASentence) {
   std::ifstream in(file, std::ios::binary);
   const std::string whole{std::istreambuf_iterator<char>(in), {}};
   int refused = 0;
-  for (std::size_t i = 0; i < whole.size(); ++i) {
+  for (std::size_t i = 0; i < whole.size(); i += 3) {
     std::string damaged = whole;
     damaged[i] = static_cast<char>(damaged[i] ^ (1 << i % 8));
     try {
