@@ -280,6 +280,35 @@ class WorstCase {
   Certified result_;
 };
 
+// A parallel event that stands alone costs its worst part; a part with choices of its own is a
+// question by itself.
+bool HasPartsWithChoices(const Event& event) {
+  if (event.kind() != Event::Kind::kParallel) return false;
+  return std::any_of(event.children().begin(), event.children().end(), [](const auto& part) {
+    const auto& inner = part.first.children();
+    return part.first.kind() != Event::Kind::kParallel
+               ? std::any_of(
+                     inner.begin(), inner.end(),
+                     [](const auto& one) { return one.first.kind() == Event::Kind::kParallel; })
+               : HasPartsWithChoices(part.first);
+  });
+}
+
+// The largest over the parts, each answered by `answer`.
+template <typename Answer>
+Certified WorstPart(const Event& event, Answer answer) {
+  Certified worst{{-kInfinity, -kInfinity}, "closed form", ""};
+  for (const auto& [part, once] : event.children()) {
+    const Certified one = answer(part);
+    worst.value.lower = std::max(worst.value.lower, one.value.lower);
+    if (one.value.upper < worst.value.upper) continue;
+    worst.value.upper = one.value.upper;
+    worst.engine = one.engine;
+    worst.reason = one.reason;
+  }
+  return worst;
+}
+
 std::string NoUpperEnd(const Event& event, bool pure) {
   if (pure) return "delta is 0, and the loss of this mechanism is not bounded";
   if (DependsOnUse(event)) {
@@ -295,6 +324,10 @@ std::string NoUpperEnd(const Event& event, bool pure) {
 
 Certified CertifiedEpsilon(const Event& event, double log_delta, Effort effort) {
   if (log_delta >= 0) return {{0, 0}, "closed form", ""};
+  if (HasPartsWithChoices(event)) {
+    return WorstPart(event,
+                     [&](const Event& part) { return CertifiedEpsilon(part, log_delta, effort); });
+  }
   const auto solve = [&](const std::vector<CountedPair>& pairs, const Question& question) {
     return ComposedEpsilon(pairs, log_delta, question);
   };
@@ -320,6 +353,10 @@ Certified CertifiedEpsilon(const Event& event, double log_delta, Effort effort) 
 }
 
 Certified CertifiedLogDelta(const Event& event, double epsilon, Effort effort) {
+  if (HasPartsWithChoices(event)) {
+    return WorstPart(event,
+                     [&](const Event& part) { return CertifiedLogDelta(part, epsilon, effort); });
+  }
   const auto solve = [&](const std::vector<CountedPair>& pairs, const Question& question) {
     return ComposedLogDelta(pairs, epsilon, question);
   };

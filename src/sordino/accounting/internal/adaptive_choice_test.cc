@@ -120,6 +120,19 @@ TEST(AdaptiveChoice, IsAboveEveryFixedChoice) {
   EXPECT_LE(responses.upper - responses.lower, 5e-3 * responses.upper);
 }
 
+// A parallel event that stands alone costs its worst part, whatever is chosen inside.
+TEST(AdaptiveChoice, APartMayHaveChoicesOfItsOwn) {
+  const auto spent = [](const std::string& event) {
+    return CertifiedEpsilon(Event::Parse("add-remove: " + event), std::log(1e-5)).value;
+  };
+  const std::string inner = "3*parallel(laplace(1), gaussian(2))";
+  const Interval alone = spent(inner);
+  const Interval outer = spent("parallel(gaussian(3), " + inner + ")");
+  EXPECT_EQ(outer.upper, alone.upper);
+  EXPECT_EQ(outer.lower, alone.lower);
+  EXPECT_EQ(spent("parallel(gaussian(0.5), " + inner + ")").upper, spent("gaussian(0.5)").upper);
+}
+
 // Another release may come first and tell which part is worse: at least what the choice without it
 // has, and one part alone is no choice.
 TEST(AdaptiveChoice, OtherReleasesMayComeFirst) {

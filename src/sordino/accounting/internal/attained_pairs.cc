@@ -200,12 +200,13 @@ std::optional<std::pair<LossPair, LossPair>> PushedOutPair(double others, double
   // Centres are whole numbers, and so many cells lie between two of them.
   const double per_unit = std::ceil(kCellsOfLine / sigma * std::max(1.0, 0.5 / sigma));
   const double step = 1 / per_unit;
+  constexpr double kMaxCells = 400000;
+  if (!(kTailReach * sigma * per_unit < kMaxCells)) return std::nullopt;
   const auto margin = static_cast<std::ptrdiff_t>(std::ceil(kTailReach * sigma * per_unit));
   const auto unit = static_cast<std::ptrdiff_t>(per_unit);
   const auto centres = std::ssize(weights->p);
   const std::ptrdiff_t count = (centres - 1) * unit + 2 * margin;
-  constexpr std::ptrdiff_t kMaxCells = 400000;
-  if (count > kMaxCells) return std::nullopt;
+  if (static_cast<double>(count) > kMaxCells) return std::nullopt;
   // Masses of a cell by how far its lower end is from the centre; beyond the table there are none.
   const std::ptrdiff_t table = std::min(count, 3 * margin + 2 * unit);
   const auto tail = [&](double x) { return UpperTail(x / sigma); };

@@ -20,6 +20,8 @@ constexpr double kRangeMargin = 26;
 // Tilted mass left out of the window: e^-kWindowMargin.
 constexpr double kWindowMargin = 28;
 constexpr std::size_t kMaxPairs = 256;
+// Losses that are closer than this are one value.
+constexpr double kOneValue = 1e-6;
 // The tilt may shrink the standard deviation of the loss to this share of what it was.
 constexpr double kMinDeviation = 0.1;
 // kSpread: the chance that the grid's errors add up to more than is allowed for, e^-kExceedMargin
@@ -181,7 +183,8 @@ bool ComposedGrid::Build() {
     largest_range = std::max(largest_range, *high - *low);
   }
   const double sd = std::max(std::sqrt(variance), 1e-12 * std::abs(mean));
-  if (!(sd > 0)) return BuildDegenerate(mean);
+  // A deviation that underflows is not that of one value.
+  if (!(sd > 0)) return largest_range < kOneValue && BuildDegenerate(mean);
   const double base = LogMoment(tilt_);
   const double above = WindowReach(base, mean, sd, 1);
   const double below = WindowReach(base, mean, sd, -1);

@@ -191,7 +191,9 @@ DominatingPairs SampledPairs(const Event& event, const PairUse& use) {
     return Same({directions->first, directions->second});
   }
   DominatingPairs pairs;
-  if (child == sampled) pairs.lower = {directions->first, directions->second};
+  // All other records equal the one that is added, or the null record.
+  const auto attained = child == sampled ? directions : SampledDirections(sampled, q);
+  if (attained) pairs.lower = {attained->first, attained->second};
   pairs.upper = {Glue(directions->first, directions->second)};
   if (q == 1 || child != sampled) return pairs;
   if (use.Closely()) {
