@@ -10,6 +10,8 @@
 #include "sordino/accounting/allocation.h"
 #include "sordino/accounting/internal/attained_pairs.h"
 #include "sordino/accounting/internal/bounded_range.h"
+#include "sordino/accounting/internal/enumerated.h"
+#include "sordino/accounting/internal/exact_release.h"
 #include "sordino/accounting/internal/null_record.h"
 #include "sordino/accounting/internal/outcomes.h"
 #include "sordino/accounting/internal/poisson_guarantees.h"
@@ -359,13 +361,18 @@ DominatingPairs ExponentialPairs(double range, const PairUse& use) {
     pairs.lower = {FromOutcomes(ApproximateOutcomes(range / 2, 0))};
     return pairs;
   }
+  pairs.lower = {FromOutcomes(TwoLossOutcomes(range, WorstLoss(range, use.count, use.log_delta)))};
   const bool whole = use.blocks && use.alone && use.count > 1 && pairs.block >= use.count;
   if (whole && use.effort == Effort::kFull) {
-    pairs.lower_block = use.count;
-    pairs.lower = {BoundedRangeStrategy(range, use.count, use.log_delta)};
+    // The points of a strategy may be too far apart for a tiny delta.
+    LossPair strategy = BoundedRangeStrategy(range, use.count, use.log_delta);
+    const auto fixed = Enumerated::Of({{pairs.lower[0], use.count}});
+    if (!fixed || ExactEpsilon(strategy, use.log_delta) > fixed->Epsilon(use.log_delta).lower) {
+      pairs.lower_block = use.count;
+      pairs.lower = {std::move(strategy)};
+    }
     return pairs;
   }
-  pairs.lower = {FromOutcomes(TwoLossOutcomes(range, WorstLoss(range, use.count, use.log_delta)))};
   if (!use.alone) {
     // Beside other releases a large variance may count for more; each in both directions of theirs.
     const double even = std::log1p(0.5 * std::expm1(range));

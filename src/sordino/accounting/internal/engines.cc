@@ -253,6 +253,10 @@ Answer ComposedEpsilon(const std::vector<CountedPair>& pairs, double log_delta,
              Outward(ExactEpsilon(pairs[0].pair, log_delta - kExactReleaseError)).upper},
             "exact"};
   }
+  // Everything is told with a chance above delta.
+  if (-std::expm1(shape.log_survival) * (1 - kClosedFormError) > std::exp(log_delta)) {
+    return {{kInfinity, kInfinity}, "exact"};
+  }
   if (NothingToTell(pairs, log_delta)) return {{0, 0}, "exact"};
   if (const auto few = Enumerated::Of(pairs)) return {few->Epsilon(log_delta), "exact"};
   if (question.known_lower > 0) {

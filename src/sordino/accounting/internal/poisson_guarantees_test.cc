@@ -76,6 +76,14 @@ TEST(PoissonGuarantees, IntervalsHaveALowerEnd) {
   }
 }
 
+TEST(PoissonGuarantees, AChanceOfTellingEverythingAboveDeltaIsProven) {
+  for (const char* adjacency : {"add-remove", "replace-one"}) {
+    const Event event =
+        Event::Parse(std::string(adjacency) + ": 2985*poisson(0.02, approximate(0.001, 5e-12))");
+    EXPECT_EQ(Account(event, Delta(7e-12)).value.lower, kInfinity) << adjacency;
+  }
+}
+
 TEST(PoissonGuarantees, SampledExponentialIsBelowSampledPure) {
   for (const char* rate : {"0.001", "0.1", "0.7"}) {
     const std::string head = "add-remove: 100*poisson(" + std::string(rate) + ", ";
