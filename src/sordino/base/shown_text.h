@@ -7,8 +7,8 @@
 //   \n \r \t \u001b  C0 controls and U+007F
 //   \u0085          C1 controls (U+0080 to U+009F)
 //   \u2028          line and paragraph separators (U+2028, U+2029)
-//   \u202e          bidirectional marks (U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to
-//   U+2069) \xff            bytes that are not UTF-8
+//   \u202e          bidirectional marks, such as U+200E and U+202A to U+202E
+//   \xff            bytes that are not UTF-8
 //
 // A backslash stays as it is, so that a name cannot be read back from what is shown. The text of a
 // JSON object can: there these codes mean the characters.

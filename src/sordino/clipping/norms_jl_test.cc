@@ -57,7 +57,7 @@ TEST(EstimatedNorms, HaveTheSameDirectionsInAllPartsOfABatch) {
     const auto chunks = jl.StartChunks(parameters, one_by_one, {}, options);
     std::int64_t next = 0;
     const FixedPointSum sum = chunks->Sum(
-        model.loss,
+        model.loss, Marked::kRecords,
         [&]() -> std::optional<Batch> {
           if (next == Marked::kRecords) return std::nullopt;
           ++next;

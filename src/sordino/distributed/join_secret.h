@@ -1,10 +1,9 @@
 // What the ranks of one launch know and nobody else does: with it they recognise each other, and
 // what they send to each other is encrypted.
 //
-// | started by | where the secret is |
-// |---|---|
-// | --processes | a descriptor that the ranks inherit, SORDINO_JOIN_DESCRIPTOR; new in each launch
-// | | torchrun, mpirun, srun, by hand | SORDINO_JOIN_SECRET, or the file SORDINO_JOIN_SECRET_FILE |
+// Ranks of --processes inherit a descriptor (SORDINO_JOIN_DESCRIPTOR) with a secret that is new in
+// each launch. Those of torchrun, mpirun, srun or a shell have it in SORDINO_JOIN_SECRET, or in the
+// file that SORDINO_JOIN_SECRET_FILE names.
 //
 // It is never an argument of a command: every user of a machine can read those.
 #ifndef SORDINO_DISTRIBUTED_JOIN_SECRET_H_

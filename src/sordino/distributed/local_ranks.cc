@@ -17,12 +17,12 @@
 #include <cstring>
 #include <iostream>
 #include <optional>
-#include <sstream>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
 
 #include "sordino/base/error.h"
+#include "sordino/base/shown_text.h"
 #include "sordino/distributed/internal/gathering.h"
 #include "sordino/distributed/internal/group_store.h"
 #include "sordino/distributed/join_secret.h"
@@ -274,15 +274,8 @@ class LocalRanks {
     if (WIFSIGNALED(*failed.status)) {
       std::cerr << "sordino: " << KilledSentence(*first_failure_) << '\n';
     } else {
-      std::cerr << Lines(failed.said);
+      std::cerr << ShownLines(failed.said);
     }
-  }
-
-  static std::string Lines(const std::string& said) {
-    std::string lines;
-    std::istringstream text(said);
-    for (std::string line; std::getline(text, line);) lines += internal::ShownWords(line) + '\n';
-    return lines;
   }
 
   int ExitCode() const {

@@ -347,7 +347,7 @@ TEST_F(FitCommand, TuningIsOneChargeAndHidesHowManyFitsThereWere) {
             0);
   const std::string test = folder_.Write("test.csv", PointsTable(200)).string();
   const CommandOutcome outcome = Fit(PointsTable(3000),
-                                     "--epsilon 2 --records 3000 --json --tune 4 "
+                                     "--epsilon 2 --delta 5e-6 --records 3000 --json --tune 4 "
                                      "--test " +
                                          test + " --ledger " + ledger);
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;

@@ -174,7 +174,6 @@ TEST_F(TrainCommand, JsonIsTheOnlyLineAndHasTheFieldsInOrder) {
   // Progress is on standard error, with public values only.
   EXPECT_THAT(outcome.err, HasSubstr("train: 100%"));
   EXPECT_THAT(outcome.err, HasSubstr("test accuracy"));
-  EXPECT_THAT(outcome.err, HasSubstr("examples/s"));
 }
 
 TEST_F(TrainCommand, PeopleGetNumbersAndTheGuarantee) {

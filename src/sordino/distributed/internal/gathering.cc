@@ -11,6 +11,7 @@
 
 #include "sordino/base/error.h"
 #include "sordino/base/sha256.h"
+#include "sordino/base/shown_text.h"
 #include "sordino/distributed/internal/message_seal.h"
 
 namespace sordino::internal {
@@ -72,8 +73,8 @@ void LetOthersRead(c10d::Store& store, const GroupOptions& options, bool are_all
   } catch (const c10::Error&) {
     // The store has gone, or somebody has made the counter something else. What is known is said.
   }
-  if (IsContradiction(verdict)) throw Error(ShownWords(verdict.substr(1)));
-  throw CommunicationError(ShownWords(verdict));
+  if (IsContradiction(verdict)) throw Error(ShownText(verdict.substr(1)));
+  throw CommunicationError(ShownText(verdict));
 }
 
 // The others are told where they can be; they find it themselves where the secret is another one.

@@ -190,7 +190,7 @@ TEST(Gathering, ARecordedHelloOfAnEarlierLaunchIsNotThatRank) {
 TEST(Gathering, WordsOfAnotherProcessAreEscaped) {
   const MeetingRank odd = {.secret = "secret", .host = "host", .version = "2\x1b[31m\xc2\x9b"};
   EXPECT_THAT(SentencesOf(MeetIn(NewInnerStore(), {{}, odd})),
-              Each(AllOf(HasSubstr("rank 1 has version 2\\x1b[31m\\xc2\\x9b and rank 0 has 1"),
+              Each(AllOf(HasSubstr("rank 1 has version 2\\u001b[31m\\u009b and rank 0 has 1"),
                          Not(HasSubstr("\x1b")), Not(HasSubstr("\xc2")))));
 }
 

@@ -84,14 +84,4 @@ std::string SetFirst(c10d::Store& store, const std::string& key, const std::stri
   return store.compareSet(key, std::string(), text);
 }
 
-std::string ShownWords(std::string_view text) {
-  std::string shown;
-  for (const char letter : text) {
-    const bool is_plain = letter >= ' ' && letter <= '~';
-    shown += is_plain ? std::string(1, letter)
-                      : fmt::format("\\x{:02x}", static_cast<unsigned char>(letter));
-  }
-  return shown;
-}
-
 }  // namespace sordino::internal

@@ -37,10 +37,6 @@ StorePointer StoreOfGroup(const StorePointer& store, const std::string& nonce);
 // Sets the key to the text, unless it was set before; returns what it is then.
 std::string SetFirst(c10d::Store& store, const std::string& key, const std::string& text);
 
-// What another process says, for a terminal: other bytes than those of ASCII's letters and signs
-// are written as \xNN.
-std::string ShownWords(std::string_view text);
-
 }  // namespace sordino::internal
 
 #endif  // SORDINO_DISTRIBUTED_INTERNAL_GROUP_STORE_H_

@@ -1,4 +1,5 @@
 #include "sordino/distributed/internal/liveness.h"
+#include "sordino/base/shown_text.h"
 
 #include <fmt/format.h>
 
@@ -180,7 +181,7 @@ bool Liveness::Beat() {
   last_beat_ = now;
   store_->set(BeatKey(rank_), fmt::format("{} {}", ++beats_, begun_.load()));
   if (store_->check({kLossKey})) {
-    Lose(ShownWords(store_->get_to_str(kLossKey)));
+    Lose(ShownText(store_->get_to_str(kLossKey)));
     return false;
   }
   return rank_ == 0 ? LookAtAll() : LookAtFirst();
