@@ -247,7 +247,7 @@ TEST_F(DamageTest, ForgedChainIsFoundByTheWitness) {
 // Programs that let counts wrap around have written such charges.
 TEST_F(DamageTest, LedgerWhoseCountsWrappedAroundIsOverItsBudget) {
   Make(5, NoWitness());
-  std::vector<Entry> entries = Ledger::Open(File(), NoWitness()).entries();
+  std::vector<Entry> entries = WithoutSums(Ledger::Open(File(), NoWitness()).entries());
   for (std::size_t i = 2; i < 6; ++i) {
     entries[i].event = "add-remove: 9223372036854775808*pure(4e-19)";
   }
