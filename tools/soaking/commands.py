@@ -42,7 +42,7 @@ KINDS = {
     'fit': (3, [[*FIT, '--epsilon', '0.02', '--out', 'OUT'],
                 [*FIT, '--epsilon', '0.02', '--method', 'output', '--out', 'OUT']], 1,
             lambda folder, out, log: (folder / out / 'model.safetensors').exists()),
-    'audit': (2, [[*TRAIN, '--model', 'logistic', '--steps', '4', '--noise', '30', '--canaries', '16', *LEDGER,
+    'audit': (2, [[*TRAIN, '--model', 'mlp', '--steps', '4', '--noise', '30', '--canaries', '16', *LEDGER,
                    '--out', 'OUT']], 4, lambda folder, out, log: complete(folder / out, 4)),
 }
 
