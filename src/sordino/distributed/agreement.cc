@@ -76,15 +76,25 @@ void RequireAgreementAt(Communicator& communicator, const std::vector<AgreedItem
 
 }  // namespace internal
 
-std::vector<std::string> GatherWithStops(Communicator& communicator, const std::string& said) {
+std::vector<std::string> GatherWithStops(Communicator& communicator, const std::string& said,
+                                         bool* stop) {
   std::vector<std::string> all =
       communicator.AllGatherBytes(static_cast<char>(StopGuard::Signal()) + said);
   for (std::string& one : all) {
     if (one.empty()) continue;
-    if (one.front() != '\0') StopGuard::Request(one.front());
+    if (one.front() != '\0') {
+      StopGuard::Request(one.front());
+      if (stop != nullptr) *stop = true;
+    }
     one.erase(0, 1);
   }
   return all;
+}
+
+bool AgreeToStop(Communicator& communicator) {
+  bool stop = false;
+  GatherWithStops(communicator, "", &stop);
+  return stop;
 }
 
 void RequireAgreement(Communicator& communicator, const std::vector<AgreedItem>& items,

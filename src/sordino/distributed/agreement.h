@@ -23,7 +23,11 @@ struct AgreedItem {
 // Collective: what each rank says, in the order of the ranks. With it travels whether a rank was
 // asked to stop (base/stop.h), and then all of them are: they stop at the same step, whichever of
 // them got the signal.
-std::vector<std::string> GatherWithStops(Communicator& communicator, const std::string& said);
+std::vector<std::string> GatherWithStops(Communicator& communicator, const std::string& said,
+                                         bool* stop = nullptr);
+// Whether a rank was asked to stop before it came here: the same answer on all ranks. A rank that
+// asks its own StopGuard afterwards may have been asked in the meantime, the others not.
+bool AgreeToStop(Communicator& communicator);
 
 // Clocks may differ by this. The times of a ledger's entries come from rank 0 alone, but a machine
 // whose clock is wrong is likely to be wrong in other things.

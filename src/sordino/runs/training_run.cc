@@ -37,8 +37,8 @@ double SecondsSince(Clock::time_point start) {
 
 // Stops that were asked for before the first step, on any rank.
 void CheckStop(Communicator* communicator = nullptr) {
-  if (communicator != nullptr) GatherWithStops(*communicator, "");
-  if (StopGuard::Requested()) {
+  const bool stop = communicator != nullptr ? AgreeToStop(*communicator) : StopGuard::Requested();
+  if (stop) {
     throw Stopped("stopped before the first step; nothing was spent or written.");
   }
 }

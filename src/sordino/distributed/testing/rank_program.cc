@@ -113,13 +113,10 @@ void Work(ProcessGroup& group, const std::string& scenario, bool is_it) {
 // Until one of the ranks was asked to stop.
 int WaitForSignal(ProcessGroup& group) {
   const StopGuard guard;
-  GatherWithStops(group, "");  // every rank has its guard
+  AgreeToStop(group);  // every rank has its guard
   if (group.IsFirst()) std::cout << "ready" << std::endl;
   int steps = 0;
-  for (; !StopGuard::Requested(); ++steps) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    GatherWithStops(group, "");
-  }
+  for (; !AgreeToStop(group); ++steps) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   for (const std::string& other : group.AllGatherBytes(std::to_string(steps))) {
     SORDINO_CHECK(other == std::to_string(steps), "a rank has stopped at another step");
   }
