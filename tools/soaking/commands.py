@@ -1,6 +1,8 @@
 """Commands that charge a ledger once, killed at random instants, and old copies that are put back."""
 
 import json
+import math
+import os
 import random
 import shutil
 import subprocess
@@ -26,22 +28,27 @@ def said_head(log):
     return '"head"' in Path(f'{log}.out').read_text()
 
 
+def fitted(folder, out, _log):
+    return (folder / out / 'model.safetensors').exists()
+
+
 # By name: how often, the words, the releases that it charges, and what shows that it released them.
 # OUT is a new name in the folder of the ledger.
 KINDS = {
-    'release': (30, [[*COUNT, '--json'],
+    'release': (120, [[*COUNT, '--json'],
                      ['release', 't.csv', '--mean', 'x', '--bounds', '0,9', '--epsilon', '0.02', '--delta', '1e-7',
-                      *LEDGER, '--json'],
-                     ['release', 't.csv', '--quantile', 'x:0.5', '--bounds', '0,9', '--epsilon', '0.02',
                       *LEDGER, '--json']], 1, lambda folder, out, log: wrote_json(log)),
-    'charge': (6, [['ledger', 'charge', 'L.db', '--event', 'add-remove: gaussian(40)', '--note', 'outside',
+    'quantile': (0.3, [['release', 't.csv', '--quantile', 'x:0.5', '--bounds', '0,9', '--epsilon', '0.02',
+                      *LEDGER, '--json']], 1, lambda folder, out, log: wrote_json(log)),
+    'charge': (24, [['ledger', 'charge', 'L.db', '--event', 'add-remove: gaussian(40)', '--note', 'outside',
                 '--json']], 1,
                lambda folder, out, log: said_head(log)),
-    'note': (2, [['ledger', 'note', 'L.db', 'a word']], 0, lambda folder, out, log: False),
-    'show': (2, [['ledger', 'show', 'L.db'], ['ledger', 'verify', 'L.db']], 0, lambda folder, out, log: False),
+    'note': (8, [['ledger', 'note', 'L.db', 'a word']], 0, lambda folder, out, log: False),
+    'show': (8, [['ledger', 'show', 'L.db'], ['ledger', 'verify', 'L.db']], 0, lambda folder, out, log: False),
     'fit': (3, [[*FIT, '--epsilon', '0.02', '--out', 'OUT'],
                 [*FIT, '--epsilon', '0.02', '--method', 'output', '--out', 'OUT']], 1,
-            lambda folder, out, log: (folder / out / 'model.safetensors').exists()),
+            fitted),
+    'tune': (2, [[*FIT, '--epsilon', '0.04', '--tune', '3', '--test', 'test.csv', '--out', 'OUT']], 1, fitted),
     'audit': (2, [[*TRAIN, '--model', 'mlp', '--steps', '4', '--noise', '30', '--canaries', '16', *LEDGER,
                    '--out', 'OUT']], 4, lambda folder, out, log: complete(folder / out, 4)),
 }
@@ -53,7 +60,7 @@ class CommandWorld:
     def __init__(self, soak, name, seed):
         self.soak, self.name = soak, name
         self.rng = random.Random(seed)
-        self.lives = {kind: 0.05 if kind in ('release', 'charge', 'note', 'show') else 1.0 for kind in KINDS}
+        self.lives = {kind: 0.05 if kind in ('release', 'quantile', 'charge', 'note', 'show') else 1.0 for kind in KINDS}
         self.ledgers = self.sessions = 0
 
     def live(self):
@@ -81,8 +88,9 @@ class CommandWorld:
     def make_ledger(self):
         write_data(self.folder)
         rng = random.Random(2)
-        self.folder.joinpath('fit.csv').write_text('x,y\n' + ''.join(
-            f"{rng.random():.3f},{rng.choice('ab')}\n" for _ in range(64)))
+        for name, rows in (('fit.csv', 64), ('test.csv', 32)):
+            self.folder.joinpath(name).write_text('x,y\n' + ''.join(
+                f"{rng.random():.3f},{rng.choice('ab')}\n" for _ in range(rows)))
         self.ledger = self.folder / 'L.db'
         words = ['ledger', 'init', 'L.db', '--epsilon', str(self.rng.choice([0.5, 1, 2])), '--delta', DELTA]
         while not self.ledger.exists() or self.soak.run(['ledger', 'verify', 'L.db'],
@@ -102,8 +110,7 @@ class CommandWorld:
         kinds = rng.choices(list(KINDS), [kind[0] for kind in KINDS.values()], k=rng.randint(1, 3))
         started = [self.start(kind) for kind in kinds]
         try:
-            for process, kind, _, _, aim, begun in started:
-                self.wait(process, kind, aim, begun)
+            self.wait(started)
         finally:
             for process, *_ in started:
                 end(process)
@@ -131,22 +138,28 @@ class CommandWorld:
         aim = self.rng.choices(['time', 'commit', 'none'], [12, 4, 3])[0]
         return self.soak.spawn(words, self.folder, log), kind, out, log, aim, time.monotonic()
 
-    def wait(self, process, kind, aim, begun):
-        """Kills it at its time: any of its life, or shortly after a journal was seen."""
-        due = begun + self.rng.uniform(0, 1.1 * self.lives[kind]) if aim == 'time' else None
-        while process.poll() is None:
+    def wait(self, started):
+        """Kills each at its time: any of its life, or shortly after a journal was seen."""
+        due = {process: begun + self.rng.uniform(0, 1.1 * self.lives[kind])
+               for process, kind, _, _, aim, begun in started if aim == 'time'}
+        journal, running = f'{self.ledger}-journal', list(started)
+        while running:
             now = time.monotonic()
-            if now - begun > LIMIT:
-                raise Finding(f'a {kind} takes more than {LIMIT} s')
-            if aim == 'commit' and due is None and Path(f'{self.ledger}-journal').exists():
-                due = now + self.rng.expovariate(1 / 0.002)
-            if due is not None and now >= due:
-                if end(process):
-                    self.soak.count_kill(**{aim: 1, f'in_{kind}': 1})
-                return
-            time.sleep(0.0002)
-        if process.returncode == 0:
-            self.lives[kind] += 0.1 * (time.monotonic() - begun - self.lives[kind])
+            for command in list(running):
+                process, kind, _, _, aim, begun = command
+                if process.poll() is not None:
+                    if process.returncode == 0:
+                        self.lives[kind] += 0.1 * (now - begun - self.lives[kind])
+                    running.remove(command)
+                elif now - begun > LIMIT:
+                    raise Finding(f'a {kind} takes more than {LIMIT} s')
+                elif aim == 'commit' and process not in due and os.path.exists(journal):
+                    due[process] = now + self.rng.expovariate(1 / 0.002)
+                elif now >= due.get(process, math.inf):
+                    if end(process):
+                        self.soak.count_kill(**{aim: 1, f'in_{kind}': 1})
+                    running.remove(command)
+            time.sleep(0.0005)
 
     def check_end(self, process, kind, _out, log, _aim, _begun):
         """One that was not killed ended well, or was refused in one sentence because nothing is left."""
@@ -154,7 +167,7 @@ class CommandWorld:
         if code in (0, -9):
             return True
         if code == 2 and complaint(errors) and any(words in errors for words in (
-                'refuses it', 'does not admit a single step')):
+                'refuses it', 'refuses the fit', 'does not admit a single step')):
             self.soak.count(refusals=1)
             return False
         raise Finding(f'a {kind} in {log.name} ends with {code}: {errors.strip()}')

@@ -5,7 +5,6 @@ import os
 import random
 import shutil
 import subprocess
-import threading
 import time
 from collections import Counter
 from pathlib import Path
@@ -29,23 +28,18 @@ class Soak:
     def __init__(self, program, folder, kills, minutes=float('inf')):
         self.program, self.folder, self.kills = program, folder, kills
         self.counts = Counter()
-        self.lock = threading.Lock()
         self.start = time.monotonic()
         self.end = self.start + 60 * minutes
-        self.stopped = False
         self.longest = 0  # seconds from the loss of a rank to the end of the others
         self.environment = {**os.environ, 'SORDINO_STATE': str(folder / 'state'),
                             'OMP_NUM_THREADS': '1'}
 
     def count(self, **counts):
-        with self.lock:
-            self.counts.update(counts)
+        self.counts.update(counts)
 
     def count_kill(self, **where):
-        with self.lock:
-            self.counts.update(kills=1, **where)
-            kills = self.counts['kills']
-            runs, findings = self.counts['runs'], self.counts['findings']
+        self.counts.update(kills=1, **where)
+        kills, runs, findings = (self.counts[name] for name in ('kills', 'runs', 'findings'))
         if kills % max(100, self.kills // 100) == 0:
             self.say(f'{kills} kills, {runs} runs ended, {findings} findings')
 
@@ -57,8 +51,7 @@ class Soak:
         print(f'soak: {time.monotonic() - self.start:6.0f} s  {text}', flush=True)
 
     def done(self):
-        return (self.stopped or self.counts['kills'] >= self.kills
-                or time.monotonic() >= self.end)
+        return self.counts['kills'] >= self.kills or time.monotonic() >= self.end
 
     def spawn(self, words, folder, log):
         with open(f'{log}.out', 'wb') as out, open(f'{log}.err', 'wb') as err:
