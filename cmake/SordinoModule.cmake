@@ -20,10 +20,10 @@ function(sordino_module_links NAME OUTPUT)
 endfunction()
 
 # sordino_join_tests(TARGET): what SORDINO_JOIN_TESTS does to a test program. libtorch's headers are read
-# once for eight files. A name of one may shadow a name of another, which says nothing about either.
+# once for sixteen files. A name of one may shadow a name of another, which says nothing about either.
 function(sordino_join_tests TARGET)
   if(SORDINO_JOIN_TESTS)
-    set_target_properties(${TARGET} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8
+    set_target_properties(${TARGET} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16
       UNITY_BUILD_CODE_BEFORE_INCLUDE "#pragma GCC diagnostic ignored \"-Wshadow\"")
     target_compile_options(${TARGET} PRIVATE -O1)
   endif()
@@ -57,7 +57,11 @@ function(sordino_module NAME)
     target_link_libraries(${NAME}_test PRIVATE sordino::${NAME} sordino_flags
       ${ARG_PRIVATE_DEPS} ${ARG_TEST_DEPS} GTest::gmock GTest::gtest GTest::gtest_main)
     sordino_join_tests(${NAME}_test)
-    gtest_discover_tests(${NAME}_test DISCOVERY_TIMEOUT 60 PROPERTIES LABELS ${NAME} TIMEOUT 600)
+    if(NAME IN_LIST map_torch_modules)
+      sordino_discover_suites(${NAME}_test ${NAME})
+    else()
+      gtest_discover_tests(${NAME}_test DISCOVERY_TIMEOUT 60 PROPERTIES LABELS ${NAME} TIMEOUT 600)
+    endif()
   endif()
   if(SORDINO_BENCHMARKS)
     foreach(file ${ARG_BENCHMARKS})

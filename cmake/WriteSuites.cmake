@@ -1,0 +1,12 @@
+# Writes the suites of a GoogleTest program as tests of CTest: cmake -D PROGRAM= -D LABEL= -D OUTPUT= -P this
+execute_process(COMMAND ${PROGRAM} --gtest_list_tests OUTPUT_VARIABLE listed COMMAND_ERROR_IS_FATAL ANY)
+# "Suite." or "Suite.  # TypeParam = T" at the beginning of a line; tests are indented.
+string(REGEX MATCHALL "(^|\n)[A-Za-z_][A-Za-z0-9_/]*\\." suites "${listed}")
+set(text)
+foreach(suite IN LISTS suites)
+  string(REGEX REPLACE "[\n.]" "" suite "${suite}")
+  string(APPEND text "add_test([==[${suite}]==] [==[${PROGRAM}]==] [==[--gtest_filter=${suite}.*]==])\n"
+    "set_tests_properties([==[${suite}]==] PROPERTIES LABELS ${LABEL} TIMEOUT 1800"
+    " SKIP_REGULAR_EXPRESSION [==[PASSED  \\] 0 tests]==])\n")
+endforeach()
+file(WRITE ${OUTPUT} "${text}")
