@@ -62,7 +62,7 @@ class Bar : public RunObserver {
           connected ? "from GPU to GPU over NCCL" : "through processors over Gloo, encrypted");
     }
     if (run_.resume) {
-      std::cerr << fmt::format("sordino: going on after {} of {} steps.\n",
+      std::cerr << fmt::format("sordino: resuming after {} of {} steps.\n",
                                run_.resume->checkpoint.facts.step, run_.plan.steps());
     }
   }
@@ -252,7 +252,7 @@ PreparedRun Prepare(const TrainOptions& options) {
   if (!options.resume.empty()) {
     if (!options.config.empty() || !options.flags.Given().empty() || options.dry_run) {
       throw Error(
-          "--resume goes on with a run as it was configured; leave out all other settings (--json, "
+          "--resume continues a run as it was configured; leave out all other settings (--json, "
           "--processes, --join-timeout and --trust-network may stay).");
     }
     return PrepareResume(options.resume, LocalRank());
@@ -297,7 +297,7 @@ void Train(PreparedRun& run, const TrainOptions& options) {
         run.plan.steps(), result.stopped_by_ledger ? " by the ledger" : "",
         result.stopped_by_ledger
             ? ""
-            : fmt::format(", and 'sordino train --resume {}' goes on", result.folder.string()));
+            : fmt::format(", and 'sordino train --resume {}' resumes it", result.folder.string()));
   }
   if (options.json) {
     PrintReport(ResultJson(result, false), /*one_line=*/true);
