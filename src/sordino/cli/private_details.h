@@ -15,7 +15,7 @@ namespace sordino {
 void AddShowPrivate(CLI::App& command, bool& show_private);
 
 // Runs `action`; the detail of a DataError is told where it was asked for.
-void TellPrivateDetails(bool show_private, const std::function<void()>& action);
+void ReportPrivateDetails(bool show_private, const std::function<void()>& action);
 
 }  // namespace sordino
 

@@ -25,7 +25,7 @@
 #include "sordino/distributed/communicator.h"
 #include "sordino/runs/distributed_run.h"
 #include "sordino/runs/training_run.h"
-#include "sordino/torch_cli/told_errors.h"
+#include "sordino/torch_cli/reported_errors.h"
 #include "sordino/torch_cli/train_options.h"
 #include "sordino/torch_cli/train_ranks.h"
 
@@ -364,7 +364,7 @@ void AddTrainCommand(CLI::App& app) {
       "  sordino train config.toml --ledger visits.db\n"
       "  sordino train config.toml --processes 4\n"
       "  sordino train --resume runs/20261115-114500-digits-cnn-mnist");
-  command->callback([options] { TellErrors(options->show_private, [&] { Run(*options); }); });
+  command->callback([options] { ReportErrors(options->show_private, [&] { Run(*options); }); });
 }
 
 }  // namespace sordino

@@ -1,6 +1,6 @@
 // How the commands that read data tell what went wrong.
-#ifndef SORDINO_TORCH_CLI_TOLD_ERRORS_H_
-#define SORDINO_TORCH_CLI_TOLD_ERRORS_H_
+#ifndef SORDINO_TORCH_CLI_REPORTED_ERRORS_H_
+#define SORDINO_TORCH_CLI_REPORTED_ERRORS_H_
 
 #include <functional>
 
@@ -10,8 +10,8 @@ namespace sordino {
 
 // Runs `action`. The detail of a DataError is told on standard error where it was asked for.
 // libtorch's errors, which are thirty lines with addresses, become their first sentence.
-void TellErrors(bool show_private, const std::function<void()>& action);
+void ReportErrors(bool show_private, const std::function<void()>& action);
 
 }  // namespace sordino
 
-#endif  // SORDINO_TORCH_CLI_TOLD_ERRORS_H_
+#endif  // SORDINO_TORCH_CLI_REPORTED_ERRORS_H_
