@@ -1,4 +1,4 @@
-// How the commands that read data tell what went wrong.
+// How the commands that read data report what went wrong.
 #ifndef SORDINO_TORCH_CLI_REPORTED_ERRORS_H_
 #define SORDINO_TORCH_CLI_REPORTED_ERRORS_H_
 
@@ -8,7 +8,7 @@
 
 namespace sordino {
 
-// Runs `action`. The detail of a DataError is told on standard error where it was asked for.
+// Runs `action`. The detail of a DataError is printed on standard error if it was asked for.
 // libtorch's errors, which are thirty lines with addresses, become their first sentence.
 void ReportErrors(bool show_private, const std::function<void()>& action);
 
