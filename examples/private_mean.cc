@@ -5,7 +5,7 @@
 #include "sordino/release.h"
 
 int main() {
-  std::vector<double> days;  // made up: 1 to 9 days, 5 in the mean
+  std::vector<double> days;  // made up: 1 to 9 days, 5 on average
   for (int stay = 0; stay < 1000; ++stay) days.push_back(1 + stay % 9);
 
   sordino::SecureGenerator generator;
