@@ -20,6 +20,13 @@ foreach(module IN LISTS modules)
     FILES_MATCHING PATTERN "*.h" PATTERN "internal" EXCLUDE PATTERN "testing" EXCLUDE
     PATTERN "testdata" EXCLUDE)
 endforeach()
+# The headers for programs, which name the public headers of modules that were built.
+set(program_headers account.h ledger.h release.h)
+if(SORDINO_TORCH)
+  list(APPEND program_headers train.h)
+endif()
+list(TRANSFORM program_headers PREPEND src/sordino/)
+install(FILES ${program_headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/sordino)
 install(TARGETS sordino RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT program)
 install(CODE "set(SORDINO_PROGRAM \"$<TARGET_FILE:sordino>\")
 set(SORDINO_DATAROOTDIR \"${CMAKE_INSTALL_DATAROOTDIR}\")

@@ -5,8 +5,7 @@
 #include <iostream>
 #include <vector>
 
-#include "sordino/gradients/clipper.h"
-#include "sordino/gradients/flat_clipping.h"
+#include "sordino/train.h"
 
 int main() {
   namespace nn = torch::nn;

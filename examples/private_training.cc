@@ -3,8 +3,7 @@
 
 #include <iostream>
 
-#include "sordino/data/digits.h"
-#include "sordino/training/trainer.h"
+#include "sordino/train.h"
 
 int main() {
   namespace nn = torch::nn;

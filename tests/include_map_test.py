@@ -8,7 +8,9 @@ torch includes no header of libtorch, except in benchmarks, which stand beside t
 
 Where a header lies says who may include it, and only public headers are installed:
 
-    module/x.h            everybody; another module, an example or a page of docs/ names it
+    x.h                   programs, of which examples/ and tests/install* include nothing else;
+                          it names public headers of modules, and no module includes it
+    module/x.h            everybody; another module, a header for programs or a page of docs/ names it
     module/internal/x.h   the module itself, but not its public headers
     module/testing/x.h    tests and benchmarks
 """
@@ -68,7 +70,7 @@ def include_violations(rows, root):
     found = []
     for path in sorted((root / 'sordino').rglob('*')):
         place = path.relative_to(root)
-        if path.suffix not in SUFFIXES or place.parts[1] not in rows:
+        if path.suffix not in SUFFIXES or (place.parts[1] not in rows and not for_programs(place)):
             continue
         for quote, header in INCLUDE.findall(path.read_text(encoding='utf-8')):
             if wrong := wrong_include(rows, root, place, quote, header):
@@ -76,10 +78,29 @@ def include_violations(rows, root):
     return found
 
 
+def for_programs(place):
+    """Whether it lies in no module: a header for programs."""
+    return len(place.parts) == 2 and place.parts[0] == 'sordino'
+
+
+def program_violations(project):
+    """One sentence for each header of a module that an example or an installed program includes."""
+    return [f'{path.relative_to(project)} includes {header}: programs include sordino/<name>.h'
+            for top in ['examples', 'tests/install', 'tests/install_torch']
+            for path in sorted((project / top).glob('*.cc'))
+            for _, header in INCLUDE.findall(path.read_text(encoding='utf-8'))
+            if header.startswith('sordino/') and not for_programs(pathlib.Path(header))]
+
+
 def wrong_include(rows, root, place, quote, header):
     """What is wrong with one include line of the file at `place`, or nothing."""
     module = place.parts[1]
     parts = header.split('/')
+    if for_programs(place):
+        if place.suffix != '.h' or quote != '"' or parts[0] != 'sordino' or \
+                not is_public(pathlib.Path(header)) or not (root / header).exists():
+            return 'a header for programs includes public headers of modules'
+        return None
     if parts[0] != 'sordino':
         if quote == '"':
             return 'headers of ours start with sordino/'
@@ -88,6 +109,8 @@ def wrong_include(rows, root, place, quote, header):
             return f'{module} builds without libtorch'
         return None
     other = parts[1]
+    if for_programs(pathlib.Path(header)):
+        return 'it is for programs; include the headers of modules'
     if other not in rows:
         return f'{other} is not on the map'
     if other != module and other not in rows[module].may_include:
@@ -145,8 +168,8 @@ def placement_violations(project):
         if is_for_tests(header) or pathlib.Path('gtest/gtest.h') in includes[header]:
             found.append(f'{header} is for tests: it belongs in testing/')
         elif header not in used:
-            found.append(f'{header}: no other module, example or page of docs/ names it, so it '
-                         'belongs in internal/')
+            found.append(f'{header}: no other module, header for programs or page of docs/ names '
+                         'it, so it belongs in internal/')
     return found
 
 
@@ -193,7 +216,7 @@ def sample(files, table=SAMPLE_MAP):
                 (root / name).write_text(text, encoding='utf-8')
         rows = read_map(table)
         return (map_violations(rows, root / 'sordino') + include_violations(rows, root) +
-                placement_violations(project))
+                placement_violations(project) + program_violations(project))
 
 
 def check_the_checker():
@@ -211,7 +234,9 @@ def check_the_checker():
                       'sordino/data/x_test.cc': '#include "sordino/random/testing/t.h"',
                       'sordino/data/x.cc': '#include "sordino/random/used.h"',
                       'sordino/random/used.h': '#include "sordino/random/below.h"',
-                      'sordino/random/below.h': ''})
+                      'sordino/random/below.h': '',
+                      'sordino/run.h': '#include "sordino/data/d.h"',
+                      '../examples/x.cc': '#include "sordino/run.h"'})
     assert allowed == [], allowed
     for name, line, word in [
             ('sordino/base/x.cc', '#include "sordino/random/r.h"', 'base may not include random'),
@@ -231,7 +256,14 @@ def check_the_checker():
             ('sordino/base/x.cc', '#include "sordino/base/testing/t.h"', 'only tests'),
             ('sordino/base/a.h', '#include <gtest/gtest.h>', 'a.h is for tests'),
             ('sordino/base/x_test_support.h', '', 'x_test_support.h is for tests'),
-            ('sordino/base/x.h', '', 'belongs in internal/')]:
+            ('sordino/base/x.h', '', 'belongs in internal/'),
+            ('sordino/run.h', '#include "sordino/base/internal/i.h"', 'includes public headers'),
+            ('sordino/run.h', '#include "sordino/base/gone.h"', 'includes public headers'),
+            ('sordino/run.h', '#include <vector>', 'includes public headers'),
+            ('sordino/run.cc', '#include "sordino/base/a.h"', 'includes public headers'),
+            ('sordino/base/x.cc', '#include "sordino/run.h"', 'it is for programs'),
+            ('../examples/x.cc', '#include "sordino/base/a.h"', 'programs include sordino/<name>.h'),
+            ('../tests/install/x.cc', '#include "sordino/base/a.h"', 'programs include')]:
         found = sample({name: line, 'sordino/base/internal/i.h': '', 'sordino/base/testing/t.h': ''})
         assert len(found) == 1 and word in found[0], (name, line, found)
     uses = {'sordino/data/x.cc': '#include "sordino/random/r.h"'}
@@ -253,6 +285,7 @@ def main():
     rows = read_map((project / 'ARCHITECTURE.md').read_text(encoding='utf-8'))
     found = (map_violations(rows, project / 'src/sordino') +
              include_violations(rows, project / 'src') + placement_violations(project) +
+             program_violations(project) +
              cmake_violations(rows, project, cmake))
     print('\n'.join(found) or f'{len(rows)} rows, and every include line is on the map')
     sys.exit(1 if found else 0)

@@ -9,7 +9,9 @@
   (the source tree, other programs), ```sh outline (names stand for others). Its sordino commands must
   have the flags that it shows all the same.
 - A ```cpp block that starts with '// examples/NAME.cc' is that file without its opening comment.
-- Every relative link leads to a file.
+- Every relative link leads to a file, also in the folders of docs/.
+- Every file that a recipe of CONTRIBUTING.md names exists.
+- The map is one page, and every decision is short, has a question and an answer, and is in the index.
 """
 import json
 import os
@@ -169,12 +171,52 @@ class ReadmeTest(unittest.TestCase):
         self.assertGreaterEqual(count, 1)
 
     def test_links_lead_somewhere(self):
-        for page in PAGES:
+        for page in [*PAGES, *sorted(SOURCE.glob('docs/*/*.md'))]:
             text = re.sub(r'^```.*?^```$', '', page.read_text(encoding='utf-8'),
                           flags=re.MULTILINE | re.DOTALL)
             for target in re.findall(r'\]\(([^)#\s]+)', text):
                 if not re.match(r'https?:', target):
                     self.assertTrue((page.parent / target).exists(), f'{page.name}: {target}')
+
+
+class ArchitectureTest(unittest.TestCase):
+    def test_map_is_one_page(self):
+        self.assertLessEqual(len((SOURCE / 'ARCHITECTURE.md').read_text().splitlines()), 150)
+
+    def test_decisions_are_short_and_in_the_index(self):
+        folder = SOURCE / 'docs/decisions'
+        index = (folder / 'README.md').read_text(encoding='utf-8')
+        pages = sorted(set(folder.glob('*.md')) - {folder / 'README.md'})
+        self.assertGreaterEqual(len(pages), 50)
+        for page in pages:
+            with self.subTest(page=page.name):
+                text = page.read_text(encoding='utf-8')
+                title = text.partition('\n')[0].removeprefix('# ')
+                self.assertIn(f'[{title}]({page.name})', index)
+                parts = re.findall(r'^\*\*(.*?)\.\*\*', text, re.MULTILINE)
+                self.assertEqual(parts[:3], ['Question', 'Answer', 'Why'])
+                self.assertIn(parts[3:], ([], ['Tried and left']))
+                self.assertLessEqual(len(text.splitlines()), 40)
+
+
+class RecipesTest(unittest.TestCase):
+    def test_files_of_the_recipes_exist(self):
+        text = (SOURCE / 'CONTRIBUTING.md').read_text(encoding='utf-8')
+        recipes = re.search(r'^## Recipes$.*?(?=^## )', text, re.MULTILINE | re.DOTALL)[0]
+        self.assertGreaterEqual(recipes.count('\n### '), 11)
+        ours = [f'/{path}' for path in subprocess.run(
+            ['find', 'src', 'tools', 'tests', 'docs', 'fuzz', '-type', 'f'], cwd=SOURCE, text=True,
+            capture_output=True, check=True).stdout.split()]
+        count = 0
+        for name in re.findall(r'`([\w/{},]+\.(?:h|cc|inc|py|\{h,cc\}))`', recipes):
+            if re.search(r'\b(no_)?x(_\w+)?\.', name):
+                continue  # of the reader
+            front, parts, back = re.fullmatch(r'([^{]*)(?:\{(.*)\})?(.*)', name).groups()
+            for part in (parts or '').split(','):
+                count += 1
+                file = f'/{front}{part}{back}'
+                self.assertTrue(any(path.endswith(file) for path in ours), file)
+        self.assertGreaterEqual(count, 40)
 
 
 class MatchesTest(unittest.TestCase):

@@ -4,7 +4,7 @@
 
 #include <iostream>
 
-#include "sordino/training/trainer.h"
+#include "sordino/train.h"
 
 namespace {
 

@@ -41,7 +41,7 @@ def write_data(folder):
 def complaint(text):
     """The one sentence that a refused command says; None where it says something else."""
     lines = text.splitlines()
-    notices = ('sordino: logistic: ', 'sordino: this run takes all', 'sordino: going on after')
+    notices = ('sordino: logistic: ', 'sordino: this run takes all', 'sordino: resuming after')
     part = re.compile(r"sordino: the ledger '.*' admits \d+ of the \d+ steps, ")
     told = [line for line in lines if not line.startswith(notices) and not part.match(line)]
     if len(told) != 1 or not re.fullmatch(r'sordino: \S.*\.', told[0]):

@@ -1,5 +1,5 @@
-// Membership inference: how well somebody tells the records that a model was trained on from
-// others.
+// Membership inference: how well an attacker distinguishes the records that a model was trained
+// on from others.
 //
 // The confidence of a model in a record is log(p / (1 - p)) for the probability p of its class: the
 // logits of the class less the log-sum-exp of the others. It falls with the loss, and is nearly

@@ -1,11 +1,11 @@
 // The implementation under attack: `sordino audit self`.
 //
-// A claim of privacy is held against what somebody learns who sees what a mechanism releases, and
-// knows everything but whether one record is there. The record is the worst one that is known: a
-// gradient of the clipping norm in a direction of its own, a value at the end of its bounds. The
-// mechanisms are those of the library, through its public classes: trainer, samplers, clipping
-// policies, ways to find norms, kinds of noise, methods of a fit, statistics of a release. Clipping
-// policies, norms, noises and methods have a case each by their registries.
+// A claim of privacy is compared with what an attacker learns who sees what a mechanism releases
+// and knows everything except whether one record is there. The record is the worst one that is
+// known: a gradient of the clipping norm in a direction of its own, a value at the end of its
+// bounds. The mechanisms are those of the library, through its public classes: trainer, samplers,
+// clipping policies, ways to find norms, kinds of noise, methods of a fit, statistics of a release.
+// Clipping policies, norms, noises and methods have a case each by their registries.
 //
 // Each case is run many times with the record and without it, with streams of random bits of its
 // own each time, and every run gives one or more scores. Then, with a probability of kConfidence
@@ -15,9 +15,9 @@
 // nearest to the claim is reported. Where the claim is Gaussian-DP, the bound by mu counts too.
 //
 // Canaries of one training. A model with d coordinates has d canaries, one gradient each, so that
-// one run gives d scores. In the trainer noise is independent over coordinates and so is what
-// Poisson sampling and random allocation draw: scores are independent. The two worlds are different
-// runs.
+// one run gives d scores. In the trainer the noise is independent over coordinates, and the draws
+// of Poisson sampling and random allocation are too: scores are independent. The two worlds are
+// different runs.
 #ifndef SORDINO_AUDIT_SELF_AUDIT_H_
 #define SORDINO_AUDIT_SELF_AUDIT_H_
 
@@ -34,7 +34,7 @@ inline constexpr double kSelfAuditConfidence = 0.9999;
 
 struct SelfAuditOptions {
   bool quick = false;
-  // Names of cases; one that is no name stands for those that begin with it and '-'. Empty: all.
+  // Names of cases; any other word stands for the cases that begin with it and '-'. Empty: all.
   std::vector<std::string> only = {};
   // Instead of the operating system's randomness, for tests.
   std::optional<std::uint64_t> seed = {};

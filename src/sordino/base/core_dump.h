@@ -1,4 +1,4 @@
-// No core dumps: the memory of a process that reads private records is one of them.
+// No core dumps: the memory of a process that reads private records is private too.
 #ifndef SORDINO_BASE_CORE_DUMP_H_
 #define SORDINO_BASE_CORE_DUMP_H_
 

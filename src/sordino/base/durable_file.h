@@ -8,8 +8,8 @@
 
 namespace sordino {
 
-// Writes beside the place, syncs, moves it there and syncs the folder. Throws std::runtime_error
-// where that fails.
+// Writes a file beside the target, syncs it, renames it to the target and syncs the folder. Throws
+// std::runtime_error where that fails.
 void WriteWholeFile(const std::filesystem::path& file, std::string_view content);
 
 // What was made, moved or removed in the folder is on the disk when it returns. Empty: the current

@@ -20,7 +20,7 @@ class Progress {
 
   // With a total of 0 there is nothing to do, and all of it is done.
   Progress(std::string title, std::uint64_t total);
-  // The seams of the tests: where to write and how.
+  // For tests: where to write and how.
   Progress(std::string title, std::uint64_t total, std::ostream& out, Style style);
   ~Progress();
   Progress(const Progress&) = delete;

@@ -1,10 +1,9 @@
 // A limit on the depth of JSON that others wrote, for nlohmann::json::parse.
 //
-// The parser and the destructor know no recursion, but copies do, and an object that grows is
-// copied. So what lies deeper is left out while it is parsed:
+// The parser and the destructor use no recursion, but copies do, and an object that grows is
+// copied. So what lies deeper is left out while it is parsed. `false`: no exceptions.
 //
-//   const auto json = nlohmann::ordered_json::parse(text, kShallowJson,
-//   /*allow_exceptions=*/false);
+//   const auto json = nlohmann::ordered_json::parse(text, kShallowJson, false);
 #ifndef SORDINO_BASE_SHALLOW_JSON_H_
 #define SORDINO_BASE_SHALLOW_JSON_H_
 

@@ -20,8 +20,8 @@
 
 namespace sordino {
 
-// One line of printable UTF-8. Text without the characters above is returned as it is, and so is
-// what this function returned.
+// One line of printable UTF-8. Text without the characters above is returned as it is, as is
+// text that this function returned.
 std::string ShownText(std::string_view text);
 // The same for each of several lines; line breaks stay.
 std::string ShownLines(std::string_view text);

@@ -3,7 +3,7 @@
 // While a StopGuard lives, the first SIGINT, SIGTERM or SIGHUP only sets a flag that long work
 // polls between steps; a second one ends the process at once, for work that does not poll, unless
 // it comes within half a second: timeout(1) and some shells send one request twice. The handlers
-// that were there before come back when the last guard is destroyed.
+// that were installed before are restored when the last guard is destroyed.
 #ifndef SORDINO_BASE_STOP_H_
 #define SORDINO_BASE_STOP_H_
 
@@ -23,7 +23,7 @@ class StopGuard {
   static bool Requested();
   // The signal that asked for it; 0 where none did.
   static int Signal();
-  // Asks for it as the signal would: another process of the same run has got it.
+  // Asks for it as the signal would: another process of the same run has received it.
   static void Request(int signal);
 };
 

@@ -300,14 +300,15 @@ std::string Headline(const Question& question, const CalibrationAnswer& answer) 
     case Unknown::kNoise:
       if (!answer.event) {
         return fmt::format(
-            "Solved for the noise: any meets {}, and so does none: a record takes part in a step "
+            "Solved for the noise: every noise meets {}, even none: a record takes part in a step "
             "with a probability of at most {:.4g}, which delta covers. Whoever is drawn is not "
             "protected.",
             budget, TakesPart(question));
       }
       if (answer.at_the_end) {
         return fmt::format(
-            "Solved for the noise: {} meets {}, and so may less; the search ends here.",
+            "Solved for the noise: {} meets {}; less noise may meet it too, but the search ends "
+            "here.",
             UpperText(answer.value), budget);
       }
       return fmt::format("Solved for the noise: a multiplier of {} is the least that meets {}.",

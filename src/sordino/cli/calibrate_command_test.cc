@@ -126,7 +126,7 @@ TEST(CalibrateCommand, SaysWhereNoNoiseIsNeeded) {
     EXPECT_EQ(json["epsilon"]["upper"], 0);
     EXPECT_FALSE(json.contains("event"));
     EXPECT_LE(json["takes_part"].get<double>(), 1e-5);
-    EXPECT_THAT(Calibrate(line).out, AllOf(HasSubstr("any meets epsilon 1 at delta 1e-05"),
+    EXPECT_THAT(Calibrate(line).out, AllOf(HasSubstr("every noise meets epsilon 1 at delta 1e-05"),
                                            Not(HasSubstr("is the least"))));
     EXPECT_THAT(Calibrate(line + " --table").error, HasSubstr("a rate well above delta"));
   }

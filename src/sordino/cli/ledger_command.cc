@@ -164,10 +164,11 @@ void Charge(const LedgerFlags& flags) {
                               .may_count_whole = flags.whole};
   const Begun begun = ledger.BeginRun(run, {.event = event, .words = "charged by hand"});
   if (!begun.verdict.admitted) {
-    throw Error(fmt::format(
-        "nothing was charged: {}{}; if it was released already, the budget is passed, and 'sordino "
-        "ledger note' keeps that.",
-        RefusalText(ledger, run, begun.verdict), WholeHint(begun.verdict)));
+    throw Error(
+        fmt::format("nothing was charged: {}{}; if it was released already, the budget is "
+                    "exceeded, and 'sordino "
+                    "ledger note' keeps that.",
+                    RefusalText(ledger, run, begun.verdict), WholeHint(begun.verdict)));
   }
   if (flags.json) {
     PrintJson({{"run", begun.id},

@@ -91,13 +91,12 @@ std::string BudgetText(const Budget& budget);
 std::string UsedText(double share);
 // "one more Gaussian mechanism of epsilon 0.5 at delta 1e-05", "nothing", ...
 std::string LeftText(BudgetFilter& filter);
-// "the release costs epsilon 0.5 at delta 1e-05 alone and the ledger 'visits.db' refuses it,
-// because
-// ...; left is ...": what was refused, and why.
+// What was refused, and why: "the release costs epsilon 0.5 at delta 1e-05 alone and the ledger
+// 'visits.db' refuses it, because ...; left is ...".
 std::string RefusalText(Ledger& ledger, const RunDeclaration& run, const Verdict& verdict);
 // "charged to visits.db: 12.35% of its budget is used, head 5c1e..."
 std::string ChargedText(Ledger& ledger);
-// One line, whatever is in it (shown_text.h): what others typed must not speak to a terminal.
+// One line, whatever is in it (shown_text.h): what others typed must not control a terminal.
 std::string OneLine(const std::string& text);
 
 }  // namespace sordino

@@ -15,7 +15,7 @@ void AddShowPrivate(CLI::App& command, bool& show_private) {
                    "private");
 }
 
-void TellPrivateDetails(bool show_private, const std::function<void()>& action) {
+void ReportPrivateDetails(bool show_private, const std::function<void()>& action) {
   try {
     action();
   } catch (const DataError& error) {

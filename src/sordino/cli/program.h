@@ -1,4 +1,4 @@
-// How our programs start, end and speak: `sordino` and `sordino-torch` behave as one.
+// How our programs start, end and print: `sordino` and `sordino-torch` behave as one.
 //
 // Standard output carries results only; everything else goes to standard error. With --json an
 // error is an object on standard output too.

@@ -383,7 +383,7 @@ void AddReleaseCommand(CLI::App& app) {
       "  sordino release census.csv --histogram income --categories '<=50K,>50K' --epsilon 0.5\n"
       "A value with a comma or an equals sign stands in double quotes: --categories '\"a,b\",c'.");
   command->callback(
-      [options] { TellPrivateDetails(options->show_private, [&] { Run(*options); }); });
+      [options] { ReportPrivateDetails(options->show_private, [&] { Run(*options); }); });
 }
 
 }  // namespace sordino

@@ -172,8 +172,9 @@ void AddReportCommand(CLI::App& app, const std::string& version) {
       ->add_option("--tensorboard", flags->tensorboard,
                    "Write the metrics of the runs as event files that TensorBoard reads")
       ->type_name("FOLDER");
-  command->add_flag("--watch", flags->watch,
-                    "Serve the page on this machine only, and refresh it while a run goes on");
+  command->add_flag(
+      "--watch", flags->watch,
+      "Serve the page on this machine only, and refresh it while a run is in progress");
   command->add_option("--port", flags->port, "Of --watch; one that is free if left out")
       ->type_name("N");
   AddForceFlag(*command, flags->force);

@@ -1,8 +1,8 @@
-// A page on this machine, for the one who started it: `sordino report RUN --watch`.
+// A page for the user who started the program, on this machine only: `sordino report RUN --watch`.
 //
 // The server listens on 127.0.0.1 only. The page has one address, with 128 random bits in it;
 // everything else is answered with 404, and other methods than GET with 405. Each client has a
-// thread of its own, so that one that is slow to ask or to read keeps nobody waiting, and it is
+// thread of its own, so that one that is slow to ask or to read delays nobody else; it is
 // dropped after ten seconds.
 #ifndef SORDINO_CLI_REPORT_SERVER_H_
 #define SORDINO_CLI_REPORT_SERVER_H_

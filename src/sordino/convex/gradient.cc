@@ -57,8 +57,8 @@ constexpr OptionSpec kClip{.key = "clip",
                            .flag = "--clip",
                            .value_name = "X",
                            .help =
-                               "Bound on the slope of a row's loss, of which its own bound is "
-                               "the most; 1 for classes",
+                               "Bound on the slope of a row's loss, at most the bound of the loss "
+                               "itself; 1 for classes",
                            .what = "the bound on the slopes",
                            .low_open = true};
 constexpr OptionSpec kBatch{.key = "batch",

@@ -82,8 +82,8 @@ struct DataFile {
   std::string path;
   std::string role;  // "training records", "training labels", "test records", "vocabulary", ...
   bool is_public = false;
-  // As stored; of a folder, of all files in it. 0 where it is private: a size tells how much there
-  // is.
+  // As stored; of a folder, of all files in it. 0 where it is private: a size reveals how much
+  // there is.
   std::uint64_t bytes = 0;
 };
 // "made by the program", "idx", "cifar", ...

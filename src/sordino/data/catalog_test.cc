@@ -172,7 +172,7 @@ TEST_F(CatalogFiles, WhatWasNotDeclaredIsAskedFor) {
   EXPECT_THAT(Complaint(request), HasSubstr("--length"));
   request.length = 4;
   EXPECT_THAT(Complaint(request), HasSubstr("vocabulary must be declared"));
-  EXPECT_THAT(Complaint(Named(Write("some.dat", "x"))), HasSubstr("does not tell its format"));
+  EXPECT_THAT(Complaint(Named(Write("some.dat", "x"))), HasSubstr("does not show its format"));
   request.format = "txt";
   EXPECT_THAT(Complaint(request),
               AllOf(HasSubstr("format is 'txt', which is not known"), HasSubstr("text")));

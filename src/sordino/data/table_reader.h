@@ -5,10 +5,10 @@
 // category, 1 for that of the row. Features stand in the order of the declaration; columns that are
 // not declared are ignored. A cell that was declared to be missing is the middle of the bounds of a
 // numeric column; in a categorical one it is the category of its text where that is declared, "*"
-// where that is, and else none of the categories. Any other cell without a value, a number that is
-// none, an unknown category and an unknown label are an Error: one sentence without the cell and
-// its line (tables/data_error.h). Rows whose label or target has no value that was declared may be
-// left out and counted instead.
+// if that is declared, and else none of the categories. Any other cell without a value, text in a
+// numeric column, an unknown category and an unknown label are an Error: one sentence without the
+// cell and its line (tables/data_error.h). Rows whose label or target has no value that was
+// declared may be left out and counted instead.
 #ifndef SORDINO_DATA_TABLE_READER_H_
 #define SORDINO_DATA_TABLE_READER_H_
 
@@ -37,7 +37,7 @@ struct TableOptions {
   std::int64_t rows_per_user = 0;
   // Without it the labels are undefined where the table has no such column.
   bool labelled = true;
-  // Rows whose label is not declared, or whose target is no number, are left out and counted.
+  // Rows whose label is not declared, or whose target is not a number, are left out and counted.
   bool skip_malformed = false;
   // The column that names the records, which the dataset keeps as text (ids); empty: none.
   std::string id;

@@ -44,9 +44,9 @@ class RecordedGraph {
 std::string RecordingProblem(const c10::Device& device);
 
 // Runs the operations twice on a stream of their own, so that libraries make what they make once,
-// and records them in a third run. They must not wait for the device nor read values from it.
-// Throws what they throw, and c10::Error where an operation cannot be recorded; the device can be
-// used all the same.
+// and records them in a third run. They must neither wait for the device nor read values from it.
+// Throws what they throw, and c10::Error where an operation cannot be recorded; the device can
+// still be used.
 std::unique_ptr<RecordedGraph> RecordGraph(const c10::Device& device,
                                            const std::function<void()>& operations);
 

@@ -250,7 +250,7 @@ class LocalRanks {
   std::string KilledSentence(std::size_t number) const {
     return fmt::format(
         "rank {} of {} was ended by signal {}; the run ends here, and what was charged stays "
-        "charged. 'sordino train --resume FOLDER' goes on from its newest checkpoint.",
+        "charged. 'sordino train --resume FOLDER' resumes it from its newest checkpoint.",
         number, options_.processes, WTERMSIG(*ranks_[number].status));
   }
 

@@ -50,7 +50,7 @@ struct GroupOptions {
   std::chrono::milliseconds silence = kSilence;
   std::chrono::milliseconds stall = kStall;
   // Called on a thread of the group when the thread that uses it does not come back; must not
-  // return to a program that goes on. Abort() is called where it is empty.
+  // return to a program that continues. Abort() is called where it is empty.
   std::function<void(const std::string& sentence)> on_loss;
 };
 

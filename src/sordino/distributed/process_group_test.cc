@@ -77,8 +77,8 @@ TEST_F(ProcessGroups, ARankThatHangsEndsTheOthers) {
 TEST_F(ProcessGroups, ARankThatFailsEndsTheOthersAtOnce) {
   const auto ends = Ranks(3, {"throw", "1"}).Wait();
   ExpectSentence(ends[1], 2, "the disk of this rank is full.");
-  ExpectSentence(ends[0], 4, "rank 1 of 3 ended with an error, which it tells itself");
-  ExpectSentence(ends[2], 4, "rank 1 of 3 ended with an error, which it tells itself");
+  ExpectSentence(ends[0], 4, "rank 1 of 3 ended with an error, which it reports itself");
+  ExpectSentence(ends[2], 4, "rank 1 of 3 ended with an error, which it reports itself");
 }
 
 TEST_F(ProcessGroups, AnOperationThatAllAreInAndNobodyLeavesEndsThem) {

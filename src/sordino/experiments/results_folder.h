@@ -1,5 +1,5 @@
 // The folder of an experiment on a disk. Finished cells stay in it, so that an experiment that was
-// stopped goes on where it was.
+// stopped continues where it was.
 //
 //   experiment.json    whose folder this is
 //   experiment.toml    the file as it was run last
@@ -58,7 +58,7 @@ class ResultsFolder {
 };
 
 // The whole file, where it has at most `most` bytes; nothing where it is not there. Throws Error
-// where it is larger or no file.
+// where it is larger or not a file.
 std::optional<std::string> ReadSmallFile(const std::filesystem::path& file, std::uintmax_t most);
 
 inline constexpr std::uintmax_t kMaxOutputBytes = std::uintmax_t{64} << 20;

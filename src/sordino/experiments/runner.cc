@@ -135,7 +135,7 @@ class CellPool {
       Collect();
     }
     throw Stopped(fmt::format(
-        "stopped; finished cells are kept in '{}', and the same command goes on with the others.",
+        "stopped; finished cells are kept in '{}', and the same command continues with the others.",
         folder_.path().string()));
   }
 

@@ -2,7 +2,7 @@
 //
 // The count has the sensitivity 1 under add-remove: an example adds 0 or 1, and no example can
 // reach what is computed of another one, whatever the model does (the passes are those of clipping,
-// see ARCHITECTURE.md, "Isolation by construction").
+// see docs/decisions/isolation.md).
 #ifndef SORDINO_GRADIENTS_EXAMPLE_COUNT_H_
 #define SORDINO_GRADIENTS_EXAMPLE_COUNT_H_
 

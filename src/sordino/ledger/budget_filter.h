@@ -22,18 +22,18 @@
 //             do not admit its whole plan, but the exact composition of the plan is within
 //             (epsilon, delta), the run may count whole: nothing but the steps of this plan, each
 //             once, in any order, is ever charged. This is post-processing of the plan's releases,
-//             drawn in advance, so exact composition holds however the run is interrupted and gone
-//             on with. There is nothing left for another run, also where this one stops early: what
-//             it stopped for may have been the data. So it counts whole only where that was asked
-//             for, or where its own epsilon is the budget's but for a sixth (kWholeFactor).
+//             drawn in advance, so exact composition holds however often the run is interrupted and
+//             resumed. There is nothing left for another run, even if this one stops early: it may
+//             have stopped because of the data. So it counts whole only if that was asked for, or
+//             if the budget's epsilon is at most kWholeFactor times its own.
 //
 // Exact composition of what was charged so far, compared with the budget at each step, would not be
 // a filter: the choice of when to stop can be worth more than the composed curve says (arXiv
 // 2602.06756).
 //
-// alpha is that of the budget if it names one; else the one that leaves the most for a Gaussian
-// mechanism after the first run's plan; where the plan fits at none, the one at which the most of
-// it fits.
+// alpha is that of the budget if it names one; else the one that leaves the largest part for a
+// Gaussian mechanism after the first run's plan; if the plan fits at no order, the one at which the
+// largest part of it fits.
 //
 // Delta has three parts. kFailureReserve of it pays for failures (accounting/failures.h) at
 // (1 + e^epsilon) times their probability; the budget's loss_share pays for losses
@@ -57,13 +57,14 @@
 namespace sordino {
 
 inline constexpr double kFailureReserve = 0x1p-8;
-// Closing a ledger may take so much more than a run's own epsilon without being asked for.
+// A run may count whole without being asked to if the budget is at most this many times its
+// epsilon.
 inline constexpr double kWholeFactor = 1.2;
 
 struct Verdict {
   bool admitted = false;
   std::string reason = {};   // why not: a clause without a full stop
-  bool needs_whole = false;  // it would be admitted if it were asked for that it counts whole
+  bool needs_whole = false;  // the charge would be admitted if the run were allowed to count whole
 };
 
 // How a run counts, fixed when it begins.
@@ -78,11 +79,11 @@ class BudgetFilter {
  public:
   using Sums = BudgetSums;
   explicit BudgetFilter(const Budget& budget);
-  // One that goes on from sums that another one kept. It knows none of the runs before: Recall
-  // those that are charged further or return something. Total() needs all of them.
+  // Continues from sums that another filter kept. It knows none of the runs before: Recall those
+  // that are charged further or return something. Total() needs all of them.
   BudgetFilter(const Budget& budget, Sums sums);
 
-  // The terms for a run of this plan if it began now, and whether it was asked that it counts whole
+  // The terms for a run of this plan if it began now. may_count_whole: the run may count whole
   // where nothing else admits it. An unadmitted plan has terms too: its first steps may still fit.
   RunTerms TermsFor(const Event& plan, double failure, bool may_count_whole = false);
   // Whether the whole plan would be admitted now under these terms.

@@ -14,7 +14,7 @@
 
 namespace sordino {
 
-// a + b and a - b; the largest number where they would pass it or where it was reached before.
+// a + b and a - b; the largest number where they would exceed it or where it was reached before.
 std::uint64_t SaturatingSum(std::uint64_t a, std::uint64_t b);
 std::uint64_t SaturatingDifference(std::uint64_t a, std::uint64_t b);
 
@@ -25,7 +25,7 @@ class UpwardSum {
   UpwardSum(double high, double low, std::uint64_t unbounded)
       : high_(high), low_(low), unbounded_(unbounded) {}
 
-  // `count` times `cost`, which is at least 0. A cost that is infinite or no number is unbounded.
+  // `count` times `cost`, which is at least 0. A cost that is infinite or NaN is unbounded.
   void Add(double cost, std::uint64_t count = 1);
   // Takes back what was added. Never below 0.
   void Subtract(double cost, std::uint64_t count = 1);
@@ -58,8 +58,8 @@ struct BudgetSums {
   friend bool operator==(const BudgetSums&, const BudgetSums&) = default;
 };
 
-// As JSON, and back: an equal one. Throws Error for a text that is none, and for sums that a
-// program with other rules has kept, which must be formed again.
+// As JSON, and back to an equal value. Throws Error for other text, and for sums that a program
+// with other rules has kept, which must be formed again.
 std::string BudgetSumsJson(const BudgetSums& sums);
 BudgetSums ParseBudgetSumsJson(std::string_view text);
 

@@ -85,7 +85,7 @@ std::string ReadDescription(const fs::path& file) {
   if (!error && size > kLargest) {
     throw Error(
         fmt::format("{} is too large for the description of a dataset, which names its "
-                    "ledger; remove it or write it anew.",
+                    "ledger; remove it or write a new one.",
                     file.string()));
   }
   std::ifstream in(file, std::ios::binary);

@@ -1,14 +1,14 @@
 // The ledger that belongs to a dataset.
 //
 // A dataset at P (a file or a folder) may have a description: the file P.sordino.toml beside it, or
-// sordino.toml in the folder that P lies in, which speaks for all data in that folder. It names the
+// sordino.toml in the folder that P lies in, which holds for all data in that folder. It names the
 // ledger, relative to itself:
 //
 //   ledger = "visits-ledger.db"
 //
 // Then nothing is released from the data without that ledger. A folder's descriptions hold for the
 // files that lie in it and the other way round: naming the folder instead of its files, or one file
-// instead of the folder, is no way around them.
+// instead of the folder, does not avoid them.
 //
 // Data are recognised under other names too. Standard input ("-") that is a file is that file. Hard
 // links, copies and data that were moved are those whose description was followed before on this

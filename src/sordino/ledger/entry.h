@@ -23,7 +23,7 @@ enum class EntryKind : std::uint8_t {
   kRun,     // a run begins; event: its plan
   kCharge,  // event: what may be released from now on
   kReturn,  // event: what was charged and not released
-  kNote,    // somebody's words
+  kNote,    // a remark for people
 };
 std::string_view EntryKindName(EntryKind kind);   // "budget", "run", "charge", ...
 EntryKind ParseEntryKind(std::string_view name);  // the inverse; throws Error

@@ -191,8 +191,7 @@ RunTerms Ledger::Rejoin(const std::string& run, const std::string& plan) {
   rows.Bind(2, head().number);
   if (!rows.Step()) {
     throw Error(fmt::format(
-        "{} does not hold the run that is to go on; give the ledger that it was charged to.",
-        s.Name()));
+        "{} does not hold the run to resume; give the ledger that it was charged to.", s.Name()));
   }
   const Entry entry = rows.Read();
   if (entry.event != plan) {

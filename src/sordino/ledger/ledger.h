@@ -1,14 +1,16 @@
 // A dataset's budget and everything that was spent of it, in a file.
 //
 //   Ledger ledger = Ledger::Open("visits.db");
-//   const Begun run = ledger.BeginRun({.what = "train ...", .plan = plan.event()}, charge);
-//   if (!run.verdict.admitted) ...                    // nothing was written or may be released
-//   if (ledger.Charge(run.id, {block}).admitted) ...  // durable: now the noise may be drawn
+//   const Begun run = ledger.BeginRun({.what = "train", .plan = plan.event()}, {.event = first});
+//   if (!run.verdict.admitted) return;  // nothing was written: release nothing
+//   ...                                 // draw the noise of the first block
+//   if (!ledger.Charge(run.id, {.event = next}).admitted) return;
+//   ...                                 // on the disk: draw the noise of the next block
 //
 // The order is what makes it hold: a charge is on the disk before the call that made it returns,
 // and nothing is released before. So whatever happens (kill -9, loss of power, a full disk, a
 // failed sync, another process), what was released was charged; at worst something was charged that
-// was never released. What is returned was never released, and the one who returns it knows.
+// was never released. Only what is known not to be released may be returned.
 //
 // The file is an SQLite database with a rollback journal, synced in full (synchronous = EXTRA), so
 // it may be copied and backed up while nobody writes. Writers exclude each other, and each looks at
@@ -54,8 +56,8 @@ enum class WitnessUse {
 
 struct LedgerOptions {
   std::string vfs = {};  // SQLite's name of the file system; empty: that of the operating system
-  // Where the heads of ledgers are remembered; empty: DefaultWitnessFolder(). Who only looks leaves
-  // nothing there.
+  // Where the heads of ledgers are remembered; empty: DefaultWitnessFolder(). Reading alone
+  // leaves nothing there.
   std::filesystem::path witness_folder = {};
   WitnessUse witness = WitnessUse::kNeeded;
   std::function<std::int64_t()> clock = {};  // milliseconds since 1970; empty: the system's
@@ -79,7 +81,7 @@ struct RunDeclaration {
   bool is_private = true;  // false for a run with a typed seed
   // What is released depends on what was: the run never counts whole (budget_filter.h).
   bool is_adaptive = false;
-  // It was asked for that the run counts whole where nothing else admits its plan.
+  // The run may count whole where nothing else admits its plan.
   bool may_count_whole = false;
 };
 
@@ -107,21 +109,21 @@ class Ledger {
   Begun BeginRun(const RunDeclaration& run, const LedgerCharge& first);
   // What BeginRun would say of the whole plan, without writing.
   Begun Preview(const RunDeclaration& run);
-  // A run that this process did not begin goes on (resume): throws Error where the ledger has no
-  // such run, or has it with another plan. `plan` is the text of the event.
+  // Resumes a run that this process did not begin: throws Error where the ledger has no such
+  // run, or has it with another plan. `plan` is the text of the event.
   RunTerms Rejoin(const std::string& run, const std::string& plan);
   // Durable when it returns an admission; unchanged when it returns a refusal.
   Verdict Charge(const std::string& run, const LedgerCharge& charge);
   void Return(const std::string& run, const LedgerCharge& unused);
-  // Somebody's words. A note is written whatever the clock says, and later entries are compared
-  // with its time: it is how a clock that was wrong is set right.
+  // A remark for people. A note is written whatever the clock says, and later entries are compared
+  // with its time: this is how to recover from a wrong clock.
   void Note(const std::string& text);
 
   // Reads what others wrote since.
   void Refresh();
   const Entry& head() const;
   std::int64_t size() const { return head().number + 1; }
-  // All entries up to the head, read and checked anew: every hash, and that each follows the one
+  // All entries up to the head, read and checked again: every hash, and that each follows the one
   // before.
   void Visit(const std::function<void(const Entry&)>& look) const;
   std::vector<Entry> entries() const;

@@ -4,13 +4,13 @@
 //   charger.HandBack();
 //
 // A block is charged and durable before the first of its steps is made. It covers about a second of
-// training (Options), so a crash costs what a second or two of training cost, and the ledger next
-// to no time: once half of a block is used, the next one is charged by a thread beside the
-// training. Near the end of a budget blocks are halved until one fits, so that the last step that
+// training (StepChargerOptions), so a crash costs a second or two of training. The ledger takes
+// almost no time: once half of a block is used, a second thread charges the next one while training
+// continues. Near the end of a budget blocks are halved until one fits, so that the last step that
 // can be paid for is made.
 //
-// While a charge is under way the ledger belongs to that thread: Settle() before using it
-// otherwise.
+// While a charge is under way the ledger belongs to that thread: call Settle() before any other use
+// of it.
 #ifndef SORDINO_LEDGER_STEP_CHARGER_H_
 #define SORDINO_LEDGER_STEP_CHARGER_H_
 
@@ -47,7 +47,7 @@ class StepCharger {
   // Reserve.
   StepCharger(Ledger& ledger, RunDeclaration run, StepCosts costs, std::int64_t steps,
               StepChargerOptions options = {});
-  // A run that goes on at `first`, which is charged again whatever was charged before.
+  // A run that is resumed at step `first`, which is charged again whatever was charged before.
   StepCharger(Ledger& ledger, std::string run, std::int64_t first, StepCosts costs,
               std::int64_t steps, StepChargerOptions options = {});
 
@@ -60,7 +60,8 @@ class StepCharger {
   // Right before the noise of the step is drawn. Stops the program unless the step was reserved and
   // is the next one.
   void Use(std::int64_t step);
-  // What was reserved and not used. Nothing after an exception of the ledger: then nobody knows.
+  // Returns what was reserved and not used. After an exception of the ledger it returns nothing,
+  // because nobody knows what was charged.
   void HandBack();
   // Waits for a charge that is under way. What went wrong in it is thrown when its steps are due.
   void Settle();

@@ -5,10 +5,10 @@
 //
 //   binary   1 with probability 1/2, which is the worst case; Laplace noise
 //   scalar   normal with mean 1/2 and E x^2 = 1, clipped; Laplace noise
-//   vector   d independent normal coordinates, ||mu|| = 1/2 and E ||x||^2 = 1, clipped; Gaussian
-//   noise
+//   vector   d independent normal coordinates, ||mu|| = 1/2 and E ||x||^2 = 1, clipped;
+//            Gaussian noise
 //
-// Nothing here is private: the records come from a seed and are nobody's. The noise is that of a
+// Nothing here is private: the records are made up from a seed. The noise is that of a
 // release.
 #ifndef SORDINO_MECHANISMS_MEAN_TRIALS_H_
 #define SORDINO_MECHANISMS_MEAN_TRIALS_H_

@@ -3,8 +3,9 @@
 // For records x_1 ... x_n with convex, twice differentiable losses l(theta; x) the mechanism
 // releases
 //
-//     theta* = argmin sum_i l(theta; x_i) + (lambda / 2) |theta|^2 + b . theta,  b ~ N(0, sigma^2
-//     I).
+//     theta* = argmin sum_i l(theta; x_i) + (lambda / 2) |theta|^2 + b . theta
+//
+// for b ~ N(0, sigma^2 I).
 //
 // Conditions, for every record x and every theta:
 //   - |grad l(theta; x)| <= L;
@@ -45,7 +46,7 @@
 // For m = 1 this is the profile of Redberg, Koskela and Wang (arXiv 2401.00583) with J = log(1 +
 // beta / lambda) in the place of their -log(1 - beta / lambda): smaller, and for every lambda > 0.
 //
-// The proof needs the exact minimum. Who stops near it has to pay for the distance.
+// The proof needs the exact minimum. Whoever stops near it has to pay for the distance.
 #ifndef SORDINO_MECHANISMS_OBJECTIVE_PERTURBATION_H_
 #define SORDINO_MECHANISMS_OBJECTIVE_PERTURBATION_H_
 
@@ -87,8 +88,8 @@ std::optional<double> ObjectiveNoise(const PerturbedObjective& objective, Epsilo
 // norm has the gamma distribution with as many degrees of freedom as theta has entries. As above
 // the loss is at most rate |g| + J, so
 //
-//     rate = (epsilon - J) / L under add-remove and zero-out, (epsilon - J) / (2 L) under
-//     replace-one.
+//     rate = (epsilon - J) / L          under add-remove and zero-out,
+//     rate = (epsilon - J) / (2 L)      under replace-one.
 //
 // Where epsilon <= J there is none: regularise more. (Chaudhuri, Monteleoni and Sarwate, JMLR 2011,
 // have (epsilon - 2 J) / (2 L) under replace-one, with half of epsilon as the fallback.)

@@ -1,8 +1,8 @@
 // What every mechanism of this module gives back.
 //
 // A Release holds private values only: the noised numbers and what is public about them. The
-// interval speaks of the noise: with probability at least `confidence` over the noise it contains
-// the statistic of the (clamped, capped) data. It does not speak of a population from which the
+// interval is about the noise: with probability at least `confidence` over the noise it contains
+// the statistic of the (clamped, capped) data. It says nothing about a population from which the
 // data may have been drawn.
 #ifndef SORDINO_MECHANISMS_RELEASE_H_
 #define SORDINO_MECHANISMS_RELEASE_H_

@@ -205,7 +205,7 @@ SensitivityAnswer GlobalSensitivity(Statistic statistic, const std::optional<Bou
   const bool replace = Normalise(statistic, adjacency) == Adjacency::kReplaceOne;
   if (NeedsBounds(statistic) && !bounds) {
     return SensitivityAnswer::Infinite(
-        fmt::format("without bounds one record moves a {} as far as it likes; declare bounds",
+        fmt::format("without bounds one record can move a {} without limit; declare bounds",
                     StatisticName(statistic)));
   }
   if (!ContributesAdditively(statistic) && n == 0) return UndefinedOnEmpty(statistic);

@@ -20,7 +20,7 @@
 //   histogram   1                       2 in L1, sqrt(2) in L2
 //
 // The median of an even number of records is the mean of the two in the middle. Where no finite
-// number exists the answer says why: without bounds one record moves a sum as far as it likes,
+// number exists the answer says why: without bounds one record can move a sum without limit,
 // and the mean of an empty dataset does not exist.
 #ifndef SORDINO_MECHANISMS_SENSITIVITY_H_
 #define SORDINO_MECHANISMS_SENSITIVITY_H_

@@ -12,7 +12,7 @@
 //   histogram  1 in the row's bin
 //
 // The vectors of mean and variance have L1 norm exactly 1, so the number of rows, which must be
-// private too, rides along: a mean costs what a count costs.
+// private too, is protected with them: a mean costs what a count costs.
 //
 // Groups. A statistic may be kept for several disjoint groups that were declared in advance. A row
 // touches one group only, so all groups together have the sensitivity of one: parallel

@@ -96,8 +96,7 @@ void TableRelease::CheckRequest() const {
     if (NeedsBounds(statistic.kind) && !request_.bounds.contains(statistic.column)) {
       throw Error(
           fmt::format("the {} of '{}' needs declared bounds, because without them one row can move "
-                      "it as far as "
-                      "it likes; give them as low,high, and not from the data.",
+                      "it without limit; give them as low,high, and not from the data.",
                       name, statistic.column));
     }
     if (statistic.kind == TableStatistic::kHistogram) {

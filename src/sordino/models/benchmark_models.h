@@ -18,8 +18,8 @@
 //                (vocabulary 10,004), a label for each token; one matrix is the
 //                table of the tokens and the last layer
 //
-// Nothing is dropped out and nothing mixes examples. The losses are cross-entropies but for
-// logreg's.
+// There is no dropout, and nothing mixes examples. All losses are cross-entropies; that of logreg
+// is binary.
 #ifndef SORDINO_MODELS_BENCHMARK_MODELS_H_
 #define SORDINO_MODELS_BENCHMARK_MODELS_H_
 

@@ -130,8 +130,8 @@ void CheckShape(const ModelShape& shape) {
     size *= side;  // at most 2^28 and three times 2^16 are multiplied before the check
     if (size > kMaxInput) {
       throw Error(
-          fmt::format("an example of shape {} is too large for the named models; {} numbers "
-                      "are the most.",
+          fmt::format("an example of shape {} is too large for the named models, which "
+                      "take at most {} numbers.",
                       fmt::join(shape.input, "x"), kMaxInput));
     }
   }

@@ -86,9 +86,9 @@ namespace internal {
 
 using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 
-// Throws Error unless the tensors of `file` are those of the parameters. What begins with
-// `classifier` may be absent or of another shape and is left as it is; so is nothing when
-// `classifier` is empty.
+// Throws Error unless the tensors of `file` are those of the parameters. A parameter whose name
+// begins with `classifier` may be absent or of another shape, and is then left as it is. If
+// `classifier` is empty, every tensor must match.
 void LoadPretrained(const NamedTensors& parameters, const NamedTensors& tensors,
                     const std::string& file, std::string_view classifier);
 // Throws Error for a prefix that no parameter begins with.

@@ -113,7 +113,7 @@ class HeaderReader {
   }
 
   [[noreturn]] void Fail(const std::string& what) const {
-    throw Error(fmt::format("'{}' is no valid safetensors file: {}.", file_, what));
+    throw Error(fmt::format("'{}' is not a valid safetensors file: {}.", file_, what));
   }
 
  private:
@@ -134,7 +134,7 @@ class HeaderReader {
     try {
       return Json::parse(text.begin(), text.end(), watch);
     } catch (const Json::exception&) {
-      Fail("its header is no valid JSON");
+      Fail("its header is not valid JSON");
     }
   }
 
@@ -158,7 +158,7 @@ class HeaderReader {
     std::vector<std::uint64_t> numbers;
     for (const Json& number : *list) {
       if (!number.is_number_unsigned()) {
-        Fail(fmt::format("'{}' of tensor '{}' has an entry that is no whole number from 0", key,
+        Fail(fmt::format("'{}' of tensor '{}' has an entry that is not a whole number from 0", key,
                          Shown(name)));
       }
       numbers.push_back(number.get<std::uint64_t>());

@@ -97,7 +97,7 @@ TEST_F(SafetensorsFolder, EveryPrefixOfAFileIsRefused) {
   const std::string bytes = Bytes(folder_ / "m");
   ASSERT_NO_THROW(Parse(bytes));
   for (std::size_t size = 0; size < bytes.size(); ++size) {
-    EXPECT_THAT(Refusal(bytes.substr(0, size)), HasSubstr("'f' is no valid safetensors file"))
+    EXPECT_THAT(Refusal(bytes.substr(0, size)), HasSubstr("'f' is not a valid safetensors file"))
         << size;
   }
   EXPECT_THAT(Refusal(bytes + '\0'), HasSubstr("take 56 bytes and 57 follow"));
@@ -158,7 +158,7 @@ TEST(Safetensors, NumbersThatAreNoWholeNumbersFromZeroAreRefused) {
     EXPECT_THAT(
         RefusalOfHeader(
             fmt::format(R"({{"a":{{"dtype":"U8","shape":{},"data_offsets":[0,1]}}}})", shape), 1),
-        HasSubstr("no whole number from 0"))
+        HasSubstr("not a whole number from 0"))
         << shape;
   }
 }

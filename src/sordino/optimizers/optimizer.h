@@ -94,8 +94,8 @@ class Optimizer {
  private:
   friend class NoisedUpdate;  // training/noised_update.h
 
-  // A step by gradients that `descend` makes and uses in one launch, or says that it cannot. False,
-  // and no step is made, where it cannot or the algorithm is no descent: then it is one for Step.
+  // A step by gradients that `descend` makes and uses in one launch. Returns false, without a step,
+  // if it cannot do that or the algorithm is not a descent: then call Step.
   bool StepBy(const std::function<bool(const Descent&)>& descend);
 
   Optimizer(std::vector<NamedParameter> parameters, const OptimizerOptions& options,

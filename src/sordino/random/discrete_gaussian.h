@@ -8,13 +8,13 @@
 // relative 4 pi^2 sigma^2 exp(-2 pi^2 sigma^2) at most: 7.3% at sigma 0.5, 1e-7 at 1, nothing
 // above.
 //
-// How far from the distribution. Draws are exact (internal/envelope.h) but for the tail: no value
-// of magnitude 13 sigma or more need come. Its probability is at most 2 exp(-13^2 / 2) < 2^-120:
-// the moment generating function is at most exp(s^2 sigma^2 / 2), because the sum of exp(-(x - c)^2
-// / (2 sigma^2)) over the integers is largest at c = 0 (Poisson summation), and Chernoff's bound
-// follows. Leaving the tail out moves the distribution by its probability in total variation.
-// TotalVariationBound() is this figure for one draw; n draws move a release by at most n times as
-// much.
+// How far from the distribution. Draws are exact (internal/envelope.h) except for the tail: values
+// of magnitude 13 sigma or more may be missing. Its probability is at most 2 exp(-13^2 / 2) <
+// 2^-120: the moment generating function is at most exp(s^2 sigma^2 / 2), because the sum of
+// exp(-(x - c)^2 / (2 sigma^2)) over the integers is largest at c = 0 (Poisson summation), and
+// Chernoff's bound follows. Leaving the tail out moves the distribution by its probability in total
+// variation. TotalVariationBound() is this figure for one draw; n draws move a release by at most n
+// times as much.
 //
 // Timing. How many candidates a rejection sampler needs is independent of the values that it
 // accepts, so the number of rounds tells nothing. One value is the first accepted of seventeen

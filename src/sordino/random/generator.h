@@ -74,8 +74,8 @@ class Generator {
   std::uint64_t generation_ = 0;  // of the process that filled the buffer
 };
 
-// What several processes of one run draw the same bits from (training/trainer.h). Who knows it
-// knows all of them, so it leaves a process only towards those that see the private data anyway.
+// What several processes of one run draw the same bits from (training/trainer.h). Whoever
+// knows it knows all these bits, so it is sent only to processes that see the private data anyway.
 class SharedSecret {
  public:
   static constexpr std::size_t kBytes = 48;
@@ -135,8 +135,8 @@ class SecureGenerator final : public Generator {
 // The same cipher with a secret computed from a 64-bit seed: for tests and for reproducing a run.
 // Anyone who knows or guesses the seed can subtract the noise, so nothing made with it is
 // private. The same seed gives the same bits, and the same (seed, key) the same sub-stream, on
-// every machine. In a forked child an inherited generator goes on with a stream of its own, which
-// depends on the order of the forks only.
+// every machine. In a forked child an inherited generator continues with a stream of its own,
+// which depends on the order of the forks only.
 class InsecureSeededGenerator final : public Generator {
  public:
   explicit InsecureSeededGenerator(std::uint64_t seed);

@@ -20,7 +20,7 @@
 //   word 15, 6 c      u, its high bits (2), sign (1), position, its high bits (3)
 // The values of a group are its first four accepted candidates, in the order of retries and c. As
 // candidates are independent, accepted ones are independent draws of the target. 1 to 2 % are
-// rejected, so one block serves a group but for one in 250 or less.
+// rejected, so one block is enough for all groups but one in 250 or fewer.
 //
 // Decisions. u is compared with the acceptance a = M rho(x) / H_j:
 //   1. u is below a lower bound of a over the bin: accepted (about 97 %);

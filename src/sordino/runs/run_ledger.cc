@@ -119,7 +119,7 @@ bool RunLedger::Reserve(std::int64_t step) {
 void RunLedger::Use(std::int64_t step, const Event& released) {
   if (filter_) {
     SORDINO_CHECK(released == current_.StepEvent(step),
-                  "a step releases something else than what was reserved for it");
+                  "a step releases something other than what was reserved for it");
     SORDINO_CHECK(filter_->Charge(released), "a step passes the filter of its run");
     used_.push_back(released);
   }

@@ -73,7 +73,7 @@ struct StepReport {
   double examples_per_second = 0;  // declared batch size, not the private actual one
 };
 
-// Who is told how it goes.
+// Called with the progress of a run.
 class RunObserver {
  public:
   virtual ~RunObserver() = default;

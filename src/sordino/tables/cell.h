@@ -7,7 +7,7 @@
 
 namespace sordino {
 
-// A finite number that fills the whole field but for blanks around it.
+// A finite number that fills the whole field, except for blanks around it.
 enum class NumberError : std::uint8_t { kNone, kEmpty, kNotANumber, kNotFinite, kOutOfRange };
 NumberError ParseNumber(std::string_view field, double* number);
 // "is not a number"; empty for kNone.

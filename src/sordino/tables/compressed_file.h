@@ -1,7 +1,7 @@
 // Files that may be compressed: plain, gzip (RFC 1952) or xz.
 //
-// The kind is told by the first bytes, not by the name. Files of several members, one behind the
-// other, are one file, as they are for gzip and xz themselves. Nothing is extracted to disk.
+// The kind is recognised by the first bytes, not by the name. Files of several members, one behind
+// the other, are one file, as they are for gzip and xz themselves. Nothing is extracted to disk.
 //
 // A few bytes can claim to stand for terabytes, so memory grows only with what was in fact
 // decompressed and never past the limit. The dictionary that an xz file asks for is bounded too.

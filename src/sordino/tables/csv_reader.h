@@ -2,13 +2,13 @@
 //
 // RFC 4180: fields are separated by commas (or another separator, such as the tab of TSV files),
 // records by LF or CRLF, a field may stand in double quotes and then contain separators, line
-// breaks and doubled quotes. A UTF-8 byte-order mark at the start is skipped, and so are blank
-// lines, but where the first record has one field: there a blank line is a record of an empty
-// field. The file is read in blocks of 1 MiB with read(2); fields are views into the block and live
-// until the next call. A record is at most 1 MiB long.
+// breaks and doubled quotes. A UTF-8 byte-order mark at the start is skipped. Blank lines are
+// skipped too, except where the first record has one field: there a blank line is a record of an
+// empty field. The file is read in blocks of 1 MiB with read(2); fields are views into the block
+// and live until the next call. A record is at most 1 MiB long.
 //
 // A record whose quoting is broken (text behind a closing quote, a quote that never closes) is
-// reported as such, and reading goes on behind the end of its first line.
+// reported as such, and reading continues behind the end of its first line.
 #ifndef SORDINO_TABLES_CSV_READER_H_
 #define SORDINO_TABLES_CSV_READER_H_
 

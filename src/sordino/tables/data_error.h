@@ -1,4 +1,4 @@
-// DataError: a file that does not keep to its declaration, told without anything that is in it.
+// DataError: a file that does not keep to its declaration, reported without anything that is in it.
 //
 // The sentence goes to screens, logs and bug reports, so it holds what was declared and the kind of
 // the problem: no cell, no label, no line number, no count, and no name of a file in a folder.

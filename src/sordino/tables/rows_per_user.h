@@ -4,7 +4,7 @@
 // looks at no value and at no other user, so adding or removing a user, with all of that user's
 // rows, changes at most `cap` rows of what is kept: sensitivities are multiplied by the cap.
 //
-// Users are told apart by the exact text of their name, without blanks at its ends, which the
+// Users are distinguished by the exact text of their name, without blanks at its ends, which the
 // readers of tables leave out: a hash that merged two of them would let one user push out another's
 // rows. Memory grows with the number of distinct users, about 100 bytes each.
 #ifndef SORDINO_TABLES_ROWS_PER_USER_H_

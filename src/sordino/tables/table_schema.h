@@ -53,7 +53,7 @@ TableSchema ParseSchema(std::string_view text, const std::string& name);
 
 // A schema to fill in: every column by its name, ignored until a kind is written. It holds the
 // layout and the names and nothing else. Throws Error where the names cannot be those of columns (a
-// name that is empty, a number, twice there, or not in UTF-8), which are cells of a table without a
+// name that is empty, a number, there twice, or not in UTF-8), which are cells of a table without a
 // header.
 std::string SchemaTemplate(std::span<const std::string> names, const TableLayout& layout);
 

@@ -8,20 +8,24 @@
 // looked at; a prediction decides which method is taken and how it is set, and never how private it
 // is.
 //
-//   noise of deviation s on every weight               excess = (s^2 / 2) sum h_i
-//   b of deviation sigma in the gradient of n f        excess = (sigma^2 / 2 n^2) sum h_i / (h_i +
-//   lambda/n)^2 descent of duration t = step size times steps with noise whose sum over the steps
-//   has the deviation sigma sqrt(steps) per step (sigma: what a single step would need)
-//                                                      excess = (sigma^2 / 2 n^2) sum h_i min(t^2,
-//                                                      t / (2 h_i))
-//   T steps by the inverse of (Hessian + floor)        the same with t = T / (h_i + floor)
+//   noise of deviation s on every weight
+//       excess = (s^2 / 2) sum h_i
+//   a term b of deviation sigma in the gradient of n f
+//       excess = (sigma^2 / 2 n^2) sum h_i / (h_i + lambda/n)^2
+//   descent of duration t = step size times steps, with noise of deviation sigma sqrt(steps) in
+//   each step, where sigma is what a single step would need
+//       excess = (sigma^2 / 2 n^2) sum h_i min(t^2, t / (2 h_i))
+//   T steps by the inverse of (Hessian + floor)
+//       the same with t = T / (h_i + floor)
 //
 // and what regularisation or an early stop loses against weights of norm rho:
 //
-//   (lambda / 2) |theta|^2 beside n f    max_h h/2 (mu / (h + mu))^2 rho^2 = mu rho^2 / 8, mu =
-//   lambda/n descent of duration t from 0         max_h h/2 e^{-2 t h} rho^2 = rho^2 / (4 e t)
-//   k proximal steps from 0 of k lambda  max_h h/2 (k mu / (h + k mu))^{2k} rho^2
-//                                          = mu rho^2 k/2 (1 - 1/2k)^{2k} / (2k - 1)
+//   (lambda / 2) |theta|^2 beside n f, mu = lambda/n
+//       max_h h/2 (mu / (h + mu))^2 rho^2 = mu rho^2 / 8
+//   descent of duration t from 0
+//       max_h h/2 e^{-2 t h} rho^2 = rho^2 / (4 e t)
+//   k proximal steps from 0 of k lambda
+//       max_h h/2 (k mu / (h + k mu))^{2k} rho^2 = mu rho^2 k/2 (1 - 1/2k)^{2k} / (2k - 1)
 #ifndef SORDINO_THEORY_EMPIRICAL_RISK_H_
 #define SORDINO_THEORY_EMPIRICAL_RISK_H_
 

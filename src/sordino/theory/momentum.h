@@ -7,8 +7,9 @@
 //
 //     gamma^T gap + (2 eta D / N^2) sum_t q_t (C s_t)^2 + eta zeta sum_t gamma^(T - t) |v_{t+1}|^2
 //
-//     gamma = 1 - x / kappa,   q_t = a_{T - t + 1},   a_s = sum_{i < s} gamma^i beta^(2 (s - 1 -
-//     i)) zeta = 4 x^2 beta gamma / ((gamma - beta)^2 (1 - beta)^3) + x / 2 - 1.
+//     gamma = 1 - x / kappa,   q_t = a_{T - t + 1}
+//     a_s = sum_{i < s} gamma^i beta^(2 (s - 1 - i))
+//     zeta = 4 x^2 beta gamma / ((gamma - beta)^2 (1 - beta)^3) + x / 2 - 1.
 //
 // (a_s is (beta^(2s) - gamma^s) / (beta^2 - gamma) of the paper, also where beta^2 = gamma.) Where
 // zeta <= 0 the last term is not positive and can be left out, so only step sizes with zeta <= 0

@@ -270,7 +270,7 @@ void PrintText(const StepQuestion& question, const std::vector<StepAnswer>& answ
   text += fmt::format(
       "\nOn {}{}. Median times of steps that alternate; the ratio is that of the medians, and\n"
       "first that of the first private step, which checks the model. A private step is forward,\n"
-      "backward, norms, clip and sum, {}. Memory is the most that tensors take above\n"
+      "backward, norms, clip and sum, {}. Memory is the largest amount that tensors take above\n"
       "parameters and batch.\n",
       question.device.str(),
       on_cpu ? fmt::format(" with {} thread{}", threads, threads == 1 ? "" : "s")
@@ -337,7 +337,7 @@ void AddBenchCommand(CLI::App& app) {
       ->type_name("NAME")
       ->capture_default_str();
   step->add_flag("--whole", o.whole,
-                 "Go on after the gradients: noise on the private ones, and an update of the "
+                 "Measure whole steps: noise on the private gradients, and an update of the "
                  "weights in both steps");
   step->add_option("--peers", o.peers,
                    "Time torch, Opacus and JAX beside it, with this Python, such as python3")

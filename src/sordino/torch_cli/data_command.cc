@@ -24,7 +24,7 @@
 #include "sordino/cli/torch_program.h"
 #include "sordino/data/catalog.h"
 #include "sordino/torch_cli/contact_sheet.h"
-#include "sordino/torch_cli/told_errors.h"
+#include "sordino/torch_cli/reported_errors.h"
 #include "sordino/torch_cli/train_options.h"
 
 namespace sordino {
@@ -323,7 +323,7 @@ void AddDataCommand(CLI::App& app) {
       "  sordino data digits --picture digits.png\n"
       "  sordino data patients.csv --columns 'age:numeric:0:120' 'sick:label:no|yes'\n"
       "  sordino data patients.csv --declare schema.toml");
-  command->callback([options] { TellErrors(options->show_private, [&] { Run(*options); }); });
+  command->callback([options] { ReportErrors(options->show_private, [&] { Run(*options); }); });
 }
 
 }  // namespace sordino

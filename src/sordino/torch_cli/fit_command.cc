@@ -23,7 +23,7 @@
 #include "sordino/cli/torch_program.h"
 #include "sordino/runs/fit_run.h"
 #include "sordino/torch_cli/fit_report.h"
-#include "sordino/torch_cli/told_errors.h"
+#include "sordino/torch_cli/reported_errors.h"
 #include "sordino/torch_cli/train_options.h"
 
 namespace sordino {
@@ -232,7 +232,7 @@ void AddFitCommand(CLI::App& app) {
       "  sordino fit visits.csv --columns age:numeric:0:120 stay:target:0:30 --model least-squares "
       "--epsilon 1 --delta 1e-6\n"
       "  sordino fit mnist --epsilon 1");
-  command->callback([options] { TellErrors(options->show_private, [&] { Run(*options); }); });
+  command->callback([options] { ReportErrors(options->show_private, [&] { Run(*options); }); });
 }
 
 }  // namespace sordino

@@ -37,7 +37,7 @@
 #include "sordino/runs/run_folder.h"
 #include "sordino/runs/train_config.h"
 #include "sordino/torch_cli/public_data.h"
-#include "sordino/torch_cli/told_errors.h"
+#include "sordino/torch_cli/reported_errors.h"
 #include "sordino/torch_cli/train_options.h"
 #include "sordino/training/classification.h"
 
@@ -312,7 +312,7 @@ void AddKernelCommand(CLI::App& app) {
   AddShowPrivate(*command, f.show_private);
   command->footer(
       "Example:\n  sordino kernel --data digits --model cnn-mnist --examples 64 --clipping all");
-  command->callback([flags] { TellErrors(flags->show_private, [&] { RunKernel(*flags); }); });
+  command->callback([flags] { ReportErrors(flags->show_private, [&] { RunKernel(*flags); }); });
 }
 
 }  // namespace sordino

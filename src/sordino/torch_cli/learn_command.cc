@@ -26,7 +26,7 @@
 #include "sordino/runs/train_settings.h"
 #include "sordino/schedules/schedule_table.h"
 #include "sordino/torch_cli/public_data.h"
-#include "sordino/torch_cli/told_errors.h"
+#include "sordino/torch_cli/reported_errors.h"
 #include "sordino/torch_cli/train_options.h"
 
 namespace sordino {
@@ -184,7 +184,7 @@ void AddLearnCommand(CLI::App& app) {
   command->footer(
       "Example:\n  sordino plan learn --data digits --model logistic --epsilon 3 --steps 100 "
       "--schedule-out learned.csv");
-  command->callback([flags] { TellErrors(flags->show_private, [&] { RunLearn(*flags); }); });
+  command->callback([flags] { ReportErrors(flags->show_private, [&] { RunLearn(*flags); }); });
 }
 
 }  // namespace sordino

@@ -33,8 +33,8 @@
 #include "sordino/report/roc_picture.h"
 #include "sordino/runs/run_folder.h"
 #include "sordino/tables/text_file.h"
+#include "sordino/torch_cli/reported_errors.h"
 #include "sordino/torch_cli/run_data.h"
-#include "sordino/torch_cli/told_errors.h"
 #include "sordino/torch_cli/train_options.h"
 
 namespace sordino {
@@ -372,7 +372,7 @@ void AddMembershipCommand(CLI::App& app) {
       "Example:\n  sordino audit membership runs/patients --members train.csv --others "
       "held-out.csv "
       "--shadows 16");
-  command->callback([options] { TellErrors(options->show_private, [&] { Run(*options); }); });
+  command->callback([options] { ReportErrors(options->show_private, [&] { Run(*options); }); });
 }
 
 }  // namespace sordino

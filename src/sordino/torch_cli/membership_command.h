@@ -1,4 +1,4 @@
-// sordino audit membership: how well members of a run are told from others.
+// sordino audit membership: how well members of a run are distinguished from others.
 #ifndef SORDINO_TORCH_CLI_MEMBERSHIP_COMMAND_H_
 #define SORDINO_TORCH_CLI_MEMBERSHIP_COMMAND_H_
 

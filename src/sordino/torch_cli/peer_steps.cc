@@ -124,10 +124,11 @@ PeerStep ReadAnswer(std::string_view name, std::istream& answers) {
 
 void CheckPeers(const std::string& python) {
   if (RunPython(python, "", "").code == 0) return;
-  throw Error(fmt::format(
-      "--peers is '{}', which is no Python interpreter that can be started; name one with torch, "
-      "opacus or jax.",
-      python));
+  throw Error(
+      fmt::format("--peers is '{}', which is not a Python interpreter that can be started; name "
+                  "one with torch, "
+                  "opacus or jax.",
+                  python));
 }
 
 std::vector<PeerStep> TimePeers(const PeerQuestion& question) {

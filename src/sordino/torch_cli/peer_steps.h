@@ -22,7 +22,7 @@ struct PeerQuestion {
   double seconds = 0;
 };
 
-// Throws Error for what is no Python interpreter.
+// Throws Error for what is not a Python interpreter.
 void CheckPeers(const std::string& python);
 
 // The scripts are those of bench/peers, which the program carries.

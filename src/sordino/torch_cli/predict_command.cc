@@ -27,8 +27,8 @@
 #include "sordino/data/batch_loader.h"
 #include "sordino/data/format_settings.h"
 #include "sordino/runs/run_folder.h"
+#include "sordino/torch_cli/reported_errors.h"
 #include "sordino/torch_cli/run_data.h"
-#include "sordino/torch_cli/told_errors.h"
 #include "sordino/torch_cli/train_options.h"
 #include "sordino/training/classification.h"
 
@@ -284,7 +284,7 @@ void AddPredictCommand(CLI::App& app) {
       "Example:\n  sordino predict --run runs/20260101-120000-digits-cnn-mnist --data new.npy "
       "--out predictions.csv\nWhat was declared about the data of the run holds here too; flags "
       "override it.");
-  command->callback([options] { TellErrors(options->show_private, [&] { Run(*options); }); });
+  command->callback([options] { ReportErrors(options->show_private, [&] { Run(*options); }); });
 }
 
 }  // namespace sordino

@@ -1,4 +1,4 @@
-// Data whose records may be told to everybody.
+// Data whose records are public.
 #ifndef SORDINO_TORCH_CLI_PUBLIC_DATA_H_
 #define SORDINO_TORCH_CLI_PUBLIC_DATA_H_
 

@@ -17,7 +17,7 @@
 #include "sordino/cli/program.h"
 #include "sordino/cli/report_json.h"
 #include "sordino/cli/torch_program.h"
-#include "sordino/torch_cli/told_errors.h"
+#include "sordino/torch_cli/reported_errors.h"
 
 namespace sordino {
 namespace {
@@ -112,7 +112,7 @@ void AddSelfAuditCommand(CLI::App& app) {
   command->add_flag("--list", flags->list, "Print the names of the cases");
   command->add_flag("--json", flags->json, "One JSON object on standard output");
   command->footer("Examples:\n  sordino audit self --quick\n  sordino audit self --only poisson");
-  command->callback([flags] { TellErrors(false, [&] { RunSelfAudit(*flags); }); });
+  command->callback([flags] { ReportErrors(false, [&] { RunSelfAudit(*flags); }); });
 }
 
 }  // namespace sordino

@@ -2,7 +2,7 @@
 //
 // Ordinary: gradients reset, forward, mean loss, backward. Private: forward, backward, norms,
 // clip, sum (Clipper::ClippedSum with flat clipping). Both end with one gradient for each
-// parameter. A whole step goes on: the private one adds noise, and both update the weights.
+// parameter. In a whole step the private one also adds noise, and both update the weights.
 #ifndef SORDINO_TORCH_CLI_STEP_COMPARISON_H_
 #define SORDINO_TORCH_CLI_STEP_COMPARISON_H_
 
@@ -41,8 +41,8 @@ struct ComparisonOptions {
   // Whether both steps are recorded on a GPU; automatic: the ordinary one where the private one is.
   GraphUse graph = GraphUse::kAutomatic;
   bool whole = false;
-  // How long the timed pairs go on. At least 5 are made, but 3 are enough once ten times this has
-  // passed.
+  // How long pairs of steps are timed. At least 5 are made, but 3 are enough once ten times this
+  // has passed.
   double seconds = 3;
 };
 

@@ -25,7 +25,7 @@
 #include "sordino/distributed/communicator.h"
 #include "sordino/runs/distributed_run.h"
 #include "sordino/runs/training_run.h"
-#include "sordino/torch_cli/told_errors.h"
+#include "sordino/torch_cli/reported_errors.h"
 #include "sordino/torch_cli/train_options.h"
 #include "sordino/torch_cli/train_ranks.h"
 
@@ -62,7 +62,7 @@ class Bar : public RunObserver {
           connected ? "from GPU to GPU over NCCL" : "through processors over Gloo, encrypted");
     }
     if (run_.resume) {
-      std::cerr << fmt::format("sordino: going on after {} of {} steps.\n",
+      std::cerr << fmt::format("sordino: resuming after {} of {} steps.\n",
                                run_.resume->checkpoint.facts.step, run_.plan.steps());
     }
   }
@@ -252,7 +252,7 @@ PreparedRun Prepare(const TrainOptions& options) {
   if (!options.resume.empty()) {
     if (!options.config.empty() || !options.flags.Given().empty() || options.dry_run) {
       throw Error(
-          "--resume goes on with a run as it was configured; leave out all other settings (--json, "
+          "--resume continues a run as it was configured; leave out all other settings (--json, "
           "--processes, --join-timeout and --trust-network may stay).");
     }
     return PrepareResume(options.resume, LocalRank());
@@ -297,7 +297,7 @@ void Train(PreparedRun& run, const TrainOptions& options) {
         run.plan.steps(), result.stopped_by_ledger ? " by the ledger" : "",
         result.stopped_by_ledger
             ? ""
-            : fmt::format(", and 'sordino train --resume {}' goes on", result.folder.string()));
+            : fmt::format(", and 'sordino train --resume {}' resumes it", result.folder.string()));
   }
   if (options.json) {
     PrintReport(ResultJson(result, false), /*one_line=*/true);
@@ -364,7 +364,7 @@ void AddTrainCommand(CLI::App& app) {
       "  sordino train config.toml --ledger visits.db\n"
       "  sordino train config.toml --processes 4\n"
       "  sordino train --resume runs/20261115-114500-digits-cnn-mnist");
-  command->callback([options] { TellErrors(options->show_private, [&] { Run(*options); }); });
+  command->callback([options] { ReportErrors(options->show_private, [&] { Run(*options); }); });
 }
 
 }  // namespace sordino

@@ -363,7 +363,7 @@ TEST_F(TrainCommand, ARunThatWasKilledGoesOnFromItsCheckpoint) {
   ASSERT_EQ(charged.exit_code, 0) << charged.err;
   const CommandOutcome resumed = RunProgram({"train", "--resume", out_, "--json"});
   ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
-  EXPECT_THAT(resumed.err, HasSubstr("going on after "));
+  EXPECT_THAT(resumed.err, HasSubstr("resuming after "));
   const OrderedJson json = OrderedJson::parse(resumed.out);
   EXPECT_EQ(json["steps"], 4000);
   const CommandOutcome shown = RunProgram({"ledger", "show", out_ + "/ledger.db", "--json"});

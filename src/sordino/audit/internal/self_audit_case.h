@@ -42,7 +42,7 @@ struct SelfAuditCase {
   std::vector<double> deltas;
   bool is_gaussian = false;       // the claim is mu-GDP with this event's mu
   std::int64_t quick_scores = 0;  // in each world
-  // At least so many scores; larger ones speak for the record.
+  // At least so many scores; larger ones are evidence that the record is there.
   std::function<std::vector<double>(World world, std::int64_t scores, AuditRuns& runs)> score;
 };
 

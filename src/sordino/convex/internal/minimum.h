@@ -3,12 +3,12 @@
 //     F(theta) = sum_i l_i(theta) + (lambda / 2) |theta|^2 + b . theta
 //
 // F is strongly convex with the constant lambda, so |theta - argmin F| <= |grad F(theta)| / lambda
-// for every theta. The proofs of output and objective perturbation speak of the argmin; what is
+// for every theta. The proofs of output and objective perturbation are about the argmin; what is
 // computed is a theta whose distance from it is bounded by the certificate: an upper bound on
 // |grad F(theta)| in which every rounding is counted (gradient_sum.h). Methods pay for that
 // distance.
 //
-// L-BFGS finds it in tens of steps. Should it not, accelerated descent follows, which converges at
+// L-BFGS finds it in tens of steps. If it does not, accelerated descent follows, which converges at
 // a known rate on every table (Nesterov, 2004, theorem 2.2.3). Rounding leaves a floor, which a
 // plan's limit lies above (GradientLimit).
 #ifndef SORDINO_CONVEX_INTERNAL_MINIMUM_H_

@@ -119,7 +119,7 @@ const DataFormat& RecognisedFormat(const fs::path& path, const DataRequest& requ
       if (format->begins != nullptr && format->begins(beginning)) return *format;
     }
   }
-  throw Error(fmt::format("the name of '{}' does not tell its format; say which with --format: {}.",
+  throw Error(fmt::format("the name of '{}' does not show its format; name it with --format: {}.",
                           path.string(), OneOf(DataFormatNames())));
 }
 

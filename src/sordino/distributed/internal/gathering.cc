@@ -263,8 +263,8 @@ Meeting GatherRanks(const StorePointer& store, const GroupOptions& options) {
     }
   } catch (const c10::Error&) {
     throw CommunicationError(
-        fmt::format("rank {} of {} lost the connection to rank 0 before all ranks had joined; what "
-                    "rank 0 says tells why.",
+        fmt::format("rank {} of {} lost the connection to rank 0 before all ranks had joined; the "
+                    "message of rank 0 says why.",
                     options.environment.rank, options.environment.size));
   }
 }

@@ -31,7 +31,8 @@ std::string OwnHost();
 // secret.
 Meeting GatherRanks(const StorePointer& store, const GroupOptions& options);
 
-// By a process that is no rank and has the store: ends the group, whether or not all have joined.
+// By a process that is not a rank and has the store: ends the group, whether or not all have
+// joined.
 void EndGroup(const StorePointer& store, const std::string& sentence);
 
 }  // namespace sordino::internal

@@ -114,8 +114,8 @@ void Liveness::Fail() {
     if (has_ended_ || !loss_.empty()) return;
   }
   deadline_.Set(kUnwinding, fmt::format("rank {} of {} failed.", rank_, size_));
-  TellLoss(fmt::format("rank {} of {} ended with an error, which it tells itself; {}", rank_, size_,
-                       kAdvice));
+  TellLoss(fmt::format("rank {} of {} ended with an error, which it reports itself; {}", rank_,
+                       size_, kAdvice));
   LetOthersRead();
 }
 

@@ -21,7 +21,7 @@ struct ProcessRequest {
 struct ProcessEnd {
   int code = 0;  // of exit; 128 and the number of the signal that ended it
   double seconds = 0;
-  double memory_mb = 0;  // the most that was resident, in units of 10^6 bytes
+  double memory_mb = 0;  // largest resident memory, in units of 10^6 bytes
 };
 
 class CellProcess {

@@ -1,8 +1,8 @@
 // The few things that a ledger asks of SQLite.
 //
 // Every call checks its result. What SQLite reports becomes one sentence: Error for a file that is
-// damaged, is no database or may not be written, std::runtime_error for a disk that fails, is full,
-// or stays locked.
+// damaged, is not a database or may not be written, std::runtime_error for a disk that fails, is
+// full, or stays locked.
 #ifndef SORDINO_LEDGER_INTERNAL_DATABASE_H_
 #define SORDINO_LEDGER_INTERNAL_DATABASE_H_
 

@@ -9,8 +9,8 @@
 // new sighting is written beside the old one and synced (Prepare); the ledger commits; the sighting
 // takes its place and the folder is synced (Confirm); the charge is reported. A crash between the
 // last two leaves a ledger that is one charge ahead of the memory, and nobody was told of that
-// charge, so nothing was released for it: the ledger goes on, and a copy without the charge owes
-// nothing. The memory is never ahead of the ledger.
+// charge, so nothing was released for it: the ledger can be used further, and a copy without the
+// charge lacks nothing. The memory is never ahead of the ledger.
 #ifndef SORDINO_LEDGER_INTERNAL_WITNESS_H_
 #define SORDINO_LEDGER_INTERNAL_WITNESS_H_
 
@@ -60,7 +60,7 @@ class Witness {
   // the file that cannot be read.
   std::optional<Sighting> Last() const;
 
-  // The rest is for who holds the lock of this file.
+  // The rest is for whoever holds the lock of this file.
   const std::filesystem::path& lock_file() const { return lock_file_; }
   // Before the ledger commits: what could go wrong later goes wrong here. Throws Error, or
   // std::runtime_error where the disk fails.

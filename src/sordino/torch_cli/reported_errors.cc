@@ -1,4 +1,4 @@
-#include "sordino/torch_cli/told_errors.h"
+#include "sordino/torch_cli/reported_errors.h"
 
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
@@ -21,9 +21,9 @@ std::string FirstLine(const c10::Error& error) {
 
 }  // namespace
 
-void TellErrors(bool show_private, const std::function<void()>& action) {
+void ReportErrors(bool show_private, const std::function<void()>& action) {
   try {
-    TellPrivateDetails(show_private, action);
+    ReportPrivateDetails(show_private, action);
   } catch (const c10::Error& error) {
     const std::string why = FirstLine(error);
     throw std::runtime_error(
