@@ -55,7 +55,7 @@ Dataset Features(std::int64_t n) {
   return data;
 }
 
-Dataset Tokens(std::int64_t n) {
+Dataset TokenRows(std::int64_t n) {
   Dataset data;
   data.declaration.name = "text";
   data.declaration.kind = InputKind::kTokens;
@@ -108,7 +108,7 @@ Indices RandomIndices(std::mt19937_64& random, std::size_t count, std::int64_t r
 
 TEST(BatchLoader, GivesTheRecordsThatWereAskedForInTheirOrder) {
   std::mt19937_64 random(1);
-  for (const Dataset& data : {Images(50), Features(50), Tokens(50)}) {
+  for (const Dataset& data : {Images(50), Features(50), TokenRows(50)}) {
     BatchLoader loader(data, {});
     std::vector<Indices> asked;
     for (std::size_t i = 0; i < 30; ++i) {
@@ -143,7 +143,7 @@ TEST(BatchLoader, GivesEveryPixelItsCorrectlyRoundedValue) {
 }
 
 TEST(BatchLoader, TakesAnEmptyRequest) {
-  for (const Dataset& data : {Images(5), Features(5), Tokens(5), Images(0)}) {
+  for (const Dataset& data : {Images(5), Features(5), TokenRows(5), Images(0)}) {
     BatchLoader loader(data, {});
     loader.Request({});
     const std::vector<at::Tensor> batch = loader.Take();
@@ -279,7 +279,7 @@ TEST(BatchLoader, RefusesDataThatAreNotAsDeclared) {
   refused([](Dataset& d) { d.declaration.kind = InputKind::kTokens; });
   refused([](Dataset& d) { d.declaration.normalisation.mean.pop_back(); });
   refused([](Dataset& d) { d.declaration.normalisation.deviation[1] = 0; });
-  EXPECT_THROW(BatchLoader(Tokens(5), {.augmentation = {.flip = true}}), Error);
+  EXPECT_THROW(BatchLoader(TokenRows(5), {.augmentation = {.flip = true}}), Error);
   EXPECT_THROW(BatchLoader(Features(5), {.augmentation = {.multiplicity = 2}}), Error);
   EXPECT_THROW(BatchLoader(Images(5), {.augmentation = {.shift = 4}}), Error);
   EXPECT_THROW(BatchLoader(Images(5), {.augmentation = {.multiplicity = 0}}), Error);
@@ -291,7 +291,7 @@ TEST(BatchLoader, RefusesADeviceThatIsNotThere) {
 }
 
 TEST(LoadRange, GivesConsecutiveRecords) {
-  for (const Dataset& data : {Images(10), Features(10), Tokens(10)}) {
+  for (const Dataset& data : {Images(10), Features(10), TokenRows(10)}) {
     ExpectIs(LoadRange(data, 2, 5, c10::kCPU), data, {2, 3, 4});
     EXPECT_EQ(LoadRange(data, 0, 10, c10::kCPU)[0].size(0), 10);
     EXPECT_EQ(LoadRange(data, 10, 10, c10::kCPU)[0].size(0), 0);
@@ -317,7 +317,7 @@ TEST(Normalise, TakesAnyLeadingDimensions) {
 
 // The operations that run on a device, run here.
 TEST(Normalise, IsTheSameByLibtorchsOperations) {
-  for (Dataset data : {Images(20), Features(20), Tokens(20)}) {
+  for (Dataset data : {Images(20), Features(20), TokenRows(20)}) {
     for (const bool constants : {true, false}) {
       if (!constants) data.declaration.normalisation = {};
       const at::Tensor there =
@@ -330,7 +330,7 @@ TEST(Normalise, IsTheSameByLibtorchsOperations) {
 TEST(BatchLoaderCuda, GivesTheSameBatchesOnTheDevice) {
   if (!at::hasCUDA()) GTEST_SKIP() << "needs CUDA";
   std::mt19937_64 random(3);
-  for (const Dataset& data : {Images(50), Features(50), Tokens(50)}) {
+  for (const Dataset& data : {Images(50), Features(50), TokenRows(50)}) {
     BatchLoader loader(data, {.device = c10::Device(c10::kCUDA)});
     std::vector<Indices> asked;
     for (std::size_t i = 0; i < 200; ++i) {
