@@ -8,6 +8,7 @@
 #include "sordino/accounting/composition.h"
 #include "sordino/accounting/gdp.h"
 #include "sordino/accounting/internal/contradiction.h"
+#include "sordino/accounting/internal/event_kind.h"
 #include "sordino/accounting/moments.h"
 #include "sordino/accounting/renyi.h"
 #include "sordino/accounting/zcdp.h"
@@ -22,20 +23,6 @@ double ExpUp(double x) {
       1.0, std::max(std::nextafter(std::exp(x), 1.0), std::numeric_limits<double>::denorm_min()));
 }
 double ExpDown(double x) { return std::max(0.0, std::nextafter(std::exp(x), 0.0)); }
-
-// One approximate event, sampled or not, at the very delta that its theorem gives: as a logarithm
-// that delta may come out smaller than it is. The product of rate and delta is compared as it is.
-std::optional<double> EpsilonAtOwnDelta(const Event& event, double delta) {
-  const bool sampled = event.kind() == Event::Kind::kPoisson || event.kind() == Event::Kind::kFixed;
-  const double rate = sampled ? event.numbers()[0] : 1;
-  const Event& inner = sampled ? event.children()[0].first : event;
-  if (inner.kind() != Event::Kind::kApproximate) return std::nullopt;
-  const double own = inner.numbers()[1];
-  const double product = rate * own;
-  const bool within = product < delta || (product == delta && std::fma(rate, own, -product) <= 0);
-  if (!within) return std::nullopt;
-  return AmplifyBySampling({inner.numbers()[0], std::log(own), 1}, rate).epsilon;
-}
 
 class ReportBuilder {
  public:
@@ -117,7 +104,8 @@ AccountReport Account(const Event& event, Delta delta, Effort effort) {
   builder.AddOrSkip("optimal", optimal.epsilon, optimal.reason);
   MethodResult basic = BasicComposition(event, log_delta);
   if (!basic.reason.empty()) {
-    if (const auto own = EpsilonAtOwnDelta(event, delta.value())) basic = {*own, ""};
+    const auto own = event.kind().EpsilonAtOwnDelta(event, delta.value(), std::nullopt);
+    if (own) basic = {*own, ""};
   }
   builder.AddOrSkip("basic", basic.epsilon, basic.reason);
   AccountReport report = builder.Finish(pld.value.lower, kInfinity, event);

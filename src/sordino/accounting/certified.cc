@@ -14,6 +14,7 @@
 #include "sordino/accounting/internal/contradiction.h"
 #include "sordino/accounting/internal/dominating_pair.h"
 #include "sordino/accounting/internal/engines.h"
+#include "sordino/accounting/internal/event_kind.h"
 #include "sordino/accounting/internal/slot_pairs.h"
 #include "sordino/accounting/renyi.h"
 
@@ -32,15 +33,16 @@ struct DirectionBounds {
   const std::vector<CountedPair>& attained() const { return same ? upper : lower; }
 };
 
-// The slot of exponential mechanisms that matters most: of several ranges one may be taken in
+// The slot that matters most of those with a range of losses: of several ranges one may be taken in
 // blocks (bounded_range.h).
 const Slot* SlotInBlocks(const Slots& slots) {
   const Slot* found = nullptr;
   double most = 0;
   for (const Slot& slot : slots) {
     const Event& first = slot.options.front();
-    if (slot.options.size() > 1 || first.kind() != Event::Kind::kExponential) continue;
-    const double size = static_cast<double>(slot.count) * first.numbers()[0] * first.numbers()[0];
+    const double range = first.kind().BlockRange(first);
+    if (slot.options.size() > 1 || range == 0) continue;
+    const double size = static_cast<double>(slot.count) * range * range;
     if (found != nullptr && size <= most) continue;
     found = &slot;
     most = size;
@@ -283,14 +285,13 @@ class WorstCase {
 // A parallel event that stands alone costs its worst part; a part with choices of its own is a
 // question by itself.
 bool HasPartsWithChoices(const Event& event) {
-  if (event.kind() != Event::Kind::kParallel) return false;
+  if (!event.IsParallel()) return false;
   return std::any_of(event.children().begin(), event.children().end(), [](const auto& part) {
     const auto& inner = part.first.children();
-    return part.first.kind() != Event::Kind::kParallel
-               ? std::any_of(
-                     inner.begin(), inner.end(),
-                     [](const auto& one) { return one.first.kind() == Event::Kind::kParallel; })
-               : HasPartsWithChoices(part.first);
+    return part.first.IsParallel() ? HasPartsWithChoices(part.first)
+                                   : std::any_of(inner.begin(), inner.end(), [](const auto& one) {
+                                       return one.first.IsParallel();
+                                     });
   });
 }
 
@@ -311,10 +312,8 @@ Certified WorstPart(const Event& event, Answer answer) {
 
 std::string NoUpperEnd(const Event& event, bool pure) {
   if (pure) return "delta is 0, and the loss of this mechanism is not bounded";
-  if (DependsOnUse(event)) {
-    return "random allocation is computed by sums in double precision, whose rounding leaves a "
-           "small chance in every epoch for which nothing is certified, and delta is not above "
-           "that of all epochs, or the composition is beyond the engines";
+  if (const std::string_view reason = ReasonOfUse(event); !reason.empty()) {
+    return std::string(reason);
   }
   return "delta is below the chance that the mechanism gives the record away, or the composition "
          "is beyond the engines";
@@ -380,8 +379,9 @@ Certified CertifiedLogDelta(const Event& event, double epsilon, Effort effort) {
   // answers say whether it is.
   constexpr int kMaxGuesses = 3;
   double last = guess;
-  bool known = !DependsOnUse(event);
-  for (int round = 0; round < kMaxGuesses && DependsOnUse(event); ++round) {
+  const bool depends = !ReasonOfUse(event).empty();
+  bool known = !depends;
+  for (int round = 0; round < kMaxGuesses && depends; ++round) {
     const double upper = at(guess, Effort::kQuick).value.upper;
     if (known && !(upper < 0)) {
       // Ranges that are too wide say nothing.

@@ -9,20 +9,12 @@
 #include <vector>
 
 #include "sordino/accounting/gaussian.h"
+#include "sordino/accounting/internal/event_families.h"
 #include "sordino/accounting/renyi.h"
 #include "sordino/base/check.h"
 
 namespace sordino {
 namespace {
-
-using Kind = Event::Kind;
-
-constexpr double kAdvancedMargin = 1e-12;
-
-double LogAdd(double a, double b) {
-  if (a < b) std::swap(a, b);
-  return b == -kInfinity ? a : a + std::log1p(std::exp(b - a));
-}
 
 double SampledEpsilon(double epsilon, double q) {
   if (q == 0) return 0;
@@ -31,6 +23,11 @@ double SampledEpsilon(double epsilon, double q) {
 }
 
 }  // namespace
+
+double LogAdd(double a, double b) {
+  if (a < b) std::swap(a, b);
+  return b == -kInfinity ? a : a + std::log1p(std::exp(b - a));
+}
 
 StepGuarantee ComposeBasic(std::span<const StepGuarantee> steps) {
   StepGuarantee total;
@@ -80,22 +77,28 @@ double AdvancedEpsilon(std::span<const StepGuarantee> steps, double log_slack) {
   return (std::sqrt(-2 * log_slack * squares) + mean) * (1 + kAdvancedMargin);
 }
 
-double LeastLogDelta(const Event& event) {
-  if (event.kind() == Kind::kApproximate) return std::log(event.numbers()[1]);
+double LeastLogDelta(const Event& event) { return event.kind().LeastLogDelta(event); }
+
+double SumOfLeastLogDeltas(const Event& event) {
   double total = -kInfinity;
   for (const auto& [child, count] : event.children()) {
     const double one = LeastLogDelta(child);
     if (one == -kInfinity) continue;
-    if (event.kind() == Kind::kParallel) {
-      total = std::max(total, one);
-    } else {
-      total = LogAdd(total, one + std::log(static_cast<double>(count)));
-    }
-  }
-  if (event.kind() == Kind::kPoisson || event.kind() == Kind::kFixed) {
-    total = event.numbers()[0] == 0 ? -kInfinity : total + std::log(event.numbers()[0]);
+    total = LogAdd(total, one + std::log(static_cast<double>(count)));
   }
   return std::min(total, 0.0);
+}
+
+double EpsilonByCurve(const Event& event, double log_delta, std::optional<RenyiCurve>& curve) {
+  if (!curve) curve.emplace(event);
+  if (!curve->reason().empty()) return kInfinity;
+  return curve->ToEpsilon(log_delta).epsilon;
+}
+
+double SampledStepEpsilon(const Event& child, double q, double log_delta,
+                          std::optional<RenyiCurve>& curve) {
+  if (q == 0) return 0;
+  return SampledEpsilon(StepEpsilon(child, log_delta - std::log(q), curve), q);
 }
 
 double StepEpsilon(const Event& event, double log_delta) {
@@ -105,70 +108,10 @@ double StepEpsilon(const Event& event, double log_delta) {
 
 double StepEpsilon(const Event& event, double log_delta, std::optional<RenyiCurve>& curve) {
   if (log_delta >= 0) return 0;
-  const std::vector<double>& n = event.numbers();
   if (const std::optional<double> sigma = EquivalentGaussian(event)) {
     return GaussianEpsilon(1 / *sigma, log_delta);
   }
-  const auto sampled = [&](double q, bool doubled) {
-    if (q == 0) return 0.0;
-    const Event& child = event.children()[0].first;
-    // A sampler has no use for a curve of its own: what is kept is that of the event below it.
-    const double inner =
-        StepEpsilon(doubled ? DoubledReach(child) : child, log_delta - std::log(q), curve);
-    return SampledEpsilon(inner, q);
-  };
-  switch (event.kind()) {
-    case Kind::kNone:
-      return 0;
-    case Kind::kLaplace:
-      return std::max(0.0,
-                      (1 / n[0] + 2 * std::log1p(-std::exp(log_delta))) * (1 + kAdvancedMargin));
-    case Kind::kDiscreteLaplace:
-      return n[1] / n[0] * (1 + kAdvancedMargin);
-    case Kind::kPure:
-    case Kind::kExponential:
-      return n[0];
-    case Kind::kApproximate:
-      return log_delta >= std::log(n[1]) ? n[0] : kInfinity;
-    case Kind::kRandomizedResponse: {
-      const double p = n[0];
-      if (event.adjacency() == Adjacency::kReplaceOne) return std::log1p((1 - p) * n[1] / p);
-      return std::max(std::log1p((1 - p) * (n[1] - 1)), -std::log(p));
-    }
-    case Kind::kPoisson:
-      return sampled(n[0], event.adjacency() == Adjacency::kReplaceOne);
-    case Kind::kFixed:
-      if (const Event reach = FixedReach(event.children()[0].first);
-          !(reach == event.children()[0].first)) {
-        return StepEpsilon(Event::Fixed(SamplingRate(n[0]), reach), log_delta);
-      }
-      return sampled(n[0], false);
-    case Kind::kAllocation:  // the record's place told, one step is left
-      return StepEpsilon(event.children()[0].first, log_delta);
-    case Kind::kTruncatedPoisson:
-      // In a full batch a record pushes another one out (dominating_pair.h).
-      return sampled(n[1], true);
-    case Kind::kParallel: {
-      double worst = 0;
-      for (const auto& [part, count] : event.children()) {
-        worst = std::max(worst, StepEpsilon(part, log_delta));
-      }
-      return worst;
-    }
-    case Kind::kCompose: {
-      double total = 0;
-      const double share = log_delta - std::log(static_cast<double>(event.TotalCount()));
-      for (const auto& [part, count] : event.children()) {
-        total += static_cast<double>(count) * StepEpsilon(part, share);
-      }
-      return total * (1 + kAdvancedMargin);
-    }
-    default:
-      break;
-  }
-  if (!curve) curve.emplace(event);
-  if (!curve->reason().empty()) return kInfinity;
-  return curve->ToEpsilon(log_delta).epsilon;
+  return event.kind().StepEpsilon(event, log_delta, curve);
 }
 
 namespace {

@@ -23,6 +23,9 @@
 // Canonical form. None inside a composition or below a sampler disappears, a composition of one
 // release is that release, counts multiply through nested compositions, and a parallel event
 // names each distinct part once. Trees are at most 64 levels deep.
+//
+// Kinds. events/ has a file for each kind, with its fields, their ranges and everything that the
+// accountants ask of it; events/event_list.inc names them.
 #ifndef SORDINO_ACCOUNTING_EVENT_H_
 #define SORDINO_ACCOUNTING_EVENT_H_
 
@@ -38,47 +41,35 @@
 
 namespace sordino {
 
+class EventKind;  // what every kind answers: internal/event_kind.h
+
 class Event {
  public:
-  enum class Kind : std::uint8_t {
-    kNone,                // nothing was released
-    kGaussian,            // (noise)
-    kLaplace,             // (noise)                 scale over L1 sensitivity
-    kDiscreteGaussian,    // (sigma, sensitivity)    on the integers, integer sensitivity
-    kDiscreteLaplace,     // (scale, sensitivity)    on the integers, pmf ~ exp(-|x| / scale)
-    kPure,                // (epsilon)               any epsilon-DP mechanism
-    kApproximate,         // (epsilon, delta)        any (epsilon, delta)-DP mechanism
-    kZcdp,                // (rho)                   any rho-zCDP mechanism
-    kRandomizedResponse,  // (p, k)                  uniform over k buckets with probability p
-    kExponential,         // (epsilon)               exponential mechanism, range-bounded loss
-    kTree,                // (noise, steps)          binary-tree aggregation, one participation
-    kMixtureGaussian,     // (noise, s_1, p_1, ...)  shift s_i with probability p_i
-    kPoisson,             // (rate, child)
-    kFixed,               // (rate, child)           without replacement, rate = batch / dataset
-    kTruncatedPoisson,    // (dataset, rate, cap, gaussian child)
-    kAllocation,          // (batches, gaussian child)  each record in one of the batches, uniformly
-    kCompose,             // (count*child, ...)      sequential composition
-    kParallel,            // (child, ...)            disjoint parts of the data: the worst counts
-  };
-
   // A leaf or wrapper is made by its named function, which checks every number; bad ones throw
   // Error.
   static Event None(Adjacency adjacency = Adjacency::kAddRemove);
   static Event Gaussian(NoiseMultiplier noise, Adjacency adjacency = Adjacency::kAddRemove);
+  // Scale over the L1 sensitivity.
   static Event Laplace(NoiseMultiplier noise, Adjacency adjacency = Adjacency::kAddRemove);
+  // On the integers, with whole-number sensitivity; the pmf of discrete Laplace is ~ exp(-|x| /
+  // scale).
   static Event DiscreteGaussian(double sigma, std::uint64_t sensitivity,
                                 Adjacency adjacency = Adjacency::kAddRemove);
   static Event DiscreteLaplace(double scale, std::uint64_t sensitivity,
                                Adjacency adjacency = Adjacency::kAddRemove);
+  // Any mechanism with the guarantee.
   static Event Pure(Epsilon epsilon, Adjacency adjacency = Adjacency::kAddRemove);
   static Event Approximate(Epsilon epsilon, Delta delta,
                            Adjacency adjacency = Adjacency::kAddRemove);
   static Event Zcdp(Rho rho, Adjacency adjacency = Adjacency::kAddRemove);
+  // Uniform over the buckets with probability p, else the truth.
   // Refused under add-remove: the number of reports would tell who is missing. Under zero-out the
   // special record's report is uniform.
   static Event RandomizedResponse(double p, std::uint32_t buckets,
                                   Adjacency adjacency = Adjacency::kReplaceOne);
+  // The exponential mechanism: losses within a range of epsilon.
   static Event Exponential(Epsilon epsilon, Adjacency adjacency = Adjacency::kAddRemove);
+  // Binary-tree aggregation, one participation.
   static Event Tree(NoiseMultiplier noise, std::uint64_t steps,
                     Adjacency adjacency = Adjacency::kAddRemove);
   // Pairs of (shift, probability); probabilities sum to 1.
@@ -86,6 +77,7 @@ class Event {
                                const std::vector<std::pair<double, double>>& parts,
                                Adjacency adjacency = Adjacency::kAddRemove);
   static Event Poisson(SamplingRate rate, Event child);
+  // Without replacement; the rate is batch over dataset.
   static Event Fixed(SamplingRate rate, Event child);
   static Event TruncatedPoisson(std::uint64_t dataset, SamplingRate rate, std::uint64_t cap,
                                 Event gaussian);
@@ -109,42 +101,44 @@ class Event {
   // Parses the text form; throws Error with the place of the mistake.
   static Event Parse(std::string_view text);
 
-  Kind kind() const { return node_->kind; }
+  const EventKind& kind() const { return *node_->kind; }
+  std::string_view name() const;  // of its kind in the text form: "gaussian", "truncated-poisson"
   Adjacency adjacency() const { return adjacency_; }
-  const std::vector<double>& numbers() const { return node_->numbers; }
+  // The number of a field: number("noise"). Throws Error for a field that the kind does not have.
+  double number(std::string_view field) const;
+  // All numbers of a field that repeats: numbers("shift") of a mixture.
+  std::vector<double> numbers(std::string_view field) const;
   const std::vector<std::pair<Event, std::uint64_t>>& children() const { return node_->children; }
+  bool IsNone() const;
+  bool IsComposition() const;
+  bool IsParallel() const;
 
   std::string ToString() const;
   // SHA-256 of the text form, in hex: stable across machines and versions of the library.
   std::string Hash() const;
   friend bool operator==(const Event& a, const Event& b);
 
-  // The event as a flat list of (event, count) in which no event is kCompose; a non-composition
+  // The event as a flat list of (event, count) in which no event is a composition; what is none
   // is a list of one. None disappears.
   std::vector<std::pair<Event, std::uint64_t>> Flatten() const;
   // How many leaf releases it stands for, counts included (saturates at 2^64 - 1).
   std::uint64_t TotalCount() const;
 
  private:
+  friend class EventKind;
   struct Node {
-    Kind kind;
+    const EventKind* kind;
     std::vector<double> numbers;
     std::vector<std::pair<Event, std::uint64_t>> children;
     std::uint64_t fingerprint = 0;  // structural hash; equal events have equal fingerprints
     int depth = 1;
   };
   Event(Adjacency adjacency, Node node);
-  static Event Leaf(Kind kind, Adjacency adjacency, std::vector<double> numbers);
-  static Event Sampled(Kind kind, std::vector<double> numbers, Event child);
-  static std::vector<std::pair<Event, std::uint64_t>> Merge(
-      const std::vector<std::pair<Event, std::uint64_t>>& children);
   void AppendTo(std::string* text) const;
 
   Adjacency adjacency_;
   std::shared_ptr<const Node> node_;
 };
-
-std::string_view EventKindName(Event::Kind kind);  // "gaussian", "truncated-poisson", ...
 
 }  // namespace sordino
 

@@ -219,7 +219,7 @@ TEST(Event, NestedCompositionsFlattenAndCountsMultiply) {
   EXPECT_EQ(outer.Flatten()[0].second, 17U);
   EXPECT_EQ(outer.Flatten()[1].second, 15U);
   for (const auto& [event, count] : outer.Flatten()) {
-    EXPECT_NE(event.kind(), Event::Kind::kCompose);
+    EXPECT_FALSE(event.IsComposition());
   }
 }
 

@@ -47,7 +47,7 @@ double AddUp(double spent, double cost) {
 
 // A step that releases nothing is of any adjacency.
 void CheckAdjacency(const std::optional<Adjacency>& first, const Event& step) {
-  if (!first || *first == step.adjacency() || step.kind() == Event::Kind::kNone) return;
+  if (!first || *first == step.adjacency() || step.IsNone()) return;
   throw Error(fmt::format(
       "a step under {} was given to a filter or odometer that was charged under {}; the two do not "
       "add up, so use one filter for each adjacency.",
@@ -55,7 +55,7 @@ void CheckAdjacency(const std::optional<Adjacency>& first, const Event& step) {
 }
 
 void KeepAdjacency(std::optional<Adjacency>& first, const Event& step) {
-  if (!first && step.kind() != Event::Kind::kNone) first = step.adjacency();
+  if (!first && !step.IsNone()) first = step.adjacency();
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "sordino/accounting/gaussian.h"
+#include "sordino/accounting/internal/event_kind.h"
 #include "sordino/accounting/renyi.h"
 
 namespace sordino {
@@ -22,15 +23,16 @@ GdpResult GdpOf(const Event& event) {
       squares += times / (*sigma * *sigma);
       continue;
     }
-    const bool sampled = part.kind() == Event::Kind::kPoisson;
-    const auto inner = sampled ? EquivalentGaussian(part.children()[0].first) : std::nullopt;
+    const auto sampling = part.kind().Sampling(part);
+    const auto inner =
+        sampling && !sampling->fixed ? EquivalentGaussian(part.children()[0].first) : std::nullopt;
     if (!inner || part.adjacency() == Adjacency::kReplaceOne) {
       return {kInfinity, false,
               fmt::format("GDP is known for Gaussians and their Poisson-sampled form under "
                           "add-remove, not for '{}' under {}",
-                          EventKindName(part.kind()), AdjacencyName(part.adjacency()))};
+                          part.name(), AdjacencyName(part.adjacency()))};
     }
-    const double rate = part.numbers()[0];
+    const double rate = sampling->rate;
     if (rate == 0) continue;
     if (rate == 1) {
       squares += times / (*inner * *inner);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <unordered_map>
 
+#include "sordino/accounting/internal/event_kind.h"
 #include "sordino/accounting/renyi.h"
 #include "sordino/base/check.h"
 
@@ -19,16 +20,16 @@ MomentsResult MomentsAccountant(const Event& event, double log_delta) {
 MomentsResult MomentsAccountant(const Event& event, double log_delta, RenyiCurve& curve) {
   SORDINO_CHECK(log_delta <= 0, "log delta above 0");
   for (const auto& [part, count] : event.Flatten()) {
-    const bool sampled = part.kind() == Event::Kind::kPoisson &&
-                         part.children()[0].first.kind() == Event::Kind::kGaussian;
-    if (part.kind() != Event::Kind::kGaussian && !sampled) {
+    const bool sampled = &part.kind() == &PoissonEvent();
+    const Event& inner = sampled ? part.children()[0].first : part;
+    if (&inner.kind() != &GaussianEvent()) {
       return {kInfinity, 0,
               fmt::format("the moments accountant was published for Poisson-sampled Gaussian "
                           "steps, not for '{}'",
-                          EventKindName(part.kind()))};
+                          part.name())};
     }
   }
-  if (event.kind() == Event::Kind::kNone || log_delta == 0) return {0, 1, ""};
+  if (event.IsNone() || log_delta == 0) return {0, 1, ""};
   if (std::isinf(log_delta)) {
     return {kInfinity, 0, "the moments accountant needs a delta above 0"};
   }

@@ -59,9 +59,9 @@ std::string KindOf(const Event& event) {
   if (parts.size() > 1) return "compose";
   if (parts.empty()) return "none";
   const Event& one = parts[0].first;
-  std::string name(EventKindName(one.kind()));
-  if (one.children().empty() || one.kind() == Event::Kind::kParallel) return name;
-  name += " " + std::string(EventKindName(one.children()[0].first.kind()));
+  std::string name(one.name());
+  if (one.children().empty() || one.IsParallel()) return name;
+  name += " " + std::string(one.children()[0].first.name());
   return event.adjacency() == Adjacency::kReplaceOne ? name + ", replace-one" : name;
 }
 

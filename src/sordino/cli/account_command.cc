@@ -89,7 +89,7 @@ StepSequence ParseEventFlag(const AccountOptions& options) {
   const Adjacency adjacency = event.adjacency();
   // The curve counts the copies of a single release one by one, and anything else as a whole.
   if (const Event whole = Event::Repeat(event, steps);
-      whole.kind() == Event::Kind::kCompose && whole.children().size() == 1) {
+      whole.IsComposition() && whole.children().size() == 1) {
     return {adjacency, {whole.children().front()}};
   }
   return {adjacency, {{std::move(event), steps}}};
@@ -197,7 +197,7 @@ void PrintJson(const AccountAnswer& answer) {
 
 std::string CertifiedSentence(const AccountAnswer& answer) {
   const Interval& value = answer.report.value;
-  if (answer.event.kind() == Event::Kind::kNone) {
+  if (answer.event.IsNone()) {
     return fmt::format("Nothing was released: {} is 0 at {} {:g}.", answer.asked(), answer.held(),
                        answer.given);
   }

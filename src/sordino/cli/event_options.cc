@@ -9,6 +9,7 @@
 #include <cmath>
 #include <span>
 
+#include "sordino/accounting/noise_units.h"
 #include "sordino/base/error.h"
 #include "sordino/cli/command_tree.h"
 
@@ -38,43 +39,6 @@ std::size_t Choose(std::string_view flag, std::string_view given,
       "{} '{}' is unknown; {} be {}.", flag, given,
       nearest.empty() ? std::string("it must") : fmt::format("did you mean '{}'? It must", nearest),
       list));
-}
-
-// Where the event has noise, and so what its unit is: below Poisson sampling, in batches of fixed
-// size, or without sampling.
-struct Units {
-  bool poisson = false;
-  bool fixed = false;
-  bool unsampled = false;
-};
-
-void FindUnits(const Event& event, bool Units::*place, Units* units) {
-  switch (event.kind()) {
-    case Event::Kind::kGaussian:
-    case Event::Kind::kLaplace:
-    case Event::Kind::kDiscreteGaussian:
-    case Event::Kind::kDiscreteLaplace:
-    case Event::Kind::kTree:
-    case Event::Kind::kMixtureGaussian:
-      units->*place = true;
-      return;
-    case Event::Kind::kPoisson:
-    case Event::Kind::kTruncatedPoisson:
-      place = &Units::poisson;
-      break;
-    case Event::Kind::kFixed:
-      place = &Units::fixed;
-      break;
-    default:
-      break;
-  }
-  for (const auto& [child, count] : event.children()) FindUnits(child, place, units);
-}
-
-bool HasAllocation(const Event& event) {
-  if (event.kind() == Event::Kind::kAllocation) return true;
-  return std::any_of(event.children().begin(), event.children().end(),
-                     [](const auto& child) { return HasAllocation(child.first); });
 }
 
 // t of random allocation, where a record is in one of t batches.
@@ -215,15 +179,14 @@ std::uint64_t ParseWhole(std::string_view where, std::string_view text) {
 }
 
 std::string UnitNote(const Event& event) {
-  Units units;
-  FindUnits(event, &Units::unsampled, &units);
+  const NoiseUnits units = NoiseUnitsOf(event);
   const bool replace = event.adjacency() == Adjacency::kReplaceOne;
   std::string note;
   const auto add = [&note](std::string_view sentence) {
     if (!note.empty()) note += ' ';
     note += sentence;
   };
-  if (HasAllocation(event)) {
+  if (units.allocation) {
     add("Random allocation is charged whole: an allocation over t batches stands for t steps, also "
         "where a run stops inside it.");
   }

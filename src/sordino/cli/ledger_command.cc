@@ -153,7 +153,7 @@ void Charge(const LedgerFlags& flags) {
     throw Error("--note is empty; give words that say what was released, in quotes.");
   }
   const Event event = Event::Parse(flags.event);
-  if (event.kind() == Event::Kind::kNone) {
+  if (event.IsNone()) {
     throw Error(
         "--event is of nothing; give what was released, such as 'add-remove: gaussian(4)'.");
   }

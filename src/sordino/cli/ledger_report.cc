@@ -42,7 +42,7 @@ std::string Shortened(const std::string& text) {
 
 // The event for a column: the adjacency is the ledger's, and a long schedule is cut.
 std::string ShortEvent(const Event& event) {
-  if (event.kind() == Event::Kind::kNone) return "nothing";
+  if (event.IsNone()) return "nothing";
   std::string text = event.ToString();
   text.erase(0, text.find(": ") + 2);
   return Shortened(text);

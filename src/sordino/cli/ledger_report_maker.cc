@@ -179,7 +179,7 @@ class ReportMaker {
     const auto key = std::make_pair(run.counted.ToString(), run.failure);
     auto found = epsilons_.find(key);
     if (found == epsilons_.end()) {
-      const Interval epsilon = run.counted.kind() == Event::Kind::kNone
+      const Interval epsilon = run.counted.IsNone()
                                    ? Interval{0, 0}
                                    : SpentEpsilon(run.counted, budget.delta, run.failure);
       found = epsilons_.emplace(key, epsilon).first;

@@ -37,42 +37,6 @@ double PureMu(double epsilon) {
 
 }  // namespace
 
-KeptPart KeptPartOf(const Event& event) {
-  const Adjacency adjacency = event.adjacency();
-  switch (event.kind()) {
-    case Event::Kind::kApproximate:
-      if (event.numbers()[1] == 0) return {event, 0};
-      return {Event::Pure(Epsilon(event.numbers()[0]), adjacency), event.numbers()[1]};
-    case Event::Kind::kCompose: {
-      std::vector<std::pair<Event, std::uint64_t>> parts;
-      double loss = 0;
-      for (const auto& [child, count] : event.children()) {
-        KeptPart kept = KeptPartOf(child);
-        loss += static_cast<double>(count) * kept.loss;
-        parts.emplace_back(std::move(kept.event), count);
-      }
-      return {Event::Compose(std::move(parts), adjacency), std::min(1.0, loss * kLossRounding)};
-    }
-    case Event::Kind::kParallel: {
-      std::vector<Event> parts;
-      double loss = 0;
-      for (const auto& [child, count] : event.children()) {
-        KeptPart kept = KeptPartOf(child);
-        loss = std::max(loss, kept.loss);
-        parts.push_back(std::move(kept.event));
-      }
-      return {Event::Parallel(std::move(parts), adjacency), loss};
-    }
-    case Event::Kind::kPoisson: {
-      if (adjacency == Adjacency::kReplaceOne) return {event, 0};
-      KeptPart kept = KeptPartOf(event.children()[0].first);
-      return {Event::Poisson(SamplingRate(event.numbers()[0]), std::move(kept.event)), kept.loss};
-    }
-    default:
-      return {event, 0};
-  }
-}
-
 ReleaseCosts CostsOf(const Event& release, const Budget& budget, double order) {
   const bool has_losses = budget.loss_share > 0 && budget.delta.value() > 0;
   const KeptPart kept = has_losses ? KeptPartOf(release) : KeptPart{release, 0};

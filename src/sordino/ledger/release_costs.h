@@ -32,16 +32,10 @@
 #define SORDINO_LEDGER_RELEASE_COSTS_H_
 
 #include "sordino/accounting/event.h"
+#include "sordino/accounting/kept_part.h"
 #include "sordino/ledger/budget.h"
 
 namespace sordino {
-
-struct KeptPart {
-  Event event = Event::None();
-  double loss = 0;
-};
-// Approximate events inside become pure ones. What cannot be split stays as it is.
-KeptPart KeptPartOf(const Event& event);
 
 struct ReleaseCosts {
   double pure = kInfinity;

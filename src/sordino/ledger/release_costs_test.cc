@@ -163,7 +163,7 @@ class LossAdversary {
   };
   Step StepOf(const Event& event) const {
     const KeptPart kept = KeptPartOf(event);
-    return {static_cast<int>(std::lround(kept.event.numbers()[0] / kUnit)), kept.loss};
+    return {static_cast<int>(std::lround(kept.event.number("epsilon") / kUnit)), kept.loss};
   }
   bool Admits(int smalls, int larges) {
     const auto key = std::make_pair(smalls, larges);

@@ -64,7 +64,7 @@ std::optional<Interval> ReleaseTally::ComposedEpsilon(Adjacency adjacency, Delta
   std::vector<std::pair<Event, std::uint64_t>> others;
   for (const auto& [text, count] : counts_) {
     Event release = Event::Parse(text);
-    const bool is_gaussian = release.kind() == Event::Kind::kGaussian;
+    const bool is_gaussian = release.name() == "gaussian";
     (is_gaussian ? gaussians : others).emplace_back(std::move(release), count);
     if (others.size() > kMaxOthers && !exact) return std::nullopt;
   }
@@ -74,7 +74,7 @@ std::optional<Interval> ReleaseTally::ComposedEpsilon(Adjacency adjacency, Delta
   }
   double mu_squared = 0;
   for (const auto& [release, count] : gaussians) {
-    const double noise = release.numbers()[0];
+    const double noise = release.number("noise");
     mu_squared += static_cast<double>(count) / (noise * noise);
   }
   // Each of n terms and sums is rounded once or twice, by 2^-53 of what it is.

@@ -103,9 +103,9 @@ TEST(AdditiveMechanisms, SayWhatTheyCost) {
   EXPECT_FALSE(laplace.is_private);
   const Release gaussian = GaussianMechanism(L2Sensitivity(4), Epsilon(0.5), Delta(1e-6), 1,
                                              Adjacency::kReplaceOne)(1.0, generator);
-  EXPECT_EQ(gaussian.event.kind(), Event::Kind::kGaussian);
+  EXPECT_EQ(gaussian.event.name(), "gaussian");
   EXPECT_EQ(gaussian.event.adjacency(), Adjacency::kReplaceOne);
-  EXPECT_NEAR(gaussian.event.numbers().front(), gaussian.noise_scale / 4, 1e-9);
+  EXPECT_NEAR(gaussian.event.number("noise"), gaussian.noise_scale / 4, 1e-9);
   EXPECT_EQ(laplace.failure, 0);
   EXPECT_EQ(gaussian.failure, static_cast<double>(gaussian.values.size()) * 0x1p-70);
   // The promise covers the event together with what the grid adds to it.

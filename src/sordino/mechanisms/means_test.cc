@@ -166,7 +166,7 @@ TEST(PrivateVectorMean, ReplacedRecordsMoveTheSumByAtMostTwiceTheClip) {
     const Release b = PrivateVectorMean(other, kD, tau, epsilon, delta, two);
     double square = 0;
     for (std::size_t i = 0; i < kD; ++i) square += std::pow(a.values[i] - b.values[i], 2);
-    const double multiplier = a.event.numbers().front();
+    const double multiplier = a.event.number("noise");
     EXPECT_LE(std::sqrt(square), a.noise_scale / multiplier * (1 + 1e-9)) << round;
   }
 }

@@ -110,8 +110,8 @@ TEST(Quantile, ChargesValueAndBothEnds) {
   const Event event = MakeQuantile(0.5, Bounds(0, 1), {}, budget)->event();
   double total = 0;
   for (const auto& [child, count] : event.Flatten()) {
-    EXPECT_EQ(child.kind(), Event::Kind::kExponential);
-    total += child.numbers().front() * static_cast<double>(count);
+    EXPECT_EQ(child.name(), "exponential");
+    total += child.number("epsilon") * static_cast<double>(count);
   }
   EXPECT_DOUBLE_EQ(total, 1);
   EXPECT_EQ(MakeQuantile(0.5, Bounds(0, 1), {.groups = 2}, budget)->event(), event);

@@ -290,8 +290,7 @@ TEST(StreamedStatistic, GroupsThatOneUnitTouchesAreNotDisjoint) {
          {PrivacyUnit{.rows = 2, .groups = 3},
           PrivacyUnit{.adjacency = Adjacency::kReplaceOne, .groups = 3}}) {
       const Event event = MakeCount(unit, budget)->event();
-      EXPECT_EQ(event.kind(),
-                noise == NoiseKind::kLaplace ? Event::Kind::kPure : Event::Kind::kGaussian)
+      EXPECT_EQ(event.name(), noise == NoiseKind::kLaplace ? "pure" : "gaussian")
           << event.ToString();
     }
   }

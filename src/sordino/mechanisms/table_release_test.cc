@@ -267,7 +267,7 @@ TEST(TableRelease, ComposesTheEventsOfItsStatistics) {
   TableRequest request = MeanRequest();
   request.statistics.push_back({TableStatistic::kCount, "", 0.5, {}});
   const TableResult result = ReleaseText(request, "age\n1\n");
-  EXPECT_EQ(result.event.kind(), Event::Kind::kCompose);
+  EXPECT_TRUE(result.event.IsComposition());
   EXPECT_EQ(result.event.TotalCount(), 2U);
 }
 

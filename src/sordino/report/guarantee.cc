@@ -62,8 +62,7 @@ Guarantee GuaranteeOf(const Event& event, double delta, double failure) {
   for (PrivacyLine& line : lines) {
     line.delta = std::min(1.0, line.delta + (1 + std::exp(line.epsilon)) * failure);
   }
-  const double epsilon =
-      event.kind() == Event::Kind::kNone ? 0.0 : SpentEpsilon(event, Delta(delta), failure).upper;
+  const double epsilon = event.IsNone() ? 0.0 : SpentEpsilon(event, Delta(delta), failure).upper;
   return GuaranteeOf(lines, epsilon, delta);
 }
 

@@ -54,16 +54,17 @@ TEST(SamplerEvents, CountEveryRowOfAUser) {
   SamplingPlan plan = PlanOf(0.25, 400, Adjacency::kAddRemove);
   plan.rows_per_user = 3;
   const Event event = Named("poisson").UserEvent(plan, 0, NoiseMultiplier(2));
-  const std::vector<double>& numbers = event.numbers();
-  ASSERT_EQ(numbers.size(), 9U);
-  EXPECT_EQ(numbers[0], 2);
+  const std::vector<double> sizes = event.numbers("shift");
+  const std::vector<double> chances = event.numbers("probability");
+  ASSERT_EQ(sizes.size(), 4U);
+  EXPECT_EQ(event.number("noise"), 2);
   const double expected[] = {27.0 / 64, 27.0 / 64, 9.0 / 64, 1.0 / 64};
   double total = 0;
   std::set<double> shifts;
-  for (std::size_t i = 1; i < numbers.size(); i += 2) {
-    shifts.insert(numbers[i]);
-    total += numbers[i + 1];
-    EXPECT_NEAR(numbers[i + 1], expected[static_cast<std::size_t>(numbers[i])], 1e-9);
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    shifts.insert(sizes[i]);
+    total += chances[i];
+    EXPECT_NEAR(chances[i], expected[static_cast<std::size_t>(sizes[i])], 1e-9);
   }
   EXPECT_EQ(shifts, (std::set<double>{0, 1, 2, 3}));
   EXPECT_NEAR(total, 1, 1e-12);
@@ -73,13 +74,14 @@ TEST(SamplerEvents, RoundingTakesNothingFromTheLargestShifts) {
   SamplingPlan plan = PlanOf(0.9, 400, Adjacency::kAddRemove);
   plan.rows_per_user = 300;
   const Event event = Named("poisson").UserEvent(plan, 0, NoiseMultiplier(2));
-  const std::vector<double>& numbers = event.numbers();
+  const std::vector<double> sizes = event.numbers("shift");
+  const std::vector<double> chances = event.numbers("probability");
   double largest = 0;
   double chance = 0;
-  for (std::size_t i = 1; i < numbers.size(); i += 2) {
-    if (numbers[i] <= largest) continue;
-    largest = numbers[i];
-    chance = numbers[i + 1];
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] <= largest) continue;
+    largest = sizes[i];
+    chance = chances[i];
   }
   EXPECT_EQ(largest, 300);
   EXPECT_GE(chance, std::pow(0.9, 300));

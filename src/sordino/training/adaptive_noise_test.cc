@@ -142,7 +142,7 @@ TEST(AdaptivePlan, NoSequenceOfCountsPassesTheBudget) {
       for (const auto& [release, count] : Event::Compose(charged).Flatten()) {
         const double times = static_cast<double>(count);
         if (filter.kind() == PrivacyFilter::Kind::kGaussian) {
-          const double z = release.numbers().at(0);
+          const double z = release.number("noise");
           spent += times / (z * z);
         } else {
           spent += times * RenyiCurve(release)(filter.order());

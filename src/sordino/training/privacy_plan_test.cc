@@ -59,10 +59,10 @@ TEST(PrivacyPlan, StatesTheEventOfItsSampler) {
                             }),
                             NoiseMultiplier(2), delta);
   const Event step = laplace.StepEvent(0);
-  ASSERT_EQ(step.kind(), Event::Kind::kPoisson);
-  EXPECT_EQ(step.children()[0].first.kind(), Event::Kind::kPure);
-  EXPECT_NEAR(step.children()[0].first.numbers()[0], 0.5, 1e-12);
-  EXPECT_GE(step.children()[0].first.numbers()[0], 0.5);
+  ASSERT_EQ(step.name(), "poisson");
+  EXPECT_EQ(step.children()[0].first.name(), "pure");
+  EXPECT_NEAR(step.children()[0].first.number("epsilon"), 0.5, 1e-12);
+  EXPECT_GE(step.children()[0].first.number("epsilon"), 0.5);
 }
 
 TEST(PrivacyPlan, RateIsTheOneThatIsDrawn) {
@@ -72,7 +72,7 @@ TEST(PrivacyPlan, RateIsTheOneThatIsDrawn) {
                          }),
                          NoiseMultiplier(1), Delta(1e-5));
   EXPECT_EQ(plan.StepRate(0), EffectiveRate(SamplingRate(1e-9)));
-  EXPECT_EQ(plan.StepEvent(0).numbers()[0], EffectiveRate(SamplingRate(1e-9)).value());
+  EXPECT_EQ(plan.StepEvent(0).number("rate"), EffectiveRate(SamplingRate(1e-9)).value());
 }
 
 // The tutorial of TensorFlow Privacy: 60,000 records, batch 250, noise 1.3, 15 epochs, delta 1e-5
@@ -227,12 +227,13 @@ TEST(PrivacyPlan, MixtureOfAUserHasBinomialProbabilities) {
                          }),
                          NoiseMultiplier(1), Delta(1e-5));
   const Event event = plan.StepEvent(0);
-  const std::vector<double>& numbers = event.numbers();
+  const std::vector<double> shifts = event.numbers("shift");
+  const std::vector<double> chances = event.numbers("probability");
   double two = 0;
   double one = 0;
-  for (std::size_t i = 1; i + 1 < numbers.size(); i += 2) {
-    if (numbers[i] == 2) two = numbers[i + 1];
-    if (numbers[i] == 1) one = numbers[i + 1];
+  for (std::size_t i = 0; i < shifts.size(); ++i) {
+    if (shifts[i] == 2) two = chances[i];
+    if (shifts[i] == 1) one = chances[i];
   }
   EXPECT_NEAR(two, 1.0 / 16, 1e-10);
   EXPECT_NEAR(one, 6.0 / 16, 1e-10);

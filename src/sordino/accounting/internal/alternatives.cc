@@ -118,11 +118,11 @@ std::vector<Slots> AttainedWays(const std::vector<Slots>& parts, std::uint64_t c
 
 AlternativeSlots AlternativesOf(const Event& event) {
   // Nothing was released before the parts were cut, so the choice depends on nothing.
-  if (event.kind() == Event::Kind::kParallel) return PartsOf(event);
+  if (event.IsParallel()) return PartsOf(event);
   AlternativeSlots result{{{}}, {{}}, {}, {}};
   Slots& covered = result.upper.front();
   for (const auto& [release, count] : event.Flatten()) {
-    if (release.kind() != Event::Kind::kParallel) {
+    if (!release.IsParallel()) {
       covered.push_back({{release}, count});
       result.others.push_back({{release}, count});
       for (Slots& slots : result.lower) slots.push_back({{release}, count});

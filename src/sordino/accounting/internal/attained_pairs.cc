@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sordino/accounting/gaussian.h"
+#include "sordino/accounting/internal/event_kind.h"
 #include "sordino/accounting/internal/outcomes.h"
 #include "sordino/accounting/renyi.h"
 
@@ -118,17 +119,6 @@ LossPair TriangleInPlane(Tail above, double deviation, double reach, double side
   return PairOfCells(Merged(std::move(cells), kCellsOfAtom));
 }
 
-LossPair TriangleOfResponses(double epsilon, double q) {
-  // B reports the third value, A the first and A' the second.
-  const double low = 1 / (std::exp(epsilon) + 2);
-  const double high = low * std::exp(epsilon);
-  const double moved = q * low * std::expm1(epsilon);
-  const double stay = (1 - q) * low + q * low;
-  const double third = (1 - q) * high + q * low;
-  return PairOfCells(
-      {{stay + moved, stay, moved}, {stay, stay + moved, -moved}, {third, third, 0}});
-}
-
 // Weights of P and of Q at whole numbers from `first` on.
 struct CentreWeights {
   double first = 0;
@@ -176,20 +166,30 @@ std::optional<CentreWeights> WeightsOf(double others, double rate, double cap,
 
 }  // namespace
 
+LossPair TriangleOfLaplace(double scale, double rate) {
+  // Beyond the centres nothing changes.
+  const auto above = [&](double x) { return 0.5 * std::exp(-x / scale); };
+  return TriangleInPlane(above, std::clamp(scale, 0.1, 0.5), 1, 0.5, rate);
+}
+
+LossPair TriangleOfResponses(double epsilon, double rate) {
+  // B reports the third value, A the first and A' the second.
+  const double low = 1 / (std::exp(epsilon) + 2);
+  const double high = low * std::exp(epsilon);
+  const double moved = rate * low * std::expm1(epsilon);
+  const double stay = (1 - rate) * low + rate * low;
+  const double third = (1 - rate) * high + rate * low;
+  return PairOfCells(
+      {{stay + moved, stay, moved}, {stay, stay + moved, -moved}, {third, third, 0}});
+}
+
 std::optional<LossPair> TriangleOfFixedBatch(const Event& child, double rate) {
   if (const std::optional<double> sigma = EquivalentGaussian(child)) {
     if (*sigma < kMinTriangleNoise) return std::nullopt;
     return TriangleInPlane([&](double x) { return UpperTail(x / *sigma); }, *sigma,
                            kTailReach * *sigma + 1, 0.5 * std::numbers::sqrt3, rate);
   }
-  if (child.kind() == Event::Kind::kLaplace) {
-    const double scale = child.numbers()[0];
-    // Beyond the centres nothing changes.
-    const auto above = [&](double x) { return 0.5 * std::exp(-x / scale); };
-    return TriangleInPlane(above, std::clamp(scale, 0.1, 0.5), 1, 0.5, rate);
-  }
-  if (child.kind() == Event::Kind::kPure) return TriangleOfResponses(child.numbers()[0], rate);
-  return std::nullopt;
+  return child.kind().Triangle(child, rate);
 }
 
 std::optional<std::pair<LossPair, LossPair>> PushedOutPair(double others, double rate, double cap,

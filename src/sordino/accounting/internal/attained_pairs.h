@@ -22,6 +22,8 @@ namespace sordino {
 // q M(x'). Its loss has the upper tail of removing and the lower tail of adding a record, which
 // neither of these has alone. It is its own mirror image. nullopt for other noise.
 std::optional<LossPair> TriangleOfFixedBatch(const Event& child, double rate);
+LossPair TriangleOfLaplace(double scale, double rate);
+LossPair TriangleOfResponses(double epsilon, double rate);
 
 // How often a truncated Poisson batch is not full without the record, how often it is, and how
 // often the record enters a batch that is full.

@@ -1,5 +1,6 @@
 #include "sordino/accounting/internal/coarse_schedule.h"
 
+#include "sordino/accounting/internal/event_kind.h"
 #include "sordino/accounting/renyi.h"
 
 namespace sordino {
@@ -10,27 +11,17 @@ constexpr double kFinestGrid = 16384;
 // So many expected steps with the record make a schedule dense enough for the contour.
 constexpr double kManyHits = 40;
 
-bool CanBeRounded(const Event& step) {
-  const bool sampled = step.kind() == Event::Kind::kPoisson || step.kind() == Event::Kind::kFixed;
-  const Event::Kind noise = sampled ? step.children()[0].first.kind() : step.kind();
-  return noise == Event::Kind::kLaplace || (sampled && noise == Event::Kind::kGaussian);
-}
-
-// Laplace noise has no contour, however dense.
-bool HasContour(const Event& step) {
-  return !step.children().empty() && step.children()[0].first.kind() == Event::Kind::kGaussian;
-}
-
 }  // namespace
 
 std::optional<CoarseSchedule> CoarseSchedule::Of(const Event& event) {
-  if (event.kind() != Event::Kind::kCompose || event.children().size() <= kMaxLines) {
+  if (!event.IsComposition() || event.children().size() <= kMaxLines) {
     return std::nullopt;
   }
   double hits = 0;
   for (const auto& [step, count] : event.children()) {
-    if (!CanBeRounded(step)) return std::nullopt;
-    if (HasContour(step)) hits += static_cast<double>(count) * step.numbers()[0];
+    const std::optional<double> one = step.kind().ContourHits(step, std::nullopt);
+    if (!one) return std::nullopt;
+    hits += static_cast<double>(count) * *one;
   }
   if (hits >= kManyHits) return std::nullopt;
   double per_e = kFinestGrid;

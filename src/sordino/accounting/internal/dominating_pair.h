@@ -41,10 +41,16 @@
 #ifndef SORDINO_ACCOUNTING_INTERNAL_DOMINATING_PAIR_H_
 #define SORDINO_ACCOUNTING_INTERNAL_DOMINATING_PAIR_H_
 
+#include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "sordino/accounting/effort.h"
 #include "sordino/accounting/event.h"
+#include "sordino/accounting/internal/outcomes.h"
 #include "sordino/accounting/loss_pair.h"
 
 namespace sordino {
@@ -88,8 +94,36 @@ DominatingPairs DominatingPairsOf(const Event& event, const PairUse& use = {});
 // `remove`, negative losses of `add`, the rest of the mass at zero.
 LossPair Glue(const LossPair& remove, const LossPair& add);
 
-// Whether the pairs of some release in the event depend on what they are for.
-bool DependsOnUse(const Event& event);
+// Why the pairs of some release in the event depend on what they are for; empty where none do.
+std::string_view ReasonOfUse(const Event& event);
+
+// ---- Forms of pairs that kinds of events are made of -------------------------------------------
+
+// Below this noise the loss is so large that resolving it makes no sense; Renyi and basic
+// composition serve there.
+inline constexpr double kMinSigma = 0.01;
+// What is told where it is not resolved.
+inline constexpr const char* kTooLittleNoise = "the noise is too small to resolve the loss";
+// The event is a sampler's: its noise is too small.
+bool HasTooLittleNoise(const Event& child);
+
+LossPair FromDensity(std::shared_ptr<const LossDensity> density);
+LossPair FromGaussian(double mu);
+// Pairs that are attained; none, for a reason.
+DominatingPairs Same(std::vector<LossPair> pairs);
+DominatingPairs Missing(std::string reason);
+// Of a discrete mechanism; `both`: its two directions differ.
+DominatingPairs DiscretePairs(const std::optional<Outcomes>& outcomes, bool both = false);
+
+// The mixture {(0, 1-q), (shift, q)}, or (shift, 1) alone when q is 1.
+GaussianMixtureDensity::Parts SampledParts(double q, double shift);
+std::shared_ptr<const LossDensity> RemoveDensity(double sigma, double q, double shift);
+std::shared_ptr<const LossDensity> AddDensity(double sigma, double q, double shift);
+// From the shift to its mirror image.
+std::shared_ptr<const LossDensity> ReplaceDensity(double sigma, double q, double shift);
+
+// The two directions of sampling `child` with rate q, in units of the child's own sensitivity.
+std::optional<std::pair<LossPair, LossPair>> SampledDirections(const Event& child, double q);
 
 }  // namespace sordino
 

@@ -13,21 +13,6 @@ namespace {
 constexpr double kMaxDiscreteSigma = 4000;
 constexpr double kMaxShift = 100000;
 
-Outcome OutcomeOf(double log_q, double loss) { return {log_q + loss, log_q, loss}; }
-
-Outcomes RandomizedResponseOutcomes(double p, double buckets, bool replace) {
-  const double other = std::log(p / buckets);
-  if (replace) {
-    const double loss = std::log1p((1 - p) * buckets / p);
-    Outcomes outcomes = {OutcomeOf(other, loss), OutcomeOf(other + loss, -loss)};
-    if (buckets > 2) outcomes.push_back(OutcomeOf(other + std::log(buckets - 2), 0));
-    return outcomes;
-  }
-  // Against a report that is uniform.
-  return {OutcomeOf(-std::log(buckets), std::log1p((1 - p) * (buckets - 1))),
-          OutcomeOf(std::log1p(-1 / buckets), std::log(p))};
-}
-
 // Integer-valued noise; the record moves the answer by `shift`.
 // P = (1-q) f(x) + q f(x - shift) against Q = (1-r) f(x) + r f(x + shift), for x in -reach..reach;
 // log_ratio(x, t) is log f(x - t) - log f(x).
@@ -139,25 +124,6 @@ Outcomes SampleOutcomes(Outcomes outcomes, double q) {
     }
   }
   return outcomes;
-}
-
-// The outcomes of an unsampled discrete mechanism, if it is one.
-std::optional<Outcomes> OutcomesOf(const Event& event) {
-  const std::vector<double>& n = event.numbers();
-  switch (event.kind()) {
-    case Event::Kind::kPure:
-      return ApproximateOutcomes(n[0], 0);
-    case Event::Kind::kApproximate:
-      return ApproximateOutcomes(n[0], n[1]);
-    case Event::Kind::kRandomizedResponse:
-      return RandomizedResponseOutcomes(n[0], n[1], event.adjacency() == Adjacency::kReplaceOne);
-    case Event::Kind::kDiscreteGaussian:
-      return DiscreteGaussianOutcomes(n[0], n[1], 1, 0);
-    case Event::Kind::kDiscreteLaplace:
-      return DiscreteLaplaceOutcomes(n[0], n[1], 1, 0);
-    default:
-      return std::nullopt;
-  }
 }
 
 }  // namespace sordino

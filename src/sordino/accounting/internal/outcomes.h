@@ -20,6 +20,8 @@ struct Outcome {
 };
 using Outcomes = std::vector<Outcome>;
 
+inline Outcome OutcomeOf(double log_q, double loss) { return {log_q + loss, log_q, loss}; }
+
 LossPair FromOutcomes(const Outcomes& outcomes);
 // The record's two roles exchanged.
 Outcomes Swapped(Outcomes outcomes);

@@ -20,12 +20,17 @@
 
 namespace sordino {
 
-// A Poisson sample of Poisson samples as one sample, with the product of the rates. The rounding of
-// the product is far below what every method rounds outward by.
-Event MergedSamplers(const Event& event);
+// Under replace-one; `epsilon` is that of a pure or approximate event, none where its outcomes are
+// all there is. Nothing for large ones.
+std::optional<DominatingPairs> ReplacedGuarantee(const Event& child, double q,
+                                                 std::optional<double> epsilon);
 
-// Nothing where the event, which is a Poisson sampler, is none of the above.
-std::optional<DominatingPairs> PoissonGuaranteePairs(const Event& event, const PairUse& use);
+// Nothing for large ranges.
+std::optional<DominatingPairs> SampledExponential(double range, double q, Adjacency adjacency,
+                                                  const PairUse& use);
+// From below; nothing for large rho, and without sampling.
+std::optional<DominatingPairs> SampledZcdp(double rho, double q, Adjacency adjacency,
+                                           const PairUse& use);
 
 }  // namespace sordino
 

@@ -45,9 +45,8 @@ TEST(PoissonGuarantees, DominateRandomTriplesUnderReplaceOne) {
     const double epsilon =
         std::max({Distance(with, other), Distance(with, without), Distance(other, without)});
     const double q = 0.05 + 0.9 * static_cast<double>(i) / 400;
-    const Event event =
-        Event::Poisson(SamplingRate(q), Event::Pure(Epsilon(epsilon), Adjacency::kReplaceOne));
-    const DominatingPairs pairs = *PoissonGuaranteePairs(event, {});
+    const Event event = Event::Pure(Epsilon(epsilon), Adjacency::kReplaceOne);
+    const DominatingPairs pairs = *ReplacedGuarantee(event, q, epsilon);
     for (const double at : {-0.5, -0.1, 0.0, 0.05, 0.3, 1.0}) {
       double delta = 0;
       for (std::size_t k = 0; k < with.size(); ++k) {

@@ -15,8 +15,6 @@
 
 namespace sordino {
 
-class Event;
-
 // The Poisson-sampled Gaussian ((1-q) N(0,s^2) + q N(1,s^2), N(0,s^2)), whose direction is the
 // larger one at every order (Mironov, Talwar and Zhang 2019, arXiv 1908.10530, theorem 5).
 // q in (0, 1), sigma in (0, inf). grid_step 0 is the continuous Gaussian; a positive step is the
@@ -90,9 +88,6 @@ class HalfProfileGaussian {
   double transition_;
   std::vector<NodePanel> panels_;  // forward and reverse nodes alternate
 };
-
-// (shift, probability) of each part of a mixture-gaussian event.
-std::vector<std::pair<double, double>> MixtureParts(const Event& event);
 
 // A mixture sum p_i N(s_i, s^2) against N(0, s^2), the larger direction. Shifts in units of 1.
 class MixtureGaussianMoments {

@@ -1,0 +1,82 @@
+// discrete-gaussian(sigma, sensitivity): Gaussian noise on the integers, for a query of whole
+// numbers.
+#include "sordino/accounting/internal/event_families.h"
+#include "sordino/accounting/internal/renyi_gaussian.h"
+
+namespace sordino {
+namespace {
+
+class DiscreteGaussianKind final : public NoiseFamily {
+ public:
+  DiscreteGaussianKind()
+      : NoiseFamily("discrete-gaussian",
+                    {{"sigma", "the sigma of a discrete Gaussian", 0, true, kInfinity, true},
+                     WholeField("sensitivity", "the sensitivity of a discrete Gaussian")}) {}
+  void Check(const EventArguments&) const override {}  // every adjacency
+  Event DoubledReach(const Event& event) const override {
+    return Event::DiscreteGaussian(event.number("sigma"), 2 * WholeNumber(event, "sensitivity"),
+                                   event.adjacency());
+  }
+  Event Coarsened(const Event& event, const CoarseGrid&) const override { return event; }
+  std::optional<double> ContourHits(const Event&, std::optional<double>) const override {
+    return {};
+  }
+  std::optional<double> Precision(const Event&) const override { return {}; }
+  DominatingPairs Pairs(const Event& event, const PairUse&) const override {
+    return DiscretePairs(DiscreteOutcomes(event));
+  }
+  std::optional<Outcomes> DiscreteOutcomes(const Event& event) const override {
+    return DiscreteGaussianOutcomes(event.number("sigma"), event.number("sensitivity"), 1, 0);
+  }
+  bool HasTooLittleNoise(const Event&) const override { return false; }
+  std::optional<DominatingPairs> PoissonPairs(const Event& event, double q,
+                                              const PairUse&) const override {
+    if (event.adjacency() != Adjacency::kReplaceOne) return {};
+    const auto outcomes =
+        DiscreteGaussianOutcomes(event.number("sigma"), event.number("sensitivity"), q, q);
+    return outcomes ? std::optional(DiscretePairs(outcomes)) : std::nullopt;
+  }
+  std::optional<std::pair<LossPair, LossPair>> SampledDirections(const Event&,
+                                                                 double) const override {
+    return {};
+  }
+  std::optional<LossPair> Triangle(const Event&, double) const override { return {}; }
+  RenyiFunction Renyi(const Event& event) const override {
+    const double sigma = event.number("sigma");
+    const double sensitivity = event.number("sensitivity");
+    return Linear(sensitivity * sensitivity / (2 * sigma * sigma));
+  }
+  std::optional<LossAtoms> SymmetricAtoms(const Event&) const override { return {}; }
+  RenyiFunction PoissonRenyi(const Event& event, double q) const override {
+    const double sigma = event.number("sigma");
+    const double noise = sigma / event.number("sensitivity");
+    if (event.adjacency() == Adjacency::kReplaceOne) {
+      if (q == 1) return Linear(4 / (2 * noise * noise));
+      return FromMoments<ReplacedGaussian>(q, noise, 1 / sigma);
+    }
+    if (q == 1 || noise < kMinSampledNoise) return Linear(1 / (2 * noise * noise));
+    return FromMoments<SampledGaussian>(q, noise, 1 / sigma);
+  }
+  ZcdpResult Zcdp(const Event& event) const override {
+    const double sigma = event.number("sigma");
+    const double sensitivity = event.number("sensitivity");
+    return {0.5 * sensitivity * sensitivity / (sigma * sigma), ""};
+  }
+  double StepEpsilon(const Event& event, double log_delta,
+                     std::optional<RenyiCurve>& curve) const override {
+    return EpsilonByCurve(event, log_delta, curve);
+  }
+};
+
+}  // namespace
+
+const EventKind& DiscreteGaussianEvent() {
+  static const DiscreteGaussianKind kind;
+  return kind;
+}
+
+Event Event::DiscreteGaussian(double sigma, std::uint64_t sensitivity, Adjacency adjacency) {
+  return DiscreteGaussianEvent().New({adjacency, {sigma, WholeNumber(sensitivity)}});
+}
+
+}  // namespace sordino

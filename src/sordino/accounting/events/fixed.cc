@@ -1,0 +1,121 @@
+// fixed(rate, event): a batch of fixed size, drawn without replacement; rate = batch / dataset.
+#include <algorithm>
+#include <cmath>
+
+#include "sordino/accounting/internal/attained_pairs.h"
+#include "sordino/accounting/internal/event_families.h"
+#include "sordino/accounting/internal/renyi_gaussian.h"
+
+namespace sordino {
+namespace {
+
+class FixedKind final : public SamplerFamily {
+ public:
+  FixedKind() : SamplerFamily("fixed", {FieldOf<SamplingRate>("rate")}) {}
+  void Check(const EventArguments&, const Event&) const override {}  // every adjacency, every event
+  void AddNoiseUnits(const Event& event, bool NoiseUnits::*, NoiseUnits& units) const override {
+    AddUnitsOfChildren(event, &NoiseUnits::fixed, units);
+  }
+  std::optional<EventSampling> Sampling(const Event& event) const override {
+    return EventSampling{event.number("rate"), true};
+  }
+  // Its unit is the replace-one sensitivity already.
+  Event DoubledReach(const Event& event) const override { return event; }
+  Event FixedReach(const Event& event) const override { return event; }
+  Event Coarsened(const Event& event, const CoarseGrid& grid) const override {
+    const Event& child = ChildOf(event);
+    return Event::Fixed(grid.Rate(event.number("rate")), child.kind().Coarsened(child, grid));
+  }
+  std::optional<double> ContourHits(const Event& event,
+                                    std::optional<double> above) const override {
+    const Event& child = ChildOf(event);
+    return above ? std::nullopt : child.kind().ContourHits(child, event.number("rate"));
+  }
+  KeptPart Kept(const Event& event) const override { return {event, 0}; }
+  DominatingPairs Pairs(const Event& event, const PairUse& use) const override {
+    const double q = event.number("rate");
+    const Event& sampled = ChildOf(event);
+    const Event child = sordino::FixedReach(sampled);
+    if (q == 0) return Same({LossPair{}});
+    if (sordino::HasTooLittleNoise(child)) return Missing(kTooLittleNoise);
+    const bool replace = event.adjacency() == Adjacency::kReplaceOne;
+    const std::optional<double> sigma = EquivalentGaussian(child);
+    if (q == 1 && !replace && sigma) return Same({FromGaussian(1 / *sigma)});
+    const auto directions = sordino::SampledDirections(child, q);
+    if (!directions) return Missing("no dominating pair is known for sampling this mechanism");
+    if (event.adjacency() == Adjacency::kAddRemove) {
+      return Same({directions->first, directions->second});
+    }
+    DominatingPairs pairs;
+    // All other records equal the one that is added, or the null record.
+    const auto attained = child == sampled ? directions : sordino::SampledDirections(sampled, q);
+    if (attained) pairs.lower = {attained->first, attained->second};
+    pairs.upper = {Glue(directions->first, directions->second)};
+    if (q == 1 || child != sampled) return pairs;
+    if (use.Closely()) {
+      if (auto triangle = TriangleOfFixedBatch(child, q)) {
+        pairs.lower.push_back(std::move(*triangle));
+        return pairs;
+      }
+    }
+    if (replace && sigma) {
+      // All other records contribute nothing, and the one moves from -1/2 to 1/2.
+      pairs.lower.push_back(FromDensity(ReplaceDensity(*sigma, q, 0.5)));
+    }
+    return pairs;
+  }
+  std::string_view ReasonOfUse() const override { return ""; }
+  std::optional<DominatingPairs> PoissonPairs(const Event&, double, const PairUse&) const override {
+    return {};
+  }
+  RenyiFunction Renyi(const Event& event) const override {
+    const double q = event.number("rate");
+    if (q == 0) return Linear(0);
+    const Event child = sordino::FixedReach(ChildOf(event));
+    if (q == 1) return RenyiOf(child);
+    if (const std::optional<double> sigma = EquivalentGaussian(child)) {
+      return FromMoments<HalfProfileGaussian>(q, *sigma);
+    }
+    if (const auto atoms = child.kind().SymmetricAtoms(child)) {
+      return FromNodes(HalfProfileNodes(*atoms, q));
+    }
+    return FixedRenyiBound(q, RenyiOf(child));
+  }
+  std::string RenyiReason(const Event& event) const override {
+    return event.number("rate") == 0 ? "" : RenyiReasonOfChildren(event);
+  }
+  RenyiFunction PoissonRenyi(const Event&, double) const override { return {}; }
+  ZcdpResult Zcdp(const Event& event) const override {
+    if (event.number("rate") == 0) return {0, ""};
+    return ZcdpOf(sordino::FixedReach(ChildOf(event)));
+  }
+  double StepEpsilon(const Event& event, double log_delta,
+                     std::optional<RenyiCurve>& curve) const override {
+    return SampledStepEpsilon(sordino::FixedReach(ChildOf(event)), event.number("rate"), log_delta,
+                              curve);
+  }
+  double LeastLogDelta(const Event& event) const override {
+    const double rate = event.number("rate");
+    if (rate == 0) return -kInfinity;
+    return std::min(SumOfLeastLogDeltas(event) + std::log(rate), 0.0);
+  }
+  std::optional<double> EpsilonAtOwnDelta(const Event& event, double delta,
+                                          std::optional<double> above) const override {
+    const Event& child = ChildOf(event);
+    if (above) return {};
+    return child.kind().EpsilonAtOwnDelta(child, delta, event.number("rate"));
+  }
+};
+
+}  // namespace
+
+const EventKind& FixedEvent() {
+  static const FixedKind kind;
+  return kind;
+}
+
+Event Event::Fixed(SamplingRate rate, Event child) {
+  return FixedEvent().New({child.adjacency(), {rate.value()}, {{std::move(child), 1}}});
+}
+
+}  // namespace sordino

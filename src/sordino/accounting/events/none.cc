@@ -1,0 +1,42 @@
+// none: nothing was released.
+#include "sordino/accounting/internal/event_families.h"
+
+namespace sordino {
+namespace {
+
+class NoneKind final : public GuaranteeFamily {
+ public:
+  NoneKind() : GuaranteeFamily("none", {}) {}
+  void Check(const EventArguments&) const override {}  // every adjacency
+  Event FixedReach(const Event& event) const override { return event; }
+  KeptPart Kept(const Event& event) const override { return {event, 0}; }
+  DominatingPairs Pairs(const Event&, const PairUse&) const override { return Same({LossPair{}}); }
+  double BlockRange(const Event&) const override { return 0; }
+  std::optional<Outcomes> DiscreteOutcomes(const Event&) const override { return {}; }
+  std::optional<DominatingPairs> PoissonPairs(const Event&, double, const PairUse&) const override {
+    return {};
+  }
+  std::optional<LossPair> Triangle(const Event&, double) const override { return {}; }
+  RenyiFunction Renyi(const Event&) const override { return Linear(0); }
+  std::string RenyiReason(const Event&) const override { return ""; }
+  std::optional<LossAtoms> SymmetricAtoms(const Event&) const override { return {}; }
+  RenyiFunction PoissonRenyi(const Event&, double) const override { return {}; }
+  ZcdpResult Zcdp(const Event&) const override { return {0, ""}; }
+  double StepEpsilon(const Event&, double, std::optional<RenyiCurve>&) const override { return 0; }
+  double LeastLogDelta(const Event&) const override { return -kInfinity; }
+  std::optional<double> EpsilonAtOwnDelta(const Event&, double,
+                                          std::optional<double>) const override {
+    return {};
+  }
+};
+
+}  // namespace
+
+const EventKind& NoneEvent() {
+  static const NoneKind kind;
+  return kind;
+}
+
+Event Event::None(Adjacency adjacency) { return NoneEvent().New({adjacency, {}}); }
+
+}  // namespace sordino

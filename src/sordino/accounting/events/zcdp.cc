@@ -1,0 +1,55 @@
+// zcdp(rho): any rho-zCDP mechanism.
+#include <cmath>
+
+#include "sordino/accounting/internal/event_families.h"
+#include "sordino/accounting/internal/poisson_guarantees.h"
+
+namespace sordino {
+namespace {
+
+class ZcdpKind final : public GuaranteeFamily {
+ public:
+  ZcdpKind() : GuaranteeFamily("zcdp", {FieldOf<Rho>("rho")}) {}
+  void Check(const EventArguments&) const override {}  // every adjacency
+  Event FixedReach(const Event& event) const override { return event; }
+  KeptPart Kept(const Event& event) const override { return {event, 0}; }
+  DominatingPairs Pairs(const Event& event, const PairUse&) const override {
+    DominatingPairs pairs = Missing("a zCDP mechanism has no single dominating pair");
+    pairs.lower = {FromGaussian(std::sqrt(2 * event.number("rho")))};  // the Gaussian is one
+    return pairs;
+  }
+  double BlockRange(const Event&) const override { return 0; }
+  std::optional<Outcomes> DiscreteOutcomes(const Event&) const override { return {}; }
+  std::optional<DominatingPairs> PoissonPairs(const Event& event, double q,
+                                              const PairUse& use) const override {
+    return SampledZcdp(event.number("rho"), q, event.adjacency(), use);
+  }
+  std::optional<LossPair> Triangle(const Event&, double) const override { return {}; }
+  RenyiFunction Renyi(const Event& event) const override { return Linear(event.number("rho")); }
+  std::string RenyiReason(const Event&) const override { return ""; }
+  std::optional<LossAtoms> SymmetricAtoms(const Event&) const override { return {}; }
+  RenyiFunction PoissonRenyi(const Event&, double) const override { return {}; }
+  ZcdpResult Zcdp(const Event& event) const override { return {event.number("rho"), ""}; }
+  double StepEpsilon(const Event& event, double log_delta,
+                     std::optional<RenyiCurve>& curve) const override {
+    return EpsilonByCurve(event, log_delta, curve);
+  }
+  double LeastLogDelta(const Event&) const override { return -kInfinity; }
+  std::optional<double> EpsilonAtOwnDelta(const Event&, double,
+                                          std::optional<double>) const override {
+    return {};
+  }
+};
+
+}  // namespace
+
+const EventKind& ZcdpEvent() {
+  static const ZcdpKind kind;
+  return kind;
+}
+
+Event Event::Zcdp(Rho rho, Adjacency adjacency) {
+  return ZcdpEvent().New({adjacency, {rho.value()}});
+}
+
+}  // namespace sordino

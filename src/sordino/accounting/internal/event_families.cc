@@ -1,0 +1,64 @@
+#include "sordino/accounting/internal/event_families.h"
+
+#include <fmt/format.h>
+
+#include "sordino/base/error.h"
+
+namespace sordino {
+
+// Below this noise R overflows doubles.
+constexpr double kMinRenyiNoise = 1e-100;
+
+Event LeafFamily::Make(EventArguments arguments) const {
+  Check(arguments);
+  return Of(std::move(arguments));
+}
+
+std::string NoiseFamily::RenyiReason(const Event& event) const {
+  const double noise = event.number(FieldAt(0).name);
+  if (!(noise < kMinRenyiNoise)) return "";
+  return fmt::format("noise of {} is too small for a finite Renyi divergence in doubles", noise);
+}
+
+void InnerFamily::AddUnitsOfChildren(const Event& event, bool NoiseUnits::*place,
+                                     NoiseUnits& units) {
+  for (const auto& [child, count] : event.children()) {
+    child.kind().AddNoiseUnits(child, place, units);
+  }
+}
+
+std::string InnerFamily::RenyiReasonOfChildren(const Event& event) {
+  for (const auto& [child, count] : event.children()) {
+    std::string reason = RenyiInapplicable(child);
+    if (!reason.empty()) return reason;
+  }
+  return "";
+}
+
+Event SamplerFamily::Make(EventArguments arguments) const {
+  auto& [event, count] = arguments.terms.front();
+  if (count != 1) event = Event::Repeat(std::move(event), std::exchange(count, 1));
+  arguments.adjacency = event.adjacency();
+  Check(arguments, event);
+  return event.IsNone() ? event : Of(std::move(arguments));
+}
+
+void CombinationFamily::CheckSameAdjacency(Adjacency wanted, Adjacency given) {
+  if (wanted == given) return;
+  throw Error(fmt::format(
+      "an event under {} was combined with one under {}; their epsilons do not compose, so "
+      "describe both under one adjacency.",
+      AdjacencyName(wanted), AdjacencyName(given)));
+}
+
+std::optional<std::size_t> CombinationFamily::Places::FindOrAppend(const Event& event) {
+  const std::uint64_t fingerprint = Fingerprint(event);
+  const auto [first, last] = places_.equal_range(fingerprint);
+  for (auto it = first; it != last; ++it) {
+    if (terms_[it->second].first == event) return it->second;
+  }
+  places_.emplace(fingerprint, terms_.size());
+  return std::nullopt;
+}
+
+}  // namespace sordino

@@ -1,0 +1,197 @@
+// Families of kinds, and what the files of events/ share.
+//
+// A family answers what its definition decides. Each other question stays open for its members, and
+// so does each whose answer would be too small if it were forgotten.
+#ifndef SORDINO_ACCOUNTING_INTERNAL_EVENT_FAMILIES_H_
+#define SORDINO_ACCOUNTING_INTERNAL_EVENT_FAMILIES_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "sordino/accounting/internal/event_kind.h"
+
+namespace sordino {
+
+// A mechanism: an event with no events inside.
+class LeafFamily : public EventKind {
+ public:
+  LeafFamily(std::string_view name, std::vector<EventField> fields, std::size_t repeating = 0)
+      : EventKind(name, std::move(fields), 0, repeating) {}
+  // Throws Error for an adjacency or numbers that it cannot have.
+  virtual void Check(const EventArguments& arguments) const = 0;
+
+  Event Make(EventArguments arguments) const override;
+  std::optional<EventSampling> Sampling(const Event&) const override { return {}; }
+  std::string_view ReasonOfUse() const override { return ""; }
+};
+
+// Noise that is divided by the sensitivity of a query; its first field is the noise.
+class NoiseFamily : public LeafFamily {
+ public:
+  using LeafFamily::LeafFamily;
+  void AddNoiseUnits(const Event&, bool NoiseUnits::*place, NoiseUnits& units) const override {
+    units.*place = true;
+  }
+  Event FixedReach(const Event& event) const override { return event; }
+  KeptPart Kept(const Event& event) const override { return {event, 0}; }
+  double BlockRange(const Event&) const override { return 0; }
+  std::string RenyiReason(const Event& event) const override;
+  double LeastLogDelta(const Event&) const override { return -kInfinity; }
+  std::optional<double> EpsilonAtOwnDelta(const Event&, double,
+                                          std::optional<double>) const override {
+    return {};
+  }
+};
+
+// A guarantee that is given as such: it holds for replacing as well as for dropping a record, so
+// twice the reach changes nothing, and it has no noise.
+class GuaranteeFamily : public LeafFamily {
+ public:
+  using LeafFamily::LeafFamily;
+  void AddNoiseUnits(const Event&, bool NoiseUnits::*, NoiseUnits&) const override {}
+  Event DoubledReach(const Event& event) const override { return event; }
+  Event Coarsened(const Event& event, const CoarseGrid&) const override { return event; }
+  std::optional<double> ContourHits(const Event&, std::optional<double>) const override {
+    return {};
+  }
+  std::optional<double> Precision(const Event&) const override { return {}; }
+  bool HasTooLittleNoise(const Event&) const override { return false; }
+  std::optional<std::pair<LossPair, LossPair>> SampledDirections(const Event&,
+                                                                 double) const override {
+    return {};
+  }
+};
+
+// An event made of others: of its losses nothing is known but what they say.
+class InnerFamily : public EventKind {
+ public:
+  using EventKind::EventKind;
+  std::optional<double> Precision(const Event&) const override { return {}; }
+  double BlockRange(const Event&) const override { return 0; }
+  std::optional<Outcomes> DiscreteOutcomes(const Event&) const override { return {}; }
+  bool HasTooLittleNoise(const Event&) const override { return false; }
+  std::optional<std::pair<LossPair, LossPair>> SampledDirections(const Event&,
+                                                                 double) const override {
+    return {};
+  }
+  std::optional<LossPair> Triangle(const Event&, double) const override { return {}; }
+  std::optional<LossAtoms> SymmetricAtoms(const Event&) const override { return {}; }
+
+ protected:
+  static void AddUnitsOfChildren(const Event& event, bool NoiseUnits::*place, NoiseUnits& units);
+  static std::string RenyiReasonOfChildren(const Event& event);
+};
+
+// Batches of records, each for one event.
+class SamplerFamily : public InnerFamily {
+ public:
+  SamplerFamily(std::string_view name, std::vector<EventField> fields)
+      : InnerFamily(name, std::move(fields), 1) {}
+  // Throws Error for an event that it cannot sample.
+  virtual void Check(const EventArguments& arguments, const Event& child) const = 0;
+
+  // A sample of nothing is nothing.
+  Event Make(EventArguments arguments) const override;
+};
+
+// Events beside each other: a sequence, or alternatives.
+class CombinationFamily : public InnerFamily {
+ public:
+  explicit CombinationFamily(std::string_view name) : InnerFamily(name, {}, kMany) {}
+  void AddNoiseUnits(const Event& event, bool NoiseUnits::*place,
+                     NoiseUnits& units) const override {
+    AddUnitsOfChildren(event, place, units);
+  }
+  std::optional<EventSampling> Sampling(const Event&) const override { return {}; }
+  std::string_view ReasonOfUse() const override { return ""; }
+  std::optional<double> ContourHits(const Event&, std::optional<double>) const override {
+    return {};
+  }
+  DominatingPairs Pairs(const Event&, const PairUse&) const override {
+    return Missing("a composition has no pair of its own");
+  }
+  std::optional<DominatingPairs> PoissonPairs(const Event&, double, const PairUse&) const override {
+    return {};
+  }
+  RenyiFunction PoissonRenyi(const Event&, double) const override { return {}; }
+  std::string RenyiReason(const Event& event) const override {
+    return RenyiReasonOfChildren(event);
+  }
+  std::optional<double> EpsilonAtOwnDelta(const Event&, double,
+                                          std::optional<double>) const override {
+    return {};
+  }
+
+ protected:
+  static void CheckSameAdjacency(Adjacency wanted, Adjacency given);
+  // The place of an event in a list, by its hash.
+  class Places {
+   public:
+    Places(const EventTerms& terms, std::size_t expected) : terms_(terms) {
+      places_.reserve(expected);
+    }
+    // nullopt where the list does not have it; then it is to be appended at once.
+    std::optional<std::size_t> FindOrAppend(const Event& event);
+
+   private:
+    const EventTerms& terms_;
+    std::unordered_multimap<std::uint64_t, std::size_t> places_;
+  };
+};
+
+// ---- Whole numbers -----------------------------------------------------------------------------
+
+// As a field holds it; a number beyond 2^53 stays one.
+inline double WholeNumber(std::uint64_t value) {
+  return value <= std::uint64_t{1} << 53 ? static_cast<double>(value) : 0x1p53 + 2;
+}
+inline std::uint64_t WholeNumber(const Event& event, std::string_view field) {
+  return static_cast<std::uint64_t>(event.number(field));
+}
+inline const Event& ChildOf(const Event& event) { return event.children()[0].first; }
+
+// ---- Renyi -------------------------------------------------------------------------------------
+
+// Below this noise the quadrature of a sampled Gaussian has too many steps, and the unsampled
+// bound, which then differs by little, takes over.
+inline constexpr double kMinSampledNoise = 0.01;
+
+// R of an event, whatever it is.
+RenyiFunction RenyiOf(const Event& event);
+RenyiFunction Linear(double slope);
+RenyiFunction Infinite();
+RenyiFunction FromNodes(std::vector<LossNode> nodes);
+RenyiFunction Larger(RenyiFunction a, RenyiFunction b);
+RenyiFunction Smaller(RenyiFunction a, RenyiFunction b);
+template <typename Moments, typename... Args>
+RenyiFunction FromMoments(Args&&... args) {
+  auto shared = std::make_shared<Moments>(std::forward<Args>(args)...);
+  return [shared](double order) { return shared->Renyi(order); };
+}
+// From atoms of a symmetric pair, which are none where R is infinite.
+RenyiFunction FromAtoms(const std::optional<LossAtoms>& atoms);
+// Both directions of Poisson sampling a symmetric pair.
+RenyiFunction SampledAtoms(const LossAtoms& atoms, double q);
+// Why an event with this epsilon has no curve; empty where it has one.
+std::string RenyiReasonOfEpsilon(double epsilon);
+
+// ---- (epsilon, delta) and zCDP -----------------------------------------------------------------
+
+inline constexpr double kAdvancedMargin = 1e-12;  // what results are rounded up by, relative
+double LogAdd(double a, double b);
+double EpsilonByCurve(const Event& event, double log_delta, std::optional<RenyiCurve>& curve);
+// Of an event below a sampler with rate q. A sampler has no use for a curve of its own: what is
+// kept is that of the event below it.
+double SampledStepEpsilon(const Event& child, double q, double log_delta,
+                          std::optional<RenyiCurve>& curve);
+// The deltas of the events inside, counted.
+double SumOfLeastLogDeltas(const Event& event);
+ZcdpResult ZcdpOfPure(double epsilon);
+
+}  // namespace sordino
+
+#endif  // SORDINO_ACCOUNTING_INTERNAL_EVENT_FAMILIES_H_
