@@ -84,6 +84,14 @@ Event PrivacyPlan::StepEvent(std::int64_t step) const {
   return Event::Compose({GradientEvent(step), MeasurementEvent()}, options_.adjacency);
 }
 
+bool PrivacyPlan::BeginsCharge(std::int64_t step, std::int64_t first) const {
+  return step == first || step % StepsPerEvent() == 0;
+}
+
+Event PrivacyPlan::ChargeOf(std::int64_t step, std::int64_t first) const {
+  return BeginsCharge(step, first) ? StepEvent(step) : Event::None(options_.adjacency);
+}
+
 Event PrivacyPlan::GradientEvent(std::int64_t step) const {
   const NoiseMultiplier noise = StepNoise(step);
   if (options_.rows_per_user > 1) return sampler_->UserEvent(sampling_, step, noise);

@@ -121,6 +121,11 @@ class PrivacyPlan {
   // What step t releases, its measurement included, and what the first `steps` steps release
   // together.
   Event StepEvent(std::int64_t step) const;
+  // The rule of charging, for a run that began with step `first` or was resumed there: the first
+  // step of an event pays for all of it, and so does step `first`, whose batches are of a new
+  // allocation; other steps pay nothing. It is paid before the noise of the step is drawn.
+  bool BeginsCharge(std::int64_t step, std::int64_t first) const;
+  Event ChargeOf(std::int64_t step, std::int64_t first) const;
   Event EventOf(std::int64_t steps) const;
   Event EventOf(std::int64_t first, std::int64_t last) const;  // steps [first, last)
   Event event() const { return EventOf(options_.steps); }

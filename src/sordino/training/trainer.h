@@ -29,11 +29,9 @@
 namespace sordino {
 
 class Communicator;
-class DistributedTrainer;
 
 // Who is told what a step releases, before its noise is drawn. A throw stops the run before the
-// release. Random allocation: the first step of an epoch, or of what is left of one, is told the
-// event of the whole epoch, and the others none.
+// release. What it is told is PrivacyPlan::ChargeOf.
 using ChargeFunction = std::function<void(std::int64_t step, const Event& event)>;
 
 // How a plan with held-out records measures them, and what follows from it (adaptive_noise.h).
@@ -58,7 +56,7 @@ struct TrainerOptions {
   std::int64_t canaries = 0;
   std::optional<CanaryRecords> canary_records = {};
   std::optional<HeldOutOptions> held_out = {};  // of a plan that has them
-  // The ranks that make the steps together (internal/distributed_trainer.h); null: this process
+  // The ranks that make the steps together (internal/sum_source.h); null: this process
   // alone. It lives longer than the trainer. Rank 0 leads and charges; the others Serve().
   Communicator* communicator = nullptr;
 };
@@ -129,7 +127,6 @@ class Trainer {
   struct State;
   explicit Trainer(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
-  std::unique_ptr<DistributedTrainer> distributed_;  // instead of the state, on several ranks
 };
 
 }  // namespace sordino
