@@ -62,8 +62,9 @@ struct Trainer::State {
         ranks(alone ? *alone : *options.communicator),
         shared(SharedSource(options, ranks)),
         own(options.insecure_seed ? RandomSource(*options.insecure_seed) : RandomSource()),
+        noise(StartNoise()),
         sums((alone ? MeasuredSums : ChunkedSums)(
-            {plan, options, losses, is_noised, ranks, shared, own}, std::move(parameters),
+            {plan, options, losses, is_noised, ranks, shared, *noise}, std::move(parameters),
             optimizer)),
         clipping(plan.StartClipping(sums->parameters())),
         held_out(HoldOut(data)),
@@ -92,12 +93,18 @@ struct Trainer::State {
     return source.Stream({.step = static_cast<std::uint64_t>(step), .rank = 0, .tensor = purpose});
   }
 
+  std::unique_ptr<NoiseProcess> StartNoise() {
+    if (!plan.options().held_out) return plan.StartNoise(own);
+    SORDINO_CHECK(is_noised && options.held_out && options.held_out->is_right,
+                  "a plan with held-out records needs a way to measure them");
+    auto process = std::make_unique<AdaptiveNoise>(options.held_out->rule, plan, own);
+    adaptive = process.get();
+    return process;
+  }
+
   // Before anything is drawn from them.
   std::unique_ptr<HeldOutRecords> HoldOut(const Dataset& data) {
     if (!plan.options().held_out) return nullptr;
-    SORDINO_CHECK(is_noised && options.held_out && options.held_out->is_right,
-                  "a plan with held-out records needs a way to measure them");
-    adaptive.emplace(options.held_out->rule, plan);
     return std::make_unique<HeldOutRecords>(data, options.loader.device,
                                             plan.options().held_out->share,
                                             *StreamOf(shared, 0, kHoldOutStream));
@@ -187,32 +194,33 @@ struct Trainer::State {
     if (!Charge(step)) return false;
     ++done;
     const std::vector<Dirac> gradients = canaries.Gradients(drawn, policy);
-    const StepNoise noise = {.kind = &plan.noise_kind(),
-                             .multiplier = clipping->GradientNoise(plan.StepNoise(step)),
-                             .unit_share = plan.UnitShare(),
-                             .divisor = plan.Divisor(step),
-                             .step = step,
-                             .canaries = gradients};
+    const StepNoise step_noise = {.kind = &plan.noise_kind(),
+                                  .multiplier = clipping->GradientNoise(plan.StepNoise(step)),
+                                  .unit_share = plan.UnitShare(),
+                                  .divisor = plan.Divisor(step),
+                                  .step = step,
+                                  .canaries = gradients};
     if (canaries.IsEmpty() && !clipping->ReadsNoised()) {
-      sums->NoiseAndUpdate(noise);
+      sums->NoiseAndUpdate(step_noise);
     } else {
-      UpdateInParts(sum, policy, noise);
+      UpdateInParts(sum, policy, step_noise);
     }
     return !plan.MeasuresAfter(step) || Measure(step);
   }
 
   // Where others than the optimizer see the noised gradients.
-  void UpdateInParts(const BoundedSum& sum, const ClippingPolicy& policy, const StepNoise& noise) {
+  void UpdateInParts(const BoundedSum& sum, const ClippingPolicy& policy,
+                     const StepNoise& of_step) {
     const bool whole = clipping->NeedsAllGradients() || !canaries.IsEmpty();
-    const SamplingRate rate = plan.StepRate(noise.step);
-    NoisedGradients mean = sums->Noised(noise, whole);
+    const SamplingRate rate = plan.StepRate(of_step.step);
+    NoisedGradients mean = sums->Noised(of_step, whole);
     const bool observes = !canaries.IsEmpty() && ranks.IsFirst();
-    if (observes) canaries.ObserveSum(mean, noise.divisor, rate, policy);
+    if (observes) canaries.ObserveSum(mean, of_step.divisor, rate, policy);
     const NoisedGradients gradients =
-        clipping->AfterNoise(std::move(mean), sum, noise.step, shared);
+        clipping->AfterNoise(std::move(mean), sum, of_step.step, shared);
     if (observes) {
-      canaries.ObserveGradients(gradients, noise.divisor, rate,
-                                *StreamOf(own, noise.step + 1, kCanaryStream));
+      canaries.ObserveGradients(gradients, of_step.divisor, rate,
+                                *StreamOf(own, of_step.step + 1, kCanaryStream));
     }
     sums->Update(gradients, whole);
   }
@@ -243,9 +251,9 @@ struct Trainer::State {
     if (told == kNotDone) return false;
     if (!ranks.IsFirst()) {
       const std::size_t space = told.find(' ');
-      const double noise = std::stod(told.substr(space + 1));
+      const double lowered = std::stod(told.substr(space + 1));
       adaptive->Observe(std::stod(told.substr(0, space)),
-                        [&](NoiseMultiplier lower) { return lower.value() == noise; });
+                        [&](NoiseMultiplier lower) { return lower.value() == lowered; });
     }
     plan = plan.WithNoise(adaptive->noise());
     return true;
@@ -267,7 +275,7 @@ struct Trainer::State {
     internal::AppendParameters(sums->parameters(), sums->optimizer().steps_done(), state);
     for (auto& entry : clipping->Save()) state.push_back(std::move(entry));
     canaries.Save(state);
-    if (adaptive) SaveMeasurements(*adaptive, state);
+    for (auto& entry : noise->Save()) state.push_back(std::move(entry));
     static_cast<void>(SavedTensors(state));  // names are needed to come back
     return state;
   }
@@ -288,7 +296,7 @@ struct Trainer::State {
     std::unique_ptr<ClippingState> restored = plan.StartClipping(sums->parameters());
     restored->Restore(saved);
     canaries.Restore(saved);
-    if (adaptive) RestoreMeasurements(*adaptive, saved, plan.Measurements(steps_done));
+    noise->Restore(saved, steps_done);
     saved.CheckAllTaken();
     // With the parameters and the policy that a run begins with, as it was then.
     if (is_noised && options.insecure_seed && sums->LearnsFromBatches()) RepeatLearning(steps_done);
@@ -315,10 +323,11 @@ struct Trainer::State {
   // Batches, dropout, augmentation, noise on counts, directions of estimated norms, held-out
   // records, coins of canaries. All ranks ask it for the same streams in the same order.
   RandomSource shared;
-  RandomSource own;  // noise
+  RandomSource own;                   // noise
+  AdaptiveNoise* adaptive = nullptr;  // where the noise is
+  std::unique_ptr<NoiseProcess> noise;
   std::unique_ptr<SumSource> sums;
   std::unique_ptr<ClippingState> clipping;
-  std::optional<AdaptiveNoise> adaptive;
   std::unique_ptr<HeldOutRecords> held_out;  // null: there are none
   std::uint64_t records;                     // that are trained on
   std::unique_ptr<BatchSampler> sampler;

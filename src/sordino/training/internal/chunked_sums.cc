@@ -67,7 +67,7 @@ class OneRankOfSeveral : public SumSource {
 
   // What is gathered has noise on it.
   NoisedGradients Noised(const StepNoise& noise, bool whole) override {
-    NoisedGradients shard = AddNoise(*shard_, noise, parts().own);
+    NoisedGradients shard = parts().noise.Add(*shard_, noise);
     shard_.reset();
     if (!whole) return shard;
     return NoisedShards::Join(

@@ -24,7 +24,7 @@ class OneProcess : public SumSource {
              const OptimizerOptions& optimizer)
       : SumSource(parts),
         optimizer_(trained, optimizer, parts.plan.steps()),
-        update_(parts.own, optimizer_),
+        update_(parts.noise, optimizer_),
         clipper_(parts.plan.StartSums(trained, parts.options.gradients)) {
     SeedModel(0);
   }
@@ -45,7 +45,7 @@ class OneProcess : public SumSource {
   }
   const BoundedSum& Total() override { return *sum_; }
   NoisedGradients Noised(const StepNoise& noise, bool /*whole*/) override {
-    return update_.Noised(*sum_, noise);
+    return parts().noise.Add(*sum_, noise);
   }
   void Update(const NoisedGradients& gradients, bool /*whole*/) override {
     sum_.reset();

@@ -27,6 +27,7 @@
 #include "sordino/gradients/named_tensors.h"
 #include "sordino/gradients/noised_value.h"
 #include "sordino/noise/gradient_noise.h"
+#include "sordino/noise/noise_process.h"
 #include "sordino/optimizers/optimizer.h"
 #include "sordino/random/random_source.h"
 #include "sordino/training/privacy_plan.h"
@@ -42,7 +43,7 @@ struct SumSourceParts {
   bool is_noised;
   Communicator& communicator;
   RandomSource& shared;  // all ranks draw the same from it, in the same order
-  RandomSource& own;     // each rank draws its noise from its own
+  NoiseProcess& noise;   // of this rank
 };
 
 class SumSource {
