@@ -63,7 +63,7 @@ def flag_help(text, flag):
 def check_help():
     text = run('train', '--help')
     for flag, wanted in [('--optimizer', 'adamw or leap'), ('--sampling', 'allocation or backward'),
-                         ('--noise-kind', 'laplace or doubled'), ('--lr-schedule', 'halving'),
+                         ('--noise-kind', 'doubled or lagged'), ('--lr-schedule', 'halving'),
                          ('--clipping', 'adaclip or shrinking'),
                          ('--shrinking-factor', 'Of the bound, in each step (shrinking; 0.9)'),
                          ('--lr', '0.125 for leap'),
@@ -83,7 +83,9 @@ def check_mistakes(config):
             (['--clipping', 'flat'], "the factor of the bound was given for the clipping 'flat'"),
             (['--shrinking-factor', '2'], 'the factor of the bound is 2'),
             (['--lr-schedule', 'halving:2'], "'halving'"),
-            (['--backward-turns', '0'], 'the number of turns is 0')]:
+            (['--backward-turns', '0'], 'the number of turns is 0'),
+            (['--noise-kind', 'lagged', '--noise-schedule', 'linear:0.5'],
+             'lagged noise needs full batches and constant noise')]:
         text = run('train', config, '--dry-run', *words, code=2)
         assert wanted in text, (words, text)
 
@@ -106,10 +108,14 @@ def check_run(config, folder):
     assert json.loads(again)['event'] == event, again
 
 
-def tensor_names(file):
+def tensors(file):
+    """Name to bytes."""
     with open(file, 'rb') as stream:
         size = struct.unpack('<Q', stream.read(8))[0]
-        return set(json.loads(stream.read(size))) - {'__metadata__'}
+        header = json.loads(stream.read(size))
+        values = stream.read()
+    header.pop('__metadata__', None)
+    return {name: values[slice(*entry['data_offsets'])] for name, entry in header.items()}
 
 
 def newest_step(folder):
@@ -119,21 +125,26 @@ def newest_step(folder):
     return max(steps, default=0)
 
 
-def check_checkpoint(config, folder):
-    """A run that is stopped in its middle keeps what the optimizer keeps, and is resumed."""
-    text = config.read_text(encoding='utf-8').replace('steps = 4', 'steps = 100000')
-    long = config.with_name('long.toml')
-    long.write_text(text.replace('warmup:2,halving', 'constant'), encoding='utf-8')
-    with subprocess.Popen([PROGRAM, 'train', long, '--out', folder, '--checkpoint-every', '1'],
+def stop_early(folder, *words):
+    """Begins a run that makes checkpoints, and stops it behind the first of them; the newest."""
+    with subprocess.Popen([PROGRAM, 'train', *words, '--out', folder, '--checkpoint-every', '1'],
                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         deadline = time.monotonic() + 60
         while newest_step(folder) < 2 and time.monotonic() < deadline and process.poll() is None:
             time.sleep(0.02)
         process.send_signal(signal.SIGINT)
         process.wait(timeout=60)
-    newest = max(folder.glob('checkpoints/step-*'))
+    return max(folder.glob('checkpoints/step-*'))
+
+
+def check_checkpoint(config, folder):
+    """A run that is stopped in its middle keeps what the optimizer keeps, and is resumed."""
+    text = config.read_text(encoding='utf-8').replace('steps = 4', 'steps = 100000')
+    long = config.with_name('long.toml')
+    long.write_text(text.replace('warmup:2,halving', 'constant'), encoding='utf-8')
+    newest = stop_early(folder, long)
     step = newest_step(folder)
-    names = tensor_names(newest / 'state.safetensors')
+    names = set(tensors(newest / 'state.safetensors'))
     kept = {name for name in names if re.fullmatch(r'optimizer\..+\.last_leap', name)}
     parameters = {name for name in names if name.startswith('parameter.')}
     assert parameters and len(kept) == len(parameters), names
@@ -150,6 +161,44 @@ def check_checkpoint(config, folder):
     assert newest_step(folder) > step, output
 
 
+def check_process(config, folder):
+    """Noise that remembers: with one process and several, behind a checkpoint, in the statement."""
+    text = config.read_text(encoding='utf-8').replace('noise-kind = "doubled"',
+                                                      'noise-kind = "lagged"')
+    short = config.with_name('lagged.toml')
+    short.write_text(text, encoding='utf-8')
+    models = {}
+    for processes in [1, 2, 3]:
+        out = folder / f'short-{processes}'
+        run('train', short, '--insecure-seed', 3, '--out', out,
+            *(['--processes', processes] if processes > 1 else []))
+        models[processes] = tensors(out / 'model.safetensors')
+        event = (out / 'event.txt').read_text(encoding='utf-8').strip()
+        assert event == 'add-remove: 4*gaussian(1.5)', event
+        statement = ' '.join((out / 'statement.txt').read_text(encoding='utf-8').split())
+        assert 'lagged noise of multiplier 3' in statement, statement
+    assert models[2] == models[3]
+    for name, value in models[1].items():
+        one = struct.unpack(f'<{len(value) // 4}f', value)
+        several = struct.unpack(f'<{len(value) // 4}f', models[2][name])
+        assert all(abs(a - b) < 1e-4 * (abs(a) + 1e-2) for a, b in zip(one, several)), name
+
+    long = config.with_name('long-lagged.toml')
+    long.write_text(text.replace('steps = 4', 'steps = 300').replace('warmup:2,halving', 'constant'),
+                    encoding='utf-8')
+    whole = folder / 'whole'
+    run('train', long, '--insecure-seed', 3, '--out', whole)
+    for seed in [['--insecure-seed', 3], []]:
+        out = folder / f'resumed-{len(seed)}'
+        newest = stop_early(out, long, *seed)
+        state = tensors(newest / 'state.safetensors')
+        # A number, and no draw.
+        assert len(state['noise.scales']) == 8, state.keys()
+        run('train', '--resume', out)
+        same = tensors(out / 'model.safetensors') == tensors(whole / 'model.safetensors')
+        assert same == bool(seed), seed
+
+
 def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
@@ -164,6 +213,7 @@ def main():
         check_mistakes(config)
         check_run(config, folder / 'run')
         check_checkpoint(config, folder / 'long')
+        check_process(config, folder / 'lagged')
     print('one more component of every kind: in the help, in a file, in a run and in a checkpoint')
 
 

@@ -21,9 +21,9 @@ class DoubledDraws : public NoiseDraws {
   std::unique_ptr<NoiseDraws> one_;
 };
 
-class Doubled : public NoiseComponent {
+class Doubled : public IndependentNoise {
  public:
-  Doubled() : NoiseComponent({.name = "doubled", .help = "of a test"}) {}
+  Doubled() : IndependentNoise({.name = "doubled", .help = "of a test"}) {}
   Event Release(NoiseMultiplier noise, Adjacency adjacency) const override {
     return Event::Gaussian(NoiseMultiplier(noise.value() * 1.25), adjacency);
   }

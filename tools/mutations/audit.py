@@ -11,9 +11,8 @@ def case(*names: str) -> str:
 
 MUTATIONS = [
     Mutation("noise 20 % too small", "noise/gradient_noise.cc",
-             "static_cast<double>(RoundedSteps(draws[static_cast<std::size_t>(i - start)]));",
-             "std::round(0.8 * static_cast<double>(\n                "
-             "RoundedSteps(draws[static_cast<std::size_t>(i - start)])));",
+             "out[i] = static_cast<double>(RoundedSteps(draw));",
+             "out[i] = std::round(0.8 * static_cast<double>(RoundedSteps(draw)));",
              case("full")),
     Mutation("the first example is not clipped", "gradients/internal/part_clipper.cc",
              "  at::Tensor factors = policy.Factors(norms);\n",
@@ -62,10 +61,9 @@ MUTATIONS = [
              "const auto k = static_cast<double>(plan.rows_per_user);",
              "const auto k = static_cast<double>(plan.rows_per_user) - 1;",
              case("users")),
-    Mutation("half of the steps are accounted", "training/privacy_plan.cc",
-             "const auto steps = static_cast<std::uint64_t>(last - first);",
-             "const auto steps = static_cast<std::uint64_t>(std::max<std::int64_t>(1, (last - first) "
-             "/ 2));",
+    Mutation("half of the steps are accounted", "noise/independent_noise.cc",
+             "const std::int64_t events = (last - 1) / unit - first / unit + 1;",
+             "const std::int64_t events = ((last - 1) / unit - first / unit + 2) / 2;",
              case("poisson")),
     Mutation("Laplace noise on gradients has the scale of one number", "noise/laplace.cc",
              "double UnitOfDistance(double coordinates) const override { return "

@@ -39,7 +39,7 @@ MUTATIONS = [
              "    policy_.Restore(mean, variance);\n",
              "Trainer/TrainerResume.*/AdaClip"),
     Mutation("the policy of a checkpoint is not restored", "training/trainer.cc",
-             "  s.clipping = std::move(clipping);\n", "",
+             "    clipping = std::move(restored);\n", "",
              "Trainer/TrainerResume.*/AdaptiveClipping"),
     Mutation("failed estimates of norms are free", "clipping/norms_jl.cc",
              "return steps * rows * options.Number(kFailure) +",

@@ -3,27 +3,27 @@ from mutation import Mutation
 
 PROGRAM = "training_test"
 
-TRAINER = "training/internal/distributed_trainer.cc"
+TRAINER = "training/trainer.cc"
+CHUNKS = "training/internal/chunked_sums.cc"
 SAME_BITS = "*GivesTheSameBitsOnAnyNumberOfRanks*"
 
 MUTATIONS = [
     Mutation("noise of every rank is added up", TRAINER,
-             ".multiplier = clipping_->GradientNoise(plan_.StepNoise(step)),",
-             ".multiplier = NoiseMultiplier(std::sqrt(communicator_.Size()) *\n"
-             "        clipping_->GradientNoise(plan_.StepNoise(step)).value()),",
+             ".multiplier = clipping->GradientNoise(plan.StepNoise(step)),",
+             ".multiplier = NoiseMultiplier(std::sqrt(ranks.Size()) *\n"
+             "        clipping->GradientNoise(plan.StepNoise(step)).value()),",
              "DistributedNoise.IsThatOfOneProcessWhateverTheNumberOfRanks"),
     Mutation("every rank adds its share of the noise to its shard", TRAINER,
-             ".multiplier = clipping_->GradientNoise(plan_.StepNoise(step)),",
+             ".multiplier = clipping->GradientNoise(plan.StepNoise(step)),",
              ".multiplier = NoiseMultiplier(\n"
-             "        clipping_->GradientNoise(plan_.StepNoise(step)).value() /\n"
-             "        std::sqrt(communicator_.Size())),",
+             "        clipping->GradientNoise(plan.StepNoise(step)).value() /\n"
+             "        std::sqrt(ranks.Size())),",
              "DistributedNoise.IsThatOfOneProcessWhateverTheNumberOfRanks"),
     Mutation("the charge comes after the release", TRAINER,
-             ("  if (!WaitForCharge()) return false;\n  ++done_;\n",
-              "counts, step));\n  return !plan_.MeasuresAfter(step)"),
-             ("", "counts, step));\n"
-                  "  if (!WaitForCharge()) return false;\n  ++done_;\n"
-                  "  return !plan_.MeasuresAfter(step)"),
+             ("    if (!Charge(step)) return false;\n    ++done;\n",
+              "    return !plan.MeasuresAfter(step)"),
+             ("", "    if (!Charge(step)) return false;\n    ++done;\n"
+                  "    return !plan.MeasuresAfter(step)"),
              "*DistributedCharge*"),
     Mutation("other ranks do not wait for the charge", TRAINER,
              "return told == kCharged;",
@@ -37,65 +37,60 @@ MUTATIONS = [
              "      std::string(reinterpret_cast<const char*>(fresh.bytes().data()), "
              "SharedSecret::kBytes);\n  static_cast<void>(communicator);",
              "DistributedBatch.IsOneForAllRanks"),
-    Mutation("a rank adds up its whole share in floating point", TRAINER,
-             "if (is_noised_) return Chunks(examples, sums_->chunks());",
-             "ChunkOptions cut = sums_->chunks();\n"
-             "  cut.most_examples = examples / communicator_.Size() + 1;\n"
-             "  if (is_noised_) return Chunks(examples, cut);",
+    Mutation("a rank adds up its whole share in floating point", CHUNKS,
+             "if (parts().is_noised) return Chunks(examples, clipper_->chunks());",
+             "ChunkOptions cut = clipper_->chunks();\n"
+             "    cut.most_examples = examples / all().Size() + 1;\n"
+             "    if (parts().is_noised) return Chunks(examples, cut);",
              SAME_BITS),
     Mutation("ranks make ordinary steps of a private run", TRAINER,
-             "is_noised_(clip_and_noise),",
-             "is_noised_(false && clip_and_noise),",
+             "is_noised(clip_and_noise),",
+             "is_noised(options.communicator == nullptr && clip_and_noise),",
              "DistributedNoise.IsThatOfOneProcessWhateverTheNumberOfRanks"),
-    Mutation("a rank computes a chunk that another has", TRAINER,
-             "if (static_cast<int>(i % static_cast<std::size_t>(communicator_.Size())) !=\n"
-             "        communicator_.Rank()) {",
-             "if (i > 0 && static_cast<int>(i % static_cast<std::size_t>(communicator_.Size())) !=\n"
-             "        communicator_.Rank()) {",
+    Mutation("a rank computes a chunk that another has", CHUNKS,
+             "if (static_cast<int>(i % static_cast<std::size_t>(all().Size())) != all().Rank())",
+             "if (i > 0 &&\n          static_cast<int>(i % static_cast<std::size_t>(all().Size())) "
+             "!= all().Rank())",
              SAME_BITS),
     Mutation("the state of the optimizer is that of one shard", "training/internal/sharded_optimizer.cc",
              "communicator_.AllGather(tensor, all);",
              "all.narrow(0, 0, tensor.numel()).copy_(tensor);",
              "*GoesOnWithAnotherNumberOfRanks*"),
     Mutation("every rank adds noise to the counts by itself", TRAINER,
-             "clipping_->AfterNoise(std::move(shard), counts, step, shared_source_);",
-             "clipping_->AfterNoise(std::move(shard), counts, step, noise_source_);",
+             "clipping->AfterNoise(std::move(mean), sum, of_step.step, shared);",
+             "clipping->AfterNoise(std::move(mean), sum, of_step.step, own);",
              "DistributedCounts.AreNoisedOnceForAllRanks"),
-    Mutation("an epoch is charged in each of its steps", TRAINER,
-             "return begins ? plan_.StepEvent(step) : Event::None(plan_.options().adjacency);",
-             "return begins || step > 0 ? plan_.StepEvent(step) : "
-             "Event::None(plan_.options().adjacency);",
-             "DistributedCharge.IsThatOfOneProcess"),
-    Mutation("every rank draws directions of its own", TRAINER,
-             "return sums_->Sum(losses_, request.examples, next, policy, done_, shared_source_);",
-             "return sums_->Sum(losses_, request.examples, next, policy, done_, noise_source_);",
+    Mutation("every rank draws directions of its own", CHUNKS,
+             "requested.examples, next, policy, step, parts().shared));",
+             "requested.examples, next, policy, step,\n                      "
+             "*std::make_unique<RandomSource>()));",
              "DistributedDirections.AreThoseOfAllRanksAndOfOneStep"),
-    Mutation("AdaCliP of a rank sees its shard alone", TRAINER,
-             "[&](const at::Tensor& own, at::Tensor& all) { communicator_.AllGather(own, all); });",
-             "[&](const at::Tensor& own, at::Tensor& all) {\n"
-             "        communicator_.AllGather(own, all);\n"
-             "        all.zero_().narrow(0, communicator_.Rank() * own.numel(), own.numel())"
-             ".copy_(own);\n      });",
+    Mutation("AdaCliP of a rank sees its shard alone", CHUNKS,
+             "[&](const at::Tensor& own, at::Tensor& gathered) { all().AllGather(own, gathered); });",
+             "[&](const at::Tensor& own, at::Tensor& gathered) {\n"
+             "          all().AllGather(own, gathered);\n"
+             "          gathered.zero_().narrow(0, all().Rank() * own.numel(), own.numel())"
+             ".copy_(own);\n        });",
              SAME_BITS),
     Mutation("every rank holds out records of its own", TRAINER,
-             "*SharedStream(0, kHoldOutStream)",
-             "*noise_source_.Stream({.step = 0, .rank = 0, .tensor = kHoldOutStream})",
+             "*StreamOf(shared, 0, kHoldOutStream)",
+             "*StreamOf(own, 0, kHoldOutStream)",
              "DistributedHeldOutRecords.AreTheSameOnAllRanksAndCountedOnce"),
     Mutation("every rank counts all held-out records", TRAINER,
-             "communicator_.Rank(), communicator_.Size())\n                .RevealForNoise();",
-             "0, 1)\n                .RevealForNoise();",
+             "ranks.Rank(), ranks.Size())\n                           .RevealForNoise(),",
+             "0, 1)\n                           .RevealForNoise(),",
              "DistributedHeldOutRecords.AreTheSameOnAllRanksAndCountedOnce"),
     Mutation("a count of several ranks has no noise", TRAINER,
-             "NoisedCount(PrivateValue<std::int64_t>(total.item<std::int64_t>()),",
-             "total.item<double>() + 0 * NoisedCount(\n"
-             "        PrivateValue<std::int64_t>(total.item<std::int64_t>()),",
+             "NoisedCount(PrivateValue<std::int64_t>(right.item<std::int64_t>()),",
+             "right.item<double>() + 0 * NoisedCount(\n"
+             "        PrivateValue<std::int64_t>(right.item<std::int64_t>()),",
              "DistributedHeldOutRecords.AreTheSameOnAllRanksAndCountedOnce"),
     Mutation("other ranks lower the noise whatever the budget admits", TRAINER,
-             "return lower.value() == noise; }",
-             "return lower.value() == noise || noise > 0; }",
+             "return lower.value() == lowered; }",
+             "return lower.value() == lowered || lowered > 0; }",
              "DistributedHeldOutRecords.LowerTheNoiseOfEveryRank"),
     Mutation("every rank throws the coins of canaries", TRAINER,
-             "*SharedStream(0, kCanaryStream)",
-             "*noise_source_.Stream({.step = 0, .rank = 0, .tensor = kCanaryStream})",
+             "*StreamOf(shared, 0, kCanaryStream)",
+             "*StreamOf(own, 0, kCanaryStream)",
              "DistributedCanaries.*"),
 ]

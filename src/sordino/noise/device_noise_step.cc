@@ -22,6 +22,7 @@ void DeviceNoise::SetStep(const StepNoise& noise, L2Sensitivity sensitivity,
                           std::int64_t coordinates) {
   SORDINO_CHECK(noise.kind->DrawsByIndex(), "this kind of noise does not draw by index");
   SORDINO_CHECK(noise.canaries.empty(), "canaries are not added on a device");
+  SORDINO_CHECK(!noise.earlier, "earlier draws are not added on a device");
   SetGrid(StepGrid(noise, sensitivity, coordinates), noise.divisor, noise.step);
   sensitivity_ = sensitivity;
   coordinates_ = coordinates;

@@ -30,9 +30,9 @@ class GaussianDraws : public NoiseDraws {
   DiscreteGaussian sampler_;
 };
 
-class Gaussian : public NoiseComponent {
+class Gaussian : public IndependentNoise {
  public:
-  Gaussian() : NoiseComponent({.name = "gaussian", .help = "of standard deviation z C"}) {}
+  Gaussian() : IndependentNoise({.name = "gaussian", .help = "of standard deviation z C"}) {}
 
   Event Release(NoiseMultiplier noise, Adjacency adjacency) const override {
     return Event::Gaussian(noise, adjacency);

@@ -32,13 +32,12 @@ struct CoordinateRange {
   std::int64_t end = 0;
 };
 
-// Noise in steps of the grid for a range of all coordinates, as whole numbers in doubles. A block
-// is drawn as a whole, whatever is taken of it.
-at::Tensor DrawSteps(const NoiseComponent& kind, const NoiseGrid& grid, CoordinateRange range,
-                     std::int64_t coordinates, std::int64_t step, RandomSource& source) {
-  at::Tensor steps = at::empty({range.end - range.begin}, at::TensorOptions(at::kDouble));
-  if (range.begin == range.end) return steps;
-  double* const out = steps.mutable_data_ptr<double>();
+// Draws of this scale for a range of all coordinates; `keep` is called for each, with its place in
+// the range. A block is drawn as a whole, whatever is taken of it.
+template <typename Keep>
+void DrawEach(const NoiseComponent& kind, double scale, CoordinateRange range,
+              std::int64_t coordinates, std::int64_t step, RandomSource& source, Keep keep) {
+  if (range.begin == range.end) return;
   const std::int64_t first_block = range.begin / kNoiseBlock;
   const std::int64_t blocks = (range.end + kNoiseBlock - 1) / kNoiseBlock - first_block;
   std::vector<std::unique_ptr<Generator>> streams;
@@ -47,8 +46,7 @@ at::Tensor DrawSteps(const NoiseComponent& kind, const NoiseGrid& grid, Coordina
                                      .rank = 0,
                                      .tensor = static_cast<std::uint32_t>(block)}));
   }
-  const std::unique_ptr<NoiseDraws> distribution =
-      kind.Draws(std::ldexp(grid.scale / grid.granularity, kFinerBits));
+  const std::unique_ptr<NoiseDraws> distribution = kind.Draws(scale);
   ParallelShares(blocks, [&](std::int64_t first, std::int64_t last) {
     std::vector<std::int64_t> draws(kNoiseBlock);
     for (std::int64_t block = first; block < last; ++block) {
@@ -58,11 +56,43 @@ at::Tensor DrawSteps(const NoiseComponent& kind, const NoiseGrid& grid, Coordina
       const std::int64_t from = std::max(start, range.begin);
       const std::int64_t to = std::min(start + static_cast<std::int64_t>(count), range.end);
       for (std::int64_t i = from; i < to; ++i) {
-        out[i - range.begin] =
-            static_cast<double>(RoundedSteps(draws[static_cast<std::size_t>(i - start)]));
+        keep(i - range.begin, draws[static_cast<std::size_t>(i - start)]);
       }
     }
   });
+}
+
+// Noise in steps of the grid for a range of all coordinates, as whole numbers in doubles.
+at::Tensor DrawSteps(const StepNoise& noise, const NoiseGrid& grid, CoordinateRange range,
+                     std::int64_t coordinates, RandomSource& source) {
+  const std::int64_t count = range.end - range.begin;
+  const double scale = std::ldexp(grid.scale / grid.granularity, kFinerBits);
+  at::Tensor steps = at::empty({count}, at::kDouble);
+  double* const out = steps.mutable_data_ptr<double>();
+  if (!noise.earlier) {
+    DrawEach(*noise.kind, scale, range, coordinates, noise.step, source,
+             [&](std::int64_t i, std::int64_t draw) {
+               out[i] = static_cast<double>(RoundedSteps(draw));
+             });
+    return steps;
+  }
+  const auto draw = [&](std::int64_t step, double of_scale) {
+    at::Tensor draws = at::empty({count}, at::kLong);
+    std::int64_t* const kept = draws.mutable_data_ptr<std::int64_t>();
+    DrawEach(*noise.kind, of_scale, range, coordinates, step, source,
+             [&](std::int64_t i, std::int64_t one) { kept[i] = one; });
+    return draws;
+  };
+  const at::Tensor draws = draw(noise.step, scale);
+  noise.earlier({.draws = draws,
+                 .scale = scale,
+                 .step = noise.step,
+                 .draw_again = [&](std::int64_t step, double of_scale) {
+                   SORDINO_CHECK(!source.IsPrivate(), "private noise was to be drawn again");
+                   return draw(step, of_scale);
+                 }});
+  const std::int64_t* const all = draws.const_data_ptr<std::int64_t>();
+  for (std::int64_t i = 0; i < count; ++i) out[i] = static_cast<double>(RoundedSteps(all[i]));
   return steps;
 }
 
@@ -100,12 +130,12 @@ at::Tensor InStepsOf(double to, const at::Tensor& steps, double from) {
 }  // namespace
 
 NoiseGrid ChooseNoiseGrid(const NoiseComponent& kind, NoiseMultiplier noise, L2Sensitivity unit,
-                          std::int64_t coordinates) {
+                          std::int64_t coordinates, double rounding) {
   SORDINO_CHECK(unit.value() > 0, "noise was asked for a sum that nothing can change");
   const double z = noise.value();
   const auto d = static_cast<double>(coordinates);
   const double spread = kind.UnitOfDistance(d);
-  const double moved = kind.UnitOfRounding(d);  // in steps
+  const double moved = rounding * kind.UnitOfRounding(d);  // in steps
   // scale / g = z spread U / g + z moved is to stay below 2^30 with half of it left to the first.
   if (z * moved > kMaxGridSteps / 4) {
     throw Error(fmt::format(
@@ -133,8 +163,11 @@ NoiseGrid ChooseNoiseGrid(const NoiseComponent& kind, NoiseMultiplier noise, L2S
 NoiseGrid StepGrid(const StepNoise& noise, L2Sensitivity sensitivity, std::int64_t coordinates) {
   SORDINO_CHECK(noise.divisor > 0, "the divisor of a sum is not positive");
   SORDINO_CHECK(noise.unit_share == 1 || noise.unit_share == 0.5, "unknown unit of the noise");
+  // One step of the finer grid, and what doubles round, for what earlier draws add.
+  const double rounding = noise.earlier ? 1 + std::ldexp(1 + 0x1p-6, -kFinerBits) : 1;
   return ChooseNoiseGrid(*noise.kind, noise.multiplier,
-                         L2Sensitivity(sensitivity.value() * noise.unit_share), coordinates);
+                         L2Sensitivity(sensitivity.value() * noise.unit_share), coordinates,
+                         rounding);
 }
 
 NoisedGradients AddNoise(const BoundedSum& sum, const StepNoise& noise, RandomSource& source) {
@@ -142,7 +175,7 @@ NoisedGradients AddNoise(const BoundedSum& sum, const StepNoise& noise, RandomSo
   for (const at::Tensor& gradient : sum.gradients) coordinates += gradient.numel();
   const NoiseGrid grid = StepGrid(noise, sum.sensitivity, coordinates);
   at::Tensor steps;
-  if (DeviceNoise::Serves(sum, *noise.kind)) {
+  if (!noise.earlier && DeviceNoise::Serves(sum, *noise.kind)) {
     DeviceNoise device(sum.gradients.front().device(), source);
     if (noise.canaries.empty()) {
       device.SetStep(noise, sum.sensitivity, coordinates);
@@ -150,7 +183,7 @@ NoisedGradients AddNoise(const BoundedSum& sum, const StepNoise& noise, RandomSo
     }
     steps = device.Steps(grid, coordinates, noise.step).cpu();
   } else {
-    steps = DrawSteps(*noise.kind, grid, {0, coordinates}, coordinates, noise.step, source);
+    steps = DrawSteps(noise, grid, {0, coordinates}, coordinates, source);
   }
   AddCanaries(noise.canaries, grid.granularity, sum.sensitivity, {0, coordinates}, coordinates,
               steps);
@@ -179,8 +212,7 @@ NoisedGradients AddNoise(const FixedPointShard& shard, const StepNoise& noise,
   const std::int64_t begin = std::min(shard.begin, end);
   at::Tensor value = InStepsOf(grid.granularity, shard.steps, shard.granularity).to(at::kDouble);
   const CoordinateRange range{begin, end};
-  const at::Tensor steps =
-      DrawSteps(*noise.kind, grid, range, shard.coordinates, noise.step, source);
+  const at::Tensor steps = DrawSteps(noise, grid, range, shard.coordinates, source);
   AddCanaries(noise.canaries, grid.granularity, shard.sensitivity, range, shard.coordinates, steps);
   value.narrow(0, 0, end - begin).add_(steps);
   // From here on everything is a function of an integer release.

@@ -22,7 +22,10 @@
 #ifndef SORDINO_NOISE_GRADIENT_NOISE_H_
 #define SORDINO_NOISE_GRADIENT_NOISE_H_
 
+#include <ATen/core/Tensor.h>
+
 #include <cstdint>
+#include <functional>
 #include <span>
 
 #include "sordino/base/quantity.h"
@@ -42,14 +45,24 @@ struct NoiseGrid {
   double scale = 0;        // s, in the unit of the sum
   double granularity = 0;  // g
 };
-// Throws Error when z r is so large that rounding takes over.
+// `rounding` is what moves two neighbouring sums apart, in units of r g. Throws Error when z r is
+// so large that rounding takes over.
 NoiseGrid ChooseNoiseGrid(const NoiseComponent& kind, NoiseMultiplier noise, L2Sensitivity unit,
-                          std::int64_t coordinates);
+                          std::int64_t coordinates, double rounding = 1);
 
 // A gradient that is 0 but for one coordinate, counted over all parameters.
 struct Dirac {
   std::int64_t coordinate = 0;
   double value = 0;
+};
+
+// The draws of a step before they are rounded to its grid.
+struct StepDraws {
+  at::Tensor draws;  // int64, in 2^-10 steps of the grid; of the coordinates of this process
+  double scale = 0;  // of a draw
+  std::int64_t step = 0;
+  // Those of an earlier step, of this scale. Stops the program for a source that is private.
+  std::function<at::Tensor(std::int64_t step, double scale)> draw_again;
 };
 
 struct StepNoise {
@@ -62,6 +75,9 @@ struct StepNoise {
   std::int64_t step = 0;
   // Canaries of the batch; none of them is larger than the sensitivity of the sum.
   std::span<const Dirac> canaries = {};
+  // Adds to the draws, in place, what earlier steps leave to this one (noise_process.h); empty:
+  // nothing.
+  std::function<void(const StepDraws& now)> earlier = {};
 };
 
 // The grid of the noise of a step on sums of this sensitivity.

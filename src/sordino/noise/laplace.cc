@@ -24,10 +24,10 @@ class LaplaceDraws : public NoiseDraws {
   DiscreteLaplace sampler_;
 };
 
-class Laplace : public NoiseComponent {
+class Laplace : public IndependentNoise {
  public:
   Laplace()
-      : NoiseComponent({.name = "laplace", .help = "of scale z √d C on each of d parameters"}) {}
+      : IndependentNoise({.name = "laplace", .help = "of scale z √d C on each of d parameters"}) {}
 
   Event Release(NoiseMultiplier noise, Adjacency adjacency) const override {
     return Event::Pure(Epsilon((1 / noise.value()) * (1 + 0x1p-50)), adjacency);

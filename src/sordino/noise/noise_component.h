@@ -1,18 +1,23 @@
-// The distribution of the noise: a component that owns its event, its unit and its draws.
+// A kind of noise: a component that owns its distribution, how the draws of several steps make the
+// noise of one (noise_process.h), its unit of charging and its event.
 //
-// A new one is a file that defines a class derived from NoiseComponent and a function that returns
-// it, and a line in noise_list.inc.
+// A new one is a file that defines a class derived from IndependentNoise, or from NoiseComponent
+// where steps share draws, and a function that returns it, and a line in noise_list.inc.
 #ifndef SORDINO_NOISE_NOISE_COMPONENT_H_
 #define SORDINO_NOISE_NOISE_COMPONENT_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "sordino/accounting/event.h"
 #include "sordino/base/component.h"
 #include "sordino/base/quantity.h"
 #include "sordino/random/generator.h"
+#include "sordino/random/random_source.h"
+#include "sordino/sampling/sampler_component.h"
 
 namespace sordino {
 
@@ -23,14 +28,36 @@ class NoiseDraws {
   virtual void Fill(Generator& generator, std::span<std::int64_t> out) const = 0;
 };
 
+class NoiseProcess;
+
+// What noise needs to know of a plan (training/privacy_plan.h); all of it lives longer.
+struct NoiseTerms {
+  const SamplerComponent& sampler;  // who takes part in which steps
+  const SamplingPlan& sampling;
+  const OptionValues& options;  // of the component
+  // z of a step; its unit is the distance of neighbouring sums, or what the sampler says. Not
+  // known to CheckTerms, Coefficients and StepsPerEvent.
+  std::function<NoiseMultiplier(std::int64_t step)> multiplier = {};
+};
+
 class NoiseComponent : public Component {
  public:
   using Component::Component;
 
-  // What adding noise of this multiplier to a sum releases, where the unit of the multiplier is the
-  // distance of neighbouring sums.
-  virtual Event Release(NoiseMultiplier noise, Adjacency adjacency) const = 0;
-  // Whether that event is gaussian(z), for what is proven for Gaussian noise only.
+  // Throws Error for plans that EventOf does not cover.
+  virtual void CheckTerms(const NoiseTerms& terms) const { static_cast<void>(terms); }
+  // c_1, c_2, ... of noise_process.h; none: the draws of a step are its noise.
+  virtual std::vector<double> Coefficients(const NoiseTerms& terms) const = 0;
+  // The unit of charging: how many steps have one event together. An event is charged before its
+  // first step, and again where a run goes on inside of it.
+  virtual std::int64_t StepsPerEvent(const NoiseTerms& terms) const = 0;
+  // What steps [first, last), rounded to whole events, release beside all earlier ones. The process
+  // has begun at step 0 or at any step up to `first`.
+  virtual Event EventOf(const NoiseTerms& terms, std::int64_t first, std::int64_t last) const = 0;
+  // The process of a run. The source, of one rank, lives longer.
+  virtual std::unique_ptr<NoiseProcess> Start(const NoiseTerms& terms, RandomSource& source) const;
+
+  // Whether a step releases gaussian(z) of its sum, for what is proven for Gaussian noise only.
   virtual bool IsGaussian() const { return false; }
 
   // The unit of the multiplier for d coordinates: that of sums whose L2 distance is 1, and that of
@@ -48,6 +75,23 @@ class NoiseComponent : public Component {
   // Bound on the distance in total variation of n draws from what is accounted, those by index
   // included.
   virtual double Distance(double draws) const = 0;
+};
+
+// Noise whose steps share no draw: the sampler makes the event of a step of its release.
+class IndependentNoise : public NoiseComponent {
+ public:
+  using NoiseComponent::NoiseComponent;
+
+  // What adding noise of this multiplier to a sum releases, where the unit of the multiplier is the
+  // distance of neighbouring sums.
+  virtual Event Release(NoiseMultiplier noise, Adjacency adjacency) const = 0;
+
+  std::vector<double> Coefficients(const NoiseTerms&) const final { return {}; }
+  std::int64_t StepsPerEvent(const NoiseTerms& terms) const final;
+  Event EventOf(const NoiseTerms& terms, std::int64_t first, std::int64_t last) const final;
+
+ private:
+  Event StepEvent(const NoiseTerms& terms, std::int64_t step) const;
 };
 
 const Registry<NoiseComponent>& Noises();

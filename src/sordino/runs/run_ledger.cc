@@ -104,13 +104,11 @@ StepChargerOptions RunLedger::ChargerOptions() const {
 
 std::int64_t RunLedger::Events() const { return (plan_.steps() - 1) / plan_.StepsPerEvent() + 1; }
 
-bool RunLedger::BeginsEvent(std::int64_t step) const {
-  return step == first_ || step % plan_.StepsPerEvent() == 0;
-}
-
 bool RunLedger::Reserve(std::int64_t step) {
   const bool fits = !filter_ || filter_->Admits(current_.StepEvent(step));
-  if (fits && (!BeginsEvent(step) || charger_->Reserve(step / plan_.StepsPerEvent()))) return true;
+  if (fits &&
+      (!plan_.BeginsCharge(step, first_) || charger_->Reserve(step / plan_.StepsPerEvent())))
+    return true;
   // A ledger of its own has the same budget.
   is_spent_ = filter_ && (!fits || is_own_);
   return false;
@@ -124,7 +122,7 @@ void RunLedger::Use(std::int64_t step, const Event& released) {
     used_.push_back(released);
   }
   const std::int64_t event = step / plan_.StepsPerEvent();
-  if (BeginsEvent(step)) {
+  if (plan_.BeginsCharge(step, first_)) {
     charger_->Use(event);
     used_event_ = event;
   }

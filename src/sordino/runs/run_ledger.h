@@ -104,7 +104,6 @@ class RunLedger {
   StepChargerOptions ChargerOptions() const;
   std::int64_t StepsIn(const Event& charged) const;
   std::int64_t Events() const;  // of the whole plan
-  bool BeginsEvent(std::int64_t step) const;
   void FindOutlook(std::int64_t first);
   WitnessUse OwnWitness() const;
 

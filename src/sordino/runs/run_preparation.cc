@@ -32,13 +32,15 @@ void TryNoise(const PrivacyPlan& plan, const ClippingState& clipping, const Boun
   std::int64_t coordinates = 0;
   for (const at::Tensor& gradient : sum.gradients) coordinates += gradient.numel();
   const double smallest = plan.SmallestClip().value();
+  const auto any_process = [](const StepDraws&) {};  // it asks a little more of the grid
   for (std::int64_t step = 0; step < plan.steps(); ++step) {
     const double wider = plan.StepClip(step).value() / smallest;
     static_cast<void>(StepGrid({.kind = &plan.noise_kind(),
                                 .multiplier = clipping.GradientNoise(plan.StepNoise(step)),
                                 .unit_share = plan.UnitShare(),
                                 .divisor = plan.Divisor(step),
-                                .step = step},
+                                .step = step,
+                                .earlier = any_process},
                                L2Sensitivity(sum.sensitivity.value() * wider), coordinates));
     if (plan.options().noise_schedule.IsConstant() && plan.options().clip_schedule.IsConstant()) {
       return;

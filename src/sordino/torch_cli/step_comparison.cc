@@ -102,7 +102,7 @@ class StepPair {
     if (!comparison_.whole) return;
     if (!optimizer_) {
       optimizer_.emplace(parameters_, OptimizerOptions{.learning_rate = kRate}, kManySteps);
-      update_.emplace(random_, *optimizer_);
+      update_.emplace(noise_, *optimizer_);
     }
     const StepNoise noise{.multiplier = NoiseMultiplier(1),
                           .divisor = static_cast<double>(Examples(batch_)),
@@ -157,6 +157,7 @@ class StepPair {
   std::optional<BoundedSum> sum_;
   std::optional<Optimizer> optimizer_;
   RandomSource random_;
+  NoiseProcess noise_{{}, random_};
   std::optional<NoisedUpdate> update_;
   std::int64_t steps_ = 0;
   std::vector<at::Tensor> gradients_;

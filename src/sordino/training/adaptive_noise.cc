@@ -1,11 +1,14 @@
 #include "sordino/training/adaptive_noise.h"
 
+#include <ATen/ops/empty.h>
+
 #include <algorithm>
 #include <cmath>
 
 #include "sordino/accounting/failures.h"
 #include "sordino/accounting/gdp.h"
 #include "sordino/base/error.h"
+#include "sordino/gradients/saved_tensors.h"
 
 namespace sordino {
 namespace {
@@ -15,6 +18,8 @@ constexpr double kMostNoise = 1e7;
 constexpr double kNoiseTolerance = 1e-7;
 // What rounding may add to the sum of all measurements.
 constexpr double kRoundingMargin = 1e-9;
+constexpr const char* kHeldOutCounts = "held_out.counts";
+constexpr const char* kHeldOutNoises = "held_out.noises";
 
 bool IsGaussian(const Event& step) {
   const GdpResult gdp = GdpOf(step);
@@ -76,8 +81,12 @@ std::optional<PrivacyPlan> AdaptivePlanForBudget(const PlanOptions& options, dou
   return plan_of(high * (1 + kNoiseTolerance));
 }
 
-AdaptiveNoise::AdaptiveNoise(const NoiseRule& rule, const PrivacyPlan& plan)
-    : rule_(rule), every_(plan.options().held_out->every), first_noise_(plan.noise().value()) {
+AdaptiveNoise::AdaptiveNoise(const NoiseRule& rule, const PrivacyPlan& plan, RandomSource& source)
+    : NoiseProcess({}, source),
+      rule_(rule),
+      every_(plan.options().held_out->every),
+      steps_(plan.steps()),
+      first_noise_(plan.noise().value()) {
   CheckRange("--noise-factor", rule.factor, 0, true, 1, true);
   CheckRange("the gain of held-out records", rule.gain, 0, false, kInfinity, true);
 }
@@ -97,16 +106,30 @@ void AdaptiveNoise::Observe(double count, const std::function<bool(NoiseMultipli
       {.step = made * every_, .count = count, .noise = lowers ? lower : noise().value()});
 }
 
-void AdaptiveNoise::Restore(const std::vector<double>& counts, const std::vector<double>& noises) {
-  for (std::size_t i = 0; i < counts.size(); ++i) {
+NamedTensors AdaptiveNoise::Save() const {
+  const auto count = static_cast<std::int64_t>(measurements_.size());
+  const at::Tensor counts = at::empty({count}, at::kDouble);
+  const at::Tensor noises = at::empty({count}, at::kDouble);
+  for (std::size_t i = 0; i < measurements_.size(); ++i) {
+    counts.mutable_data_ptr<double>()[i] = measurements_[i].count;
+    noises.mutable_data_ptr<double>()[i] = measurements_[i].noise;
+  }
+  return {{kHeldOutCounts, counts}, {kHeldOutNoises, noises}};
+}
+
+void AdaptiveNoise::Restore(SavedTensors& saved, std::int64_t steps_done) {
+  const std::int64_t made = std::min(steps_done, steps_ - 1) / every_;
+  const at::Tensor counts = saved.Take(kHeldOutCounts, {made}, at::kDouble).contiguous();
+  const at::Tensor noises = saved.Take(kHeldOutNoises, {made}, at::kDouble).contiguous();
+  for (std::int64_t i = 0; i < made; ++i) {
+    const double count = counts.const_data_ptr<double>()[i];
+    const double now = noises.const_data_ptr<double>()[i];
     const double last = noise().value();
-    if (!std::isfinite(counts[i]) || (noises[i] != last && noises[i] != last * rule_.factor)) {
+    if (!std::isfinite(count) || (now != last && now != last * rule_.factor)) {
       throw Error(
           "the saved noise is not that of this run; resume with the settings it began with.");
     }
-    measurements_.push_back({.step = static_cast<std::int64_t>(i + 1) * every_,
-                             .count = counts[i],
-                             .noise = noises[i]});
+    measurements_.push_back({.step = (i + 1) * every_, .count = count, .noise = now});
   }
 }
 

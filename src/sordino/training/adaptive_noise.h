@@ -28,6 +28,7 @@
 
 #include "sordino/accounting/filter.h"
 #include "sordino/base/quantity.h"
+#include "sordino/noise/noise_process.h"
 #include "sordino/training/privacy_plan.h"
 
 namespace sordino {
@@ -59,21 +60,26 @@ struct HeldOutMeasurement {
   double noise = 0;       // the multiplier of the steps behind it
 };
 
-class AdaptiveNoise {
+// Independent noise whose multiplier follows the counts.
+class AdaptiveNoise : public NoiseProcess {
  public:
-  AdaptiveNoise(const NoiseRule& rule, const PrivacyPlan& plan);
+  // The source lives longer.
+  AdaptiveNoise(const NoiseRule& rule, const PrivacyPlan& plan, RandomSource& source);
 
   // A noised count; they come in their order. The noise is not lowered where `admits`, if there is
   // one, says no to the lower one: the budget has no place for it.
   void Observe(double count, const std::function<bool(NoiseMultiplier)>& admits = {});
   NoiseMultiplier noise() const;  // of the next step
   const std::vector<HeldOutMeasurement>& measurements() const { return measurements_; }
-  // As they were in another run of the same plan and rule. Throws Error for numbers that none has.
-  void Restore(const std::vector<double>& counts, const std::vector<double>& noises);
+  // The measurements. Those that are restored were made in another run of the same plan and rule;
+  // throws Error for numbers that none has.
+  NamedTensors Save() const override;
+  void Restore(SavedTensors& saved, std::int64_t steps_done) override;
 
  private:
   NoiseRule rule_;
   std::int64_t every_;
+  std::int64_t steps_;
   double first_noise_;
   std::vector<HeldOutMeasurement> measurements_;
 };

@@ -17,7 +17,9 @@
 #include "sordino/accounting/gaussian.h"
 #include "sordino/accounting/renyi.h"
 #include "sordino/base/error.h"
+#include "sordino/gradients/saved_tensors.h"
 #include "sordino/random/grid_noise.h"
+#include "sordino/random/random_source.h"
 #include "sordino/training/internal/held_out_records.h"
 #include "sordino/training/testing/trainer_cases.h"
 #include "sordino/training/trainer.h"
@@ -121,7 +123,8 @@ TEST(AdaptivePlan, NoSequenceOfCountsPassesTheBudget) {
     const PrivacyPlan plan = BudgetPlan(AdaptiveOptions(sampling, 1000, 60, 4));
     for (int trial = 0; trial < 40; ++trial) {
       const double factor = 0.3 + 0.65 * static_cast<double>(trial % 8) / 8;
-      AdaptiveNoise rule({.factor = factor, .gain = 10}, plan);
+      RandomSource source(1);
+      AdaptiveNoise rule({.factor = factor, .gain = 10}, plan, source);
       PrivacyFilter filter = FilterOf(plan, Epsilon(kAdaptiveEpsilon));
       PrivacyPlan current = plan;
       std::vector<Event> charged;
@@ -192,7 +195,8 @@ TEST(AdaptivePlan, WhatIsNotProvenIsRefused) {
 TEST(AdaptiveRule, LowersTheNoiseWhereTheBestCountIsNotExceededByTheGain) {
   PlanOptions options = AdaptiveOptions("full", 100, 100, 10);
   const PrivacyPlan plan(options, NoiseMultiplier(8), kAdaptiveDelta);
-  AdaptiveNoise rule({.factor = 0.5, .gain = 5}, plan);
+  RandomSource source(1);
+  AdaptiveNoise rule({.factor = 0.5, .gain = 5}, plan, source);
   EXPECT_EQ(rule.noise().value(), 8);
   std::vector<double> noises;
   for (const double count : {50.0, 55.0, 59.9, 64.0, 60.0, 69.1, 1000.0, 1004.0}) {
@@ -213,15 +217,22 @@ TEST(AdaptiveRule, LowersTheNoiseWhereTheBestCountIsNotExceededByTheGain) {
   });
   EXPECT_THAT(asked, ElementsAre(0.25));
   EXPECT_EQ(rule.noise().value(), 0.5);
-  AdaptiveNoise restored({.factor = 0.5, .gain = 5}, plan);
-  EXPECT_THROW(restored.Restore({1, 2}, {8, 3}), Error);
-  EXPECT_THROW(restored.Restore({1}, {16}), Error);
-  EXPECT_THROW(restored.Restore({std::nan("")}, {8}), Error);
+  const auto restore = [&](const std::vector<double>& counts, const std::vector<double>& from) {
+    AdaptiveNoise restored({.factor = 0.5, .gain = 5}, plan, source);
+    SavedTensors saved({{"held_out.counts", at::tensor(counts, at::kDouble)},
+                        {"held_out.noises", at::tensor(from, at::kDouble)}});
+    restored.Restore(saved, static_cast<std::int64_t>(10 * counts.size() + 3));
+    return restored.noise().value();
+  };
+  EXPECT_EQ(restore({1, 2}, {8, 4}), 4);
+  EXPECT_THROW(restore({1, 2}, {8, 3}), Error);
+  EXPECT_THROW(restore({1}, {16}), Error);
+  EXPECT_THROW(restore({std::nan("")}, {8}), Error);
   EXPECT_EQ(rule.measurements().at(2).step, 30);
   EXPECT_EQ(rule.measurements().at(2).noise, 4);
-  EXPECT_THROW(AdaptiveNoise({.factor = 1, .gain = 0}, plan), Error);
-  EXPECT_THROW(AdaptiveNoise({.factor = 0, .gain = 0}, plan), Error);
-  EXPECT_THROW(AdaptiveNoise({.factor = 0.5, .gain = -1}, plan), Error);
+  EXPECT_THROW(AdaptiveNoise({.factor = 1, .gain = 0}, plan, source), Error);
+  EXPECT_THROW(AdaptiveNoise({.factor = 0, .gain = 0}, plan, source), Error);
+  EXPECT_THROW(AdaptiveNoise({.factor = 0.5, .gain = -1}, plan, source), Error);
 }
 
 // A trainer of weights that its records do not move, so that updates are noise alone.

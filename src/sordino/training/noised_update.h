@@ -8,26 +8,23 @@
 #include "sordino/gradients/bounded_sum.h"
 #include "sordino/gradients/noised_value.h"
 #include "sordino/noise/gradient_noise.h"
-#include "sordino/noise/noise_adder.h"
+#include "sordino/noise/noise_process.h"
 #include "sordino/optimizers/optimizer.h"
-#include "sordino/random/random_source.h"
 
 namespace sordino {
 
 class NoisedUpdate {
  public:
   // Both live longer.
-  NoisedUpdate(RandomSource& source, Optimizer& optimizer);
+  NoisedUpdate(NoiseProcess& process, Optimizer& optimizer)
+      : process_(process), optimizer_(optimizer) {}
 
-  // NoiseAdder::Add, and a step of the optimizer by the result. Throws Error as Optimizer::Step
+  // NoiseProcess::Add, and a step of the optimizer by the result. Throws Error as Optimizer::Step
   // does.
   void Step(const BoundedSum& sum, const StepNoise& noise);
 
-  // The noise alone, where somebody reads the gradients before the optimizer does.
-  NoisedGradients Noised(const BoundedSum& sum, const StepNoise& noise);
-
  private:
-  NoiseAdder adder_;
+  NoiseProcess& process_;
   Optimizer& optimizer_;
 };
 

@@ -39,8 +39,9 @@ void ExpectSameBits(const OptimizerOptions& options, at::Device device, const st
   RandomSource again(3);
   Optimizer optimizer(own, options, kUpdates);
   Optimizer in_parts(other, options, kUpdates);
-  NoisedUpdate update(source, optimizer);
-  NoisedUpdate noise(again, in_parts);
+  NoiseProcess process({}, source);
+  NoiseProcess noise({}, again);
+  NoisedUpdate update(process, optimizer);
   for (int step = 0; step < kUpdates; ++step) {
     std::vector<at::Tensor> gradients;
     gradients.reserve(begin.size());
@@ -50,11 +51,11 @@ void ExpectSameBits(const OptimizerOptions& options, at::Device device, const st
     const StepNoise step_noise{.multiplier = NoiseMultiplier(0.5), .divisor = 3, .step = step};
     // Now and then the other way, which goes on where the first one was.
     if (step % 7 == 5) {
-      optimizer.Step(update.Noised(sum, step_noise));
+      optimizer.Step(process.Add(sum, step_noise));
     } else {
       update.Step(sum, step_noise);
     }
-    in_parts.Step(noise.Noised(sum, step_noise));
+    in_parts.Step(noise.Add(sum, step_noise));
   }
   EXPECT_EQ(optimizer.steps_done(), kUpdates);
   for (std::size_t k = 0; k < own.size(); ++k) {
@@ -88,7 +89,8 @@ TEST(NoisedUpdateErrors, AreThoseOfTheOptimizer) {
     const at::Tensor value = at::zeros({3}, device);
     RandomSource source(4);
     Optimizer optimizer(Copied({value}), {}, 1);
-    NoisedUpdate update(source, optimizer);
+    NoiseProcess process({}, source);
+    NoisedUpdate update(process, optimizer);
     const auto sum_of = [&](std::int64_t size) {
       return ForgedSum({.gradients = {at::zeros({size}, device)}, .sensitivity = L2Sensitivity(1)});
     };

@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <map>
 #include <utility>
 
 #include "sordino/accounting/calibration.h"
 #include "sordino/accounting/failures.h"
 #include "sordino/base/check.h"
 #include "sordino/base/error.h"
+#include "sordino/noise/noise_process.h"
 #include "sordino/training/internal/plan_checks.h"
 
 namespace sordino {
@@ -84,10 +84,23 @@ Event PrivacyPlan::StepEvent(std::int64_t step) const {
   return Event::Compose({GradientEvent(step), MeasurementEvent()}, options_.adjacency);
 }
 
+bool PrivacyPlan::BeginsCharge(std::int64_t step, std::int64_t first) const {
+  return step == first || step % StepsPerEvent() == 0;
+}
+
+Event PrivacyPlan::ChargeOf(std::int64_t step, std::int64_t first) const {
+  return BeginsCharge(step, first) ? StepEvent(step) : Event::None(options_.adjacency);
+}
+
+NoiseTerms PrivacyPlan::Terms() const {
+  return {.sampler = *sampler_,
+          .sampling = sampling_,
+          .options = options_.noise.options,
+          .multiplier = [this](std::int64_t step) { return StepNoise(step); }};
+}
+
 Event PrivacyPlan::GradientEvent(std::int64_t step) const {
-  const NoiseMultiplier noise = StepNoise(step);
-  if (options_.rows_per_user > 1) return sampler_->UserEvent(sampling_, step, noise);
-  return sampler_->StepEvent(sampling_, step, noise_kind_->Release(noise, options_.adjacency));
+  return noise_kind_->EventOf(Terms(), step, step + 1);
 }
 
 Event PrivacyPlan::EventOf(std::int64_t steps) const { return EventOf(0, steps); }
@@ -96,33 +109,18 @@ Event PrivacyPlan::EventOf(std::int64_t first, std::int64_t last) const {
   SORDINO_CHECK(0 <= first && first <= last && last <= options_.steps,
                 "more steps than the plan has");
   if (first == last) return Event::None(options_.adjacency);
-  if (StepsPerEvent() > 1) {
-    const std::int64_t epochs = (last - 1) / StepsPerEvent() - first / StepsPerEvent() + 1;
-    return Event::Repeat(GradientEvent(0), static_cast<std::uint64_t>(epochs));
-  }
+  Event steps = noise_kind_->EventOf(Terms(), first, last);
   const auto measured = static_cast<std::uint64_t>(Measurements(last) - Measurements(first));
-  if (options_.noise_schedule.IsConstant() && options_.rate_schedule.IsConstant()) {
-    const auto steps = static_cast<std::uint64_t>(last - first);
-    if (measured == 0) return Event::Repeat(GradientEvent(0), steps);
-    return Event::Compose({{GradientEvent(0), steps}, {MeasurementEvent(), measured}},
-                          options_.adjacency);
-  }
-  // Steps of equal noise and rate are one group, so that long schedules stay small.
-  std::map<std::pair<double, double>, std::pair<std::int64_t, std::uint64_t>> groups;
-  for (std::int64_t step = first; step < last; ++step) {
-    const std::pair key(StepNoise(step).value(), StepRate(step).value());
-    ++groups.try_emplace(key, step, 0).first->second.second;
-  }
-  std::vector<std::pair<Event, std::uint64_t>> events;
-  events.reserve(groups.size() + 1);
-  for (const auto& [key, group] : groups) {
-    events.emplace_back(GradientEvent(group.first), group.second);
-  }
-  if (measured > 0) events.emplace_back(MeasurementEvent(), measured);
-  return Event::Compose(std::move(events), options_.adjacency);
+  if (measured == 0) return steps;
+  return Event::Compose({{std::move(steps), 1}, {MeasurementEvent(), measured}},
+                        options_.adjacency);
 }
 
-std::int64_t PrivacyPlan::StepsPerEvent() const { return sampler_->StepsPerEvent(sampling_); }
+std::int64_t PrivacyPlan::StepsPerEvent() const { return noise_kind_->StepsPerEvent(Terms()); }
+
+std::unique_ptr<NoiseProcess> PrivacyPlan::StartNoise(RandomSource& source) const {
+  return noise_kind_->Start(Terms(), source);
+}
 
 double PrivacyPlan::Failure(std::int64_t steps) const {
   if (steps == 0) return 0;

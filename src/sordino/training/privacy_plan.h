@@ -109,7 +109,8 @@ class PrivacyPlan {
   const NoiseComponent& noise_kind() const { return *noise_kind_; }
   const NormsComponent& norms() const { return *norms_; }
 
-  // How many steps an event is of: the t of random allocation, else 1.
+  // How many steps an event is of, by the noise and the sampler: the t of random allocation,
+  // else 1.
   std::int64_t StepsPerEvent() const;
   // What the gradients of step t release (of an allocation: those of its epoch).
   Event GradientEvent(std::int64_t step) const;
@@ -121,6 +122,12 @@ class PrivacyPlan {
   // What step t releases, its measurement included, and what the first `steps` steps release
   // together.
   Event StepEvent(std::int64_t step) const;
+  // The rule of charging, for a run that began with step `first` or was resumed there: the first
+  // step of an event pays for all of it, and so does step `first`, whose batches are of a new
+  // allocation and whose noise is of a new process; other steps pay nothing. It is paid before the
+  // noise of the step is drawn.
+  bool BeginsCharge(std::int64_t step, std::int64_t first) const;
+  Event ChargeOf(std::int64_t step, std::int64_t first) const;
   Event EventOf(std::int64_t steps) const;
   Event EventOf(std::int64_t first, std::int64_t last) const;  // steps [first, last)
   Event event() const { return EventOf(options_.steps); }
@@ -145,6 +152,9 @@ class PrivacyPlan {
   // by record (gradients/clipper.h).
   std::int64_t LargestBatch() const;
 
+  // The noise of a run, drawn from this source, which lives longer.
+  std::unique_ptr<NoiseProcess> StartNoise(RandomSource& source) const;
+
   // The clipping policy in a run, and what computes its clipped sums. Throws Error where one of
   // them does not fit the parameters.
   std::unique_ptr<ClippingState> StartClipping(const std::vector<NamedParameter>& parameters) const;
@@ -162,6 +172,7 @@ class PrivacyPlan {
   std::string Description() const;
 
  private:
+  NoiseTerms Terms() const;  // they live as long as the plan
   std::int64_t RecordedBatch() const;
   // The step whose noise is largest: what takes a share of it leaves least there.
   std::int64_t LargestNoiseStep() const;

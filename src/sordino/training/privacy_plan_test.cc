@@ -65,6 +65,42 @@ TEST(PrivacyPlan, StatesTheEventOfItsSampler) {
   EXPECT_GE(step.children()[0].first.number("epsilon"), 0.5);
 }
 
+// Whichever step a run begins with or goes on with, its charges one by one are the event of its
+// steps.
+TEST(PrivacyPlan, ChargesOfARunAreItsEventWhereverItBegan) {
+  const auto small = [](const std::function<void(PlanOptions&)>& change) {
+    PlanOptions options;
+    options.records = 700;
+    options.batch = 100;
+    options.steps = 23;
+    change(options);
+    return PrivacyPlan(options, NoiseMultiplier(1.5), Delta(1e-5));
+  };
+  for (const PrivacyPlan& plan : {
+           small([](PlanOptions&) {}),
+           small([](PlanOptions& o) { o.sampling = "allocation"; }),
+           small([](PlanOptions& o) { o.noise_schedule = Schedule::Parse("linear:0.5"); }),
+           small([](PlanOptions& o) {
+             o.sampling = "full";
+             o.held_out = {.share = 0.3, .every = 4, .count_noise = NoiseMultiplier(9)};
+           }),
+       }) {
+    for (std::int64_t first = 0; first < plan.steps(); ++first) {
+      std::map<std::string, std::uint64_t> charged;
+      std::map<std::string, std::uint64_t> wanted;
+      for (std::int64_t step = first; step < plan.steps(); ++step) {
+        for (const auto& [event, count] : plan.ChargeOf(step, first).Flatten()) {
+          charged[event.ToString()] += count;
+        }
+      }
+      for (const auto& [event, count] : plan.EventOf(first, plan.steps()).Flatten()) {
+        wanted[event.ToString()] += count;
+      }
+      EXPECT_EQ(charged, wanted) << plan.Description() << ", from step " << first;
+    }
+  }
+}
+
 TEST(PrivacyPlan, RateIsTheOneThatIsDrawn) {
   const PrivacyPlan plan(With([](auto& o) {
                            o.rate = SamplingRate(1e-9);

@@ -29,11 +29,9 @@
 namespace sordino {
 
 class Communicator;
-class DistributedTrainer;
 
 // Who is told what a step releases, before its noise is drawn. A throw stops the run before the
-// release. Random allocation: the first step of an epoch, or of what is left of one, is told the
-// event of the whole epoch, and the others none.
+// release. What it is told is PrivacyPlan::ChargeOf.
 using ChargeFunction = std::function<void(std::int64_t step, const Event& event)>;
 
 // How a plan with held-out records measures them, and what follows from it (adaptive_noise.h).
@@ -58,7 +56,7 @@ struct TrainerOptions {
   std::int64_t canaries = 0;
   std::optional<CanaryRecords> canary_records = {};
   std::optional<HeldOutOptions> held_out = {};  // of a plan that has them
-  // The ranks that make the steps together (internal/distributed_trainer.h); null: this process
+  // The ranks that make the steps together (internal/sum_source.h); null: this process
   // alone. It lives longer than the trainer. Rank 0 leads and charges; the others Serve().
   Communicator* communicator = nullptr;
 };
@@ -108,9 +106,9 @@ class Trainer {
 
   // What later steps depend on, copied to the CPU: parameter.<name> of every parameter that is
   // trained, the state of the optimizer with the number of its updates, and what the clipping
-  // policy learned (clip.bounds, clip.mean.<name>, ...) and the counts of held-out records. All of
-  // it was noised. Throws Error after
-  // an exception, and while averaged weights are in use.
+  // policy learned (clip.bounds, clip.mean.<name>, ...) and what the noise remembers: counts of
+  // held-out records, scales of draws. All of it was noised, or is public. Throws Error after an
+  // exception, and while averaged weights are in use.
   NamedTensors SaveState() const;
   // Goes on behind `steps_done` steps of a run of the same plan and settings; before the first
   // step, with the model in training mode. Values are copied and storages kept. Throws Error when
@@ -120,16 +118,17 @@ class Trainer {
   //
   // Nothing random is saved or restored. A private run keeps the nonce that it got from the
   // operating system when it was made: noise that came twice, with another batch under it, would
-  // cancel, and the difference of the two would show the data. Steps that are made again have to be
-  // charged again. A seeded run draws everything of a step from its seed and the number of the
-  // step, so on the same machine it goes on bit for bit as if it had not been interrupted.
+  // cancel, and the difference of the two would show the data. Noise that is correlated between
+  // steps starts a new process, with nothing of the old draws (noise/noise_process.h). Steps that
+  // are made again have to be charged again. A seeded run draws everything of a step from its seed
+  // and the number of the step, so on the same machine it goes on bit for bit as if it had not been
+  // interrupted.
   void RestoreState(const NamedTensors& state, std::int64_t steps_done);
 
  private:
   struct State;
   explicit Trainer(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
-  std::unique_ptr<DistributedTrainer> distributed_;  // instead of the state, on several ranks
 };
 
 }  // namespace sordino

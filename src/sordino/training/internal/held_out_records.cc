@@ -1,21 +1,16 @@
 #include "sordino/training/internal/held_out_records.h"
 
-#include <ATen/ops/tensor.h>
-
 #include <algorithm>
 #include <cstddef>
 
 #include "sordino/base/check.h"
 #include "sordino/gradients/example_count.h"
-#include "sordino/gradients/saved_tensors.h"
 #include "sordino/random/grid_noise.h"
 #include "sordino/sampling/sampler.h"
 
 namespace sordino {
 namespace {
 
-constexpr const char* kHeldOutCounts = "held_out.counts";
-constexpr const char* kHeldOutNoises = "held_out.noises";
 constexpr std::size_t kHeldOutPart = 500;  // records in memory at once
 
 }  // namespace
@@ -59,27 +54,6 @@ double NoisedCount(const PrivateValue<std::int64_t>& count, NoiseMultiplier nois
   const GridGaussian gaussian(noise.value());
   SORDINO_CHECK(gaussian.Granularity() <= 1, "the noise on a count is too coarse for it");
   return gaussian.AddTo(stream, static_cast<double>(count.RevealForNoise()));
-}
-
-void SaveMeasurements(const AdaptiveNoise& adaptive, NamedTensors& state) {
-  std::vector<double> counts;
-  std::vector<double> noises;
-  for (const HeldOutMeasurement& one : adaptive.measurements()) {
-    counts.push_back(one.count);
-    noises.push_back(one.noise);
-  }
-  state.emplace_back(kHeldOutCounts, at::tensor(counts, at::kDouble));
-  state.emplace_back(kHeldOutNoises, at::tensor(noises, at::kDouble));
-}
-
-void RestoreMeasurements(AdaptiveNoise& adaptive, SavedTensors& saved, std::int64_t measurements) {
-  const auto take = [&](const char* name) {
-    const at::Tensor values = saved.Take(name, {measurements}, at::kDouble).contiguous();
-    return std::vector<double>(values.const_data_ptr<double>(),
-                               values.const_data_ptr<double>() + measurements);
-  };
-  const std::vector<double> counts = take(kHeldOutCounts);
-  adaptive.Restore(counts, take(kHeldOutNoises));
 }
 
 }  // namespace sordino

@@ -6,16 +6,13 @@
 #include <memory>
 #include <vector>
 
+#include "sordino/base/quantity.h"
 #include "sordino/data/batch_loader.h"
 #include "sordino/gradients/loss_function.h"
-#include "sordino/gradients/named_tensors.h"
 #include "sordino/gradients/private_value.h"
 #include "sordino/random/random_source.h"
-#include "sordino/training/adaptive_noise.h"
 
 namespace sordino {
-
-class SavedTensors;
 
 // Streams of held-out records: who they are, and the noise on their counts. Those of
 // random_source.h end before.
@@ -45,10 +42,6 @@ class HeldOutRecords {
 // A count with Gaussian noise of this standard deviation.
 double NoisedCount(const PrivateValue<std::int64_t>& count, NoiseMultiplier noise,
                    Generator& stream);
-
-// As tensors of a saved state. Restoring throws Error for what does not fit.
-void SaveMeasurements(const AdaptiveNoise& adaptive, NamedTensors& state);
-void RestoreMeasurements(AdaptiveNoise& adaptive, SavedTensors& saved, std::int64_t measurements);
 
 }  // namespace sordino
 

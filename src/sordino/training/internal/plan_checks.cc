@@ -54,7 +54,11 @@ void CheckNumbers(const PlanOptions& o) {
 
 void CheckSampling(const PlanOptions& o) {
   const SamplerComponent& sampler = Samplers().Find(o.sampling.name);
-  sampler.CheckPlan(internal::SamplingOf(o));
+  const SamplingPlan sampling = internal::SamplingOf(o);
+  sampler.CheckPlan(sampling);
+  Noises()
+      .Find(o.noise.name)
+      .CheckTerms({.sampler = sampler, .sampling = sampling, .options = o.noise.options});
   Require(sampler.HasRateSchedule() || o.rate_schedule.IsConstant(),
           fmt::format("a schedule of the sampling rate needs {} sampling, and the sampling is {}.",
                       SamplersWith(&SamplerComponent::HasRateSchedule), sampler.name()));

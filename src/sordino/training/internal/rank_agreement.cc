@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <exception>
 #include <vector>
 
 #include "sordino/base/error.h"
@@ -9,13 +10,16 @@
 
 namespace sordino {
 
-void AgreeThatAllCan(Communicator& communicator, const std::exception_ptr& failure) {
+void DoTogether(Communicator& communicator, const std::function<void()>& does) {
   std::string sentence;
+  std::exception_ptr failure;
   try {
-    if (failure) std::rethrow_exception(failure);
+    does();
   } catch (const Error& error) {
+    failure = std::current_exception();
     sentence = error.what();
   } catch (const std::exception&) {
+    failure = std::current_exception();
     sentence = fmt::format("process {} could not compute its part of a step; it says why itself.",
                            communicator.Rank());
   }

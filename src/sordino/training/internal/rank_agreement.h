@@ -2,7 +2,6 @@
 #ifndef SORDINO_TRAINING_INTERNAL_RANK_AGREEMENT_H_
 #define SORDINO_TRAINING_INTERNAL_RANK_AGREEMENT_H_
 
-#include <exception>
 #include <functional>
 #include <string>
 
@@ -10,10 +9,10 @@
 
 namespace sordino {
 
-// Collective: returns where no rank has failed. A rank throws what it failed with itself; the
-// others throw its sentence. What other libraries say does not leave the rank. A stop that one rank
-// was asked for is one of all.
-void AgreeThatAllCan(Communicator& communicator, const std::exception_ptr& failure);
+// Collective: every rank calls `does`, which sends nothing, and it returns where none has failed. A
+// rank throws what it failed with itself; the others throw its sentence. What other libraries say
+// does not leave the rank. A stop that one rank was asked for is one of all.
+void DoTogether(Communicator& communicator, const std::function<void()>& does);
 
 inline constexpr const char* kNotDone = "not done";
 

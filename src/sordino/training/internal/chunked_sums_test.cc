@@ -1,5 +1,5 @@
 // What several ranks compute together.
-#include "sordino/training/internal/distributed_trainer.h"
+#include "sordino/training/internal/sum_source.h"
 
 #include <ATen/Context.h>
 #include <ATen/Functions.h>

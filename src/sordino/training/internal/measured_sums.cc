@@ -1,0 +1,106 @@
+#include <optional>
+#include <utility>
+
+#include "sordino/base/error.h"
+#include "sordino/training/internal/libtorch_seed.h"
+#include "sordino/training/internal/ordinary_gradients.h"
+#include "sordino/training/internal/sum_source.h"
+#include "sordino/training/noised_update.h"
+
+namespace sordino {
+namespace {
+
+std::vector<NamedParameter> Trained(std::vector<NamedParameter> parameters) {
+  std::erase_if(parameters, [](const NamedParameter& p) { return !p.value.requires_grad(); });
+  if (parameters.empty()) {
+    throw Error("no parameter of the model requires a gradient; freeze fewer layers.");
+  }
+  return parameters;
+}
+
+class OneProcess : public SumSource {
+ public:
+  OneProcess(const SumSourceParts& parts, const std::vector<NamedParameter>& trained,
+             const OptimizerOptions& optimizer)
+      : SumSource(parts),
+        optimizer_(trained, optimizer, parts.plan.steps()),
+        update_(parts.noise, optimizer_),
+        clipper_(parts.plan.StartSums(trained, parts.options.gradients)) {
+    SeedModel(0);
+  }
+
+  const std::vector<NamedParameter>& parameters() const override { return clipper_->parameters(); }
+  Optimizer& optimizer() override { return optimizer_; }
+  bool LearnsFromBatches() const override { return clipper_->LearnsFromBatches(); }
+
+  void Request(std::int64_t /*step*/, std::vector<std::uint64_t> batch,
+               Generator& stream) override {
+    // Augmentation is part of what is released: nobody may be able to repeat it (augmentation.h).
+    loader().Request(std::move(batch), stream.Next64());
+  }
+
+  void Sum(const ClippingPolicy& policy, std::int64_t step) override {
+    const Batch batch = TakeBatch(step);
+    sum_.emplace(clipper_->Sum(parts().losses, batch, policy, step, parts().shared));
+  }
+  const BoundedSum& Total() override { return *sum_; }
+  NoisedGradients Noised(const StepNoise& noise, bool /*whole*/) override {
+    return parts().noise.Add(*sum_, noise);
+  }
+  void Update(const NoisedGradients& gradients, bool /*whole*/) override {
+    sum_.reset();
+    optimizer_.Step(gradients);
+  }
+  void NoiseAndUpdate(const StepNoise& noise) override {
+    update_.Step(*sum_, noise);
+    sum_.reset();
+  }
+
+  void SumOrdinary(std::int64_t step) override {
+    const Batch batch = TakeBatch(step);
+    const std::int64_t examples = Examples(batch);
+    ordinary_.clear();
+    if (examples == 0) return;
+    ordinary_ = OrdinaryGradients(parts().losses, batch, parameters(), examples,
+                                  parts().options.gradients.physical_batch);
+  }
+  void UpdateOrdinary() override {
+    if (!ordinary_.empty()) optimizer_.StepNonPrivate(std::exchange(ordinary_, {}));
+  }
+
+  NamedTensors SaveOptimizer() override { return optimizer_.SaveState(); }
+  void RestoreOptimizer(const NamedTensors& state, std::int64_t updates) override {
+    optimizer_.RestoreState(state, updates);
+  }
+
+ private:
+  // Dropout draws by place in the batch from libtorch's default generators, which start from a
+  // constant: like augmentation it has to be secret.
+  void SeedModel(std::int64_t step) {
+    SeedLibtorch(*parts().shared.Stream(
+        {.step = static_cast<std::uint64_t>(step), .rank = 0, .tensor = kModelStream}));
+  }
+
+  // Canaries that are records use the generators between steps: a step draws bits that no attack
+  // has seen.
+  Batch TakeBatch(std::int64_t step) {
+    if (parts().options.insecure_seed || parts().options.canary_records) SeedModel(step);
+    return loader().Take();
+  }
+
+  Optimizer optimizer_;
+  NoisedUpdate update_;
+  std::unique_ptr<StepClipper> clipper_;
+  std::optional<BoundedSum> sum_;
+  std::vector<at::Tensor> ordinary_;
+};
+
+}  // namespace
+
+std::unique_ptr<SumSource> MeasuredSums(const SumSourceParts& parts,
+                                        std::vector<NamedParameter> parameters,
+                                        const OptimizerOptions& optimizer) {
+  return std::make_unique<OneProcess>(parts, Trained(std::move(parameters)), optimizer);
+}
+
+}  // namespace sordino
