@@ -91,6 +91,18 @@ TEST(Guarantees, AnEnvelopeDominatesEachOfItsPairs) {
 
 // Without the record, with it and with its null stand-in the batch is one of three vectors at
 // distance one. The equilateral triangle has at least 15.28, a given reference value.
+// One record of 100 is in the batch, and all others hold the other value. The record's value is
+// reported twice with probability 0.75^2 if it is in the batch, 0.25^2 if another one is, and 0.5^2
+// if it was zeroed out.
+TEST(Guarantees, SeveralResponsesInABatchOfFixedSizeTakeThePlaceOfOthers) {
+  const double with = 0.01 * 0.75 * 0.75 + 0.99 * 0.25 * 0.25;
+  const double without = 0.01 * 0.5 * 0.5 + 0.99 * 0.25 * 0.25;
+  for (const double delta : {0.0, 1e-6}) {
+    EXPECT_GE(Spent("zero-out: fixed(0.01, 2*randomized-response(0.5, 2))", delta).upper,
+              std::log((with - delta) / without));
+  }
+}
+
 TEST(Guarantees, ZeroOutInABatchOfFixedSizeHasThreeVectors) {
   EXPECT_GE(Spent("zero-out: 100000*fixed(0.001, gaussian(0.5))", 1e-5).upper, 15.28);
 }

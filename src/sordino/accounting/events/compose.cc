@@ -46,7 +46,9 @@ class ComposeKind final : public CombinationFamily {
   Event DoubledReach(const Event& event) const override {
     return Mapped(event, [](const Event& child) { return sordino::DoubledReach(child); });
   }
-  Event FixedReach(const Event& event) const override { return event; }
+  Event FixedReach(const Event& event) const override {
+    return Mapped(event, [](const Event& child) { return sordino::FixedReach(child); });
+  }
   Event Coarsened(const Event& event, const CoarseGrid& grid) const override {
     return Mapped(event, [&](const Event& child) { return child.kind().Coarsened(child, grid); });
   }

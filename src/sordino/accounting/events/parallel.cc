@@ -28,7 +28,11 @@ class ParallelKind final : public CombinationFamily {
     for (const auto& [part, once] : event.children()) parts.push_back(sordino::DoubledReach(part));
     return Event::Parallel(std::move(parts), event.adjacency());
   }
-  Event FixedReach(const Event& event) const override { return event; }
+  Event FixedReach(const Event& event) const override {
+    std::vector<Event> parts;
+    for (const auto& [part, once] : event.children()) parts.push_back(sordino::FixedReach(part));
+    return Event::Parallel(std::move(parts), event.adjacency());
+  }
   Event Coarsened(const Event& event, const CoarseGrid&) const override { return event; }
   KeptPart Kept(const Event& event) const override {
     std::vector<Event> parts;

@@ -43,7 +43,9 @@ class PoissonKind final : public SamplerFamily {
     return EventSampling{event.number("rate"), false};
   }
   Event DoubledReach(const Event& event) const override { return event; }  // it doubles inside
-  Event FixedReach(const Event& event) const override { return event; }
+  Event FixedReach(const Event& event) const override {
+    return Event::Poisson(SamplingRate(event.number("rate")), sordino::FixedReach(ChildOf(event)));
+  }
   Event Coarsened(const Event& event, const CoarseGrid& grid) const override {
     const Event& child = ChildOf(event);
     return Event::Poisson(grid.Rate(event.number("rate")), child.kind().Coarsened(child, grid));
