@@ -176,7 +176,7 @@ class KeptTensorWatch {
 };
 thread_local KeptTensorWatch* KeptTensorWatch::active_ = nullptr;
 
-class NoWarnings : public c10::WarningHandler {
+class DroppedWarnings : public c10::WarningHandler {
  public:
   void process(const c10::Warning& /*warning*/) override {}
 };
@@ -208,8 +208,8 @@ struct IsolationLayer::Guards {
 
   const bool fallback = functorch::isVmapFallbackEnabled();
   // libtorch warns by strides and sizes that it sees, which may tell how many examples there are.
-  NoWarnings no_warnings;
-  c10::WarningUtils::WarningHandlerGuard warnings{&no_warnings};
+  DroppedWarnings dropped;
+  c10::WarningUtils::WarningHandlerGuard warnings{&dropped};
   // A model may leave it off.
   const at::AutoGradMode gradients{at::GradMode::is_enabled()};
   // Random numbers are drawn for each unit apart.

@@ -138,9 +138,9 @@ constexpr std::string_view kPrimitives =
     "unchecked_cast "
     "unchecked_unwrap_optional";
 
-using Names = std::unordered_set<std::string_view>;
+using NameSet = std::unordered_set<std::string_view>;
 
-void AddNames(std::string_view list, Names& names) {
+void AddNames(std::string_view list, NameSet& names) {
   while (!list.empty()) {
     const std::size_t end = list.find(' ');
     names.insert(list.substr(0, end));
@@ -148,9 +148,9 @@ void AddNames(std::string_view list, Names& names) {
   }
 }
 
-const Names& TensorNames() {
-  static const Names all = [] {
-    Names names;
+const NameSet& TensorNames() {
+  static const NameSet all = [] {
+    NameSet names;
     for (const auto list : {kElementwise, kShapes, kLayers, kAlgebra, kNew, kValues}) {
       AddNames(list, names);
     }
@@ -159,9 +159,9 @@ const Names& TensorNames() {
   return all;
 }
 
-const Names& PrimitiveNames() {
-  static const Names all = [] {
-    Names names;
+const NameSet& PrimitiveNames() {
+  static const NameSet all = [] {
+    NameSet names;
     AddNames(kPrimitives, names);
     return names;
   }();
