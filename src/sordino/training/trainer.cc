@@ -18,6 +18,7 @@
 #include "sordino/training/internal/distributed_trainer.h"
 #include "sordino/training/internal/held_out_records.h"
 #include "sordino/training/internal/libtorch_seed.h"
+#include "sordino/training/internal/made_up_records.h"
 #include "sordino/training/internal/ordinary_gradients.h"
 #include "sordino/training/internal/run_canaries.h"
 #include "sordino/training/internal/trainer_state.h"
@@ -51,7 +52,9 @@ struct Trainer::State {
         sampler(plan.sampler().Make(
             plan.sampling(), records + static_cast<std::uint64_t>(CanariesOf(options)), random)),
         optimizer(parameters, optimizer_options, plan.steps()),
-        sums(plan.StartSums(parameters, options.gradients)),
+        sums(plan.StartSums(parameters, is_noised ? internal::WithMadeUpRecords(
+                                                        options.gradients, data, options.loader)
+                                                  : options.gradients)),
         clipping(plan.StartClipping(sums->parameters())) {
     if (is_noised) internal::CheckData(plan, data);
     SORDINO_CHECK(is_noised || CanariesOf(options) == 0,

@@ -15,6 +15,7 @@
 #include "sordino/noise/noised_shards.h"
 #include "sordino/training/internal/data_check.h"
 #include "sordino/training/internal/libtorch_seed.h"
+#include "sordino/training/internal/made_up_records.h"
 #include "sordino/training/internal/ordinary_gradients.h"
 #include "sordino/training/internal/packed_tensors.h"
 #include "sordino/training/internal/rank_agreement.h"
@@ -54,7 +55,10 @@ DistributedTrainer::DistributedTrainer(const PrivacyPlan& plan,
       shared_source_(SharedSource(options_, communicator_)),
       noise_source_(options_.insecure_seed ? RandomSource(*options_.insecure_seed)
                                            : RandomSource()),
-      sums_(plan_.StartChunks(parameters_, options_.gradients)),
+      sums_(plan_.StartChunks(
+          parameters_, is_noised_
+                           ? internal::WithMadeUpRecords(options_.gradients, data, options_.loader)
+                           : options_.gradients)),
       clipping_(plan_.StartClipping(sums_->parameters())),
       optimizer_(sums_->parameters(), optimizer, plan_.steps(), communicator_),
       held_out_(HoldOut(data)),
