@@ -115,7 +115,7 @@ class JlStepClipper : public StepClipper {
 
   BoundedSum Sum(const LossFunction& loss, const Batch& batch, const ClippingPolicy& policy,
                  std::int64_t step, RandomSource& random) override {
-    const bool is_first = options_.compare && Examples(batch) > 0;
+    const bool is_first = options_.compare && (Examples(batch) > 0 || !options_.made_up.empty());
     JlResult result =
         JlClippedSum(loss, batch, parameters_, policy, options_, SecretDirections(random, step));
     if (is_first) options_.compare = false;
@@ -205,7 +205,8 @@ class Jl : public NormsComponent {
             .physical_batch = gradients.physical_batch,
             .largest_batch = sum.largest_batch,
             .rounding = rounding,
-            .compare = gradients.compare};
+            .compare = gradients.compare,
+            .made_up = gradients.made_up};
   }
 };
 

@@ -68,6 +68,8 @@ struct ChunkedClipper::State {
 
   Totals SumOfChunk(const LossFunction& loss, const Batch& chunk, const ClippingPolicy& policy,
                     const JlDirections* directions);
+  void Check(const LossFunction& loss, const ClippingPolicy& policy,
+             const JlDirections* directions);
   double Granularity(const ClippingPolicy& policy) const;
   L2Sensitivity Sensitivity(const ClippingPolicy& policy) const;
   double Excess(const ClippingPolicy& policy, double share, double examples) const;
@@ -96,6 +98,17 @@ Totals ChunkedClipper::State::SumOfChunk(const LossFunction& loss, const Batch& 
     throw Error("a chunk of up to " +
                 std::to_string(cut.most_examples > 0 ? cut.most_examples : kChunkExamples) +
                 " examples does not fit into memory; give a smaller physical batch.");
+  }
+}
+
+// By made-up examples, before the first chunk and also where a process has none.
+void ChunkedClipper::State::Check(const LossFunction& loss, const ClippingPolicy& policy,
+                                  const JlDirections* directions) {
+  if (!estimated) {
+    parts.Check(loss, policy);
+  } else if (estimated->compare && !estimated->made_up.empty()) {
+    CheckJl(loss, parts.parameters(), policy, *estimated, *directions);
+    estimated->compare = false;
   }
 }
 
@@ -158,6 +171,7 @@ FixedPointSum ChunkedClipper::Sum(const LossFunction& loss, std::int64_t example
   State& s = *state_;
   SORDINO_CHECK(s.estimated.has_value() == (directions != nullptr),
                 "directions are for estimated norms");
+  s.Check(loss, policy, directions);
   const double granularity = s.Granularity(policy);
   const double most = kTotalSteps / static_cast<double>(s.most_chunks);
   const at::Device device = parameters().front().value.device();

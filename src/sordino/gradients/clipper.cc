@@ -280,6 +280,7 @@ Clipper& Clipper::operator=(Clipper&&) noexcept = default;
 BoundedSum Clipper::ClippedSum(const LossFunction& loss, const Batch& batch,
                                const ClippingPolicy& policy) {
   State& s = *state_;
+  s.parts.Check(loss, policy);
   if (Examples(batch) > s.sum.largest_batch) {
     return s.Finish(s.SumOfSingleUnits(loss, batch, policy), policy, /*is_wide=*/true);
   }

@@ -55,6 +55,12 @@ struct GradientOptions {
   std::int64_t checked_examples = 2;
   // What cannot be done per example runs example by example instead of being an error.
   bool fallback = false;
+  // Made-up examples of the form of the batches, which make the sums those of private records. The
+  // model is looked at with these, before its first sum and whatever that is of, so that a refusal
+  // is a function of the model and of them. An error on a batch that these do not show comes from
+  // the values of a record: each record is then computed alone, and one that fails adds nothing,
+  // which nobody is told. Empty: the model is looked at with the batches, and all errors are shown.
+  Batch made_up = {};
 };
 
 // What the sum is of; changes its sensitivity.

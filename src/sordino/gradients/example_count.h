@@ -15,9 +15,10 @@ namespace sordino {
 
 // The examples for which `indicator` gives more than 1/2; one number for each, as a LossFunction. A
 // number that is not one counts as 0. `one_by_one`: for models with layers that have no rule
-// (GradientOptions::fallback). Throws Error for a model that mixes examples.
+// (GradientOptions::fallback). Throws Error for a model that mixes examples; `hide_errors`: an
+// example that fails is not counted, and nothing is thrown.
 PrivateValue<std::int64_t> CountExamples(const LossFunction& indicator, const Batch& batch,
-                                         bool one_by_one = false);
+                                         bool one_by_one = false, bool hide_errors = false);
 
 }  // namespace sordino
 

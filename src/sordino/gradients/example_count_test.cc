@@ -52,6 +52,16 @@ TEST(ExampleCount, OneExampleChangesItByItsOwnIndicator) {
   }
 }
 
+TEST(ExampleCount, AnExampleThatFailsIsNotCountedWhereErrorsAreHidden) {
+  const at::Tensor table = at::ones({4});
+  const LossFunction looks_up = [&](const Batch& part) {
+    return at::index_select(table, 0, part[0]);
+  };
+  const Batch batch = {at::tensor({0, 3, 9, 1}, at::kLong)};
+  EXPECT_EQ(CountExamples(looks_up, batch, false, /*hide_errors=*/true).RevealForNoise(), 3);
+  EXPECT_THROW(CountExamples(looks_up, batch, false), Error);
+}
+
 // A model that looks at the whole batch, or that keeps what it saw.
 TEST(ExampleCount, NoExampleReachesAnother) {
   const at::Tensor inputs = at::arange(8, at::kFloat);

@@ -98,6 +98,8 @@ struct JlOptions {
   // Compare the losses with those of an ordinary forward pass (operation_comparison.h). May be left
   // out for a model that was checked before.
   bool compare = true;
+  // As those of GradientOptions: the comparison is of these, and a record that fails adds nothing.
+  Batch made_up = {};
 };
 
 struct JlResult {

@@ -1,10 +1,11 @@
 #include "sordino/gradients/script_model.h"
 
+#include <ATen/core/function_schema.h>
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/frontend/error_report.h>
-#include <torch/csrc/jit/runtime/graph_executor.h>
-#include <torch/csrc/jit/runtime/print_handler.h>
+#include <torch/csrc/jit/ir/ir.h>
+#include <torch/csrc/jit/runtime/interpreter.h>
 #include <torch/csrc/jit/serialization/import.h>
 
 #include <algorithm>
@@ -13,125 +14,98 @@
 #include <exception>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "sordino/base/error.h"
 #include "sordino/gradients/internal/crash_sentence.h"
 #include "sordino/gradients/internal/isolation/isolation.h"
-#include "sordino/gradients/internal/isolation/script_rewriting.h"
+#include "sordino/gradients/internal/isolation/script_graph.h"
 
 namespace sordino {
 namespace {
 
-// A script may print its tensors, and they are private.
-class NoPrinting {
- public:
-  NoPrinting() {
-    torch::jit::setPrintHandler([](const std::string& /*text*/) {});
+c10::IValue CopyOf(const c10::IValue& value) {
+  if (value.isTensor()) {
+    return value.toTensor().defined() ? value.toTensor().clone() : value.toTensor();
   }
-  ~NoPrinting() { torch::jit::setPrintHandler(before_); }
-  NoPrinting(const NoPrinting&) = delete;
-  NoPrinting& operator=(const NoPrinting&) = delete;
-
- private:
-  torch::jit::PrintHandler before_ = torch::jit::getPrintHandler();
-};
+  const bool is_container = value.isList() || value.isGenericDict() || value.isTuple();
+  return is_container ? value.deepcopy() : value;
+}
 
 }  // namespace
 
-// The attributes of a module and of all modules in it. What an isolated pass does to them is
-// undone: also a counter of calls would tell how many parts a batch had.
-class ScriptModel::Attributes {
+class ScriptModel::Form {
  public:
-  explicit Attributes(const torch::jit::Module& module) {
-    for (const auto& part : module.named_modules()) {
-      const std::string prefix = part.name.empty() ? "" : part.name + ".";
-      const auto object = part.value._ivalue();
-      for (std::size_t slot = 0; slot < object->type()->numAttributes(); ++slot) {
-        if (object->getSlot(slot).isModule()) continue;
-        slots_.push_back({object, slot, prefix + object->type()->getAttributeName(slot),
-                          object->type()->is_parameter(slot)});
-      }
-    }
-  }
+  explicit Form(const torch::jit::Module& module)
+      : parts_(MakeScriptGraph(module)),
+        code_(parts_.graph, "forward"),
+        schema_(module.get_method("forward").function().getSchema()),
+        self_(module._ivalue()) {}
 
-  // Before an isolated pass.
-  void Save() {
-    for (Slot& slot : slots_) {
-      const c10::IValue& value = slot.object->getSlot(slot.index);
-      slot.value = ShallowCopy(value);
-      if (!value.isTensor() || !value.toTensor().defined()) continue;
-      const at::Tensor& tensor = value.toTensor();
-      const bool is_known = slot.version == tensor._version() && slot.tensor.is_same(tensor);
-      slot.tensor = tensor;
-      slot.version = tensor._version();
-      if (!slot.is_parameter && !is_known) slot.copy = tensor.detach().clone();
-    }
-  }
-
-  // After it. Throws NotPerExample when an attribute holds a tensor of an example, or a parameter
-  // was written to.
-  void Restore() {
-    std::string wrapped;
-    for (Slot& slot : slots_) {
-      const c10::IValue value = slot.object->getSlot(slot.index);
-      if (HoldsWrapped(value)) wrapped = slot.name;
-      if (!value.isTensor() || !value.is(slot.value)) {
-        slot.object->setSlot(slot.index, slot.value);
+  c10::IValue Run(const std::vector<at::Tensor>& inputs) const {
+    const bool is_isolated = std::any_of(inputs.begin(), inputs.end(), IsWrapped);
+    torch::jit::Stack stack = Arguments(inputs);
+    // Tensors that the graph does not write to, with the number of writes to them so far.
+    std::vector<std::pair<const CapturedValue*, std::uint32_t>> kept;
+    kept.reserve(parts_.captured.size());
+    for (const CapturedValue& captured : parts_.captured) {
+      const c10::IValue& value = captured.Value();
+      const bool may_be_written = captured.may_be_written && !captured.is_parameter;
+      if (may_be_written && (is_isolated || !value.isTensor())) {
+        stack.push_back(CopyOf(value));
+        continue;
       }
-      if (!slot.value.isTensor() || !slot.tensor.defined()) continue;
-      if (slot.tensor._version() == slot.version) continue;
-      if (slot.is_parameter) {
-        throw NotPerExample("the script writes to its parameter '" + slot.name +
-                            "'; leave the parameters to the optimizer.");
+      stack.push_back(value);
+      if (!may_be_written && value.isTensor() && value.toTensor().defined()) {
+        kept.emplace_back(&captured, value.toTensor()._version());
       }
-      const at::NoGradGuard no_grad;
-      slot.tensor.detach().copy_(slot.copy);
-      slot.version = slot.tensor._version();
     }
-    if (wrapped.empty()) return;
-    throw NotPerExample("the script assigns a value that depends on an example to its attribute '" +
-                        wrapped + "'; keep no state between calls.");
+    // A script may leave it off.
+    const at::AutoGradMode gradients(at::GradMode::is_enabled());
+    try {
+      torch::jit::InterpreterState(code_).run(stack);
+    } catch (...) {
+      CheckKept(kept);
+      throw;
+    }
+    CheckKept(kept);
+    return stack.size() == 1 ? stack.front() : c10::IValue();
   }
 
  private:
-  struct Slot {
-    c10::intrusive_ptr<c10::ivalue::Object> object;
-    std::size_t index = 0;
-    std::string name;
-    bool is_parameter = false;
-    c10::IValue value = {};
-    at::Tensor tensor = {};
-    at::Tensor copy = {};
-    std::uint32_t version = 0;
-  };
+  using Kept = std::vector<std::pair<const CapturedValue*, std::uint32_t>>;
 
-  // Of lists and dictionaries, which a script can change; what they hold stays the same.
-  static c10::IValue ShallowCopy(const c10::IValue& value) {
-    if (value.isList()) return value.toList().copy();
-    if (value.isGenericDict()) return value.toGenericDict().copy();
-    return value;
-  }
-
-  static bool HoldsWrapped(const c10::IValue& value) {
-    if (value.isTensor()) return IsWrapped(value.toTensor());
-    if (!value.isList() && !value.isTuple() && !value.isGenericDict() && !value.isObject()) {
-      return false;
+  // The inputs, with the default values of those that are not given.
+  torch::jit::Stack Arguments(const std::vector<at::Tensor>& inputs) const {
+    torch::jit::Stack stack;
+    stack.reserve(parts_.graph->inputs().size() + 1);
+    stack.emplace_back(self_);
+    for (std::size_t k = 0; k < inputs.size(); ++k) {
+      const bool copied = k < parts_.may_write_input.size() && parts_.may_write_input[k];
+      stack.push_back(copied ? CopyOf(inputs[k]) : c10::IValue(inputs[k]));
     }
-    c10::IValue::HashAliasedIValues parts;
-    value.getSubValues(parts);
-    return std::any_of(parts.begin(), parts.end(), [](const c10::IValue& part) {
-      return part.isTensor() && IsWrapped(part.toTensor());
-    });
+    schema_.checkAndNormalizeInputs(stack);
+    stack.erase(stack.begin());
+    return stack;
   }
 
-  std::vector<Slot> slots_;
+  static void CheckKept(const Kept& kept) {
+    for (const auto& [captured, version] : kept) {
+      if (captured->Value().toTensor()._version() == version) continue;
+      throw NotPerExample("the script writes to its parameter '" + captured->name +
+                          "'; leave the parameters to the optimizer.");
+    }
+  }
+
+  const ScriptGraph parts_;
+  const torch::jit::Code code_;
+  const c10::FunctionSchema schema_;
+  const c10::IValue self_;
 };
 
 ScriptModel::ScriptModel(const torch::jit::Module& module)
     : module_(std::make_shared<torch::jit::Module>(module)),
-      attributes_(std::make_shared<Attributes>(module)) {
-  RewriteForIsolation(module);
-}
+      form_(std::make_shared<const Form>(module)) {}
 
 std::vector<NamedParameter> ScriptModel::Parameters() const {
   std::vector<NamedParameter> parameters;
@@ -142,19 +116,7 @@ std::vector<NamedParameter> ScriptModel::Parameters() const {
 }
 
 at::Tensor ScriptModel::Forward(const std::vector<at::Tensor>& inputs) const {
-  // The setting belongs to the thread, so it is made for every run.
-  const torch::jit::GraphOptimizerEnabledGuard plain_graph(false);
-  const NoPrinting no_printing;
-  const bool is_isolated = std::any_of(inputs.begin(), inputs.end(), IsWrapped);
-  if (is_isolated) attributes_->Save();
-  c10::IValue output;
-  try {
-    output = module_->forward(std::vector<c10::IValue>(inputs.begin(), inputs.end()));
-  } catch (...) {
-    if (is_isolated) attributes_->Restore();
-    throw;
-  }
-  if (is_isolated) attributes_->Restore();
+  const c10::IValue output = form_->Run(inputs);
   if (!output.isTensor()) {
     throw Error("the script module returns a " + output.tagKind() +
                 " and must return one tensor; return the tensor that the loss is computed from.");
@@ -179,7 +141,9 @@ ScriptModel LoadScriptModel(const std::filesystem::path& file, c10::Device devic
                                       "' cannot be loaded: it is damaged, or its code is nested "
                                       "too deeply; give a file that torch.jit.save wrote.");
   try {
-    return ScriptModel(torch::jit::load(file.string(), device));
+    const torch::jit::Module module = torch::jit::load(file.string(), device);
+    if (!module.find_method("forward")) throw refusal("it has no forward method");
+    return ScriptModel(module);
   } catch (const Error&) {
     throw;
   } catch (const c10::Error& error) {

@@ -1,10 +1,14 @@
 // TorchScript modules from a file.
 //
-// libtorch's script executor watches the first runs of a module and then fuses operations that
-// need gradients into one node of the autograd graph, whose inside the tape cannot read. A
-// ScriptModel runs its module without these optimizations, so that its graph is the one that the
-// same operations make in C++. What it prints is dropped. What an isolated pass (isolation.h)
-// does to its attributes is undone, and an attribute that holds a value of an example is an error.
+// A script is code that somebody else may have written. It is turned into one graph of operations
+// that depend on their inputs alone (internal/isolation/script_graph.h), once, and that graph is
+// all that ever runs: the methods of the module are not called. What it reads of the module are
+// inputs of the graph. In an isolated pass (isolation.h) it gets copies of what it may write to, so
+// it keeps nothing; an ordinary pass may write to buffers (running statistics), and a write to a
+// parameter is an error in both.
+//
+// The graph runs in libtorch's interpreter without its optimizations, which would fuse operations
+// that need gradients into one node of the autograd graph, whose inside the tape cannot read.
 #ifndef SORDINO_GRADIENTS_SCRIPT_MODEL_H_
 #define SORDINO_GRADIENTS_SCRIPT_MODEL_H_
 
@@ -27,22 +31,22 @@ namespace sordino {
 // Copies share the module.
 class ScriptModel {
  public:
-  // Changes the code of the module where it could not run isolated (script_rewriting.h).
+  // Throws Error for a script that is not made of such operations.
   explicit ScriptModel(const torch::jit::Module& module);
 
   // Names as in the module: "encoder.0.weight". Frozen parameters are listed too.
   std::vector<NamedParameter> Parameters() const;
 
-  // The forward method; throws Error unless it returns one tensor.
+  // What the forward method computes; throws Error unless it is one tensor.
   at::Tensor Forward(const std::vector<at::Tensor>& inputs) const;
 
   // Training mode (dropout on) or evaluation mode.
   void Train(bool on) const;
 
  private:
-  class Attributes;
+  class Form;
   std::shared_ptr<torch::jit::Module> module_;
-  std::shared_ptr<Attributes> attributes_;
+  std::shared_ptr<const Form> form_;
 };
 
 // Throws Error when the file is missing or holds no TorchScript module.

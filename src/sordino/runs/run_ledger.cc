@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "sordino/accounting/failures.h"
 #include "sordino/base/check.h"
 #include "sordino/base/error.h"
+#include "sordino/base/sha256.h"
 #include "sordino/ledger/data_description.h"
 #include "sordino/training/adaptive_noise.h"
 
@@ -21,6 +23,17 @@ constexpr const char* kTrial = "trial";
 }  // namespace
 
 namespace {
+
+bool HaveSameBytes(const std::filesystem::path& one, const std::filesystem::path& other) {
+  std::error_code none;
+  if (!std::filesystem::is_regular_file(one, none) ||
+      !std::filesystem::is_regular_file(other, none)) {
+    return false;
+  }
+  const auto size = std::filesystem::file_size(one, none);
+  return !none && size > 0 && size == std::filesystem::file_size(other, none) && !none &&
+         Sha256HexOfFile(one) == Sha256HexOfFile(other);
+}
 
 // What a test set says is written down without noise.
 void CheckTestFile(const std::string& test, const std::vector<std::filesystem::path>& training) {
@@ -36,6 +49,12 @@ void CheckTestFile(const std::string& test, const std::vector<std::filesystem::p
       throw Error(fmt::format(
           "the test file '{}' is the training file, and accuracy and loss are computed from it "
           "without noise; give a public test set.",
+          test));
+    }
+    if (HaveSameBytes(file, test)) {
+      throw Error(fmt::format(
+          "the test file '{}' is a copy of the training file, and accuracy and loss are computed "
+          "from it without noise; give a public test set.",
           test));
     }
   }

@@ -140,6 +140,9 @@ TEST_F(TrainingRun, RefusesATestSetThatIsPrivate) {
   TrainConfig config = Config();
   config.data.test = config.data.source;
   EXPECT_THAT(MistakeOf(config), HasSubstr("is the training file"));
+  config.data.test = (root_ / "copy.csv").string();
+  std::filesystem::copy_file(config.data.source, config.data.test);
+  EXPECT_THAT(MistakeOf(config), HasSubstr("is a copy of the training file"));
   root_.Write("test.csv.sordino.toml", "ledger = \"visits.db\"\n");
   EXPECT_THAT(MistakeOf(Config()), HasSubstr("is private: it has the ledger"));
 }

@@ -1,10 +1,11 @@
 #include "sordino/training/classification.h"
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/Reduction.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/ones.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/zeros.h>
 #include <c10/util/accumulate.h>
@@ -83,15 +84,23 @@ Batch MadeUpBatch(const DatasetDeclaration& data, const Model& model, std::int64
   std::vector<std::int64_t> sizes = {examples};
   if (copies > 1) sizes.push_back(copies);
   sizes.insert(sizes.end(), data.shape.begin(), data.shape.end());
-  at::Tensor inputs = data.kind == InputKind::kTokens
-                          ? at::ones(sizes, at::TensorOptions(device).dtype(at::kLong))
-                          : at::randn(sizes, at::TensorOptions(device).dtype(at::kFloat));
+  // The same in every process: what is found out with them depends on the declaration alone.
+  at::Tensor inputs;
+  if (data.kind == InputKind::kTokens) {
+    const std::int64_t words = std::max<std::int64_t>(data.vocabulary - 1, 1);
+    inputs =
+        at::arange(c10::multiply_integers(sizes), at::kLong).remainder(words).add(1).view(sizes);
+  } else {
+    inputs = at::randn(sizes, at::detail::createCPUGenerator(/*seed=*/41), at::kFloat);
+  }
+  inputs = inputs.to(device);
   if (model.HasFeatures()) {
     const at::NoGradGuard no_grad;
     inputs = model.Features(inputs);
   }
   const at::ScalarType label = data.target ? at::kFloat : at::kLong;
-  return {inputs, at::zeros({examples}, at::TensorOptions(device).dtype(label))};
+  const std::int64_t classes = std::max<std::int64_t>(data.target ? 1 : data.classes, 1);
+  return {inputs, at::arange(examples, at::kLong).remainder(classes).to(device, label)};
 }
 
 Dataset WithFeatures(const Dataset& data, const Model& model, c10::Device device,

@@ -42,6 +42,15 @@ const PrivacyPlan& CheckedPlan(const PrivacyPlan& plan,
   return plan;
 }
 
+// A private run looks at the model with made-up records, and never with those of the data.
+TrainerOptions WithMadeUpLook(TrainerOptions options, const Dataset& data, bool is_noised) {
+  if (is_noised) {
+    options.gradients =
+        internal::WithMadeUpRecords(std::move(options.gradients), data, options.loader);
+  }
+  return options;
+}
+
 }  // namespace
 
 // Every rank has one. Rank 0 leads: what it is asked for (a step, a saved state) it announces, and
@@ -56,7 +65,7 @@ struct Trainer::State {
         TrainerOptions the_options, bool clip_and_noise)
       : plan(CheckedPlan(the_plan, parameters, the_options)),
         losses(std::move(loss_function)),
-        options(std::move(the_options)),
+        options(WithMadeUpLook(std::move(the_options), data, clip_and_noise)),
         is_noised(clip_and_noise),
         alone(options.communicator == nullptr ? SingleProcess() : nullptr),
         ranks(alone ? *alone : *options.communicator),

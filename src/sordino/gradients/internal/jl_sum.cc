@@ -3,6 +3,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
@@ -13,6 +14,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <exception>
 #include <utility>
 
 #include "sordino/base/check.h"
@@ -20,6 +22,7 @@
 #include "sordino/device/precision.h"
 #include "sordino/gradients/internal/isolation/directional_derivative.h"
 #include "sordino/gradients/internal/isolation/operation_comparison.h"
+#include "sordino/gradients/internal/physical_batch.h"
 
 namespace sordino {
 namespace {
@@ -85,6 +88,7 @@ class JlSum {
 
   Estimate Norms(RepeatedLoss& loss, std::int64_t examples);
   void Add(const Batch& batch, const JlOptions& options);
+  void AddPart(const Batch& batch, bool compare);
 
   SumParts Take();
 
@@ -270,7 +274,28 @@ void JlSum::Add(const Batch& batch, const JlOptions& options) {
     }
     return;
   }
+  if (options.made_up.empty()) return AddPart(batch, options.compare);
+  try {
+    return AddPart(batch, /*compare=*/false);
+  } catch (const std::exception& error) {
+    if (IsOutOfMemory(error)) throw;
+    // What made-up examples show as well is no secret.
+    JlSum(loss_, parameters_, policy_, count_, directions_).AddPart(options.made_up, false);
+  }
+  for (std::int64_t k = 0; k < examples; ++k) {
+    try {
+      AddPart(Slice(batch, k, k + 1), /*compare=*/false);
+    } catch (const std::exception& error) {
+      if (IsOutOfMemory(error)) throw;
+      clipped_ += 1;
+      AddCounts(at::full({group_count_, 1}, kInfinity, clipped_.options()));
+    }
+  }
+}
 
+// Changes nothing where it throws.
+void JlSum::AddPart(const Batch& batch, bool compare) {
+  const std::int64_t examples = Examples(batch);
   RepeatedLoss repeated(loss_, batch, parameters_);
   const Estimate estimate = Norms(repeated, examples);
   if (repeated.DrewRandomNumbers()) {
@@ -281,7 +306,7 @@ void JlSum::Add(const Batch& batch, const JlOptions& options) {
   at::Tensor usable = at::isfinite(estimate.norms).all(0);
   at::Tensor factors = policy_.Factors(estimate.norms).to(at::kDouble);
   factors.masked_fill_(usable.logical_not(), 0);
-  if (options.compare && usable.any().item<bool>()) {
+  if (compare && usable.any().item<bool>()) {
     CompareWithJoint(loss_, Substituted(batch, usable), examples,
                      GeneratorStates(parameters_[0].value.device()));
   }
@@ -331,9 +356,20 @@ SumParts JlTotals(const LossFunction& loss, const Batch& batch,
                   const std::vector<NamedParameter>& parameters, const ClippingPolicy& policy,
                   const JlOptions& options, const JlDirections& directions) {
   const at::NoGradGuard no_grad;
+  if (options.compare && !options.made_up.empty()) {
+    CheckJl(loss, parameters, policy, options, directions);
+  }
   JlSum sum(loss, parameters, policy, options.directions, directions);
   sum.Add(batch, options);
   return sum.Take();
+}
+
+void CheckJl(const LossFunction& loss, const std::vector<NamedParameter>& parameters,
+             const ClippingPolicy& policy, const JlOptions& options,
+             const JlDirections& directions) {
+  const at::NoGradGuard no_grad;
+  JlSum(loss, parameters, policy, options.directions, directions)
+      .AddPart(options.made_up, options.compare);
 }
 
 double JlExcess(const std::vector<NamedParameter>& parameters, const ClippingPolicy& policy,

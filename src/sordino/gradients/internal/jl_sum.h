@@ -19,6 +19,11 @@ SumParts JlTotals(const LossFunction& loss, const Batch& batch,
                   const std::vector<NamedParameter>& parameters, const ClippingPolicy& policy,
                   const JlOptions& options, const JlDirections& directions);
 
+// Throws what is wrong with the model by the made-up examples of the options.
+void CheckJl(const LossFunction& loss, const std::vector<NamedParameter>& parameters,
+             const ClippingPolicy& policy, const JlOptions& options,
+             const JlDirections& directions);
+
 // How many times the bound of its group a scaled gradient may be, but for the failure probability
 // of the options, for all of so many estimates together: phi / (1 - rho phi) with the rounding of
 // the backward pass. Throws Error where phi is too close to the rounding of an estimate.

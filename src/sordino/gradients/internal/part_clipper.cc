@@ -10,14 +10,18 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <exception>
+#include <limits>
 #include <utility>
 
 #include "sordino/base/check.h"
 #include "sordino/base/error.h"
 #include "sordino/gradients/example_loop.h"
+#include "sordino/gradients/flat_clipping.h"
 #include "sordino/gradients/internal/graph/gradient_check.h"
 #include "sordino/gradients/internal/isolation/isolation.h"
 #include "sordino/gradients/internal/isolation/operation_comparison.h"
+#include "sordino/gradients/internal/physical_batch.h"
 #include "sordino/gradients/internal/rounding/rounding.h"
 #include "sordino/gradients/internal/terms/row_kernels.h"
 
@@ -34,12 +38,6 @@ Batch Padded(const Batch& batch, std::int64_t examples) {
   }
   return padded;
 }
-
-// Units that a model is looked at with before it sees a batch of more. Where one token of T has a
-// gradient (the class token of a ViT), units may also seem to take turns if T, or a number that
-// divides the entries of a unit, is 1 modulo the units, and the model is looked at again. Widths
-// are mostly 2^a 3^b, which is never 1 modulo 6.
-constexpr std::int64_t kFewUnits = 6;
 
 }  // namespace
 
@@ -131,16 +129,27 @@ std::vector<bool> PartClipper::SharedNodesOf(const Graph& graph, std::int64_t un
 }
 
 GraphReading PartClipper::Read(const at::Tensor& losses, std::int64_t units,
-                               const LossFunction& loss, const Batch& batch, bool* is_new) {
+                               const LossFunction& loss, const Batch& batch,
+                               const ClippingPolicy& policy, bool* is_new) {
   Graph graph = ReadGraph(losses, parameters_);
   std::optional<GraphReading> reading = memory_.Recall(graph, losses.numel(), units, parameters_);
   *is_new = !reading.has_value();
   if (reading) return *std::move(reading);
+  const bool judges = !IsPrivate() || is_looking_;
+  if (!judges) {
+    // A graph of another size than the model was looked at with. It is made-up examples that are
+    // compared. What zeros leave open is found out from the batch, and decides nothing but how its
+    // gradients are read.
+    LookAt(loss, MadeUp(0, losses.numel()), policy);
+    *is_new = false;
+    reading = memory_.Recall(graph, losses.numel(), units, parameters_);
+    if (reading) return *std::move(reading);
+  }
   // Copies: a model may write into its inputs.
   Batch copy;
   for (const at::Tensor& tensor : batch) copy.push_back(tensor.clone());
   std::vector<bool> shared = SharedNodesOf(graph, units, loss, copy);
-  if (options_.compare) {
+  if (options_.compare && judges) {
     CompareWithJoint(loss, copy, units, GeneratorStates(parameters_.front().value.device()),
                      losses);
   }
@@ -240,7 +249,7 @@ void PartClipper::WithPass(const at::Tensor& losses, const ClippingPolicy& polic
   const auto groups = policy.Groups(parameters_);
   SORDINO_CHECK(groups.size() == parameters_.size(), "a clipping group for each parameter");
   bool is_new = false;
-  GraphReading reading = Read(losses, units, loss, batch, &is_new);
+  GraphReading reading = Read(losses, units, loss, batch, policy, &is_new);
   const double loss_weight = 1.0 / static_cast<double>(sum_.micro_batch);
   std::optional<GradientCheck> check;
   if (is_new && options_.checked_examples > 0 && policy.transform() == nullptr) {
@@ -292,7 +301,7 @@ CollectedTerms PartClipper::Collect(const LossFunction& loss, const Batch& batch
   collected.terms.resize(parameters_.size());
   if (!losses.requires_grad()) return collected;
   bool is_new = false;
-  GraphReading reading = Read(losses, units, loss, batch, &is_new);
+  GraphReading reading = Read(losses, units, loss, batch, FlatClipping(ClipNorm(1)), &is_new);
   std::optional<GradientCheck> check;
   if (is_new && options_.checked_examples > 0) {
     check.emplace(losses, units, 1, parameters_, options_.checked_examples);
@@ -313,8 +322,49 @@ CollectedTerms PartClipper::Collect(const LossFunction& loss, const Batch& batch
   return collected;
 }
 
+// Of units that fail: as those whose gradients are not numbers.
+Totals PartClipper::NothingOf(std::int64_t examples, const ClippingPolicy& policy) const {
+  const at::Tensor norms =
+      at::full({static_cast<std::int64_t>(policy.Bounds().size()), Units(examples)},
+               std::numeric_limits<double>::quiet_NaN(),
+               at::TensorOptions(at::kDouble).device(parameters_.front().value.device()));
+  Totals totals;
+  totals.gradients.resize(parameters_.size());
+  totals.clipped = AboveBounds(norms, policy.Bounds());
+  totals.counts = policy.Counts(norms);
+  totals.norms.push_back(norms);
+  return totals;
+}
+
 Totals PartClipper::Loop(const LossFunction& loss, const Batch& batch,
-                         const ClippingPolicy& policy) const {
+                         const ClippingPolicy& policy) {
+  try {
+    return LoopAll(loss, batch, policy);
+  } catch (const std::exception& error) {
+    if (!FailsForRecords(error, loss, policy)) throw;
+  }
+  Totals totals;
+  const std::int64_t examples = Examples(batch);
+  for (std::int64_t begin = 0; begin < examples; begin += sum_.micro_batch) {
+    const std::int64_t end = std::min(examples, begin + sum_.micro_batch);
+    Totals own;
+    try {
+      own = LoopAll(loss, Slice(batch, begin, end), policy);
+    } catch (const std::exception& error) {
+      if (IsOutOfMemory(error)) throw;
+      own = NothingOf(end - begin, policy);
+    }
+    if (begin == 0) {
+      totals = std::move(own);
+    } else {
+      totals.Add(std::move(own));
+    }
+  }
+  return totals;
+}
+
+Totals PartClipper::LoopAll(const LossFunction& loss, const Batch& batch,
+                            const ClippingPolicy& policy) const {
   LoopResult result = LoopClippedSum(loss, batch, parameters_, policy, sum_.micro_batch, is_wide());
   Totals totals;
   totals.gradients = std::move(result.sum);
@@ -324,9 +374,9 @@ Totals PartClipper::Loop(const LossFunction& loss, const Batch& batch,
   return totals;
 }
 
-// A value that is not finite has reached the gradients of other units. Each goes beside a copy of
-// itself, by the same rules as before, and through the loop where that fails too: what a unit adds
-// is decided by that unit alone.
+// A value that is not finite has reached the gradients of other units, or one fails. Each goes
+// beside a copy of itself, by the same rules as before, and through the loop where that fails too:
+// what a unit adds is decided by that unit alone.
 Totals PartClipper::UnitByUnit(const LossFunction& loss, const Batch& batch,
                                const ClippingPolicy& policy) {
   const std::int64_t examples = Examples(batch);
@@ -357,27 +407,6 @@ at::Tensor PartClipper::LossesOf(const LossFunction& loss, const Batch& batch) c
   return losses;
 }
 
-// What is found out about a model when its graph is new takes several passes, and holds for any
-// number of units: they are made with a few of the batch, whose sum is thrown away.
-void PartClipper::LookAtFew(const LossFunction& loss, const Batch& batch,
-                            const ClippingPolicy& policy) {
-  const bool looks = options_.probe || options_.compare || options_.checked_examples > 0;
-  const std::int64_t few = kFewUnits * sum_.micro_batch;
-  if (has_looked_ || !looks || Examples(batch) <= few) return;
-  has_looked_ = true;
-  // The batch gets the random numbers that it would have had.
-  const GeneratorStates states(parameters_.front().value.device());
-  // Copies: a model may write into its inputs.
-  Batch copy;
-  for (const at::Tensor& tensor : batch) copy.push_back(tensor.narrow(0, 0, few).clone());
-  try {
-    WithPass(LossesOf(loss, copy), policy, loss, copy, [](const PerExamplePass&, const Tape&) {});
-  } catch (const NeedsLoop&) {
-    // A value that is not finite: the batch shows what to do.
-  }
-  states.Rewind();
-}
-
 Totals PartClipper::MaskedSum(const LossFunction& loss, const Batch& batch,
                               const ClippingPolicy& policy, const at::Tensor& mask) {
   SORDINO_CHECK(mask.numel() == Units(Examples(batch)) && mask.numel() > 1,
@@ -389,6 +418,7 @@ Totals PartClipper::MaskedSum(const LossFunction& loss, const Batch& batch,
 
 Totals PartClipper::Sum(const LossFunction& loss, const Batch& batch, const ClippingPolicy& policy,
                         std::int64_t padded_examples) {
+  Check(loss, policy);
   // An example that is alone goes beside a copy of itself: the loop knows neither the range nor the
   // limit on the cancellation of rounding.h, and what an example adds must not depend on whether
   // others are there. (Batches of micro-batches have one size, and are always cut alike.)
@@ -407,10 +437,11 @@ Totals PartClipper::Sum(const LossFunction& loss, const Batch& batch, const Clip
                       padded);
   } catch (const NeedsLoop&) {
     return UnitByUnit(loss, batch, policy);
-  } catch (const DifferentValues&) {
-    throw;
-  } catch (const NotPerExample&) {
-    if (!options_.fallback) throw;
+  } catch (const std::exception& error) {
+    if (FailsForRecords(error, loss, policy)) return UnitByUnit(loss, batch, policy);
+    const bool by_values = dynamic_cast<const DifferentValues*>(&error) != nullptr;
+    const bool by_form = dynamic_cast<const NotPerExample*>(&error) != nullptr;
+    if (IsPrivate() || by_values || !by_form || !options_.fallback) throw;
     falls_back_ = true;
   }
   return Loop(loss, batch, policy);

@@ -9,6 +9,7 @@
 #include <c10/util/FunctionRef.h>
 
 #include <cstdint>
+#include <exception>
 #include <optional>
 #include <vector>
 
@@ -58,6 +59,10 @@ class PartClipper {
  public:
   PartClipper(std::vector<NamedParameter> parameters, GradientOptions options, SumOptions sum);
 
+  // Throws what is wrong with the model by GradientOptions::made_up, where there are such examples
+  // and it was not asked before. Sum asks; for sums that may be empty.
+  void Check(const LossFunction& loss, const ClippingPolicy& policy);
+
   // Of at most kUnitsOfPart units. With `padded_examples`, the model sees as many: copies of the
   // first example are added, and left out of everything.
   Totals Sum(const LossFunction& loss, const Batch& batch, const ClippingPolicy& policy,
@@ -99,6 +104,14 @@ class PartClipper {
     return (examples + sum_.micro_batch - 1) / sum_.micro_batch;
   }
   at::Tensor LossesOf(const LossFunction& loss, const Batch& batch) const;
+  bool IsPrivate() const { return !options_.made_up.empty(); }
+  Batch MadeUp(std::int64_t first, std::int64_t examples) const;
+  void LookAt(const LossFunction& loss, const Batch& examples, const ClippingPolicy& policy);
+  void LookAtMadeUp(const LossFunction& loss, const ClippingPolicy& policy);
+  bool FailsForRecords(const std::exception& error, const LossFunction& loss,
+                       const ClippingPolicy& policy);
+  Totals NothingOf(std::int64_t examples, const ClippingPolicy& policy) const;
+  Totals LoopAll(const LossFunction& loss, const Batch& batch, const ClippingPolicy& policy) const;
   void LookAtFew(const LossFunction& loss, const Batch& batch, const ClippingPolicy& policy);
   void WithPass(const at::Tensor& losses, const ClippingPolicy& policy, const LossFunction& loss,
                 const Batch& batch, const UsePass& use);
@@ -107,12 +120,12 @@ class PartClipper {
   at::Tensor AboveBounds(const at::Tensor& norms, const std::vector<double>& bounds) const;
   const at::Tensor& BoundsBeside(const at::Tensor& norms, const std::vector<double>& bounds) const;
   Totals UnitByUnit(const LossFunction& loss, const Batch& batch, const ClippingPolicy& policy);
-  Totals Loop(const LossFunction& loss, const Batch& batch, const ClippingPolicy& policy) const;
+  Totals Loop(const LossFunction& loss, const Batch& batch, const ClippingPolicy& policy);
   Clipped Clip(const PerExamplePass& pass, const ClippingPolicy& policy, const SumPlan& plan,
                const RealUnits& real) const;
   SumPlan PlanOf(const PerExamplePass& pass, const Tape& tape, const ClippingPolicy& policy);
   GraphReading Read(const at::Tensor& losses, std::int64_t units, const LossFunction& loss,
-                    const Batch& batch, bool* is_new);
+                    const Batch& batch, const ClippingPolicy& policy, bool* is_new);
   std::vector<bool> SharedNodesOf(const Graph& graph, std::int64_t units, const LossFunction& loss,
                                   const Batch& batch) const;
 
@@ -122,6 +135,8 @@ class PartClipper {
   GraphMemory memory_;
   bool falls_back_ = false;
   bool has_looked_ = false;
+  bool is_checked_ = false;
+  bool is_looking_ = false;  // at made-up examples
   // The plan of the last sum, and what it was made for.
   std::optional<SumPlan> plan_;
   SumShape planned_shape_;

@@ -43,7 +43,9 @@ PrivateValue<std::int64_t> HeldOutRecords::Count(const LossFunction& indicator, 
     const std::size_t end = std::min(begin + kHeldOutPart, held_out_.size());
     loader_->Request({held_out_.begin() + static_cast<std::ptrdiff_t>(begin),
                       held_out_.begin() + static_cast<std::ptrdiff_t>(end)});
-    count += CountExamples(indicator, loader_->Take(), one_by_one).RevealForNoise();
+    // Which record fails is as private as its count.
+    count += CountExamples(indicator, loader_->Take(), one_by_one, /*hide_errors=*/true)
+                 .RevealForNoise();
   }
   return PrivateValue<std::int64_t>(count);
 }

@@ -51,6 +51,7 @@ class GraphMemory {
 
   // Forgets everything: a layout turned out to be of another graph.
   void Clear() { graphs_.clear(); }
+  bool IsEmpty() const { return graphs_.empty(); }
 
  private:
   struct Known {

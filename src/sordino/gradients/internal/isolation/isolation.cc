@@ -8,6 +8,7 @@
 #include <ATen/ops/movedim.h>
 #include <ATen/record_function.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/util/Exception.h>
 
 #include <atomic>
 #include <cctype>
@@ -87,6 +88,8 @@ constexpr Reason kReasons[] = {
      "the model writes values of an example into a tensor that all examples share (a buffer, a "
      "running statistic, a tensor made with zeros); keep no state between calls, and make new "
      "tensors with zeros_like of a tensor of the example."},
+    {"a leaf Variable that requires grad",
+     "the model writes to a parameter; leave the parameters to the optimizer."},
     {"inplace randomness on an unbatched tensor",
      "the model fills a tensor that all examples share with random numbers in place; draw them "
      "with "
@@ -173,6 +176,11 @@ class KeptTensorWatch {
 };
 thread_local KeptTensorWatch* KeptTensorWatch::active_ = nullptr;
 
+class DroppedWarnings : public c10::WarningHandler {
+ public:
+  void process(const c10::Warning& /*warning*/) override {}
+};
+
 template <typename Run>
 at::Tensor WithoutPrivateErrors(const Run& run) {
   try {
@@ -199,6 +207,9 @@ struct IsolationLayer::Guards {
   Guards& operator=(const Guards&) = delete;
 
   const bool fallback = functorch::isVmapFallbackEnabled();
+  // libtorch warns by strides and sizes that it sees, which may tell how many examples there are.
+  DroppedWarnings dropped;
+  c10::WarningUtils::WarningHandlerGuard warnings{&dropped};
   // A model may leave it off.
   const at::AutoGradMode gradients{at::GradMode::is_enabled()};
   // Random numbers are drawn for each unit apart.
@@ -314,6 +325,13 @@ void GeneratorStates::Rewind() const {
     at::Generator generator = generators_[k];
     const std::lock_guard<std::mutex> lock(generator.mutex());
     generator.set_state(states_[k]);
+  }
+}
+
+void GeneratorStates::Seed(std::uint64_t seed) const {
+  for (at::Generator generator : generators_) {
+    const std::lock_guard<std::mutex> lock(generator.mutex());
+    generator.set_current_seed(seed);
   }
 }
 

@@ -94,6 +94,7 @@ class GeneratorStates {
  public:
   explicit GeneratorStates(at::Device device);
   void Rewind() const;
+  void Seed(std::uint64_t seed) const;
   // Whether a number was drawn since.
   bool HaveMoved() const;
 

@@ -1,0 +1,26 @@
+// Made-up records of the declared form, which a model is looked at with before it sees the data.
+//
+// They are the same in every process: a function of the types, shapes and classes that were
+// declared, so what is found out about a model with them tells nothing about the data.
+#ifndef SORDINO_TRAINING_INTERNAL_MADE_UP_RECORDS_H_
+#define SORDINO_TRAINING_INTERNAL_MADE_UP_RECORDS_H_
+
+#include "sordino/data/batch_loader.h"
+#include "sordino/data/dataset.h"
+#include "sordino/gradients/clipper.h"
+#include "sordino/gradients/loss_function.h"
+
+namespace sordino::internal {
+
+// A batch as a BatchLoader makes it. Of the data only types, shapes and the declaration are used.
+// Every third of it has other values: as they come, with ties and padding, and at the ends of their
+// range.
+Batch MadeUpRecords(const Dataset& data, const LoaderOptions& loader);
+
+// The options with MadeUpRecords, for sums of private records.
+GradientOptions WithMadeUpRecords(GradientOptions options, const Dataset& data,
+                                  const LoaderOptions& loader);
+
+}  // namespace sordino::internal
+
+#endif  // SORDINO_TRAINING_INTERNAL_MADE_UP_RECORDS_H_
