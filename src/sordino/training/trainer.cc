@@ -44,7 +44,7 @@ struct Trainer::State {
       : plan(the_plan),
         parameters(Trained(std::move(all))),
         losses(std::move(loss_function)),
-        options(std::move(the_options)),
+        options(internal::WithMadeUpRecords(std::move(the_options), data, clip_and_noise)),
         is_noised(clip_and_noise),
         random(options.insecure_seed ? RandomSource(*options.insecure_seed) : RandomSource()),
         held_out(HoldOut(data)),
@@ -52,9 +52,7 @@ struct Trainer::State {
         sampler(plan.sampler().Make(
             plan.sampling(), records + static_cast<std::uint64_t>(CanariesOf(options)), random)),
         optimizer(parameters, optimizer_options, plan.steps()),
-        sums(plan.StartSums(parameters, is_noised ? internal::WithMadeUpRecords(
-                                                        options.gradients, data, options.loader)
-                                                  : options.gradients)),
+        sums(plan.StartSums(parameters, options.gradients)),
         clipping(plan.StartClipping(sums->parameters())) {
     if (is_noised) internal::CheckData(plan, data);
     SORDINO_CHECK(is_noised || CanariesOf(options) == 0,
