@@ -65,7 +65,11 @@ struct Trainer::State {
         TrainerOptions the_options, bool clip_and_noise)
       : plan(CheckedPlan(the_plan, parameters, the_options)),
         losses(std::move(loss_function)),
+<<<<<<< HEAD
         options(WithMadeUpLook(std::move(the_options), data, clip_and_noise)),
+=======
+        options(internal::WithMadeUpRecords(std::move(the_options), data, clip_and_noise)),
+>>>>>>> wd
         is_noised(clip_and_noise),
         alone(options.communicator == nullptr ? SingleProcess() : nullptr),
         ranks(alone ? *alone : *options.communicator),
@@ -79,8 +83,15 @@ struct Trainer::State {
         held_out(HoldOut(data)),
         records(held_out ? held_out->trained() : static_cast<std::uint64_t>(data.size())),
         sampler(plan.sampler().Make(
+<<<<<<< HEAD
             plan.sampling(), records + static_cast<std::uint64_t>(CanariesOf(options)), shared)),
         canaries(options, plan, sums->parameters(), losses, *StreamOf(shared, 0, kCanaryStream)) {
+=======
+            plan.sampling(), records + static_cast<std::uint64_t>(CanariesOf(options)), random)),
+        optimizer(parameters, optimizer_options, plan.steps()),
+        sums(plan.StartSums(parameters, options.gradients)),
+        clipping(plan.StartClipping(sums->parameters())) {
+>>>>>>> wd
     if (is_noised) internal::CheckData(plan, data);
     SORDINO_CHECK(is_noised || canaries.IsEmpty(), "canaries were put into a run without privacy");
     sums->LoadFrom(canaries.Joined(data, options));

@@ -33,7 +33,8 @@ at::Tensor Tokens(const std::vector<std::int64_t>& sizes, std::int64_t vocabular
 
 at::Tensor Numbers(const std::vector<std::int64_t>& sizes, const at::Generator& random) {
   at::Tensor numbers = at::randn(sizes, random, at::kFloat);
-  numbers.narrow(0, kThird, kThird).round_();
+  // Ties, which may also be places in a table.
+  numbers.narrow(0, kThird, kThird).abs_().round_().clamp_(0, 1);
   numbers.narrow(0, 2 * kThird, kThird).mul_(3).clamp_(-3, 3);
   return numbers;
 }
@@ -76,10 +77,10 @@ Batch MadeUpRecords(const Dataset& data, const LoaderOptions& loader) {
   return batches.Take();
 }
 
-GradientOptions WithMadeUpRecords(GradientOptions options, const Dataset& data,
-                                  const LoaderOptions& loader) {
-  if (!data.inputs.defined() || !data.labels.defined()) return options;
-  options.made_up = MadeUpRecords(data, loader);
+TrainerOptions WithMadeUpRecords(TrainerOptions options, const Dataset& data, bool is_private) {
+  if (is_private && data.inputs.defined() && data.labels.defined()) {
+    options.gradients.made_up = MadeUpRecords(data, options.loader);
+  }
   return options;
 }
 

@@ -7,8 +7,8 @@
 
 #include "sordino/data/batch_loader.h"
 #include "sordino/data/dataset.h"
-#include "sordino/gradients/clipper.h"
 #include "sordino/gradients/loss_function.h"
+#include "sordino/training/trainer.h"
 
 namespace sordino::internal {
 
@@ -17,9 +17,8 @@ namespace sordino::internal {
 // range.
 Batch MadeUpRecords(const Dataset& data, const LoaderOptions& loader);
 
-// The options with MadeUpRecords, for sums of private records.
-GradientOptions WithMadeUpRecords(GradientOptions options, const Dataset& data,
-                                  const LoaderOptions& loader);
+// The options of a trainer with MadeUpRecords for the sums of a private one.
+TrainerOptions WithMadeUpRecords(TrainerOptions options, const Dataset& data, bool is_private);
 
 }  // namespace sordino::internal
 

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -28,7 +29,10 @@ TEST(MadeUpRecords, DependOnTheDeclarationAlone) {
 
 TEST(MadeUpRecords, TextsAreNeverOfPaddingAlone) {
   Dataset data;
-  data.declaration = {.name = "texts", .kind = InputKind::kTokens, .shape = {9}, .classes = 2};
+  data.declaration.name = "texts";
+  data.declaration.kind = InputKind::kTokens;
+  data.declaration.shape = {9};
+  data.declaration.classes = 2;
   data.declaration.vocabulary = 30;
   data.inputs = at::zeros({4, 9}, at::kLong);
   data.labels = at::zeros({4}, at::kLong);
