@@ -42,15 +42,6 @@ const PrivacyPlan& CheckedPlan(const PrivacyPlan& plan,
   return plan;
 }
 
-// A private run looks at the model with made-up records, and never with those of the data.
-TrainerOptions WithMadeUpLook(TrainerOptions options, const Dataset& data, bool is_noised) {
-  if (is_noised) {
-    options.gradients =
-        internal::WithMadeUpRecords(std::move(options.gradients), data, options.loader);
-  }
-  return options;
-}
-
 }  // namespace
 
 // Every rank has one. Rank 0 leads: what it is asked for (a step, a saved state) it announces, and
@@ -65,11 +56,7 @@ struct Trainer::State {
         TrainerOptions the_options, bool clip_and_noise)
       : plan(CheckedPlan(the_plan, parameters, the_options)),
         losses(std::move(loss_function)),
-<<<<<<< HEAD
-        options(WithMadeUpLook(std::move(the_options), data, clip_and_noise)),
-=======
         options(internal::WithMadeUpRecords(std::move(the_options), data, clip_and_noise)),
->>>>>>> wd
         is_noised(clip_and_noise),
         alone(options.communicator == nullptr ? SingleProcess() : nullptr),
         ranks(alone ? *alone : *options.communicator),
@@ -83,15 +70,8 @@ struct Trainer::State {
         held_out(HoldOut(data)),
         records(held_out ? held_out->trained() : static_cast<std::uint64_t>(data.size())),
         sampler(plan.sampler().Make(
-<<<<<<< HEAD
             plan.sampling(), records + static_cast<std::uint64_t>(CanariesOf(options)), shared)),
         canaries(options, plan, sums->parameters(), losses, *StreamOf(shared, 0, kCanaryStream)) {
-=======
-            plan.sampling(), records + static_cast<std::uint64_t>(CanariesOf(options)), random)),
-        optimizer(parameters, optimizer_options, plan.steps()),
-        sums(plan.StartSums(parameters, options.gradients)),
-        clipping(plan.StartClipping(sums->parameters())) {
->>>>>>> wd
     if (is_noised) internal::CheckData(plan, data);
     SORDINO_CHECK(is_noised || canaries.IsEmpty(), "canaries were put into a run without privacy");
     sums->LoadFrom(canaries.Joined(data, options));
