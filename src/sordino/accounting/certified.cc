@@ -310,6 +310,9 @@ Certified WorstPart(const Event& event, Answer answer) {
   return worst;
 }
 
+// A quick answer that is narrower is enough for a composition that takes long.
+constexpr double kNarrowQuick = 5e-4;
+
 std::string NoUpperEnd(const Event& event, bool pure) {
   if (pure) return "delta is 0, and the loss of this mechanism is not bounded";
   if (const std::string_view reason = ReasonOfUse(event); !reason.empty()) {
@@ -323,6 +326,14 @@ std::string NoUpperEnd(const Event& event, bool pure) {
 
 Certified CertifiedEpsilon(const Event& event, double log_delta, Effort effort) {
   if (log_delta >= 0) return {{0, 0}, "closed form", ""};
+  // Pairs that depend on their use take long, and coarse ones are better for some questions.
+  std::optional<Certified> quick;
+  if (effort == Effort::kFull && log_delta > -kInfinity && !ReasonOfUse(event).empty()) {
+    quick = CertifiedEpsilon(event, log_delta, Effort::kQuick);
+    const Interval& value = quick->value;
+    const bool narrow = value.upper - value.lower <= kNarrowQuick * value.upper;
+    if (std::isinf(value.lower) || (narrow && event.Flatten().size() > 1)) return *quick;
+  }
   if (HasPartsWithChoices(event)) {
     return WorstPart(event,
                      [&](const Event& part) { return CertifiedEpsilon(part, log_delta, effort); });
@@ -341,6 +352,10 @@ Certified CertifiedEpsilon(const Event& event, double log_delta, Effort effort) 
   const auto coarse = pure ? std::nullopt : CoarseSchedule::Of(event);
   Certified result = worst(coarse ? coarse->less_private : event).Find();
   if (coarse) result.value.lower = worst(coarse->more_private).Find().value.lower;
+  if (quick) {
+    result.value.lower = std::max(result.value.lower, quick->value.lower);
+    result.value.upper = std::min(result.value.upper, quick->value.upper);
+  }
   result.value.lower = std::max(0.0, result.value.lower);
   result.value.upper = std::max(0.0, result.value.upper);
   result.value.lower = ConsistentLower(

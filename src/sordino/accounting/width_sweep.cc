@@ -107,7 +107,7 @@ int Sweep(bool all_kinds, int questions, std::uint64_t seed, bool list) {
     all.Add(width, took);
     if (list && !(width < 0.01 && took < 1)) {
       std::printf("open: %s, delta %g: %g to %g, %.2f s\n",
-                  asked.event.ToString().substr(0, 300).c_str(), asked.delta, report.value.lower,
+                  asked.event.ToString().substr(0, 30000).c_str(), asked.delta, report.value.lower,
                   report.value.upper, took);
       std::fflush(stdout);
     }

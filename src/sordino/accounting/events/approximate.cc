@@ -36,6 +36,9 @@ class ApproximateKind final : public GuaranteeFamily {
     if (event.adjacency() != Adjacency::kReplaceOne) return {};
     return ReplacedGuarantee(event, q, event.number("epsilon"));
   }
+  std::optional<DominatingPairs> FixedPairs(const Event&, double, const PairUse&) const override {
+    return {};
+  }
   std::optional<LossPair> Triangle(const Event&, double) const override { return {}; }
   RenyiFunction Renyi(const Event& event) const override {
     return FromAtoms(SymmetricAtoms(event));

@@ -63,7 +63,11 @@ class ExponentialKind final : public GuaranteeFamily {
   std::optional<Outcomes> DiscreteOutcomes(const Event&) const override { return {}; }
   std::optional<DominatingPairs> PoissonPairs(const Event& event, double q,
                                               const PairUse& use) const override {
-    return SampledExponential(event.number("epsilon"), q, event.adjacency(), use);
+    return SampledExponential(event.number("epsilon"), {q, false}, event.adjacency(), use);
+  }
+  std::optional<DominatingPairs> FixedPairs(const Event& event, double q,
+                                            const PairUse& use) const override {
+    return SampledExponential(event.number("epsilon"), {q, true}, event.adjacency(), use);
   }
   std::optional<LossPair> Triangle(const Event&, double) const override { return {}; }
   RenyiFunction Renyi(const Event& event) const override {

@@ -32,12 +32,17 @@ class FixedKind final : public SamplerFamily {
     return above ? std::nullopt : child.kind().ContourHits(child, event.number("rate"));
   }
   KeptPart Kept(const Event& event) const override { return {event, 0}; }
+  double BlockRange(const Event& event) const override {
+    const Event& child = ChildOf(event);
+    return event.number("rate") * child.kind().BlockRange(child);
+  }
   DominatingPairs Pairs(const Event& event, const PairUse& use) const override {
     const double q = event.number("rate");
     const Event& sampled = ChildOf(event);
     const Event child = sordino::FixedReach(sampled);
     if (q == 0) return Same({LossPair{}});
     if (sordino::HasTooLittleNoise(child)) return Missing(kTooLittleNoise);
+    if (auto own = sampled.kind().FixedPairs(sampled, q, use)) return *std::move(own);
     const bool replace = event.adjacency() == Adjacency::kReplaceOne;
     const std::optional<double> sigma = EquivalentGaussian(child);
     if (q == 1 && !replace && sigma) return Same({FromGaussian(1 / *sigma)});

@@ -19,8 +19,11 @@ std::vector<std::pair<double, double>> MixtureParts(const Event& event) {
   return parts;
 }
 
-// Sampled with rate q: the record stays away with probability 1 - q, one shift more, of zero.
-DominatingPairs MixturePairs(const Event& event, double q) {
+// Sampled with rate q: the record stays away with probability 1 - q, one shift more, of zero. With
+// `replaced` two records are compared: either moves the output by at most each shift, so that s_i
+// on one side and -s_j on the other are the centres farthest from each other and from zero, and the
+// lemma of internal/full_batch.h holds.
+DominatingPairs MixturePairs(const Event& event, double q, bool replaced = false) {
   using Parts = GaussianMixtureDensity::Parts;
   const double noise = event.number("noise");
   if (noise < kMinSigma) return Missing(kTooLittleNoise);
@@ -35,6 +38,9 @@ DominatingPairs MixturePairs(const Event& event, double q) {
   for (const auto& [shift, probability] : MixtureParts(event)) add(shift, q * probability);
   if (q < 1) add(0, 1 - q);
   if (!moves) return Same({LossPair{}});
+  if (replaced) {
+    return Same({FromDensity(std::make_shared<GaussianMixtureDensity>(noise, parts, mirrored))});
+  }
   return Same(
       {FromDensity(std::make_shared<GaussianMixtureDensity>(noise, parts, Parts{{0.0, 1.0}})),
        FromDensity(std::make_shared<GaussianMixtureDensity>(noise, Parts{{0.0, 1.0}}, mirrored))});
@@ -81,8 +87,7 @@ class MixtureGaussianKind final : public NoiseFamily {
   bool HasTooLittleNoise(const Event&) const override { return false; }
   std::optional<DominatingPairs> PoissonPairs(const Event& event, double q,
                                               const PairUse&) const override {
-    if (event.adjacency() == Adjacency::kReplaceOne) return {};
-    return MixturePairs(event, q);
+    return MixturePairs(event, q, event.adjacency() == Adjacency::kReplaceOne);
   }
   std::optional<std::pair<LossPair, LossPair>> SampledDirections(const Event&,
                                                                  double) const override {

@@ -16,6 +16,9 @@ class NoneKind final : public GuaranteeFamily {
   std::optional<DominatingPairs> PoissonPairs(const Event&, double, const PairUse&) const override {
     return {};
   }
+  std::optional<DominatingPairs> FixedPairs(const Event&, double, const PairUse&) const override {
+    return {};
+  }
   std::optional<LossPair> Triangle(const Event&, double) const override { return {}; }
   RenyiFunction Renyi(const Event&) const override { return Linear(0); }
   std::string RenyiReason(const Event&) const override { return ""; }

@@ -60,6 +60,10 @@ class PoissonKind final : public SamplerFamily {
     KeptPart kept = KeptPartOf(ChildOf(event));
     return {Event::Poisson(SamplingRate(event.number("rate")), std::move(kept.event)), kept.loss};
   }
+  double BlockRange(const Event& event) const override {
+    const Event& child = ChildOf(event);
+    return event.number("rate") * child.kind().BlockRange(child);
+  }
   DominatingPairs Pairs(const Event& event, const PairUse& use) const override {
     const double q = event.number("rate");
     const Event& child = ChildOf(event);

@@ -29,6 +29,9 @@ class PureKind final : public GuaranteeFamily {
     if (event.adjacency() != Adjacency::kReplaceOne) return {};
     return ReplacedGuarantee(event, q, event.number("epsilon"));
   }
+  std::optional<DominatingPairs> FixedPairs(const Event&, double, const PairUse&) const override {
+    return {};
+  }
   std::optional<LossPair> Triangle(const Event& event, double rate) const override {
     return TriangleOfResponses(event.number("epsilon"), rate);
   }

@@ -6,6 +6,7 @@
 #include "sordino/accounting/composition.h"
 #include "sordino/accounting/internal/event_families.h"
 #include "sordino/accounting/internal/poisson_guarantees.h"
+#include "sordino/accounting/internal/sampled_responses.h"
 
 namespace sordino {
 namespace {
@@ -66,7 +67,13 @@ class RandomizedResponseKind final : public GuaranteeFamily {
   std::optional<DominatingPairs> PoissonPairs(const Event& event, double q,
                                               const PairUse&) const override {
     if (event.adjacency() != Adjacency::kReplaceOne) return {};
+    if (auto exact = ReplacedResponses(event, q)) return exact;
     return ReplacedGuarantee(event, q, std::nullopt);
+  }
+  std::optional<DominatingPairs> FixedPairs(const Event& event, double q,
+                                            const PairUse&) const override {
+    if (event.adjacency() == Adjacency::kReplaceOne) return ReplacedResponses(event, q);
+    return NullResponses(event, q);
   }
   std::optional<LossPair> Triangle(const Event&, double) const override { return {}; }
   RenyiFunction Renyi(const Event& event) const override {

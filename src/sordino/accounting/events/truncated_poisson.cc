@@ -9,7 +9,7 @@
 
 #include "sordino/accounting/internal/attained_pairs.h"
 #include "sordino/accounting/internal/event_families.h"
-#include "sordino/accounting/internal/null_record.h"
+#include "sordino/accounting/internal/full_batch.h"
 #include "sordino/accounting/internal/renyi_gaussian.h"
 
 namespace sordino {
@@ -31,24 +31,10 @@ FullBatch FullBatchOf(double others, double q, double cap) {
   return result;
 }
 
-// A full batch in which both neighbours have a record in the same place.
-// Three centres at distance two bound a null record as well, and take less time.
-LossPair FullBatchPair(double sigma, double enter, bool remove, bool replace, const PairUse& use) {
-  if (replace || use.one_of_many) {
-    return Glue(FromDensity(RemoveDensity(sigma, enter, 2)),
-                FromDensity(AddDensity(sigma, enter, 2)));
-  }
-  const LossPair tail = LossesAgainstNull(sigma, enter, use.effort);
-  LossPair glued;
-  if (remove) {
-    glued = Glue(tail, FromDensity(AddDensity(sigma, enter, 1)));
-  } else {
-    glued = Glue(FromDensity(RemoveDensity(sigma, enter, 1)), MirroredLosses(tail));
-    glued.absent_q = tail.infinite_mass;
-  }
-  // The two sides agree at zero to the margins of their closed forms.
-  glued.q_rounding = 1e-11 * enter;
-  return glued;
+// The chance that one record is missing to a full batch.
+double ShortByOne(double others, double q, double cap) {
+  if (others < cap) return 0;
+  return boost::math::pdf(boost::math::binomial_distribution<>(others, q), cap - 1);
 }
 
 // Both directions of one pair of neighbours whose other records number `others`.
@@ -58,6 +44,10 @@ DominatingPairs TruncatedWith(double others, const Event& event, double sigma, c
   const double entered = batch.open * q + batch.full * batch.enter;
   const bool replace = event.adjacency() == Adjacency::kReplaceOne;
   const bool known_place = event.adjacency() != Adjacency::kAddRemove;
+  const NearlyFull nearly{ShortByOne(others, q, event.number("cap")), batch.full, q, batch.enter};
+  const bool closely = batch.full > 0 && batch.enter > 0 && !use.one_of_many &&
+                       sigma >= kMinNearlyFullNoise && use.log_delta > -kInfinity;
+  const double log_lost = use.log_delta - std::log(static_cast<double>(use.count)) - 12;
   DominatingPairs pairs;
   for (const bool remove : {true, false}) {
     const auto density = [&](double rate, double shift) -> std::shared_ptr<const LossDensity> {
@@ -65,23 +55,21 @@ DominatingPairs TruncatedWith(double others, const Event& event, double sigma, c
       return remove ? RemoveDensity(sigma, rate, shift) : AddDensity(sigma, rate, shift);
     };
     LossPair pair;
-    if (batch.open > 0) pair.pieces.push_back({density(q, 1), batch.open});
+    if (closely) {
+      pair = NearlyFullLosses(nearly, sigma, event.adjacency(), remove, log_lost, use.effort);
+    }
+    const double open = closely ? batch.open - nearly.short_by_one : batch.open;
+    if (open > 0) pair.pieces.push_back({density(q, 1), open});
     if (batch.full > 0 && batch.enter == 0) pair.atoms.push_back({0.0, batch.full});
-    if (batch.full > 0 && batch.enter > 0) {
-      if (known_place) {
-        const LossPair glued = FullBatchPair(sigma, batch.enter, remove, replace, use);
-        pair.infinite_mass += glued.infinite_mass * batch.full;
-        pair.absent_q += glued.absent_q * batch.full;
-        pair.q_rounding += glued.q_rounding * batch.full;
-        for (LossAtom atom : glued.atoms) {
-          pair.atoms.push_back({atom.loss, atom.mass * batch.full});
-        }
-        for (DensityPiece piece : glued.pieces) {
-          piece.weight *= batch.full;
-          pair.pieces.push_back(std::move(piece));
-        }
-      } else {
-        pair.pieces.push_back({density(batch.enter, 2), batch.full});
+    if (batch.full > 0 && batch.enter > 0 && !closely) {
+      // Two units, under every adjacency, told that the batch is full.
+      const LossPair glued = known_place ? Glue(FromDensity(RemoveDensity(sigma, batch.enter, 2)),
+                                                FromDensity(AddDensity(sigma, batch.enter, 2)))
+                                         : FromDensity(density(batch.enter, 2));
+      for (LossAtom atom : glued.atoms) pair.atoms.push_back({atom.loss, atom.mass * batch.full});
+      for (DensityPiece piece : glued.pieces) {
+        piece.weight *= batch.full;
+        pair.pieces.push_back(std::move(piece));
       }
     }
     pairs.upper.push_back(std::move(pair));
@@ -175,8 +163,9 @@ class TruncatedPoissonKind final : public SamplerFamily {
     DominatingPairs pairs = TruncatedWith(n - 1, event, *sigma, use);
     if (event.adjacency() == Adjacency::kAddRemove) {
       // One record more instead of one less.
-      const DominatingPairs more = TruncatedWith(n, event, *sigma, {.one_of_many = true});
+      const DominatingPairs more = TruncatedWith(n, event, *sigma, use);
       pairs.upper.insert(pairs.upper.end(), more.upper.begin(), more.upper.end());
+      pairs.lower.insert(pairs.lower.begin(), more.lower.begin(), more.lower.end());
     }
     return pairs;
   }

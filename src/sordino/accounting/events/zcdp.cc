@@ -3,6 +3,7 @@
 
 #include "sordino/accounting/internal/event_families.h"
 #include "sordino/accounting/internal/poisson_guarantees.h"
+#include "sordino/accounting/internal/zcdp_gaussian.h"
 
 namespace sordino {
 namespace {
@@ -13,16 +14,30 @@ class ZcdpKind final : public GuaranteeFamily {
   void Check(const EventArguments&) const override {}  // every adjacency
   Event FixedReach(const Event& event) const override { return event; }
   KeptPart Kept(const Event& event) const override { return {event, 0}; }
-  DominatingPairs Pairs(const Event& event, const PairUse&) const override {
-    DominatingPairs pairs = Missing("a zCDP mechanism has no single dominating pair");
-    pairs.lower = {FromGaussian(std::sqrt(2 * event.number("rho")))};  // the Gaussian is one
+  DominatingPairs Pairs(const Event& event, const PairUse& use) const override {
+    const double rho = event.number("rho");
+    DominatingPairs pairs = Missing("a zCDP mechanism of this rho has no dominating pair");
+    pairs.block = use.blocks ? use.count : 1;
+    if (const auto mu = ZcdpGaussianMu(rho, pairs.block); mu && use.log_delta > -kInfinity) {
+      pairs.upper = {FromGaussian(*mu)};
+    }
+    pairs.lower = {FromGaussian(std::sqrt(2 * rho))};  // the Gaussian is one
     return pairs;
   }
-  double BlockRange(const Event&) const override { return 0; }
+  // A range of e has a loss of variance e^2 / 4 at most.
+  double BlockRange(const Event& event) const override {
+    return std::sqrt(8 * event.number("rho"));
+  }
   std::optional<Outcomes> DiscreteOutcomes(const Event&) const override { return {}; }
   std::optional<DominatingPairs> PoissonPairs(const Event& event, double q,
                                               const PairUse& use) const override {
-    return SampledZcdp(event.number("rho"), q, event.adjacency(), use);
+    if (q == 1 && event.adjacency() != Adjacency::kReplaceOne) return Pairs(event, use);
+    return SampledZcdp(event.number("rho"), {q, false}, event.adjacency(), use);
+  }
+  std::optional<DominatingPairs> FixedPairs(const Event& event, double q,
+                                            const PairUse& use) const override {
+    if (q == 1) return Pairs(event, use);
+    return SampledZcdp(event.number("rho"), {q, true}, event.adjacency(), use);
   }
   std::optional<LossPair> Triangle(const Event&, double) const override { return {}; }
   RenyiFunction Renyi(const Event& event) const override { return Linear(event.number("rho")); }

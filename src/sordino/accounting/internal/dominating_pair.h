@@ -23,15 +23,16 @@
 //     most.
 // (B is small), and (W, j), do not depend on the record and are drawn alike for both neighbours; by
 // joint convexity of the hockey-stick divergence they may be treated as public, so the mixture of
-// the two cases dominates. In a full batch
+// the two cases dominates. A closer look takes batches with |B| = m - 1 and full ones together:
+// full_batch.h. In a full batch alone, which is enough for one of many different steps,
 //   add-remove: ((1-r) N(0) + r N(2), N(0)) and the reverse. A dataset of n records has neighbours
 //     with N = n - 1 and with N = n others; both are directions.
-//   replace-one: the neighbour's record has the same place in the batch, so the pair is (1-r) w0 +
-//     r w1 against (1-r) w0 + r w1', where the three centres are at distance at most two from each
-//     other. By advanced joint convexity (arXiv 1807.01647, theorem 2) its profile at
+//   replace-one and zero-out: the neighbour's record has the same place in the batch, so the pair
+//   is
+//     (1-r) w0 + r w1 against (1-r) w0 + r w1', where the three centres are at distance at most two
+//     from each other. By advanced joint convexity (arXiv 1807.01647, theorem 2) its profile at
 //     log(1 + r (e^eps - 1)) is at most r delta(eps) with delta that of a Gaussian of shift two:
 //     the glued pair, with shift two.
-//   zero-out: the same with a null record, which is one unit from the other two: null_record.h.
 //
 // A Poisson sample of a Poisson sample is one, with the product of the rates, whatever the
 // neighbours: each record is in it with that probability, independently of all others.

@@ -82,6 +82,9 @@ struct Point {
   double delta;
 };
 
+// How fast delta falls between two of them.
+double FallFrom(const Point& a, const Point& b) { return (a.delta - b.delta) / (b.u - a.u); }
+
 }  // namespace
 
 LossPair EnvelopeOf(std::span<const LossPair> pairs) {
@@ -96,10 +99,10 @@ LossPair EnvelopeOf(std::span<const LossPair> pairs) {
   std::vector<Point> hull = {{-kInfinity, 0, 1}};
   for (std::size_t i = 0; i < losses.size(); ++i) {
     const Point point{losses[i], std::exp(losses[i]), std::min(1.0, delta[i] * (1 + kRaise))};
-    while (hull.size() > 1) {
-      const Point& a = hull[hull.size() - 2];
-      const Point& b = hull.back();
-      if ((b.delta - a.delta) * (point.u - a.u) <= (point.delta - a.delta) * (b.u - a.u)) break;
+    if (point.u == hull.back().u) continue;  // delta falls, so the first of both is the larger one
+    // By the slopes that the masses are made of, so that no mass is below zero.
+    while (hull.size() > 1 &&
+           FallFrom(hull[hull.size() - 2], hull.back()) < FallFrom(hull.back(), point)) {
       hull.pop_back();
     }
     hull.push_back(point);
@@ -107,9 +110,8 @@ LossPair EnvelopeOf(std::span<const LossPair> pairs) {
   LossPair envelope;
   envelope.infinite_mass = hull.back().delta;
   for (std::size_t i = 1; i < hull.size(); ++i) {
-    const double before = (hull[i - 1].delta - hull[i].delta) / (hull[i].u - hull[i - 1].u);
-    const double after =
-        i + 1 < hull.size() ? (hull[i].delta - hull[i + 1].delta) / (hull[i + 1].u - hull[i].u) : 0;
+    const double before = FallFrom(hull[i - 1], hull[i]);
+    const double after = i + 1 < hull.size() ? FallFrom(hull[i], hull[i + 1]) : 0;
     const double mass = std::max(0.0, before - after) * hull[i].u;
     if (mass > 0) envelope.atoms.push_back({hull[i].loss, mass});
   }

@@ -39,6 +39,9 @@ class NoiseFamily : public LeafFamily {
   Event FixedReach(const Event& event) const override { return event; }
   KeptPart Kept(const Event& event) const override { return {event, 0}; }
   double BlockRange(const Event&) const override { return 0; }
+  std::optional<DominatingPairs> FixedPairs(const Event&, double, const PairUse&) const override {
+    return {};
+  }
   std::string RenyiReason(const Event& event) const override;
   double LeastLogDelta(const Event&) const override { return -kInfinity; }
   std::optional<double> EpsilonAtOwnDelta(const Event&, double,
@@ -72,6 +75,9 @@ class InnerFamily : public EventKind {
   using EventKind::EventKind;
   std::optional<double> Precision(const Event&) const override { return {}; }
   double BlockRange(const Event&) const override { return 0; }
+  std::optional<DominatingPairs> FixedPairs(const Event&, double, const PairUse&) const override {
+    return {};
+  }
   std::optional<Outcomes> DiscreteOutcomes(const Event&) const override { return {}; }
   bool HasTooLittleNoise(const Event&) const override { return false; }
   std::optional<std::pair<LossPair, LossPair>> SampledDirections(const Event&,

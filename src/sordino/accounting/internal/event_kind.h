@@ -139,7 +139,8 @@ class EventKind {
   virtual DominatingPairs Pairs(const Event& event, const PairUse& use) const = 0;
   // Why its pairs depend on what they are for, if they do: what leaves no upper end at tiny deltas.
   virtual std::string_view ReasonOfUse() const = 0;
-  // The range of losses, where one pair may stand for several releases (bounded_range.h); else 0.
+  // The range of losses, about, where one pair may stand for several releases (bounded_range.h);
+  // else 0.
   virtual double BlockRange(const Event& event) const = 0;
   // Of a discrete mechanism.
   virtual std::optional<Outcomes> DiscreteOutcomes(const Event& event) const = 0;
@@ -149,6 +150,10 @@ class EventKind {
   // Gaussian, of SampledDirections or of DiscreteOutcomes.
   virtual std::optional<DominatingPairs> PoissonPairs(const Event& event, double q,
                                                       const PairUse& use) const = 0;
+  // The same in batches of fixed size, where they are not those of SampledDirections or of
+  // DiscreteOutcomes.
+  virtual std::optional<DominatingPairs> FixedPairs(const Event& event, double q,
+                                                    const PairUse& use) const = 0;
   // Both directions of sampling it with rate q, in units of its own sensitivity.
   virtual std::optional<std::pair<LossPair, LossPair>> SampledDirections(const Event& event,
                                                                          double q) const = 0;

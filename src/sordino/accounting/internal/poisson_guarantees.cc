@@ -7,12 +7,22 @@
 #include "sordino/accounting/internal/bounded_range.h"
 #include "sordino/accounting/internal/outcomes.h"
 #include "sordino/accounting/internal/renyi_moments.h"
+#include "sordino/accounting/internal/sampled_range.h"
+#include "sordino/accounting/internal/zcdp_gaussian.h"
 
 namespace sordino {
 namespace {
 
 constexpr double kMaxSampledRange = 30;
 constexpr double kMinZcdpSigma = 0.01;
+// In few steps the best loss from below is looked for.
+constexpr std::uint64_t kFewSampledRanges = 128;
+constexpr int kTriedLosses = 24;
+
+// Laws with either record, and with none or another one, that are pairwise within the guarantee.
+bool HasThreeLaws(SamplerOf sampler, Adjacency adjacency) {
+  return adjacency == Adjacency::kReplaceOne || (sampler.fixed && adjacency == Adjacency::kZeroOut);
+}
 
 std::vector<LossPair> BothDirections(const Outcomes& outcomes, double q) {
   const Outcomes sampled = SampleOutcomes(outcomes, q);
@@ -46,34 +56,57 @@ std::optional<DominatingPairs> ReplacedGuarantee(const Event& child, double q,
   return pairs;
 }
 
-std::optional<DominatingPairs> SampledExponential(double range, double q, Adjacency adjacency,
-                                                  const PairUse& use) {
+std::optional<DominatingPairs> SampledExponential(double range, SamplerOf sampler,
+                                                  Adjacency adjacency, const PairUse& use) {
+  const double q = sampler.rate;
   if (!(range > 0 && range < kMaxSampledRange)) return std::nullopt;
   DominatingPairs pairs;
-  pairs.upper = BothDirections(BoundedRangeOutcomes(range), q);
-  if (adjacency == Adjacency::kReplaceOne) pairs.upper = {Glue(pairs.upper[0], pairs.upper[1])};
+  if (HasThreeLaws(sampler, adjacency)) {
+    const std::vector<LossPair> both = BothDirections(BoundedRangeOutcomes(range), q);
+    pairs.upper = {Glue(both[0], both[1])};
+  } else if (use.log_delta == -kInfinity) {
+    pairs.upper = BothDirections(BoundedRangeOutcomes(range), q);
+  } else {
+    pairs.block = use.blocks ? BoundedRangeBlock(use.count, use.effort) : 1;
+    const double log_copies = std::log(static_cast<double>(use.count / pairs.block + 1));
+    auto [remove, add] =
+        SampledRangeUpper(range, q, pairs.block, use.log_delta - log_copies - 12, use.effort);
+    pairs.upper = {std::move(remove), std::move(add)};
+  }
   // What counts is the variance of the sampled loss, q^2 (e^t - 1)(1 - e^{t-e}) in many steps, and
   // the largest loss in few.
-  const double even = std::log1p(0.5 * std::expm1(range));
-  for (const double t :
-       {even, WorstLoss(range, 1, use.log_delta), WorstLoss(range, use.count, use.log_delta)}) {
+  std::vector<double> losses = {std::log1p(0.5 * std::expm1(range)),
+                                WorstLoss(range, 1, use.log_delta),
+                                WorstLoss(range, use.count, use.log_delta)};
+  if (use.count <= kFewSampledRanges && use.Closely()) {
+    for (int i = 1; i < kTriedLosses; ++i) losses.push_back(range * i / kTriedLosses);
+  }
+  for (const double t : losses) {
     AppendPairs(pairs.lower, BothDirections(TwoLossOutcomes(range, t), q));
   }
   return pairs;
 }
 
-std::optional<DominatingPairs> SampledZcdp(double rho, double q, Adjacency adjacency,
+// From above a Gaussian that dominates any such mechanism, from below the Gaussian that is one.
+std::optional<DominatingPairs> SampledZcdp(double rho, SamplerOf sampler, Adjacency adjacency,
                                            const PairUse& use) {
-  if (!(rho > 0) || q == 1) return std::nullopt;
+  const auto sampled = [&](double noise, bool fixed) {
+    const Event gaussian = Event::Gaussian(NoiseMultiplier(noise), adjacency);
+    const SamplingRate rate(sampler.rate);
+    return DominatingPairsOf(fixed ? Event::Fixed(rate, gaussian) : Event::Poisson(rate, gaussian),
+                             use);
+  };
   const double noise = 1 / std::sqrt(2 * rho);
-  if (noise < kMinZcdpSigma) return std::nullopt;
+  if (!(rho > 0) || noise < kMinZcdpSigma) return std::nullopt;
+  DominatingPairs pairs;
+  pairs.reason = "a zCDP mechanism of this rho has no dominating pair";
   // Under replace-one the record moves between two places at that distance.
-  const bool replace = adjacency == Adjacency::kReplaceOne;
-  const Event gaussian =
-      Event::Gaussian(NoiseMultiplier(replace ? 2 / std::sqrt(2 * rho) : noise), adjacency);
-  const DominatingPairs below = DominatingPairsOf(Event::Poisson(SamplingRate(q), gaussian), use);
-  return DominatingPairs{{},    below.upper, "a zCDP mechanism has no single dominating pair",
-                         false, 1,           1};
+  const bool doubled = !sampler.fixed && adjacency == Adjacency::kReplaceOne;
+  pairs.lower = sampled(doubled ? 2 * noise : noise, sampler.fixed).attained();
+  if (const auto mu = ZcdpGaussianMu(rho, 1)) {
+    pairs.upper = sampled(1 / *mu, HasThreeLaws(sampler, adjacency)).upper;
+  }
+  return pairs;
 }
 
 }  // namespace sordino
