@@ -55,10 +55,7 @@ DistributedTrainer::DistributedTrainer(const PrivacyPlan& plan,
       shared_source_(SharedSource(options_, communicator_)),
       noise_source_(options_.insecure_seed ? RandomSource(*options_.insecure_seed)
                                            : RandomSource()),
-      sums_(plan_.StartChunks(
-          parameters_, is_noised_
-                           ? internal::WithMadeUpRecords(options_.gradients, data, options_.loader)
-                           : options_.gradients)),
+      sums_(plan_.StartChunks(parameters_, options_.gradients)),
       clipping_(plan_.StartClipping(sums_->parameters())),
       optimizer_(sums_->parameters(), optimizer, plan_.steps(), communicator_),
       held_out_(HoldOut(data)),
