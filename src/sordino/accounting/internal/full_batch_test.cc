@@ -17,13 +17,13 @@
 namespace sordino {
 namespace {
 
-struct Point {
+struct PlanePoint {
   double x = 0;
   double y = 0;
 };
-using Cloud = std::vector<std::pair<Point, double>>;  // centres and their chances
+using Cloud = std::vector<std::pair<PlanePoint, double>>;  // centres and their chances
 
-Point RandomPoint(std::mt19937_64& random, double radius) {
+PlanePoint RandomPoint(std::mt19937_64& random, double radius) {
   const auto uniform = [&] { return static_cast<double>(random() >> 11) * 0x1p-53; };
   const double angle = 2 * M_PI * uniform();
   // Most lie on the rim, and many on one line.
@@ -33,7 +33,7 @@ Point RandomPoint(std::mt19937_64& random, double radius) {
 }
 
 // All sampled sets of records, each cut to a uniform subset of `cap`.
-Cloud TruncatedOutputs(const std::vector<Point>& records, double rate, int cap) {
+Cloud TruncatedOutputs(const std::vector<PlanePoint>& records, double rate, int cap) {
   const auto n = static_cast<int>(records.size());
   Cloud cloud(std::size_t{1} << n);
   for (unsigned kept = 0; kept < cloud.size(); ++kept) {
@@ -116,7 +116,7 @@ TEST(NearlyFullBatch, DominatesEveryBatchOfVectorsInThePlane) {
     const int cap = 1 + trial % 3;
     const double rate = trial % 5 == 0 ? 0.9 : 0.3;
     const double sigma = trial % 2 == 0 ? 0.6 : 1.4;
-    std::vector<Point> records;
+    std::vector<PlanePoint> records;
     for (int i = 0; i < others; ++i) records.push_back(RandomPoint(random, 1));
     const Cloud without = TruncatedOutputs(records, rate, cap);
     records.push_back(RandomPoint(random, 1));
@@ -162,8 +162,9 @@ TEST(MixtureReplaceOne, DominatesRandomShiftsInThePlane) {
     Cloud with = {{{}, 1 - q}};
     Cloud other = with;
     for (const auto& [shift, chance] : shifts) {
-      with.emplace_back(trial == 0 ? Point{shift, 0} : RandomPoint(random, shift), q * chance);
-      other.emplace_back(trial == 0 ? Point{-shift, 0} : RandomPoint(random, shift), q * chance);
+      with.emplace_back(trial == 0 ? PlanePoint{shift, 0} : RandomPoint(random, shift), q * chance);
+      other.emplace_back(trial == 0 ? PlanePoint{-shift, 0} : RandomPoint(random, shift),
+                         q * chance);
     }
     const Event event = Event::Poisson(
         SamplingRate(q),
