@@ -23,6 +23,9 @@ class HalfPureKind final : public GuaranteeFamily {
                                               const PairUse& use) const override {
     return Pure(event).kind().PoissonPairs(Pure(event), q, use);
   }
+  std::optional<DominatingPairs> FixedPairs(const Event&, double, const PairUse&) const override {
+    return {};
+  }
   std::optional<LossPair> Triangle(const Event& event, double rate) const override {
     return Pure(event).kind().Triangle(Pure(event), rate);
   }

@@ -16,6 +16,7 @@
 #include "sordino/gradients/saved_tensors.h"
 #include "sordino/training/internal/data_check.h"
 #include "sordino/training/internal/held_out_records.h"
+#include "sordino/training/internal/made_up_records.h"
 #include "sordino/training/internal/packed_tensors.h"
 #include "sordino/training/internal/rank_agreement.h"
 #include "sordino/training/internal/run_canaries.h"
