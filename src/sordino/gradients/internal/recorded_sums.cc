@@ -55,6 +55,8 @@ bool SameKind(const Batch& a, const Batch& b) {
                     });
 }
 
+}  // namespace
+
 // What a recording was made for.
 struct RecordedFor {
   const LossFunction* loss = nullptr;
@@ -67,8 +69,6 @@ struct RecordedFor {
 
   bool operator==(const RecordedFor&) const = default;
 };
-
-}  // namespace
 
 struct RecordedSums::Recording {
   RecordedFor key;

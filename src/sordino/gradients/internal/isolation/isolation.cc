@@ -176,11 +176,6 @@ class KeptTensorWatch {
 };
 thread_local KeptTensorWatch* KeptTensorWatch::active_ = nullptr;
 
-class DroppedWarnings : public c10::WarningHandler {
- public:
-  void process(const c10::Warning& /*warning*/) override {}
-};
-
 template <typename Run>
 at::Tensor WithoutPrivateErrors(const Run& run) {
   try {
@@ -198,6 +193,11 @@ at::Tensor WithoutPrivateErrors(const Run& run) {
 }
 
 }  // namespace
+
+class DroppedWarnings : public c10::WarningHandler {
+ public:
+  void process(const c10::Warning& /*warning*/) override {}
+};
 
 struct IsolationLayer::Guards {
   // An operation without a rule is an error; libtorch would run it unit by unit.
