@@ -28,7 +28,7 @@ inline constexpr int kSignal = 128;  // and its number
 inline constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kExitCodes = {{
     {"0", "The command did what was asked."},
     {"1", "A failure that is not the user's: a disk that is full, a file that cannot be read."},
-    {"2", "A mistake, told in one sentence; nothing was released."},
+    {"2", "A mistake, reported in one sentence; nothing was released."},
     {"3",
      "A training ended early because its ledger admits no further step; the model of the "
      "steps that were made is there."},
