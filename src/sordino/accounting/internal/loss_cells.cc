@@ -333,7 +333,9 @@ CellGroup CutGroup(const std::vector<Neighbour>& pairs, double log_lost, std::si
 }  // namespace
 
 bool CanBeCut(const LossPair& pair) {
-  return !pair.pieces.empty() &&
+  // Every atom is a place at which all densities of its group are cut.
+  constexpr std::size_t kMostAtoms = 64;
+  return !pair.pieces.empty() && pair.atoms.size() <= kMostAtoms &&
          std::all_of(pair.pieces.begin(), pair.pieces.end(),
                      [](const DensityPiece& piece) { return MixtureOf(piece) != nullptr; });
 }

@@ -49,7 +49,7 @@ struct CellGroup {
   double mass_error = 0;  // of every mass, relative
 };
 
-// Whether a pair can be cut: pieces of Gaussian mixtures, besides atoms.
+// Whether a pair can be cut: pieces of Gaussian mixtures, besides a few atoms.
 bool CanBeCut(const LossPair& pair);
 
 // Groups of neighbouring pairs, each with about `cells` cells between places that suit all of its
