@@ -6,7 +6,7 @@ set(text)
 foreach(suite IN LISTS suites)
   string(REGEX REPLACE "[\n.]" "" suite "${suite}")
   string(APPEND text "add_test([==[${suite}]==] [==[${PROGRAM}]==] [==[--gtest_filter=${suite}.*]==])\n"
-    "set_tests_properties([==[${suite}]==] PROPERTIES LABELS ${LABEL} TIMEOUT 1800"
+    "set_tests_properties([==[${suite}]==] PROPERTIES LABELS ${LABEL} TIMEOUT 600"
     " SKIP_REGULAR_EXPRESSION [==[PASSED  \\] 0 tests]==])\n")
 endforeach()
 file(WRITE ${OUTPUT} "${text}")

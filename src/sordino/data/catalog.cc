@@ -49,13 +49,12 @@ DataFile FileAt(const fs::path& path, std::string role, bool is_public) {
   return file;
 }
 
-void AddFiles(const SplitFiles& split, const std::string& name, bool is_public,
-              std::vector<DataFile>& files) {
+void AddFiles(const SplitFiles& split, bool is_public, std::vector<DataFile>& files) {
   for (const fs::path& path : split.inputs) {
-    files.push_back(FileAt(path, name + " records", is_public));
+    files.push_back(FileAt(path, is_public ? kTestRecords : kTrainingRecords, is_public));
   }
   if (!split.labels.empty()) {
-    files.push_back(FileAt(split.labels, name + " labels", is_public));
+    files.push_back(FileAt(split.labels, is_public ? "test labels" : "training labels", is_public));
   }
 }
 
@@ -83,8 +82,8 @@ std::string FormatOf(const DataRequest& request) {
 std::vector<DataFile> FilesOf(const DataRequest& request) {
   const DataSource source = SourceOf(request);
   std::vector<DataFile> files;
-  AddFiles(source.train, "training", false, files);
-  if (source.test) AddFiles(*source.test, "test", true, files);
+  AddFiles(source.train, false, files);
+  if (source.test) AddFiles(*source.test, true, files);
   for (const fs::path& path : source.vocabulary) {
     const bool listed = std::any_of(files.begin(), files.end(), [&](const DataFile& file) {
       return file.path == path.string();

@@ -77,10 +77,12 @@ DatasetDeclaration Declare(const DataRequest& request);
 // The words of text, which are public, one a line in the order of their ids; empty for other data.
 std::string VocabularyText(const DataRequest& request);
 
+inline constexpr const char* kTrainingRecords = "training records";
+inline constexpr const char* kTestRecords = "test records";
 // A file or folder that a request stands for.
 struct DataFile {
   std::string path;
-  std::string role;  // "training records", "training labels", "test records", "vocabulary", ...
+  std::string role;  // of the two above, or "training labels", "vocabulary", ...
   bool is_public = false;
   // As stored; of a folder, of all files in it. 0 where it is private: a size reveals how much
   // there is.

@@ -162,6 +162,8 @@ TEST(NoiseProcess, RefusesAStateThatNoRunHas) {
 }
 
 TEST(NoiseProcessDeath, StopsAStepThatIsDrawnTwice) {
+  // A fork of this process would wait for libtorch's threads, which it does not have.
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
   RandomSource source(5);
   NoiseProcess process(kLessHalf, source);
   NoiseOf(process, 0);

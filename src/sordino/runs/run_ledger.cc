@@ -20,10 +20,6 @@ namespace {
 // Of a run that is only thought of.
 constexpr const char* kTrial = "trial";
 
-}  // namespace
-
-namespace {
-
 bool HaveSameBytes(const std::filesystem::path& one, const std::filesystem::path& other) {
   std::error_code none;
   if (!std::filesystem::is_regular_file(one, none) ||
@@ -36,22 +32,25 @@ bool HaveSameBytes(const std::filesystem::path& one, const std::filesystem::path
 }
 
 // What a test set says is written down without noise.
-void CheckTestFile(const std::string& test, const std::vector<std::filesystem::path>& training) {
+void CheckTestFile(const DataFile& file, const std::vector<DataFile>& training) {
+  const std::string& test = file.path;
   if (const auto ledger = LedgerOfData(std::filesystem::path(test))) {
     throw Error(fmt::format(
         "the test file '{}' is private: it has the ledger '{}', and accuracy and loss are computed "
         "from it without noise; give a public test set.",
         test, ledger->string()));
   }
-  for (const std::filesystem::path& file : training) {
+  for (const DataFile& other : training) {
     std::error_code none;
-    if (std::filesystem::equivalent(file, test, none) && !none) {
+    if (std::filesystem::equivalent(other.path, test, none) && !none) {
       throw Error(fmt::format(
           "the test file '{}' is the training file, and accuracy and loss are computed from it "
           "without noise; give a public test set.",
           test));
     }
-    if (HaveSameBytes(file, test)) {
+    // Two sets of other records may have equal labels.
+    if (file.role == kTestRecords && other.role == kTrainingRecords &&
+        HaveSameBytes(other.path, test)) {
       throw Error(fmt::format(
           "the test file '{}' is a copy of the training file, and accuracy and loss are computed "
           "from it without noise; give a public test set.",
@@ -63,12 +62,15 @@ void CheckTestFile(const std::string& test, const std::vector<std::filesystem::p
 }  // namespace
 
 std::string LedgerOfData(const std::string& asked, const DataRequest& data) {
+  std::vector<DataFile> training;
   std::vector<std::filesystem::path> files;
   for (const DataFile& file : FilesOf(data)) {
-    if (!file.is_public) files.emplace_back(file.path);
+    if (file.is_public) continue;
+    training.push_back(file);
+    files.emplace_back(file.path);
   }
   for (const DataFile& file : FilesOf(data)) {
-    if (file.is_public) CheckTestFile(file.path, files);
+    if (file.is_public) CheckTestFile(file, training);
   }
   const std::optional<std::filesystem::path> ledger = ChooseLedger(asked, files);
   return ledger ? std::filesystem::absolute(*ledger).lexically_normal().string() : std::string();

@@ -116,7 +116,7 @@ TEST_F(FitCommand, ANumberIsFittedByLeastSquaresAndPredictedInItsUnits) {
   }
   const std::vector<std::string> columns = {"x:numeric:0:1", "noise:numeric:0:1",
                                             "cost:target:0:5000"};
-  const std::string test = folder_.Write("test.csv", table).string();
+  const std::string test = folder_.Write("test.csv", table + "0.5,0.5,2500\n").string();
   const CommandOutcome outcome =
       Fit(table, "--model least-squares --epsilon 5 --records 4000 --json --test " + test, columns);
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
@@ -152,6 +152,7 @@ TEST_F(FitCommand, ImagesAreFittedByTheirScattering) {
   }
   const std::string x = folder_.Write("x-idx3-ubyte", images).string();
   const std::string y = folder_.Write("y-idx1-ubyte", labels).string();
+  images.back() ^= 1;  // a test file is no copy
   const std::string test_x = folder_.Write("test-x-idx3-ubyte", images).string();
   const std::string test_y = folder_.Write("test-y-idx1-ubyte", labels).string();
   const std::vector<std::string> data = {"--data",  x,         "--labels",      y,

@@ -86,7 +86,7 @@ TEST_F(TrainCommand, LearnsANumberAndPredictsItInItsUnits) {
                                              "--data",
                                              data,
                                              "--test",
-                                             WriteTestFile("test-cost.csv", table),
+                                             WriteTestFile("test-cost.csv", table + "0.5,2500\n"),
                                              "--columns",
                                              "x:numeric:0:1",
                                              "cost:target:0:5000",
