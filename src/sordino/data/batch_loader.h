@@ -18,6 +18,7 @@
 
 #include "sordino/data/augmentation.h"
 #include "sordino/data/dataset.h"
+#include "sordino/data/record_source.h"
 
 namespace sordino {
 
@@ -26,22 +27,19 @@ struct LoaderOptions {
   c10::Device device = c10::kCPU;
 };
 
-class BatchLoader {
+class BatchLoader final : public RecordSource {
  public:
   // Keeps the tensors of `data` alive. Throws Error when they are not of the types that the
   // declaration says, when its constants of normalisation do not fit, when augmentation is asked
   // for what are not images, and for a device that is not there.
   BatchLoader(const Dataset& data, LoaderOptions options);
-  ~BatchLoader();
-  BatchLoader(const BatchLoader&) = delete;
-  BatchLoader& operator=(const BatchLoader&) = delete;
+  ~BatchLoader() override;
 
   // Throws Error for an index that is not below the number of records.
-  // The seed is that of the augmentation of this batch (augmentation.h: secret and fresh).
-  void Request(std::vector<std::uint64_t> indices, std::uint64_t seed = 0);
+  void Request(std::vector<std::uint64_t> indices, std::uint64_t seed = 0) override;
   // {inputs, labels}: float32 [n, ...] or [n, K, ...], int64 tokens as they are; labels int64 [n].
   // An empty request gives tensors with 0 examples. Throws Error when nothing was asked for.
-  std::vector<at::Tensor> Take();
+  std::vector<at::Tensor> Take() override;
 
  private:
   struct State;

@@ -19,6 +19,7 @@
 #include "sordino/gradients/flat_clipping.h"
 #include "sordino/noise/gradient_noise.h"
 #include "sordino/runs/config_trainer.h"
+#include "sordino/runs/internal/run_plan.h"
 #include "sordino/runs/internal/training_loop.h"
 #include "sordino/runs/training_run.h"
 #include "sordino/training/canary_records.h"
@@ -106,104 +107,6 @@ void CheckStart(const TrainConfig& config, const Model& model) {
   }
 }
 
-// Why no noise meets a budget.
-std::string NoPlan(const PlanOptions& options, Epsilon epsilon, Delta delta) {
-  const double failure = PrivacyPlan(options, NoiseMultiplier(1e6), delta).Failure(options.steps);
-  const std::string advice =
-      failure > delta.value() * kFailureShares.back()
-          ? fmt::format(
-                "what can fail beside it has a probability of {:.2g} over these steps "
-                "(docs/plan.md), so give a larger delta, fewer steps or norms that fail less",
-                failure)
-          : "give a larger budget, fewer steps or a smaller batch";
-  return fmt::format("no noise meets epsilon {:g} and delta {:g} with {} steps at batch {:g}; {}.",
-                     epsilon.value(), delta.value(), options.steps, options.batch, advice);
-}
-
-PrivacyPlan MakePlan(const TrainConfig& config, const DatasetDeclaration& declaration,
-                     std::optional<double> noise) {
-  const PlanOptions options = PlanOptionsOf(config, declaration);
-  const Delta delta(*config.privacy.delta);
-  if (config.HasAdaptiveNoise()) {
-    const double share = *config.privacy.validation_budget;
-    const Epsilon epsilon(*config.privacy.epsilon);
-    if (noise) return AdaptivePlan(options, share, epsilon, delta, NoiseMultiplier(*noise));
-    std::optional<PrivacyPlan> plan = AdaptivePlanForBudget(options, share, epsilon, delta);
-    if (!plan) throw Error(NoPlan(options, epsilon, delta));
-    return *std::move(plan);
-  }
-  if (noise) return {options, NoiseMultiplier(*noise), delta};
-  if (config.run.non_private) return {options, NoiseMultiplier(1), delta};
-  if (config.privacy.noise) return {options, NoiseMultiplier(*config.privacy.noise), delta};
-  std::optional<PrivacyPlan> plan =
-      PrivacyPlan::ForBudget(options, Epsilon(*config.privacy.epsilon), delta);
-  if (!plan) {
-    throw Error(NoPlan(options, Epsilon(*config.privacy.epsilon), delta));
-  }
-  return *std::move(plan);
-}
-
-RunPrivacy PrivacyOf(const TrainConfig& config) {
-  if (config.run.non_private) return RunPrivacy::kNonPrivate;
-  return config.run.insecure_seed ? RunPrivacy::kSeeded : RunPrivacy::kPrivate;
-}
-
-Interval EpsilonOf(const PrivacyPlan& plan, RunPrivacy privacy, std::int64_t steps) {
-  if (privacy == RunPrivacy::kNonPrivate) return {kInfinity, kInfinity};
-  return steps == 0 ? Interval{0, 0} : plan.Epsilon(steps);
-}
-
-AdaptiveFacts PlannedAdaptive(const PrivacyPlan& plan, Epsilon epsilon) {
-  const PrivacyFilter filter = FilterOf(plan, epsilon);
-  AdaptiveFacts facts;
-  facts.filter = filter.kind() == PrivacyFilter::Kind::kGaussian
-                     ? std::string("Gaussian filter")
-                     : fmt::format("Renyi filter of order {:.6g}", filter.order());
-  facts.first_noise = plan.noise().value();
-  facts.count_noise = plan.options().held_out->count_noise.value();
-  return facts;
-}
-
-StatementFacts PlannedFacts(const PreparedRun& run) {
-  const TrainConfig& config = run.config;
-  StatementFacts facts;
-  facts.privacy = run.privacy;
-  facts.data = run.declaration.name;
-  facts.model = run.model->Description();
-  facts.records = run.declaration.records;
-  facts.rows_per_user = run.declaration.rows_per_user;
-  facts.adjacency = run.plan.options().adjacency;
-  facts.steps = run.plan.steps();
-  facts.planned_steps = run.plan.steps();
-  if (config.HasAdaptiveNoise()) {
-    facts.adaptive = PlannedAdaptive(run.plan, Epsilon(*config.privacy.epsilon));
-    facts.epsilon = {0, *config.privacy.epsilon};
-  } else {
-    facts.epsilon = EpsilonOf(run.plan, run.privacy, facts.steps);
-  }
-  facts.delta = run.plan.delta().value();
-  facts.charges_epochs = run.plan.sampler().HasWholeEpochs();
-  facts.has_secret_batches = run.plan.sampler().IsSecret() || run.plan.options().held_out;
-  facts.sampling = run.plan.sampler().Statement();
-  if (run.privacy == RunPrivacy::kNonPrivate) {
-    facts.plan = fmt::format("{} sampling, batch {:g}, {} steps, without clipping and noise",
-                             config.privacy.sampling.name, *config.training.batch, facts.steps);
-  } else {
-    facts.plan = run.plan.Description();
-    facts.norms_assumption = run.plan.norms().Assumption();
-    facts.event = run.plan.event().ToString();
-  }
-  if (!config.run.ledger.empty()) {
-    facts.ledger = config.run.ledger;
-    facts.budget = Ledger::Open(config.run.ledger, {.read_only = true}).budget();
-  }
-  facts.normalisation = run.declaration.normalisation.source;
-  facts.pretrained = config.model.pretrained;
-  facts.purpose = config.run.purpose;
-  facts.has_test = !config.data.test.empty() || IsDatasetName(config.data.source);
-  return facts;
-}
-
 void CheckAugmentation(const PreparedRun& run) {
   if (!AugmentationOptionsOf(run.config).Changes()) return;
   if (run.declaration.kind != InputKind::kImage) {
@@ -232,8 +135,8 @@ std::string LedgerFile(const TrainConfig& config) {
 
 PreparedRun Assembled(TrainConfig config, DatasetDeclaration declaration, c10::Device device,
                       std::unique_ptr<Model> model, std::optional<double> noise) {
-  PrivacyPlan plan = MakePlan(config, declaration, noise);
-  const RunPrivacy privacy = PrivacyOf(config);
+  PrivacyPlan plan = internal::MakePlan(config, declaration, noise);
+  const RunPrivacy privacy = internal::PrivacyOf(config);
   return {.config = std::move(config),
           .declaration = std::move(declaration),
           .device = device,
@@ -275,7 +178,8 @@ PreparedRun internal::PrepareWithNoise(const TrainConfig& config, std::optional<
       Assembled(std::move(completed), std::move(declaration), device, std::move(model), noise);
   CheckAugmentation(run);
   TryStep(run);
-  run.facts = PlannedFacts(run);
+  run.facts =
+      internal::PlannedFacts(run.config, run.declaration, run.plan, run.model->Description());
   if (run.config.run.canaries > 0 && !std::isfinite(run.facts.epsilon.upper)) {
     throw Error(
         "--canaries audit what is claimed of a run, and this one has no finite epsilon; give more "

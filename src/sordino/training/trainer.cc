@@ -54,10 +54,11 @@ const PrivacyPlan& CheckedPlan(const PrivacyPlan& plan,
 struct Trainer::State {
   State(const PrivacyPlan& the_plan, std::vector<NamedParameter> parameters,
         LossFunction loss_function, const Dataset& data, const OptimizerOptions& optimizer,
-        TrainerOptions the_options, bool clip_and_noise)
+        TrainerOptions the_options, bool clip_and_noise, const ProgramRecords& program = {})
       : plan(CheckedPlan(the_plan, parameters, the_options)),
         losses(std::move(loss_function)),
-        options(internal::WithMadeUpRecords(std::move(the_options), data, clip_and_noise)),
+        options(internal::WithMadeUpRecords(std::move(the_options), data, program.form,
+                                            clip_and_noise)),
         is_noised(clip_and_noise),
         alone(options.communicator == nullptr ? SingleProcess() : nullptr),
         ranks(alone ? *alone : *options.communicator),
@@ -69,13 +70,19 @@ struct Trainer::State {
             optimizer)),
         clipping(plan.StartClipping(sums->parameters())),
         held_out(HoldOut(data)),
-        records(held_out ? held_out->trained() : static_cast<std::uint64_t>(data.size())),
+        records(held_out ? held_out->trained()
+                         : static_cast<std::uint64_t>(program.source ? program.size : data.size())),
         sampler(plan.sampler().Make(
             plan.sampling(), records + static_cast<std::uint64_t>(CanariesOf(options)), shared)),
         canaries(options, plan, sums->parameters(), losses, *StreamOf(shared, 0, kCanaryStream)) {
-    if (is_noised) internal::CheckData(plan, data);
     SORDINO_CHECK(is_noised || canaries.IsEmpty(), "canaries were put into a run without privacy");
-    sums->LoadFrom(canaries.Joined(data, options));
+    if (program.source != nullptr) {
+      sums->LoadFrom(*program.source);
+      return;
+    }
+    if (is_noised) internal::CheckData(plan, data);
+    loader = std::make_unique<BatchLoader>(canaries.Joined(data, options), options.loader);
+    sums->LoadFrom(*loader);
   }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
@@ -327,6 +334,7 @@ struct Trainer::State {
   RandomSource own;                   // noise
   AdaptiveNoise* adaptive = nullptr;  // where the noise is
   std::unique_ptr<NoiseProcess> noise;
+  std::unique_ptr<BatchLoader> loader;  // null: records are those of a program
   std::unique_ptr<SumSource> sums;
   std::unique_ptr<ClippingState> clipping;
   std::unique_ptr<HeldOutRecords> held_out;  // null: there are none
@@ -347,6 +355,16 @@ Trainer::Trainer(const PrivacyPlan& plan, std::vector<NamedParameter> parameters
                  TrainerOptions options)
     : state_(std::make_unique<State>(plan, std::move(parameters), std::move(losses), data,
                                      optimizer, std::move(options), true)) {}
+
+Trainer::Trainer(const PrivacyPlan& plan, std::vector<NamedParameter> parameters,
+                 LossFunction losses, const ProgramRecords& records, UpdateFunction update,
+                 TrainerOptions options) {
+  SORDINO_CHECK(records.source != nullptr && update, "a program gives its records and its update");
+  internal::CheckProgram(plan, options);
+  options.update = std::move(update);
+  state_ = std::make_unique<State>(plan, std::move(parameters), std::move(losses), Dataset(),
+                                   OptimizerOptions(), std::move(options), true, records);
+}
 
 Trainer Trainer::NonPrivate(const PrivacyPlan& plan, std::vector<NamedParameter> parameters,
                             LossFunction losses, const Dataset& data,

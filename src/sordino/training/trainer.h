@@ -17,9 +17,11 @@
 #include "sordino/accounting/event.h"
 #include "sordino/data/batch_loader.h"
 #include "sordino/data/dataset.h"
+#include "sordino/data/record_source.h"
 #include "sordino/gradients/clipper.h"
 #include "sordino/gradients/loss_function.h"
 #include "sordino/gradients/named_tensors.h"
+#include "sordino/gradients/noised_value.h"
 #include "sordino/optimizers/optimizer.h"
 #include "sordino/training/adaptive_noise.h"
 #include "sordino/training/canaries.h"
@@ -44,6 +46,19 @@ struct HeldOutOptions {
   std::function<bool(const PrivacyPlan& plan, std::int64_t step)> admits = {};
 };
 
+// Moves the parameters by the noised mean gradients of a step, one for each parameter that is
+// trained. Post-processing: it may do whatever it likes with them.
+using UpdateFunction = std::function<void(const NoisedGradients& gradients)>;
+
+// Records that a program has, instead of a Dataset.
+struct ProgramRecords {
+  RecordSource* source = nullptr;  // lives longer than the trainer
+  std::int64_t size = 0;           // how many there are, which is private
+  // The tensors of a batch of one record. Their types and shapes are public, and nothing
+  // else of them is used: made-up records are of this form (internal/made_up_records.h).
+  Batch form = {};
+};
+
 struct TrainerOptions {
   GradientOptions gradients = {};  // speed and memory
   LoaderOptions loader = {};       // device and augmentation
@@ -59,6 +74,8 @@ struct TrainerOptions {
   // The ranks that make the steps together (internal/sum_source.h); null: this process
   // alone. It lives longer than the trainer. Rank 0 leads and charges; the others Serve().
   Communicator* communicator = nullptr;
+  // Instead of the optimizer. Whatever it remembers is not part of the saved state.
+  UpdateFunction update = {};
 };
 
 // Throws Error for what several ranks cannot do together, in a sentence that names it.
@@ -72,6 +89,11 @@ class Trainer {
   // multiplicity K the inputs are [n, K, ...]. Throws Error when the data do not fit the plan.
   Trainer(const PrivacyPlan& plan, std::vector<NamedParameter> parameters, LossFunction losses,
           const Dataset& data, const OptimizerOptions& optimizer, TrainerOptions options = {});
+  // Records and updates are those of a program, in this process alone. Losses are those of the
+  // tensors that the source gives. Throws Error for held-out records, records as canaries, several
+  // rows a user and several ranks, which need a Dataset.
+  Trainer(const PrivacyPlan& plan, std::vector<NamedParameter> parameters, LossFunction losses,
+          const ProgramRecords& records, UpdateFunction update, TrainerOptions options = {});
   // The same loop without clipping and noise, for comparisons: batches by the plan's sampler, mean
   // losses, ordinary backward passes. Nothing about the result is private.
   static Trainer NonPrivate(const PrivacyPlan& plan, std::vector<NamedParameter> parameters,

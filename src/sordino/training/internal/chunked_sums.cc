@@ -37,8 +37,8 @@ class OneRankOfSeveral : public SumSource {
                                           .tensor = kModelStream});
       const std::uint64_t augmentation = model->Next64();
       if (static_cast<int>(i % static_cast<std::size_t>(all().Size())) != all().Rank()) continue;
-      loader().Request({batch.begin() + chunks[i].begin, batch.begin() + chunks[i].end},
-                       augmentation);
+      records().Request({batch.begin() + chunks[i].begin, batch.begin() + chunks[i].end},
+                        augmentation);
       requested.models.push_back(std::move(model));
     }
     requests_.push_back(std::move(requested));
@@ -50,7 +50,7 @@ class OneRankOfSeveral : public SumSource {
     const auto next = [&]() -> std::optional<Batch> {
       if (chunk == requested.models.size()) return std::nullopt;
       SeedLibtorch(*requested.models[chunk++]);
-      return loader().Take();
+      return records().Take();
     };
     sum_.emplace(
         clipper_->Sum(parts().losses, requested.examples, next, policy, step, parts().shared));
@@ -85,8 +85,8 @@ class OneRankOfSeveral : public SumSource {
     SORDINO_CHECK(requested.models.size() == 1, "a rank has one part of an ordinary batch");
     SeedLibtorch(*requested.models.front());
     is_empty_ = requested.examples == 0;
-    ordinary_ = OrdinaryGradients(parts().losses, loader().Take(), parameters(), requested.examples,
-                                  parts().options.gradients.physical_batch);
+    ordinary_ = OrdinaryGradients(parts().losses, records().Take(), parameters(),
+                                  requested.examples, parts().options.gradients.physical_batch);
   }
   void UpdateOrdinary() override {
     if (!is_empty_) optimizer_.StepNonPrivate(ShardOfSum(std::exchange(ordinary_, {}), all()));

@@ -22,4 +22,17 @@ void CheckData(const PrivacyPlan& plan, const Dataset& data) {
   }
 }
 
+void CheckProgram(const PrivacyPlan& plan, const TrainerOptions& options) {
+  const char* what = nullptr;
+  if (plan.options().rows_per_user > 0) what = "several rows a user";
+  if (plan.options().held_out) what = "adaptive noise, which holds records out,";
+  if (options.canary_records) what = "canaries that are records";
+  if (options.communicator != nullptr) what = "a run of several processes";
+  if (what == nullptr) return;
+  throw Error(fmt::format(
+      "{} needs a dataset that Sordino has read, and the records are those of a program; leave it "
+      "out.",
+      what));
+}
+
 }  // namespace sordino::internal

@@ -11,11 +11,15 @@
 
 #include "sordino/data/dataset.h"
 #include "sordino/training/privacy_plan.h"
+#include "sordino/training/trainer.h"
 
 namespace sordino::internal {
 
 // Throws Error where they were not.
 void CheckData(const PrivacyPlan& plan, const Dataset& data);
+
+// Throws Error for what records of a program (ProgramRecords) cannot have.
+void CheckProgram(const PrivacyPlan& plan, const TrainerOptions& options);
 
 }  // namespace sordino::internal
 

@@ -39,6 +39,21 @@ at::Tensor Numbers(const std::vector<std::int64_t>& sizes, const at::Generator& 
   return numbers;
 }
 
+// Ones that end in zeros, ones alone, and both in any order behind a one: tokens with padding, or
+// a mask of them.
+at::Tensor Flags(const std::vector<std::int64_t>& sizes, const at::Generator& random) {
+  at::Tensor flags = at::randint(0, 2, sizes, random, at::kLong);
+  flags.narrow(0, kThird, kThird).fill_(1);
+  flags.select(-1, 0).fill_(1);
+  // The same ends in every tensor of a batch.
+  const std::int64_t length = sizes.back();
+  std::vector<std::int64_t> rows(sizes.size(), 1);
+  rows.front() = kThird;
+  const at::Tensor ends = at::arange(kThird).remainder(length).add_(1).view(rows);
+  flags.narrow(0, 0, kThird).copy_(at::arange(length) < ends);
+  return flags;
+}
+
 at::Tensor Pixels(const std::vector<std::int64_t>& sizes, const at::Generator& random) {
   at::Tensor pixels = at::randint(0, 256, sizes, random, at::kByte);
   pixels.narrow(0, kThird, kThird).bitwise_and_(0xC0);
@@ -77,8 +92,31 @@ Batch MadeUpRecords(const Dataset& data, const LoaderOptions& loader) {
   return batches.Take();
 }
 
-TrainerOptions WithMadeUpRecords(TrainerOptions options, const Dataset& data, bool is_private) {
-  if (is_private && data.inputs.defined() && data.labels.defined()) {
+Batch MadeUpRecords(const Batch& form) {
+  const at::Generator random = at::detail::createCPUGenerator(kSeed);
+  Batch made_up;
+  for (const at::Tensor& tensor : form) {
+    std::vector<std::int64_t> sizes = tensor.sizes().vec();
+    sizes.front() = kMadeUp;
+    const at::ScalarType type = tensor.scalar_type();
+    at::Tensor values;
+    if (at::isFloatingType(type) || at::isComplexType(type)) {
+      values = Numbers(sizes, random);
+    } else if (sizes.size() == 1) {
+      values = at::arange(kMadeUp).remainder(2);
+    } else {
+      values = Flags(sizes, random);
+    }
+    made_up.push_back(values.to(type).to(tensor.device()));
+  }
+  return made_up;
+}
+
+TrainerOptions WithMadeUpRecords(TrainerOptions options, const Dataset& data, const Batch& form,
+                                 bool is_private) {
+  if (is_private && !form.empty()) {
+    options.gradients.made_up = MadeUpRecords(form);
+  } else if (is_private && data.inputs.defined() && data.labels.defined()) {
     options.gradients.made_up = MadeUpRecords(data, options.loader);
   }
   return options;

@@ -17,8 +17,14 @@ namespace sordino::internal {
 // range.
 Batch MadeUpRecords(const Dataset& data, const LoaderOptions& loader);
 
-// The options of a trainer with MadeUpRecords for the sums of a private one.
-TrainerOptions WithMadeUpRecords(TrainerOptions options, const Dataset& data, bool is_private);
+// Of the form of a batch that nothing else is declared about (ProgramRecords): whole numbers are 0
+// or 1, which are tokens, masks and labels of every model.
+Batch MadeUpRecords(const Batch& form);
+
+// The options of a trainer with made-up records for the sums of a private one: of the form, where
+// it is not empty, or of the data.
+TrainerOptions WithMadeUpRecords(TrainerOptions options, const Dataset& data, const Batch& form,
+                                 bool is_private);
 
 }  // namespace sordino::internal
 

@@ -23,7 +23,9 @@ class OneProcess : public SumSource {
   OneProcess(const SumSourceParts& parts, const std::vector<NamedParameter>& trained,
              const OptimizerOptions& optimizer)
       : SumSource(parts),
-        optimizer_(trained, optimizer, parts.plan.steps()),
+        optimizer_(parts.options.update
+                       ? Optimizer::Follower(trained, optimizer, parts.plan.steps())
+                       : Optimizer(trained, optimizer, parts.plan.steps())),
         update_(parts.noise, optimizer_),
         clipper_(parts.plan.StartSums(trained, parts.options.gradients)) {
     SeedModel(0);
@@ -36,7 +38,7 @@ class OneProcess : public SumSource {
   void Request(std::int64_t /*step*/, std::vector<std::uint64_t> batch,
                Generator& stream) override {
     // Augmentation is part of what is released: nobody may be able to repeat it (augmentation.h).
-    loader().Request(std::move(batch), stream.Next64());
+    records().Request(std::move(batch), stream.Next64());
   }
 
   void Sum(const ClippingPolicy& policy, std::int64_t step) override {
@@ -49,9 +51,15 @@ class OneProcess : public SumSource {
   }
   void Update(const NoisedGradients& gradients, bool /*whole*/) override {
     sum_.reset();
-    optimizer_.Step(gradients);
+    if (!parts().options.update) {
+      optimizer_.Step(gradients);
+      return;
+    }
+    parts().options.update(gradients);
+    optimizer_.Follow();
   }
   void NoiseAndUpdate(const StepNoise& noise) override {
+    if (parts().options.update) return SumSource::NoiseAndUpdate(noise);
     update_.Step(*sum_, noise);
     sum_.reset();
   }
@@ -85,7 +93,7 @@ class OneProcess : public SumSource {
   // has seen.
   Batch TakeBatch(std::int64_t step) {
     if (parts().options.insecure_seed || parts().options.canary_records) SeedModel(step);
-    return loader().Take();
+    return records().Take();
   }
 
   Optimizer optimizer_;

@@ -19,7 +19,7 @@
 #include <memory>
 #include <vector>
 
-#include "sordino/data/batch_loader.h"
+#include "sordino/data/record_source.h"
 #include "sordino/distributed/communicator.h"
 #include "sordino/gradients/bounded_sum.h"
 #include "sordino/gradients/clipping_policy.h"
@@ -60,10 +60,8 @@ class SumSource {
   // Whether what it measured in a batch decides how it computes later ones.
   virtual bool LearnsFromBatches() const { return false; }
 
-  // Before the first request: what batches are loaded from.
-  void LoadFrom(const Dataset& data) {
-    loader_ = std::make_unique<BatchLoader>(data, parts_.options.loader);
-  }
+  // Before the first request: what batches are loaded from. It lives longer.
+  void LoadFrom(RecordSource& records) { records_ = &records; }
   // The records of a step, to be made ready. `stream` is the one that they were drawn from.
   virtual void Request(std::int64_t step, std::vector<std::uint64_t> batch, Generator& stream) = 0;
 
@@ -89,11 +87,11 @@ class SumSource {
 
  protected:
   const SumSourceParts& parts() const { return parts_; }
-  BatchLoader& loader() { return *loader_; }
+  RecordSource& records() { return *records_; }
 
  private:
   const SumSourceParts parts_;
-  std::unique_ptr<BatchLoader> loader_;
+  RecordSource* records_ = nullptr;
 };
 
 // Seeds libtorch's default generators. Throws Error where no parameter is trained.
