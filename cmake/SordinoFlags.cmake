@@ -11,7 +11,9 @@ endif()
 
 find_program(SORDINO_CCACHE ccache)
 if(SORDINO_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${SORDINO_CCACHE})
+  # Clones in other folders share what was compiled: paths below the source tree are relative.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}
+    CCACHE_NOHASHDIR=1 ${SORDINO_CCACHE})
 endif()
 
 add_library(sordino_flags INTERFACE)

@@ -24,14 +24,16 @@
 namespace sordino {
 namespace {
 
-// Of [training] and [run]: what is not the optimizer's, the device's or the folder's. All of
-// [privacy].
-constexpr std::array<std::string_view, 14> kProgramSettings = {
-    "batch",    "epochs", "steps",    "norms",       "physical-batch",
-    "fallback", "ledger", "canaries", "canary-kind", "insecure-seed",
-    "records",  "whole",  "name",     "precision"};
+// Beside those of [privacy]: what is not of the data, the model, the optimizer, the device or the
+// folder.
+constexpr std::array<std::string_view, 15> kProgramSettings = {
+    "records",       "batch",      "epochs",      "steps",         "norms",
+    "jl-directions", "jl-failure", "ledger",      "whole",         "physical-batch",
+    "fallback",      "canaries",   "canary-kind", "insecure-seed", "curator"};
 
-TrainConfig Checked(TrainConfig config) {
+TrainConfig Checked(TrainConfig config, const std::string& model) {
+  config.data.source = "records of a program";
+  config.model.name = model;
   if (config.run.non_private) {
     throw Error("a run without privacy needs no Sordino; train the model as usual.");
   }
@@ -51,7 +53,7 @@ TrainConfig Checked(TrainConfig config) {
 
 DatasetDeclaration Declared(const TrainConfig& config, const Batch& form) {
   DatasetDeclaration declaration;
-  declaration.name = config.data.source.empty() ? "records of a program" : config.data.source;
+  declaration.name = config.data.source;
   declaration.kind = InputKind::kFeatures;
   declaration.records = config.data.records;
   declaration.normalisation.source = "the program";
@@ -69,15 +71,16 @@ bool IsProgramSetting(std::string_view section, std::string_view key) {
 struct ProgramRun::State {
   State(const TrainConfig& settings, std::string name, const Batch& form,
         std::optional<double> noise)
-      : declaration(Declared(settings, form)),
-        config(Completed(Checked(settings), declaration)),
-        plan(internal::MakePlan(config, declaration, noise)),
-        model(std::move(name)) {
+      : model(std::move(name)),
+        config(Checked(settings, model)),
+        declaration(Declared(config, form)) {
+    config = Completed(std::move(config), declaration);
+    plan.emplace(internal::MakePlan(config, declaration, noise));
     // As on the command line: a folder may change.
     if (!config.run.ledger.empty()) {
       config.run.ledger = std::filesystem::absolute(config.run.ledger).lexically_normal().string();
     }
-    facts = internal::PlannedFacts(config, declaration, plan, model);
+    facts = internal::PlannedFacts(config, declaration, *plan, model);
   }
 
   void OpenLedger(const std::optional<Checkpoint>& resume) {
@@ -87,14 +90,14 @@ struct ProgramRun::State {
           "a run without a ledger cannot be resumed, because nothing says how far it is spent; "
           "name a ledger.");
     }
-    ledger = std::make_unique<RunLedger>(plan, fmt::format("train {} on {}", model, facts.data),
+    ledger = std::make_unique<RunLedger>(*plan, fmt::format("train {} on {}", model, facts.data),
                                          facts.privacy == RunPrivacy::kPrivate);
     if (config.run.whole) ledger->AllowWhole();
     if (!resume) {
       ledger->OpenNamed(config.run.ledger);
       return;
     }
-    if (plan.event().ToString() != resume->facts.plan) {
+    if (plan->event().ToString() != resume->facts.plan) {
       throw Error(
           "the checkpoint is one of another plan; resume a run with the settings that it began "
           "with.");
@@ -113,7 +116,7 @@ struct ProgramRun::State {
     if (ledger) {
       options.charge = [this](std::int64_t step, const Event& event) { ledger->Use(step, event); };
     }
-    return {plan,    std::move(parameters), [this](const Batch& batch) { return (*losses)(batch); },
+    return {*plan,   std::move(parameters), [this](const Batch& batch) { return (*losses)(batch); },
             records, std::move(update),     std::move(options)};
   }
 
@@ -125,13 +128,13 @@ struct ProgramRun::State {
 
   Interval EpsilonAfter(std::int64_t steps) const {
     if (ledger) return ledger->EpsilonAfter(steps);
-    return steps == 0 ? Interval{0, 0} : plan.Epsilon(steps);
+    return steps == 0 ? Interval{0, 0} : plan->Epsilon(steps);
   }
 
-  DatasetDeclaration declaration;
-  TrainConfig config;
-  PrivacyPlan plan;
   std::string model;
+  TrainConfig config;  // completed
+  DatasetDeclaration declaration;
+  std::optional<PrivacyPlan> plan;
   StatementFacts facts;  // planned
   std::unique_ptr<RunLedger> ledger;
   const LossFunction* losses = nullptr;  // of the step in hand
@@ -163,7 +166,7 @@ ProgramRun::~ProgramRun() {
 bool ProgramRun::Step(const LossFunction& losses) {
   State& s = *state_;
   const std::int64_t step = s.trainer->steps_done();
-  if (step == s.plan.steps() || !s.IsPaidFor(step)) return false;
+  if (step == s.plan->steps() || !s.IsPaidFor(step)) return false;
   s.losses = &losses;
   try {
     s.trainer->Step();
@@ -176,18 +179,18 @@ bool ProgramRun::Step(const LossFunction& losses) {
     }
     std::rethrow_exception(why);
   }
-  if (s.trainer->steps_done() == s.plan.steps()) HandBack();
+  if (s.trainer->steps_done() == s.plan->steps()) HandBack();
   return true;
 }
 
-const PrivacyPlan& ProgramRun::plan() const { return state_->plan; }
+const PrivacyPlan& ProgramRun::plan() const { return *state_->plan; }
 std::int64_t ProgramRun::steps_done() const { return state_->trainer->steps_done(); }
 bool ProgramRun::is_private() const { return state_->trainer->is_private(); }
 const std::string& ProgramRun::refusal() const { return state_->refusal; }
 
 Event ProgramRun::SpentEvent() {
   State& s = *state_;
-  return s.ledger ? s.ledger->CountedEvent(steps_done()) : s.plan.EventOf(steps_done());
+  return s.ledger ? s.ledger->CountedEvent(steps_done()) : s.plan->EventOf(steps_done());
 }
 
 Interval ProgramRun::SpentEpsilon() {
@@ -199,17 +202,17 @@ StatementFacts ProgramRun::Facts() {
   State& s = *state_;
   StatementFacts facts = s.facts;
   const std::int64_t steps = steps_done();
-  facts.state = steps == s.plan.steps() ? RunState::kFinished : RunState::kInterrupted;
+  facts.state = steps == s.plan->steps() ? RunState::kFinished : RunState::kInterrupted;
   facts.steps = steps;
   facts.epsilon = SpentEpsilon();
   facts.steps_epsilon = s.EpsilonAfter(steps);
-  facts.largest_epsilon = s.EpsilonAfter(s.plan.steps());
+  facts.largest_epsilon = s.EpsilonAfter(s.plan->steps());
   facts.event = SpentEvent().ToString();
   facts.stopped_by = s.refusal;
   facts.has_test = !s.rows.empty();
   if (s.config.run.canaries > 0 && facts.state == RunState::kFinished) {
     facts.audit = AuditSentence(AuditRun(s.trainer->canary_scores(), s.config.run.canary_kind,
-                                         Epsilon(facts.epsilon.upper), s.plan.delta()));
+                                         Epsilon(facts.epsilon.upper), s.plan->delta()));
   }
   if (s.ledger) {
     facts.counts_whole = s.ledger->CountsWhole();
@@ -246,8 +249,8 @@ Checkpoint ProgramRun::Checkpointed() {
   if (s.ledger->run().empty()) throw Error("the run has made no step, so nothing is to be saved.");
   Checkpoint checkpoint;
   checkpoint.facts = {.step = steps_done(),
-                      .noise = s.plan.noise().value(),
-                      .plan = s.plan.event().ToString(),
+                      .noise = s.plan->noise().value(),
+                      .plan = s.plan->event().ToString(),
                       .ledger = s.ledger->ledger().id(),
                       .run = s.ledger->run(),
                       .head = s.ledger->ledger().head().hash};
@@ -260,10 +263,7 @@ void ProgramRun::Save(const std::filesystem::path& path, const NamedTensors& wei
   HandBack();
   const StatementFacts facts = Facts();
   RunFolder folder(path);
-  TrainConfig config = s.config;
-  config.data.source = s.declaration.name;
-  config.model.name = s.model;
-  const std::string inputs = KeepInputs(path, config);
+  const std::string inputs = KeepInputs(path, s.config);
   const std::string warning = facts.privacy == RunPrivacy::kPrivate ? "" : "NOT PRIVATE\n";
   folder.Write("event.txt", warning + facts.event + '\n');
   const std::string statement = Statement(facts);
@@ -272,7 +272,7 @@ void ProgramRun::Save(const std::filesystem::path& path, const NamedTensors& wei
       "record.json",
       internal::RunRecord(
           facts, {.device = weights.empty() ? "cpu" : weights.front().second.device().str(),
-                  .failure = s.plan.Failure(s.plan.steps() + facts.lost_steps),
+                  .failure = s.plan->Failure(s.plan->steps() + facts.lost_steps),
                   .time = std::time(nullptr)}));
   if (s.rows.empty() || s.rows.back().step != steps_done()) Log({}, {});
   std::vector<RunPoint> points;
@@ -292,9 +292,9 @@ void ProgramRun::Save(const std::filesystem::path& path, const NamedTensors& wei
   if (!facts.audit.empty()) {
     const CanaryScores scores = s.trainer->canary_scores();
     const RunAudit audit =
-        AuditRun(scores, s.config.run.canary_kind, Epsilon(facts.epsilon.upper), s.plan.delta());
+        AuditRun(scores, s.config.run.canary_kind, Epsilon(facts.epsilon.upper), s.plan->delta());
     folder.Write("audit.json", internal::AuditFile(audit, scores));
-    folder.Write("audit.svg", AuditSvg(audit, scores, s.plan.event()));
+    folder.Write("audit.svg", AuditSvg(audit, scores, s.plan->event()));
   }
   NamedTensors saved;
   for (const auto& [name, value] : weights) {
