@@ -65,7 +65,9 @@ LossFunction LossOf(const py::function& loss) {
       if (error.matches(py::module_::import("sordino._error").attr("Error"))) {
         throw Error(py::str(error.value()).cast<std::string>());
       }
-      throw std::runtime_error(error.what());
+      throw std::runtime_error(
+          py::str(py::type::of(error.value()).attr("__name__")).cast<std::string>() + ": " +
+          py::str(error.value()).cast<std::string>());
     }
   };
 }
