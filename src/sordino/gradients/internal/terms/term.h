@@ -79,7 +79,7 @@ class ExampleFactors {
   ExampleFactors(const at::Tensor& factors, bool all_finite, at::Tensor float32 = {});
 
   // In the type of `values`.
-  const at::Tensor& Beside(const at::Tensor& values) const;
+  const at::Tensor& InTypeOf(const at::Tensor& values) const;
   // [examples]: the factor is 0.
   const at::Tensor& None() const;
 
