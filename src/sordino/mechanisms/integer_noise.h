@@ -8,7 +8,7 @@
 //   Laplace   discrete Laplace of scale s = L1 / epsilon; exactly epsilon-DP.
 //   Gaussian  discrete Gaussian of parameter sigma = L2 / mu on a grid so fine that it is the
 //             rounded continuous one up to a factor 1 +- 2^-63 a coordinate, pointwise within
-//             13 sigma; the sampler never goes beyond. What that costs is charged: the curve is
+//             13 sigma; the sampler never goes beyond. The cost of this is charged: the curve is
 //             solved for epsilon - 2^-40 and delta (1 - 2^-30), and mu is kept so small that the
 //             values which one neighbour can produce and the other cannot have a probability
 //             below 2^-31 delta.
