@@ -11,12 +11,11 @@
 
 #include "sordino/accounting/noise_units.h"
 #include "sordino/base/error.h"
+#include "sordino/base/exact_count.h"
 #include "sordino/cli/command_tree.h"
 
 namespace sordino {
 namespace {
-
-constexpr double kMaxExactInteger = 9007199254740992.0;  // 2^53
 
 constexpr std::array<std::string_view, 4> kSamplings = {"poisson", "fixed", "allocation", "none"};
 // A typed rate may be this far from one over a whole number, relative.
@@ -44,7 +43,7 @@ std::size_t Choose(std::string_view flag, std::string_view given,
 // t of random allocation, where a record is in one of t batches.
 std::uint64_t BatchesOf(SamplingRate rate) {
   const double batches = rate.value() > 0 ? std::round(1 / rate.value()) : 0;
-  if (batches < 1 || batches > kMaxExactInteger ||
+  if (batches < 1 || batches > static_cast<double>(kMaxExactCount) ||
       std::abs(batches * rate.value() - 1) > kWholeBatches) {
     throw Error(fmt::format(
         "the rate {:g} is not one over a whole number of batches; random allocation puts each "
@@ -170,12 +169,7 @@ double ParseReal(std::string_view where, std::string_view text) {
 }
 
 std::uint64_t ParseWhole(std::string_view where, std::string_view text) {
-  const double number = ParseReal(where, text);
-  if (number < 0 || number > kMaxExactInteger || number != std::floor(number)) {
-    throw Error(
-        fmt::format("'{}' in {} is not a whole number; give one from 0 to 2^53.", text, where));
-  }
-  return static_cast<std::uint64_t>(number);
+  return ExactCount(ParseReal(where, text), text, where);
 }
 
 std::string UnitNote(const Event& event) {
