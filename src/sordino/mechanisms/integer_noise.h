@@ -62,8 +62,6 @@ class IntegerNoise {
   double scale() const { return scale_; }
   // The exact variance for Laplace, sigma^2 (an upper bound) for Gaussian.
   double Variance() const;
-  // An upper bound on P(|noise| > t).
-  double TailProbability(double t) const;
   // The smallest t (for Gaussian: up to rounding) with P(|noise| > t) <= 1 - confidence.
   double HalfWidth(double confidence) const;
 

@@ -34,7 +34,6 @@ class RunCanaries {
               Generator& coins);
 
   bool IsEmpty() const { return !gradients_ && !records_; }
-  bool AreGradients() const { return gradients_ != nullptr; }
   bool AreRecords() const { return records_ != nullptr; }
 
   // What batches are loaded from: the data, with the canaries that are records behind them.
