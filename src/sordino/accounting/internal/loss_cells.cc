@@ -102,7 +102,7 @@ class Cutter {
     std::vector<NormalTail> at_to;
     masses.At(from, at_from);
     for (std::size_t k = 0; k <= places_.size(); ++k) {
-      // k - 1 is the cell; the tails lie before the first and behind the last place.
+      // k - 1 is the cell; the tails lie before the first and after the last place.
       double to = last;
       if (k < places_.size()) {
         to = std::clamp(mixture.CoordinateOf(places_[k], log_growth_[k]), from, last);

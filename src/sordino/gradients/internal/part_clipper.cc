@@ -28,7 +28,7 @@
 namespace sordino {
 namespace {
 
-// The batch, and copies of its first example behind it.
+// The batch, and copies of its first example after it.
 Batch Padded(const Batch& batch, std::int64_t examples) {
   Batch padded;
   for (const at::Tensor& tensor : batch) {

@@ -69,7 +69,7 @@ enum class NormForm : std::uint8_t {
              // norms and once, with the same bits, for the sum
 };
 
-// Terms of one tensor w of the same kind (and the same examples), written behind each other.
+// Terms of one tensor w of the same kind (and the same examples), written after each other.
 Term Stack(const std::vector<Term>& terms);
 
 // Factors of examples in the types that sums want them in.
