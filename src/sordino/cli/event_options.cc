@@ -10,6 +10,7 @@
 #include <span>
 
 #include "sordino/accounting/noise_units.h"
+#include "sordino/base/adjacency_names.h"
 #include "sordino/base/error.h"
 #include "sordino/base/exact_count.h"
 #include "sordino/cli/command_tree.h"
@@ -20,7 +21,6 @@ namespace {
 constexpr std::array<std::string_view, 4> kSamplings = {"poisson", "fixed", "allocation", "none"};
 // A typed rate may be this far from one over a whole number, relative.
 constexpr double kWholeBatches = 1e-6;
-constexpr std::array<std::string_view, 3> kAdjacencies = {"add-remove", "replace-one", "zero-out"};
 constexpr std::array<std::string_view, 4> kMechanisms = {"gaussian", "laplace", "discrete-gaussian",
                                                          "discrete-laplace"};
 
@@ -70,7 +70,7 @@ void AddEventFlags(CLI::App& command, EventOptions& options) {
   named("--sampling", options.sampling,
         "poisson, fixed, allocation or none (poisson where there is a rate)", kSamplings);
   named("--adjacency", options.adjacency, "add-remove, replace-one or zero-out (add-remove)",
-        kAdjacencies);
+        kAdjacencyNames);
   named("--mechanism", options.mechanism,
         "gaussian, laplace, discrete-gaussian or discrete-laplace (gaussian)", kMechanisms);
   command
@@ -123,7 +123,7 @@ StepShape ShapeOf(const EventOptions& options, bool has_rate) {
         static_cast<Mechanism>(Choose("--mechanism", *options.mechanism, kMechanisms));
   }
   if (options.adjacency) {
-    Choose("--adjacency", *options.adjacency, kAdjacencies);
+    Choose("--adjacency", *options.adjacency, kAdjacencyNames);
     shape.adjacency = ParseAdjacency(*options.adjacency);
   }
   shape.sampling = has_rate ? Sampling::kPoisson : Sampling::kNone;
