@@ -144,7 +144,7 @@ def placement_violations(project):
     """One sentence for each header that lies among the public ones and is not one."""
     sources = project / 'src'
     includes = {}  # by file, relative to src or to the project
-    for top in ['src', 'examples', 'tests', 'fuzz']:
+    for top in ['src', 'examples', 'tests', 'fuzz', 'python']:
         for path in sorted((project / top).rglob('*')):
             if path.suffix in SUFFIXES:
                 place = path.relative_to(sources if top == 'src' else project)

@@ -10,18 +10,17 @@
 #include <span>
 
 #include "sordino/accounting/noise_units.h"
+#include "sordino/base/adjacency_names.h"
 #include "sordino/base/error.h"
+#include "sordino/base/exact_count.h"
 #include "sordino/cli/command_tree.h"
 
 namespace sordino {
 namespace {
 
-constexpr double kMaxExactInteger = 9007199254740992.0;  // 2^53
-
 constexpr std::array<std::string_view, 4> kSamplings = {"poisson", "fixed", "allocation", "none"};
 // A typed rate may be this far from one over a whole number, relative.
 constexpr double kWholeBatches = 1e-6;
-constexpr std::array<std::string_view, 3> kAdjacencies = {"add-remove", "replace-one", "zero-out"};
 constexpr std::array<std::string_view, 4> kMechanisms = {"gaussian", "laplace", "discrete-gaussian",
                                                          "discrete-laplace"};
 
@@ -44,7 +43,7 @@ std::size_t Choose(std::string_view flag, std::string_view given,
 // t of random allocation, where a record is in one of t batches.
 std::uint64_t BatchesOf(SamplingRate rate) {
   const double batches = rate.value() > 0 ? std::round(1 / rate.value()) : 0;
-  if (batches < 1 || batches > kMaxExactInteger ||
+  if (batches < 1 || batches > static_cast<double>(kMaxExactCount) ||
       std::abs(batches * rate.value() - 1) > kWholeBatches) {
     throw Error(fmt::format(
         "the rate {:g} is not one over a whole number of batches; random allocation puts each "
@@ -71,7 +70,7 @@ void AddEventFlags(CLI::App& command, EventOptions& options) {
   named("--sampling", options.sampling,
         "poisson, fixed, allocation or none (poisson where there is a rate)", kSamplings);
   named("--adjacency", options.adjacency, "add-remove, replace-one or zero-out (add-remove)",
-        kAdjacencies);
+        kAdjacencyNames);
   named("--mechanism", options.mechanism,
         "gaussian, laplace, discrete-gaussian or discrete-laplace (gaussian)", kMechanisms);
   command
@@ -124,7 +123,7 @@ StepShape ShapeOf(const EventOptions& options, bool has_rate) {
         static_cast<Mechanism>(Choose("--mechanism", *options.mechanism, kMechanisms));
   }
   if (options.adjacency) {
-    Choose("--adjacency", *options.adjacency, kAdjacencies);
+    Choose("--adjacency", *options.adjacency, kAdjacencyNames);
     shape.adjacency = ParseAdjacency(*options.adjacency);
   }
   shape.sampling = has_rate ? Sampling::kPoisson : Sampling::kNone;
@@ -170,12 +169,7 @@ double ParseReal(std::string_view where, std::string_view text) {
 }
 
 std::uint64_t ParseWhole(std::string_view where, std::string_view text) {
-  const double number = ParseReal(where, text);
-  if (number < 0 || number > kMaxExactInteger || number != std::floor(number)) {
-    throw Error(
-        fmt::format("'{}' in {} is not a whole number; give one from 0 to 2^53.", text, where));
-  }
-  return static_cast<std::uint64_t>(number);
+  return ExactCount(ParseReal(where, text), text, where);
 }
 
 std::string UnitNote(const Event& event) {

@@ -79,7 +79,7 @@ class FeatureRows {
   explicit FeatureRows(std::size_t width)
       : width_(width), block_rows_(std::max<std::size_t>(1, kBlockNumbers / width)) {}
 
-  // A row of zeros behind the last.
+  // A row of zeros after the last.
   float* Add() {
     const std::size_t place = static_cast<std::size_t>(rows_++) % block_rows_;
     if (place == 0) blocks_.emplace_back(block_rows_ * width_);
@@ -144,7 +144,7 @@ class RowReader {
           break;
         }
         case ColumnRole::kCategorical: {
-          const std::size_t category = CategoryOf(column, cell, line);  // none: behind the last
+          const std::size_t category = CategoryOf(column, cell, line);  // none: after the last
           if (category < column.values.size()) to[category] = 1;
           to += column.values.size();
           break;

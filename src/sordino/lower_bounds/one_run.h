@@ -11,7 +11,7 @@
 //
 // The lower bound at significance s is the least epsilon with p > s: the true epsilon is below it
 // with a probability of at most s. alpha is the largest mean of the masses at v - 1, v - 2, ...,
-// v - i; masses rise towards the mode and fall behind it, so the means rise and then fall, and the
+// v - i; masses rise towards the mode and fall after it, so the means rise and then fall, and the
 // largest is found by bisection.
 //
 // Mahloujifar, Melis and Chaudhuri (arXiv 2410.22235), algorithm 3: a test of the same outcome

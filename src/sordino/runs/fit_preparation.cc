@@ -7,10 +7,12 @@
 #include <array>
 #include <cmath>
 #include <utility>
+#include <vector>
 
 #include "sordino/accounting/failures.h"
 #include "sordino/base/error.h"
 #include "sordino/base/known_name.h"
+#include "sordino/convex/loss.h"
 #include "sordino/data/format_settings.h"
 #include "sordino/ledger/ledger.h"
 #include "sordino/runs/fit_run.h"
@@ -27,34 +29,17 @@ constexpr double kMaxRecords = 1e11;
 // What the fits of a selection take for the norm of the best weights, over what is assumed.
 constexpr std::array<double, 6> kNormFactors = {0.125, 0.25, 0.5, 1, 2, 4};
 
-// What a model is called, and the loss of the library that it minimises.
-struct FitModel {
-  std::string_view name;
-  std::string_view words;
-  std::string_view loss;
-  std::string_view loss_of_many;  // of more than two classes; empty: two at most
-  bool predicts_number = false;
-};
-constexpr std::array<FitModel, 3> kFitModels = {{
-    {.name = "logistic",
-     .words = "logistic regression",
-     .loss = "logistic",
-     .loss_of_many = "softmax"},
-    {.name = "least-squares",
-     .words = "least squares",
-     .loss = "squares",
-     .loss_of_many = "",
-     .predicts_number = true},
-    {.name = "svm", .words = "Huber support vector machine", .loss = "huber", .loss_of_many = ""},
-}};
-constexpr auto kFitModelNames = [] {
-  std::array<std::string_view, kFitModels.size()> names;
-  for (std::size_t i = 0; i < kFitModels.size(); ++i) names[i] = kFitModels[i].name;
-  return names;
-}();
+// The losses whose model has a name, in their order.
+std::vector<const ConvexLoss*> NamedLosses() {
+  std::vector<const ConvexLoss*> losses;
+  for (const ConvexLoss* loss : ConvexLosses().all()) {
+    if (!loss->Model().name.empty()) losses.push_back(loss);
+  }
+  return losses;
+}
 
-const FitModel& ModelOf(const FitSettings& settings) {
-  return kFitModels[IndexOfName("the model", settings.model, kFitModelNames)];
+const ConvexLoss& LossOf(const FitSettings& settings) {
+  return *NamedLosses()[IndexOfName("the model", settings.model, FitModelNames())];
 }
 
 void CheckNumber(std::string_view flag, const std::optional<double>& value) {
@@ -121,19 +106,21 @@ void TakePlainPixels(DataRequest& request, const DatasetDeclaration& declaration
 }
 
 void CheckData(const FitSettings& settings, const DatasetDeclaration& declaration) {
-  const FitModel& model = ModelOf(settings);
+  const ConvexLoss& loss = LossOf(settings);
+  const FittedModel model = loss.Model();
+  const bool predicts_number = !loss.Classifies();
   if (declaration.kind == InputKind::kTokens) {
     throw Error("'fit' takes tables and images, and the data are text; use 'sordino train'.");
   }
-  if (model.predicts_number != declaration.target.has_value()) {
+  if (predicts_number != declaration.target.has_value()) {
     throw Error(
         fmt::format("--model {} predicts {}, and the data have {}; {}.", model.name,
-                    model.predicts_number ? "a number" : "classes",
+                    predicts_number ? "a number" : "classes",
                     declaration.target ? fmt::format("the target '{}'", declaration.target->name)
                                        : std::string("classes"),
-                    model.predicts_number ? "declare a target, such as cost:target:0:5000, or give "
-                                            "--model logistic"
-                                          : "give --model least-squares, or declare a label"));
+                    predicts_number ? "declare a target, such as cost:target:0:5000, or give "
+                                      "--model logistic"
+                                    : "give --model least-squares, or declare a label"));
   }
   if (declaration.classes > 2 && model.loss_of_many.empty()) {
     throw Error(
@@ -197,9 +184,10 @@ std::optional<SelectionBudget> SelectionOf(const PreparedFit& fit) {
 
 FitQuestion QuestionOf(const PreparedFit& fit) {
   const FitSettings& settings = fit.settings;
-  const FitModel& model = ModelOf(settings);
+  const ConvexLoss& loss = LossOf(settings);
   FitQuestion question;
-  question.table.loss = std::string(fit.declaration.classes > 2 ? model.loss_of_many : model.loss);
+  question.table.loss =
+      std::string(fit.declaration.classes > 2 ? loss.Model().loss_of_many : loss.name());
   question.table.features = internal::FitFeatureCount(settings, fit.declaration) + 1;
   question.table.classes = std::max<std::int64_t>(2, fit.declaration.classes);
   question.table.row_bound = *settings.row_bound;
@@ -230,7 +218,14 @@ std::string NoiseText(const FitPlan& plan) {
 
 }  // namespace
 
-std::span<const std::string_view> FitModelNames() { return kFitModelNames; }
+std::span<const std::string_view> FitModelNames() {
+  static const std::vector<std::string_view> names = [] {
+    std::vector<std::string_view> found;
+    for (const ConvexLoss* loss : NamedLosses()) found.push_back(loss->Model().name);
+    return found;
+  }();
+  return names;
+}
 
 std::vector<std::string_view> FitMethodNames() {
   std::vector<std::string_view> names = {kAutoMethod};
@@ -265,7 +260,7 @@ double internal::FailureOf(const PreparedFit& fit) {
 
 PreparedFit PrepareFit(FitSettings settings) {
   // What needs no data comes first, so that a misspelt name is not hidden by a missing file.
-  ModelOf(settings);
+  LossOf(settings);
   CheckMethod(settings.method);
   CheckNumber("--lambda", settings.lambda);
   CheckNumber("--row-bound", settings.row_bound);
@@ -321,8 +316,8 @@ FitFacts PlannedFacts(const PreparedFit& fit) {
   FitFacts facts;
   facts.privacy = fit.privacy;
   facts.data = fit.declaration.name;
-  facts.model = fmt::format("{} of {} features{} and an intercept", ModelOf(fit.settings).words,
-                            plan.question.table.features - 1,
+  facts.model = fmt::format("{} of {} features{} and an intercept",
+                            LossOf(fit.settings).Model().words, plan.question.table.features - 1,
                             fit.settings.features.empty() ? "" : " by " + fit.settings.features);
   facts.method = fit.settings.non_private ? std::string("the minimum without noise")
                                           : fmt::format("{} ({})", plan.method.name,

@@ -59,7 +59,7 @@ struct FitSettings {
   ReleasePurpose purpose;
 };
 
-// "logistic", "least-squares", "svm".
+// Of the losses of convex/loss.h.
 std::span<const std::string_view> FitModelNames();
 // "scattering": fixed functions of an image, in the place of its pixels.
 std::span<const std::string_view> FitFeatureNames();

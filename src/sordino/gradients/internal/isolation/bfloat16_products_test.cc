@@ -218,7 +218,7 @@ TEST(Bfloat16Numbers, AndTheirProductsAreExactInFloat32) {
   const at::Tensor products = numbers.unsqueeze(0) * numbers.unsqueeze(1);
   EXPECT_TRUE(
       products.to(at::kDouble).equal(significands.unsqueeze(0) * significands.unsqueeze(1)));
-  // TF32 keeps 10 bits behind the point.
+  // TF32 keeps 10 bits after the point.
   EXPECT_TRUE((significands * 1024).equal((significands * 1024).round()));
 }
 
