@@ -10,7 +10,9 @@ from sordino._accounting import Calibration, Interval, Spent, account, calibrate
 from sordino._core import Event
 from sordino._error import Error
 from sordino._ledger import Budget, Entry, Ledger, Left
+from sordino._plan import Horizon, Plan, plan
 from sordino._release import Release, Statistic, release
 
-__all__ = ['Budget', 'Calibration', 'Entry', 'Error', 'Event', 'Interval', 'Ledger', 'Left',
-           'Release', 'Spent', 'Statistic', 'account', 'audit', 'calibrate', 'release']
+__all__ = ['Budget', 'Calibration', 'Entry', 'Error', 'Event', 'Horizon', 'Interval', 'Ledger',
+           'Left', 'Plan', 'Release', 'Spent', 'Statistic', 'account', 'audit', 'calibrate', 'plan',
+           'release']

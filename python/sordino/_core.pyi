@@ -85,3 +85,7 @@ def one_run_bound(canaries: float, guesses: float, correct: float, delta: Option
 def scores_bound(members: list[float], others: list[float], delta: Optional[float],
                  confidence: Optional[float], event: Optional[Event],
                  rates: list[float]) -> dict[str, Any]: ...
+def plan(kappa: Optional[float], alpha: Optional[float], constants: list[Optional[float]],
+         epsilon: Optional[float], delta: Optional[float], budget: Optional[float],
+         momentum: Optional[float], step_size: Optional[float],
+         steps: Optional[float]) -> dict[str, Any]: ...

@@ -337,7 +337,9 @@ def _values(column: Any) -> Any:
     if dtype is not None and dtype.kind in 'fiub' and dtype.isnative and dtype.itemsize <= 8 and (
             dtype.kind != 'f' or dtype.itemsize >= 4):
         return array
-    return [_item(item) for item in (array.tolist() if dtype is not None else array)]
+    # Times are shown as such, and not as counts of seconds.
+    plain = dtype is not None and dtype.kind not in 'mM'
+    return [_item(item) for item in (array.tolist() if plain else column)]
 
 
 def _item(item: Any) -> Union[str, float, None]:
@@ -345,4 +347,4 @@ def _item(item: Any) -> Union[str, float, None]:
         return item
     if type(item).__name__ in ('NAType', 'NaTType'):
         return None
-    return str(item)
+    return item.decode() if isinstance(item, bytes) else str(item)

@@ -325,5 +325,6 @@ PYBIND11_MODULE(_core, module) {
       py::arg("sampling"), py::arg("adjacency"), py::arg("mechanism"), py::arg("sensitivity"));
   sordino::python::BindAudit(module);
   sordino::python::BindLedger(module);
+  sordino::python::BindPlan(module);
   sordino::python::BindRelease(module);
 }

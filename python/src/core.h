@@ -32,6 +32,7 @@ pybind11::tuple Pair(const Interval& interval);
 void BindRelease(pybind11::module_& module);
 void BindLedger(pybind11::module_& module);
 void BindAudit(pybind11::module_& module);
+void BindPlan(pybind11::module_& module);
 
 }  // namespace sordino::python
 

@@ -93,13 +93,11 @@ def test_account_answers_as_the_command_does(question):
     theirs = core_support.run_program('account', *flags)
     ours = sordino.account(**question)
     asked = 'delta' if 'epsilon' in question else 'epsilon'
-    assert [ours.lower, ours.upper] == theirs[asked]['interval'] if 'interval' in theirs[
-        asked] else [ours.lower, ours.upper] == [theirs[asked]['lower'], theirs[asked]['upper']]
+    assert (ours.lower, ours.upper) == (theirs[asked]['lower'], theirs[asked]['upper'])
     assert str(ours.event) == theirs['event']
     assert ours.decided_by == theirs['decided_by']
     assert ours.unit == theirs.get('unit', '')
-    assert {method.name for method in ours.methods} == {
-        method if isinstance(method, str) else method['name'] for method in theirs['methods']}
+    assert {method.name for method in ours.methods} == set(theirs['methods'])
 
 
 @pytest.mark.parametrize('question, key', [
@@ -126,7 +124,7 @@ def test_another_delta_and_another_epsilon_are_asked_of_the_answer():
     ({'noise': 1}, 'give delta to learn epsilon, or epsilon to learn delta.'),
     ({'noise': 1, 'delta': 1e-5, 'epsilon': 1}, 'leave out the one'),
     ({'delta': 1e-5}, 'noise is missing'),
-    ({'noise': -1, 'delta': 1e-5}, 'noise multiplier is -1; it must be above 0'),
+    ({'noise': -1, 'delta': 1e-5}, 'noise multiplier is -1; it must be greater than 0'),
     ({'noise': float('nan'), 'delta': 1e-5}, 'noise is nan, which is not a finite number'),
     ({'noise': 1, 'steps': 1.5, 'delta': 1e-5}, 'not a whole number'),
     ({'noise': 1, 'rate': 0.1, 'sampling': 'posson', 'delta': 1e-5}, "did you mean 'poisson'"),
@@ -174,6 +172,34 @@ def test_other_threads_run_while_an_accountant_computes():
     assert took < 0.05 or seen > 5
 
 
+@pytest.mark.parametrize('problem', [
+    {'kappa': 10, 'alpha': 1e-4}, {'kappa': 10, 'alpha': 1e-4, 'steps': 20},
+    {'kappa': 10, 'alpha': 1e-6, 'momentum': 0.5},
+    {'records': 10000, 'dimension': 10, 'lipschitz': 1, 'smoothness': 1, 'strong_convexity': 0.1,
+     'initial_gap': 1, 'epsilon': 1, 'delta': 1e-5}])
+def test_plan_answers_as_the_command_does(problem):
+    flags = [word for name, value in problem.items()
+             for word in (f"--{name.replace('_', '-')}", value)]
+    theirs = core_support.run_program('plan', *flags)
+    ours = sordino.plan(**problem)
+    assert (ours.kappa, ours.alpha) == (theirs['kappa'], theirs['alpha'])
+    best = theirs['momentum'] if 'momentum' in problem else theirs
+    assert ours.dynamic == (best['dynamic']['steps'], best['dynamic']['bound'])
+    assert ours.noise == theirs['schedule']['noise'] and len(ours.noise) == ours.steps
+    assert str(ours.steps) in ours._repr_html_()
+
+
+@pytest.mark.parametrize('problem, sentence', [
+    ({}, 'kappa is missing'), ({'kappa': 10, 'alpha': 1}, 'allows no step'),
+    ({'kappa': 10, 'alpha': 1e-4, 'steps': 0}, 'from 1 to 1000000'),
+    ({'kappa': 10, 'alpha': 1e-4, 'step_size': 1}, 'a step size is for momentum'),
+    ({'kappa': 10, 'alpha': 1e-4, 'epsilon': 1}, 'delta is missing'),
+    ({'records': 10}, 'there is no budget')])
+def test_a_plan_without_a_problem_is_refused(problem, sentence):
+    with pytest.raises(sordino.Error, match=sentence):
+        sordino.plan(**problem)
+
+
 def test_right_guesses_prove_what_the_command_says():
     flags = ('audit', 'bound', '--canaries', 1000, '--guesses', 100, '--correct', 95, '--delta',
              1e-5)
@@ -209,6 +235,7 @@ def test_scores_prove_what_the_command_says(tmp_path):
 @pytest.mark.parametrize('shown', [
     lambda: sordino.account(noise=2, delta=1e-5), lambda: sordino.account(noise=2, delta=1e-5).interval,
     lambda: sordino.calibrate(epsilon=1, delta=1e-5),
+    lambda: sordino.plan(kappa=10, alpha=1e-4),
     lambda: sordino.audit.bound(canaries=100, guesses=50, correct=45, epsilon=1),
     lambda: sordino.audit.scores(range(10, 20), range(10), rates=[0.1])])
 def test_answers_are_shown_in_a_notebook(shown):
