@@ -20,7 +20,9 @@
 #ifndef SORDINO_LOWER_BOUNDS_ONE_RUN_H_
 #define SORDINO_LOWER_BOUNDS_ONE_RUN_H_
 
+#include <array>
 #include <cstdint>
+#include <string_view>
 
 #include "sordino/base/quantity.h"
 
@@ -31,6 +33,11 @@ struct OneRun {
   std::int64_t guesses = 0;
   std::int64_t correct = 0;
 };
+
+// Of a lower bound, where nobody asks for another.
+inline constexpr double kAuditConfidence = 0.95;
+// For any mechanism, and for one that is Gaussian-DP.
+inline constexpr std::array<std::string_view, 2> kOneRunMethods = {"one-run", "one-run-fdp"};
 
 inline constexpr std::int64_t kMaxCanaries = 1'000'000'000;
 

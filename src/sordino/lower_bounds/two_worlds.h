@@ -68,6 +68,9 @@ struct Estimate {
   double upper = 1;
 };
 
+// Lines of the trade-off curve of a claim (PrivacyProfile) that are enough to plan ranks by.
+inline constexpr int kPlannedClaimLines = 24;
+
 // Ranks from 1, of others from the top.
 struct PlannedRanks {
   std::int64_t epsilon = 1;
