@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "errors.h"
+#include "fits.h"
 #include "sordino/base/known_name.h"
 #include "sordino/base/stop.h"
 #include "sordino/gradients/clipper.h"
@@ -234,6 +235,7 @@ class PublicClipper {
 
 PYBIND11_MODULE(_torch, module) {
   TranslateErrors();
+  BindFits(module);
   py::class_<PublicClipper>(module, "Clipper")
       .def(py::init<const Parameters&, const std::string&>())
       .def("norms", &PublicClipper::Norms)

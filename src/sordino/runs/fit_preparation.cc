@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <filesystem>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "sordino/base/known_name.h"
 #include "sordino/convex/loss.h"
 #include "sordino/data/format_settings.h"
+#include "sordino/data/table_reader.h"
 #include "sordino/ledger/ledger.h"
 #include "sordino/runs/fit_run.h"
 #include "sordino/runs/internal/fit_features.h"
@@ -159,10 +161,15 @@ Adjacency AdjacencyOf(const PreparedFit& fit) {
   return adjacency;
 }
 
+bool HasTest(const FitSettings& settings) {
+  return settings.brings_test || !settings.data.test.empty() ||
+         IsDatasetName(settings.data.source);
+}
+
 std::optional<SelectionBudget> SelectionOf(const PreparedFit& fit) {
   const FitSettings& settings = fit.settings;
   if (!settings.tune) return std::nullopt;
-  if (settings.data.test.empty() && !IsDatasetName(settings.data.source)) {
+  if (!HasTest(settings)) {
     throw Error("--tune takes the best of several fits on public data; give --test.");
   }
   if (!(*settings.tune > 1 && *settings.tune <= kMaxExpectedRuns)) {
@@ -216,6 +223,50 @@ std::string NoiseText(const FitPlan& plan) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
+// What needs no data comes first, so that a misspelt name is not hidden by a missing file.
+void CheckChoices(const FitSettings& settings) {
+  LossOf(settings);
+  CheckMethod(settings.method);
+  CheckNumber("--lambda", settings.lambda);
+  CheckNumber("--row-bound", settings.row_bound);
+  CheckNumber("--weight-norm", settings.weight_norm);
+  CheckPurpose(settings.purpose);
+}
+
+// From checked settings and the declaration of their data.
+PreparedFit Planned(FitSettings settings, DatasetDeclaration declaration, bool is_table) {
+  PreparedFit fit;
+  fit.declaration = std::move(declaration);
+  internal::CheckFitFeatures(settings, fit.declaration);
+  const std::vector<std::string>& columns = settings.data.columns.declared;
+  if (!settings.row_bound) {
+    settings.row_bound = settings.features.empty()
+                             ? DefaultRowBound(fit.declaration, columns)
+                             : std::sqrt(static_cast<double>(
+                                   internal::FitFeatureCount(settings, fit.declaration) + 1));
+  }
+  if (is_table) {
+    fit.names = internal::ColumnFeatureNames(columns);
+    if (fit.declaration.normalisation.mean.empty()) fit.centre = internal::ColumnCentre(columns);
+  }
+  if (settings.non_private && !settings.ledger.empty()) {
+    throw Error(
+        fmt::format("a fit without privacy cannot be charged to the ledger '{}'; leave out "
+                    "--non-private, or use data that no ledger protects.",
+                    settings.ledger));
+  }
+  if (settings.insecure_seed) fit.privacy = RunPrivacy::kSeeded;
+  if (settings.non_private) fit.privacy = RunPrivacy::kNonPrivate;
+  fit.settings = std::move(settings);
+  if (!fit.settings.ledger.empty()) {
+    fit.budget = Ledger::Open(fit.settings.ledger, {.read_only = true}).budget();
+  }
+  fit.selection = SelectionOf(fit);
+  fit.question = QuestionOf(fit);
+  if (fit.question.records > 0) internal::MakePlans(fit);
+  return fit;
+}
+
 }  // namespace
 
 std::span<const std::string_view> FitModelNames() {
@@ -259,13 +310,7 @@ double internal::FailureOf(const PreparedFit& fit) {
 }
 
 PreparedFit PrepareFit(FitSettings settings) {
-  // What needs no data comes first, so that a misspelt name is not hidden by a missing file.
-  LossOf(settings);
-  CheckMethod(settings.method);
-  CheckNumber("--lambda", settings.lambda);
-  CheckNumber("--row-bound", settings.row_bound);
-  CheckNumber("--weight-norm", settings.weight_norm);
-  CheckPurpose(settings.purpose);
+  CheckChoices(settings);
   if (settings.data.source.empty()) {
     throw Error(
         "there are no data; name a table, such as 'sordino fit census.csv --schema "
@@ -275,40 +320,23 @@ PreparedFit PrepareFit(FitSettings settings) {
   const bool is_table = TakesSetting(settings.data, "columns");
   if (is_table) settings.data = WithSchema(std::move(settings.data));
   settings.data.skip_malformed = is_table;
-  PreparedFit fit;
-  fit.declaration = Declare(settings.data);
-  TakePlainPixels(settings.data, fit.declaration);
-  fit.declaration = Declare(settings.data);
-  CheckData(settings, fit.declaration);
-  internal::CheckFitFeatures(settings, fit.declaration);
-  const std::vector<std::string>& columns = settings.data.columns.declared;
-  if (!settings.row_bound) {
-    settings.row_bound = settings.features.empty()
-                             ? DefaultRowBound(fit.declaration, columns)
-                             : std::sqrt(static_cast<double>(
-                                   internal::FitFeatureCount(settings, fit.declaration) + 1));
-  }
-  if (is_table) {
-    fit.names = internal::ColumnFeatureNames(columns);
-    if (fit.declaration.normalisation.mean.empty()) fit.centre = internal::ColumnCentre(columns);
-  }
+  TakePlainPixels(settings.data, Declare(settings.data));
+  DatasetDeclaration declaration = Declare(settings.data);
+  CheckData(settings, declaration);
   settings.ledger = LedgerOfData(settings.ledger, settings.data);
-  if (settings.non_private && !settings.ledger.empty()) {
-    throw Error(
-        fmt::format("a fit without privacy cannot be charged to the ledger '{}'; leave out "
-                    "--non-private, or use data that no ledger protects.",
-                    settings.ledger));
+  return Planned(std::move(settings), std::move(declaration), is_table);
+}
+
+PreparedFit PrepareTableFit(FitSettings settings, std::string name) {
+  CheckChoices(settings);
+  CheckBudgetOf(settings);
+  settings.data.skip_malformed = true;
+  DatasetDeclaration declaration = DeclareTable(settings.data, std::move(name));
+  CheckData(settings, declaration);
+  if (!settings.ledger.empty()) {
+    settings.ledger = std::filesystem::absolute(settings.ledger).lexically_normal().string();
   }
-  if (settings.insecure_seed) fit.privacy = RunPrivacy::kSeeded;
-  if (settings.non_private) fit.privacy = RunPrivacy::kNonPrivate;
-  fit.settings = std::move(settings);
-  if (!fit.settings.ledger.empty()) {
-    fit.budget = Ledger::Open(fit.settings.ledger, {.read_only = true}).budget();
-  }
-  fit.selection = SelectionOf(fit);
-  fit.question = QuestionOf(fit);
-  if (fit.question.records > 0) internal::MakePlans(fit);
-  return fit;
+  return Planned(std::move(settings), std::move(declaration), /*is_table=*/true);
 }
 
 FitFacts PlannedFacts(const PreparedFit& fit) {
@@ -348,7 +376,7 @@ FitFacts PlannedFacts(const PreparedFit& fit) {
           ? Interval{kInfinity, kInfinity}
           : SpentEpsilon(internal::EventOf(fit), Delta(facts.delta), internal::FailureOf(fit));
   facts.event = internal::EventOf(fit).ToString();
-  facts.has_test = !fit.settings.data.test.empty() || IsDatasetName(fit.settings.data.source);
+  facts.has_test = HasTest(fit.settings);
   facts.ledger = fit.settings.ledger;
   facts.purpose = fit.settings.purpose;
   if (fit.budget) facts.budget = *fit.budget;
