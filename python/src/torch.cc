@@ -67,7 +67,9 @@ LossFunction LossOf(const py::function& loss) {
       if (error.matches(py::module_::import("sordino._error").attr("Error"))) {
         throw Error(py::str(error.value()).cast<std::string>());
       }
-      throw std::runtime_error(error.what());
+      // Without the trace, which has the places of files.
+      const std::string text = error.what();
+      throw std::runtime_error(text.substr(0, text.find("\n\nAt:\n")));
     }
   };
 }

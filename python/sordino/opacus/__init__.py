@@ -22,10 +22,10 @@ The model is not changed, and in the body of the loop the batch is one record: t
 body for all records of a batch at once, each as if it were alone, clips their gradients, charges
 the step and adds noise before the optimizer sees anything.
 """
-from sordino.opacus import utils
+from sordino.opacus import layers, utils
 from sordino.opacus.privacy_engine import PrivacyEngine
 
-__all__ = ['PrivacyEngine', 'utils']
+__all__ = ['PrivacyEngine', 'layers', 'utils']
 
 
 def __getattr__(name):

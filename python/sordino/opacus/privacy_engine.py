@@ -23,8 +23,8 @@ _NOT_HERE = {
     'alphas': 'the accountant has no orders to choose',
     'eps_error': 'the accountant says how exact it is (epsilon_interval)',
 }
-# A loop without a declared end.
-_MANY_STEPS = 1_000_000
+# Planned for a loop without a declared end.
+_MANY_EPOCHS = 1000
 # Noise is given and no delta: it changes nothing but the delta that the ledger's run is shown with.
 _SHOWN_DELTA = 1e-5
 # One turn for each step, but for BatchMemoryManager.
@@ -58,7 +58,7 @@ class PrivacyEngine:
 
         With `grad_sample_mode='ghost'` the criterion comes before the data loader, as it is.
         Beside the options of Opacus every setting of `sordino.torch.Trainer` can be given, such as
-        `ledger`, `records` and `sampling`. Without `epochs` the loop may be of any length.
+        `ledger`, `records` and `sampling`. Without `epochs` the loop may have 1000.
         """
         return self._make(module, optimizer, data_loader, max_grad_norm, criterion, options,
                           noise=noise_multiplier, delta=delta, epochs=epochs)
@@ -94,8 +94,8 @@ class PrivacyEngine:
                                loss_reduction=loss_reduction, batch=batch,
                                **{'physical_batch': _WHOLE_BATCH, **settings, **more})
 
-        steps = _MANY_STEPS if epochs is None else math.ceil(epochs * len(data_loader))
-        run = Run(make, steps)
+        epochs = _MANY_EPOCHS if epochs is None else epochs
+        run = Run(make, math.ceil(epochs * len(data_loader)))
         self.accountant.add(run)
         private = DPOptimizer(optimizer, run, max_grad_norm=max_grad_norm,
                               expected_batch_size=batch)
