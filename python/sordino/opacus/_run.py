@@ -2,6 +2,7 @@
 from torch.utils import _pytree as pytree
 
 from sordino._error import Error
+from sordino.torch._extension import translated
 from sordino.torch._trainer import Trainer
 
 
@@ -11,17 +12,20 @@ class LoopTrainer(Trainer):
     def __init__(self, *arguments, loss_reduction, **settings):
         self._factor = {'mean': 1, 'sum': settings['batch']}[loss_reduction]
         super().__init__(*arguments, progress=False, **settings)
-        self._data.arguments = self._batch_of_loop
 
     def _update(self, gradients):
         super()._update([gradient * self._factor for gradient in gradients])
 
-    def _batch_of_loop(self, tensors):
-        # One argument, which is as the collate function makes it.
-        leaves = list(self._data._constants)
-        for place, tensor in zip(self._data._places, tensors):
-            leaves[place] = tensor
-        return (pytree.tree_unflatten(leaves, self._data._tree),)
+    def make_step(self, ask):
+        """As Step. `ask` is the loss, of a batch of one as the collate function makes it."""
+        def losses(*tensors):
+            leaves = list(self._data._constants)
+            for place, tensor in zip(self._data._places, tensors):
+                leaves[place] = tensor
+            return ask(pytree.tree_unflatten(leaves, self._data._tree))
+
+        if not translated(self._run.step, losses):
+            self._make_step(ask)  # makes none, and says why
 
 
 class Run:
@@ -64,7 +68,7 @@ class Run:
         if self._is_used_up:
             self._renew()
         self._is_used_up = True
-        self._trainer._make_step(ask)
+        self._trainer.make_step(ask)
         self._is_used_up = False
 
     def pause(self):

@@ -17,6 +17,7 @@ Most steps are one turn. The first has some more, in which the library looks at 
 made-up records, and a step that is cut into parts has one for each. Only in the last one does
 `optimizer.step()` change anything.
 """
+import concurrent.futures
 import contextlib
 import warnings
 
@@ -27,6 +28,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
 from sordino._error import Error
+from sordino.torch._loss import _alone
 
 _functorch = torch._C._functorch
 _open = None  # the turns whose step is in hand; isolated passes do not nest
@@ -144,7 +146,9 @@ class Turns:
                 self._loss = self._failure = None
                 self._gave_nan = False
                 self._watch.level = max(map(_level, pytree.tree_leaves(record)))
-                with contextlib.ExitStack() as self._parked, self._watch:
+                with contextlib.ExitStack() as self._parked, self._watch, \
+                        contextlib.ExitStack() as self._alone:
+                    self._alone.enter_context(_alone())
                     yield record
                 if self._watch.level:
                     raise Error('a turn of the loop ended without optimizer.step(); the gradients '
@@ -176,10 +180,6 @@ class Turns:
             return sentence
         return error
 
-    @property
-    def is_open(self):
-        return bool(self._watch.level)
-
     def finish(self):
         """optimizer.step(): the step goes on with the loss of this turn."""
         if not self._watch.level:
@@ -188,6 +188,7 @@ class Turns:
         if self._loss is None and self._failure is None:
             raise Error('optimizer.step() was called without loss.backward(); call it first.')
         self._watch.level = 0
+        self._alone.close()
         if self._failure is None:
             self._go_on(self._loss)
         else:
@@ -227,7 +228,11 @@ class Turns:
             if _level(loss):
                 raise Error('loss.backward() was called on a loss of records after '
                             'optimizer.step(); call it before.')
-            return func(loss, *arguments, **named)
+            if self._record is None:
+                return func(loss, *arguments, **named)
+            # torch refuses it in a thread in which a pass waits.
+            with concurrent.futures.ThreadPoolExecutor(1) as other:
+                return other.submit(func, loss, *arguments, **named).result()
         if any(value is not None for value in arguments) or any(
                 named.get(name) is not None for name in ('gradient', 'inputs', 'grad_tensors')) \
                 or named.get('create_graph'):

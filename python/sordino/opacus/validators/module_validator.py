@@ -81,6 +81,9 @@ def _fixed(layer, num_groups, replace_bn_with_in):
         return layer
     features = layer.num_features
     if not replace_bn_with_in:
+        if num_groups and features % num_groups:
+            raise Error(f'num_groups is {num_groups}, which does not divide the {features} '
+                        'features of a batch norm; leave it out, or give another number.')
         new = nn.GroupNorm(num_groups or math.gcd(32, features), features, affine=layer.affine)
     else:
         kinds = {nn.BatchNorm1d: nn.InstanceNorm1d, nn.BatchNorm2d: nn.InstanceNorm2d,
