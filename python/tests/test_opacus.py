@@ -1,6 +1,7 @@
 """A loop for Opacus is private after a changed import, and makes the updates of Opacus."""
 import copy
 import shutil
+import signal
 import subprocess
 import warnings
 
@@ -83,7 +84,7 @@ def test_the_update_is_the_clipped_mean_of_a_loop_over_records():
 
 
 @pytest.mark.parametrize('options', [
-    {}, {'loss_reduction': 'sum', 'lr': 0.01}, {'max_grad_norm': 100.0},
+    {}, {'loss_reduction': 'sum', 'lr': 0.01}, {'max_grad_norm': 100.0, 'noise_multiplier': 1e-6},
     {'clipping': 'per_layer', 'max_grad_norm': [0.4, 0.4]}, {'grad_sample_mode': 'ghost'}])
 def test_the_update_is_that_of_opacus(options):
     theirs = pytest.importorskip('opacus')
@@ -299,6 +300,20 @@ def test_a_loop_that_is_left_charges_nothing_and_can_be_gone_on_with():
     assert len(engine.accountant) == 7
     assert engine.get_epsilon(DELTA) == pytest.approx(
         _epsilon(steps=7, rate=0.25), rel=1e-4)
+
+
+def test_a_signal_ends_the_loop_after_the_step_in_hand():
+    engine, model, optimizer, loader = _private(_net(), _records(120), batch=30)
+    for x, y in loader:
+        _turn(model, optimizer, x, y)
+    with pytest.raises(KeyboardInterrupt):
+        for x, y in loader:
+            signal.raise_signal(signal.SIGINT)
+            _turn(model, optimizer, x, y)
+    assert len(engine.accountant) == 5 and _no_pass_is_open()
+    for x, y in loader:
+        _turn(model, optimizer, x, y)
+    assert len(engine.accountant) == 9
 
 
 def _epsilon(steps, rate):

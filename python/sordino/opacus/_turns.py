@@ -140,7 +140,7 @@ class Turns:
         _open = self
         self._flow = greenlet(make_step)
         try:
-            self._go_on(self._ask)
+            self._go_on(self._flow.switch, self._ask)
             while self._record is not None:
                 record, self._record = self._record, None
                 self._loss = self._failure = None
@@ -162,10 +162,10 @@ class Turns:
         # In the greenlet of the step.
         return self._flow.parent.switch(record)
 
-    def _go_on(self, *answer):
+    def _go_on(self, how, answer):
         """The step goes on until it calls its loss function again, or is made."""
         self._flow.parent = getcurrent()
-        asked = self._flow.switch(*answer)
+        asked = how(answer)
         self._record = None if self._flow.dead else asked
 
     def _end(self, error):
@@ -189,12 +189,12 @@ class Turns:
             raise Error('optimizer.step() was called without loss.backward(); call it first.')
         self._watch.level = 0
         self._alone.close()
-        if self._failure is None:
-            self._go_on(self._loss)
+        loss, failure = self._loss, self._failure
+        self._loss = self._failure = None
+        if failure is None:
+            self._go_on(self._flow.switch, loss)
         else:
-            self._flow.parent = getcurrent()
-            asked = self._flow.throw(self._failure)
-            self._record = None if self._flow.dead else asked
+            self._go_on(self._flow.throw, failure)
         if self._record is not None:
             self._park()
 

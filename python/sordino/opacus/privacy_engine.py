@@ -86,7 +86,7 @@ class PrivacyEngine:
         if isinstance(optimizer, DPOptimizer):
             optimizer = optimizer.original_optimizer
         batch = data_loader.batch_size
-        records = settings.setdefault('records', len(data_loader.dataset))
+        rate = settings.get('rate') or batch / settings.get('records', len(data_loader.dataset))
 
         def make(**more):
             return LoopTrainer(module, optimizer, data_loader.dataset,
@@ -99,7 +99,7 @@ class PrivacyEngine:
         self.accountant.add(run)
         private = DPOptimizer(optimizer, run, max_grad_norm=max_grad_norm,
                               expected_batch_size=batch)
-        loader = DPDataLoader(data_loader, run, private._turns, batch / records)
+        loader = DPDataLoader(data_loader, run, private._turns, rate)
         if mode == 'ghost':
             return module, private, criterion or torch.nn.CrossEntropyLoss(), loader
         return module, private, loader
