@@ -279,7 +279,9 @@ at::Tensor IsolatedLosses(const LossFunction& loss, const Batch& batch, std::int
 }
 
 at::Tensor WatchedLosses(const LossFunction& loss, const Batch& batch, std::int64_t units) {
-  KeptTensorWatch watch;
+  // Not on the stack, which a program may move while its loss runs (coroutines that copy stacks).
+  const auto owned = std::make_unique<KeptTensorWatch>();
+  KeptTensorWatch& watch = *owned;
   const auto check = [&] {
     if (watch.found()) {
       throw NotPerExample(
