@@ -54,6 +54,9 @@ class Trainer(transformers.Trainer):
         names = inspect.signature(transformers.Trainer.__init__).parameters
         self._settings = {name: value for name, value in keywords.items() if name not in names}
         refuse_settings(self._settings)
+        args = keywords.get('args', arguments[1] if len(arguments) > 1 else None)
+        if args is not None:
+            refuse_arguments(args)  # some of them fail in transformers where nothing is installed
         self._max_length = max_length
         self._run: PrivateTrainer | None = None
         self._resumed: dict[str, Any] | None = None
