@@ -6,6 +6,7 @@ import transformers
 
 import loop
 import models
+import sordino
 import sordino.torch as private
 from sordino.transformers import Trainer
 from test_transformers import Grads, arguments, bert, mean_of_clipped, records
@@ -40,8 +41,6 @@ MADE.update({
     'dora': wrapped('llama', 'LoraConfig', use_dora=True, init_lora_weights=False, **ALL),
     'rank-stabilised lora': wrapped('gpt2', 'LoraConfig', use_rslora=True,
                                     init_lora_weights=False, **ALL),
-    'loha': wrapped('llama', 'LoHaConfig', r=2, target_modules=['q_proj', 'v_proj'],
-                    init_weights=False),
     'prefix tuning': wrapped('gpt2', 'PrefixTuningConfig', task_type='CAUSAL_LM',
                              num_virtual_tokens=3),
     'p-tuning': wrapped('gpt2', 'PromptEncoderConfig', task_type='CAUSAL_LM',
@@ -70,6 +69,14 @@ def test_clipped_sums_equal_a_loop_over_records(name):
     error = sum(((found[key] - part) ** 2).sum() for key, part in zip(trained, expected))
     whole = sum((part ** 2).sum() for part in expected)
     assert whole > 0 and (error / whole) ** .5 < 1e-5
+
+
+def test_adapters_that_draw_whether_they_are_used_are_refused():
+    """LoHa and its kin draw a number in each call, and branch on it."""
+    model, loss, batch = wrapped('llama', 'LoHaConfig', r=2, target_modules=['q_proj', 'v_proj'],
+                                 init_weights=False)()
+    with pytest.raises(sordino.Error, match='a branch or a loop'):
+        private.clipped_sum(model, loss, batch, clip=1.)
 
 
 def adapted():
