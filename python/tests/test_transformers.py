@@ -58,6 +58,7 @@ class Grads(transformers.TrainerCallback):
 
 
 def mean_of_clipped(model, loss, data, clip):
+    """By a loop over the records."""
     batch = {name: torch.tensor([record[name] for record in data]) for name in data[0]}
     sums = None
     for gradient in loop.gradients(model, loss, batch):
@@ -89,14 +90,10 @@ def test_a_step_is_the_mean_of_clipped_gradients(tmp_path):
 
 
 def test_accumulated_batches_are_one_batch(tmp_path):
-    model = bert()
-    made = check_update(tmp_path, model, lambda batch: model(**batch).loss)
-    whole = made.run.plan
     made = trainer(tmp_path, settings={'epsilon': None, 'noise': 1., 'clip': 1.},
                    per_device_train_batch_size=5, gradient_accumulation_steps=4)
     made.train()
     assert made.run.plan == 'add-remove: 4*poisson(0.5, gaussian(1))'
-    assert whole != made.run.plan
     assert made.run.steps_done == made.state.global_step == 4
 
 
@@ -269,6 +266,13 @@ def test_a_second_run_without_a_ledger_is_refused(tmp_path):
         made.train()
 
 
+@pytest.mark.xfail(reason='the rules of products take one type of numbers')
+def test_bfloat16_is_taken(tmp_path):
+    made = trainer(tmp_path, bf16=True)
+    made.train()
+    assert made.run.steps_done == 4
+
+
 def test_the_number_of_steps_follows_from_what_is_declared(tmp_path):
     """Not from the data: a neighbour has one record more."""
     for count in (40, 41):
@@ -388,8 +392,7 @@ def test_a_run_with_a_ledger_is_resumed_from_a_checkpoint(tmp_path):
     assert all(torch.equal(began[name], value) for name, value in weights.items())
     assert began['rate'] == pytest.approx(5e-5 * 4 / 6)
     # Step 3 was made twice and is counted twice.
-    assert second.epsilon() > 8
-    assert '7*poisson' in second.run.event.replace(' ', '') or '3*poisson' in second.run.event
+    assert second.run.event.startswith('add-remove: 7*poisson(0.25') and second.epsilon() > 8
 
 
 def test_a_run_without_a_ledger_is_not_resumed(tmp_path):
