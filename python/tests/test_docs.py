@@ -1,4 +1,4 @@
-"""The ```python blocks of docs/python.md run as they are written.
+"""The ```python blocks of docs/python.md and of both READMEs run as they are written.
 
 The blocks of one section share their names. Each section begins with made-up records, a model and an
 optimizer under the names that the page uses, in a folder of its own. A section that needs a module
@@ -16,18 +16,19 @@ import torch.nn.functional as F
 
 import sordino
 
-PAGE = pathlib.Path(__file__).resolve().parents[2] / 'docs/python.md'
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+PAGES = [SOURCE / name for name in ('docs/python.md', 'README.md', 'python/README.md')]
 
 
-def _sections():
-    text = PAGE.read_text(encoding='utf-8')
+def _sections(page):
+    text = page.read_text(encoding='utf-8')
     blocks = {}
     for part in re.finditer(r'^##? ([^\n]*)$|^```python\n(.*?)^```$', text, re.MULTILINE | re.DOTALL):
         if part[2] is None:
             title = part[1]
         else:  # behind as many lines as on the page, so that an error names its line
             blocks.setdefault(title, []).append('\n' * text.count('\n', 0, part.start(2)) + part[2])
-    return [pytest.param(of_title, id=title) for title, of_title in blocks.items()]
+    return [pytest.param(page, of_title, id=title) for title, of_title in blocks.items()]
 
 
 def _missing(blocks):
@@ -65,8 +66,8 @@ def _names():
     }
 
 
-@pytest.mark.parametrize('blocks', _sections())
-def test_blocks_of_the_section_run(blocks, tmp_path, monkeypatch):
+@pytest.mark.parametrize('page, blocks', [section for page in PAGES for section in _sections(page)])
+def test_blocks_of_the_section_run(page, blocks, tmp_path, monkeypatch):
     for name in _missing(blocks):
         pytest.skip(f'{name} is not there')
     monkeypatch.chdir(tmp_path)
@@ -75,8 +76,9 @@ def test_blocks_of_the_section_run(blocks, tmp_path, monkeypatch):
     if 'Ledger.create' not in ''.join(blocks):
         sordino.Ledger.create('patients.db', epsilon=8, delta=1e-5)
     for block in blocks:
-        exec(compile(block, str(PAGE), 'exec'), names)
+        exec(compile(block, str(page), 'exec'), names)
 
 
 def test_the_page_has_blocks():
-    assert len(_sections()) >= 5
+    assert len(_sections(PAGES[0])) >= 5
+    assert all(map(_sections, PAGES))
