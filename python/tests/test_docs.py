@@ -73,8 +73,8 @@ def test_blocks_of_the_section_run(page, blocks, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv('SORDINO_STATE', os.fspath(tmp_path / 'state'))
     names = _names()
-    if 'Ledger.create' not in ''.join(blocks):
-        sordino.Ledger.create('patients.db', epsilon=8, delta=1e-5)
+    if 'Ledger.init' not in ''.join(blocks):
+        sordino.Ledger.init('patients.db', epsilon=8, delta=1e-5)
     for block in blocks:
         exec(compile(block, str(page), 'exec'), names)
 
