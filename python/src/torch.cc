@@ -62,6 +62,9 @@ LossFunction LossOf(const py::function& loss) {
       return value.dim() == 0 ? value.reshape({1}) : value;
     } catch (const py::error_already_set& error) {
       // Its object needs the lock, which is not held where it would be caught.
+      if (error.matches(py::module_::import("sordino._error").attr("Error"))) {
+        throw Error(py::str(error.value()).cast<std::string>());
+      }
       throw std::runtime_error(error.what());
     }
   };

@@ -1,29 +1,65 @@
-"""Losses as the library calls them."""
+"""Losses as the library calls them: on tensors whose first dimension has one record.
+
+A Python function runs in the process and can do anything, so it is trusted. What it could do by
+accident with a record beside computing is stopped here; the tensors do the rest (they have no item,
+no numpy, and cannot be written into others).
+"""
 import contextlib
 
 import torch
+from torch import _tensor_str
+
+from sordino._error import Error
+
+
+def _refuse(*_, **__):
+    raise Error('the loss takes the values of records out of their tensors; compute with the '
+                'tensors as they are.')
+
+
+def _zeroed(function):
+    """Memory that was not written may hold other records."""
+    return lambda *sizes, **options: function(*sizes, **options).zero_()
+
+
+_FUNCTORCH = torch._C._functorch
+_REPLACED = [
+    # Models take the branches of a traced model. Some (all of transformers) branch on values of a
+    # mask, such as `mask.all()`, to save time, and traced models do without.
+    (torch.jit, 'is_tracing', lambda: True),
+    # A tensor of a record has no text.
+    (_tensor_str, '_str', lambda tensor, **_: f'tensor(of a record, size={tuple(tensor.shape)})'),
+    *((torch, name, _zeroed(getattr(torch, name)))
+      for name in ('empty', 'empty_like', 'empty_strided', 'empty_permuted')),
+    *((torch.Tensor, name, _zeroed(getattr(torch.Tensor, name)))
+      for name in ('new_empty', 'new_empty_strided')),
+    *((_FUNCTORCH, name, _refuse)
+      for name in ('get_unwrapped', '_unwrap_batched', '_remove_batch_dim', 'unwrap_if_dead',
+                   '_unwrap_for_grad') if hasattr(_FUNCTORCH, name)),
+]
 
 
 @contextlib.contextmanager
-def _as_traced():
-    """Models take the branches of a traced model.
-
-    Some (all of transformers) branch on values of a mask, such as `mask.all()`, to save time. No
-    value of a record may decide what a batch is computed with, and traced models do without.
-    """
-    before = torch.jit.is_tracing
-    torch.jit.is_tracing = lambda: True
+def _alone():
+    before = [(place, name, getattr(place, name)) for place, name, _ in _REPLACED]
+    seed = torch.initial_seed()
+    for place, name, value in _REPLACED:
+        setattr(place, name, value)
     try:
         yield
     finally:
-        torch.jit.is_tracing = before
+        for place, name, value in before:
+            setattr(place, name, value)
+    if torch.initial_seed() != seed:
+        raise Error("the loss sets the seed of torch's generator, so a record would get the random "
+                    'numbers of another one; leave the seed alone.')
 
 
 def loss_of(function, arguments):
     """A function of tensors, from one of records."""
 
     def losses(*tensors):
-        with _as_traced():
+        with _alone():
             return function(*arguments(tensors))
 
     return losses

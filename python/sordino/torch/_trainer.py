@@ -65,15 +65,17 @@ class Trainer:
     and `steps`, where the number itself is private.
 
     `collate_fn` makes tensors of one record: it is called with a list of one. `workers` is a number
-    of threads that load records. `state` is a `state_dict()` to go on from.
+    of processes that load records. `example` is a made-up record as the dataset would give it: its
+    shapes and types are those of all records, and one with others adds nothing. Where it is left
+    out, the form of the first record is public. `state` is a `state_dict()` to go on from.
     """
 
-    def __init__(self, model, optimizer, dataset, *, collate_fn=None, workers=0, name=None,
-                 state=None, progress=True, **settings):
+    def __init__(self, model, optimizer, dataset, *, collate_fn=None, workers=0, example=None,
+                 name=None, state=None, progress=True, **settings):
         self._model = model
         self._optimizer = optimizer
         self._check_optimizer()
-        self._data = Records(dataset, collate_fn, workers, _device_of(model))
+        self._data = Records(dataset, collate_fn, workers, _device_of(model), example)
         if settings.get('records') is None and settings.get('rate') is None:
             settings['records'] = len(self._data)
         self._progress = progress

@@ -263,7 +263,9 @@ void ProgramRun::Save(const std::filesystem::path& path, const NamedTensors& wei
   HandBack();
   const StatementFacts facts = Facts();
   RunFolder folder(path);
-  const std::string inputs = KeepInputs(path, s.config);
+  TrainConfig kept = s.config;
+  kept.data.source.clear();
+  const std::string inputs = KeepInputs(path, kept);
   const std::string warning = facts.privacy == RunPrivacy::kPrivate ? "" : "NOT PRIVATE\n";
   folder.Write("event.txt", warning + facts.event + '\n');
   const std::string statement = Statement(facts);

@@ -122,8 +122,9 @@ std::string KeepInputs(const fs::path& folder, const TrainConfig& config) {
     fs::create_directories((folder / schedule.copy).parent_path());
     keep(std::string(schedule.copy), ReadAll(*file));
   }
-  if (const std::string words = VocabularyText(config.data); !words.empty()) {
-    keep(kVocabulary, words);
+  if (!config.data.source.empty()) {
+    const std::string words = VocabularyText(config.data);
+    if (!words.empty()) keep(kVocabulary, words);
   }
   WriteWholeFile(folder / kSums, sums);
   return Sha256Hex(sums);
