@@ -22,7 +22,8 @@ def _become_torch_program() -> None:
     except ImportError as error:
         if '--json' in sys.argv:
             print(json.dumps({'error': {'message': str(error), 'exit_code': 2}}))
-        sys.exit(f'sordino: {error}')
+        print(f'sordino: {error}', file=sys.stderr)
+        sys.exit(2)
     os.environ['LD_LIBRARY_PATH'] = os.pathsep.join(filter(None, libraries))
     os.execv(program, ['sordino', *sys.argv[1:]])
 

@@ -51,8 +51,8 @@ def test_another_torch_is_refused_with_what_to_install(tmp_path, monkeypatch, ve
     with pytest.raises(ImportError) as refusal:
         _torch_versions.folder(version)
     assert str(refusal.value) == (
-        f"torch is {version} and this sordino was built for torch 2.9 and 2.11; install it with: pip "
-        "install 'torch==2.11.*', or build sordino beside the torch that you have.")
+        f'torch is {version} and this sordino was built for torch 2.9 and 2.11; install it with: '
+        "pip install 'torch==2.11.*', or build sordino beside the torch that you have.")
 
 
 def test_a_package_without_torch_says_so(tmp_path, monkeypatch):
@@ -64,7 +64,7 @@ def test_a_package_without_torch_says_so(tmp_path, monkeypatch):
 def test_the_import_without_torch_says_what_to_install():
     folder = os.fspath(pathlib.Path(_torch_versions.__file__).parents[1])
     # Without `site` there are no installed packages.
-    result = _python('-S', '-c', f'import sys; sys.path = [{folder!r}, *sys.path]; import sordino.torch')
+    result = _python('-S', '-c', f'import sys; sys.path.insert(0, {folder!r}); import sordino.torch')
     assert result.returncode == 1
     assert result.stderr.splitlines()[-1] == (
         "ImportError: this needs torch, which is not installed; install it with: pip install "
@@ -93,14 +93,15 @@ def test_all_that_is_installed_lies_in_one_folder(installed):
 
 
 def test_the_installed_program_answers_without_torch(installed, tmp_path):
-    result = _program('account', '--rate', '0.01', '--noise', '4', '--steps', '100', '--delta', '1e-5',
+    result = _program('account', '--rate', '0.01', '--noise', '4', '--steps', '9', '--delta', '1e-5',
                       path=[installed, _with_torch(tmp_path, '9.9.0')])
     assert result.returncode == 0, result.stderr
     assert 'epsilon' in result.stdout
 
 
 def test_the_installed_program_plans_a_training_with_the_torch_that_is_there(installed):
-    result = _program('train', '--data', 'digits', '--epsilon', '3', '--dry-run', path=[installed])
+    result = _program('train', '--data', 'digits', '--model', 'cnn-mnist', '--epsilon', '3',
+                      '--dry-run', path=[installed])
     assert result.returncode == 0, result.stderr
     assert 'epsilon' in result.stdout
 
