@@ -13,6 +13,9 @@ Where a header lies says who may include it, and only public headers are install
     module/x.h            everybody; another module, a header for programs or a page of docs/ names it
     module/internal/x.h   the module itself, but not its public headers
     module/testing/x.h    tests and benchmarks
+
+The leaf `python` lies beside src: the includes of python/src follow the map too, and a header of its own is
+named without a folder.
 """
 import pathlib
 import re
@@ -35,6 +38,8 @@ TORCH_HEADER = re.compile(r'(torch|ATen|c10)/')
 SUFFIXES = {'.h', '.cc', '.cu', '.cuh'}
 # Programs, which install no header.
 PROGRAMS = {'cli', 'torch_cli', 'python'}
+# What lies beside src/, not in src/sordino.
+LEAF = 'python'
 
 
 def read_map(text):
@@ -52,7 +57,8 @@ def map_violations(rows, sources):
         found.append(f'the module {module} is not on the map')
     above = []
     for module, row in rows.items():
-        if row.has_code and not (sources / module / 'CMakeLists.txt').exists():
+        folder = sources.parents[1] / LEAF if module == LEAF else sources / module
+        if row.has_code and not (folder / 'CMakeLists.txt').exists():
             found.append(f'the map has a row for {module}, but there is no such module')
         if not row.has_code and module in folders:
             found.append(f'{module} has code but stands in italics on the map')
@@ -75,6 +81,13 @@ def include_violations(rows, root):
         for quote, header in INCLUDE.findall(path.read_text(encoding='utf-8')):
             if wrong := wrong_include(rows, root, place, quote, header):
                 found.append(f'{place} includes {header}: {wrong}')
+    for path in sorted((root.parent / LEAF / 'src').rglob('*')):
+        place = pathlib.Path('sordino', LEAF, path.name)
+        for quote, header in INCLUDE.findall(path.read_text(encoding='utf-8')):
+            if quote == '"' and (path.parent / header).exists():
+                continue
+            if wrong := wrong_include(rows, root, place, quote, header):
+                found.append(f'{path.relative_to(root.parent)} includes {header}: {wrong}')
     return found
 
 
@@ -144,7 +157,7 @@ def placement_violations(project):
     """One sentence for each header that lies among the public ones and is not one."""
     sources = project / 'src'
     includes = {}  # by file, relative to src or to the project
-    for top in ['src', 'examples', 'tests', 'fuzz', 'python']:
+    for top in ['src', 'examples', 'tests', 'fuzz', LEAF]:
         for path in sorted((project / top).rglob('*')):
             if path.suffix in SUFFIXES:
                 place = path.relative_to(sources if top == 'src' else project)
@@ -204,6 +217,13 @@ SAMPLE_FILES = {
 }
 
 
+# A leaf beside src, and its row.
+SAMPLE_LEAF = {'../python/CMakeLists.txt': '', '../python/src/errors.h': '',
+               '../python/src/x.cc': '#include "errors.h"\n#include "sordino/data/d.h"'}
+SAMPLE_LEAF_ROW = ('| base random theory |\n',
+                   '| base random theory |\n| torch | `python` | bindings | data |\n')
+
+
 def sample(files, table=SAMPLE_MAP):
     """The violations of a small project; a file whose text is None is left out."""
     with tempfile.TemporaryDirectory() as folder:
@@ -236,7 +256,8 @@ def check_the_checker():
                       'sordino/random/used.h': '#include "sordino/random/below.h"',
                       'sordino/random/below.h': '',
                       'sordino/run.h': '#include "sordino/data/d.h"',
-                      '../examples/x.cc': '#include "sordino/run.h"'})
+                      '../examples/x.cc': '#include "sordino/run.h"', **SAMPLE_LEAF},
+                     SAMPLE_MAP.replace(*SAMPLE_LEAF_ROW))
     assert allowed == [], allowed
     for name, line, word in [
             ('sordino/base/x.cc', '#include "sordino/random/r.h"', 'base may not include random'),
@@ -265,6 +286,15 @@ def check_the_checker():
             ('../examples/x.cc', '#include "sordino/base/a.h"', 'programs include sordino/<name>.h'),
             ('../tests/install/x.cc', '#include "sordino/base/a.h"', 'programs include')]:
         found = sample({name: line, 'sordino/base/internal/i.h': '', 'sordino/base/testing/t.h': ''})
+        assert len(found) == 1 and word in found[0], (name, line, found)
+    for name, line, word in [
+            ('../python/src/y.cc', '#include "sordino/base/a.h"', 'python may not include base'),
+            ('../python/src/y.cc', '#include "gone.h"', 'start with sordino/'),
+            ('../python/src/y.cc', '#include "sordino/data/internal/i.h"', 'internal to data'),
+            ('sordino/data/x.cc', '#include "sordino/python/x.h"', 'data may not include python'),
+            ('../python/CMakeLists.txt', None, 'a row for python, but there is no such module')]:
+        found = sample({**SAMPLE_LEAF, 'sordino/data/internal/i.h': '', name: line},
+                       SAMPLE_MAP.replace(*SAMPLE_LEAF_ROW))
         assert len(found) == 1 and word in found[0], (name, line, found)
     uses = {'sordino/data/x.cc': '#include "sordino/random/r.h"'}
     for old, new, word in [

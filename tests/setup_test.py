@@ -55,6 +55,19 @@ class Machine:
 esac
 exec {python} "$@"''')
 
+    def python_is_watched(self):
+        """What venv and the pip of a virtual environment are called with goes to the file calls."""
+        python = shutil.which('python3')
+        self.program('python3', f'''case "$*" in
+  '-m venv --clear '*)
+    mkdir -p "$4/bin"
+    echo venv >>calls
+    printf '#!/bin/bash\\ncase $2 in pip) echo "${{*: -1}}" >>calls ;; esac\\n' >"$4/bin/python"
+    {shutil.which('chmod')} +x "$4/bin/python"
+    exit 0 ;;
+esac
+exec {python} "$@"''')
+
     def setup(self, *options, names_libtorch=True):
         env = {'PATH': str(self.bin)}
         if names_libtorch:
@@ -178,6 +191,38 @@ class SetupTest(unittest.TestCase):
         result = machine.setup('--browser')
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn('Chart.js is in place', result.stdout)
+
+    def test_makes_the_python_environment_once_and_adds_to_it_when_its_list_changes(self):
+        machine = self.machine()
+        machine.python_is_watched()
+        for _ in range(2):
+            result = machine.setup('--python')
+            self.assertEqual(result.returncode, 0, result.stderr)
+        calls = machine.folder / 'calls'
+        self.assertEqual(calls.read_text(), 'venv\ntools/python.txt\n')
+        self.assertIn('the Python environment is in place', result.stdout)
+        with open(machine.folder / 'tools/python.txt', 'a', encoding='utf-8') as file:
+            file.write('more==1.0\n')
+        self.assertEqual(machine.setup('--python').returncode, 0)
+        self.assertEqual(calls.read_text(), 'venv\ntools/python.txt\ntools/python.txt\n')
+
+    def test_says_that_the_python_environment_could_not_be_filled(self):
+        machine = self.machine()
+        machine.python_is_watched()
+        script = (machine.bin / 'python3').read_text()
+        (machine.bin / 'python3').write_text(script.replace('>>calls ;;', '>>calls; exit 1 ;;'))
+        result = machine.setup('--python')
+        self.assertEqual(result.returncode, 2)
+        self.assertIn('pip could not install the packages of tools/python.txt', result.stderr)
+        self.assertFalse((machine.folder / '.deps/python/.stamp').exists())
+
+    def test_pins_every_package_of_python_with_the_torch_of_libtorch(self):
+        lines = [line for line in (SOURCE / 'tools/python.txt').read_text().splitlines()
+                 if not line.startswith('#')]
+        for line in lines:
+            self.assertRegex(line, r'^[\w-]+==[\d.]+$')
+        torch = [line for line in lines if line.startswith('torch==')]
+        self.assertIn(torch[0] + ' ', (SOURCE / 'tools/libtorch.txt').read_text())
 
     def test_pins_every_download_by_a_hash_for_each_architecture(self):
         for name in ['libtorch.txt', 'clang-format.txt']:

@@ -15,6 +15,7 @@
 The batch that the model and the loss see is one record. So a loss that is a mean over its batch is
 the loss of the record, and works as it stands.
 """
+from sordino.torch import _extension as _extension  # first: it says which torch fits
 from sordino.torch._clipping import clipped_sum, norms
 from sordino.torch._trainer import Trainer
 

@@ -1,19 +1,21 @@
 """The compiled half, for the version of torch that it was built with."""
+import importlib
 import re
 
-import torch
-
+from sordino import _torch_versions
 from sordino._error import Error
+
+try:
+    import torch
+except ModuleNotFoundError as error:
+    if error.name == 'torch':
+        _torch_versions.folder()  # says which one to install
+    raise
 
 
 def _load():
-    try:
-        from sordino import _torch
-    except ImportError as error:
-        raise ImportError(
-            f'this build of sordino does not fit torch {torch.__version__}; install torch 2.11, or '
-            f'build sordino anew beside the torch that you have ({error})') from None
-    return _torch
+    name = _torch_versions.folder(torch.__version__).name
+    return importlib.import_module(f'sordino.{name}._torch')
 
 
 extension = _load()
