@@ -128,9 +128,8 @@ void SetOptions(const py::dict& options, OptionValues& values) {
     for (char& c : name) c = c == '_' ? '-' : c;
     const OptionSpec& spec =
         *FitMethods().options()[IndexOfName("an option of the method", name, known)];
-    std::visit(
-        [&]<typename T>(std::optional<T>& slot) { slot = Cast<T>(name, value); },
-        values.SlotOf(spec));
+    std::visit([&]<typename T>(std::optional<T>& slot) { slot = Cast<T>(name, value); },
+               values.SlotOf(spec));
   }
 }
 

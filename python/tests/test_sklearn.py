@@ -92,10 +92,10 @@ def test_coefficients_and_statement_of_a_typed_seed_are_those_of_the_program(mod
         '--records', ROWS, '--insecure-seed', 7, '--out', tmp_path / 'run')
     model = clone(model).set_params(name='visits.csv')
     fitted(model, data[['age', 'town']], data[flags[0].split(':')[0]])
-    theirs = pd.read_csv(tmp_path / 'run/coefficients.csv', keep_default_na=False)
-    assert [one['feature'] for one in model.coefficients_] == theirs.iloc[:, 0].tolist()
-    assert [one['value'] for one in model.coefficients_] == \
-        [float(value) for value in theirs['value']]
+    theirs = pd.read_csv(tmp_path / 'run/coefficients.csv', dtype=str)
+    assert [one['feature'] for one in model.coefficients_] == theirs['feature'].tolist()
+    values = theirs['coefficient'].map(float).tolist()
+    assert [one['value'] for one in model.coefficients_] == values
     assert model.statement_ == (tmp_path / 'run/statement.txt').read_text()
     assert model.event_ in (tmp_path / 'run/event.txt').read_text()
 
@@ -361,8 +361,8 @@ def test_a_ledger_is_charged_once_and_not_at_all_where_the_fit_is_refused(tmp_pa
     lambda model, X, y: RFE(model).fit(X, y),
     lambda model, X, y: BaggingClassifier(model).fit(X, y),
     lambda model, X, y: CalibratedClassifierCV(model).fit(X, y),
-], ids=['grid', 'grid of a pipeline', 'scores', 'scores of two processes', 'predictions', 'features',
-        'bagging', 'calibration'])
+], ids=['grid', 'grid of a pipeline', 'scores', 'scores of two processes', 'predictions',
+        'features', 'bagging', 'calibration'])
 def test_whoever_fits_more_than_once_is_refused_with_what_to_use_instead(search):
     data = visits()
     model = LogisticRegression(**BUDGET, bounds=(0, 3000), classes=['no', 'yes'], records=ROWS)

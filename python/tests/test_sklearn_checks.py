@@ -19,8 +19,8 @@ NOISE = 'two fits differ by their noise, so they are not compared'
 DECLARED = 'classes are declared and not read off y, and the check fits one model to several sets'
 LEFT_OUT = ('a row without a declared label is left out, as by `sordino fit`: an error would tell '
             'about a record')
-CELL = 'a cell that is no number is refused by a ValueError in one sentence, and the check wants a ' \
-       'TypeError of numpy, whose sentence may hold the value'
+CELL = ('a cell that is no number is refused by a ValueError in one sentence, and the check wants '
+        'a TypeError of numpy, whose sentence may hold the value')
 EXPECTED = {
     'check_dtype_object': CELL,
     'check_supervised_y_no_nan': LEFT_OUT,

@@ -15,6 +15,12 @@ The plan, the charge, the noise and the statement are those of `sordino fit`. Wh
 know of the data is declared: bounds of numbers, categories, classes; nothing of it is learned from
 the records.
 """
+try:
+    from sklearn.utils.validation import validate_data as _
+except ImportError as _error:
+    raise ImportError(
+        f'sordino.sklearn needs scikit-learn 1.6 or a newer one; install it ({_error})') from None
+
 from sordino.sklearn._linear import LinearRegression, LinearSVC, LogisticRegression
 from sordino.sklearn._mlp import MLPClassifier, MLPRegressor
 

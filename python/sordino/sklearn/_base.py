@@ -2,6 +2,7 @@
 import html
 import os
 import warnings
+from typing import Any, TypeVar, Union
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
@@ -11,6 +12,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from sordino._error import Error
 from sordino.sklearn import _guard, _table
 from sordino.torch._extension import extension, in_python
+
+Path = Union[str, 'os.PathLike[str]']
+Self = TypeVar('Self', bound='PrivateModel')
 
 DECLARED = """
     Parameters
@@ -22,7 +26,7 @@ DECLARED = """
 {answer}
     schema : a schema file, as `sordino fit` reads it, for a DataFrame; instead of the declarations.
     missing : cells without a value, such as `['?', '']`; `''` is also NaN, None and NA."""
-CLASSES = """    classes : the classes, which are not read off y; `classes_` is in their sorted order.{rest}"""
+CLASSES = """    classes : the classes, which are not read off y; `classes_` has them sorted.{rest}"""
 TARGET = """    target : the bounds of y, to which it is clamped."""
 
 def sentence(text):
@@ -54,7 +58,6 @@ class PrivateModel(BaseEstimator):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True
-        tags.input_tags.categorical = True
         return tags
 
     def _html_repr(self):
@@ -147,19 +150,19 @@ class PrivateClassifier(ClassifierMixin, PrivateModel):
         scores = self.decision_function(X)
         return (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
 
-    def predict(self, X):
+    def predict(self, X: Any) -> np.ndarray:
         """The class of the largest score."""
         places = self._places(X)
         return self.classes_[places]
 
-    def score(self, X, y, sample_weight=None):
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The accuracy on records that are public: nothing is paid for it.
 
         Every spelling of a class counts as the class.
         """
         places = self._places(X)
-        spellings = {spelling: place for place, values in enumerate(self._declared['columns'][-1][4])
-                     for spelling in values}
+        classes = self._declared['columns'][-1][4]
+        spellings = {spelling: place for place, values in enumerate(classes) for spelling in values}
         truth = [spellings.get(_table.text(value).strip(), -1) for value in
                  _table.as_column(y).tolist()]
         return accuracy_score(truth, places, sample_weight=sample_weight)

@@ -1,5 +1,6 @@
 """Linear models: those of `sordino fit`, with the interface of scikit-learn."""
 import warnings
+from typing import Any, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 from scipy.special import expit, log_softmax, softmax
@@ -8,7 +9,7 @@ from sklearn.utils.validation import validate_data
 from sordino._error import Error
 from sordino.sklearn import _table
 from sordino.sklearn._base import (CLASSES, DECLARED, TARGET, PrivateClassifier, PrivateModel,
-                                   PrivateRegressor, call)
+                                   PrivateRegressor, Path, Self, call)
 from sordino.torch._extension import extension
 
 _SETTINGS = """
@@ -69,7 +70,7 @@ class _LinearModel(PrivateModel):
         settings |= {name: self._path(name) for name in ('ledger', 'out')}
         return {**declared, **settings, 'model': self._model}
 
-    def fit(self, X, y, public_test=None):
+    def fit(self: Self, X: Any, y: Any, public_test: Optional[Tuple[Any, Any]] = None) -> Self:
         """Fits the model: one release, charged to the ledger before the noise is drawn.
 
         `public_test` is a pair of records and labels that are public, for `tune`.
@@ -128,11 +129,18 @@ class _LinearModel(PrivateModel):
 
 
 class _LinearClassifier(PrivateClassifier, _LinearModel):
-    def __init__(self, *, epsilon=None, delta=None, bounds=None, categories=None, classes=None,
-                 schema=None, missing=None, records=None, adjacency=None, ledger=None, whole=False,
-                 method=None, method_options=None, regularisation=None, row_bound=None,
-                 weight_norm=None, tune=None, out=None, name=None, curator=None, use=None,
-                 insecure_seed=None, non_private=False):
+    def __init__(self, *, epsilon: Optional[float] = None, delta: Optional[float] = None,
+                 bounds: Any = None, categories: Optional[Mapping[Any, Any]] = None,
+                 classes: Optional[Sequence[Any]] = None, schema: Optional[Path] = None,
+                 missing: Optional[Sequence[str]] = None, records: Optional[int] = None,
+                 adjacency: Optional[str] = None, ledger: Optional[Path] = None,
+                 whole: bool = False, method: Optional[str] = None,
+                 method_options: Optional[Mapping[str, Any]] = None,
+                 regularisation: Optional[float] = None, row_bound: Optional[float] = None,
+                 weight_norm: Optional[float] = None, tune: Optional[float] = None,
+                 out: Optional[Path] = None, name: Optional[str] = None,
+                 curator: Optional[str] = None, use: Optional[str] = None,
+                 insecure_seed: Optional[int] = None, non_private: bool = False) -> None:
         self.epsilon = epsilon
         self.delta = delta
         self.bounds = bounds
@@ -162,7 +170,7 @@ class _LinearClassifier(PrivateClassifier, _LinearModel):
         self.coef_ = weights
         self.intercept_ = intercepts
 
-    def decision_function(self, X):
+    def decision_function(self, X: Any) -> np.ndarray:
         """A score for each class; with two classes one score, of the second."""
         scores = self._scores(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
@@ -180,14 +188,14 @@ class LogisticRegression(_LinearClassifier):
 
     _model = 'logistic'
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: Any) -> np.ndarray:
         """The probabilities of the classes."""
         scores = self.decision_function(X)
         if scores.ndim == 2:
             return softmax(scores, axis=1)
         return np.stack([expit(-scores), expit(scores)], axis=1)
 
-    def predict_log_proba(self, X):
+    def predict_log_proba(self, X: Any) -> np.ndarray:
         """Their logarithms."""
         scores = self.decision_function(X)
         if scores.ndim == 1:
@@ -213,11 +221,18 @@ class LinearRegression(PrivateRegressor, _LinearModel):
 
     _model = 'least-squares'
 
-    def __init__(self, *, epsilon=None, delta=None, bounds=None, categories=None, target=None,
-                 schema=None, missing=None, records=None, adjacency=None, ledger=None, whole=False,
-                 method=None, method_options=None, regularisation=None, row_bound=None,
-                 weight_norm=None, tune=None, out=None, name=None, curator=None, use=None,
-                 insecure_seed=None, non_private=False):
+    def __init__(self, *, epsilon: Optional[float] = None, delta: Optional[float] = None,
+                 bounds: Any = None, categories: Optional[Mapping[Any, Any]] = None,
+                 target: Optional[Tuple[float, float]] = None, schema: Optional[Path] = None,
+                 missing: Optional[Sequence[str]] = None, records: Optional[int] = None,
+                 adjacency: Optional[str] = None, ledger: Optional[Path] = None,
+                 whole: bool = False, method: Optional[str] = None,
+                 method_options: Optional[Mapping[str, Any]] = None,
+                 regularisation: Optional[float] = None, row_bound: Optional[float] = None,
+                 weight_norm: Optional[float] = None, tune: Optional[float] = None,
+                 out: Optional[Path] = None, name: Optional[str] = None,
+                 curator: Optional[str] = None, use: Optional[str] = None,
+                 insecure_seed: Optional[int] = None, non_private: bool = False) -> None:
         self.epsilon = epsilon
         self.delta = delta
         self.bounds = bounds
@@ -246,6 +261,6 @@ class LinearRegression(PrivateRegressor, _LinearModel):
         self.coef_ = weights[0]
         self.intercept_ = float(intercepts[0])
 
-    def predict(self, X):
+    def predict(self, X: Any) -> np.ndarray:
         """The predicted numbers, in the units of y."""
         return self._scores(X)[:, 0]

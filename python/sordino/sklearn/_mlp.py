@@ -1,6 +1,6 @@
 """Networks of a few layers, trained by sordino.torch.Trainer."""
-import itertools
 import warnings
+from typing import Any, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 import torch
@@ -10,7 +10,7 @@ from sklearn.utils.validation import validate_data
 from sordino._error import Error
 from sordino.sklearn import _table
 from sordino.sklearn._base import (CLASSES, DECLARED, TARGET, PrivateClassifier, PrivateModel,
-                                   PrivateRegressor, call)
+                                   PrivateRegressor, Path, Self, call)
 from sordino.torch import Trainer
 from sordino.torch._extension import extension
 
@@ -66,7 +66,7 @@ class _Network(PrivateModel):
         layers = []
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0 if self.random_state is None else self.random_state)
-            for before, behind in itertools.pairwise(sizes):
+            for before, behind in zip(sizes, sizes[1:]):
                 layers += [torch.nn.Linear(before, behind), _ACTIVATIONS[self.activation]()]
         return torch.nn.Sequential(*layers[:-1])
 
@@ -91,7 +91,7 @@ class _Network(PrivateModel):
                        example=example, name=type(self).__name__, progress=False,
                        ledger=self._path('ledger'), whole=self.whole, **settings)
 
-    def fit(self, X, y):
+    def fit(self: Self, X: Any, y: Any) -> Self:
         """Trains the model; every step is charged to the ledger before its noise is drawn."""
         self._refuse(y)
         X = _table.as_table(X)
@@ -156,11 +156,18 @@ class _Network(PrivateModel):
 class MLPClassifier(PrivateClassifier, _Network):
     """A private classifier of a few layers."""
 
-    def __init__(self, hidden_layer_sizes=(100,), activation='relu', *, epsilon=None, delta=None,
-                 bounds=None, categories=None, classes=None, schema=None, missing=None,
-                 learning_rate=None, momentum=None, epochs=None, steps=None, batch_size=None,
-                 clip=None, rate=None, adjacency=None, records=None, ledger=None, whole=False,
-                 train_settings=None, out=None, random_state=None, insecure_seed=None):
+    def __init__(self, hidden_layer_sizes: Any = (100,), activation: str = 'relu', *,
+                 epsilon: Optional[float] = None, delta: Optional[float] = None, bounds: Any = None,
+                 categories: Optional[Mapping[Any, Any]] = None,
+                 classes: Optional[Sequence[Any]] = None, schema: Optional[Path] = None,
+                 missing: Optional[Sequence[str]] = None, learning_rate: Optional[float] = None,
+                 momentum: Optional[float] = None, epochs: Optional[float] = None,
+                 steps: Optional[int] = None, batch_size: Optional[float] = None,
+                 clip: Optional[float] = None, rate: Optional[float] = None,
+                 adjacency: Optional[str] = None, records: Optional[int] = None,
+                 ledger: Optional[Path] = None, whole: bool = False,
+                 train_settings: Optional[Mapping[str, Any]] = None, out: Optional[Path] = None,
+                 random_state: Optional[int] = None, insecure_seed: Optional[int] = None) -> None:
         self.hidden_layer_sizes = hidden_layer_sizes
         self.activation = activation
         self.epsilon = epsilon
@@ -198,11 +205,11 @@ class MLPClassifier(PrivateClassifier, _Network):
     def _places(self, X):
         return self._answers(X).argmax(dim=1).numpy()
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: Any) -> np.ndarray:
         """The probabilities of the classes."""
         return self._answers(X).softmax(dim=1).numpy()
 
-    def predict_log_proba(self, X):
+    def predict_log_proba(self, X: Any) -> np.ndarray:
         """Their logarithms."""
         return self._answers(X).log_softmax(dim=1).numpy()
 
@@ -211,11 +218,18 @@ class MLPClassifier(PrivateClassifier, _Network):
 class MLPRegressor(PrivateRegressor, _Network):
     """A private network of a few layers that predicts a number."""
 
-    def __init__(self, hidden_layer_sizes=(100,), activation='relu', *, epsilon=None, delta=None,
-                 bounds=None, categories=None, target=None, schema=None, missing=None,
-                 learning_rate=None, momentum=None, epochs=None, steps=None, batch_size=None,
-                 clip=None, rate=None, adjacency=None, records=None, ledger=None, whole=False,
-                 train_settings=None, out=None, random_state=None, insecure_seed=None):
+    def __init__(self, hidden_layer_sizes: Any = (100,), activation: str = 'relu', *,
+                 epsilon: Optional[float] = None, delta: Optional[float] = None, bounds: Any = None,
+                 categories: Optional[Mapping[Any, Any]] = None,
+                 target: Optional[Tuple[float, float]] = None, schema: Optional[Path] = None,
+                 missing: Optional[Sequence[str]] = None, learning_rate: Optional[float] = None,
+                 momentum: Optional[float] = None, epochs: Optional[float] = None,
+                 steps: Optional[int] = None, batch_size: Optional[float] = None,
+                 clip: Optional[float] = None, rate: Optional[float] = None,
+                 adjacency: Optional[str] = None, records: Optional[int] = None,
+                 ledger: Optional[Path] = None, whole: bool = False,
+                 train_settings: Optional[Mapping[str, Any]] = None, out: Optional[Path] = None,
+                 random_state: Optional[int] = None, insecure_seed: Optional[int] = None) -> None:
         self.hidden_layer_sizes = hidden_layer_sizes
         self.activation = activation
         self.epsilon = epsilon
@@ -247,7 +261,7 @@ class MLPRegressor(PrivateRegressor, _Network):
     def _loss(self, answers, targets):
         return F.mse_loss(answers[:, 0], targets)
 
-    def predict(self, X):
+    def predict(self, X: Any) -> np.ndarray:
         """The predicted numbers, in the units of y."""
         low, high = self._declared['columns'][-1][2:4]
         return low + (self._answers(X)[:, 0].numpy() + 1) * (high - low) / 2

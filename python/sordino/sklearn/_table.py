@@ -131,8 +131,8 @@ def _by_column(given, names, what):
     for key, value in given.items():
         is_place = isinstance(key, numbers.Integral) and str(key) not in names
         if is_place and not 0 <= key < len(names):
-            raise Error(f'{what} are declared for the column {key}, and X has {len(names)} columns; '
-                        'they are counted from 0.')
+            raise Error(f'{what} are declared for the column {key}, and X has {len(names)} '
+                        'columns; they are counted from 0.')
         name = names[key] if is_place else str(key)
         if name not in names:
             raise Error(f'{what} are declared for the column {name!r}, which X does not have; give '
