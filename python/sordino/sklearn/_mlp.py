@@ -113,11 +113,11 @@ class _Network(PrivateModel):
             for step in trainer:
                 step(lambda x, answer: self._loss(network(x), answer))
         except Error:
-            if not trainer._run.refusal or trainer.steps_done == 0:
+            if not trainer.refusal or trainer.steps_done == 0:
                 raise
-            warnings.warn(f'the ledger ended the run: {trainer._run.refusal}.', stacklevel=2)
+            warnings.warn(f'the ledger ended the run: {trainer.refusal}.', stacklevel=2)
         finally:
-            trainer._data.close()
+            trainer.close()
         self._keep(declared, network, trainer)
         return self
 
@@ -134,7 +134,7 @@ class _Network(PrivateModel):
         self.delta_ = trainer.delta
         self.event_ = trainer.event
         self.statement_ = trainer.statement
-        self.guarantee_ = trainer._run.guarantee()
+        self.guarantee_ = trainer.guarantee
         self.is_private_ = trainer.is_private
         self._take_answer()
         out = self._path('out')

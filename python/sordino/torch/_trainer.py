@@ -1,5 +1,6 @@
 """Private training: the loop of `sordino train` around a model, a dataset and an optimizer."""
 import os
+import weakref
 
 import torch
 
@@ -89,7 +90,7 @@ class Trainer:
             extension.Run, _settings(settings), name or type(model).__name__,
             trained_parameters(model), len(self._data), self._data.request, self._data.take,
             self._data.form, self._update, None if state is None else state['run'])
-        self._failure = None
+        weakref.finalize(self, self._data.close)
 
     def _check_optimizer(self):
         if self._optimizer is None:
@@ -110,8 +111,8 @@ class Trainer:
 
     def _make_step(self, loss):
         if not translated(self._run.step, loss_of(loss, self._data.arguments)):
-            if self._run.refusal:
-                raise Error(f'the ledger ends the run: {self._run.refusal}.')
+            if self.refusal:
+                raise Error(f'the ledger ends the run: {self.refusal}.')
             raise Error('all steps of the run are made; plan a run with more steps.')
 
     def __iter__(self):
@@ -193,6 +194,21 @@ class Trainer:
         """What is guaranteed, in words."""
         return self._run.statement()
 
+    @property
+    def guarantee(self):
+        """The sentence of the guarantee."""
+        return self._run.guarantee()
+
+    @property
+    def refusal(self):
+        """Why the ledger ended the run, as a clause; empty where it did not."""
+        return self._run.refusal
+
+    def close(self):
+        """Returns what was charged ahead to the ledger, and ends the processes that load records."""
+        self._run.hand_back()
+        self._data.close()
+
     def log(self, *, accuracy=None, loss=None):
         """Writes down what a public test set says now, for the report."""
         self._run.log(accuracy, loss)
@@ -212,7 +228,7 @@ class Trainer:
 
     def _repr_html_(self):
         import html
-        return f'<pre>{html.escape(self._run.guarantee())}</pre>'
+        return f'<pre>{html.escape(self.guarantee)}</pre>'
 
     def __repr__(self):
         return f'<sordino.torch.Trainer: {self.steps_done} of {self.steps} steps>'
