@@ -78,6 +78,7 @@ class Trainer:
         self._optimizer = optimizer
         self._check_optimizer()
         self._data = Records(dataset, collate_fn, workers, _device_of(model), example)
+        weakref.finalize(self, self._data.close)
         if settings.get('records') is None and settings.get('rate') is None:
             settings['records'] = len(self._data)
         self._progress = progress
@@ -90,7 +91,6 @@ class Trainer:
             extension.Run, _settings(settings), name or type(model).__name__,
             trained_parameters(model), len(self._data), self._data.request, self._data.take,
             self._data.form, self._update, None if state is None else state['run'])
-        weakref.finalize(self, self._data.close)
 
     def _check_optimizer(self):
         if self._optimizer is None:
