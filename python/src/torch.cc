@@ -19,6 +19,9 @@
 #include <vector>
 
 #include "errors.h"
+#include "fits.h"
+#include "sordino/accounting/event.h"
+#include "sordino/accounting/failures.h"
 #include "sordino/base/known_name.h"
 #include "sordino/base/stop.h"
 #include "sordino/gradients/clipper.h"
@@ -65,7 +68,9 @@ LossFunction LossOf(const py::function& loss) {
       if (error.matches(py::module_::import("sordino._error").attr("Error"))) {
         throw Error(py::str(error.value()).cast<std::string>());
       }
-      throw std::runtime_error(error.what());
+      // Without the trace, which has the places of files.
+      const std::string text = error.what();
+      throw std::runtime_error(text.substr(0, text.find("\n\nAt:\n")));
     }
   };
 }
@@ -232,6 +237,7 @@ class PublicClipper {
 
 PYBIND11_MODULE(_torch, module) {
   TranslateErrors();
+  BindFits(module);
   py::class_<PublicClipper>(module, "Clipper")
       .def(py::init<const Parameters&, const std::string&>())
       .def("norms", &PublicClipper::Norms)
@@ -267,8 +273,22 @@ PYBIND11_MODULE(_torch, module) {
       .def_property_readonly("delta", [](Run& self) { return self.run().plan().delta().value(); })
       .def_property_readonly("steps", [](Run& self) { return self.run().plan().steps(); })
       .def_property_readonly("steps_done", [](Run& self) { return self.run().steps_done(); })
+      .def_property_readonly("failure", [](Run& self) {
+             return self.run().plan().Failure(self.run().steps_done());
+           })
       .def_property_readonly("is_private", [](Run& self) { return self.run().is_private(); })
       .def_property_readonly("refusal", [](Run& self) { return self.run().refusal(); });
+  // Of several runs together, at any delta.
+  module.def("spent_epsilon",
+             [](const std::vector<std::string>& events, double delta, double failure) {
+               const py::gil_scoped_release unlocked;
+               std::vector<Event> all;
+               for (const std::string& event : events) all.push_back(Event::Parse(event));
+               const Adjacency adjacency = all.at(0).adjacency();
+               const Interval epsilon =
+                   SpentEpsilon(Event::Compose(std::move(all), adjacency), Delta(delta), failure);
+               return std::pair(epsilon.lower, epsilon.upper);
+             });
 }
 
 }  // namespace

@@ -1,6 +1,10 @@
 """Norms and clipped sums of many models equal those of a loop over the records."""
+import os
+
 import pytest
 import torch
+
+from torch.utils import _pytree as pytree
 
 import loop
 import models
@@ -8,14 +12,26 @@ import sordino
 import sordino.torch as private
 
 # What cannot be trained, with the words of its refusal.
-REFUSED = {}
+REFUSED = {
+    'timm xcit': 'batch norm',
+    'bloom': "the autograd function 'GeLUFunction'",
+    'deberta-v2 of labels': "'nonzero'",
+}
+DEVICE = os.environ.get('SORDINO_TEST_DEVICE', 'cpu')
+# They amplify the rounding of float32, in the loop as well.
+IN_FLOAT64 = {'vision resnet50'}
 
 
 def _made(name):
     torch.manual_seed(11)
     model, loss, batch = models.MODELS[name]()
     model = models.without_dropout(model)
-    return model, loss, (batch,) if isinstance(batch, dict) else batch
+    batch = (batch,) if isinstance(batch, dict) else batch
+    # libtorch's fastest convolutions of a GPU take other ways for one record than for many.
+    type_ = torch.float64 if name in IN_FLOAT64 or DEVICE == 'cuda' else torch.float32
+    batch = pytree.tree_map(
+        lambda t: t.to(DEVICE, type_) if t.is_floating_point() else t.to(DEVICE), batch)
+    return model.to(DEVICE, type_), loss, batch
 
 
 @pytest.mark.parametrize('name', models.MODELS)

@@ -199,6 +199,15 @@ def check_process(config, folder):
         assert same == bool(seed), seed
 
 
+def check_fit(data, folder):
+    """A loss: its model is in the help, is fitted, and is named in the statement."""
+    assert 'svm or half' in flag_help(run('fit', '--help'), '--model')
+    run('fit', data, '--columns', 'x:numeric:0:1', 'y:numeric:0:1', 'above:label:no|yes',
+        '--records', 60, '--model', 'half', '--epsilon', 5, '--delta', 1e-6, '--out', folder)
+    statement = ' '.join((folder / 'statement.txt').read_text(encoding='utf-8').split())
+    assert 'half a logistic regression of 2 features' in statement, statement
+
+
 def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
@@ -214,6 +223,7 @@ def main():
         check_run(config, folder / 'run')
         check_checkpoint(config, folder / 'long')
         check_process(config, folder / 'lagged')
+        check_fit(data, folder / 'fit')
     print('one more component of every kind: in the help, in a file, in a run and in a checkpoint')
 
 

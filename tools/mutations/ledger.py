@@ -188,7 +188,7 @@ MUTATIONS = [
              "return a > kMaxCount - b ? kMaxCount : a + b;", "return a + b;",
              "BudgetSums.CountsStopAtTheEndOfTheirType"),
     Mutation("more releases than can be counted are admitted", "ledger/budget_filter.cc",
-             "if (std::max(after.releases, event.TotalCount()) > kMaxReleases) {", "if (false) {",
+             "if (std::max(after.releases, event.TotalCount()) > kMaxExactCount) {", "if (false) {",
              "BudgetFilter.CountsDoNotWrapAround:BudgetFilter.CountsUpTo2To53*"),
     Mutation("a sum forgets what is too small for its last digit", "ledger/budget_sums.cc",
              "  low_ = fits ? sum.low : 0;\n", "  low_ = 0;\n",

@@ -7,6 +7,7 @@ no numpy, and cannot be written into others).
 import contextlib
 
 import torch
+import torch.utils.checkpoint
 from torch import _tensor_str
 
 from sordino._error import Error
@@ -22,6 +23,29 @@ def _zeroed(function):
     return lambda *sizes, **options: function(*sizes, **options).zero_()
 
 
+def _refuse_function(cls, *_, **__):
+    raise Error(f"the model uses the autograd function '{cls.__name__}', whose gradients per record "
+                'cannot be computed; write it with operations of torch.')
+
+
+def _refuse_autocast(autocast):
+    if autocast._enabled:
+        raise Error("the loss uses autocast; leave it out and give the trainer precision='bfloat16', "
+                    'which computes the same products in bfloat16.')
+
+
+class _NoCheckpoint:
+    """A checkpoint in a private step computes its function, and frees no memory."""
+
+    @staticmethod
+    def apply(function, _preserve_rng_state, *arguments):
+        return function(*arguments)
+
+    @staticmethod
+    def generator(*_, **__):
+        yield
+
+
 _FUNCTORCH = torch._C._functorch
 _REPLACED = [
     # Models take the branches of a traced model. Some (all of transformers) branch on values of a
@@ -29,6 +53,11 @@ _REPLACED = [
     (torch.jit, 'is_tracing', lambda: True),
     # A tensor of a record has no text.
     (_tensor_str, '_str', lambda tensor, **_: f'tensor(of a record, size={tuple(tensor.shape)})'),
+    (torch.autocast, '__enter__', _refuse_autocast),
+    (torch.autocast, '__exit__', lambda *_: None),
+    (torch.autograd.Function, 'apply', classmethod(_refuse_function)),
+    (torch.utils.checkpoint, 'CheckpointFunction', _NoCheckpoint),
+    (torch.utils.checkpoint, '_checkpoint_without_reentrant_generator', _NoCheckpoint.generator),
     *((torch, name, _zeroed(getattr(torch, name)))
       for name in ('empty', 'empty_like', 'empty_strided', 'empty_permuted')),
     *((torch.Tensor, name, _zeroed(getattr(torch.Tensor, name)))
@@ -41,7 +70,10 @@ _REPLACED = [
 
 @contextlib.contextmanager
 def _alone():
-    before = [(place, name, getattr(place, name)) for place, name, _ in _REPLACED]
+    before = [(place, name, vars(place).get(name, getattr(place, name)))
+              for place, name, _ in _REPLACED]
+    if torch.is_autocast_enabled('cuda') or torch.is_autocast_enabled('cpu'):
+        _refuse_autocast(torch.autocast('cpu'))
     seed = torch.initial_seed()
     for place, name, value in _REPLACED:
         setattr(place, name, value)

@@ -67,7 +67,8 @@ class Trainer:
     `collate_fn` makes tensors of one record: it is called with a list of one. `workers` is a number
     of processes that load records. `example` is a made-up record as the dataset would give it: its
     shapes and types are those of all records, and one with others adds nothing. Where it is left
-    out, the form of the first record is public. `state` is a `state_dict()` to go on from.
+    out, the form of the first record is public. `state` is a `state_dict()` to go on from. With the
+    optimizer None each step leaves the noised mean in `.grad`.
     """
 
     def __init__(self, model, optimizer, dataset, *, collate_fn=None, workers=0, example=None,
@@ -82,7 +83,8 @@ class Trainer:
         self._trained = [value for _, value in trained_parameters(model)]
         if state is not None:
             self._model.load_state_dict(state['model'])
-            self._optimizer.load_state_dict(state['optimizer'])
+            if self._optimizer is not None:
+                self._optimizer.load_state_dict(state['optimizer'])
         self._run = translated(
             extension.Run, _settings(settings), name or type(model).__name__,
             trained_parameters(model), len(self._data), self._data.request, self._data.take,
@@ -90,6 +92,8 @@ class Trainer:
         self._failure = None
 
     def _check_optimizer(self):
+        if self._optimizer is None:
+            return
         mine = {id(value) for value in self._model.parameters() if value.requires_grad}
         for group in self._optimizer.param_groups:
             for value in group['params']:
@@ -100,8 +104,9 @@ class Trainer:
     def _update(self, gradients):
         for value, gradient in zip(self._trained, gradients):
             value.grad = gradient.to(value.dtype)
-        self._optimizer.step()
-        self._optimizer.zero_grad(set_to_none=True)
+        if self._optimizer is not None:
+            self._optimizer.step()
+            self._optimizer.zero_grad(set_to_none=True)
 
     def _make_step(self, loss):
         if not translated(self._run.step, loss_of(loss, self._data.arguments)):
@@ -195,7 +200,7 @@ class Trainer:
     def state_dict(self):
         """What a later run with the same settings goes on from, charged to the same ledger."""
         return {'run': translated(self._run.state_dict), 'model': self._model.state_dict(),
-                'optimizer': self._optimizer.state_dict()}
+                'optimizer': self._optimizer and self._optimizer.state_dict()}
 
     def save(self, folder):
         """Writes a run folder: weights, statement, event, metrics; `sordino report` reads it."""

@@ -1,6 +1,6 @@
 // A value as it is written into a CSV file.
 //
-// Spreadsheets take a cell that begins with = + - or @ (also behind a tab or a line break) as a
+// Spreadsheets take a cell that begins with = + - or @ (also after a tab or a line break) as a
 // formula and compute it when the file is opened, in quotes or not. Such a text gets a single quote
 // before it, by which a spreadsheet knows it as text. Numbers are written as they are.
 #ifndef SORDINO_BASE_CSV_FIELD_H_

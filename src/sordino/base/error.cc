@@ -7,6 +7,7 @@
 #include <numeric>
 #include <vector>
 
+#include "sordino/base/adjacency_names.h"
 #include "sordino/base/quantity.h"
 
 namespace sordino {
@@ -59,21 +60,12 @@ void CheckRange(std::string_view name, double value, double low, bool low_open, 
 }
 
 std::string_view AdjacencyName(Adjacency adjacency) {
-  switch (adjacency) {
-    case Adjacency::kAddRemove:
-      return "add-remove";
-    case Adjacency::kReplaceOne:
-      return "replace-one";
-    case Adjacency::kZeroOut:
-      return "zero-out";
-  }
-  return "unknown";
+  return kAdjacencyNames.at(static_cast<std::size_t>(adjacency));
 }
 
 Adjacency ParseAdjacency(std::string_view name) {
-  for (const Adjacency adjacency :
-       {Adjacency::kAddRemove, Adjacency::kReplaceOne, Adjacency::kZeroOut}) {
-    if (AdjacencyName(adjacency) == name) return adjacency;
+  for (std::size_t i = 0; i < kAdjacencyNames.size(); ++i) {
+    if (kAdjacencyNames[i] == name) return static_cast<Adjacency>(i);
   }
   throw Error(fmt::format(
       "the adjacency is '{}'; it must be 'add-remove', 'replace-one' or 'zero-out'.", name));

@@ -27,7 +27,7 @@ std::optional<std::string> TakeQuoted(std::string_view& rest) {
   return std::nullopt;
 }
 
-// Reads one value from the front of `rest`, which is left at the separator behind it or empty.
+// Reads one value from the front of `rest`, which is left at the separator after it or empty.
 std::string TakeValue(std::string_view whole, std::string_view& rest, char separator) {
   rest = WithoutBlanks(rest, separator);
   if (!rest.starts_with('"')) {

@@ -21,7 +21,7 @@ namespace sordino {
 // Without blanks and tabs at its ends.
 std::string_view Trimmed(std::string_view text);
 
-// The values of a list. Throws Error for quotes that do not close, text behind a closing quote, and
+// The values of a list. Throws Error for quotes that do not close, text after a closing quote, and
 // a value that is empty without quotes.
 std::vector<std::string> SplitList(std::string_view text, char separator = ',');
 

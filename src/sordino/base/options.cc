@@ -6,11 +6,10 @@
 
 #include "sordino/base/check.h"
 #include "sordino/base/error.h"
+#include "sordino/base/exact_count.h"
 
 namespace sordino {
 namespace {
-
-constexpr double kMaxExactInteger = 9007199254740992.0;  // 2^53
 
 OptionValues::Slot EmptySlot(OptionType type) {
   switch (type) {
@@ -208,8 +207,8 @@ void OptionValues::Check(const OptionSpec& spec) const {
   if (spec.type == OptionType::kNumber) CheckNumber(spec, *As<double>(found->second));
   if (spec.type == OptionType::kWhole) {
     const std::int64_t whole = *As<std::int64_t>(found->second);
-    CheckRange(spec.what, static_cast<double>(whole), -kMaxExactInteger, false, kMaxExactInteger,
-               false);
+    const auto limit = static_cast<double>(kMaxExactCount);
+    CheckRange(spec.what, static_cast<double>(whole), -limit, false, limit, false);
     CheckNumber(spec, static_cast<double>(whole));
   }
 }

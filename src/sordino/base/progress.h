@@ -26,7 +26,7 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  // `done` of the total is finished; `note` stands behind the bar.
+  // `done` of the total is finished; `note` stands after the bar.
   void Update(std::uint64_t done, const std::string& note = "");
   // Draws the last state and ends the line. Further calls do nothing.
   void Finish();

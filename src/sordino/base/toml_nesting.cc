@@ -13,7 +13,7 @@ namespace sordino {
 namespace {
 
 // Behind the string that begins at `start`. As in the parser for everything that is TOML; what is
-// not TOML ends the parser at the same place, so that what stands behind it does not matter.
+// not TOML ends the parser at the same place, so that what stands after it does not matter.
 std::size_t EndOfString(std::string_view text, std::size_t start) {
   const char quote = text[start];
   const bool has_escapes = quote == '"';

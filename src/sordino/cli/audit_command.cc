@@ -33,7 +33,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::array<std::string_view, 2> kMethods = {"one-run", "one-run-fdp"};
 constexpr std::array<const char*, 4> kRates = {"0.1", "0.01", "0.001", "0.0001"};
 
 struct BoundFlags {
@@ -41,8 +40,8 @@ struct BoundFlags {
   std::string guesses;
   std::string correct;
   std::string delta = "0";
-  std::string confidence = "0.95";
-  std::string method = "one-run";
+  std::optional<std::string> confidence;
+  std::string method{kOneRunMethods.front()};
   std::optional<std::string> epsilon;
   bool json = false;
 };
@@ -51,18 +50,17 @@ struct ScoreFlags {
   std::string members;
   std::string others;
   std::string delta = "0";
-  std::string confidence = "0.95";
+  std::optional<std::string> confidence;
   std::optional<std::string> event;
   std::optional<std::string> picture;
   bool force = false;
   bool json = false;
 };
 
-constexpr int kClaimLines = 24;  // of the trade-off curve of a claim
 constexpr std::size_t kMaxCaption = 90;
 
-double SignificanceFrom(const std::string& text) {
-  const double confidence = ParseReal("--confidence", text);
+double SignificanceFrom(const std::optional<std::string>& text) {
+  const double confidence = text ? ParseReal("--confidence", *text) : kAuditConfidence;
   CheckRange("--confidence", confidence, 0, true, 1, true);
   return 1 - confidence;
 }
@@ -78,7 +76,7 @@ void RunBound(const BoundFlags& flags) {
   CheckOneRun(run);
   const Delta delta(ParseReal("--delta", flags.delta));
   const double significance = SignificanceFrom(flags.confidence);
-  const bool gaussian = IndexOfName("--method", flags.method, kMethods) == 1;
+  const bool gaussian = IndexOfName("--method", flags.method, kOneRunMethods) == 1;
   if (gaussian && flags.epsilon) {
     throw Error("--epsilon asks for the p-value of a claim, which only --method one-run has.");
   }
@@ -167,7 +165,8 @@ void RunScores(const ScoreFlags& flags) {
     picture.emplace(OutputRequest{"--picture", *flags.picture, kSvgPicture, flags.force}, inputs);
   }
   const TwoWorlds worlds(ReadScores(flags.members), ReadScores(flags.others));
-  const auto claim = event ? PrivacyProfile(*event, kClaimLines) : std::vector<PrivacyLine>();
+  const auto claim =
+      event ? PrivacyProfile(*event, kPlannedClaimLines) : std::vector<PrivacyLine>();
   if (picture) picture->Write(ScoresPicture(worlds, claim, event));
   const TwoWorlds::Bounds bounds =
       event ? worlds.PlannedBounds(
@@ -228,7 +227,7 @@ void AddBound(CLI::App& audit) {
       ->type_name("0..1");
   command->add_option("--confidence", flags->confidence, "Of the bound; 0.95 if left out")
       ->type_name("0..1");
-  command->add_option("--method", flags->method, OneOf(kMethods) + "; one-run if left out")
+  command->add_option("--method", flags->method, OneOf(kOneRunMethods) + "; one-run if left out")
       ->type_name("NAME");
   command->add_option("--epsilon", flags->epsilon, "A claim whose p-value is asked for")
       ->type_name("NUMBER");

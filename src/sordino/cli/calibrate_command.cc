@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "sordino/accounting/calibration.h"
 #include "sordino/accounting/noise_formulas.h"
+#include "sordino/accounting/step_calibration.h"
 #include "sordino/base/error.h"
 #include "sordino/cli/event_options.h"
 #include "sordino/cli/interval_text.h"
@@ -25,11 +25,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// CalibrateSteps doubles up to 10^12; an answer as large as this one was not bounded by the budget.
-constexpr std::uint64_t kUnboundedSteps = std::uint64_t{1} << 39;
-// CalibrateNoise stops looking for less noise near 1e-4.
-constexpr double kMinNoise = 3e-4;
-
 struct CalibrateOptions {
   EventOptions event;
   std::optional<std::string> delta;
@@ -37,54 +32,6 @@ struct CalibrateOptions {
   bool table = false;
   bool json = false;
 };
-
-enum class Unknown : std::uint8_t { kNoise, kSteps, kRate };
-
-struct AskedBudget {
-  Epsilon epsilon;
-  Delta delta;
-};
-
-struct Question {
-  Unknown unknown;
-  StepShape shape;
-  AskedBudget budget;
-  std::optional<NoiseMultiplier> noise;
-  std::optional<SamplingRate> rate;
-  std::optional<std::uint64_t> steps;
-
-  Event EventAt(NoiseMultiplier at_noise, SamplingRate at_rate, std::uint64_t at_steps) const {
-    return Event::Repeat(shape.Step(at_noise, at_rate), shape.CountOf(at_steps, at_rate));
-  }
-  // Where nothing is sampled, every record enters every step.
-  SamplingRate RateOrOne() const { return rate.value_or(SamplingRate(1)); }
-};
-
-struct CalibrationAnswer {
-  double value;     // the noise multiplier, the number of steps or the rate
-  bool at_the_end;  // the search ended before the budget did
-  Interval epsilon;
-  std::optional<Event> event;  // nothing where no noise is needed
-};
-
-// An upper bound on the probability that one record takes part in any of the steps.
-double TakesPart(const Question& question) {
-  const bool is_drawn =
-      question.shape.sampling == Sampling::kPoisson || question.shape.sampling == Sampling::kFixed;
-  const double rate = question.RateOrOne().value();
-  if (!is_drawn || rate == 1) return 1;
-  constexpr double kRounding = 1e-12;
-  const double steps = static_cast<double>(*question.steps);
-  return std::min(1.0, -std::expm1(steps * std::log1p(-rate)) * (1 + kRounding));
-}
-
-// Where the record is in no batch, neighbouring datasets release the same, so what is released
-// differs with a probability of at most TakesPart, whatever the noise: any noise, and none, is
-// (0, delta)-DP for a delta from there on.
-bool AnyNoiseMeets(const Question& question) {
-  return question.unknown == Unknown::kNoise &&
-         TakesPart(question) <= question.budget.delta.value();
-}
 
 struct Formula {
   std::string name;
@@ -97,7 +44,7 @@ std::uint64_t ParseSteps(const std::string& text) {
   return steps;
 }
 
-Question MakeQuestion(const CalibrateOptions& options) {
+StepQuestion MakeQuestion(const CalibrateOptions& options) {
   const EventOptions& flags = options.event;
   if (!options.epsilon || !options.delta) {
     throw Error(fmt::format("{} is missing; the budget is --epsilon together with --delta.",
@@ -105,115 +52,43 @@ Question MakeQuestion(const CalibrateOptions& options) {
   }
   const bool unsampled = flags.sampling == "none";
   const bool seeks_rate = flags.noise && flags.steps && !flags.rate && !unsampled;
-  const Unknown unknown = !flags.noise ? Unknown::kNoise
-                          : seeks_rate ? Unknown::kRate
-                                       : Unknown::kSteps;
-  if (unknown == Unknown::kSteps && flags.steps) {
+  const StepUnknown unknown = !flags.noise ? StepUnknown::kNoise
+                              : seeks_rate ? StepUnknown::kRate
+                                           : StepUnknown::kSteps;
+  if (unknown == StepUnknown::kSteps && flags.steps) {
     throw Error(
         "--noise, --steps and the sampling are all given, so nothing is left to solve for; leave "
         "one out, or ask `sordino account` what they spend.");
   }
-  if (unknown == Unknown::kNoise && !flags.steps && flags.rate) {
+  if (unknown == StepUnknown::kNoise && !flags.steps && flags.rate) {
     throw Error("--steps is missing; say how many sampled steps the noise must last for.");
   }
-  if (unknown == Unknown::kRate && flags.sampling == "allocation") {
+  if (unknown == StepUnknown::kRate && flags.sampling == "allocation") {
     throw Error(
         "--rate is missing; random allocation is solved for the noise or for the steps, not for "
         "the number of batches.");
   }
-  if (options.table && unknown != Unknown::kNoise) {
+  if (options.table && unknown != StepUnknown::kNoise) {
     throw Error("--table compares noise formulas; leave out --noise to solve for the noise.");
   }
-  Question question{unknown,
-                    ShapeOf(flags, flags.rate || seeks_rate),
-                    {Epsilon(ParseReal("--epsilon", *options.epsilon)),
-                     Delta(ParseReal("--delta", *options.delta))},
-                    {},
-                    {},
-                    {}};
+  StepQuestion question{unknown,
+                        ShapeOf(flags, flags.rate || seeks_rate),
+                        {Epsilon(ParseReal("--epsilon", *options.epsilon)),
+                         Delta(ParseReal("--delta", *options.delta))},
+                        {},
+                        {},
+                        {}};
   if (flags.noise) question.noise = NoiseMultiplier(ParseReal("--noise", *flags.noise));
   if (flags.rate) question.rate = SamplingRate(ParseReal("--rate", *flags.rate));
   if (flags.steps) question.steps = ParseSteps(*flags.steps);
-  if (unknown == Unknown::kNoise && !flags.steps) question.steps = 1;
+  if (unknown == StepUnknown::kNoise && !flags.steps) question.steps = 1;
   return question;
-}
-
-std::optional<NoiseCalibration> LeastNoise(const Question& question, std::uint64_t steps) {
-  return CalibrateNoise(
-      [&](NoiseMultiplier noise) { return question.EventAt(noise, question.RateOrOne(), steps); },
-      question.budget.epsilon, question.budget.delta);
-}
-
-std::optional<CalibrationAnswer> Solve(const Question& question) {
-  const AskedBudget& budget = question.budget;
-  if (AnyNoiseMeets(question)) return CalibrationAnswer{0, false, {0, 0}, std::nullopt};
-  switch (question.unknown) {
-    case Unknown::kNoise:
-      if (const auto found = LeastNoise(question, *question.steps)) {
-        return CalibrationAnswer{
-            found->noise.value(), found->noise.value() < kMinNoise, found->epsilon,
-            question.EventAt(found->noise, question.RateOrOne(), *question.steps)};
-      }
-      break;
-    case Unknown::kSteps:
-      if (const auto found =
-              CalibrateSteps(question.EventAt(*question.noise, question.RateOrOne(), 1),
-                             budget.epsilon, budget.delta)) {
-        // Whole allocations, where records are allocated.
-        const std::uint64_t steps = found->steps * question.shape.StepsOfOne(question.RateOrOne());
-        return CalibrationAnswer{static_cast<double>(steps), found->steps >= kUnboundedSteps,
-                                 found->epsilon,
-                                 question.EventAt(*question.noise, question.RateOrOne(), steps)};
-      }
-      break;
-    case Unknown::kRate:
-      if (const auto found = CalibrateRate(
-              [&](SamplingRate rate) {
-                return question.EventAt(*question.noise, rate, *question.steps);
-              },
-              budget.epsilon, budget.delta)) {
-        return CalibrationAnswer{found->rate.value(), found->rate.value() == 1, found->epsilon,
-                                 question.EventAt(*question.noise, found->rate, *question.steps)};
-      }
-      break;
-  }
-  return std::nullopt;
-}
-
-std::string Impossible(const Question& question) {
-  const double epsilon = question.budget.epsilon.value();
-  const double delta = question.budget.delta.value();
-  const std::string budget = fmt::format("epsilon {:g} at delta {:g}", epsilon, delta);
-  const bool gaussian = question.shape.mechanism == Mechanism::kGaussian ||
-                        question.shape.mechanism == Mechanism::kDiscreteGaussian;
-  if (delta == 0 && gaussian) {
-    return fmt::format(
-        "nothing meets {}: Gaussian noise has no pure guarantee; give a --delta above 0, or use "
-        "--mechanism laplace.",
-        budget);
-  }
-  switch (question.unknown) {
-    case Unknown::kNoise:
-      return fmt::format("no noise up to 1e12 meets {} for {} steps; allow more or do less.",
-                         budget, *question.steps);
-    case Unknown::kSteps:
-      return fmt::format(
-          "not even one step with noise {:g} meets {}; give more noise, a lower rate or a larger "
-          "budget.",
-          question.noise->value(), budget);
-    case Unknown::kRate:
-      break;
-  }
-  return fmt::format(
-      "no sampling rate meets {} with noise {:g} for {} steps; give more noise, fewer steps or a "
-      "larger budget.",
-      budget, question.noise->value(), *question.steps);
 }
 
 // The formulas of the lecture notes are about Gaussian noise and need a budget inside the open
 // range.
-bool FormulasApply(const Question& question) {
-  return question.unknown == Unknown::kNoise && !AnyNoiseMeets(question) &&
+bool FormulasApply(const StepQuestion& question) {
+  return question.unknown == StepUnknown::kNoise && !AnyNoiseMeets(question) &&
          question.shape.mechanism == Mechanism::kGaussian && question.RateOrOne().value() > 0 &&
          question.budget.epsilon.value() > 0 && question.budget.delta.value() > 0 &&
          question.budget.delta.value() < 1 &&
@@ -222,7 +97,7 @@ bool FormulasApply(const Question& question) {
          1.25 * question.RateOrOne().value() > question.budget.delta.value();
 }
 
-std::vector<Formula> Formulas(const Question& question) {
+std::vector<Formula> Formulas(const StepQuestion& question) {
   if (!FormulasApply(question)) return {};
   const SamplingRate rate = question.RateOrOne();
   const auto [epsilon, delta] = question.budget;
@@ -232,7 +107,7 @@ std::vector<Formula> Formulas(const Question& question) {
 }
 
 // One row for each power of ten below the number of steps, and one for the number itself.
-std::vector<NoiseFormulaRow> Table(const Question& question, const CalibrationAnswer& answer) {
+std::vector<NoiseFormulaRow> Table(const StepQuestion& question, const StepAnswer& answer) {
   if (!FormulasApply(question)) {
     throw Error(
         "--table compares formulas for Gaussian noise; they need a rate well above delta, an "
@@ -249,24 +124,25 @@ std::vector<NoiseFormulaRow> Table(const Question& question, const CalibrationAn
                            });
 }
 
-const char* UnknownKey(Unknown unknown) {
+const char* UnknownKey(StepUnknown unknown) {
   switch (unknown) {
-    case Unknown::kNoise:
+    case StepUnknown::kNoise:
       return "noise_multiplier";
-    case Unknown::kSteps:
+    case StepUnknown::kSteps:
       return "steps";
-    case Unknown::kRate:
+    case StepUnknown::kRate:
       break;
   }
   return "sampling_rate";
 }
 
-void PrintJson(const Question& question, const CalibrationAnswer& answer,
+void PrintJson(const StepQuestion& question, const StepAnswer& answer,
                const std::vector<NoiseFormulaRow>& table) {
   const char* key = UnknownKey(question.unknown);
   Json json = NewReport();
-  json[key] = question.unknown == Unknown::kSteps ? Json(static_cast<std::uint64_t>(answer.value))
-                                                  : Json(answer.value);
+  json[key] = question.unknown == StepUnknown::kSteps
+                  ? Json(static_cast<std::uint64_t>(answer.value))
+                  : Json(answer.value);
   json["epsilon"] = IntervalJson(answer.epsilon);
   json["solved_for"] = key;
   json["budget"] = {{"epsilon", question.budget.epsilon.value()},
@@ -293,11 +169,11 @@ void PrintJson(const Question& question, const CalibrationAnswer& answer,
   PrintReport(json);
 }
 
-std::string Headline(const Question& question, const CalibrationAnswer& answer) {
+std::string Headline(const StepQuestion& question, const StepAnswer& answer) {
   const std::string budget = fmt::format(
       "epsilon {:g} at delta {:g}", question.budget.epsilon.value(), question.budget.delta.value());
   switch (question.unknown) {
-    case Unknown::kNoise:
+    case StepUnknown::kNoise:
       if (!answer.event) {
         return fmt::format(
             "Solved for the noise: every noise meets {}, even none: a record takes part in a step "
@@ -313,12 +189,12 @@ std::string Headline(const Question& question, const CalibrationAnswer& answer) 
       }
       return fmt::format("Solved for the noise: a multiplier of {} is the least that meets {}.",
                          UpperText(answer.value), budget);
-    case Unknown::kSteps:
+    case StepUnknown::kSteps:
       return fmt::format("Solved for the steps: {} {} {}{}.",
                          static_cast<std::uint64_t>(answer.value),
                          answer.at_the_end ? "meet" : "is the most that meets", budget,
                          answer.at_the_end ? ", and so may more; the search ends here" : "");
-    case Unknown::kRate:
+    case StepUnknown::kRate:
       break;
   }
   return answer.at_the_end
@@ -330,7 +206,7 @@ std::string Headline(const Question& question, const CalibrationAnswer& answer) 
                            LowerText(answer.value), budget);
 }
 
-void PrintText(const Question& question, const CalibrationAnswer& answer,
+void PrintText(const StepQuestion& question, const StepAnswer& answer,
                const std::vector<NoiseFormulaRow>& table) {
   std::string text = Headline(question, answer) + '\n';
   if (answer.event) {
@@ -365,9 +241,9 @@ void PrintText(const Question& question, const CalibrationAnswer& answer,
 }
 
 void Run(const CalibrateOptions& options) {
-  const Question question = MakeQuestion(options);
-  const std::optional<CalibrationAnswer> answer = Solve(question);
-  if (!answer) throw Error(Impossible(question));
+  const StepQuestion question = MakeQuestion(options);
+  const std::optional<StepAnswer> answer = SolveStep(question);
+  if (!answer) throw Error(WhyNothingMeets(question));
   const std::vector<NoiseFormulaRow> table =
       options.table ? Table(question, *answer) : std::vector<NoiseFormulaRow>();
   if (options.json) {

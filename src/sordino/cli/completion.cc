@@ -53,7 +53,7 @@ void ForEachCommand(const CommandNode& command, const Visit& visit,
   }
 }
 
-// The pattern of a case of bash: the path and, behind it, each name of the flag.
+// The pattern of a case of bash: the path and, after it, each name of the flag.
 std::string BashFlagPattern(const OptionNode& option, const std::string& path) {
   std::vector<std::string> patterns;
   for (const std::string& name : option.names)

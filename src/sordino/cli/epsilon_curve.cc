@@ -6,12 +6,12 @@
 #include "sordino/accounting/accountant.h"
 #include "sordino/accounting/calibration.h"
 #include "sordino/base/error.h"
+#include "sordino/base/exact_count.h"
 
 namespace sordino {
 namespace {
 
 constexpr int kPoints = 25;
-constexpr std::uint64_t kMaxSteps = std::uint64_t{1} << 53;
 // Of a sequence with more phases than this the points in between are quick bounds.
 constexpr std::size_t kManyPhases = 200;
 
@@ -40,7 +40,7 @@ Interval PointBetween(const Event& prefix, Delta delta, bool quick) {
 std::uint64_t StepSequence::TotalSteps() const {
   std::uint64_t total = 0;
   for (const auto& [event, count] : phases) {
-    if (count > kMaxSteps - total) {
+    if (count > kMaxExactCount - total) {
       throw Error("the steps add up to more than 2^53; use fewer.");
     }
     total += count;

@@ -9,21 +9,13 @@
 #include <cmath>
 #include <span>
 
-#include "sordino/accounting/noise_units.h"
+#include "sordino/base/adjacency_names.h"
 #include "sordino/base/error.h"
+#include "sordino/base/exact_count.h"
 #include "sordino/cli/command_tree.h"
 
 namespace sordino {
 namespace {
-
-constexpr double kMaxExactInteger = 9007199254740992.0;  // 2^53
-
-constexpr std::array<std::string_view, 4> kSamplings = {"poisson", "fixed", "allocation", "none"};
-// A typed rate may be this far from one over a whole number, relative.
-constexpr double kWholeBatches = 1e-6;
-constexpr std::array<std::string_view, 3> kAdjacencies = {"add-remove", "replace-one", "zero-out"};
-constexpr std::array<std::string_view, 4> kMechanisms = {"gaussian", "laplace", "discrete-gaussian",
-                                                         "discrete-laplace"};
 
 // The position of a name in the list of those that a flag knows.
 std::size_t Choose(std::string_view flag, std::string_view given,
@@ -41,19 +33,6 @@ std::size_t Choose(std::string_view flag, std::string_view given,
       list));
 }
 
-// t of random allocation, where a record is in one of t batches.
-std::uint64_t BatchesOf(SamplingRate rate) {
-  const double batches = rate.value() > 0 ? std::round(1 / rate.value()) : 0;
-  if (batches < 1 || batches > kMaxExactInteger ||
-      std::abs(batches * rate.value() - 1) > kWholeBatches) {
-    throw Error(fmt::format(
-        "the rate {:g} is not one over a whole number of batches; random allocation puts each "
-        "record into one of them, so give a rate such as 0.01, which is 100 batches.",
-        rate.value()));
-  }
-  return static_cast<std::uint64_t>(batches);
-}
-
 }  // namespace
 
 void AddEventFlags(CLI::App& command, EventOptions& options) {
@@ -69,67 +48,30 @@ void AddEventFlags(CLI::App& command, EventOptions& options) {
     SetChoices(*command.add_option(flag, field, help)->type_name("NAME"), choices);
   };
   named("--sampling", options.sampling,
-        "poisson, fixed, allocation or none (poisson where there is a rate)", kSamplings);
+        "poisson, fixed, allocation or none (poisson where there is a rate)", kSamplingNames);
   named("--adjacency", options.adjacency, "add-remove, replace-one or zero-out (add-remove)",
-        kAdjacencies);
+        kAdjacencyNames);
   named("--mechanism", options.mechanism,
-        "gaussian, laplace, discrete-gaussian or discrete-laplace (gaussian)", kMechanisms);
+        "gaussian, laplace, discrete-gaussian or discrete-laplace (gaussian)", kMechanismNames);
   command
       .add_option("--sensitivity", options.sensitivity,
                   "Whole-number sensitivity of a discrete mechanism (1)")
       ->type_name("NUMBER");
 }
 
-Event StepShape::Step(NoiseMultiplier noise, SamplingRate rate) const {
-  const auto leaf = [&] {
-    const double absolute = noise.value() * static_cast<double>(sensitivity);
-    switch (mechanism) {
-      case Mechanism::kLaplace:
-        return Event::Laplace(noise, adjacency);
-      case Mechanism::kDiscreteGaussian:
-        return Event::DiscreteGaussian(absolute, sensitivity, adjacency);
-      case Mechanism::kDiscreteLaplace:
-        return Event::DiscreteLaplace(absolute, sensitivity, adjacency);
-      case Mechanism::kGaussian:
-        break;
-    }
-    return Event::Gaussian(noise, adjacency);
-  };
-  switch (sampling) {
-    case Sampling::kPoisson:
-      return Event::Poisson(rate, leaf());
-    case Sampling::kFixed:
-      return Event::Fixed(rate, leaf());
-    case Sampling::kAllocation:
-      return Event::Allocation(BatchesOf(rate), leaf());
-    case Sampling::kNone:
-      break;
-  }
-  return leaf();
-}
-
-std::uint64_t StepShape::StepsOfOne(SamplingRate rate) const {
-  return sampling == Sampling::kAllocation ? BatchesOf(rate) : 1;
-}
-
-std::uint64_t StepShape::CountOf(std::uint64_t steps, SamplingRate rate) const {
-  const std::uint64_t one = StepsOfOne(rate);
-  return steps / one + (steps % one == 0 ? 0 : 1);
-}
-
 StepShape ShapeOf(const EventOptions& options, bool has_rate) {
   StepShape shape;
   if (options.mechanism) {
     shape.mechanism =
-        static_cast<Mechanism>(Choose("--mechanism", *options.mechanism, kMechanisms));
+        static_cast<Mechanism>(Choose("--mechanism", *options.mechanism, kMechanismNames));
   }
   if (options.adjacency) {
-    Choose("--adjacency", *options.adjacency, kAdjacencies);
+    Choose("--adjacency", *options.adjacency, kAdjacencyNames);
     shape.adjacency = ParseAdjacency(*options.adjacency);
   }
   shape.sampling = has_rate ? Sampling::kPoisson : Sampling::kNone;
   if (options.sampling) {
-    shape.sampling = static_cast<Sampling>(Choose("--sampling", *options.sampling, kSamplings));
+    shape.sampling = static_cast<Sampling>(Choose("--sampling", *options.sampling, kSamplingNames));
     if (shape.sampling == Sampling::kNone && has_rate) {
       throw Error("--sampling none was given with a rate; leave out one of the two.");
     }
@@ -170,40 +112,7 @@ double ParseReal(std::string_view where, std::string_view text) {
 }
 
 std::uint64_t ParseWhole(std::string_view where, std::string_view text) {
-  const double number = ParseReal(where, text);
-  if (number < 0 || number > kMaxExactInteger || number != std::floor(number)) {
-    throw Error(
-        fmt::format("'{}' in {} is not a whole number; give one from 0 to 2^53.", text, where));
-  }
-  return static_cast<std::uint64_t>(number);
-}
-
-std::string UnitNote(const Event& event) {
-  const NoiseUnits units = NoiseUnitsOf(event);
-  const bool replace = event.adjacency() == Adjacency::kReplaceOne;
-  std::string note;
-  const auto add = [&note](std::string_view sentence) {
-    if (!note.empty()) note += ' ';
-    note += sentence;
-  };
-  if (units.allocation) {
-    add("Random allocation is charged whole: an allocation over t batches stands for t steps, also "
-        "where a run stops inside it.");
-  }
-  if (replace && units.poisson) {
-    add("Under Poisson sampling the noise is relative to the bound C on one record's contribution; "
-        "replacing a record moves the sum by up to 2C, and that is charged.");
-  }
-  if (replace && units.unsampled) {
-    add("Without sampling the noise is relative to the replace-one sensitivity, which is 2C for a "
-        "sum of contributions bounded by C.");
-  }
-  if (units.fixed) {
-    add("With batches of fixed size the noise is relative to the replace-one sensitivity under "
-        "every adjacency, because a record takes the place of another one; it is 2C for a sum of "
-        "contributions bounded by C.");
-  }
-  return note;
+  return ExactCount(ParseReal(where, text), text, where);
 }
 
 }  // namespace sordino

@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "sordino/accounting/event.h"
+#include "sordino/accounting/step_shape.h"
 #include "sordino/base/quantity.h"
 
 namespace CLI {
@@ -33,25 +33,6 @@ struct EventOptions {
 
 void AddEventFlags(CLI::App& command, EventOptions& options);
 
-enum class Sampling : std::uint8_t { kPoisson, kFixed, kAllocation, kNone };
-enum class Mechanism : std::uint8_t { kGaussian, kLaplace, kDiscreteGaussian, kDiscreteLaplace };
-
-// What stays the same while a schedule or a search changes noise, rate and steps.
-struct StepShape {
-  Mechanism mechanism = Mechanism::kGaussian;
-  Sampling sampling = Sampling::kNone;
-  Adjacency adjacency = Adjacency::kAddRemove;
-  std::uint64_t sensitivity = 1;  // of the discrete mechanisms
-
-  // The release that is repeated: a step, or for random allocation a whole allocation of 1/rate
-  // steps. The rate is not looked at where nothing is sampled.
-  Event Step(NoiseMultiplier noise, SamplingRate rate) const;
-  // The steps of one such release.
-  std::uint64_t StepsOfOne(SamplingRate rate) const;
-  // How many of them so many steps take; an allocation that was begun counts whole.
-  std::uint64_t CountOf(std::uint64_t steps, SamplingRate rate) const;
-};
-
 // Throws Error for names that are unknown and for flags that contradict each other. has_rate says
 // whether a rate comes from anywhere (a flag, a schedule, a search).
 StepShape ShapeOf(const EventOptions& options, bool has_rate);
@@ -60,11 +41,6 @@ StepShape ShapeOf(const EventOptions& options, bool has_rate);
 double ParseReal(std::string_view where, std::string_view text);
 // A whole number from 0 to 2^53, also written as 1e6.
 std::uint64_t ParseWhole(std::string_view where, std::string_view text);
-
-// How the event is to be read where that is easily mistaken: the unit of the noise under
-// replace-one and in batches of fixed size, and what a random allocation stands for. Empty
-// otherwise.
-std::string UnitNote(const Event& event);
 
 }  // namespace sordino
 

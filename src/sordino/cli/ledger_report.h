@@ -12,6 +12,7 @@
 #include "sordino/accounting/event.h"
 #include "sordino/base/quantity.h"
 #include "sordino/ledger/ledger.h"
+#include "sordino/ledger/ledger_text.h"  // IWYU pragma: export
 #include "sordino/report/ledger_picture.h"
 
 namespace sordino {
@@ -85,17 +86,6 @@ std::string LedgerReportText(const LedgerReport& report);
 // The used part charge by charge.
 std::string LedgerReportSvg(const LedgerReport& report);
 
-// "epsilon 8 at delta 1e-05 for all releases together, adding or removing one record"
-std::string BudgetText(const Budget& budget);
-// "12.35%", rounded up.
-std::string UsedText(double share);
-// "one more Gaussian mechanism of epsilon 0.5 at delta 1e-05", "nothing", ...
-std::string LeftText(BudgetFilter& filter);
-// What was refused, and why: "the release costs epsilon 0.5 at delta 1e-05 alone and the ledger
-// 'visits.db' refuses it, because ...; left is ...".
-std::string RefusalText(Ledger& ledger, const RunDeclaration& run, const Verdict& verdict);
-// "charged to visits.db: 12.35% of its budget is used, head 5c1e..."
-std::string ChargedText(Ledger& ledger);
 // One line, whatever is in it (shown_text.h): what others typed must not control a terminal.
 std::string OneLine(const std::string& text);
 

@@ -16,10 +16,7 @@
 #include "sordino/cli/plan_trials_command.h"
 #include "sordino/cli/program.h"
 #include "sordino/schedules/schedule_table.h"
-#include "sordino/theory/convergence.h"
-#include "sordino/theory/momentum.h"
-#include "sordino/theory/noise_schedule.h"
-#include "sordino/theory/published_bounds.h"
+#include "sordino/theory/step_plan.h"
 
 namespace sordino {
 namespace {
@@ -83,15 +80,7 @@ PlanBudget BudgetFrom(const PlanFlags& flags) {
   const Epsilon epsilon(ParseReal("--epsilon", *flags.epsilon));
   const Delta delta(ParseReal("--delta", *flags.delta));
   CheckRange("--delta", delta.value(), 0, true, 1, true);
-  const std::optional<double> value = BudgetOf(epsilon, delta);
-  if (!value) {
-    throw Error(fmt::format("no noise up to 1e12 meets epsilon {:g} at delta {:g}; allow more.",
-                            epsilon.value(), delta.value()));
-  }
-  return {.value = *value,
-          .given = true,
-          .epsilon = epsilon.value(),
-          .zcdp_budget = ZcdpBudgetOf(epsilon, delta)};
+  return PlanBudgetOf(epsilon, delta);
 }
 
 ConvergenceProblem ProblemFrom(const PlanFlags& flags, const PlanBudget& budget) {
@@ -133,54 +122,17 @@ std::int64_t StepsFrom(const std::string& text) {
   return static_cast<std::int64_t>(steps);
 }
 
-void RefuseNoStep(const Plan& plan) {
-  const std::int64_t best =
-      plan.momentum_best ? plan.momentum_best->dynamic.steps : plan.dynamic.steps;
-  if (plan.steps || best > 0) return;
-  throw Error(fmt::format(
-      "the best number of steps is 0: with kappa {:g} and alpha {:g} the noise of a single step "
-      "costs more than the step gains, so the budget allows no step; give a larger budget or more "
-      "records.",
-      plan.problem.kappa(), plan.problem.alpha()));
-}
-
-Plan MakePlan(const PlanFlags& flags) {
+Plan PlanFrom(const PlanFlags& flags) {
   const PlanBudget budget = BudgetFrom(flags);
   const ConvergenceProblem problem = ProblemFrom(flags, budget);
-  Plan plan{.problem = problem,
-            .budget = budget,
-            .uniform = BestUniform(problem),
-            .dynamic = BestDynamic(problem),
-            .momentum = {},
-            .momentum_best = {},
-            .steps = {},
-            .influence = {},
-            .noise = {},
-            .table = PublishedBounds(PublishedFrom(flags, budget))};
-  if (flags.steps) plan.steps = StepsFrom(*flags.steps);
-  if (flags.momentum) {
-    plan.momentum.emplace(problem, ParseReal("--momentum", *flags.momentum),
-                          Optional("--step-size", flags.step_size));
-    if (!plan.steps) plan.momentum_best = plan.momentum->Minima();
-  } else if (flags.step_size) {
+  PlanOptions options{.step_size = Optional("--step-size", flags.step_size),
+                      .published = PublishedFrom(flags, budget)};
+  if (flags.steps) options.steps = StepsFrom(*flags.steps);
+  options.momentum = Optional("--momentum", flags.momentum);
+  if (flags.step_size && !flags.momentum) {
     throw Error("--step-size is for --momentum; without it the step size is 1 / smoothness.");
   }
-  RefuseNoStep(plan);
-  plan.schedule_steps = plan.steps           ? *plan.steps
-                        : plan.momentum_best ? plan.momentum_best->dynamic.steps
-                                             : plan.dynamic.steps;
-  if (plan.schedule_steps <= kMaxScheduleSteps) {
-    plan.influence = plan.momentum ? plan.momentum->Influence(plan.schedule_steps)
-                                   : problem.Influence(plan.schedule_steps);
-    if (!(plan.influence.front() > 0)) {
-      throw Error(fmt::format(
-          "--steps is {}, and the first of so many steps have no influence on the result that a "
-          "number can hold; give fewer, {} are best.",
-          plan.schedule_steps, plan.dynamic.steps));
-    }
-    plan.noise = OptimalNoise(plan.influence, budget.value);
-  }
-  return plan;
+  return MakePlan(problem, budget, options);
 }
 
 // Claimed before anything is computed, so that a file which may not be written is told at once.
@@ -196,7 +148,7 @@ void Run(const PlanFlags& flags) {
       OutputOf("--picture", flags.picture, kSvgPicture, flags.force);
   std::optional<OutputFile> schedule =
       OutputOf("--schedule-out", flags.schedule_out, kScheduleFile, flags.force);
-  const Plan plan = MakePlan(flags);
+  const Plan plan = PlanFrom(flags);
   if (picture) picture->Write(PlanSvg(PictureOf(plan)));
   if (schedule) schedule->Write(ScheduleFileOf(plan));
   std::cout << (flags.json ? PlanJson(plan) : PlanText(plan));

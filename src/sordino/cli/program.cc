@@ -120,7 +120,7 @@ void RefuseEmptyValues(CLI::App& app) {
   }
 }
 
-// CLI11 reads the word behind `--flag=` as its value.
+// CLI11 reads the word after `--flag=` as its value.
 void RefuseEmptyAfterEquals(const std::vector<std::string>& words) {
   for (const std::string_view word : words) {
     if (word == "--") return;

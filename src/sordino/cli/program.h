@@ -55,7 +55,7 @@ bool WantsJson(const std::vector<std::string>& words);
 // standard output; returns the code.
 int Report(int code, std::string_view sentence, bool json);
 
-// Parses the words behind the program's name, which runs the command that they name, flushes what
+// Parses the words after the program's name, which runs the command that they name, flushes what
 // was written and returns the exit code.
 int RunCommandLine(CLI::App& app, std::vector<std::string> words);
 

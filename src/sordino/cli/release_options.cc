@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <charconv>
-#include <limits>
 #include <set>
 #include <string_view>
 #include <utility>
 
 #include "sordino/base/error.h"
 #include "sordino/base/list_text.h"
+#include "sordino/mechanisms/table_declaration.h"
 #include "sordino/tables/cell.h"
 #include "sordino/tables/table_schema.h"
 
@@ -99,9 +99,10 @@ HistogramBins ParseBins(const TableRequest& request, const std::string& column,
     for (const std::string& part : parts) bins.edges.push_back(Number("--bins", part));
     return bins;
   }
-  std::uint32_t count = 0;
+  std::uint64_t count = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-  if (error != std::errc() || end != text.data() + text.size() || count < 2 || count > 65535) {
+  if (error != std::errc() || end != text.data() + text.size() || count < kFewestBins ||
+      count > kMostBins) {
     throw Error(fmt::format(
         "--bins {} is neither a number of bins from 2 to 65535 nor a list of edges.", text));
   }
@@ -109,12 +110,7 @@ HistogramBins ParseBins(const TableRequest& request, const std::string& column,
   if (bounds == request.bounds.end()) {
     throw Error(fmt::format("{} equal bins for '{}' need its --bounds.", count, column));
   }
-  const Bounds& range = bounds->second;
-  for (std::uint32_t i = 0; i < count; ++i) {
-    bins.edges.push_back(range.low() + range.width() * (i / static_cast<double>(count)));
-  }
-  bins.edges.push_back(range.high());
-  return bins;
+  return EqualBins(bounds->second, count);
 }
 
 void AddBins(TableRequest& request, const ReleaseOptions& options) {
@@ -177,19 +173,6 @@ void AddUnit(TableRequest& request, const ReleaseOptions& options) {
   request.rows_per_user = options.rows_per_user.value_or(1);
 }
 
-// Rows with any other value count in no bin and no group.
-std::vector<std::string> NamedValues(const TableColumn& column) {
-  if (!column.spellings.empty()) {
-    throw Error(
-        fmt::format("the schema gives values of the column '{}' several spellings, which 'release' "
-                    "does not join; declare its categories or groups with flags.",
-                    column.name));
-  }
-  std::vector<std::string> values = column.values;
-  std::erase(values, kOtherCategory);
-  return values;
-}
-
 void AddGroups(TableRequest& request, const ReleaseOptions& options, const TableSchema* schema) {
   for (const std::string& text : options.group_by) {
     if (auto named = SplitName(text, '='); named && !named->first.empty()) {
@@ -208,46 +191,14 @@ void AddGroups(TableRequest& request, const ReleaseOptions& options, const Table
   }
 }
 
-// Bounds and categories that the flags left open. The bounds come first: equal bins need them.
-void TakeSchemaBounds(TableRequest& request, const TableSchema& schema) {
-  for (const StatisticRequest& statistic : request.statistics) {
-    const TableColumn* const column = schema.Find(statistic.column);
-    if (column != nullptr && column->HasBounds()) {
-      request.bounds.try_emplace(column->name, column->low, column->high);
-    }
-  }
-}
-
-void TakeSchemaBins(TableRequest& request, const TableSchema& schema) {
-  for (const StatisticRequest& statistic : request.statistics) {
-    const TableColumn* const column = schema.Find(statistic.column);
-    if (column != nullptr && statistic.kind == TableStatistic::kHistogram &&
-        !column->values.empty()) {
-      request.bins.try_emplace(column->name,
-                               HistogramBins{.edges = {}, .categories = NamedValues(*column)});
-    }
-  }
-}
-
-// The user of a schema protects every release from its table.
 ReleaseOptions WithUserOf(ReleaseOptions options, const TableSchema* schema) {
-  if (schema == nullptr) return options;
-  for (const TableColumn& column : schema->columns) {
-    if (column.role == ColumnRole::kUser && options.user.empty()) options.user = column.name;
-  }
-  if (schema->rows_per_user > 0 && !options.rows_per_user) {
-    constexpr std::int64_t kMaxRows = std::numeric_limits<std::uint32_t>::max();
-    options.rows_per_user = static_cast<std::uint32_t>(std::min(schema->rows_per_user, kMaxRows));
-  }
+  if (schema != nullptr) TakeSchemaUser(*schema, &options.user, &options.rows_per_user);
   return options;
 }
 
 TableLayout LayoutOf(const ReleaseOptions& options, const TableSchema* schema) {
   TableLayout layout;
-  // As for the tables of `sordino train`.
-  for (const char* const ending : {".tsv", ".tsv.gz", ".tsv.xz"}) {
-    if (options.file.ends_with(ending)) layout.delimiter = '\t';
-  }
+  layout.delimiter = DelimiterOf(options.file);
   if (schema != nullptr) {
     layout.header = schema->header.value_or(true);
     layout.delimiter = schema->delimiter.value_or(layout.delimiter);
@@ -300,20 +251,6 @@ TableRequest MakeTableRequest(const ReleaseOptions& given) {
   }
   request.malformed = options.on_error == "skip" ? MalformedRows::kSkip : MalformedRows::kRefuse;
   return request;
-}
-
-std::string DescribeRelease(const TableRequest& request, const std::string& file) {
-  std::string text = "release ";
-  for (const StatisticRequest& statistic : request.statistics) {
-    if (&statistic != &request.statistics.front()) text += ", ";
-    text += TableStatisticName(statistic.kind);
-    if (statistic.kind == TableStatistic::kQuantile) text += fmt::format(" {}", statistic.quantile);
-    if (!statistic.column.empty()) text += " of " + statistic.column;
-  }
-  for (const GroupByColumn& group : request.group_by) {
-    text += (&group == request.group_by.data() ? " by " : " and ") + group.column;
-  }
-  return file == "-" ? text : text + " from " + file;
 }
 
 }  // namespace sordino

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "sordino/mechanisms/table_declaration.h"  // IWYU pragma: export
 #include "sordino/mechanisms/table_release.h"
 #include "sordino/report/deployment_record.h"
 
@@ -52,9 +53,6 @@ struct ReleaseOptions {
 
 // Throws Error for a flag that says nothing sensible.
 TableRequest MakeTableRequest(const ReleaseOptions& options);
-
-// "release count, mean of age by city from visits.csv": what a ledger calls it.
-std::string DescribeRelease(const TableRequest& request, const std::string& file);
 
 }  // namespace sordino
 

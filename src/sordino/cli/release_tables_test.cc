@@ -55,7 +55,7 @@ class ReleaseTables : public ::testing::Test {
     return folder_.Write(name, content).string();
   }
 
-  // As in the census data: a blank behind every comma.
+  // As in the census data: a blank after every comma.
   std::string Census() const {
     return Write("census.csv",
                  "age, work, income\n39, State-gov, <=50K\n50, ?, <=50K\n?, Private, >50K\n"

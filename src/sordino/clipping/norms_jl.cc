@@ -99,7 +99,7 @@ class SecretDirections : public JlDirections {
   }
 
   static constexpr double kSigma = 0x1p40;
-  // Coordinates in memory, 128 MiB; directions behind them are drawn again for each part of a
+  // Coordinates in memory, 128 MiB; directions after them are drawn again for each part of a
   // batch.
   static constexpr std::int64_t kMostKept = std::int64_t{1} << 24;
   std::optional<SharedSecret> secret_;

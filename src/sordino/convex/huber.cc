@@ -24,6 +24,9 @@ class Huber : public ConvexLoss {
  public:
   Huber() : ConvexLoss({.name = "huber", .help = "rounded hinge of a class, 0 or 1 (Huber SVM)"}) {}
 
+  FittedModel Model() const override {
+    return {.name = "svm", .words = "Huber support vector machine"};
+  }
   LossBounds Bounds(std::int64_t, double) const override {
     constexpr double kCurvature = 1 / (2 * kHuberWidth);
     return {.slope = 1, .curvature = kCurvature, .trace = kCurvature, .directions = 1};

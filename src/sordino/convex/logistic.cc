@@ -10,6 +10,9 @@ class Logistic : public ConvexLoss {
  public:
   Logistic() : ConvexLoss({.name = "logistic", .help = "log(1 + eˢ) − y s of a class y, 0 or 1"}) {}
 
+  FittedModel Model() const override {
+    return {.name = "logistic", .words = "logistic regression", .loss_of_many = "softmax"};
+  }
   LossBounds Bounds(std::int64_t, double) const override {
     return {.slope = 1, .curvature = 0.25, .trace = 0.25, .directions = 1};
   }

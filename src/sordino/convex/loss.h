@@ -23,6 +23,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <string_view>
 
 #include "sordino/base/component.h"
 
@@ -36,10 +37,18 @@ struct LossBounds {
   std::int64_t directions = 1;  // m
 };
 
+// The model that minimises a loss, as users choose it (`sordino fit --model`).
+struct FittedModel {
+  std::string_view name;               // empty: it is not chosen by itself
+  std::string_view words = {};         // for people
+  std::string_view loss_of_many = {};  // for more than two classes; empty: two at most
+};
+
 class ConvexLoss : public Component {
  public:
   using Component::Component;
 
+  virtual FittedModel Model() const = 0;
   // Whether targets are classes 0, 1, ... (int64) or numbers (float64).
   virtual bool Classifies() const { return true; }
   // How many classes it takes at most; 2 where there is one score.

@@ -16,6 +16,7 @@ class Softmax : public ConvexLoss {
  public:
   Softmax() : ConvexLoss({.name = "softmax", .help = "log Σₖ exp(sₖ) − s_y of a class y of K"}) {}
 
+  FittedModel Model() const override { return {.name = ""}; }  // logistic regression of many
   std::int64_t MaxClasses() const override { return kMaxConvexClasses; }
   std::int64_t Scores(std::int64_t classes) const override { return classes; }
   LossBounds Bounds(std::int64_t classes, double) const override {

@@ -12,6 +12,7 @@ class Squares : public ConvexLoss {
       : ConvexLoss({.name = "squares",
                     .help = "(s − y)² / 2 of a number y, linear beyond a residual of B"}) {}
 
+  FittedModel Model() const override { return {.name = "least-squares", .words = "least squares"}; }
   bool Classifies() const override { return false; }
   LossBounds Bounds(std::int64_t, double target_bound) const override {
     return {.slope = target_bound, .curvature = 1, .trace = 1, .directions = 1};

@@ -67,6 +67,9 @@ DatasetDeclaration Declare(const DataRequest& request) {
 }
 
 std::string VocabularyText(const DataRequest& request) {
+  // Only data that are known by name have words that were not given; records of a program have no
+  // source at all.
+  if (request.vocabulary.empty() && !IsDatasetName(request.source)) return "";
   const DataSource source = SourceOf(request);
   if (source.vocabulary.empty()) return "";
   // Without a list of words a known set takes them from public text.

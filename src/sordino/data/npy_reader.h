@@ -3,7 +3,7 @@
 // The header is a Python dictionary with the keys descr, fortran_order and shape. It is read by a
 // parser that knows this one form and evaluates nothing. Types: b1, i1, i2, i4, i8, u1, u2, u4, f2,
 // f4, f8, of either byte order. Arrays of objects are pickles, which run code when they are loaded:
-// they are refused. The shape must account for every byte behind the header, which is checked
+// they are refused. The shape must account for every byte after the header, which is checked
 // before anything is allocated.
 #ifndef SORDINO_DATA_NPY_READER_H_
 #define SORDINO_DATA_NPY_READER_H_

@@ -13,6 +13,7 @@
 #include "sordino/base/error.h"
 #include "sordino/base/list_text.h"
 #include "sordino/data/internal/data_format.h"
+#include "sordino/data/internal/declaration_check.h"
 #include "sordino/data/internal/format_declaration.h"
 #include "sordino/tables/cell.h"
 #include "sordino/tables/compressed_file.h"
@@ -79,7 +80,7 @@ class FeatureRows {
   explicit FeatureRows(std::size_t width)
       : width_(width), block_rows_(std::max<std::size_t>(1, kBlockNumbers / width)) {}
 
-  // A row of zeros behind the last.
+  // A row of zeros after the last.
   float* Add() {
     const std::size_t place = static_cast<std::size_t>(rows_++) % block_rows_;
     if (place == 0) blocks_.emplace_back(block_rows_ * width_);
@@ -144,7 +145,7 @@ class RowReader {
           break;
         }
         case ColumnRole::kCategorical: {
-          const std::size_t category = CategoryOf(column, cell, line);  // none: behind the last
+          const std::size_t category = CategoryOf(column, cell, line);  // none: after the last
           if (category < column.values.size()) to[category] = 1;
           to += column.values.size();
           break;
@@ -394,6 +395,35 @@ Dataset ReadTable(const std::filesystem::path& path, const DatasetDeclaration& d
 Dataset ParseTable(std::string_view text, const std::string& name,
                    const DatasetDeclaration& declaration, const TableOptions& options) {
   return ReadRows(FromText(text), name, declaration, options);
+}
+
+DatasetDeclaration DeclareTable(const DataRequest& request, std::string name) {
+  const std::vector<TableColumn> columns = ParseColumns(request.columns.declared);
+  DatasetDeclaration declaration;
+  declaration.name = std::move(name);
+  DeclareColumns(columns, declaration);
+  CheckUser(request, columns);
+  if (request.records < 0) {
+    throw Error(fmt::format("the number of records is {}; give --records above 0, or leave it out.",
+                            request.records));
+  }
+  declaration.rows_per_user = request.rows_per_user;
+  declaration.records = request.records;
+  internal::CheckItself(declaration);
+  return declaration;
+}
+
+Dataset TakeTable(const ProgramTable& table, const DatasetDeclaration& declaration,
+                  const DataRequest& request, bool labelled) {
+  TableOptions options = OptionsFor(request, ',');
+  options.labelled = labelled;
+  if (!labelled) options.rows_per_user = 0;  // records to predict
+  RowReader rows(table.name, options, table.columns, declaration.shape[0]);
+  std::vector<std::string_view> cells(table.columns.size());
+  for (std::uint64_t row = 1; table.next(cells); ++row) rows.Take(cells, row);
+  Dataset data = rows.Finish(declaration);
+  CheckDeclaration(data);
+  return data;
 }
 
 namespace internal {

@@ -14,11 +14,13 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "sordino/data/catalog.h"
 #include "sordino/data/dataset.h"
 #include "sordino/tables/table_columns.h"
 #include "sordino/tables/table_layout.h"
@@ -48,6 +50,19 @@ Dataset ReadTable(const std::filesystem::path& path, const DatasetDeclaration& d
 // The same for text in memory; `name` stands in the sentences.
 Dataset ParseTable(std::string_view text, const std::string& name,
                    const DatasetDeclaration& declaration, const TableOptions& options);
+
+// A table that a program holds.
+struct ProgramTable {
+  std::string name;  // in sentences
+  std::vector<std::string> columns;
+  // Sets the cells of the next row, one for each column; false behind the last row.
+  std::function<bool(std::vector<std::string_view>& cells)> next;
+};
+// What the request declares of it: columns, records and rows of a user. The source is not used.
+DatasetDeclaration DeclareTable(const DataRequest& request, std::string name);
+// Without `labelled`, and for a table without such a column, the labels are undefined.
+Dataset TakeTable(const ProgramTable& table, const DatasetDeclaration& declaration,
+                  const DataRequest& request, bool labelled);
 
 }  // namespace sordino
 

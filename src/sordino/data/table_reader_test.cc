@@ -248,7 +248,7 @@ TEST(TableReader, WithoutAHeaderColumnsAreCalledByTheirNumber) {
   EXPECT_THAT(Row(data, 0), ElementsAre(0.25F));
   EXPECT_THAT(Labels(data), ElementsAre(0, 1));
   EXPECT_THAT(TableComplaint("no;30\n", {"3:numeric:0:1"}, options), HasSubstr("called 1, 2, 3"));
-  // No record, as of a table with a header and nothing behind it.
+  // No record, as of a table with a header and nothing after it.
   EXPECT_EQ(TableOf("", columns, options).size(), 0);
 }
 

@@ -23,6 +23,19 @@ void UsePrecision(Precision precision) {
 
 Precision UsedPrecision() { return used_precision; }
 
+ScopedPrecision::ScopedPrecision(Precision precision)
+    : before_(UsedPrecision()),
+      had_tf32_products_(at::globalContext().allowTF32CuBLAS()),
+      had_tf32_convolutions_(at::globalContext().allowTF32CuDNN()) {
+  UsePrecision(precision);
+}
+
+ScopedPrecision::~ScopedPrecision() {
+  used_precision = before_;
+  at::globalContext().setAllowTF32CuBLAS(had_tf32_products_);
+  at::globalContext().setAllowTF32CuDNN(had_tf32_convolutions_);
+}
+
 Precision ParsePrecision(std::string_view what, std::string_view name) {
   return static_cast<Precision>(IndexOfName(what, name, kPrecisionNames));
 }

@@ -29,6 +29,20 @@ inline constexpr std::array<std::string_view, 3> kPrecisionNames = {"float32", "
 void UsePrecision(Precision precision);
 Precision UsedPrecision();
 
+// In its scope, for all of this process; then it is as before.
+class ScopedPrecision {
+ public:
+  explicit ScopedPrecision(Precision precision);
+  ~ScopedPrecision();
+  ScopedPrecision(const ScopedPrecision&) = delete;
+  ScopedPrecision& operator=(const ScopedPrecision&) = delete;
+
+ private:
+  const Precision before_;
+  const bool had_tf32_products_;
+  const bool had_tf32_convolutions_;
+};
+
 // Throws Error for another name; `what` is the flag or key that it was given for.
 Precision ParsePrecision(std::string_view what, std::string_view name);
 

@@ -25,7 +25,7 @@ bool IsLocalRank();
 
 struct LocalRanksOptions {
   std::string program;             // absolute
-  std::vector<std::string> words;  // behind its name
+  std::vector<std::string> words;  // after its name
   int processes = 2;
   int lost_code = 4;  // where a rank was killed by another signal than those
 };

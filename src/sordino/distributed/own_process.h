@@ -7,7 +7,7 @@
 
 namespace sordino {
 
-// The file of the program that runs, and the words behind its name.
+// The file of the program that runs, and the words after its name.
 std::string OwnProgram();
 std::vector<std::string> OwnWords();
 

@@ -77,7 +77,7 @@ at::Tensor AdaptiveClipping::Factors(const at::Tensor& norms) const {
 std::vector<double> AdaptiveClipping::Bounds() const { return bounds_.values(); }
 
 at::Tensor AdaptiveClipping::Counts(const at::Tensor& norms) const {
-  return at::le(norms, bounds_.Beside(norms)).to(at::kDouble).sub_(0.5).sum(1);
+  return at::le(norms, bounds_.OnDeviceOf(norms)).to(at::kDouble).sub_(0.5).sum(1);
 }
 
 double AdaptiveClipping::CountBound() const {

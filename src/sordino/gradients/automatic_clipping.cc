@@ -36,7 +36,7 @@ std::vector<std::int64_t> AutomaticClipping::Groups(
 at::Tensor AutomaticClipping::Factors(const at::Tensor& norms) const {
   // Rounding is monotone, so the computed norm + gamma is at least the norm, and the quotient is
   // a quotient by something not smaller than the norm: BelowBound covers it.
-  at::Tensor factors = at::div(below_.Beside(norms), at::add(norms, gamma_));
+  at::Tensor factors = at::div(below_.OnDeviceOf(norms), at::add(norms, gamma_));
   return at::threshold_(factors, std::numeric_limits<double>::min(), 0.0);
 }
 

@@ -94,7 +94,7 @@ void ClippingGroups::CheckOneForEach(std::string_view what, std::size_t given) c
               "; give one for each, in this order.");
 }
 
-const at::Tensor& GroupColumn::Beside(const at::Tensor& norms) const {
+const at::Tensor& GroupColumn::OnDeviceOf(const at::Tensor& norms) const {
   SORDINO_CHECK(norms.dim() == 2 && norms.size(0) == static_cast<std::int64_t>(values_.size()) &&
                     norms.scalar_type() == at::kDouble,
                 "norms must be float64 of shape [groups, examples] with the groups of the policy");
@@ -108,7 +108,7 @@ const at::Tensor& GroupColumn::Beside(const at::Tensor& norms) const {
 }
 
 at::Tensor FactorsToBound(const GroupColumn& below, const at::Tensor& norms) {
-  const at::Tensor& bounds = below.Beside(norms);
+  const at::Tensor& bounds = below.OnDeviceOf(norms);
   if (norms.is_cpu()) return FactorsWithin(norms, bounds);
   at::Tensor factors = at::div(bounds, norms).clamp_max_(1.0);
   return at::threshold_(factors, std::numeric_limits<double>::min(), 0.0);

@@ -54,7 +54,7 @@ class GroupColumn {
  public:
   explicit GroupColumn(std::vector<double> values) : values_(std::move(values)) {}
   const std::vector<double>& values() const { return values_; }
-  const at::Tensor& Beside(const at::Tensor& norms) const;
+  const at::Tensor& OnDeviceOf(const at::Tensor& norms) const;
 
  private:
   std::vector<double> values_;

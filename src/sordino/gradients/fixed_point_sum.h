@@ -59,7 +59,7 @@ double FixedPointStep(std::span<const double> bounds, std::int64_t largest_batch
 // One of several equal parts of the coordinates of a sum over all processes.
 class FixedPointShard {
  public:
-  const at::Tensor steps;           // int64 [ShardSize()]; those behind the last coordinate are 0
+  const at::Tensor steps;           // int64 [ShardSize()]; those after the last coordinate are 0
   const std::int64_t begin;         // its first coordinate
   const std::int64_t coordinates;   // of the whole sum
   const double granularity;         // f
@@ -95,7 +95,7 @@ class FixedPointSum {
   bool HasCounts() const { return half_counts_.RevealForNoise().defined(); }
   L2Sensitivity sensitivity() const { return parts_.sensitivity; }
   double granularity() const { return granularity_; }
-  // For tests and audits: int64 [coordinates], all parameters one behind the other, where these
+  // For tests and audits: int64 [coordinates], all parameters one after the other, where these
   // lie.
   PrivateValue<at::Tensor> steps() const;
 

@@ -57,7 +57,7 @@ std::vector<std::int64_t> GlobalClipping::Groups(
 }
 
 at::Tensor GlobalClipping::Factors(const at::Tensor& norms) const {
-  return at::mul(factors_.Beside(norms), at::le(norms, thresholds_.Beside(norms)));
+  return at::mul(factors_.OnDeviceOf(norms), at::le(norms, thresholds_.OnDeviceOf(norms)));
 }
 
 std::vector<double> GlobalClipping::Bounds() const {

@@ -157,6 +157,74 @@ TEST(HostileModels, AreIsolatedInEveryBatchSizeAndCut) {
   }
 }
 
+// A table of a private run, and its neighbours.
+enum class Table { kPlain, kFirstIsOther, kLastIsOther, kWithoutFirst, kWithoutLast };
+
+// The clipped sums of a private run, or why there is none.
+struct PrivateRun {
+  std::vector<at::Tensor> sums;
+  std::string refusal;
+  bool draws = false;  // random numbers
+};
+
+PrivateRun RunPrivately(const Json& json, Table table) {
+  PrivateRun run;
+  const Conditions conditions = Of(json);
+  try {
+    const torch::jit::Module module = MakeHostileScript(json);
+    const ScriptModel model(module);
+    const LossFunction loss = [&](const Batch& batch) {
+      return at::cross_entropy_loss(model.Forward({batch[0]}), batch[1], {}, at::Reduction::None);
+    };
+    const auto records = [](std::int64_t examples, std::uint64_t seed) -> Batch {
+      at::manual_seed(seed);
+      return {at::randn({examples, 6}), at::randint(3, {examples})};
+    };
+    Clipper clipper(model.Parameters(), {.physical_batch = 2, .made_up = records(18, 41)});
+    for (std::uint64_t step = 0; step < kSteps; ++step) {
+      const std::int64_t examples = conditions.examples;
+      Batch batch = records(examples, 100 + step);
+      if (table == Table::kFirstIsOther) batch[0][0].fill_(6);
+      if (table == Table::kLastIsOther) batch[0][examples - 1].fill_(6);
+      const bool is_less = table == Table::kWithoutFirst || table == Table::kWithoutLast;
+      if (is_less) {
+        const std::int64_t begin = table == Table::kWithoutFirst ? 1 : 0;
+        for (at::Tensor& tensor : batch) tensor = tensor.narrow(0, begin, examples - 1);
+      }
+      const GeneratorStates states(at::kCPU);
+      const BoundedSum sum = clipper.ClippedSum(loss, batch, FlatClipping(ClipNorm(0.1)));
+      run.draws = run.draws || states.HaveMoved();
+      std::vector<at::Tensor> flat;
+      for (const at::Tensor& gradient : sum.gradients) flat.push_back(gradient.flatten());
+      run.sums.push_back(at::cat(flat).to(at::kDouble));
+    }
+  } catch (const Error& error) {
+    run.refusal = error.what();
+  }
+  return run;
+}
+
+// What is said about a script is the same whoever is in the table, and what it adds is bounded.
+TEST(HostileModels, HaveOneVerdictOnAllNeighboursAndStayWithinTheBound) {
+  for (const Json& model : HostileModels()) {
+    SCOPED_TRACE(model["name"].get<std::string>());
+    const PrivateRun plain = RunPrivately(model, Table::kPlain);
+    for (const Table table :
+         {Table::kFirstIsOther, Table::kLastIsOther, Table::kWithoutFirst, Table::kWithoutLast}) {
+      const PrivateRun other = RunPrivately(model, table);
+      EXPECT_EQ(plain.refusal, other.refusal);
+      const bool is_less = table == Table::kWithoutFirst || table == Table::kWithoutLast;
+      // Tables of another size draw other numbers for the same record.
+      if (is_less && plain.draws) continue;
+      ASSERT_EQ(plain.sums.size(), other.sums.size());
+      for (std::size_t step = 0; step < plain.sums.size(); ++step) {
+        const double distance = (plain.sums[step] - other.sums[step]).norm().item<double>();
+        EXPECT_LE(distance, 1.01 * (is_less ? 0.1 : 0.2)) << "step " << step;
+      }
+    }
+  }
+}
+
 // The large sweep, in slices that can run at the same time: SORDINO_HOSTILE_SEEDS=20 for 20 seeds.
 class HostileSweep : public testing::TestWithParam<std::size_t> {};
 constexpr std::size_t kSlices = 16;

@@ -13,6 +13,7 @@
 
 #include "sordino/base/quantity.h"
 #include "sordino/base/testing/not_a_number.h"
+#include "sordino/device/precision.h"
 #include "sordino/gradients/adaclip.h"
 #include "sordino/gradients/adaptive_clipping.h"
 #include "sordino/gradients/automatic_clipping.h"
@@ -22,7 +23,6 @@
 #include "sordino/gradients/layerwise_clipping.h"
 #include "sordino/gradients/testing/forged_values.h"
 #include "sordino/gradients/testing/gradients_test_support.h"
-#include "sordino/gradients/testing/scoped_precision.h"
 #include "sordino/gradients/testing/seeded_directions.h"
 
 namespace sordino {

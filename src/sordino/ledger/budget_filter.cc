@@ -13,6 +13,7 @@
 #include "sordino/accounting/renyi.h"
 #include "sordino/base/check.h"
 #include "sordino/base/error.h"
+#include "sordino/base/exact_count.h"
 
 namespace sordino {
 namespace {
@@ -20,8 +21,6 @@ namespace {
 // Pure epsilons are typed as decimals, and ten times 0.1 is 1 in decimals only: sums are compared
 // after rounding to twelve digits.
 constexpr double kDecimal = 1e-12;
-// As `account` has it: doubles hold every count up to here.
-constexpr std::uint64_t kMaxReleases = std::uint64_t{1} << 53;
 
 using Counts = std::map<std::string, std::uint64_t>;
 
@@ -166,7 +165,7 @@ double BudgetFilter::FilterBudget(double order) const {
 Verdict BudgetFilter::Fits(const Event& event, double failure) {
   Sums after = sums_;
   AddTo(after, event, failure);
-  if (std::max(after.releases, event.TotalCount()) > kMaxReleases) {
+  if (std::max(after.releases, event.TotalCount()) > kMaxExactCount) {
     return {.admitted = false,
             .reason = "more than 2^53 releases in all cannot be counted; use fewer"};
   }
@@ -222,7 +221,7 @@ RunTerms BudgetFilter::TermsFor(const Event& plan, double failure, bool may_coun
   // The first run: nothing was seen, so its plan may decide how it counts.
   BudgetFilter fresh(budget_);
   fresh.sums_.order = terms.order;
-  if (fresh.Fits(plan, failure).admitted || plan.TotalCount() > kMaxReleases) return terms;
+  if (fresh.Fits(plan, failure).admitted || plan.TotalCount() > kMaxExactCount) return terms;
   const double own = SpentEpsilon(plan, budget_.delta, failure).upper;
   if (!(own <= budget_.epsilon.value())) return terms;
   terms.whole = may_count_whole || kWholeFactor * own >= budget_.epsilon.value();

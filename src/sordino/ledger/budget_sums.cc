@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sordino/base/error.h"
+#include "sordino/base/exact_count.h"
 #include "sordino/base/quantity.h"
 
 namespace sordino {
@@ -18,8 +19,6 @@ using Json = nlohmann::ordered_json;
 constexpr int kRules = 1;
 constexpr std::uint64_t kMaxCount = std::numeric_limits<std::uint64_t>::max();
 constexpr double kMaxSum = std::numeric_limits<double>::max();
-// Doubles hold every integer up to here.
-constexpr std::uint64_t kMaxExact = std::uint64_t{1} << 53;
 // Below, the error of a product may be smaller than every double.
 constexpr double kMinExactProduct = 0x1p-900;
 
@@ -49,7 +48,7 @@ Pair AddUp(const Pair& a, const Pair& b) {
 // The product, or a little more (less: towards -infinity).
 Pair Product(double cost, std::uint64_t count, double towards) {
   auto times = static_cast<double>(count);
-  if (count > kMaxExact) times = std::nextafter(times, towards);
+  if (count > kMaxExactCount) times = std::nextafter(times, towards);
   const double product = cost * times;
   double low = std::fma(cost, times, -product);
   if (product < kMinExactProduct) low = std::nextafter(low, towards);

@@ -11,7 +11,7 @@
 //
 // The lower bound at significance s is the least epsilon with p > s: the true epsilon is below it
 // with a probability of at most s. alpha is the largest mean of the masses at v - 1, v - 2, ...,
-// v - i; masses rise towards the mode and fall behind it, so the means rise and then fall, and the
+// v - i; masses rise towards the mode and fall after it, so the means rise and then fall, and the
 // largest is found by bisection.
 //
 // Mahloujifar, Melis and Chaudhuri (arXiv 2410.22235), algorithm 3: a test of the same outcome
@@ -20,7 +20,9 @@
 #ifndef SORDINO_LOWER_BOUNDS_ONE_RUN_H_
 #define SORDINO_LOWER_BOUNDS_ONE_RUN_H_
 
+#include <array>
 #include <cstdint>
+#include <string_view>
 
 #include "sordino/base/quantity.h"
 
@@ -31,6 +33,11 @@ struct OneRun {
   std::int64_t guesses = 0;
   std::int64_t correct = 0;
 };
+
+// Of a lower bound, where nobody asks for another.
+inline constexpr double kAuditConfidence = 0.95;
+// For any mechanism, and for one that is Gaussian-DP.
+inline constexpr std::array<std::string_view, 2> kOneRunMethods = {"one-run", "one-run-fdp"};
 
 inline constexpr std::int64_t kMaxCanaries = 1'000'000'000;
 

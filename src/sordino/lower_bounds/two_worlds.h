@@ -10,7 +10,7 @@
 //     and so is the chance that it is not above the k-th smallest.
 //   - t does not depend on the members, so how many of them are above t is binomial, and the bounds
 //     of Clopper and Pearson hold (binomial.h).
-// Equal scores could be put in a random order, as if every score had a uniform draw behind its last
+// Equal scores could be put in a random order, as if every score had a uniform draw after its last
 // digit: then there are no ties, the bounds above hold, and members that are equal to a threshold
 // count as often as they should. But a bound that depends on a draw is another one in the next
 // audit of the same scores, and a draw that is fixed for given scores can be wrong for them every
@@ -67,6 +67,9 @@ struct Estimate {
   double lower = 0;
   double upper = 1;
 };
+
+// Lines of the trade-off curve of a claim (PrivacyProfile) that are enough to plan ranks by.
+inline constexpr int kPlannedClaimLines = 24;
 
 // Ranks from 1, of others from the top.
 struct PlannedRanks {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 
 #include "sordino/accounting/gaussian.h"
 #include "sordino/base/check.h"
@@ -127,17 +126,6 @@ double IntegerNoise::Variance() const {
   if (kind_ == NoiseKind::kGaussian) return scale_ * scale_;
   const double s = std::sinh(1 / (2 * scale_));
   return 1 / (2 * s * s);
-}
-
-double IntegerNoise::TailProbability(double t) const {
-  if (t < 0) return 1;
-  if (kind_ == NoiseKind::kGaussian) {
-    // One step covers the difference between the discrete and the continuous distribution.
-    return std::min(1.0, std::erfc(std::max(0.0, t - 1) / (scale_ * std::numbers::sqrt2)));
-  }
-  // P(|X| >= k) = 2 e^{-k/s} / (1 + e^{-1/s}) for k >= 1.
-  const double k = std::floor(t) + 1;
-  return 2 * std::exp(-k / scale_) / (1 + std::exp(-1 / scale_));
 }
 
 double IntegerNoise::HalfWidth(double confidence) const {

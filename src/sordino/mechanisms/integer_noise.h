@@ -8,7 +8,7 @@
 //   Laplace   discrete Laplace of scale s = L1 / epsilon; exactly epsilon-DP.
 //   Gaussian  discrete Gaussian of parameter sigma = L2 / mu on a grid so fine that it is the
 //             rounded continuous one up to a factor 1 +- 2^-63 a coordinate, pointwise within
-//             13 sigma; the sampler never goes beyond. What that costs is charged: the curve is
+//             13 sigma; the sampler never goes beyond. The cost of this is charged: the curve is
 //             solved for epsilon - 2^-40 and delta (1 - 2^-30), and mu is kept so small that the
 //             values which one neighbour can produce and the other cannot have a probability
 //             below 2^-31 delta.
@@ -62,8 +62,6 @@ class IntegerNoise {
   double scale() const { return scale_; }
   // The exact variance for Laplace, sigma^2 (an upper bound) for Gaussian.
   double Variance() const;
-  // An upper bound on P(|noise| > t).
-  double TailProbability(double t) const;
   // The smallest t (for Gaussian: up to rounding) with P(|noise| > t) <= 1 - confidence.
   double HalfWidth(double confidence) const;
 

@@ -116,7 +116,7 @@ class Quantile final : public StreamedStatistic {
     const std::uint64_t* counts = &counts_[group * kCells];
     Int128 rows = 0;
     for (std::size_t j = 0; j < kCells; ++j) rows += counts[j];
-    // A target may lie below the first row, or behind the last one: the outer cells reach there, so
+    // A target may lie below the first row, or after the last one: the outer cells reach there, so
     // that a target near an end is missed by no more than others are.
     const Int128 steps = Steps(shift);
     const Int128 target = rows * rank_ + steps;

@@ -157,7 +157,7 @@ class TableRelease {
 
 // Reads header and rows and finishes; the reader splits at the delimiter of the request's layout.
 // `progress` is called now and then with the bytes read; when it returns false the reading stops
-// and nothing is released (std::runtime_error). `charge` is called once, behind the last row and
+// and nothing is released (std::runtime_error). `charge` is called once, after the last row and
 // before any noise is drawn, with what the release will cost; where it throws, nothing is released.
 TableResult ReleaseCsv(CsvReader& reader, TableRelease& release, Generator& generator,
                        const std::function<bool(std::uint64_t bytes)>& progress,

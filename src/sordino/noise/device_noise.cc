@@ -62,7 +62,7 @@ DeviceNoise::DeviceNoise(at::Device device, RandomSource& source)
   stream_ = stream.unwrap();
 }
 
-// The key is overwritten behind the last launch, which would else read zeros.
+// The key is overwritten after the last launch, which would else read zeros.
 DeviceNoise::~DeviceNoise() {
   try {
     const c10::cuda::CUDAStreamGuard guard(*stream_);

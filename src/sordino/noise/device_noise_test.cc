@@ -233,7 +233,7 @@ TEST_F(DeviceNoiseCuda, EveryOrderOfStepsOfASeedGivesTheirDraws) {
   }
 }
 
-// Replays go on behind the step that was set, as steps that are set one by one do.
+// Replays go on after the step that was set, as steps that are set one by one do.
 TEST_F(DeviceNoiseCuda, ReplaysOfASeedAreTheStepsThatFollow) {
   const NoiseGrid grid = {.scale = 0x1.4p29, .granularity = 1};
   RandomSource source(8);

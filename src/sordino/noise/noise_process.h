@@ -31,7 +31,7 @@
 //   operating system and is charged for its own steps.
 // - A program that is killed between the charge and the release of a step takes its draws with it.
 //   The step is charged again and drawn anew.
-// - A seeded run, which has no privacy, draws w_t from its seed and t. It goes on with the same
+// - A seeded run, which has no privacy, draws w_t from its seed and t. It continues with the same
 //   process: earlier draws are drawn again, with the scales that the checkpoint holds.
 #ifndef SORDINO_NOISE_NOISE_PROCESS_H_
 #define SORDINO_NOISE_NOISE_PROCESS_H_
@@ -66,7 +66,7 @@ class NoiseProcess {
   NoiseProcess& operator=(const NoiseProcess&) = delete;
 
   // The sum of a step with its noise, as AddNoise (gradient_noise.h) gives it. All calls are for
-  // the same coordinates. Where draws are remembered, each step comes once, one behind the other.
+  // the same coordinates. Where draws are remembered, each step comes once, one after the other.
   NoisedGradients Add(const BoundedSum& sum, const StepNoise& noise);
   NoisedGradients Add(const FixedPointShard& shard, const StepNoise& noise);
 
@@ -79,7 +79,7 @@ class NoiseProcess {
 
   // What later steps depend on and everybody may see. The same on all ranks.
   virtual NamedTensors Save() const;
-  // Goes on behind `steps_done` steps, before the first step. Throws Error when it does not fit.
+  // Resumes after `steps_done` steps, before the first step. Throws Error when it does not fit.
   virtual void Restore(SavedTensors& saved, std::int64_t steps_done);
 
  private:

@@ -36,7 +36,7 @@ at::Tensor FromShards(int shards, double granularity, const StepNoise& noise) {
     parts.push_back(AddNoise(part, noise, source).value().front());
   }
   const at::Tensor all = at::cat(parts);
-  // Nothing is drawn for what is behind the last coordinate.
+  // Nothing is drawn for what is after the last coordinate.
   EXPECT_EQ(all.slice(0, kCoordinates, all.numel()).abs().sum().item<double>(), 0);
   return all.narrow(0, 0, kCoordinates);
 }

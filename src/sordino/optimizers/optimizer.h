@@ -72,7 +72,7 @@ class Optimizer {
   // Nothing of the first two before the first step. Throws Error while averaged weights are in
   // use, and where two parameters have one name.
   NamedTensors SaveState() const;
-  // Goes on behind `steps_done` steps: with the parameters of that time, every later step is bit
+  // Resumes after `steps_done` steps: with the parameters of that time, every later step is bit
   // for bit the one that the saved optimizer makes. Throws Error, and changes nothing, when names,
   // shapes or types are not those of this optimizer, or the run has fewer steps.
   void RestoreState(const NamedTensors& state, std::int64_t steps_done);

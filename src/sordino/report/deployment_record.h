@@ -38,7 +38,7 @@ struct AdaptiveNoiseRecord {
   struct Measurement {
     std::int64_t step = 0;  // steps made before it
     double count = 0;       // noised
-    double noise = 0;       // the multiplier of the steps behind it
+    double noise = 0;       // the multiplier of the steps after it
   };
   double first_noise = 0;
   double count_noise = 0;  // standard deviation on a count

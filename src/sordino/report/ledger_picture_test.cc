@@ -29,7 +29,7 @@ std::vector<LedgerPoint> Points() {
 
 using Line = std::vector<std::pair<double, double>>;
 
-// The text between a mark and the quote behind it, from `from` on, which moves on; empty: no more.
+// The text between a mark and the quote after it, from `from` on, which moves on; empty: no more.
 std::string Quoted(const std::string& svg, const std::string& mark, std::size_t& from) {
   const std::size_t place = svg.find(mark, from);
   if (place == std::string::npos) return "";

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "sordino/base/error.h"
+#include "sordino/base/exact_count.h"
 #include "sordino/report/internal/record_table.h"
 #include "sordino/report/internal/report_files.h"
 
@@ -87,7 +88,7 @@ class PredictionsReader {
       Require(row.is_array() && row.size() == rows.size(), "the matrix is not square");
       std::vector<std::int64_t> counts;
       for (const PredictionJson& count : row) {
-        Require(count.is_number_unsigned() && count <= (std::uint64_t{1} << 53U),
+        Require(count.is_number_unsigned() && count <= kMaxExactCount,
                 "an entry of the matrix is not a count");
         counts.push_back(count.get<std::int64_t>());
       }

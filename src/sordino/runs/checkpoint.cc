@@ -19,6 +19,7 @@
 
 #include "sordino/base/durable_file.h"
 #include "sordino/base/error.h"
+#include "sordino/base/exact_count.h"
 #include "sordino/base/sha256.h"
 #include "sordino/base/shallow_json.h"
 #include "sordino/models/safetensors.h"
@@ -37,7 +38,6 @@ constexpr std::string_view kStep = "step-";
 constexpr std::string_view kFormat = "sordino checkpoint";
 constexpr int kVersion = 1;
 constexpr std::size_t kKept = 2;
-constexpr std::int64_t kMaxSteps = std::int64_t{1} << 53;
 // Schedules make long plans: a part of the event for each step.
 constexpr std::uint64_t kMaxFactsBytes = std::uint64_t{1} << 28;
 constexpr std::uint64_t kMaxTensorsBytes = std::uint64_t{1} << 40;
@@ -158,8 +158,9 @@ FileDigest DigestOf(std::span<const char> bytes) {
 }
 
 bool AreSane(const CheckpointFacts& facts) {
-  return facts.step >= 0 && facts.step <= kMaxSteps && std::isfinite(facts.noise) &&
-         facts.noise >= 0 && std::isfinite(facts.seconds) && facts.seconds >= 0;
+  return facts.step >= 0 && facts.step <= static_cast<std::int64_t>(kMaxExactCount) &&
+         std::isfinite(facts.noise) && facts.noise >= 0 && std::isfinite(facts.seconds) &&
+         facts.seconds >= 0;
 }
 
 Json FactsToJson(const CheckpointFacts& facts) {

@@ -6,12 +6,16 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <filesystem>
 #include <utility>
+#include <vector>
 
 #include "sordino/accounting/failures.h"
 #include "sordino/base/error.h"
 #include "sordino/base/known_name.h"
+#include "sordino/convex/loss.h"
 #include "sordino/data/format_settings.h"
+#include "sordino/data/table_reader.h"
 #include "sordino/ledger/ledger.h"
 #include "sordino/runs/fit_run.h"
 #include "sordino/runs/internal/fit_features.h"
@@ -27,34 +31,17 @@ constexpr double kMaxRecords = 1e11;
 // What the fits of a selection take for the norm of the best weights, over what is assumed.
 constexpr std::array<double, 6> kNormFactors = {0.125, 0.25, 0.5, 1, 2, 4};
 
-// What a model is called, and the loss of the library that it minimises.
-struct FitModel {
-  std::string_view name;
-  std::string_view words;
-  std::string_view loss;
-  std::string_view loss_of_many;  // of more than two classes; empty: two at most
-  bool predicts_number = false;
-};
-constexpr std::array<FitModel, 3> kFitModels = {{
-    {.name = "logistic",
-     .words = "logistic regression",
-     .loss = "logistic",
-     .loss_of_many = "softmax"},
-    {.name = "least-squares",
-     .words = "least squares",
-     .loss = "squares",
-     .loss_of_many = "",
-     .predicts_number = true},
-    {.name = "svm", .words = "Huber support vector machine", .loss = "huber", .loss_of_many = ""},
-}};
-constexpr auto kFitModelNames = [] {
-  std::array<std::string_view, kFitModels.size()> names;
-  for (std::size_t i = 0; i < kFitModels.size(); ++i) names[i] = kFitModels[i].name;
-  return names;
-}();
+// The losses whose model has a name, in their order.
+std::vector<const ConvexLoss*> NamedLosses() {
+  std::vector<const ConvexLoss*> losses;
+  for (const ConvexLoss* loss : ConvexLosses().all()) {
+    if (!loss->Model().name.empty()) losses.push_back(loss);
+  }
+  return losses;
+}
 
-const FitModel& ModelOf(const FitSettings& settings) {
-  return kFitModels[IndexOfName("the model", settings.model, kFitModelNames)];
+const ConvexLoss& LossOf(const FitSettings& settings) {
+  return *NamedLosses()[IndexOfName("the model", settings.model, FitModelNames())];
 }
 
 void CheckNumber(std::string_view flag, const std::optional<double>& value) {
@@ -121,19 +108,21 @@ void TakePlainPixels(DataRequest& request, const DatasetDeclaration& declaration
 }
 
 void CheckData(const FitSettings& settings, const DatasetDeclaration& declaration) {
-  const FitModel& model = ModelOf(settings);
+  const ConvexLoss& loss = LossOf(settings);
+  const FittedModel model = loss.Model();
+  const bool predicts_number = !loss.Classifies();
   if (declaration.kind == InputKind::kTokens) {
     throw Error("'fit' takes tables and images, and the data are text; use 'sordino train'.");
   }
-  if (model.predicts_number != declaration.target.has_value()) {
+  if (predicts_number != declaration.target.has_value()) {
     throw Error(
         fmt::format("--model {} predicts {}, and the data have {}; {}.", model.name,
-                    model.predicts_number ? "a number" : "classes",
+                    predicts_number ? "a number" : "classes",
                     declaration.target ? fmt::format("the target '{}'", declaration.target->name)
                                        : std::string("classes"),
-                    model.predicts_number ? "declare a target, such as cost:target:0:5000, or give "
-                                            "--model logistic"
-                                          : "give --model least-squares, or declare a label"));
+                    predicts_number ? "declare a target, such as cost:target:0:5000, or give "
+                                      "--model logistic"
+                                    : "give --model least-squares, or declare a label"));
   }
   if (declaration.classes > 2 && model.loss_of_many.empty()) {
     throw Error(
@@ -172,10 +161,15 @@ Adjacency AdjacencyOf(const PreparedFit& fit) {
   return adjacency;
 }
 
+bool HasTest(const FitSettings& settings) {
+  return settings.brings_test || !settings.data.test.empty() ||
+         IsDatasetName(settings.data.source);
+}
+
 std::optional<SelectionBudget> SelectionOf(const PreparedFit& fit) {
   const FitSettings& settings = fit.settings;
   if (!settings.tune) return std::nullopt;
-  if (settings.data.test.empty() && !IsDatasetName(settings.data.source)) {
+  if (!HasTest(settings)) {
     throw Error("--tune takes the best of several fits on public data; give --test.");
   }
   if (!(*settings.tune > 1 && *settings.tune <= kMaxExpectedRuns)) {
@@ -197,9 +191,10 @@ std::optional<SelectionBudget> SelectionOf(const PreparedFit& fit) {
 
 FitQuestion QuestionOf(const PreparedFit& fit) {
   const FitSettings& settings = fit.settings;
-  const FitModel& model = ModelOf(settings);
+  const ConvexLoss& loss = LossOf(settings);
   FitQuestion question;
-  question.table.loss = std::string(fit.declaration.classes > 2 ? model.loss_of_many : model.loss);
+  question.table.loss =
+      std::string(fit.declaration.classes > 2 ? loss.Model().loss_of_many : loss.name());
   question.table.features = internal::FitFeatureCount(settings, fit.declaration) + 1;
   question.table.classes = std::max<std::int64_t>(2, fit.declaration.classes);
   question.table.row_bound = *settings.row_bound;
@@ -228,9 +223,60 @@ std::string NoiseText(const FitPlan& plan) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
+// What needs no data comes first, so that a misspelt name is not hidden by a missing file.
+void CheckChoices(const FitSettings& settings) {
+  LossOf(settings);
+  CheckMethod(settings.method);
+  CheckNumber("--lambda", settings.lambda);
+  CheckNumber("--row-bound", settings.row_bound);
+  CheckNumber("--weight-norm", settings.weight_norm);
+  CheckPurpose(settings.purpose);
+}
+
+// From checked settings and the declaration of their data.
+PreparedFit Planned(FitSettings settings, DatasetDeclaration declaration, bool is_table) {
+  PreparedFit fit;
+  fit.declaration = std::move(declaration);
+  internal::CheckFitFeatures(settings, fit.declaration);
+  const std::vector<std::string>& columns = settings.data.columns.declared;
+  if (!settings.row_bound) {
+    settings.row_bound = settings.features.empty()
+                             ? DefaultRowBound(fit.declaration, columns)
+                             : std::sqrt(static_cast<double>(
+                                   internal::FitFeatureCount(settings, fit.declaration) + 1));
+  }
+  if (is_table) {
+    fit.names = internal::ColumnFeatureNames(columns);
+    if (fit.declaration.normalisation.mean.empty()) fit.centre = internal::ColumnCentre(columns);
+  }
+  if (settings.non_private && !settings.ledger.empty()) {
+    throw Error(
+        fmt::format("a fit without privacy cannot be charged to the ledger '{}'; leave out "
+                    "--non-private, or use data that no ledger protects.",
+                    settings.ledger));
+  }
+  if (settings.insecure_seed) fit.privacy = RunPrivacy::kSeeded;
+  if (settings.non_private) fit.privacy = RunPrivacy::kNonPrivate;
+  fit.settings = std::move(settings);
+  if (!fit.settings.ledger.empty()) {
+    fit.budget = Ledger::Open(fit.settings.ledger, {.read_only = true}).budget();
+  }
+  fit.selection = SelectionOf(fit);
+  fit.question = QuestionOf(fit);
+  if (fit.question.records > 0) internal::MakePlans(fit);
+  return fit;
+}
+
 }  // namespace
 
-std::span<const std::string_view> FitModelNames() { return kFitModelNames; }
+std::span<const std::string_view> FitModelNames() {
+  static const std::vector<std::string_view> names = [] {
+    std::vector<std::string_view> found;
+    for (const ConvexLoss* loss : NamedLosses()) found.push_back(loss->Model().name);
+    return found;
+  }();
+  return names;
+}
 
 std::vector<std::string_view> FitMethodNames() {
   std::vector<std::string_view> names = {kAutoMethod};
@@ -264,13 +310,7 @@ double internal::FailureOf(const PreparedFit& fit) {
 }
 
 PreparedFit PrepareFit(FitSettings settings) {
-  // What needs no data comes first, so that a misspelt name is not hidden by a missing file.
-  ModelOf(settings);
-  CheckMethod(settings.method);
-  CheckNumber("--lambda", settings.lambda);
-  CheckNumber("--row-bound", settings.row_bound);
-  CheckNumber("--weight-norm", settings.weight_norm);
-  CheckPurpose(settings.purpose);
+  CheckChoices(settings);
   if (settings.data.source.empty()) {
     throw Error(
         "there are no data; name a table, such as 'sordino fit census.csv --schema "
@@ -280,40 +320,23 @@ PreparedFit PrepareFit(FitSettings settings) {
   const bool is_table = TakesSetting(settings.data, "columns");
   if (is_table) settings.data = WithSchema(std::move(settings.data));
   settings.data.skip_malformed = is_table;
-  PreparedFit fit;
-  fit.declaration = Declare(settings.data);
-  TakePlainPixels(settings.data, fit.declaration);
-  fit.declaration = Declare(settings.data);
-  CheckData(settings, fit.declaration);
-  internal::CheckFitFeatures(settings, fit.declaration);
-  const std::vector<std::string>& columns = settings.data.columns.declared;
-  if (!settings.row_bound) {
-    settings.row_bound = settings.features.empty()
-                             ? DefaultRowBound(fit.declaration, columns)
-                             : std::sqrt(static_cast<double>(
-                                   internal::FitFeatureCount(settings, fit.declaration) + 1));
-  }
-  if (is_table) {
-    fit.names = internal::ColumnFeatureNames(columns);
-    if (fit.declaration.normalisation.mean.empty()) fit.centre = internal::ColumnCentre(columns);
-  }
+  TakePlainPixels(settings.data, Declare(settings.data));
+  DatasetDeclaration declaration = Declare(settings.data);
+  CheckData(settings, declaration);
   settings.ledger = LedgerOfData(settings.ledger, settings.data);
-  if (settings.non_private && !settings.ledger.empty()) {
-    throw Error(
-        fmt::format("a fit without privacy cannot be charged to the ledger '{}'; leave out "
-                    "--non-private, or use data that no ledger protects.",
-                    settings.ledger));
+  return Planned(std::move(settings), std::move(declaration), is_table);
+}
+
+PreparedFit PrepareTableFit(FitSettings settings, std::string name) {
+  CheckChoices(settings);
+  CheckBudgetOf(settings);
+  settings.data.skip_malformed = true;
+  DatasetDeclaration declaration = DeclareTable(settings.data, std::move(name));
+  CheckData(settings, declaration);
+  if (!settings.ledger.empty()) {
+    settings.ledger = std::filesystem::absolute(settings.ledger).lexically_normal().string();
   }
-  if (settings.insecure_seed) fit.privacy = RunPrivacy::kSeeded;
-  if (settings.non_private) fit.privacy = RunPrivacy::kNonPrivate;
-  fit.settings = std::move(settings);
-  if (!fit.settings.ledger.empty()) {
-    fit.budget = Ledger::Open(fit.settings.ledger, {.read_only = true}).budget();
-  }
-  fit.selection = SelectionOf(fit);
-  fit.question = QuestionOf(fit);
-  if (fit.question.records > 0) internal::MakePlans(fit);
-  return fit;
+  return Planned(std::move(settings), std::move(declaration), /*is_table=*/true);
 }
 
 FitFacts PlannedFacts(const PreparedFit& fit) {
@@ -321,8 +344,8 @@ FitFacts PlannedFacts(const PreparedFit& fit) {
   FitFacts facts;
   facts.privacy = fit.privacy;
   facts.data = fit.declaration.name;
-  facts.model = fmt::format("{} of {} features{} and an intercept", ModelOf(fit.settings).words,
-                            plan.question.table.features - 1,
+  facts.model = fmt::format("{} of {} features{} and an intercept",
+                            LossOf(fit.settings).Model().words, plan.question.table.features - 1,
                             fit.settings.features.empty() ? "" : " by " + fit.settings.features);
   facts.method = fit.settings.non_private ? std::string("the minimum without noise")
                                           : fmt::format("{} ({})", plan.method.name,
@@ -353,7 +376,7 @@ FitFacts PlannedFacts(const PreparedFit& fit) {
           ? Interval{kInfinity, kInfinity}
           : SpentEpsilon(internal::EventOf(fit), Delta(facts.delta), internal::FailureOf(fit));
   facts.event = internal::EventOf(fit).ToString();
-  facts.has_test = !fit.settings.data.test.empty() || IsDatasetName(fit.settings.data.source);
+  facts.has_test = HasTest(fit.settings);
   facts.ledger = fit.settings.ledger;
   facts.purpose = fit.settings.purpose;
   if (fit.budget) facts.budget = *fit.budget;

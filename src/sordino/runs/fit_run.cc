@@ -328,24 +328,31 @@ FittedModel FitBest(PreparedFit& fit, const Problem& problem, const FitTest& tes
   return *std::move(best);
 }
 
-}  // namespace
+// Before the charge: what stays where the fit does not end.
+struct FitFolder {
+  RunFolder folder;
+  std::string inputs;  // the hash of KeepInputs
+};
 
-std::optional<BudgetFilter> CheckLedger(const PreparedFit& fit) {
-  if (fit.settings.ledger.empty()) return std::nullopt;
-  Ledger ledger = Ledger::Open(fit.settings.ledger);
-  const RunDeclaration declaration = LedgerDeclaration(fit, ledger);
-  const Begun begun = ledger.Preview(declaration);
-  if (!begun.verdict.admitted) RefuseFit(fit, begun.verdict);
-  return ledger.filter().After(declaration.plan, declaration.failure, begun.terms);
+FitFolder OpenFitFolder(const PreparedFit& fit, const std::filesystem::path& place,
+                        const FitFacts& planned) {
+  RunFolder folder(place);
+  std::string inputs = KeepInputs(place, ConfigOf(fit));
+  folder.Write("event.txt", FitEvent(fit));
+  folder.Write("statement.txt", FitStatement(planned));
+  folder.Write("record.json", RecordOf(fit, planned));
+  return {std::move(folder), std::move(inputs)};
 }
 
-FitOutcome RunFit(PreparedFit& fit, const FitObserver& observer) {
-  const auto start = std::chrono::steady_clock::now();
-  const StopGuard guard;
-  const std::filesystem::path place = ChooseRunFolder(ConfigOf(fit), std::time(nullptr));
-  if (fit.plan) CheckLedger(fit);
-  observer("read", 0);
-  DataSplits data = OpenData(fit.settings.data);
+// Signals are taken and the clock runs from here on.
+struct FitStart {
+  std::chrono::steady_clock::time_point time = std::chrono::steady_clock::now();
+  StopGuard guard;
+};
+
+// Everything behind the reading. `place` is the run folder; empty: none.
+FitOutcome FitRecords(PreparedFit& fit, DataSplits data, const std::filesystem::path& place,
+                      const FitStart& start, const FitObserver& observer) {
   FitOutcome outcome;
   outcome.malformed = data.train.malformed;
   const internal::TestRecords records = internal::TestRecordsOf(fit.settings.data, data);
@@ -357,13 +364,9 @@ FitOutcome RunFit(PreparedFit& fit, const FitObserver& observer) {
   if (StopGuard::Requested()) {
     throw Stopped("stopped before the fit; nothing was spent or written.");
   }
-  RunFolder folder(place);
-  const std::string inputs = KeepInputs(place, ConfigOf(fit));
   outcome.facts = PlannedFacts(fit);
-  folder.Write("event.txt", FitEvent(fit));
-  folder.Write("statement.txt", FitStatement(outcome.facts));
-  folder.Write("record.json", RecordOf(fit, outcome.facts));
-
+  std::optional<FitFolder> folder;
+  if (!place.empty()) folder.emplace(OpenFitFolder(fit, place, outcome.facts));
   std::optional<Ledger> ledger;
   if (!fit.settings.ledger.empty()) {
     ledger.emplace(Ledger::Open(fit.settings.ledger));
@@ -394,16 +397,45 @@ FitOutcome RunFit(PreparedFit& fit, const FitObserver& observer) {
   if (!fit.selection) {
     // Whole seconds: finer ones would tell how many steps a minimum took, which depends on the
     // data.
-    outcome.seconds =
-        std::floor(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    const auto time = std::chrono::steady_clock::now() - start.time;
+    outcome.seconds = std::floor(std::chrono::duration<double>(time).count());
   }
+  if (!folder) return outcome;
   std::string predictions;
   if (data.test) {
     predictions =
         internal::TestPredictions(*fitted.model, *data.test, features, records, c10::kCPU);
   }
-  WriteFit(fit, folder, outcome, {*fitted.model, std::move(predictions), inputs});
+  WriteFit(fit, folder->folder, outcome, {*fitted.model, std::move(predictions), folder->inputs});
   return outcome;
+}
+
+}  // namespace
+
+std::optional<BudgetFilter> CheckLedger(const PreparedFit& fit) {
+  if (fit.settings.ledger.empty()) return std::nullopt;
+  Ledger ledger = Ledger::Open(fit.settings.ledger);
+  const RunDeclaration declaration = LedgerDeclaration(fit, ledger);
+  const Begun begun = ledger.Preview(declaration);
+  if (!begun.verdict.admitted) RefuseFit(fit, begun.verdict);
+  return ledger.filter().After(declaration.plan, declaration.failure, begun.terms);
+}
+
+FitOutcome RunFit(PreparedFit& fit, const FitObserver& observer) {
+  const FitStart start;
+  const std::filesystem::path place = ChooseRunFolder(ConfigOf(fit), std::time(nullptr));
+  if (fit.plan) CheckLedger(fit);
+  observer("read", 0);
+  return FitRecords(fit, OpenData(fit.settings.data), place, start, observer);
+}
+
+FitOutcome RunTableFit(PreparedFit& fit, DataSplits data, const FitObserver& observer) {
+  const FitStart start;
+  const std::filesystem::path place = fit.settings.out.empty()
+                                          ? std::filesystem::path()
+                                          : ChooseRunFolder(ConfigOf(fit), std::time(nullptr));
+  if (fit.plan) CheckLedger(fit);
+  return FitRecords(fit, std::move(data), place, start, observer);
 }
 
 }  // namespace sordino

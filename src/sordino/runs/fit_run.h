@@ -1,7 +1,7 @@
 // A private linear model of a table in one go: from settings to a fitted model and its run folder.
 //
 //   PreparedFit fit = PrepareFit(settings);       // reads no private data, spends nothing
-//   FitOutcome outcome = RunFit(fit, progress);
+//   FitOutcome outcome = RunFit(fit, progress);   // or RunTableFit
 //
 // Under add-remove the number of records is private: the plan is made for the number that was
 // declared, which decides how well it does and not how private it is. Under replace-one the number
@@ -56,10 +56,11 @@ struct FitSettings {
   // So many fits are expected, of which the best on the test set is released
   // (mechanisms/private_selection.h); nothing: one fit.
   std::optional<double> tune;
+  bool brings_test = false;  // a program's table comes with a public test set
   ReleasePurpose purpose;
 };
 
-// "logistic", "least-squares", "svm".
+// Of the losses of convex/loss.h.
 std::span<const std::string_view> FitModelNames();
 // "scattering": fixed functions of an image, in the place of its pixels.
 std::span<const std::string_view> FitFeatureNames();
@@ -92,6 +93,10 @@ struct PreparedFit {
 
 // Throws Error for every mistake that can be known without the data.
 PreparedFit PrepareFit(FitSettings settings);
+
+// The same for a table that a program holds. Its columns are declared; `name` is what the statement
+// calls it; `data` has no source and no test set.
+PreparedFit PrepareTableFit(FitSettings settings, std::string name);
 
 // What the plan means, before anything was done.
 FitFacts PlannedFacts(const PreparedFit& fit);
@@ -132,6 +137,9 @@ struct FitOutcome {
 using FitObserver = std::function<void(std::string_view what, double share)>;
 
 FitOutcome RunFit(PreparedFit& fit, const FitObserver& observer);
+// Of PrepareTableFit, on what TakeTable (data/table_reader.h) made of the table. Without `out`
+// nothing is written.
+FitOutcome RunTableFit(PreparedFit& fit, DataSplits data, const FitObserver& observer);
 
 }  // namespace sordino
 

@@ -11,6 +11,7 @@
 
 #include "sordino/base/check.h"
 #include "sordino/base/error.h"
+#include "sordino/device/precision.h"
 #include "sordino/models/safetensors.h"
 #include "sordino/report/run_picture.h"
 #include "sordino/runs/internal/audit_file.h"
@@ -26,10 +27,10 @@ namespace {
 
 // Beside those of [privacy]: what is not of the data, the model, the optimizer, the device or the
 // folder.
-constexpr std::array<std::string_view, 15> kProgramSettings = {
-    "records",       "batch",      "epochs",      "steps",         "norms",
-    "jl-directions", "jl-failure", "ledger",      "whole",         "physical-batch",
-    "fallback",      "canaries",   "canary-kind", "insecure-seed", "curator"};
+constexpr std::array<std::string_view, 16> kProgramSettings = {
+    "records",    "batch",       "epochs",        "steps",          "norms",    "jl-directions",
+    "jl-failure", "ledger",      "whole",         "physical-batch", "fallback", "precision",
+    "canaries",   "canary-kind", "insecure-seed", "curator"};
 
 TrainConfig Checked(TrainConfig config, const std::string& model) {
   config.data.source = "records of a program";
@@ -75,6 +76,7 @@ struct ProgramRun::State {
         config(Checked(settings, model)),
         declaration(Declared(config, form)) {
     config = Completed(std::move(config), declaration);
+    precision = ParsePrecision("--precision", config.training.precision);
     plan.emplace(internal::MakePlan(config, declaration, noise));
     // As on the command line: a folder may change.
     if (!config.run.ledger.empty()) {
@@ -134,6 +136,7 @@ struct ProgramRun::State {
   std::string model;
   TrainConfig config;  // completed
   DatasetDeclaration declaration;
+  Precision precision = {};
   std::optional<PrivacyPlan> plan;
   StatementFacts facts;  // planned
   std::unique_ptr<RunLedger> ledger;
@@ -168,6 +171,7 @@ bool ProgramRun::Step(const LossFunction& losses) {
   const std::int64_t step = s.trainer->steps_done();
   if (step == s.plan->steps() || !s.IsPaidFor(step)) return false;
   s.losses = &losses;
+  const ScopedPrecision precision(s.precision);
   try {
     s.trainer->Step();
   } catch (...) {

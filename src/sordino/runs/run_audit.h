@@ -13,7 +13,6 @@
 
 namespace sordino {
 
-inline constexpr double kAuditConfidence = 0.95;
 // Of the sentence that a claim does not hold: false once in ten thousand runs at most.
 inline constexpr double kContradictionConfidence = 0.9999;
 

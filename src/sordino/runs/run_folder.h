@@ -42,7 +42,7 @@
 namespace sordino {
 
 // Where the run goes: --out, or runs/<date-time>-<data>-<model> below the current folder, with a
-// number behind it where that is taken. Throws Error when --out holds anything already.
+// number after it where that is taken. Throws Error when --out holds anything already.
 std::filesystem::path ChooseRunFolder(const TrainConfig& config, std::time_t now);
 
 struct MetricsRow {
@@ -81,7 +81,7 @@ class RunFolder {
   // Makes the folder. Throws Error where it cannot be made, holds a run already, or is in use.
   explicit RunFolder(const std::filesystem::path& folder);
   // The folder of a run that is resumed after `last_step`: rows of later steps are taken out of
-  // metrics.jsonl, and new ones are written behind what is left. Throws Error where the folder is
+  // metrics.jsonl, and new ones are written after what is left. Throws Error where the folder is
   // not that of a run, or is in use.
   static RunFolder Reopen(std::filesystem::path folder, std::int64_t last_step);
 

@@ -87,7 +87,7 @@ std::string NotPrivateWarning(RunPrivacy privacy);
 // over the declared number of records; empty otherwise.
 std::string WeakGuaranteeWarning(const StatementFacts& facts);
 
-// The guarantee in one sentence, behind the warning where there is one, for the end of a run on a
+// The guarantee in one sentence, after the warning where there is one, for the end of a run on a
 // terminal.
 std::string GuaranteeSentence(const StatementFacts& facts);
 

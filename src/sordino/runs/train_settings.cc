@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <array>
-
+#include "sordino/base/adjacency_names.h"
 #include "sordino/base/component.h"
 #include "sordino/base/known_name.h"
 #include "sordino/clipping/clipping_component.h"
@@ -17,8 +16,6 @@
 
 namespace sordino {
 namespace {
-
-constexpr std::array<std::string_view, 3> kAdjacencies = {"add-remove", "replace-one", "zero-out"};
 
 // A row's field.
 #define SORDINO_FIELD(member) [](TrainConfig& config) -> SettingField { return &config.member; }
@@ -260,7 +257,7 @@ std::vector<Setting> PrivacyRows() {
        .help =
            "add-remove, replace-one or zero-out; replace-one for fixed batches, else add-remove",
        .field = SORDINO_FIELD(privacy.adjacency),
-       .choices = kAdjacencies},
+       .choices = kAdjacencyNames},
       {.section = "privacy",
        .key = "clip",
        .flag = "--clip",

@@ -11,6 +11,7 @@
 #include <type_traits>
 
 #include "sordino/base/error.h"
+#include "sordino/base/exact_count.h"
 #include "sordino/base/known_name.h"
 #include "sordino/base/list_text.h"
 #include "sordino/base/toml_nesting.h"
@@ -18,8 +19,6 @@
 
 namespace sordino {
 namespace {
-
-constexpr double kMaxExactInteger = 9007199254740992.0;  // 2^53
 
 double RealFrom(std::string_view where, std::string_view text) {
   double number = 0;
@@ -33,12 +32,7 @@ double RealFrom(std::string_view where, std::string_view text) {
 
 // Also written as 6e4.
 std::int64_t WholeFrom(std::string_view where, std::string_view text) {
-  const double number = RealFrom(where, text);
-  if (number < 0 || number > kMaxExactInteger || number != std::floor(number)) {
-    throw Error(
-        fmt::format("'{}' in {} is not a whole number; give one from 0 to 2^53.", text, where));
-  }
-  return static_cast<std::int64_t>(number);
+  return static_cast<std::int64_t>(ExactCount(RealFrom(where, text), text, where));
 }
 
 void CheckChoice(const Setting& setting, std::string_view where, const std::string& given) {

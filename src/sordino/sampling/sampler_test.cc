@@ -245,7 +245,7 @@ TEST(FixedSize, HasDistinctRecordsInRange) {
   }
 }
 
-// A shuffle of which more and more is looked at, also where the memory behind it changes its form.
+// A shuffle of which more and more is looked at, also where the memory after it changes its form.
 TEST(FixedSize, OfASmallerBatchIsTheBeginningOfALargerOne) {
   for (const std::uint64_t records : {1, 9, 64, 1000}) {
     InsecureSeededGenerator whole(20);

@@ -44,7 +44,7 @@ class FileCurve : public ScheduleCurve {
 
  private:
   std::string path_;
-  std::vector<std::int64_t> ends_;  // of runs of equal steps: the first step behind each
+  std::vector<std::int64_t> ends_;  // of runs of equal steps: the first step after each
   std::vector<double> values_;
 };
 

@@ -49,7 +49,7 @@ std::string Printable(std::string_view text) {
 struct TextParts {
   std::string_view warmup;  // "warmup:100,", empty where there is none
   std::string_view name;
-  std::optional<std::string_view> arguments;  // behind a colon
+  std::optional<std::string_view> arguments;  // after a colon
 };
 
 TextParts PartsOf(std::string_view text) {

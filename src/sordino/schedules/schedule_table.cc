@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "sordino/base/error.h"
+#include "sordino/base/exact_count.h"
 #include "sordino/base/known_name.h"
 #include "sordino/base/quantity.h"
 #include "sordino/schedules/internal/schedule_arguments.h"
@@ -19,7 +20,6 @@ namespace {
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 constexpr std::array<std::string_view, 7> kKnownColumns = {
     "noise", "clip", "rate", "learning-rate", "steps", "count", "step"};
-constexpr double kMaxExactCount = 0x1p53;
 
 std::string_view Trim(std::string_view text) {
   constexpr std::string_view kBlank = " \t\r";
@@ -58,12 +58,7 @@ double RealIn(std::string_view column, std::string_view text) {
 
 // Also written as 6e4.
 std::uint64_t WholeIn(std::string_view column, std::string_view text) {
-  const double number = RealIn(column, text);
-  if (number < 0 || number > kMaxExactCount || number != std::floor(number)) {
-    throw Error(fmt::format("'{}' in column {} is not a whole number; give one from 0 to 2^53.",
-                            text, column));
-  }
-  return static_cast<std::uint64_t>(number);
+  return ExactCount(RealIn(column, text), text, fmt::format("column {}", column));
 }
 
 void CheckValue(std::string_view column, double value) {

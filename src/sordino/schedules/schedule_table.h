@@ -6,7 +6,7 @@
 //
 // The first line names the columns, in any order: noise, clip, rate and learning-rate, and at most
 // one of steps (how often the line is repeated; count is another name for it) and step (the number
-// of the step: 1, 2, ... without a hole). Blank lines and everything behind a # are skipped.
+// of the step: 1, 2, ... without a hole). Blank lines and everything after a # are skipped.
 // `sordino plan --schedule-out` writes such a file, `sordino account --schedule` and the schedules
 // `file:FILE` of a training run read it.
 #ifndef SORDINO_SCHEDULES_SCHEDULE_TABLE_H_

@@ -23,7 +23,7 @@ bool ParseShort(std::string_view field, double* number) {
   if (field.empty() || field.size() > 16) return false;
   std::uint64_t digits = 0;
   std::size_t count = 0;
-  std::size_t behind = 0;  // digits behind the point
+  std::size_t behind = 0;  // digits after the point
   bool point = false;
   for (const char c : field) {
     if (c >= '0' && c <= '9') {

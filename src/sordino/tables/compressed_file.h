@@ -23,7 +23,7 @@ inline constexpr std::uint64_t kFileSizeLimit = std::uint64_t{8} << 30;
 
 // What `packed` stands for, in constant memory; `name` stands in the sentences. Bytes that are
 // neither gzip nor xz come out as they are. Reading throws Error with one sentence that names the
-// file: it is cut off, is damaged (checksums are compared), or has something behind its end.
+// file: it is cut off, is damaged (checksums are compared), or has something after its end.
 ByteSource Decompressed(ByteSource packed, const std::string& name);
 
 // A whole file in memory. Throws the Errors of Decompressed, and where the file cannot be read or

@@ -44,7 +44,7 @@ CsvReader::CsvReader(ByteSource source, char separator, std::string name)
   if (beginning().starts_with(kByteOrderMark)) begin_ = kByteOrderMark.size();
 }
 
-// Moves what is left to the front and reads more behind it; false when nothing more can come.
+// Moves what is left to the front and reads more after it; false when nothing more can come.
 bool CsvReader::Refill() {
   if (at_end_) return false;
   if (begin_ > 0) {
@@ -106,7 +106,7 @@ bool CsvReader::SplitPlain(std::size_t end) {
 }
 
 // Splits the record at begin_, unescaping quoted fields where they stand. Touches the buffer only
-// once the record is known to be whole. *end is the place of the LF behind it (or the end).
+// once the record is known to be whole. *end is the place of the LF after it (or the end).
 CsvReader::Quoted CsvReader::SplitQuoted(std::size_t* end, std::uint64_t* breaks) {
   for (const bool commit : {false, true}) {
     fields_.clear();

@@ -7,8 +7,8 @@
 // empty field. The file is read in blocks of 1 MiB with read(2); fields are views into the block
 // and live until the next call. A record is at most 1 MiB long.
 //
-// A record whose quoting is broken (text behind a closing quote, a quote that never closes) is
-// reported as such, and reading continues behind the end of its first line.
+// A record whose quoting is broken (text after a closing quote, a quote that never closes) is
+// reported as such, and reading continues after the end of its first line.
 #ifndef SORDINO_TABLES_CSV_READER_H_
 #define SORDINO_TABLES_CSV_READER_H_
 

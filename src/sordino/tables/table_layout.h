@@ -27,7 +27,7 @@ char ParseDelimiter(const std::string& text);
 // What ParseDelimiter reads back.
 std::string DelimiterText(char delimiter);
 
-// The records of a table behind its header.
+// The records of a table after its header.
 class TableRows {
  public:
   // Reads the names of the columns. Throws Error for a table whose header is missing or whose first
@@ -38,7 +38,7 @@ class TableRows {
   const std::vector<std::string>& names() const { return names_; }
   // Whether there is a line at all; without one the names are those of any table.
   bool has_lines() const { return has_lines_; }
-  // Moves to the next record; false behind the last. The reader has its fields.
+  // Moves to the next record; false after the last. The reader has its fields.
   bool Next();
 
  private:

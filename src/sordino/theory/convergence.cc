@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "sordino/base/error.h"
+#include "sordino/base/exact_count.h"
 #include "sordino/base/quantity.h"
 #include "sordino/theory/internal/check_positive.h"
 #include "sordino/theory/noise_schedule.h"
@@ -14,7 +15,7 @@ namespace sordino {
 namespace {
 
 std::int64_t WholeSteps(double steps) {
-  if (!(steps <= static_cast<double>(kMaxHorizon))) {
+  if (!(steps <= static_cast<double>(kMaxExactCount))) {
     throw Error(
         "the best number of steps is above 2^53; give a smaller kappa, or a larger alpha (fewer "
         "records, a smaller budget).");

@@ -81,9 +81,7 @@ struct Horizon {
   std::optional<double> formula_bound = std::nullopt;
 };
 
-inline constexpr std::int64_t kMaxHorizon = std::int64_t{1} << 53;
-
-// Throw Error where the best number of steps is above kMaxHorizon.
+// Throw Error where the best number of steps is above 2^53.
 Horizon BestUniform(const ConvergenceProblem& problem);
 Horizon BestDynamic(const ConvergenceProblem& problem);
 

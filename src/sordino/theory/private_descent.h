@@ -122,7 +122,7 @@ class LogisticDescent : public DescentProblem {
       visit(margin, begin);
     }
   }
-  std::vector<double> signed_;  // label times record, one behind the other
+  std::vector<double> signed_;  // label times record, one after the other
   double records_ = 0;
 };
 

@@ -16,11 +16,11 @@
 #include <string>
 #include <vector>
 
+#include "sordino/device/precision.h"
 #include "sordino/gradients/clipper.h"
 #include "sordino/gradients/example_loop.h"
 #include "sordino/gradients/flat_clipping.h"
 #include "sordino/gradients/layerwise_clipping.h"
-#include "sordino/gradients/testing/scoped_precision.h"
 #include "sordino/models/benchmark_models.h"
 #include "sordino/models/model.h"
 

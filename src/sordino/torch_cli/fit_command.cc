@@ -3,15 +3,16 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <array>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "sordino/base/adjacency_names.h"
 #include "sordino/base/error.h"
 #include "sordino/base/known_name.h"
 #include "sordino/base/progress.h"
@@ -29,7 +30,8 @@
 namespace sordino {
 namespace {
 
-constexpr std::array<std::string_view, 2> kFitAdjacencies = {"add-remove", "replace-one"};
+// Without zero-out.
+constexpr auto kFitAdjacencies = std::span(kAdjacencyNames).first<2>();
 
 struct FitOptions {
   FitSettings settings;

@@ -65,7 +65,7 @@ class KilledRanks : public ::testing::TestWithParam<int> {
   const TestFolder root_;
 };
 
-// Both ranks die before one half of the operations and behind the other half.
+// Both ranks die before one half of the operations and after the other half.
 TEST_P(KilledRanks, LeaveARunThatWasChargedForWhatItReleasedAndResumes) {
   const int phase = GetParam();
   const int operation = phase / 2;

@@ -47,7 +47,7 @@ class TrainCommand : public ::testing::Test {
     fs::remove(test_);
   }
 
-  // A run that takes a second, with more flags behind it.
+  // A run that takes a second, with more flags after it.
   std::vector<std::string> Line(const std::string& more = "") const {
     std::vector<std::string> words = Words(
         "train --model logistic --records 300 --batch 30 --clip 1 --lr 2 --threads 1 " + more);

@@ -57,7 +57,7 @@ struct NoiseRule {
 struct HeldOutMeasurement {
   std::int64_t step = 0;  // steps made before it
   double count = 0;       // noised: of held-out records that the model is right about
-  double noise = 0;       // the multiplier of the steps behind it
+  double noise = 0;       // the multiplier of the steps after it
 };
 
 // Independent noise whose multiplier follows the counts.

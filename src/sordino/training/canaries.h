@@ -57,7 +57,7 @@ class Canaries {
 
   std::int64_t size() const { return static_cast<std::int64_t>(coordinates_.size()); }
 
-  // A batch is drawn over the records and, behind them, the canaries: takes the canaries out of it.
+  // A batch is drawn over the records and, after them, the canaries: takes the canaries out of it.
   static std::vector<std::int64_t> TakeFrom(std::vector<std::uint64_t>& batch,
                                             std::uint64_t records);
   // What those that were drawn add to the sum under this policy.

@@ -32,8 +32,8 @@ namespace sordino {
 
 class Communicator;
 
-// Who is told what a step releases, before its noise is drawn. A throw stops the run before the
-// release. What it is told is PrivacyPlan::ChargeOf.
+// Called with PrivacyPlan::ChargeOf, before the noise of the step is drawn. Throw to stop the run
+// before the release.
 using ChargeFunction = std::function<void(std::int64_t step, const Event& event)>;
 
 // How a plan with held-out records measures them, and what follows from it (adaptive_noise.h).
@@ -132,9 +132,9 @@ class Trainer {
   // held-out records, scales of draws. All of it was noised, or is public. Throws Error after an
   // exception, and while averaged weights are in use.
   NamedTensors SaveState() const;
-  // Goes on behind `steps_done` steps of a run of the same plan and settings; before the first
-  // step, with the model in training mode. Values are copied and storages kept. Throws Error when
-  // the state does not fit; the trainer is used up then.
+  // Resumes after `steps_done` steps of a run of the same plan and settings. Call it before the
+  // first step, with the model in training mode. Values are copied and storages kept. Throws Error
+  // when the state does not fit; the trainer is used up then.
   //
   // On rank 0 of several, for all of them; their number may be another than that of the saved run.
   //

@@ -47,9 +47,9 @@ std::array<double, 2> KeyOfAtoms(const LossPair& pair) {
   return {0.5 * LogOf(square), 0.5 * (LogOf(fourth) - 2 * LogOf(square))};
 }
 
-Neighbour KeyOfList(const CountedPair& counted) {
+SimilarPair KeyOfList(const CountedPair& counted) {
   const LossPair& pair = counted.pair;
-  Neighbour key{{static_cast<double>(pair.pieces.size())}, {}, &counted};
+  SimilarPair key{{static_cast<double>(pair.pieces.size())}, {}, &counted};
   for (const DensityPiece& piece : pair.pieces) {
     key.form.push_back((piece.clip_low > -1e300 ? 1 : 0) + (piece.clip_high < 1e300 ? 2 : 0));
   }
@@ -59,28 +59,28 @@ Neighbour KeyOfList(const CountedPair& counted) {
 
 }  // namespace
 
-std::vector<std::vector<Neighbour>> GroupLists(std::span<const CountedPair* const> pairs) {
-  std::vector<Neighbour> keyed;
+std::vector<std::vector<SimilarPair>> GroupLists(std::span<const CountedPair* const> pairs) {
+  std::vector<SimilarPair> keyed;
   keyed.reserve(pairs.size());
   for (const CountedPair* pair : pairs) keyed.push_back(KeyOfList(*pair));
   const std::size_t least = std::max<std::size_t>(1, pairs.size() / kMaxAlignedGroups);
-  return GroupNeighbours(std::move(keyed), {{kWidestLoss, kWidestLoss}, least, pairs.size()});
+  return GroupSimilarPairs(std::move(keyed), {{kWidestLoss, kWidestLoss}, least, pairs.size()});
 }
 
-CellGroup AlignLists(std::span<const Neighbour> pairs, double log_lost, std::size_t cells,
+CellGroup AlignLists(std::span<const SimilarPair> pairs, double log_lost, std::size_t cells,
                      Bound bound) {
   struct Aligned {
     AtomList list;
     std::size_t below = 0;  // atoms below zero
   };
   std::size_t together = 1;
-  for (const Neighbour& one : pairs) {
+  for (const SimilarPair& one : pairs) {
     together = std::max(together, AtomsOfCell(one.pair->pair, log_lost, cells));
   }
   std::vector<Aligned> lists;
   std::size_t below = 0;
   std::size_t above = 0;
-  for (const Neighbour& one : pairs) {
+  for (const SimilarPair& one : pairs) {
     Aligned next{ListAtoms(one.pair->pair, log_lost, cells, bound, together)};
     const std::vector<double>& loss = next.list.loss;
     if (!loss.empty()) {

@@ -17,15 +17,15 @@
 
 #include "sordino/accounting/internal/discretise.h"
 #include "sordino/accounting/internal/loss_cells.h"
-#include "sordino/accounting/internal/neighbours.h"
+#include "sordino/accounting/internal/similar_pairs.h"
 
 namespace sordino {
 
 // Any pairs with losses, in groups of neighbours.
-std::vector<std::vector<Neighbour>> GroupLists(std::span<const CountedPair* const> pairs);
+std::vector<std::vector<SimilarPair>> GroupLists(std::span<const CountedPair* const> pairs);
 
 // The lists of a group, with about `cells` cells each; tails of P-mass e^log_lost are left out.
-CellGroup AlignLists(std::span<const Neighbour> pairs, double log_lost, std::size_t cells,
+CellGroup AlignLists(std::span<const SimilarPair> pairs, double log_lost, std::size_t cells,
                      Bound bound);
 
 }  // namespace sordino

@@ -152,7 +152,7 @@ TEST(AlignedLists, UnlikePairsMakeWideBoundsThatHold) {
                "add-remove: poisson(0.2, discrete-gaussian(2, 1))",
                "add-remove: poisson(0.01, laplace(0.3))"},
               0);
-  std::vector<Neighbour> group;
+  std::vector<SimilarPair> group;
   group.reserve(pairs.size());
   for (const CountedPair& one : pairs) group.push_back({{}, {}, &one});
   for (const double c : {0.3, 2.0, 7.0}) {
@@ -185,7 +185,7 @@ TEST(Schedules, AlignedListsBoundAnEnumeration) {
     }
     sums = std::move(next);
   }
-  std::vector<Neighbour> group;
+  std::vector<SimilarPair> group;
   group.reserve(pairs.size());
   for (const CountedPair& one : pairs) group.push_back({{}, {}, &one});
   for (const double c : {0.5, 4.0, 20.0}) {
@@ -288,16 +288,16 @@ TEST(Schedules, AreRoundedOnlyWhereTheyAreVeryLong) {
 
 TEST(Neighbours, EveryPairIsInOneGroupOfItsForm) {
   std::vector<CountedPair> pairs(500);
-  std::vector<Neighbour> keyed;
+  std::vector<SimilarPair> keyed;
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     keyed.push_back({{static_cast<double>(i % 2)},
                      {std::sin(static_cast<double>(i)), std::cos(static_cast<double>(3 * i))},
                      &pairs[i]});
   }
   std::vector<const CountedPair*> seen;
-  for (const std::vector<Neighbour>& group : GroupNeighbours(keyed, {{0.3, 0.3}, 4, 1000})) {
+  for (const std::vector<SimilarPair>& group : GroupSimilarPairs(keyed, {{0.3, 0.3}, 4, 1000})) {
     ASSERT_FALSE(group.empty());
-    for (const Neighbour& one : group) {
+    for (const SimilarPair& one : group) {
       EXPECT_EQ(one.form, group.front().form);
       seen.push_back(one.pair);
     }

@@ -54,7 +54,7 @@ struct PotentialPoint {
 
 // A convex potential that is at most the value of each point is at most their lower convex hull,
 // whose kinks are the masses that come back, rounded up. slope_after is its slope beyond the last
-// point (0 for a call, 1 for a put); slope_before is set to that behind the first one.
+// point (0 for a call, 1 for a put); slope_before is set to that after the first one.
 std::vector<double> MassesOfHull(const Knots& knots, const std::vector<PotentialPoint>& points,
                                  double slope_after, double* slope_before);
 

@@ -59,7 +59,7 @@ AtomComposition::AtomComposition(const CutPairs& pairs, Bound bound) : bound_(bo
     log_survival_ += families_.back().LogSurvival();
     work_ += families_.back().Work();
   }
-  for (const std::vector<Neighbour>& group : pairs.aligned) {
+  for (const std::vector<SimilarPair>& group : pairs.aligned) {
     families_.emplace_back(AlignLists(group, pairs.log_lost, pairs.aligned_cells, bound), bound);
     log_survival_ += families_.back().LogSurvival();
     work_ += families_.back().Work();

@@ -11,7 +11,7 @@
 #include "sordino/accounting/internal/discretise.h"
 #include "sordino/accounting/internal/list_family.h"
 #include "sordino/accounting/internal/loss_cells.h"
-#include "sordino/accounting/internal/neighbours.h"
+#include "sordino/accounting/internal/similar_pairs.h"
 
 namespace sordino {
 
@@ -31,7 +31,7 @@ struct CutPairs {
            double focus = 0);
 
   std::vector<CellGroup> groups;
-  std::vector<std::vector<Neighbour>> aligned;
+  std::vector<std::vector<SimilarPair>> aligned;
   std::vector<const CountedPair*> single;
   double log_lost;
   std::size_t cells;

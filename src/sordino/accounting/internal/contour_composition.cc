@@ -14,7 +14,7 @@ namespace {
 constexpr double kTableError = 1e-10;
 constexpr int kMaxRefinement = 16;
 
-// The cut of the given width behind which P-mass of at most e^goal lies: smoothing by a Gaussian
+// The cut of the given width beyond which P-mass of at most e^goal lies: smoothing by a Gaussian
 // of that width turns it into a tail of N(shift, sigma^2 + width^2).
 Cutoff ChooseCutoff(const GaussianMixtureDensity& mixture, double goal, double width) {
   const GaussianMixtureDensity& m = mixture;

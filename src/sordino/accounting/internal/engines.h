@@ -27,7 +27,7 @@ struct Answer {
   std::string engine;
 };
 
-// At most `most` of the pairs, each counted for those behind it too: about the same composition,
+// At most `most` of the pairs, each counted for those after it too: about the same composition,
 // and no bound on it.
 std::vector<CountedPair> Thinned(const std::vector<CountedPair>& pairs, std::size_t most);
 

@@ -26,7 +26,7 @@ constexpr std::size_t kMaxCandidates = 96;
 // Losses of a cell from below are put between places that are at least this far apart, relative, so
 // that their rounding does not look like a difference between pairs.
 constexpr double kMinSpread = 1e-5;
-// The columns behind the masses.
+// The columns after the masses.
 constexpr std::size_t kAbsent = 0;
 constexpr std::size_t kGap = 1;
 constexpr std::size_t kExtra = 2;

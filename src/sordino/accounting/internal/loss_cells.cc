@@ -7,8 +7,8 @@
 
 #include "sordino/accounting/internal/atom_list.h"
 #include "sordino/accounting/internal/discretise.h"
-#include "sordino/accounting/internal/neighbours.h"
 #include "sordino/accounting/internal/shifted_mixture.h"
+#include "sordino/accounting/internal/similar_pairs.h"
 #include "sordino/base/quantity.h"
 
 namespace sordino {
@@ -102,7 +102,7 @@ class Cutter {
     std::vector<NormalTail> at_to;
     masses.At(from, at_from);
     for (std::size_t k = 0; k <= places_.size(); ++k) {
-      // k - 1 is the cell; the tails lie before the first and behind the last place.
+      // k - 1 is the cell; the tails lie before the first and after the last place.
       double to = last;
       if (k < places_.size()) {
         to = std::clamp(mixture.CoordinateOf(places_[k], log_growth_[k]), from, last);
@@ -295,9 +295,9 @@ constexpr std::size_t kHit = 0;
 constexpr std::size_t kSigma = 1;
 constexpr GroupLimits kCellGroups = {{0.5, 0.12}, 32, 2000};
 
-Neighbour KeyOf(const CountedPair& counted) {
+SimilarPair KeyOf(const CountedPair& counted) {
   const LossPair& pair = counted.pair;
-  Neighbour key{{static_cast<double>(pair.atoms.size())}, {}, &counted};
+  SimilarPair key{{static_cast<double>(pair.atoms.size())}, {}, &counted};
   for (const DensityPiece& piece : pair.pieces) {
     const Mixture* mixture = MixtureOf(piece);
     key.form.push_back(static_cast<double>(FormOf(*mixture)));
@@ -311,13 +311,13 @@ Neighbour KeyOf(const CountedPair& counted) {
   return key;
 }
 
-CellGroup CutGroup(const std::vector<Neighbour>& pairs, double log_lost, std::size_t cells,
+CellGroup CutGroup(const std::vector<SimilarPair>& pairs, double log_lost, std::size_t cells,
                    double focus) {
   std::vector<const CountedPair*> references;
   for (const std::size_t number : {kSigma, kHit}) {
     const auto [low, high] = std::minmax_element(
         pairs.begin(), pairs.end(),
-        [&](const Neighbour& a, const Neighbour& b) { return a.key[number] < b.key[number]; });
+        [&](const SimilarPair& a, const SimilarPair& b) { return a.key[number] < b.key[number]; });
     references.push_back(low->pair);
     references.push_back(high->pair);
   }
@@ -326,7 +326,7 @@ CellGroup CutGroup(const std::vector<Neighbour>& pairs, double log_lost, std::si
   group.places = ChoosePlaces(references, log_lost, cells, focus);
   const bool with_offset = HasOffset(pairs.front().pair->pair);
   const Cutter cutter(group.places);
-  for (const Neighbour& one : pairs) group.pairs.push_back(cutter.Cut(*one.pair, with_offset));
+  for (const SimilarPair& one : pairs) group.pairs.push_back(cutter.Cut(*one.pair, with_offset));
   return group;
 }
 
@@ -342,11 +342,11 @@ bool CanBeCut(const LossPair& pair) {
 
 std::vector<CellGroup> CutIntoCells(std::span<const CountedPair* const> pairs, double log_lost,
                                     std::size_t cells, double focus) {
-  std::vector<Neighbour> keyed;
+  std::vector<SimilarPair> keyed;
   keyed.reserve(pairs.size());
   for (const CountedPair* pair : pairs) keyed.push_back(KeyOf(*pair));
   std::vector<CellGroup> groups;
-  for (const std::vector<Neighbour>& group : GroupNeighbours(std::move(keyed), kCellGroups)) {
+  for (const std::vector<SimilarPair>& group : GroupSimilarPairs(std::move(keyed), kCellGroups)) {
     groups.push_back(CutGroup(group, log_lost, cells, focus));
   }
   return groups;

@@ -13,7 +13,7 @@ namespace {
 // Range of x in standard deviations: what lies outside is below 1e-21 of the tilted mass.
 constexpr double kTailDeviations = 9.5;
 constexpr std::size_t kMaxTable = 40000;
-// A cut table ends this many cut widths behind the cut.
+// A cut table ends this many cut widths after the cut.
 constexpr double kCutDeviations = 36;
 
 }  // namespace

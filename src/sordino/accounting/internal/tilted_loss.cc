@@ -109,7 +109,7 @@ std::optional<TiltedLoss> TiltedLoss::FromTable(const MixtureTable& table, doubl
   result.log_moment_ = moment.value;
   // The theorem is about the sum over the whole line; the table has the terms that count. To the
   // left of -9.5 sigma the weight is at most that of the Gaussian, and E[e^{cL}] is at least one;
-  // on the right the table ends 9.5 sigma behind the mode or deep in the falling cut (Cover). Both
+  // on the right the table ends 9.5 sigma after the mode or deep in the falling cut (Cover). Both
   // ends together are below 1e-20 of the sum.
   result.log_moment_error_ = moment.error + result.quadrature_error_ + dropped / sum + 1e-20;
   result.quadrature_error_ += dropped / sum + 1e-20;

@@ -62,7 +62,7 @@ at::Tensor GatherAs(const Constants& constants, const at::Tensor& stored, const 
 
 // Constants in the shape in which they go with images [..., c, h, w] or features [..., columns].
 // From pinned memory, so that nobody waits for the device.
-at::Tensor Beside(const at::Tensor& inputs, const std::vector<float>& constants, bool images) {
+at::Tensor InShapeOf(const at::Tensor& inputs, const std::vector<float>& constants, bool images) {
   const at::Tensor pinned =
       at::empty({static_cast<std::int64_t>(constants.size())},
                 at::TensorOptions().dtype(at::kFloat).pinned_memory(inputs.is_cuda()));
@@ -160,8 +160,8 @@ at::Tensor NormalisedOnDevice(const Constants& constants, const at::Tensor& stor
   at::Tensor result = stored.to(at::kFloat, /*non_blocking=*/true, /*copy=*/true);
   if (images) result.div_(255);
   if (!constants.mean.empty()) {
-    result.sub_(Beside(result, constants.mean, images));
-    result.div_(Beside(result, constants.deviation, images));
+    result.sub_(InShapeOf(result, constants.mean, images));
+    result.div_(InShapeOf(result, constants.deviation, images));
   }
   return result;
 }

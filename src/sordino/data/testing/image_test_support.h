@@ -24,7 +24,7 @@ struct PngForm {
   int interlace = PNG_INTERLACE_NONE;
 };
 
-// `rows` holds the packed rows one behind the other; a palette is added where the form needs one.
+// `rows` holds the packed rows one after the other; a palette is added where the form needs one.
 inline Bytes EncodePng(int height, int width, const PngForm& form,
                        const std::vector<unsigned char>& rows) {
   Bytes file;

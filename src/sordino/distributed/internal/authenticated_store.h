@@ -22,7 +22,7 @@ class ForeignWords : public CommunicationError {
 };
 
 // Anybody who reaches the port can read, write and delete in the inner store. A value stands there
-// behind its HMAC, of the whole name of its key and of itself; one that does not fit is not
+// after its HMAC, of the whole name of its key and of itself; one that does not fit is not
 // returned: ForeignWords is thrown. Whether a key is there, and what a counter says, is not
 // authenticated: they may decide how long something is waited for, and nothing else.
 class AuthenticatedStore : public c10d::Store {

@@ -28,7 +28,7 @@
 namespace sordino {
 namespace {
 
-// The batch, and copies of its first example behind it.
+// The batch, and copies of its first example after it.
 Batch Padded(const Batch& batch, std::int64_t examples) {
   Batch padded;
   for (const at::Tensor& tensor : batch) {
@@ -85,17 +85,17 @@ PartClipper::PartClipper(std::vector<NamedParameter> parameters, GradientOptions
     : parameters_(std::move(parameters)), options_(options), sum_(sum) {}
 
 // The bounds as [groups, 1], copied to the device when they change.
-const at::Tensor& PartClipper::BoundsBeside(const at::Tensor& norms,
-                                            const std::vector<double>& bounds) const {
+const at::Tensor& PartClipper::BoundsOnDeviceOf(const at::Tensor& norms,
+                                                const std::vector<double>& bounds) const {
   if (!bounds_ || bounds_->values() != bounds) bounds_.emplace(bounds);
-  return bounds_->Beside(norms);
+  return bounds_->OnDeviceOf(norms);
 }
 
 // How many norms of each group are above its bound, or not a number.
 at::Tensor PartClipper::AboveBounds(const at::Tensor& norms,
                                     const std::vector<double>& bounds) const {
   if (norms.is_cpu()) return CountAbove(norms, bounds);
-  return (norms <= BoundsBeside(norms, bounds)).logical_not().sum(1);
+  return (norms <= BoundsOnDeviceOf(norms, bounds)).logical_not().sum(1);
 }
 
 at::Tensor PartClipper::NoNorms(const ClippingPolicy& policy) const {
@@ -190,8 +190,9 @@ PartClipper::Clipped PartClipper::Clip(const PerExamplePass& pass, const Clippin
   const bool in_one_launch = pass.TakesRows() && !pass.squared_mass().defined() && all_are_real;
   if (in_one_launch && policy.ToBound() != nullptr) {
     const at::Tensor& squared = pass.squared_norms();
-    DeviceClipped clipped = DeviceClipToBound(squared, policy.ToBound()->Beside(squared),
-                                              BoundsBeside(squared, bounds), real.mask, kMaxNorm);
+    DeviceClipped clipped =
+        DeviceClipToBound(squared, policy.ToBound()->OnDeviceOf(squared),
+                          BoundsOnDeviceOf(squared, bounds), real.mask, kMaxNorm);
     return {.norms = std::move(clipped.norms),
             .factors = {std::move(clipped.factors.float64), std::move(clipped.factors.float32)},
             .above = std::move(clipped.factors.above)};
@@ -205,8 +206,8 @@ PartClipper::Clipped PartClipper::Clip(const PerExamplePass& pass, const Clippin
   at::Tensor norms = roots.roots;
   at::Tensor factors = policy.Factors(norms);
   if (in_one_launch) {
-    DeviceFactors clipped =
-        DeviceClip(norms, factors.contiguous(), BoundsBeside(norms, bounds), real.mask, kMaxNorm);
+    DeviceFactors clipped = DeviceClip(norms, factors.contiguous(), BoundsOnDeviceOf(norms, bounds),
+                                       real.mask, kMaxNorm);
     return {.norms = std::move(norms),
             .factors = {std::move(clipped.float64), std::move(clipped.float32)},
             .above = std::move(clipped.above)};
@@ -216,7 +217,7 @@ PartClipper::Clipped PartClipper::Clip(const PerExamplePass& pass, const Clippin
   if (pass.squared_mass().defined()) {
     mass = pass.squared_mass().sqrt();
     all_usable = all_usable && (mass <= kMaxNorm).all().item<bool>();
-    factors = at::minimum(factors, BoundsBeside(norms, bounds) * plan.cancellation / mass);
+    factors = at::minimum(factors, BoundsOnDeviceOf(norms, bounds) * plan.cancellation / mass);
   }
   if (!all_usable) {
     // An example that is out of range (or not a number) anywhere is left out everywhere.

@@ -118,7 +118,8 @@ class PartClipper {
   Totals FromLosses(const at::Tensor& losses, const RealUnits& real, const ClippingPolicy& policy,
                     const LossFunction& loss, const Batch& batch);
   at::Tensor AboveBounds(const at::Tensor& norms, const std::vector<double>& bounds) const;
-  const at::Tensor& BoundsBeside(const at::Tensor& norms, const std::vector<double>& bounds) const;
+  const at::Tensor& BoundsOnDeviceOf(const at::Tensor& norms,
+                                     const std::vector<double>& bounds) const;
   Totals UnitByUnit(const LossFunction& loss, const Batch& batch, const ClippingPolicy& policy);
   Totals Loop(const LossFunction& loss, const Batch& batch, const ClippingPolicy& policy);
   Clipped Clip(const PerExamplePass& pass, const ClippingPolicy& policy, const SumPlan& plan,

@@ -157,7 +157,7 @@ std::optional<std::int64_t> ReadBytes(const std::filesystem::path& path) {
   return text ? ParseBytes(*text) : std::nullopt;
 }
 
-// The number behind `key` at the start of a line: "MemAvailable:   12 kB", "inactive_file 4096".
+// The number after `key` at the start of a line: "MemAvailable:   12 kB", "inactive_file 4096".
 std::optional<std::int64_t> ReadEntry(const std::filesystem::path& path, std::string_view key) {
   std::ifstream file(path);
   std::string line;

@@ -86,7 +86,7 @@ struct RecordedSums::Recording {
   Totals Copied() const;
 };
 
-// The examples, and copies of the first one behind them.
+// The examples, and copies of the first one after them.
 void RecordedSums::Recording::Fill(const Batch& batch, std::int64_t micro_batch) {
   const at::NoGradGuard no_grad;
   const std::int64_t examples = Examples(batch);

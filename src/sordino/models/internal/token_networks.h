@@ -7,7 +7,7 @@
 //                that are not padding, Linear(width, classes); width 128, ReLU
 //
 // No token looks at padding, so an example's logits do not depend on how much of it stands
-// behind the sentence.
+// after the sentence.
 #ifndef SORDINO_MODELS_INTERNAL_TOKEN_NETWORKS_H_
 #define SORDINO_MODELS_INTERNAL_TOKEN_NETWORKS_H_
 

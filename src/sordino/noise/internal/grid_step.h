@@ -28,7 +28,7 @@ SORDINO_DEVICE constexpr double StepsOf(double value, double steps_per_unit) {
   if (!(steps == steps)) steps = 0;
   if (steps > kSaturation) steps = kSaturation;
   if (steps < -kSaturation) steps = -kSaturation;
-  // Doubles of this size have no digits behind the point.
+  // Doubles of this size have no digits after the point.
   constexpr double kRounding = 0x1.8p52;
   return (steps + kRounding) - kRounding;
 }

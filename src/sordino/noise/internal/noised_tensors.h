@@ -29,7 +29,7 @@ struct NoisedTensors {
   NoisedTensor tensor[kMost];
 };
 
-// The first tensor that ends behind a coordinate.
+// The first tensor that ends after a coordinate.
 SORDINO_DEVICE constexpr int TensorOf(const NoisedTensors& tensors, std::int64_t coordinate) {
   int low = 0;
   int high = tensors.count - 1;

@@ -34,7 +34,7 @@ void CheckFitFeatures(const FitSettings& settings, const DatasetDeclaration& dec
 // Without the intercept.
 std::int64_t FitFeatureCount(const FitSettings& settings, const DatasetDeclaration& declaration);
 
-// What a fit is applied by: a linear layer of models/model.h, behind the features that were asked
+// What a fit is applied by: a linear layer of models/model.h, after the features that were asked
 // for.
 std::string_view FitModelName(const FitSettings& settings);
 std::unique_ptr<Model> MakeFitModel(const FitSettings& settings,

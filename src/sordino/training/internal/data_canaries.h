@@ -69,7 +69,7 @@ class DataCanaries {
   // The data with all records that a batch may hold: `data`, the canaries, and the records that
   // replace them.
   static Dataset Joined(const Dataset& data, const CanaryRecords& canaries, Adjacency adjacency);
-  // A batch that was drawn over the records and, behind them, the canaries, to one of Joined().
+  // A batch that was drawn over the records and, after them, the canaries, to one of Joined().
   void Place(std::vector<std::uint64_t>& batch, std::uint64_t records) const;
 
   // A released gradient, before the model moves by it, of a sum with this divisor whose gradients

@@ -120,7 +120,7 @@ TEST(DistributedHeldOutRecords, AreTheSameOnAllRanksAndCountedOnce) {
   });
 }
 
-// The noise of the steps behind a measurement is lower on all ranks: updates without gradients show
+// The noise of the steps after a measurement is lower on all ranks: updates without gradients show
 // it in each shard.
 TEST(DistributedHeldOutRecords, LowerTheNoiseOfEveryRank) {
   constexpr std::int64_t kWeights = 20'000;

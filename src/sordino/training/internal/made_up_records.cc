@@ -39,7 +39,7 @@ at::Tensor Numbers(const std::vector<std::int64_t>& sizes, const at::Generator& 
   return numbers;
 }
 
-// Ones that end in zeros, ones alone, and both in any order behind a one: tokens with padding, or
+// Ones that end in zeros, ones alone, and both in any order after a one: tokens with padding, or
 // a mask of them.
 at::Tensor Flags(const std::vector<std::int64_t>& sizes, const at::Generator& random) {
   at::Tensor flags = at::randint(0, 2, sizes, random, at::kLong);

@@ -34,12 +34,11 @@ class RunCanaries {
               Generator& coins);
 
   bool IsEmpty() const { return !gradients_ && !records_; }
-  bool AreGradients() const { return gradients_ != nullptr; }
   bool AreRecords() const { return records_ != nullptr; }
 
-  // What batches are loaded from: the data, with the canaries that are records behind them.
+  // What batches are loaded from: the data, with the canaries that are records after them.
   Dataset Joined(const Dataset& data, const TrainerOptions& options) const;
-  // A batch that was drawn over so many records and all canaries behind them, to one of Joined();
+  // A batch that was drawn over so many records and all canaries after them, to one of Joined();
   // returns the canaries in it that are gradients.
   std::vector<std::int64_t> TakeFrom(std::vector<std::uint64_t>& batch,
                                      std::uint64_t records) const;

@@ -1,7 +1,7 @@
 // An optimizer whose state is divided among ranks (ZeRO, stage 1: Rajbhandari, Rasley, Ruwase, He,
 // arXiv 1910.02054).
 //
-// The parameters, one behind the other, are one vector of Size() equal shards. A rank keeps what
+// The parameters, one after the other, are one vector of Size() equal shards. A rank keeps what
 // the algorithm remembers of its own shard, makes the step of it, and gathers the new values of
 // all. All algorithms work coordinate by coordinate, so where shards begin does not show. Averaged
 // weights are those of all parameters, on rank 0.

@@ -113,7 +113,7 @@ class ColumnBlock {
   std::vector<std::int64_t> run_offsets_;  // in the padded image, from the kernel's first value
   std::int64_t run_ = 0;                   // values a run
   std::int64_t part_stride_ = 0;
-  at::Tensor columns_;  // [parts, capacity, row size], flat, with slack behind each part
+  at::Tensor columns_;  // [parts, capacity, row size], flat, with slack after each part
   at::Tensor signal_;
   std::vector<Factors> factors_;
   std::int64_t factors_rows_ = -1;

@@ -84,7 +84,7 @@ __global__ void ExampleSumsKernel(ExampleSumArrays a, int tiles) {
   reinterpret_cast<Entry*>(a.result)[example * width + column] = Rounded(sum, Entry{});
 }
 
-// Rows of one entry that lie behind each other: a warp for each example.
+// Rows of one entry that lie after each other: a warp for each example.
 __global__ void LineSumsKernel(const float* values, float* result, std::int64_t lines,
                                std::int64_t length) {
   const std::int64_t line = std::int64_t{blockIdx.x} * kLinesPerBlock + threadIdx.y;

@@ -16,7 +16,7 @@ struct RowsMatrix {
   bool fours = false;  // all rows begin at multiples of 16 bytes, and have a multiple of 4 entries
 };
 
-// Rows of matrices: row t of example e is left + e * example + t * row, with m entries behind each
+// Rows of matrices: row t of example e is left + e * example + t * row, with m entries after each
 // other; likewise right with n. A piece is kPieceRowsOf rows; they are added up in the same order
 // whatever their number.
 template <int kPieceRowsOf>

@@ -52,7 +52,7 @@ struct WindowSource {
   int pitch_channel = 1;
   int patch_words = 0;
   bool signal_fours = false;
-  // Whole lines of the image are copied, four pixels at once, behind `lead` words and the padding;
+  // Whole lines of the image are copied, four pixels at once, after `lead` words and the padding;
   // columns outside of the image are 0 from the beginning.
   bool image_fours = false;
   int lead = 0;
@@ -201,7 +201,7 @@ struct WindowSource {
                         static_cast<std::int64_t>(place.group * m + place.m) * signal_step.channel +
                         inside;
     const int rows_left = m - place.m;
-    if (signal_fours) {  // whole lines, which lie behind each other
+    if (signal_fours) {  // whole lines, which lie after each other
       const int valid = lines * block_x;
       SORDINO_NO_UNROLL
       for (int k = thread * 4; k < Tile::kM * piece_rows; k += Tile::kThreads * 4) {

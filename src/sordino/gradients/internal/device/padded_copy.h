@@ -1,4 +1,4 @@
-// The examples of a batch, and copies of the first one behind them, into the inputs of a recording,
+// The examples of a batch, and copies of the first one after them, into the inputs of a recording,
 // with the mask that says which are which: one launch instead of two for each tensor and two for
 // the mask.
 #ifndef SORDINO_GRADIENTS_INTERNAL_DEVICE_PADDED_COPY_H_

@@ -146,7 +146,8 @@ TEST_F(RowOperationsCuda, ClipToBoundIsThatOfThePolicy) {
   const at::Tensor bounds = at::full({3, 1}, 0.5, squared.options());
   const at::Tensor mask = at::rand({1000}, squared.options()) < 0.7;
   mask.narrow(0, 7, 5).fill_(true);
-  const DeviceClipped found = DeviceClipToBound(squared, below.Beside(squared), bounds, mask, 1e20);
+  const DeviceClipped found =
+      DeviceClipToBound(squared, below.OnDeviceOf(squared), bounds, mask, 1e20);
   const at::Tensor norms = squared.sqrt();
   const DeviceFactors expected =
       DeviceClip(norms, FactorsToBound(below, norms).contiguous(), bounds, mask, 1e20);

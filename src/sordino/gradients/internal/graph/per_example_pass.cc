@@ -51,7 +51,7 @@ class PerExamplePass::Listener : public ag::FunctionPreHook {
     (*pass_)->is_busy_ = true;
     (*pass_)->Arrived(node_, gradients);
     (*pass_)->is_busy_ = false;
-    // Nobody behind the last use wants the gradient: let it go instead of having it captured.
+    // Nobody after the last use wants the gradient: let it go instead of having it captured.
     return last_ ? ag::variable_list(gradients.size()) : gradients;
   }
 

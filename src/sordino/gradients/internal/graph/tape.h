@@ -27,7 +27,7 @@ struct PathStep {
 };
 
 struct ParameterUse {
-  std::size_t root = 0;        // index of a parameter, or behind them of a derived tensor
+  std::size_t root = 0;        // index of a parameter, or after them of a derived tensor
   std::size_t node = 0;        // index into Graph::nodes
   std::size_t slot = 0;        // which input of the operation the root is
   std::vector<PathStep> path;  // nearest the use first; empty when the root enters as it is or cast

@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "sordino/device/precision.h"
 #include "sordino/gradients/flat_clipping.h"
 #include "sordino/gradients/internal/isolation/isolation.h"
 #include "sordino/gradients/jl_clipping.h"
 #include "sordino/gradients/testing/gradients_test_support.h"
-#include "sordino/gradients/testing/scoped_precision.h"
 #include "sordino/gradients/testing/seeded_directions.h"
 
 namespace sordino {
@@ -218,7 +218,7 @@ TEST(Bfloat16Numbers, AndTheirProductsAreExactInFloat32) {
   const at::Tensor products = numbers.unsqueeze(0) * numbers.unsqueeze(1);
   EXPECT_TRUE(
       products.to(at::kDouble).equal(significands.unsqueeze(0) * significands.unsqueeze(1)));
-  // TF32 keeps 10 bits behind the point.
+  // TF32 keeps 10 bits after the point.
   EXPECT_TRUE((significands * 1024).equal((significands * 1024).round()));
 }
 

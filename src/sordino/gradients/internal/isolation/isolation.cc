@@ -71,10 +71,6 @@ constexpr Reason kReasons[] = {
      "the model takes a value of an example out of its tensor (item, bool, a branch or a loop that "
      "depends on a value), which is not possible for all examples of a batch at once; compute with "
      "tensors instead, with masks or where."},
-    {"dynamic shape",
-     "the model uses an operation whose output has a size that depends on the values of an "
-     "example; "
-     "use masks and a fixed size instead."},
     {"is not possible because there exists a Tensor",
      "the model writes values of an example into a tensor that all examples share (a buffer, a "
      "running statistic, a tensor made with zeros); keep no state between calls, and make new "
@@ -114,6 +110,18 @@ std::string LastLine(std::string text) {
   message = LastLine(std::move(message));
   for (const Reason& reason : kReasons) {
     if (message.find(reason.sign) != std::string::npos) throw NotPerExample(reason.sentence);
+  }
+  if (message.find("dynamic shape") != std::string::npos) {
+    constexpr std::string_view kOperation = "vmap over aten::";
+    const auto begin = message.find(kOperation);
+    std::string name = "an operation";
+    if (begin != std::string::npos) {
+      name = message.substr(begin + kOperation.size());
+      name = "the operation '" + name.substr(0, name.find_first_of(". ")) + "'";
+    }
+    throw NotPerExample("the model uses " + name +
+                        ", whose output has a size that depends on the values of an example; use "
+                        "masks and a fixed size instead.");
   }
   if (const auto end = message.find(" hit the vmap fallback"); end != std::string::npos) {
     const std::string name = message.substr(0, end);
@@ -271,7 +279,9 @@ at::Tensor IsolatedLosses(const LossFunction& loss, const Batch& batch, std::int
 }
 
 at::Tensor WatchedLosses(const LossFunction& loss, const Batch& batch, std::int64_t units) {
-  KeptTensorWatch watch;
+  // Not on the stack, which a program may move while its loss runs (coroutines that copy stacks).
+  const auto owned = std::make_unique<KeptTensorWatch>();
+  KeptTensorWatch& watch = *owned;
   const auto check = [&] {
     if (watch.found()) {
       throw NotPerExample(

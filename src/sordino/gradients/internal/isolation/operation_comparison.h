@@ -18,7 +18,7 @@
 namespace sordino {
 
 // Throws DifferentValues when the losses differ by more than rounding. A model whose random numbers
-// fall in another order in a batch cannot be compared behind them, and passes. The generators are
+// fall in another order in a batch cannot be compared after them, and passes. The generators are
 // left as `states` has them. `known` are the losses of an isolated pass of the batch that began
 // with other random numbers, or undefined.
 void CompareWithJoint(const LossFunction& loss, const Batch& batch, std::int64_t units,

@@ -36,7 +36,7 @@ at::Tensor NumbersThatCancel(std::int64_t count, std::uint64_t seed) {
   return numbers;
 }
 
-// A batch that is stored step by step, so that the examples lie behind each other in memory: a
+// A batch that is stored step by step, so that the examples lie after each other in memory: a
 // reduction of libtorch adds up its last columns in another order.
 TEST(NeighbouringRounding, SumsOfOthersDoNotChangeWithTheBatch) {
   constexpr std::int64_t kSteps = 64;

@@ -10,7 +10,7 @@
 // A vector for each micro_batch > 1 consecutive examples:
 //   zero-out, replace-one  the record's micro-batch has another average, clipped to another
 //                          vector; all others keep their examples: || v_i - v_i' || <= 2V
-//   add-remove             every example behind the record moves up by one place, so every later
+//   add-remove             every example after the record moves up by one place, so every later
 //                          micro-batch is made of other examples: there is no bound that does not
 //                          grow with the batch, and this is an Error. Zero-out is the way to state
 //                          the guarantee: the record leaves an empty place in its micro-batch.

@@ -31,7 +31,7 @@ SORDINO_ENTRY inline void LstmEntryBack(Real d_hidden, Real cell_before, Real ta
   d_cell = d_whole * forget;
 }
 
-// The memory of a backward pass. A state in front of and behind the step at a place of the input
+// The memory of a backward pass. A state before and after the step at a place of the input
 // lies in slots place and place + 1; of a reversed layer, the other way around.
 template <typename Real>
 struct LstmEntries {

@@ -9,7 +9,7 @@
 //     [a_i, a_f, a_g, a_o] = W_ih x_s + b_ih + W_hh h_{s-1} + b_hh
 //     i = sigma(a_i)   f = sigma(a_f)   g = tanh(a_g)   o = sigma(a_o)
 //     c_s = f * c_{s-1} + i * g         h_s = o * tanh(c_s)
-//   GRU (Cho et al. 2014, with the reset gate behind the product)
+//   GRU (Cho et al. 2014, with the reset gate after the product)
 //     [p_r, p_z, p_n] = W_ih x_s + b_ih     [q_r, q_z, q_n] = W_hh h_{s-1} + b_hh
 //     r = sigma(p_r + q_r)   z = sigma(p_z + q_z)   n = tanh(p_n + r * q_n)
 //     h_s = (1 - z) * n + z * h_{s-1}

@@ -25,7 +25,7 @@
 namespace sordino {
 namespace {
 
-// A state, or its gradient, in front of and behind every step, in the order of the input.
+// A state, or its gradient, before and after every step, in the order of the input.
 class States {
  public:
   States(std::int64_t batch, std::int64_t time, std::int64_t hidden, bool reverse,
@@ -84,7 +84,7 @@ States HiddenGradients(const Sequences& sequences, const RecurrentOutputGradient
   return hidden;
 }
 
-// The cells in front of and behind all steps.
+// The cells before and after all steps.
 States RecomputedCells(const Sequences& sequences, const at::Tensor& first_cell,
                        const at::Tensor& gates) {
   States cells = sequences.MakeStates();

@@ -36,7 +36,7 @@ struct NetOutputs {
   std::vector<at::Tensor> states;
 };
 
-// torch::nn's recurrent layers behind one face.
+// torch::nn's recurrent layers with one interface.
 class Net {
  public:
   Net(const std::string& kind, const NetOptions& o) {

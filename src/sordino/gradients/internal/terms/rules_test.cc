@@ -223,7 +223,7 @@ TEST(ConvolutionRule, EqualsTheLoopWhenTransposed) {
 }
 
 TEST(ConvolutionRule, EqualsTheLoopBehindImagesOfSeveralFrames) {
-  // Each example has three images: in front of and behind the examples of the batch.
+  // Each example has three images: before and after the examples of the batch.
   for (const bool frames_first : {false, true}) {
     ExpectAgreesWithLoop("frames", [&](ModelMaker& m) {
       const at::Tensor w = m.Parameter("c.weight", {2, 2, 2, 2});

@@ -69,7 +69,7 @@ enum class NormForm : std::uint8_t {
              // norms and once, with the same bits, for the sum
 };
 
-// Terms of one tensor w of the same kind (and the same examples), written behind each other.
+// Terms of one tensor w of the same kind (and the same examples), written after each other.
 Term Stack(const std::vector<Term>& terms);
 
 // Factors of examples in the types that sums want them in.
@@ -79,7 +79,7 @@ class ExampleFactors {
   ExampleFactors(const at::Tensor& factors, bool all_finite, at::Tensor float32 = {});
 
   // In the type of `values`.
-  const at::Tensor& Beside(const at::Tensor& values) const;
+  const at::Tensor& InTypeOf(const at::Tensor& values) const;
   // [examples]: the factor is 0.
   const at::Tensor& None() const;
 

@@ -32,7 +32,7 @@ at::Tensor OfBlocks(const at::Tensor& by_example, const ExampleLayout& layout) {
 at::Tensor ScaleRows(const at::Tensor& rows, const ExampleLayout& layout,
                      const ExampleFactors& factors) {
   const at::Tensor wide = Wide(rows);
-  at::Tensor scaled = Blocks(wide, layout) * OfBlocks(factors.Beside(wide), layout);
+  at::Tensor scaled = Blocks(wide, layout) * OfBlocks(factors.InTypeOf(wide), layout);
   if (!factors.all_finite) scaled.masked_fill_(OfBlocks(factors.None(), layout), 0);
   return scaled.reshape(wide.sizes());
 }
@@ -115,7 +115,7 @@ const at::Tensor& ExampleFactors::None() const {
   return none_;
 }
 
-const at::Tensor& ExampleFactors::Beside(const at::Tensor& values) const {
+const at::Tensor& ExampleFactors::InTypeOf(const at::Tensor& values) const {
   if (values.scalar_type() == at::kDouble) return float64;
   if (!float32_.defined()) float32_ = float64.to(at::kFloat);
   return float32_;
@@ -153,7 +153,8 @@ at::Tensor WeightedSum(const Term& term, const ExampleFactors& factors,
         return sums.front().reshape(term.sizes);
       }
       const at::Tensor rows = MaskRows(gradients, {1, term.layout.examples, 1}, factors);
-      return ProductOverRows(factors.Beside(rows).unsqueeze(1), rows, accuracy).reshape(term.sizes);
+      return ProductOverRows(factors.InTypeOf(rows).unsqueeze(1), rows, accuracy)
+          .reshape(term.sizes);
     }
     case TermKind::kLookup:
       return TableSum(term, factors, accuracy.wide).reshape(term.sizes);

@@ -1,4 +1,4 @@
-#include "sordino/accounting/internal/neighbours.h"
+#include "sordino/accounting/internal/similar_pairs.h"
 
 #include <algorithm>
 #include <span>
@@ -6,15 +6,15 @@
 namespace sordino {
 namespace {
 
-double Spread(std::span<const Neighbour> pairs, std::size_t number) {
+double Spread(std::span<const SimilarPair> pairs, std::size_t number) {
   const auto [low, high] = std::minmax_element(
       pairs.begin(), pairs.end(),
-      [&](const Neighbour& a, const Neighbour& b) { return a.key[number] < b.key[number]; });
+      [&](const SimilarPair& a, const SimilarPair& b) { return a.key[number] < b.key[number]; });
   return high->key[number] - low->key[number];
 }
 
-void SplitGroup(std::span<Neighbour> pairs, const GroupLimits& limits,
-                std::vector<std::vector<Neighbour>>& out) {
+void SplitGroup(std::span<SimilarPair> pairs, const GroupLimits& limits,
+                std::vector<std::vector<SimilarPair>>& out) {
   const std::array<double, 2> share = {Spread(pairs, 0) / limits.widest[0],
                                        Spread(pairs, 1) / limits.widest[1]};
   const std::size_t number = share[0] >= share[1] ? 0 : 1;
@@ -26,22 +26,22 @@ void SplitGroup(std::span<Neighbour> pairs, const GroupLimits& limits,
   const std::size_t middle = pairs.size() / 2;
   std::nth_element(
       pairs.begin(), pairs.begin() + static_cast<std::ptrdiff_t>(middle), pairs.end(),
-      [&](const Neighbour& a, const Neighbour& b) { return a.key[number] < b.key[number]; });
+      [&](const SimilarPair& a, const SimilarPair& b) { return a.key[number] < b.key[number]; });
   SplitGroup(pairs.first(middle), limits, out);
   SplitGroup(pairs.subspan(middle), limits, out);
 }
 
 }  // namespace
 
-std::vector<std::vector<Neighbour>> GroupNeighbours(std::vector<Neighbour> pairs,
-                                                    const GroupLimits& limits) {
+std::vector<std::vector<SimilarPair>> GroupSimilarPairs(std::vector<SimilarPair> pairs,
+                                                        const GroupLimits& limits) {
   std::stable_sort(pairs.begin(), pairs.end(),
-                   [](const Neighbour& a, const Neighbour& b) { return a.form < b.form; });
-  std::vector<std::vector<Neighbour>> groups;
+                   [](const SimilarPair& a, const SimilarPair& b) { return a.form < b.form; });
+  std::vector<std::vector<SimilarPair>> groups;
   for (auto from = pairs.begin(); from != pairs.end();) {
     const auto to = std::find_if(from, pairs.end(),
-                                 [&](const Neighbour& one) { return one.form != from->form; });
-    SplitGroup(std::span<Neighbour>(from, to), limits, groups);
+                                 [&](const SimilarPair& one) { return one.form != from->form; });
+    SplitGroup(std::span<SimilarPair>(from, to), limits, groups);
     from = to;
   }
   return groups;

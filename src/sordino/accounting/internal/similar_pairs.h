@@ -1,6 +1,6 @@
 // Groups of pairs that are nearly alike, of a composition of many.
-#ifndef SORDINO_ACCOUNTING_INTERNAL_NEIGHBOURS_H_
-#define SORDINO_ACCOUNTING_INTERNAL_NEIGHBOURS_H_
+#ifndef SORDINO_ACCOUNTING_INTERNAL_SIMILAR_PAIRS_H_
+#define SORDINO_ACCOUNTING_INTERNAL_SIMILAR_PAIRS_H_
 
 #include <array>
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace sordino {
 
-struct Neighbour {
+struct SimilarPair {
   std::vector<double> form;   // the same for all pairs of a group
   std::array<double, 2> key;  // numbers that the pairs of a group share nearly
   const CountedPair* pair;
@@ -23,9 +23,9 @@ struct GroupLimits {
 };
 
 // Cuts the number that is spread most at its median until a group is narrow or small.
-std::vector<std::vector<Neighbour>> GroupNeighbours(std::vector<Neighbour> pairs,
-                                                    const GroupLimits& limits);
+std::vector<std::vector<SimilarPair>> GroupSimilarPairs(std::vector<SimilarPair> pairs,
+                                                        const GroupLimits& limits);
 
 }  // namespace sordino
 
-#endif  // SORDINO_ACCOUNTING_INTERNAL_NEIGHBOURS_H_
+#endif  // SORDINO_ACCOUNTING_INTERNAL_SIMILAR_PAIRS_H_

@@ -1,0 +1,3 @@
+from sordino.opacus.validators.module_validator import ModuleValidator
+
+__all__ = ['ModuleValidator']
