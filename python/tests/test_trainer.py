@@ -133,7 +133,7 @@ def test_sentences_name_arguments_and_no_flags():
 
 def _ledger(tmp_path, epsilon=3):
     path = tmp_path / 'patients.db'
-    sordino.Ledger.create(path, epsilon=epsilon, delta=1e-5)
+    sordino.Ledger.init(path, epsilon=epsilon, delta=1e-5)
     return path
 
 
