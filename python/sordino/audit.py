@@ -3,7 +3,7 @@
 >>> import sordino
 >>> found = sordino.audit.bound(canaries=1000, guesses=100, correct=95, delta=1e-5)
 >>> found
-epsilon is at least 2.184 at delta 1e-05, with confidence 0.95
+epsilon is at least 2.165175 at delta 1e-05, with confidence 0.95
 """
 from __future__ import annotations
 

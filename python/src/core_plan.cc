@@ -76,7 +76,7 @@ py::dict PlanOf(Number kappa, Number alpha, const Constants& constants, Number e
     const py::gil_scoped_release release;
     budget = BudgetOfPlan(epsilon, delta, budget_given);
     const ConvergenceProblem problem = ProblemOf(kappa, alpha, constants, budget);
-    PlanOptions options;
+    StepPlanOptions options;
     if (steps) options.steps = static_cast<std::int64_t>(Whole("steps", *steps));
     if (momentum) options.momentum = Finite("momentum", *momentum);
     if (step_size) options.step_size = Finite("step_size", *step_size);

@@ -184,7 +184,7 @@ def test_plan_answers_as_the_command_does(problem):
     ours = sordino.plan(**problem)
     assert (ours.kappa, ours.alpha) == (theirs['kappa'], theirs['alpha'])
     best = theirs['momentum'] if 'momentum' in problem else theirs
-    assert ours.dynamic == (best['dynamic']['steps'], best['dynamic']['bound'])
+    assert ours.dynamic == (best['dynamic']['horizon'], best['dynamic']['bound'])
     assert ours.noise == theirs['schedule']['noise'] and len(ours.noise) == ours.steps
     assert str(ours.steps) in ours._repr_html_()
 

@@ -402,6 +402,30 @@ def test_sums_for_a_log_stay_without_a_value():
     assert str(total) == '<private tensor of shape []>' and len(engine.accountant) == 4
 
 
+@pytest.mark.parametrize('use', [
+    lambda t: t.T, lambda t: t.data, lambda t: t.mT, lambda t: t.real, lambda t: t[0],
+    lambda t: torch.add(torch.ones(1, 3), other=t), lambda t: torch.cat([t, t]),
+    lambda t: F.linear(t, torch.ones(2, 3)), lambda t: F.cross_entropy(input=t, target=t),
+    lambda t: t.grad_fn, lambda t: list(t), lambda t: t.numpy,
+    lambda t: torch.zeros(1, 3).copy_(t), lambda t: torch.stack(tensors=[t]),
+    lambda t: torch.optim.SGD([t], lr=1.0)])
+def test_tensors_of_a_step_that_is_made_have_no_values(use):
+    _, model, optimizer, loader = _private(_net(), _records(120), batch=60)
+    old = None
+    for x, y in loader:
+        if old is not None:
+            use(old)
+        old = model(x)
+        F.cross_entropy(old, y).backward()
+        optimizer.step()
+        assert old.shape == (1, 3) and old.dtype == torch.float32 and len(old) == 1
+        result = use(old)
+        if isinstance(result, torch.Tensor):
+            with pytest.raises(sordino.Error, match='value of a private record'):
+                result.tolist()
+    assert _no_pass_is_open()
+
+
 # Refusals.
 
 class _Model(nn.Module):
@@ -459,6 +483,7 @@ def test_errors_of_a_program_are_its_own():
     (lambda m, o, x, y: F.cross_entropy(m(x), y).backward(), r'without optimizer.step\(\)'),
     (lambda m, o, x, y: o.step(), r'without loss.backward\(\)'),
     (lambda m, o, x, y: o.step(lambda: 0), 'closure'),
+    (lambda m, o, x, y: (m(x).sum().backward(), o.zero_grad(), o.step()), 'without loss.backward'),
     (lambda m, o, x, y: (_turn(m, o, x, y), o.step()), 'once in each turn'),
     (lambda m, o, x, y: m(torch.ones(2, 1, 8, 8)).sum().backward(), 'records of this turn'),
     (lambda m, o, x, y: m(x).backward(), r'shape \[1, 3\]'),
@@ -508,6 +533,7 @@ def test_an_option_that_cannot_be_honoured_is_refused_by_name(options, sentence)
     (lambda e: e.load_checkpoint(path='x', module=None), 'ledger'),
     (lambda e: e.accountant.step(noise_multiplier=1, sample_rate=1), 'nobody else'),
     (lambda e: e.accountant.state_dict(), 'ledger'),
+    (lambda e: e.accountant.history, 'ledger'),
     (lambda e: opacus.GradSampleModule, 'GradSampleModule'),
     (lambda e: opacus.PrivacyEngine(accountant='x'), 'prv, rdp, gdp'),
     (lambda e: DPDataLoader.from_data_loader(None), 'make_private'),

@@ -143,7 +143,7 @@ def test_a_ledger_is_charged_and_ends_the_run(tmp_path):
     trainer = _run(_trainer(model, epsilon=1, ledger=path), model)
     assert trainer.epsilon() <= 1
     used = sordino.Ledger(path)
-    assert len(used.entries()) > 0
+    assert len(used.entries) > 0
     with pytest.raises(sordino.Error, match='ledger'):
         other = _model()
         _run(_trainer(other, epsilon=2.9, ledger=path), other)
@@ -154,7 +154,7 @@ def test_a_refusal_charges_nothing(tmp_path):
     model = torch.nn.Sequential(torch.nn.Linear(4, 6), torch.nn.BatchNorm1d(6), torch.nn.Linear(6, 2))
     with pytest.raises(sordino.Error, match='batch norm'):
         _run(_trainer(model, ledger=path), model)
-    assert sordino.Ledger(path).entries() == []
+    assert sordino.Ledger(path).entries == []
 
 
 def test_a_run_goes_on_from_its_state(tmp_path):
@@ -327,7 +327,7 @@ def test_an_error_of_the_loss_that_every_record_has_is_shown_before_the_first_ch
     with pytest.raises(sordino.Error, match='no such layer'):
         for step in _trainer(model, ledger=path):
             step(loss)
-    assert sordino.Ledger(path).entries() == []
+    assert sordino.Ledger(path).entries == []
 
 
 def test_a_step_that_is_not_made_is_a_mistake():

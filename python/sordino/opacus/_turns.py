@@ -22,7 +22,7 @@ import contextlib
 import warnings
 
 import torch
-from greenlet import getcurrent, greenlet
+from greenlet import getcurrent, greenlet  # type: ignore[import-untyped]
 from torch.optim import lr_scheduler
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
@@ -94,10 +94,10 @@ class _Watch(TorchFunctionMode):
         kwargs = kwargs or {}
         if func in _SPECIAL:
             return _SPECIAL[func](self._turns, func, *args, **kwargs)
-        old = self._of_the_past(args)
+        old = self._of_the_past(args, kwargs)
         if old is not None:
             # Nothing is computed with it: the result is as private and as unusable.
-            return func(*args, **kwargs) if func.__name__ in _PUBLIC else old
+            return func(*args, **kwargs) if _is_public(func) else old
         try:
             return func(*args, **kwargs)
         except Exception as error:
@@ -105,17 +105,24 @@ class _Watch(TorchFunctionMode):
                 raise
             return self._turns.instead(func, args, kwargs, error)
 
-    def _of_the_past(self, args):
-        for value in args:
+    def _of_the_past(self, args, kwargs):
+        for value in (*args, *kwargs.values()):
             for one in value if isinstance(value, (list, tuple)) else (value,):
                 if _level(one) not in (0, self.level):
                     return one
         return None
 
 
-# What is known of a record without its values.
-_PUBLIC = {'__get__', 'size', 'dim', 'numel', 'nelement', 'element_size', '__len__', '__hash__',
-           'is_floating_point', 'is_complex', 'stride', '__set__', 'requires_grad_'}
+# What is known of a record without its values: functions, and properties.
+_PUBLIC = {'size', 'dim', 'numel', 'nelement', 'element_size', '__len__', '__hash__',
+           'is_floating_point', 'is_complex'}
+_PROPERTIES = {'shape', 'ndim', 'dtype', 'device', 'layout', 'requires_grad', 'is_cuda', 'is_leaf'}
+
+
+def _is_public(func):
+    if func.__name__ == '__get__':
+        return getattr(func.__self__, '__name__', '') in _PROPERTIES
+    return func.__name__ in _PUBLIC
 
 
 class Turns:
@@ -221,6 +228,10 @@ class Turns:
         self._failure = self._failure or error
         return result
 
+    def forget(self):
+        """optimizer.zero_grad(): what was computed in this turn does not count."""
+        self._loss = None
+
     # Calls of torch that mean something else in the body.
 
     def backward(self, func, loss, *arguments, **named):
@@ -272,6 +283,11 @@ class Turns:
                     'know; compute the loss with tensors alone, leave accuracy on training data '
                     'out, and measure on public test data.')
 
+    def rows(self, func, tensor, *arguments, **named):
+        if _level(tensor) in (0, self._watch.level):
+            return func(tensor, *arguments, **named)
+        return (tensor,) * len(tensor)
+
     def text(self, func, tensor, *arguments, **named):
         if not _level(tensor):
             return func(tensor, *arguments, **named)
@@ -286,7 +302,7 @@ class Turns:
 _T = torch.Tensor
 _SPECIAL = {_T.backward: Turns.backward, torch.autograd.backward: Turns.backward,
             _T.item: Turns.value, _T.__float__: Turns.value, _T.__repr__: Turns.text,
-            _T.__format__: Turns.formatted}
+            _T.__format__: Turns.formatted, _T.unbind: Turns.rows}
 _SPECIAL.update({func: Turns.refused for func in (
     _T.__int__, _T.__bool__, _T.__index__, _T.__complex__, _T.__contains__, _T.__array__, _T.numpy,
     _T.tolist)})

@@ -35,6 +35,10 @@ class Accountant:
     def step(self, **_):
         raise Error('steps are charged by the run that makes them, and by nobody else.')
 
+    @property
+    def history(self):
+        raise Error(_IN_LEDGER)
+
     def state_dict(self):
         raise Error(_IN_LEDGER)
 

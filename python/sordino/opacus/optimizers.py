@@ -44,6 +44,7 @@ class DPOptimizer(torch.optim.Optimizer):
         self._turns.finish()
 
     def zero_grad(self, set_to_none: bool = True):
+        self._turns.forget()
         self.original_optimizer.zero_grad(set_to_none)
 
     def attach_step_hook(self, fn):

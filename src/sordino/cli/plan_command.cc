@@ -125,8 +125,8 @@ std::int64_t StepsFrom(const std::string& text) {
 Plan PlanFrom(const PlanFlags& flags) {
   const PlanBudget budget = BudgetFrom(flags);
   const ConvergenceProblem problem = ProblemFrom(flags, budget);
-  PlanOptions options{.step_size = Optional("--step-size", flags.step_size),
-                      .published = PublishedFrom(flags, budget)};
+  StepPlanOptions options{.step_size = Optional("--step-size", flags.step_size),
+                          .published = PublishedFrom(flags, budget)};
   if (flags.steps) options.steps = StepsFrom(*flags.steps);
   options.momentum = Optional("--momentum", flags.momentum);
   if (flags.step_size && !flags.momentum) {

@@ -2,6 +2,8 @@
 // is accepted, and its clipped sum is that of the loop. SORDINO_ARCHITECTURES names their folder.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/jit/api/module.h>
+#include <torch/csrc/jit/serialization/import.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -39,26 +41,47 @@ struct Outcome {
   std::optional<double> error;  // relative to the loop, where nothing is random
 };
 
+LossFunction LossOf(const ScriptModel& model) {
+  return [&model](const Batch& batch) {
+    return at::cross_entropy_loss(model.Forward({batch[0]}), batch[1], {}, at::Reduction::None);
+  };
+}
+
+double ErrorOf(const ScriptModel& model, const Batch& batch) {
+  const FlatClipping policy(ClipNorm(1));
+  Clipper clipper(model.Parameters());
+  const BoundedSum sum = clipper.ClippedSum(LossOf(model), batch, policy);
+  const LoopResult loop = LoopClippedSum(LossOf(model), batch, clipper.parameters(), policy);
+  return RelativeError(sum.gradients, loop.sum);
+}
+
 Outcome Try(const std::filesystem::path& file, const Json& entry) {
   constexpr std::int64_t kExamples = 5;
+  at::manual_seed(1);
+  Batch batch = {InputsOf(entry["input"], kExamples), at::randint(10, {kExamples})};
   try {
-    at::manual_seed(1);
     const ScriptModel model = LoadScriptModel(file, at::kCPU);
-    const LossFunction loss = [&](const Batch& batch) {
-      return at::cross_entropy_loss(model.Forward({batch[0]}), batch[1], {}, at::Reduction::None);
-    };
-    const Batch batch = {InputsOf(entry["input"], kExamples), at::randint(10, {kExamples})};
-    const FlatClipping policy(ClipNorm(1));
-    Clipper(model.Parameters()).ClippedSum(loss, batch, policy);
+    Clipper(model.Parameters()).ClippedSum(LossOf(model), batch, FlatClipping(ClipNorm(1)));
     if (entry["stochastic"].get<bool>()) {
       if (entry["how"] == "trace") return {};  // its dropout stays on
       model.Train(false);
     }
-    Clipper clipper(model.Parameters());
-    const LoopResult loop = LoopClippedSum(loss, batch, clipper.parameters(), policy);
-    return {{}, RelativeError(clipper.ClippedSum(loss, batch, policy).gradients, loop.sum)};
+    const double error = ErrorOf(model, batch);
+    if (error <= 1e-5) return {{}, error};
   } catch (const Error& error) {
     return {error.what(), {}};
+  }
+  // In float64, where a deep network with random weights does not magnify the last bits. A trace
+  // may hold numbers of float32.
+  torch::jit::Module module = torch::jit::load(file.string());
+  module.to(at::kDouble);
+  if (entry["input"]["kind"] == "image") batch[0] = batch[0].to(at::kDouble);
+  try {
+    const ScriptModel model(module);
+    if (entry["stochastic"].get<bool>()) model.Train(false);
+    return {{}, ErrorOf(model, batch)};
+  } catch (const Error& error) {
+    return {std::string("in float64: ") + error.what(), {}};
   }
 }
 

@@ -264,6 +264,11 @@ std::vector<NamedParameter> TrainedParameters(std::vector<NamedParameter> parame
                   "' is computed from other tensors; give the "
                   "tensors that it is computed from.");
     }
+    if (parameter.value.is_complex()) {
+      throw Error("the parameter '" + parameter.name +
+                  "' is complex, which cannot be clipped or saved; give its real and imaginary "
+                  "parts in a last dimension of two, and make it with view_as_complex.");
+    }
     trained.push_back(std::move(parameter));
   }
   if (trained.empty()) throw Error("no parameter requires a gradient; nothing can be trained.");

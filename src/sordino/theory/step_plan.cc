@@ -35,7 +35,7 @@ PlanBudget PlanBudgetOf(Epsilon epsilon, Delta delta) {
 }
 
 Plan MakePlan(const ConvergenceProblem& problem, const PlanBudget& budget,
-              const PlanOptions& options) {
+              const StepPlanOptions& options) {
   if (options.step_size && !options.momentum) {
     throw Error("a step size is for momentum; without it the step size is 1 / smoothness.");
   }

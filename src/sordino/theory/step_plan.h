@@ -27,7 +27,7 @@ struct PlanBudget {
 // Throws Error for a delta outside of (0, 1) and where no noise meets the two.
 PlanBudget PlanBudgetOf(Epsilon epsilon, Delta delta);
 
-struct PlanOptions {
+struct StepPlanOptions {
   std::optional<std::int64_t> steps = {};  // left out: the best number
   std::optional<double> momentum = {};
   std::optional<double> step_size = {};  // with momentum; left out, the largest
@@ -58,7 +58,7 @@ struct Plan {
 // Throws Error for a number of steps that is out of range or too large to have an influence, for a
 // step size without momentum, and where no step is worth its noise.
 Plan MakePlan(const ConvergenceProblem& problem, const PlanBudget& budget,
-              const PlanOptions& options = {});
+              const StepPlanOptions& options = {});
 
 }  // namespace sordino
 

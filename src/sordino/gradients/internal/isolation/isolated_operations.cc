@@ -103,6 +103,16 @@ Tensor AveragePool(const Tensor& input, c10::SymIntArrayRef size) {
   return Split(layer, at::adaptive_avg_pool2d_symint(Merge(layer, input, 0), size), 0);
 }
 
+Tensor AffineGrid(const Tensor& theta, c10::SymIntArrayRef size, bool align_corners) {
+  const Layer layer = CurrentLayer();
+  TORCH_CHECK(IsOf(layer, theta), "affine_grid_generator hit the vmap fallback");
+  const PlainTensors plain;
+  std::vector<c10::SymInt> merged(size.begin(), size.end());
+  merged.front() = merged.front() * layer.units;
+  return Split(layer,
+               at::affine_grid_generator_symint(Merge(layer, theta, 0), merged, align_corners), 0);
+}
+
 Tensor Attention(const Tensor& query, const Tensor& key, const Tensor& value,
                  const OptionalTensor& mask, double dropout, bool causal,
                  std::optional<double> scale, bool grouped) {
@@ -340,6 +350,7 @@ void RegisterIsolatedOperations() {
     rules.impl("addmm", Addmm);
     rules.impl("group_norm", GroupNorm);
     rules.impl("adaptive_avg_pool2d", AveragePool);
+    rules.impl("affine_grid_generator", AffineGrid);
     rules.impl("cross_entropy_loss", CrossEntropy);
     rules.impl("nll_loss", NegativeLogLikelihood);
     rules.impl("nll_loss2d", NegativeLogLikelihood);

@@ -6,7 +6,7 @@
 //
 //   linear, addmm, group_norm,                    units are merged with the first dimension
 //   adaptive_avg_pool2d, cross_entropy_loss,
-//   scaled_dot_product_attention
+//   affine_grid_generator, scaled_dot_product_attention
 //   lstm, gru, rnn_tanh, rnn_relu, their cells    units are merged with the batch dimension
 //   nll_loss, nll_loss2d, nll_loss_nd             written with gather
 //   embedding_bag                                 written with embedding

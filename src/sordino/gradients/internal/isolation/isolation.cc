@@ -21,6 +21,7 @@
 #include "sordino/gradients/internal/isolation/bfloat16_products.h"
 #include "sordino/gradients/internal/isolation/isolated_operations.h"
 #include "sordino/gradients/internal/isolation/isolated_units.h"
+#include "sordino/gradients/internal/isolation/pure_operations.h"
 #include "sordino/gradients/internal/physical_batch.h"
 
 namespace sordino {
@@ -126,8 +127,8 @@ std::string LastLine(std::string text) {
   if (const auto end = message.find(" hit the vmap fallback"); end != std::string::npos) {
     const std::string name = message.substr(0, end);
     throw NotPerExample("the operation '" + name +
-                        "' cannot be run for all examples of a batch at once; write it with other "
-                        "operations.");
+                        "' cannot be run for all examples of a batch at once; " + WayOutOf(name) +
+                        ".");
   }
   throw NotPerExample(
       "the model fails on an example that is alone in its batch: " + WithoutNumbers(message) +

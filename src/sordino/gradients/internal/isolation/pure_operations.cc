@@ -71,7 +71,8 @@ constexpr std::string_view kLayers =
     "upsample_bilinear2d "
     "upsample_linear1d upsample_nearest1d upsample_nearest2d upsample_nearest3d "
     "upsample_trilinear3d "
-    "_convolution _log_softmax _softmax _pack_padded_sequence _pad_packed_sequence _weight_norm "
+    "_convolution _convolution_mode _log_softmax _softmax _pack_padded_sequence "
+    "_pad_packed_sequence _weight_norm "
     "_weight_norm_interface _native_multi_head_attention _transformer_encoder_layer_fwd "
     "_nested_tensor_from_mask _nested_tensor_from_mask_left_aligned to_padded_tensor "
     "_upsample_bicubic2d_aa _upsample_bilinear2d_aa _upsample_nearest_exact1d "
@@ -134,7 +135,7 @@ constexpr std::string_view kPrimitives =
     "DictConstruct NumToTensor RaiseException StringIndex Uninitialized EnumName EnumValue "
     "CreateObject GetAttr SetAttr abs annotate device dtype index is_cpu is_cuda is_ipu is_maia "
     "is_meta is_mkldnn is_mps is_mtia is_nested is_quantized is_sparse is_sparse_csr is_vulkan "
-    "is_xla is_xpu isinstance itemsize layout max min rangelist requires_grad tolist "
+    "is_xla is_xpu isinstance itemsize layout max min rangelist requires_grad tolist type "
     "unchecked_cast "
     "unchecked_unwrap_optional";
 
@@ -204,6 +205,10 @@ std::string WayOutOf(std::string_view kind) {
   if (Has(kind, "batch_norm")) return "use batch_norm in evaluation mode, or group norm";
   if (Has(kind, "equal") || Has(kind, "allclose")) return "compare tensors with eq";
   if (Has(kind, "Call")) return "call methods of modules and classes directly, not by an interface";
+  if (Has(kind, "packed_sequence") || Has(kind, "pack_padded")) {
+    return "run the layer on the padded sequence, and choose the steps that count with a mask";
+  }
+  if (Has(kind, "grouped_mm")) return "multiply by all matrices, and choose with a mask";
   return "write it with other operations";
 }
 

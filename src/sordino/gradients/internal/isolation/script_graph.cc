@@ -16,6 +16,7 @@
 #include <map>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "sordino/base/error.h"
@@ -229,6 +230,32 @@ class Lowering {
   std::vector<CapturedValue> captured_;
 };
 
+// Branches that are decided by whether an argument is given: a function may write to an output that
+// its caller may give, and nobody does.
+void TakeKnownBranches(jit::Block* block) {
+  const std::vector<jit::Node*> nodes(block->nodes().begin(), block->nodes().end());
+  for (jit::Node* node : nodes) {
+    for (jit::Block* inner : node->blocks()) TakeKnownBranches(inner);
+    if (node->kind() != c10::prim::If) continue;
+    const jit::Node* question = node->input()->node();
+    const bool is_negated = question->kind() == c10::aten::__isnot__;
+    if (!is_negated && question->kind() != c10::aten::__is__) continue;
+    const jit::Value* one = question->input(0);
+    const jit::Value* other = question->input(1);
+    const bool are_both = one->mustBeNone() && other->mustBeNone();
+    const bool is_one = (one->mustBeNone() && other->mustNotBeNone()) ||
+                        (one->mustNotBeNone() && other->mustBeNone());
+    if (!are_both && !is_one) continue;
+    jit::Block* taken = node->blocks()[are_both != is_negated ? 0 : 1];
+    const std::vector<jit::Node*> moved(taken->nodes().begin(), taken->nodes().end());
+    for (jit::Node* each : moved) each->moveBefore(node);
+    for (std::size_t k = 0; k < node->outputs().size(); ++k) {
+      node->output(k)->replaceAllUsesWith(taken->outputs()[k]);
+    }
+    node->destroy();
+  }
+}
+
 struct Replacement {
   const char* name;
   std::size_t inputs;  // that are kept
@@ -294,6 +321,44 @@ void RewriteNode(jit::Graph& graph, jit::Node* node) {
   Replace(node, found->second);
 }
 
+using Values = std::unordered_set<const jit::Value*>;
+
+// Adds to `written` the inputs of the graph that a value may be, if it is one of `allowed` or none.
+bool AddInputs(const jit::Value* value, const Values& allowed, Values& written) {
+  if (value->mustBeNone()) return true;
+  if (allowed.contains(value)) {
+    written.insert(value);
+    return true;
+  }
+  const jit::Node* node = value->node();
+  if (node->kind() == c10::prim::If) {
+    return std::all_of(node->blocks().begin(), node->blocks().end(), [&](const jit::Block* block) {
+      return AddInputs(block->outputs()[value->offset()], allowed, written);
+    });
+  }
+  const bool is_cast = node->kind() == c10::prim::unchecked_cast ||
+                       node->kind() == c10::prim::unchecked_unwrap_optional ||
+                       node->kind() == c10::aten::_unwrap_optional;
+  return is_cast && AddInputs(node->input(0), allowed, written);
+}
+
+// libtorch writes to running statistics without a word in the schema, and does not count the write.
+// Those that are `allowed` are added to `written`; of others, a copy is written to.
+void KeepStatistics(jit::Graph& graph, jit::Node* node, const Values& allowed, Values& written) {
+  const std::string kind = node->kind().toQualString();
+  if (kind != "aten::batch_norm" && kind != "aten::instance_norm") return;
+  for (const std::size_t k : {3, 4}) {  // mean and variance
+    jit::Value* value = node->input(k);
+    if (AddInputs(value, allowed, written)) continue;
+    if (!value->mustNotBeNone()) {
+      throw Error("the script gives '" + NameOf(node) + "' running statistics that are no buffers" +
+                  LineOf(node) + "; give buffers of the module, or none.");
+    }
+    const jit::WithInsertPoint at(node);
+    node->replaceInput(k, graph.insert(c10::aten::clone, {value}));
+  }
+}
+
 bool TakesGenerator(const c10::Argument& argument) {
   const c10::TypePtr& type = argument.type();
   if (type->kind() == c10::TypeKind::GeneratorType) return true;
@@ -344,18 +409,28 @@ ScriptGraph MakeScriptGraph(const jit::Module& module) {
   jit::Graph& graph = *result.graph;
   result.captured = Lowering(module, result.graph).Take();
   jit::LowerSimpleTuples(result.graph);
-  ForEachNode(graph.block(), [&](jit::Node* node) { RewriteNode(graph, node); });
+  TakeKnownBranches(graph.block());
+  const std::size_t own = graph.inputs().size() - result.captured.size();
+  Values no_parameters;
+  for (std::size_t k = 0; k < graph.inputs().size(); ++k) {
+    const bool is_parameter = k >= own && result.captured[k - own].is_parameter;
+    if (!is_parameter) no_parameters.insert(graph.inputs()[k]);
+  }
+  Values statistics;
+  ForEachNode(graph.block(), [&](jit::Node* node) {
+    KeepStatistics(graph, node, no_parameters, statistics);
+    RewriteNode(graph, node);
+  });
   // What was computed for a print or a warning.
   jit::EliminateDeadCode(result.graph);
   ForEachNode(graph.block(), CheckNode);
   jit::ConstantPropagationImmutableTypes(result.graph);
   jit::EliminateDeadCode(result.graph);
   const jit::AliasDb aliases(result.graph);
-  const std::size_t own = graph.inputs().size() - result.captured.size();
   for (std::size_t k = 0; k < graph.inputs().size(); ++k) {
     const jit::Value* input = graph.inputs()[k];
     const bool is_container = !input->type()->isSubtypeOf(*c10::TensorType::get());
-    const bool may_write = is_container || aliases.hasWriters(input);
+    const bool may_write = is_container || statistics.contains(input) || aliases.hasWriters(input);
     if (k < own) {
       result.may_write_input.push_back(may_write);
     } else {

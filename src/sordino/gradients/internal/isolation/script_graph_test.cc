@@ -119,7 +119,10 @@ ScriptWorld LiveIn(const ScriptCase& script, std::int64_t outlier, std::int64_t 
     const LossFunction loss = [&](const Batch& batch) {
       return at::cross_entropy_loss(model.Forward({batch[0]}), batch[1], {}, at::Reduction::None);
     };
-    Clipper clipper(model.Parameters(), {.physical_batch = 2, .compare = false});
+    at::manual_seed(41);
+    const Batch made_up = {at::randn({18, 6}), at::randint(3, {18})};
+    Clipper clipper(model.Parameters(),
+                    {.physical_batch = 2, .compare = false, .made_up = made_up});
     for (std::uint64_t step = 0; step < 3; ++step) {
       at::manual_seed(100 + step);
       Batch batch = {at::randn({kRecords, 6}), at::randint(3, {kRecords})};
@@ -275,6 +278,103 @@ const std::vector<ScriptCase>& ScriptCases() {
        "grad"},
       {"grad_mode_left_off", "", "", "    torch.set_grad_enabled(False)\n" LINEAR,
        "do not depend on any parameter"},
+      // Writes that no schema names.
+      {"batch_norm_writes_buffer", "", "",
+       "    a = torch.expand(torch.add(self.m, 1.), [4, 6])\n"
+       "    _0 = torch.batch_norm(a, None, None, self.m, torch.ones([6]), True, 1., 0.1, False)\n"
+       "    y = torch.mul(x, torch.cos(torch.mul(self.m, 3.141592)))\n" OF_Y,
+       ""},
+      {"batch_norm_writes_weight", "", "",
+       "    a = torch.expand(torch.add(self.b, 1.), [4, 3])\n"
+       "    _0 = torch.batch_norm(a, None, None, self.b, torch.ones([3]), True, 1., 0.1, "
+       "False)\n" LINEAR,
+       ""},
+      {"batch_norm_writes_detached_weight", "", "",
+       "    a = torch.expand(torch.add(self.b, 1.), [4, 3])\n"
+       "    _0 = torch.batch_norm(a, None, None, torch.detach(self.b), torch.ones([3]), True, 1., "
+       "0.1, "
+       "False)\n" LINEAR,
+       ""},
+      {"instance_norm_writes_view", "", "",
+       "    a = torch.expand(torch.reshape(torch.add(self.m, 1.), [1, 6, 1]), [4, 6, 5])\n"
+       "    _0 = torch.instance_norm(a, None, None, torch.alias(self.m), torch.ones([6]), True, "
+       "1., "
+       "0.1, False)\n"
+       "    y = torch.add(x, self.m)\n" OF_Y,
+       ""},
+      // More of each kind.
+      {"new_empty_strided", "", "",
+       "    y = torch.add(x, torch.new_empty_strided(x, [6], [1]))\n" OF_Y, "zeros or full"},
+      {"row_of_weight", "", "",
+       "    _0 = torch.add_(torch.select(ops.prim.data(self.w), 0, 0), 1)\n" LINEAR,
+       "writes to its parameter 'w'"},
+      {"turned_weight", "", "",
+       "    _0 = torch.squeeze_(torch.detach(self.b))\n"
+       "    _1 = torch.unsqueeze_(self.b, 0)\n    y = torch.squeeze_(self.b, 0)\n" LINEAR,
+       "parameter"},
+      {"weight_or_copy", "", "",
+       "    a = torch.clone(self.b)\n"
+       "    if torch.eq(torch.size(x, 1), 6):\n      c = torch.detach(self.b)\n    else:\n      "
+       "c = a\n"
+       "    _0 = torch.add_(c, 1)\n" LINEAR,
+       "writes to its parameter 'b'"},
+      {"optional_list", "", "  a : List[Tuple[List[int], Tensor]]\n",
+       "    _0 = torch.append(((self.a)[0])[0], 1)\n"
+       "    _1 = torch.add_(((self.a)[0])[1], 1.)\n"
+       "    y = torch.add(x, torch.len(((self.a)[0])[0]))\n"
+       "    y0 = torch.add(y, ((self.a)[0])[1])\n"
+       "    return torch.add(torch.matmul(y0, self.w), self.b)\n",
+       ""},
+      {"dense", "", "",
+       "    y = torch.add(x, int(ops.aten.is_non_overlapping_and_dense(torch.t(x))))\n" OF_Y, "'"},
+      {"sobol", "", "",
+       "    _0 = ops.aten._sobol_engine_ff_(self.m, 1, torch.zeros([1, 6]), 1, 0)\n" LINEAR,
+       "sobol"},
+      {"index_by_value", "", "",
+       "    i = torch.to(torch.mul(torch.gt(torch.sum(x), 20.), 9), 4)\n"
+       "    y = torch.add(x, torch.index_select(self.m, 0, torch.reshape(i, [1])))\n" OF_Y,
+       ""},
+      {"inverse_by_value", "", "",
+       "    a = torch.mul(torch.eye(2), torch.sub(6., torch.select(x, 1, 0)))\n"
+       "    y = torch.add(x, torch.sum(torch.inverse(a)))\n" OF_Y,
+       ""},
+      {"cholesky_by_value", "", "",
+       "    a = torch.mul(torch.eye(2), torch.sub(5., torch.select(x, 1, 0)))\n"
+       "    y = torch.add(x, torch.sum(ops.aten.linalg_cholesky(a)))\n" OF_Y,
+       ""},
+      {"branch_by_value", "", "",
+       "    if bool(torch.gt(torch.sum(x), 20.)):\n"
+       "      ops.prim.RaiseException(\"large\")\n    else:\n      pass\n" LINEAR,
+       "out of its tensor"},
+      {"print_of_a_write", "", "",
+       "    print(torch.add_(self.m, 1.))\n    y = torch.add(x, self.m)\n" OF_Y, ""},
+      {"added_objects",
+       "class Box:\n"
+       "  n : int\n"
+       "  def __init__(self: __torch__.Box, n: int) -> NoneType:\n"
+       "    self.n = n\n"
+       "    return None\n"
+       "  def __add__(self: __torch__.Box, x: Tensor) -> Tensor:\n"
+       "    return torch.add(x, torch.empty_permuted([6], [0]))\n",
+       "", "    y = (__torch__.Box(1)).__add__(x)\n" OF_Y, "'empty_permuted'"},
+      {"fork_in_a_fork",
+       "class Box:\n"
+       "  n : int\n"
+       "  def __init__(self: __torch__.Box) -> NoneType:\n"
+       "    self.n = 0\n"
+       "    return None\n"
+       "  def inner(self: __torch__.Box, x: Tensor) -> Tensor:\n"
+       "    _0 = torch.manual_seed(1)\n"
+       "    return x\n"
+       "  def do(self: __torch__.Box, x: Tensor) -> Tensor:\n"
+       "    f = fork(self.inner, x)\n"
+       "    return torch.wait(f)\n",
+       "", "    f = fork(__torch__.Box().do, x)\n    y = torch.wait(f)\n" OF_Y, "seed"},
+      {"output_behind_a_branch", "", "",
+       "    z = torch.zeros([6])\n"
+       "    if torch.eq(torch.size(x, 1), 6):\n      y = torch.mul(x, 2., out=z)\n    else:\n      "
+       "y = x\n" OF_Y,
+       "'mul'"},
       // Honest ones.
       {"ok_linear", "", "", LINEAR, ""},
       {"ok_local_object", kBox, "", "    y = __torch__.Box(0).more(x)\n" OF_Y, ""},
@@ -287,6 +387,17 @@ const std::vector<ScriptCase>& ScriptCases() {
       {"ok_written_input", "", "", "    y = torch.mul_(x, 0.5)\n" OF_Y, ""},
       {"ok_fork", METHOD("    return torch.tanh(x)\n"), "",
        "    f = fork(__torch__.Box().do, x)\n    y = torch.wait(f)\n" OF_Y, ""},
+      {"ok_output_that_is_not_given", "", "",
+       "    out = annotate(Optional[Tensor], None)\n"
+       "    if torch.__is__(out, None):\n      y = torch.div(x, 2.)\n    else:\n      "
+       "out0 = unchecked_cast(Tensor, out)\n      y = torch.div(x, torch.zeros([6]), "
+       "out=out0)\n" OF_Y,
+       ""},
+      {"ok_kind_of_device", "", "",
+       "    if torch.eq(ops.prim.type(ops.prim.device(x)), \"cpu\"):\n      y = x\n    else:\n     "
+       " "
+       "y = torch.neg(x)\n" OF_Y,
+       ""},
       {"ok_text_of_sizes", "", "",
        "    if torch.ne(torch.dim(x), 2):\n"
        "      ops.prim.RaiseException(torch.format(\"{} sizes\", torch.size(x)))\n    else:\n      "
