@@ -1,5 +1,6 @@
 """Private training: the loop of `sordino train` around a model, a dataset and an optimizer."""
 import os
+import time
 import weakref
 
 import torch
@@ -82,6 +83,7 @@ class Trainer:
         if settings.get('records') is None and settings.get('rate') is None:
             settings['records'] = len(self._data)
         self._progress = progress
+        self._next_epsilon = 0.0
         self._trained = [value for _, value in trained_parameters(model)]
         if state is not None:
             self._model.load_state_dict(state['model'])
@@ -143,9 +145,11 @@ class Trainer:
 
     def _show(self, bar):
         bar.update(self.steps_done - bar.n)
-        # Accounting takes its time: about fifty times in a run.
-        if self.steps_done % max(1, self.steps // 50) == 0:
+        # Accounting takes its time, of which it gets a twentieth.
+        now = time.monotonic()
+        if now >= self._next_epsilon:
             bar.set_postfix_str(f'epsilon {self.epsilon():.3g}', refresh=False)
+            self._next_epsilon = time.monotonic() + 20 * (time.monotonic() - now)
 
     @property
     def steps(self):

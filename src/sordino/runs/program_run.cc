@@ -213,7 +213,9 @@ StatementFacts ProgramRun::Facts() {
   facts.largest_epsilon = s.EpsilonAfter(s.plan->steps());
   facts.event = SpentEvent().ToString();
   facts.stopped_by = s.refusal;
-  facts.has_test = !s.rows.empty();
+  facts.has_test = std::any_of(s.rows.begin(), s.rows.end(), [](const MetricsRow& row) {
+    return row.test_accuracy || row.test_loss;
+  });
   if (s.config.run.canaries > 0 && facts.state == RunState::kFinished) {
     facts.audit = AuditSentence(AuditRun(s.trainer->canary_scores(), s.config.run.canary_kind,
                                          Epsilon(facts.epsilon.upper), s.plan->delta()));
