@@ -61,6 +61,23 @@ def test_update_is_the_clipped_mean_of_the_loop():
         assert torch.allclose(old - p.detach(), want.float(), atol=3e-5)
 
 
+@pytest.mark.parametrize('size', [1, 4, 8])
+def test_micro_batches_make_steps_of_the_same_length(size):
+    """Without clipping, the mean over micro-batches of their means is the mean over the records."""
+    model = _model()
+    before = model[0].weight.detach().clone()
+    trainer = _trainer(model, torch.optim.SGD(model.parameters(), lr=1.0), _records(40),
+                       epsilon=None, epochs=None, batch=None, noise=1e-4, sampling='full', steps=1,
+                       clip=5.0, micro_batch=size, adjacency='replace-one', insecure_seed=1)
+    for step in trainer:
+        step(lambda x, y: F.cross_entropy(model(x), y, reduction='none'))
+    x, y = _records(40).tensors
+    fresh = _model()
+    gradient, = torch.autograd.grad(F.cross_entropy(fresh(x), y), [fresh[0].weight])
+    assert torch.allclose(before - model[0].weight.detach(), gradient, atol=2e-3)
+    assert float(gradient.abs().max()) > 0.02
+
+
 def test_noise_has_the_size_of_the_plan():
     model = torch.nn.Linear(2000, 1)
     records = torch.utils.data.TensorDataset(torch.zeros(50, 2000))

@@ -208,7 +208,8 @@ ClipNorm PrivacyPlan::SmallestClip() const {
 
 double PrivacyPlan::Divisor(std::int64_t step) const {
   const double trained = options_.held_out ? 1 - options_.held_out->share : 1;
-  return options_.batch * trained * options_.rate_schedule.Factor(step, options_.steps);
+  return options_.batch * trained * options_.rate_schedule.Factor(step, options_.steps) /
+         static_cast<double>(options_.micro_batch);
 }
 
 std::int64_t PrivacyPlan::LargestBatch() const { return sampler_->MaxBatch(sampling_); }

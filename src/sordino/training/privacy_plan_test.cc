@@ -200,6 +200,18 @@ TEST(PrivacyPlan, SchedulesMoveNoiseRateClipAndDivisor) {
   EXPECT_NEAR(plan.Divisor(10), 25.6, 1e-9);
 }
 
+TEST(PrivacyPlan, DividesByMicroBatches) {
+  for (const std::int64_t records : {1, 4, 16}) {
+    const PrivacyPlan plan(With([&](auto& o) {
+                             o.sampling = "fixed";
+                             o.adjacency = Adjacency::kReplaceOne;
+                             o.micro_batch = records;
+                           }),
+                           NoiseMultiplier(2), Delta(1e-5));
+    EXPECT_DOUBLE_EQ(plan.Divisor(0), plan.options().batch / static_cast<double>(records));
+  }
+}
+
 double LogBinomial(double n, double k) {
   return std::lgamma(n + 1) - std::lgamma(k + 1) - std::lgamma(n - k + 1);
 }
