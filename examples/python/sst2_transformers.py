@@ -2,8 +2,8 @@
 
     SORDINO_DATA=FOLDER python SCRIPT [STEPS]
 
-A word becomes a number by a hash, so there is no vocabulary that would tell about the sentences, and
-each sentence is padded to the same length.
+A word becomes a number by a hash, so there is no vocabulary that would tell about the sentences,
+and each sentence is padded to the same length.
 """
 import lzma
 import os

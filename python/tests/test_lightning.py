@@ -17,7 +17,8 @@ class Module(lightning.LightningModule):
     def __init__(self):
         super().__init__()
         torch.manual_seed(1)
-        self.net = torch.nn.Sequential(torch.nn.Linear(3, 5), torch.nn.Tanh(), torch.nn.Linear(5, 2))
+        self.net = torch.nn.Sequential(
+            torch.nn.Linear(3, 5), torch.nn.Tanh(), torch.nn.Linear(5, 2))
         self.updates, self.batches = [], []
 
     def training_step(self, batch, index):

@@ -84,8 +84,8 @@ class PrivateStrategy(SingleDeviceStrategy):
     It takes the settings of `sordino.torch.Trainer` as keywords: `epsilon` or `noise`, `delta`,
     `clip`, `ledger`, `sampling`, `records`, ... The loss is `training_step`, called with one record
     as a batch of one; what it logs is left out, because it is a value of a private record. Epsilon
-    is logged instead. Validation data are taken to be public. Checkpoints hold the statement and can
-    be resumed from where a `ledger` is given.
+    is logged instead. Validation data are taken to be public. Checkpoints hold the statement, and a
+    run can be resumed from them where a `ledger` is given.
     """
 
     strategy_name = 'private'
@@ -210,7 +210,8 @@ class PrivateStrategy(SingleDeviceStrategy):
             module.log('epsilon', self.epsilon(), prog_bar=True, batch_size=1)
         return torch.zeros((), device=self.root_device)
 
-    def backward(self, closure_loss: torch.Tensor, *arguments: Any, **keywords: Any) -> torch.Tensor:
+    def backward(self, closure_loss: torch.Tensor, *arguments: Any,
+                 **keywords: Any) -> torch.Tensor:
         module = self.lightning_module
         closure_loss = self.precision_plugin.pre_backward(closure_loss, module)
         for value, gradient in self._gradients:

@@ -45,9 +45,9 @@ class Trainer(transformers.Trainer):
     `clip`, records are clipped at `max_grad_norm`, which clips nothing else. Texts must have one
     length: `max_length` pads each training record to it, where the data collator pads.
 
-    The loss is `compute_loss`, called with one record as a batch of one. Logs hold epsilon and never
-    the loss of private records. `eval_dataset` is taken to be public. Checkpoints can be resumed
-    from where a `ledger` is given.
+    The loss is `compute_loss`, called with one record as a batch of one. Logs hold epsilon and
+    never the loss of private records. `eval_dataset` is taken to be public. A run can be resumed
+    from its checkpoints where a `ledger` is given.
     """
 
     def __init__(self, *arguments: Any, max_length: int | None = None, **keywords: Any) -> None:
@@ -77,7 +77,7 @@ class Trainer(transformers.Trainer):
 
     @property
     def run(self) -> PrivateTrainer:
-        """The run of `train()`: epsilon, event, statement; `run.save(folder)` writes a run folder."""
+        """The run of `train()`: epsilon, event, statement; `save(folder)` writes a run folder."""
         if self._run is None:
             raise Error('there is no run yet; call train() first.')
         return self._run
