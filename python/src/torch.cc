@@ -24,6 +24,7 @@
 #include "sordino/accounting/failures.h"
 #include "sordino/base/known_name.h"
 #include "sordino/base/stop.h"
+#include "sordino/device/precision.h"
 #include "sordino/gradients/clipper.h"
 #include "sordino/gradients/flat_clipping.h"
 #include "sordino/runs/program_run.h"

@@ -245,7 +245,6 @@ def test_what_lightning_names_is_not_a_setting(name):
         PrivateStrategy(**{name: 3})
 
 
-@pytest.mark.xfail(reason='the rules of products take one type of numbers')
 def test_bfloat16_is_taken(tmp_path):
     made = trainer(tmp_path, precision='bf16-mixed')
     made.fit(Module(), loader())

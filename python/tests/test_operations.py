@@ -74,18 +74,24 @@ def test_autocast_is_refused_with_what_to_do_instead():
     _agrees(model, disabled, _batch())
 
 
-def test_bfloat16_is_a_setting_of_the_trainer():
-    """The update is near that of float32, and not the same."""
+@pytest.mark.parametrize('inside', [False, True])
+def test_bfloat16_is_a_setting_of_the_trainer(inside):
+    """The update is near that of float32, and not the same. Autocast changes nothing then."""
     updates = []
     for precision in ('float32', 'bfloat16'):
         model = _net()
+
+        def loss(x, y):
+            with torch.autocast('cpu', dtype=torch.bfloat16,
+                                enabled=inside and precision == 'bfloat16'):
+                return F.cross_entropy(model(x), y)
         optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
         before = model[0].weight.detach().clone()
         for step in private.Trainer(
                 model, optimizer, torch.utils.data.TensorDataset(*_batch()), noise=1e-4, delta=1e-5,
                 sampling='full', steps=1, clip=0.1, insecure_seed=4, precision=precision,
                 progress=False):
-            step(lambda x, y: F.cross_entropy(model(x), y))
+            step(loss)
         updates.append(before - model[0].weight.detach())
     difference = float((updates[0] - updates[1]).norm() / updates[0].norm())
     assert 1e-5 < difference < 2e-2

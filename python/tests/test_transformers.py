@@ -266,7 +266,6 @@ def test_a_second_run_without_a_ledger_is_refused(tmp_path):
         made.train()
 
 
-@pytest.mark.xfail(reason='the rules of products take one type of numbers')
 def test_bfloat16_is_taken(tmp_path):
     made = trainer(tmp_path, bf16=True)
     made.train()

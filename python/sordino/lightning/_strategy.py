@@ -182,10 +182,13 @@ class PrivateStrategy(SingleDeviceStrategy):
         collate = loader.collate_fn
         self._has_columns = type(loader.dataset) is TensorDataset and collate is default_collate
         state = self._resumed and {'run': self._resumed, 'model': module.state_dict()}
+        narrow = {}
+        if self.precision_plugin.precision == 'bf16-mixed':
+            narrow['precision'] = 'bfloat16'
         self._run = PrivateTrainer(
             module, None, loader.dataset, workers=loader.num_workers, state=state, progress=False,
             collate_fn=None if self._has_columns else lambda records: (collate(records),),
-            **{'name': type(module).__name__, **self._settings, 'steps': int(steps),
+            **{'name': type(module).__name__, **narrow, **self._settings, 'steps': int(steps),
                'batch': loader.batch_size})
 
     # A step.
@@ -240,5 +243,5 @@ class PrivateStrategy(SingleDeviceStrategy):
 
     def teardown(self) -> None:
         if self._run is not None:
-            self._run._run.hand_back()
+            self._run.close()
         super().teardown()

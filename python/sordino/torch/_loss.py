@@ -11,6 +11,7 @@ import torch.utils.checkpoint
 from torch import _tensor_str
 
 from sordino._error import Error
+from sordino.torch._extension import extension
 
 
 def _refuse(*_, **__):
@@ -28,10 +29,25 @@ def _refuse_function(cls, *_, **__):
                 'cannot be computed; write it with operations of torch.')
 
 
-def _refuse_autocast(autocast):
-    if autocast._enabled:
+def _check_autocast(autocast):
+    """Autocast to bfloat16 is what a step of that precision does by itself."""
+    if autocast._enabled and (autocast.fast_dtype != torch.bfloat16
+                              or extension.precision() != 'bfloat16'):
         raise Error("the loss uses autocast; leave it out and give the trainer precision='bfloat16', "
                     'which computes the same products in bfloat16.')
+
+
+@contextlib.contextmanager
+def _without_autocast():
+    enabled = [device for device in ('cpu', 'cuda') if torch.is_autocast_enabled(device)]
+    for device in enabled:
+        _check_autocast(torch.autocast(device, dtype=torch.get_autocast_dtype(device)))
+        torch.set_autocast_enabled(device, False)
+    try:
+        yield
+    finally:
+        for device in enabled:
+            torch.set_autocast_enabled(device, True)
 
 
 class _NoCheckpoint:
@@ -53,7 +69,7 @@ _REPLACED = [
     (torch.jit, 'is_tracing', lambda: True),
     # A tensor of a record has no text.
     (_tensor_str, '_str', lambda tensor, **_: f'tensor(of a record, size={tuple(tensor.shape)})'),
-    (torch.autocast, '__enter__', _refuse_autocast),
+    (torch.autocast, '__enter__', _check_autocast),
     (torch.autocast, '__exit__', lambda *_: None),
     (torch.autograd.Function, 'apply', classmethod(_refuse_function)),
     (torch.utils.checkpoint, 'CheckpointFunction', _NoCheckpoint),
@@ -72,8 +88,6 @@ _REPLACED = [
 def _alone():
     before = [(place, name, vars(place).get(name, getattr(place, name)))
               for place, name, _ in _REPLACED]
-    if torch.is_autocast_enabled('cuda') or torch.is_autocast_enabled('cpu'):
-        _refuse_autocast(torch.autocast('cpu'))
     seed = torch.initial_seed()
     for place, name, value in _REPLACED:
         setattr(place, name, value)
@@ -91,7 +105,7 @@ def loss_of(function, arguments):
     """A function of tensors, from one of records."""
 
     def losses(*tensors):
-        with _alone():
+        with _without_autocast(), _alone():
             return function(*arguments(tensors))
 
     return losses

@@ -98,7 +98,7 @@ class Trainer(transformers.Trainer):
         finally:
             self.is_in_train = False
             if self._run is not None:
-                self._run._run.hand_back()
+                self._run.close()
         return output._replace(training_loss=math.nan)
 
     # The plan, and the loop's empty batches.
@@ -109,6 +109,8 @@ class Trainer(transformers.Trainer):
         if settings.get('clip') is None and settings.get('max_grad_norm') is None:
             settings['clip'] = args.max_grad_norm or None
         settings['batch'] = args.per_device_train_batch_size * args.gradient_accumulation_steps
+        if args.bf16:
+            settings.setdefault('precision', 'bfloat16')
         if settings.get('records') is None and settings.get('rate') is None:
             settings['records'] = len(self.train_dataset)
         settings['steps'] = (args.max_steps if args.max_steps > 0
