@@ -1,7 +1,7 @@
 // Errors of the library in Python, for each extension module.
 //
-// sordino::Error becomes sordino.Error with the same sentence, and Stopped KeyboardInterrupt; another
-// std::exception, such as that of a full disk, becomes RuntimeError (pybind11's rule).
+// sordino::Error becomes sordino.Error with the same sentence, and Stopped KeyboardInterrupt;
+// another std::exception, such as that of a full disk, becomes RuntimeError (pybind11's rule).
 #ifndef SORDINO_PYTHON_ERRORS_H_
 #define SORDINO_PYTHON_ERRORS_H_
 

@@ -239,6 +239,9 @@ class PublicClipper {
 PYBIND11_MODULE(_torch, module) {
   TranslateErrors();
   BindFits(module);
+  // That of the step in hand.
+  module.def("precision",
+             [] { return kPrecisionNames[static_cast<std::size_t>(UsedPrecision())]; });
   py::class_<PublicClipper>(module, "Clipper")
       .def(py::init<const Parameters&, const std::string&>())
       .def("norms", &PublicClipper::Norms)
@@ -266,17 +269,15 @@ PYBIND11_MODULE(_torch, module) {
            })
       .def("guarantee", [](Run& self) { return GuaranteeSentence(self.run().Facts()); })
       .def_property_readonly("event", [](Run& self) { return self.run().SpentEvent().ToString(); })
-      .def_property_readonly("plan",
-                             [](Run& self) { return self.run().plan().event().ToString(); })
+      .def_property_readonly("plan", [](Run& self) { return self.run().plan().event().ToString(); })
       .def_property_readonly("description",
                              [](Run& self) { return self.run().plan().Description(); })
       .def_property_readonly("noise", [](Run& self) { return self.run().plan().noise().value(); })
       .def_property_readonly("delta", [](Run& self) { return self.run().plan().delta().value(); })
       .def_property_readonly("steps", [](Run& self) { return self.run().plan().steps(); })
       .def_property_readonly("steps_done", [](Run& self) { return self.run().steps_done(); })
-      .def_property_readonly("failure", [](Run& self) {
-             return self.run().plan().Failure(self.run().steps_done());
-           })
+      .def_property_readonly(
+          "failure", [](Run& self) { return self.run().plan().Failure(self.run().steps_done()); })
       .def_property_readonly("is_private", [](Run& self) { return self.run().is_private(); })
       .def_property_readonly("refusal", [](Run& self) { return self.run().refusal(); });
   // Of several runs together, at any delta.

@@ -162,8 +162,7 @@ Adjacency AdjacencyOf(const PreparedFit& fit) {
 }
 
 bool HasTest(const FitSettings& settings) {
-  return settings.brings_test || !settings.data.test.empty() ||
-         IsDatasetName(settings.data.source);
+  return settings.brings_test || !settings.data.test.empty() || IsDatasetName(settings.data.source);
 }
 
 std::optional<SelectionBudget> SelectionOf(const PreparedFit& fit) {

@@ -141,6 +141,7 @@ struct ProgramRun::State {
   StatementFacts facts;  // planned
   std::unique_ptr<RunLedger> ledger;
   const LossFunction* losses = nullptr;  // of the step in hand
+  bool has_looked = false;
   std::optional<Trainer> trainer;
   std::string refusal;
   std::vector<MetricsRow> rows;
@@ -169,9 +170,11 @@ ProgramRun::~ProgramRun() {
 bool ProgramRun::Step(const LossFunction& losses) {
   State& s = *state_;
   const std::int64_t step = s.trainer->steps_done();
-  if (step == s.plan->steps() || !s.IsPaidFor(step)) return false;
+  if (step == s.plan->steps()) return false;
   s.losses = &losses;
   const ScopedPrecision precision(s.precision);
+  if (!std::exchange(s.has_looked, true)) s.trainer->Look();
+  if (!s.IsPaidFor(step)) return false;
   try {
     s.trainer->Step();
   } catch (...) {

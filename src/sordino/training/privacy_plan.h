@@ -147,8 +147,8 @@ class PrivacyPlan {
   SamplingRate StepRate(std::int64_t step) const;  // as it is drawn and as it is accounted
   ClipNorm StepClip(std::int64_t step) const;
   ClipNorm SmallestClip() const;  // of all steps
-  // What a step divides the noised sum by: the expected number of micro-batches, whose gradients are
-  // means over their records.
+  // What a step divides the noised sum by: the expected number of micro-batches, whose gradients
+  // are means over their records.
   double Divisor(std::int64_t step) const;
   // A public constant that the clipper's rounding is proven for; larger batches are summed record
   // by record (gradients/clipper.h).

@@ -377,6 +377,11 @@ Trainer::~Trainer() = default;
 Trainer::Trainer(Trainer&&) noexcept = default;
 Trainer& Trainer::operator=(Trainer&&) noexcept = default;
 
+void Trainer::Look() {
+  State& s = *state_;
+  if (s.is_noised) s.sums->Look(s.clipping->StepPolicy(s.plan.StepClip(s.done)), s.done);
+}
+
 void Trainer::Step() {
   State& s = *state_;
   SORDINO_CHECK(s.done < s.plan.steps(), "a step was taken that the plan does not have");

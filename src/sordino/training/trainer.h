@@ -103,6 +103,10 @@ class Trainer {
   Trainer(Trainer&&) noexcept;
   Trainer& operator=(Trainer&&) noexcept;
 
+  // What the first step finds out about the model, before anything is charged: throws Error as Step
+  // does for a model or a loss that cannot be trained, found with made-up records. In a process
+  // alone.
+  void Look();
   // One step; stops the program when the plan's steps are used up. After an exception the trainer
   // is used up.
   void Step();

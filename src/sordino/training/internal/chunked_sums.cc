@@ -44,6 +44,7 @@ class OneRankOfSeveral : public SumSource {
     requests_.push_back(std::move(requested));
   }
 
+  void Look(const ClippingPolicy& /*policy*/, std::int64_t /*step*/) override {}
   void Sum(const ClippingPolicy& policy, std::int64_t step) override {
     const Requested requested = TakeRequest();
     std::size_t chunk = 0;

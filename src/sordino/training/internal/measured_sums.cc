@@ -41,6 +41,15 @@ class OneProcess : public SumSource {
     records().Request(std::move(batch), stream.Next64());
   }
 
+  // A sum of no records looks as any other does.
+  void Look(const ClippingPolicy& policy, std::int64_t step) override {
+    Batch none;
+    for (const at::Tensor& tensor : parts().options.gradients.made_up) {
+      none.push_back(tensor.narrow(0, 0, 0));
+    }
+    if (none.empty()) return;
+    static_cast<void>(clipper_->Sum(parts().losses, none, policy, step, parts().shared));
+  }
   void Sum(const ClippingPolicy& policy, std::int64_t step) override {
     const Batch batch = TakeBatch(step);
     sum_.emplace(clipper_->Sum(parts().losses, batch, policy, step, parts().shared));
@@ -89,10 +98,11 @@ class OneProcess : public SumSource {
         {.step = static_cast<std::uint64_t>(step), .rank = 0, .tensor = kModelStream}));
   }
 
-  // Canaries that are records use the generators between steps: a step draws bits that no attack
-  // has seen.
+  // Canaries that are records use the generators between steps, and so may a program: a step draws
+  // bits that nobody has seen.
   Batch TakeBatch(std::int64_t step) {
-    if (parts().options.insecure_seed || parts().options.canary_records) SeedModel(step);
+    const TrainerOptions& options = parts().options;
+    if (options.insecure_seed || options.canary_records || options.update) SeedModel(step);
     return records().Take();
   }
 

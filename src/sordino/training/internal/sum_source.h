@@ -65,6 +65,8 @@ class SumSource {
   // The records of a step, to be made ready. `stream` is the one that they were drawn from.
   virtual void Request(std::int64_t step, std::vector<std::uint64_t> batch, Generator& stream) = 0;
 
+  // Before the first charge: looks at the model with made-up records, where this process is alone.
+  virtual void Look(const ClippingPolicy& policy, std::int64_t step) = 0;
   // This rank's part of the clipped sum over the batch that was requested first.
   virtual void Sum(const ClippingPolicy& policy, std::int64_t step) = 0;
   // Collective, once all ranks have their parts: the sum, without gradients where a rank has only a
