@@ -345,6 +345,10 @@ def _values(column: Any) -> Any:
 def _item(item: Any) -> Union[str, float, None]:
     if item is None or isinstance(item, (str, int, float)):
         return item
-    if type(item).__name__ in ('NAType', 'NaTType'):
+    if type(item).__name__ in ('NAType', 'NaTType') or str(item) == 'NaT':
         return None
-    return item.decode() if isinstance(item, bytes) else str(item)
+    if isinstance(item, bytes):
+        return item.decode('utf-8', 'replace')
+    if type(item).__module__ == 'numpy' and hasattr(item, 'item'):
+        return _item(item.item())
+    return str(item)

@@ -85,7 +85,10 @@ class MemoryColumn {
       } else if (PyUnicode_Check(cell.ptr()) != 0) {
         Py_ssize_t size = 0;
         const char* const text = PyUnicode_AsUTF8AndSize(cell.ptr(), &size);
-        if (text == nullptr) throw py::error_already_set();
+        if (text == nullptr) {
+          PyErr_Clear();  // it holds the text
+          throw Error("a text of the table is not valid Unicode.");
+        }
         texts_.emplace_back(text, static_cast<std::size_t>(size));
       } else {
         made_.push_back(std::make_unique<std::string>(CellText(cell)));

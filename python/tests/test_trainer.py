@@ -446,3 +446,68 @@ def test_a_trainer_shows_itself():
     assert '8 of 8' in repr(trainer)
     assert 'differentially private' in trainer._repr_html_()
     assert 'adding or removing one record' in ' '.join(trainer.statement.split())
+
+
+def test_a_hook_of_a_parameter_is_refused():
+    model = _model()
+    model[0].weight.register_hook(lambda gradient: gradient)
+    with pytest.raises(sordino.Error, match='a parameter has a hook'):
+        _run(_trainer(model), model)
+
+
+def test_a_tensor_that_was_kept_shows_no_value():
+    model, kept = _model(), []
+
+    def loss(x, y):
+        kept.append(x)
+        return F.cross_entropy(model(x), y)
+    for step in _trainer(model):
+        step(loss)
+    assert all('private tensor' in text for text in (str(kept[-1]), repr(kept), f'{kept[-1]}'))
+
+
+def test_the_loss_is_called_in_a_step_without_records():
+    """How often it is called is seen by the program, and whether there were records is private."""
+    model, calls = _model(), []
+
+    def loss(x, y):
+        calls.append(1)
+        return F.cross_entropy(model(x), y)
+    counts = []
+    for step in _trainer(model, data=_records(1), rate=1e-6, batch=1, epsilon=None, noise=1,
+                         epochs=None, steps=4, records=None):
+        step(loss)
+        counts.append(len(calls))
+    assert [b - a for a, b in zip(counts, counts[1:])] == [1, 1, 1]
+
+
+def test_the_seeds_of_a_program_do_not_decide_what_datasets_draw():
+    import random
+    drawn = []
+    for _ in range(2):
+        random.seed(7)
+        torch.manual_seed(7)
+        _trainer(_model())
+        drawn.append((random.random(), torch.rand(1).item()))
+    assert drawn[0] != drawn[1]
+
+
+class Panic(BaseException):
+    """What a library in another language may raise."""
+
+
+class Panics(Rows):
+    def __getitem__(self, i):
+        if i == 7:
+            raise Panic('the text of patient 7')
+        return super().__getitem__(i)
+
+
+@pytest.mark.parametrize('workers', [0, 2])
+def test_no_record_stops_the_run(workers):
+    model = _model()
+    trainer = _trainer(model, data=Panics(60), workers=workers, sampling='full', batch=None,
+                       epochs=None, steps=2, example=Rows(1)[0])
+    for step in trainer:
+        step(_dict_loss(model))
+    assert trainer.steps_done == 2

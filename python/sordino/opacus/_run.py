@@ -35,7 +35,8 @@ class Run:
     trainer is used up. The event of the run is that of all of its trainers.
     """
 
-    def __init__(self, make, steps):
+    def __init__(self, make, steps, is_one_piece):
+        self._is_one_piece = is_one_piece  # it has a schedule over all of its steps
         self._make = make  # of steps and other settings
         self._steps = steps
         self._settings = {}
@@ -58,6 +59,9 @@ class Run:
         old._run.hand_back()
         if old.steps_done == old.steps:
             return
+        if old.steps_done and self._is_one_piece:
+            raise Error('the loop was left in the middle of a step, and a run with a schedule or '
+                        'random allocation cannot begin again in its middle; let the loop end.')
         old._data.close()
         # The noise of the plan was found with all of its steps.
         self._trainer = self._make(steps=old.steps - old.steps_done, noise=old.noise,

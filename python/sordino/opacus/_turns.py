@@ -28,7 +28,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
 from sordino._error import Error
-from sordino.torch._loss import _alone
+from sordino.torch import _loss
 
 _functorch = torch._C._functorch
 _open = None  # the turns whose step is in hand; isolated passes do not nest
@@ -43,20 +43,6 @@ def _level(value):
 
 def _shown(tensor):
     return f'<private tensor of shape {list(tensor.shape)}>'
-
-
-# Tensors of records can be printed, and then show what they hold.
-_shown_by_torch = torch._tensor_str._functorch_wrapper_str_intern
-
-
-def _shown_wrapper(tensor, *, tensor_contents=None):
-    # Those of torch.func have the place of their transform as level, while it runs.
-    if _open is not None or _level(tensor) > (_functorch.maybe_current_level() or 0):
-        return _shown(tensor)
-    return _shown_by_torch(tensor, tensor_contents=tensor_contents)
-
-
-torch._tensor_str._functorch_wrapper_str_intern = _shown_wrapper
 
 
 @contextlib.contextmanager
@@ -113,6 +99,13 @@ class _Watch(TorchFunctionMode):
         return None
 
 
+def _zeros_of_its_form(func, args, kwargs):
+    form = func(*pytree.tree_map(lambda v: v.to('meta') if isinstance(v, torch.Tensor) else v, args),
+                **kwargs)
+    return pytree.tree_map(
+        lambda v: torch.zeros(v.shape, dtype=v.dtype) if isinstance(v, torch.Tensor) else v, form)
+
+
 # What is known of a record without its values: functions, and properties.
 _PUBLIC = {'size', 'dim', 'numel', 'nelement', 'element_size', '__len__', '__hash__',
            'is_floating_point', 'is_complex'}
@@ -137,6 +130,7 @@ class Turns:
         self._failure = None  # the first error of an operation in this turn
         self._gave_nan = False
         self._has_warned = False
+        self._has_made_steps = False
 
     def of_step(self, make_step):
         """Yields the batches of one step, which is made by make_step(loss function)."""
@@ -145,6 +139,7 @@ class Turns:
             raise Error('two private loops are open at once; end the turn of the first one by '
                         'optimizer.step() and its loop before the second begins.')
         _open = self
+        _loss.hides_all = True
         self._flow = greenlet(make_step)
         try:
             self._go_on(self._flow.switch, self._ask)
@@ -155,15 +150,17 @@ class Turns:
                 self._watch.level = max(map(_level, pytree.tree_leaves(record)))
                 with contextlib.ExitStack() as self._parked, self._watch, \
                         contextlib.ExitStack() as self._alone:
-                    self._alone.enter_context(_alone())
+                    self._alone.enter_context(_loss._alone())
                     yield record
                 if self._watch.level:
                     raise Error('a turn of the loop ended without optimizer.step(); the gradients '
                                 'of several batches are not added up: give a larger batch_size, '
                                 'and BatchMemoryManager where it does not fit into memory.')
+            self._has_made_steps = True
         finally:
             self._end(Error('the loop was left'))
             _open = None
+            _loss.hides_all = False
 
     def _ask(self, record):
         # In the greenlet of the step.
@@ -211,20 +208,27 @@ class Turns:
         torch._C._dispatch_tls_set_dispatch_key_included(key, False)
         self._parked.callback(torch._C._dispatch_tls_set_dispatch_key_included, key, True)
         self._parked.enter_context(_schedulers_wait(self._optimizer))
+        groups = self._optimizer.param_groups
+        before = [{name: value for name, value in group.items() if name != 'params'}
+                  for group in groups]
+        self._parked.callback(lambda: [g.update(old) for g, old in zip(groups, before)])
 
     def instead(self, func, args, kwargs, error):
         """What an operation that failed gives. The values of a record may be why.
 
         Then nobody may see it: the body goes on with zeros instead of records, and the library,
         which is told at the end of the turn, finds out which record adds nothing. An operation that
-        fails for zeros too is not one for private records, and the library's sentence says why.
+        fails for zeros too, with the made-up records of the first step, is not one for private
+        records, and the library's sentence says why.
         """
         args, kwargs = pytree.tree_map(
             lambda value: torch.zeros_like(value) if _level(value) else value, (args, kwargs))
         try:
             result = func(*args, **kwargs)
         except Exception:
-            raise self._end(error) from None
+            if not self._has_made_steps:
+                raise self._end(error) from None
+            result = _zeros_of_its_form(func, args, kwargs)
         self._failure = self._failure or error
         return result
 

@@ -8,15 +8,15 @@ class DPDataLoader:
     """Draws the batches of private steps, in secret, and gives each as a batch of one record.
 
     An epoch is len(loader) steps. How many turns a loop makes for them is not quite the same
-    (`sordino.opacus._turns`), and is private like the sizes of the batches.
+    (`sordino.opacus._turns`), and is private like the sizes of the batches: do not count or show turns.
     """
 
-    def __init__(self, data_loader, run, turns, rate):
+    def __init__(self, data_loader, run, turns, rate, length):
         self.dataset = data_loader.dataset
         self.batch_size = data_loader.batch_size
         self.collate_fn = data_loader.collate_fn
         self.num_workers = data_loader.num_workers
-        self._steps = len(data_loader)
+        self._steps = length
         self._rate = rate
         self._run = run
         self._turns = turns

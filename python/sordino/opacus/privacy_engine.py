@@ -86,7 +86,10 @@ class PrivacyEngine:
         if isinstance(optimizer, DPOptimizer):
             optimizer = optimizer.original_optimizer
         batch = data_loader.batch_size
-        rate = settings.get('rate') or batch / settings.get('records', len(data_loader.dataset))
+        # From what is declared: the number of records may be private.
+        records = settings.get('records', len(data_loader.dataset))
+        rate = settings.get('rate') or batch / records
+        length = math.ceil(1 / rate if settings.get('rate') else records / batch)
 
         def make(**more):
             return LoopTrainer(module, optimizer, data_loader.dataset,
@@ -95,11 +98,13 @@ class PrivacyEngine:
                                **{'physical_batch': _WHOLE_BATCH, **settings, **more})
 
         epochs = _MANY_EPOCHS if epochs is None else epochs
-        run = Run(make, math.ceil(epochs * len(data_loader)))
+        run = Run(make, math.ceil(epochs * length),
+                  is_one_piece=any(name.endswith('schedule') for name in settings)
+                  or settings.get('sampling') == 'allocation')
         self.accountant.add(run)
         private = DPOptimizer(optimizer, run, max_grad_norm=max_grad_norm,
                               expected_batch_size=batch)
-        loader = DPDataLoader(data_loader, run, private._turns, rate)
+        loader = DPDataLoader(data_loader, run, private._turns, rate, length)
         if mode == 'ghost':
             return module, private, criterion or torch.nn.CrossEntropyLoss(), loader
         return module, private, loader

@@ -44,7 +44,10 @@ def call(function, *arguments):
     try:
         return function(*arguments)
     except Error as error:
-        raise Error(sentence(str(error))) from None
+        words = sentence(str(error))
+    except TypeError:  # its words hold the arguments
+        words = 'a value of the table or of the settings has a type that the library does not take.'
+    raise Error(words)
 
 
 class PrivateModel(BaseEstimator):

@@ -24,7 +24,9 @@ def text(value):
         if number != number:
             return ''
         return str(int(value)) if number.is_integer() else repr(number)
-    return str(value)
+    if isinstance(value, bytes):
+        return value.decode('utf-8', 'replace')
+    return str(value).encode('utf-8', 'replace').decode()
 
 
 def is_frame(X):

@@ -31,7 +31,10 @@ def translated(function, *arguments):
     try:
         return function(*arguments)
     except Error as error:
-        raise Error(in_python(str(error))) from None
+        sentence = in_python(str(error))
+    except TypeError:  # its words hold the arguments
+        sentence = 'an argument has a type that the library does not take.'
+    raise Error(sentence)
 
 
 def trained_parameters(model):

@@ -84,6 +84,22 @@ _REPLACED = [
 ]
 
 
+_shown_by_torch = _tensor_str._functorch_wrapper_str_intern
+hides_all = False  # while a pass waits for what is around it
+
+
+def _shown_wrapper(tensor, *, tensor_contents=None):
+    """A tensor of records that was kept has no text either. Those of torch.func have the place of
+    their transform as level, while it runs."""
+    if _FUNCTORCH.is_batchedtensor(tensor) and (
+            hides_all or _FUNCTORCH.maybe_get_level(tensor) > (_FUNCTORCH.maybe_current_level() or 0)):
+        return f'<private tensor of shape {list(tensor.shape)}>'
+    return _shown_by_torch(tensor, tensor_contents=tensor_contents)
+
+
+_tensor_str._functorch_wrapper_str_intern = _shown_wrapper
+
+
 @contextlib.contextmanager
 def _alone():
     before = [(place, name, vars(place).get(name, getattr(place, name)))

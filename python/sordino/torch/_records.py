@@ -5,6 +5,11 @@ another: not by the length that a batch is padded to, and not in any other way.
 """
 import collections
 import concurrent.futures
+import concurrent.futures.process
+import multiprocessing
+import random
+import signal
+import sys
 
 import torch
 from torch.utils import _pytree as pytree
@@ -16,8 +21,18 @@ from sordino._error import Error
 _COMPARED = 16
 
 
+def seed_anew():
+    """What datasets and collate functions draw from: a known seed would tell how a record was
+    changed, and one record more would shift what others get."""
+    random.seed()
+    torch.seed()
+    if 'numpy' in sys.modules:
+        sys.modules['numpy'].random.seed()
+
+
 def _form(leaves):
-    return [(tuple(leaf.shape), leaf.dtype) if torch.is_tensor(leaf) else leaf for leaf in leaves]
+    return [(tuple(leaf.shape), leaf.dtype, leaf.layout) if torch.is_tensor(leaf) else leaf
+            for leaf in leaves]
 
 
 class _Reader:
@@ -46,7 +61,7 @@ class _Reader:
             leaves, tree = self.record(index)
             if self.has_form(leaves, tree):
                 return [leaves[i] for i in self._places]
-        except Exception:  # a record must not be able to stop the run
+        except BaseException:  # a record must not be able to stop the run
             pass
         return None
 
@@ -58,10 +73,13 @@ class _Reader:
 _worker_reader = None
 
 
-def _start_worker(reader):
+def _start_worker(reader, is_secret):
     global _worker_reader
     _worker_reader = reader
     torch.set_num_threads(1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the run ends, and ends them
+    if is_secret:
+        seed_anew()
 
 
 def _load_in_worker(indices):
@@ -69,9 +87,9 @@ def _load_in_worker(indices):
 
 
 class Records:
-    """Loads batches while the step before them is computed."""
+    """The batches of a run."""
 
-    def __init__(self, dataset, collate_fn, workers, device, example):
+    def __init__(self, dataset, collate_fn, workers, device, example, is_secret):
         if not hasattr(dataset, '__getitem__') or not hasattr(dataset, '__len__'):
             raise Error('the dataset has no length or no items; give a map-style dataset, so that '
                         'batches can be drawn at random.')
@@ -87,11 +105,16 @@ class Records:
         self._columns = self._whole_columns(leaves, collate)
         self.form = [leaves[i].to(device) for i in self._places]
         self._workers = 0 if self._columns else workers
-        # Forked before the run is made: no worker ever holds its keys.
-        self._processes = torch.multiprocessing.get_context('fork').Pool(
-            self._workers, _start_worker, (self._reader,)) if self._workers else None
-        self._ahead = concurrent.futures.ThreadPoolExecutor(1)
+        self._processes = self._start(is_secret) if self._workers else None
         self._requested = collections.deque()
+
+    def _start(self, is_secret):
+        """Forked before the run is made, all of them: none ever holds its keys."""
+        processes = concurrent.futures.ProcessPoolExecutor(
+            self._workers, multiprocessing.get_context('fork'), _start_worker,
+            (self._reader, is_secret))
+        list(processes.map(_load_in_worker, [[]] * self._workers))
+        return processes
 
     def __len__(self):
         return len(self._dataset)
@@ -126,27 +149,32 @@ class Records:
             return None
         return [tensor.to(self._device) for tensor in self._dataset.tensors]
 
-    def _load(self, indices):
+    def request(self, indices, seed):
+        """Records of a coming batch. Processes load them while the step before is computed."""
+        del seed  # what the user's dataset draws is the user's
+        parts = None
+        if self._processes and indices:
+            shares = [indices[k::self._workers] for k in range(self._workers)]
+            parts = [self._processes.submit(_load_in_worker, share) for share in shares]
+        self._requested.append((indices, parts))
+
+    def take(self):
+        indices, parts = self._requested.popleft()
         if not indices:
             return None
         if self._columns:
             rows = torch.tensor(indices, dtype=torch.int64, device=self._device)
             return [column.index_select(0, rows) for column in self._columns]
-        if self._processes:
-            shares = [indices[k::self._workers] for k in range(self._workers)]
-            parts = [part for part in self._processes.map(_load_in_worker, shares, 1)
-                     if part is not None]
-            columns = [torch.cat(column) for column in zip(*parts)]
+        if parts:
+            try:
+                loaded = [part.result() for part in parts]
+            except concurrent.futures.process.BrokenProcessPool:
+                raise Error('a process that loads records has ended; the run cannot go on.') from None
+            columns = [torch.cat(column)
+                       for column in zip(*(part for part in loaded if part is not None))]
         else:
             columns = self._reader.load(indices)
         return [column.to(self._device) for column in columns] if columns else None
-
-    def request(self, indices, seed):
-        del seed  # what the user's dataset draws is the user's
-        self._requested.append(self._ahead.submit(self._load, indices))
-
-    def take(self):
-        return self._requested.popleft().result()
 
     def arguments(self, tensors):
         """What the loss function is called with: the record as the collate function made it."""
@@ -157,6 +185,5 @@ class Records:
         return record if isinstance(record, (list, tuple)) else (record,)
 
     def close(self):
-        self._ahead.shutdown(wait=False)
         if self._processes:
-            self._processes.terminate()
+            self._processes.shutdown(wait=False, cancel_futures=True)

@@ -8,7 +8,7 @@ import torch
 from sordino._error import Error
 from sordino.torch._extension import extension, trained_parameters, translated
 from sordino.torch._loss import loss_of
-from sordino.torch._records import Records
+from sordino.torch._records import Records, seed_anew
 
 # Names of other libraries for settings of `train`.
 _SAME = {'batch_size': 'batch', 'max_grad_norm': 'clip', 'noise_multiplier': 'noise'}
@@ -78,8 +78,11 @@ class Trainer:
         self._model = model
         self._optimizer = optimizer
         self._check_optimizer()
-        self._data = Records(dataset, collate_fn, workers, _device_of(model), example)
+        self._data = Records(dataset, collate_fn, workers, _device_of(model), example,
+                             settings.get('insecure_seed') is None)
         weakref.finalize(self, self._data.close)
+        if settings.get('insecure_seed') is None:
+            seed_anew()
         if settings.get('records') is None and settings.get('rate') is None:
             settings['records'] = len(self._data)
         self._progress = progress
@@ -90,7 +93,7 @@ class Trainer:
             if self._optimizer is not None:
                 self._optimizer.load_state_dict(state['optimizer'])
         self._run = translated(
-            extension.Run, _settings(settings), name or type(model).__name__,
+            extension.Run, _settings(settings), str(name or type(model).__name__),
             trained_parameters(model), len(self._data), self._data.request, self._data.take,
             self._data.form, self._update, None if state is None else state['run'])
 
@@ -112,6 +115,10 @@ class Trainer:
             self._optimizer.zero_grad(set_to_none=True)
 
     def _make_step(self, loss):
+        if any(value._backward_hooks or getattr(value, '_post_accumulate_grad_hooks', None)
+               for value in self._trained):
+            raise Error('a parameter has a hook, which would see gradients without noise; remove it '
+                        '(wandb.watch sets such hooks).')
         if not translated(self._run.step, loss_of(loss, self._data.arguments)):
             if self.refusal:
                 raise Error(f'the ledger ends the run: {self.refusal}.')

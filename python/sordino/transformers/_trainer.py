@@ -8,11 +8,9 @@ import dataclasses
 import inspect
 import math
 import os
-import random
 from collections.abc import Mapping
 from typing import Any
 
-import numpy
 import torch
 import transformers
 
@@ -141,17 +139,16 @@ class Trainer(transformers.Trainer):
             collator = self._get_collator_with_removed_columns(collator, 'training')
         self._collator = collator
         settings = self._planned()
-        if settings.get('insecure_seed') is None:
-            # A known seed would tell how a collator masked the records.
-            random.seed()
-            numpy.random.seed()
+        batches = self._epoch(settings) * self.args.gradient_accumulation_steps
+        empty = torch.utils.data.DataLoader(range(batches), collate_fn=lambda batch: {})
+        if not self.is_in_train:  # somebody asks for its length
+            return empty
         state = self._resumed and {'run': self._resumed, 'model': self.model.state_dict()}
         self._run = PrivateTrainer(
             self.model, None, dataset, collate_fn=self._collate,
             workers=self.args.dataloader_num_workers, state=state, progress=False,
             **{'name': type(self.model).__name__, **settings})
-        batches = self._epoch(settings) * self.args.gradient_accumulation_steps
-        return torch.utils.data.DataLoader(range(batches), collate_fn=lambda batch: {})
+        return empty
 
     def num_examples(self, dataloader: torch.utils.data.DataLoader) -> int:
         if isinstance(dataloader.dataset, range):

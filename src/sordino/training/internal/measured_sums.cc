@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "sordino/base/error.h"
+#include "sordino/gradients/loss_function.h"
 #include "sordino/training/internal/libtorch_seed.h"
 #include "sordino/training/internal/ordinary_gradients.h"
 #include "sordino/training/internal/sum_source.h"
@@ -17,6 +18,9 @@ std::vector<NamedParameter> Trained(std::vector<NamedParameter> parameters) {
   }
   return parameters;
 }
+
+// Made-up records that stand for an empty batch.
+constexpr std::int64_t kCalls = 2;
 
 class OneProcess : public SumSource {
  public:
@@ -43,15 +47,12 @@ class OneProcess : public SumSource {
 
   // A sum of no records looks as any other does.
   void Look(const ClippingPolicy& policy, std::int64_t step) override {
-    Batch none;
-    for (const at::Tensor& tensor : parts().options.gradients.made_up) {
-      none.push_back(tensor.narrow(0, 0, 0));
-    }
-    if (none.empty()) return;
-    static_cast<void>(clipper_->Sum(parts().losses, none, policy, step, parts().shared));
+    SumMadeUp(policy, step, 0);
   }
   void Sum(const ClippingPolicy& policy, std::int64_t step) override {
     const Batch batch = TakeBatch(step);
+    // A program sees its loss called in every step: whether there were records is private.
+    if (parts().options.update && Examples(batch) == 0) SumMadeUp(policy, step, kCalls);
     sum_.emplace(clipper_->Sum(parts().losses, batch, policy, step, parts().shared));
   }
   const BoundedSum& Total() override { return *sum_; }
@@ -96,6 +97,15 @@ class OneProcess : public SumSource {
   void SeedModel(std::int64_t step) {
     SeedLibtorch(*parts().shared.Stream(
         {.step = static_cast<std::uint64_t>(step), .rank = 0, .tensor = kModelStream}));
+  }
+
+  void SumMadeUp(const ClippingPolicy& policy, std::int64_t step, std::int64_t records) {
+    Batch batch;
+    for (const at::Tensor& tensor : parts().options.gradients.made_up) {
+      batch.push_back(tensor.narrow(0, 0, records));
+    }
+    if (batch.empty()) return;
+    static_cast<void>(clipper_->Sum(parts().losses, batch, policy, step, parts().shared));
   }
 
   // Canaries that are records use the generators between steps, and so may a program: a step draws
