@@ -42,7 +42,8 @@ model = transformers.BertForSequenceClassification(transformers.BertConfig(
     intermediate_size=64, max_position_embeddings=LENGTH, initializer_range=0.15,
     hidden_dropout_prob=0, attention_probs_dropout_prob=0))
 arguments = transformers.TrainingArguments(
-    tempfile.mkdtemp(), per_device_train_batch_size=2048, per_device_eval_batch_size=512,
+    tempfile.TemporaryDirectory().name, per_device_train_batch_size=2048,
+    per_device_eval_batch_size=512,
     num_train_epochs=8, max_steps=int(sys.argv[1]) if len(sys.argv) > 1 else -1,
     learning_rate=0.01, eval_strategy='epoch', logging_strategy='epoch', save_strategy='no',
     report_to=[])

@@ -36,7 +36,7 @@ at::Tensor InputsOf(const Json& input, std::int64_t examples) {
   return at::randint(1, input["vocabulary"].get<std::int64_t>(), sizes);
 }
 
-struct Outcome {
+struct Comparison {
   std::string refusal;          // empty: accepted
   std::optional<double> error;  // relative to the loop, where nothing is random
 };
@@ -55,7 +55,7 @@ double ErrorOf(const ScriptModel& model, const Batch& batch) {
   return RelativeError(sum.gradients, loop.sum);
 }
 
-Outcome Try(const std::filesystem::path& file, const Json& entry) {
+Comparison Try(const std::filesystem::path& file, const Json& entry) {
   constexpr std::int64_t kExamples = 5;
   at::manual_seed(1);
   Batch batch = {InputsOf(entry["input"], kExamples), at::randint(10, {kExamples})};
@@ -94,7 +94,7 @@ TEST(Architectures, AreAcceptedAndAgreeWithTheLoop) {
   double largest = 0;
   for (const Json& entry : index["files"]) {
     const std::string file = entry["file"].get<std::string>();
-    const Outcome outcome = Try(std::filesystem::path(folder) / file, entry);
+    const Comparison outcome = Try(std::filesystem::path(folder) / file, entry);
     const bool is_accepted = outcome.refusal.empty();
     bool& all = accepted.try_emplace(entry["name"].get<std::string>(), true).first->second;
     all = all && is_accepted;
