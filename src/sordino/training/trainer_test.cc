@@ -107,7 +107,8 @@ TEST_P(TrainerNoise, HasTheUnitOfTheEventToAFractionOfAPercent) {
     return true;
   });
   const double deviation = std::sqrt(variance);
-  const double wanted = 3 * unit.unit * 0.5 * 1.01 / 6;  // 1.01: the declared rounding
+  // 1.01: the declared rounding
+  const double wanted = 3 * unit.unit * 0.5 * 1.01 / (6.0 / static_cast<double>(unit.micro_batch));
   // The estimate of a deviation from 400,000 values is off by 1 / sqrt(2 n) = 0.11 %; five of
   // these, and the grid's share, which is never negative.
   EXPECT_GT(deviation / wanted, 1 - 0.0056);
