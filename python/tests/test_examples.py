@@ -29,7 +29,7 @@ def test_the_notebook_runs_and_is_stored_without_outputs(notebook, tmp_path, mon
     monkeypatch.setenv('JUPYTER_PLATFORM_DIRS', '1')
     cells = nbformat.read(notebook, as_version=4)
     assert not any(cell.get('outputs') for cell in cells.cells)
-    client = nbclient.NotebookClient(cells, timeout=120, kernel_name='python3',
+    client = nbclient.NotebookClient(cells, timeout=600, kernel_name='python3',
                                      resources={'metadata': {'path': os.fspath(tmp_path)}})
     client.execute()
     shown = [output for cell in cells.cells for output in cell.get('outputs', [])

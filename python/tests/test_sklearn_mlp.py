@@ -51,8 +51,10 @@ def test_numbers_are_predicted_in_their_units():
     X, _ = ring()
     y = 500 + 400 * X['east'].abs().to_numpy()
     model = MLPRegressor((32,), activation='tanh', epsilon=8, delta=1e-5, bounds=(-1, 1),
-                         target=(500, 900), records=ROWS, epochs=15, batch_size=150, clip=1.0,
-                         learning_rate=0.2).fit(X, y)
+                         target=(500, 900), records=ROWS, epochs=30, batch_size=150, clip=1.0,
+                         learning_rate=0.2, insecure_seed=1)
+    with pytest.warns(UserWarning, match='NOT PRIVATE'):
+        model.fit(X, y)
     assert model.score(X, y) > 0.5
 
 
