@@ -13,10 +13,16 @@ import unittest
 SOURCE = pathlib.Path(sys.argv.pop(1))
 # What the script itself is written with.
 TOOLS = ['bash', 'cat', 'cut', 'dirname', 'env', 'grep', 'head', 'id', 'mkdir', 'mktemp', 'rm', 'sed',
-         'sha256sum', 'sleep', 'sort', 'tail', 'touch', 'uname', 'python3']
-# Programs of the package list, replaced by stand-ins so that the test asks for no real ones.
+         'sha256sum', 'sleep', 'sort', 'tail', 'touch', 'uname']
+# Programs of the package list, replaced by stand-ins so that the test asks for no real ones. The one of
+# Python has its headers, venv and pip; it runs nothing.
+PYTHON = '''case "$*" in
+  *sysconfig*) echo "${0%/*}/../include" ;;
+  *'import ensurepip'* | *'import pip'*) ;;
+  *) exit 1 ;;
+esac'''
 PROGRAMS = {'g++': '', 'ninja': '', 'git': '', 'ccache': '', 'cmake': 'echo cmake version 3.25.1',
-            'clang-format': 'echo clang-format version 14.0.6'}
+            'clang-format': 'echo clang-format version 14.0.6', 'python3': PYTHON}
 
 
 class Machine:
@@ -32,6 +38,8 @@ class Machine:
         for name, script in PROGRAMS.items():
             if name not in without:
                 self.program(name, script)
+        (self.folder / 'include').mkdir()
+        (self.folder / 'include/Python.h').touch()
         torch = self.folder / 'torch'
         (torch / 'lib').mkdir(parents=True)
         (torch / 'lib/libtorch_cpu.so').touch()
@@ -41,23 +49,18 @@ class Machine:
 
     def program(self, name, script):
         path = self.bin / name
-        if path.is_symlink():
-            path.unlink()
         path.write_text(f'#!/bin/bash\n{script}\n')
         path.chmod(0o755)
 
     def pip_fails(self):
         """pip takes a second, says so in a file when it is over, and has fetched nothing."""
-        python = shutil.which('python3')
-        self.program('python3', f'''case "$*" in
-  *'import pip'*) exit 0 ;;
-  *'pip download'*) sleep 1; touch "${{0%/*}}/../pip_is_over"; exit 1 ;;
+        self.program('python3', '''case "$*" in
+  *'pip download'*) sleep 1; touch "${0%/*}/../pip_is_over"; exit 1 ;;
 esac
-exec {python} "$@"''')
+''' + PYTHON)
 
     def python_is_watched(self):
         """What venv and the pip of a virtual environment are called with goes to the file calls."""
-        python = shutil.which('python3')
         self.program('python3', f'''case "$*" in
   '-m venv --clear '*)
     mkdir -p "$4/bin"
@@ -66,7 +69,7 @@ exec {python} "$@"''')
     {shutil.which('chmod')} +x "$4/bin/python"
     exit 0 ;;
 esac
-exec {python} "$@"''')
+{PYTHON}''')
 
     def setup(self, *options, names_libtorch=True):
         env = {'PATH': str(self.bin)}
