@@ -5,12 +5,13 @@
     PYTHONPATH=build/release/python bench/python_step.py --device cuda --precision bfloat16 gpt2
 
 Ours is a whole step of sordino.torch.Trainer: clipping, charge, noise, update. Opacus' is one of its
-engine with the same model, without sampling. Rounds alternate; the medians are shown, as milliseconds
-and as a ratio to plain torch, on a GPU with the largest memory.
+engine with the same model, without sampling. Rounds alternate; shown are the median time, the median
+of each round's ratio to plain torch, and on a GPU the largest memory.
 """
 import argparse
 import contextlib
 import gc
+import operator
 import statistics
 import time
 import warnings
@@ -213,41 +214,44 @@ def main():
     makers = {'plain': plain, 'ours': ours}
     if not args.no_opacus:
         makers.update({'opacus hooks': opacus('hooks'), 'opacus ghost': opacus('ghost')})
+    cuda = args.device == 'cuda'
     for name in args.models:
-        times = {}
-        memory = {}
+        steps, first, memory = {}, {}, {}
         for who, make in makers.items():
             gc.collect()
-            if args.device == 'cuda':
+            if cuda:
                 torch.cuda.empty_cache()
                 torch.cuda.reset_peak_memory_stats()
+                before = torch.cuda.memory_allocated()
             begin = time.perf_counter()
             try:
                 step = make(name, args)
                 step()
                 wait()
-                first = time.perf_counter() - begin
-                for _ in range(2):
-                    step()
-                wait()
-                found = []
-                for _ in range(args.rounds):
-                    begin = time.perf_counter()
-                    step()
-                    wait()
-                    found.append(1e3 * (time.perf_counter() - begin))
-                times[who] = statistics.median(found), first
-                if args.device == 'cuda':
-                    memory[who] = torch.cuda.max_memory_allocated() / 2 ** 30
             except (Exception, sordino.Error) as error:
                 print(f'{name}  {who}: {type(error).__name__}: {str(error)[:150]}', flush=True)
-            step = None
-        base = times.get('plain', (float('nan'),))[0]
-        for who, (middle, first) in times.items():
-            text = f'{name:12} {who:13} {middle:9.2f} ms {middle / base:6.2f} x'
-            if who in memory:
+                continue
+            first[who] = time.perf_counter() - begin
+            for _ in range(2):
+                step()
+            wait()
+            steps[who] = step
+            if cuda:
+                memory[who] = (torch.cuda.max_memory_allocated() - before) / 2 ** 30
+        times = {who: [] for who in steps}
+        for _ in range(args.rounds):
+            for who, step in steps.items():
+                begin = time.perf_counter()
+                step()
+                wait()
+                times[who].append(1e3 * (time.perf_counter() - begin))
+        for who, found in times.items():
+            ratio = statistics.median(map(operator.truediv, found, times['plain']))
+            text = f'{name:12} {who:13} {statistics.median(found):9.2f} ms {ratio:6.2f} x'
+            if cuda:
                 text += f'  {memory[who]:6.2f} GB {memory[who] / memory["plain"]:5.2f} x'
-            print(f'{text}  first {first:.1f} s', flush=True)
+            print(f'{text}  first {first[who]:.1f} s', flush=True)
+        steps = step = None
 
 
 if __name__ == '__main__':
