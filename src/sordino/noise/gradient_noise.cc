@@ -32,11 +32,11 @@ struct CoordinateRange {
   std::int64_t end = 0;
 };
 
-// Draws of this scale for a range of all coordinates; `keep` is called for each, with its place in
-// the range. A block is drawn as a whole, whatever is taken of it.
+// Draws of this scale for a range of all coordinates; `keep` is called for each block, with the
+// place of its first draw in the range. A block is drawn as a whole, whatever is taken of it.
 template <typename Keep>
-void DrawEach(const NoiseComponent& kind, double scale, CoordinateRange range,
-              std::int64_t coordinates, std::int64_t step, RandomSource& source, Keep keep) {
+void DrawBlocks(const NoiseComponent& kind, double scale, CoordinateRange range,
+                std::int64_t coordinates, std::int64_t step, RandomSource& source, Keep keep) {
   if (range.begin == range.end) return;
   const std::int64_t first_block = range.begin / kNoiseBlock;
   const std::int64_t blocks = (range.end + kNoiseBlock - 1) / kNoiseBlock - first_block;
@@ -55,32 +55,40 @@ void DrawEach(const NoiseComponent& kind, double scale, CoordinateRange range,
       distribution->Fill(*streams[static_cast<std::size_t>(block)], std::span(draws).first(count));
       const std::int64_t from = std::max(start, range.begin);
       const std::int64_t to = std::min(start + static_cast<std::int64_t>(count), range.end);
-      for (std::int64_t i = from; i < to; ++i) {
-        keep(i - range.begin, draws[static_cast<std::size_t>(i - start)]);
-      }
+      keep(from - range.begin,
+           std::span<const std::int64_t>(draws).subspan(static_cast<std::size_t>(from - start),
+                                                        static_cast<std::size_t>(to - from)));
     }
   });
+}
+
+double ScaleOfDraws(const NoiseGrid& grid) {
+  return std::ldexp(grid.scale / grid.granularity, kFinerBits);
 }
 
 // Noise in steps of the grid for a range of all coordinates, as whole numbers in doubles.
 at::Tensor DrawSteps(const StepNoise& noise, const NoiseGrid& grid, CoordinateRange range,
                      std::int64_t coordinates, RandomSource& source) {
   const std::int64_t count = range.end - range.begin;
-  const double scale = std::ldexp(grid.scale / grid.granularity, kFinerBits);
+  const double scale = ScaleOfDraws(grid);
   at::Tensor steps = at::empty({count}, at::kDouble);
   double* const out = steps.mutable_data_ptr<double>();
   if (!noise.earlier) {
-    DrawEach(*noise.kind, scale, range, coordinates, noise.step, source,
-             [&](std::int64_t i, std::int64_t draw) {
-               out[i] = static_cast<double>(RoundedSteps(draw));
-             });
+    DrawBlocks(*noise.kind, scale, range, coordinates, noise.step, source,
+               [&](std::int64_t first, std::span<const std::int64_t> draws) {
+                 std::transform(draws.begin(), draws.end(), out + first, [](std::int64_t draw) {
+                   return static_cast<double>(RoundedSteps(draw));
+                 });
+               });
     return steps;
   }
   const auto draw = [&](std::int64_t step, double of_scale) {
     at::Tensor draws = at::empty({count}, at::kLong);
     std::int64_t* const kept = draws.mutable_data_ptr<std::int64_t>();
-    DrawEach(*noise.kind, of_scale, range, coordinates, step, source,
-             [&](std::int64_t i, std::int64_t one) { kept[i] = one; });
+    DrawBlocks(*noise.kind, of_scale, range, coordinates, step, source,
+               [&](std::int64_t first, std::span<const std::int64_t> block) {
+                 std::copy(block.begin(), block.end(), kept + first);
+               });
     return draws;
   };
   const at::Tensor draws = draw(noise.step, scale);
@@ -125,6 +133,65 @@ at::Tensor InStepsOf(double to, const at::Tensor& steps, double from) {
   if (-shift > 50) return steps.sign().mul_(saturation);
   const std::int64_t most = saturation >> -shift;
   return at::bitwise_left_shift(steps.clamp(-most, most), -shift);
+}
+
+// Calls visit(pointer) with the data of a float or double tensor.
+template <typename Visit>
+void VisitNumbers(const at::Tensor& tensor, const Visit& visit) {
+  if (tensor.scalar_type() == at::kFloat) {
+    visit(tensor.data_ptr<float>());
+  } else {
+    visit(tensor.data_ptr<double>());
+  }
+}
+
+// Whether AddByBlocks serves a sum.
+bool LiesInMemory(const BoundedSum& sum) {
+  const auto has_loop = [](at::ScalarType type) {
+    return type == at::kFloat || type == at::kDouble;
+  };
+  return std::ranges::all_of(sum.gradients,
+                             [&](const at::Tensor& gradient) {
+                               return gradient.is_cpu() && gradient.is_contiguous() &&
+                                      has_loop(gradient.scalar_type());
+                             }) &&
+         std::ranges::all_of(sum.noised_types, has_loop);
+}
+
+// The noised values of a sum, each block of noise added as soon as it is drawn.
+std::vector<at::Tensor> AddByBlocks(const BoundedSum& sum, const StepNoise& noise,
+                                    const NoiseGrid& grid, std::int64_t coordinates,
+                                    RandomSource& source) {
+  std::vector<at::Tensor> noised;
+  std::vector<std::int64_t> ends;  // of each tensor, in coordinates
+  for (std::size_t k = 0; k < sum.gradients.size(); ++k) {
+    noised.push_back(at::empty(sum.gradients[k].sizes(), sum.noised_types[k]));
+    ends.push_back((ends.empty() ? 0 : ends.back()) + noised[k].numel());
+  }
+  const internal::GridStep step{.steps_per_unit = 1 / grid.granularity,
+                                .value_of_step = grid.granularity / noise.divisor};
+  const auto add = [&](std::int64_t first, std::span<const std::int64_t> draws) {
+    auto k = static_cast<std::size_t>(std::ranges::upper_bound(ends, first) - ends.begin());
+    while (!draws.empty()) {
+      const auto count = std::min(draws.size(), static_cast<std::size_t>(ends[k] - first));
+      const std::int64_t place = first - (ends[k] - noised[k].numel());
+      VisitNumbers(sum.gradients[k], [&](const auto* values) {
+        VisitNumbers(noised[k], [&]<typename T>(T* out) {
+          for (std::size_t i = 0; i < count; ++i) {
+            out[place + static_cast<std::int64_t>(i)] = static_cast<T>(internal::NoisedValueOf(
+                static_cast<double>(values[place + static_cast<std::int64_t>(i)]),
+                RoundedSteps(draws[i]), step));
+          }
+        });
+      });
+      draws = draws.subspan(count);
+      first += static_cast<std::int64_t>(count);
+      ++k;
+    }
+  };
+  DrawBlocks(*noise.kind, ScaleOfDraws(grid), {0, coordinates}, coordinates, noise.step, source,
+             add);
+  return noised;
 }
 
 }  // namespace
@@ -182,6 +249,9 @@ NoisedGradients AddNoise(const BoundedSum& sum, const StepNoise& noise, RandomSo
       return AddNoise(sum, device);
     }
     steps = device.Steps(grid, coordinates, noise.step).cpu();
+  } else if (!noise.earlier && noise.canaries.empty() && LiesInMemory(sum)) {
+    return {AddByBlocks(sum, noise, grid, coordinates, source),
+            noise.kind->DeviationOfScale() * grid.scale / noise.divisor};
   } else {
     steps = DrawSteps(noise, grid, {0, coordinates}, coordinates, source);
   }
