@@ -7,7 +7,7 @@
 
 #include "sordino/accounting/composition.h"
 #include "sordino/accounting/gdp.h"
-#include "sordino/accounting/internal/contradiction.h"
+#include "sordino/accounting/internal/engines/contradiction.h"
 #include "sordino/accounting/internal/event_kind.h"
 #include "sordino/accounting/moments.h"
 #include "sordino/accounting/renyi.h"

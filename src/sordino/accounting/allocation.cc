@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "sordino/accounting/gaussian.h"
-#include "sordino/accounting/internal/allocation_band.h"
-#include "sordino/accounting/internal/allocation_knots.h"
-#include "sordino/accounting/internal/geometric_sum.h"
+#include "sordino/accounting/internal/allocation/allocation_band.h"
+#include "sordino/accounting/internal/allocation/allocation_knots.h"
+#include "sordino/accounting/internal/allocation/geometric_sum.h"
 #include "sordino/base/quantity.h"
 
 namespace sordino {

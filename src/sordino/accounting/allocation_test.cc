@@ -10,7 +10,7 @@
 
 #include "sordino/accounting/accountant.h"
 #include "sordino/accounting/calibration.h"
-#include "sordino/accounting/internal/exact_release.h"
+#include "sordino/accounting/internal/engines/exact_release.h"
 
 namespace sordino {
 namespace {

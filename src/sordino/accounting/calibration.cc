@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "sordino/accounting/accountant.h"
-#include "sordino/accounting/internal/contradiction.h"
+#include "sordino/accounting/internal/engines/contradiction.h"
 #include "sordino/accounting/renyi.h"
 
 namespace sordino {

@@ -8,14 +8,14 @@
 #include <vector>
 
 #include "sordino/accounting/accountant.h"
-#include "sordino/accounting/internal/adaptive_choice.h"
-#include "sordino/accounting/internal/alternatives.h"
-#include "sordino/accounting/internal/coarse_schedule.h"
-#include "sordino/accounting/internal/contradiction.h"
-#include "sordino/accounting/internal/dominating_pair.h"
-#include "sordino/accounting/internal/engines.h"
+#include "sordino/accounting/internal/atoms/coarse_schedule.h"
+#include "sordino/accounting/internal/engines/contradiction.h"
+#include "sordino/accounting/internal/engines/engines.h"
 #include "sordino/accounting/internal/event_kind.h"
-#include "sordino/accounting/internal/slot_pairs.h"
+#include "sordino/accounting/internal/pairs/adaptive_choice.h"
+#include "sordino/accounting/internal/pairs/alternatives.h"
+#include "sordino/accounting/internal/pairs/dominating_pair.h"
+#include "sordino/accounting/internal/pairs/slot_pairs.h"
 #include "sordino/accounting/renyi.h"
 
 namespace sordino {

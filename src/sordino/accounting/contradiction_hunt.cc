@@ -16,7 +16,7 @@
 #include <string>
 
 #include "sordino/accounting/accountant.h"
-#include "sordino/accounting/internal/contradiction.h"
+#include "sordino/accounting/internal/engines/contradiction.h"
 #include "sordino/accounting/testing/random_event.h"
 
 namespace sordino {

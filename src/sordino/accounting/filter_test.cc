@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "sordino/accounting/gaussian.h"
-#include "sordino/accounting/internal/atom_transform.h"
-#include "sordino/accounting/internal/dominating_pair.h"
+#include "sordino/accounting/internal/atoms/atom_transform.h"
+#include "sordino/accounting/internal/pairs/dominating_pair.h"
 #include "sordino/accounting/renyi.h"
 #include "sordino/accounting/testing/random_event.h"
 #include "sordino/base/error.h"

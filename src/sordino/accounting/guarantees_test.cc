@@ -13,9 +13,9 @@
 
 #include "sordino/accounting/accountant.h"
 #include "sordino/accounting/calibration.h"
-#include "sordino/accounting/internal/dominating_pair.h"
-#include "sordino/accounting/internal/envelope.h"
-#include "sordino/accounting/internal/exact_release.h"
+#include "sordino/accounting/internal/engines/exact_release.h"
+#include "sordino/accounting/internal/pairs/dominating_pair.h"
+#include "sordino/accounting/internal/pairs/envelope.h"
 
 namespace sordino {
 namespace {

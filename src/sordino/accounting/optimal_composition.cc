@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "sordino/accounting/composition.h"
-#include "sordino/accounting/internal/renyi_moments.h"
-#include "sordino/accounting/internal/smoothed_contour.h"
+#include "sordino/accounting/internal/atoms/smoothed_contour.h"
+#include "sordino/accounting/internal/renyi/renyi_moments.h"
 #include "sordino/accounting/renyi_conversion.h"
 #include "sordino/base/check.h"
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "sordino/accounting/internal/event_families.h"
-#include "sordino/accounting/internal/renyi_moments.h"
+#include "sordino/accounting/internal/renyi/renyi_moments.h"
 #include "sordino/base/check.h"
 
 namespace sordino {

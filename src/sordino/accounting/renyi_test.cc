@@ -7,8 +7,8 @@
 #include <random>
 #include <vector>
 
-#include "sordino/accounting/internal/renyi_bounds.h"
-#include "sordino/accounting/internal/renyi_gaussian.h"
+#include "sordino/accounting/internal/renyi/renyi_bounds.h"
+#include "sordino/accounting/internal/renyi/renyi_gaussian.h"
 #include "sordino/base/error.h"
 
 namespace sordino {

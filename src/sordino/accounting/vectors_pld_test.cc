@@ -14,8 +14,8 @@
 #include "sordino/accounting/accountant.h"
 #include "sordino/accounting/calibration.h"
 #include "sordino/accounting/event.h"
-#include "sordino/accounting/internal/dominating_pair.h"
-#include "sordino/accounting/internal/exact_release.h"
+#include "sordino/accounting/internal/engines/exact_release.h"
+#include "sordino/accounting/internal/pairs/dominating_pair.h"
 #include "sordino/accounting/testing/vector_rows.h"
 
 namespace sordino {

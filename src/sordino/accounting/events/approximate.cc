@@ -5,7 +5,7 @@
 
 #include "sordino/accounting/composition.h"
 #include "sordino/accounting/internal/event_families.h"
-#include "sordino/accounting/internal/poisson_guarantees.h"
+#include "sordino/accounting/internal/pairs/poisson_guarantees.h"
 
 namespace sordino {
 namespace {

@@ -1,7 +1,7 @@
 // discrete-gaussian(sigma, sensitivity): Gaussian noise on the integers, for a query of whole
 // numbers.
 #include "sordino/accounting/internal/event_families.h"
-#include "sordino/accounting/internal/renyi_gaussian.h"
+#include "sordino/accounting/internal/renyi/renyi_gaussian.h"
 
 namespace sordino {
 namespace {

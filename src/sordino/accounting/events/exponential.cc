@@ -1,12 +1,12 @@
 // exponential(epsilon): the exponential mechanism, whose losses span a range of epsilon
-// (internal/bounded_range.h).
+// (internal/pairs/bounded_range.h).
 #include <cmath>
 
-#include "sordino/accounting/internal/bounded_range.h"
-#include "sordino/accounting/internal/enumerated.h"
+#include "sordino/accounting/internal/engines/enumerated.h"
+#include "sordino/accounting/internal/engines/exact_release.h"
 #include "sordino/accounting/internal/event_families.h"
-#include "sordino/accounting/internal/exact_release.h"
-#include "sordino/accounting/internal/poisson_guarantees.h"
+#include "sordino/accounting/internal/pairs/bounded_range.h"
+#include "sordino/accounting/internal/pairs/poisson_guarantees.h"
 
 namespace sordino {
 namespace {

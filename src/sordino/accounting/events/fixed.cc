@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sordino/accounting/internal/attained_pairs.h"
 #include "sordino/accounting/internal/event_families.h"
-#include "sordino/accounting/internal/renyi_gaussian.h"
+#include "sordino/accounting/internal/pairs/attained_pairs.h"
+#include "sordino/accounting/internal/renyi/renyi_gaussian.h"
 
 namespace sordino {
 namespace {

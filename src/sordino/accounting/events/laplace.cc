@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "sordino/accounting/composition.h"
-#include "sordino/accounting/internal/attained_pairs.h"
 #include "sordino/accounting/internal/event_families.h"
+#include "sordino/accounting/internal/pairs/attained_pairs.h"
 
 namespace sordino {
 namespace {

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "sordino/accounting/internal/event_families.h"
-#include "sordino/accounting/internal/renyi_gaussian.h"
+#include "sordino/accounting/internal/renyi/renyi_gaussian.h"
 
 namespace sordino {
 namespace {
@@ -22,7 +22,7 @@ std::vector<std::pair<double, double>> MixtureParts(const Event& event) {
 // Sampled with rate q: the record stays away with probability 1 - q, one shift more, of zero. With
 // `replaced` two records are compared: either moves the output by at most each shift, so that s_i
 // on one side and -s_j on the other are the centres farthest from each other and from zero, and the
-// lemma of internal/full_batch.h holds.
+// lemma of internal/pairs/full_batch.h holds.
 DominatingPairs MixturePairs(const Event& event, double q, bool replaced = false) {
   using Parts = GaussianMixtureDensity::Parts;
   const double noise = event.number("noise");

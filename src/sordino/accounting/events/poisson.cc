@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "sordino/accounting/internal/event_families.h"
-#include "sordino/accounting/internal/renyi_gaussian.h"
+#include "sordino/accounting/internal/renyi/renyi_gaussian.h"
 
 namespace sordino {
 namespace {

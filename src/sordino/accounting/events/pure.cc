@@ -1,9 +1,9 @@
 // pure(epsilon): any epsilon-DP mechanism.
 #include <cmath>
 
-#include "sordino/accounting/internal/attained_pairs.h"
 #include "sordino/accounting/internal/event_families.h"
-#include "sordino/accounting/internal/poisson_guarantees.h"
+#include "sordino/accounting/internal/pairs/attained_pairs.h"
+#include "sordino/accounting/internal/pairs/poisson_guarantees.h"
 
 namespace sordino {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "sordino/accounting/composition.h"
 #include "sordino/accounting/internal/event_families.h"
-#include "sordino/accounting/internal/poisson_guarantees.h"
-#include "sordino/accounting/internal/sampled_responses.h"
+#include "sordino/accounting/internal/pairs/poisson_guarantees.h"
+#include "sordino/accounting/internal/pairs/sampled_responses.h"
 
 namespace sordino {
 namespace {

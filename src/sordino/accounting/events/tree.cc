@@ -1,9 +1,9 @@
 // tree(noise, steps): binary-tree aggregation of Gaussian noise over so many steps, with one
-// participation (internal/tree.h).
+// participation (internal/pairs/tree.h).
 #include <cmath>
 
 #include "sordino/accounting/internal/event_families.h"
-#include "sordino/accounting/internal/tree.h"
+#include "sordino/accounting/internal/pairs/tree.h"
 
 namespace sordino {
 namespace {

@@ -1,5 +1,5 @@
 // truncated-poisson(dataset, rate, cap, gaussian): Poisson batches, of which a uniform subset of
-// `cap` records stays where there are more (internal/dominating_pair.h).
+// `cap` records stays where there are more (internal/pairs/dominating_pair.h).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,10 +7,10 @@
 #include <boost/math/special_functions/beta.hpp>
 #include <cmath>
 
-#include "sordino/accounting/internal/attained_pairs.h"
 #include "sordino/accounting/internal/event_families.h"
-#include "sordino/accounting/internal/full_batch.h"
-#include "sordino/accounting/internal/renyi_gaussian.h"
+#include "sordino/accounting/internal/pairs/attained_pairs.h"
+#include "sordino/accounting/internal/pairs/full_batch.h"
+#include "sordino/accounting/internal/renyi/renyi_gaussian.h"
 
 namespace sordino {
 namespace {

@@ -2,8 +2,8 @@
 #include <cmath>
 
 #include "sordino/accounting/internal/event_families.h"
-#include "sordino/accounting/internal/poisson_guarantees.h"
-#include "sordino/accounting/internal/zcdp_gaussian.h"
+#include "sordino/accounting/internal/pairs/poisson_guarantees.h"
+#include "sordino/accounting/internal/pairs/zcdp_gaussian.h"
 
 namespace sordino {
 namespace {

@@ -19,10 +19,10 @@
 #include <vector>
 
 #include "sordino/accounting/event.h"
-#include "sordino/accounting/internal/dominating_pair.h"
-#include "sordino/accounting/internal/outcomes.h"
-#include "sordino/accounting/internal/renyi_bounds.h"
-#include "sordino/accounting/internal/renyi_moments.h"
+#include "sordino/accounting/internal/pairs/dominating_pair.h"
+#include "sordino/accounting/internal/pairs/outcomes.h"
+#include "sordino/accounting/internal/renyi/renyi_bounds.h"
+#include "sordino/accounting/internal/renyi/renyi_moments.h"
 #include "sordino/accounting/kept_part.h"
 #include "sordino/accounting/noise_units.h"
 #include "sordino/accounting/renyi.h"
