@@ -72,6 +72,7 @@ class PredictionsReader {
       if (read_.examples.size() == kMaxExamples) break;
       ReadExample(example);
     }
+    ReadQuality(internal::ObjectAt(json_, "quality"));
     return std::move(read_);
   }
 
@@ -94,6 +95,26 @@ class PredictionsReader {
       }
       read_.confusion.push_back(std::move(counts));
     }
+  }
+
+  // Files of earlier versions have none.
+  void ReadQuality(const PredictionJson& json) {
+    const auto share = [](const std::optional<double>& number) {
+      return std::clamp(number.value_or(0), 0.0, 1.0);
+    };
+    const PredictionJson& bins = ListIn(json, "calibration");
+    if (!internal::NumberAt(json, "log_loss") || bins.size() != kCalibrationBins) return;
+    ClassQuality quality = {
+        .accuracy = share(internal::NumberAt(json, "accuracy")),
+        .log_loss = *internal::NumberAt(json, "log_loss"),
+        .auroc = internal::NumberAt(json, "auroc"),
+        .calibration_error = share(internal::NumberAt(json, "calibration_error"))};
+    for (std::size_t k = 0; k < bins.size(); ++k) {
+      quality.calibration[k] = {.records = WholeAt(bins[k], "records").value_or(0),
+                                .probability = share(internal::NumberAt(bins[k], "probability")),
+                                .right = share(internal::NumberAt(bins[k], "right"))};
+    }
+    read_.quality = quality;
   }
 
   bool IsClass(std::int64_t label) const {
@@ -133,6 +154,23 @@ std::optional<ReportPredictions> ReadReportPredictions(const fs::path& folder) {
   return PredictionsReader(file, *json).Read();
 }
 
+namespace {
+
+PredictionJson QualityJson(const ClassQuality& quality) {
+  PredictionJson bins = PredictionJson::array();
+  for (const CalibrationBin& bin : quality.calibration) {
+    bins.push_back(
+        {{"records", bin.records}, {"probability", bin.probability}, {"right", bin.right}});
+  }
+  return {{"accuracy", quality.accuracy},
+          {"log_loss", quality.log_loss},
+          {"auroc", quality.auroc ? PredictionJson(*quality.auroc) : PredictionJson(nullptr)},
+          {"calibration_error", quality.calibration_error},
+          {"calibration", std::move(bins)}};
+}
+
+}  // namespace
+
 std::string PredictionsJson(const ReportPredictions& predictions) {
   PredictionJson examples = PredictionJson::array();
   for (const ReportExample& example : predictions.examples) {
@@ -150,10 +188,11 @@ std::string PredictionsJson(const ReportPredictions& predictions) {
     }
     examples.push_back(std::move(json));
   }
-  const PredictionJson json = {{"schema", 1},
-                               {"classes", predictions.classes},
-                               {"confusion", predictions.confusion},
-                               {"examples", std::move(examples)}};
+  PredictionJson json = {{"schema", 1},
+                         {"classes", predictions.classes},
+                         {"confusion", predictions.confusion},
+                         {"examples", std::move(examples)}};
+  if (predictions.quality) json["quality"] = QualityJson(*predictions.quality);
   return json.dump(-1, ' ', false, PredictionJson::error_handler_t::replace) + '\n';
 }
 

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "sordino/report/class_quality.h"
+
 namespace sordino {
 
 // Grey or red, green, blue values from 0 to 255, row by row, in base64.
@@ -30,8 +32,9 @@ struct ReportExample {
 
 struct ReportPredictions {
   std::vector<std::string> classes;
-  std::vector<std::vector<std::int64_t>> confusion;  // true by predicted class
-  std::vector<ReportExample> examples;               // empty where records may not be shown
+  std::vector<std::vector<std::int64_t>> confusion;    // true by predicted class
+  std::vector<ReportExample> examples;                 // empty where records may not be shown
+  std::optional<ClassQuality> quality = std::nullopt;  // of the probabilities
 };
 inline constexpr std::int64_t kMaxConfusionClasses = 50;
 

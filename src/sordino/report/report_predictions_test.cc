@@ -22,6 +22,11 @@ ReportPredictions TwoClasses() {
       .record = 4, .truth = 0, .predictions = {{1, 0.75}, {0, 0.25}}, .image = {}};
   example.image = ReportImage{.width = 2, .height = 1, .channels = 3, .pixels = Base64("abcdef")};
   predictions.examples.push_back(example);
+  ClassQualityMeter meter;
+  for (int i = 0; i < 3; ++i) meter.Add(std::vector{0.75, 0.25}, 0);
+  meter.Add(std::vector{0.25, 0.75}, 0);
+  for (int i = 0; i < 2; ++i) meter.Add(std::vector{0.1, 0.9}, 1);
+  predictions.quality = meter.Quality();
   return predictions;
 }
 
@@ -57,6 +62,17 @@ TEST(ReportPredictions, ReadsWhatItWrote) {
   EXPECT_EQ(PredictionsJson(*read), PredictionsJson(TwoClasses()));
   ASSERT_TRUE(read->examples[0].image);
   EXPECT_EQ(read->examples[0].image->pixels, "YWJjZGVm");
+  ASSERT_TRUE(read->quality);
+  EXPECT_EQ(read->quality->auroc, 1);
+  EXPECT_EQ(read->quality->calibration[11].records, 4);
+}
+
+TEST(ReportPredictions, FilesOfEarlierVersionsHaveNoQuality) {
+  Json json = Json::parse(PredictionsJson(TwoClasses()));
+  json.erase("quality");
+  const TestFolder folder;
+  folder.Write("predictions.json", json.dump());
+  EXPECT_FALSE(ReadReportPredictions(folder.path())->quality);
 }
 
 TEST(ReportPredictions, LeavesOutPicturesThatAreNone) {

@@ -400,12 +400,15 @@ FitOutcome FitRecords(PreparedFit& fit, DataSplits data, const std::filesystem::
     const auto time = std::chrono::steady_clock::now() - start.time;
     outcome.seconds = std::floor(std::chrono::duration<double>(time).count());
   }
-  if (!folder) return outcome;
   std::string predictions;
   if (data.test) {
-    predictions =
-        internal::TestPredictions(*fitted.model, *data.test, features, records, c10::kCPU);
+    if (const auto answers =
+            internal::TestPredictions(*fitted.model, *data.test, features, records, c10::kCPU)) {
+      predictions = answers->file;
+      outcome.test_quality = answers->quality;
+    }
   }
+  if (!folder) return outcome;
   WriteFit(fit, folder->folder, outcome, {*fitted.model, std::move(predictions), folder->inputs});
   return outcome;
 }

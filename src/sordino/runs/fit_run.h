@@ -128,7 +128,8 @@ struct FitOutcome {
   FitPlan plan;
   std::vector<Coefficient> coefficients;  // empty for images: they are in the file of the model
   std::optional<TestMetrics> test;
-  std::int64_t malformed = 0;     // rows without a declared label: private
+  std::optional<ClassQuality> test_quality;  // of classes
+  std::int64_t malformed = 0;                // rows without a declared label: private
   std::optional<double> seconds;  // of a selection they would tell the number of its fits
   bool is_private = true;
 };

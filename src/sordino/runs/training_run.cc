@@ -204,7 +204,7 @@ RunResult ResultOf(const PreparedRun& run, const internal::TrainingLoop& loop, R
 }
 
 void WriteResult(const PreparedRun& run, const RunFolder& folder, internal::TrainingLoop& loop,
-                 RunLedger* ledger, const RunResult& result, const std::string& inputs,
+                 RunLedger* ledger, RunResult& result, const std::string& inputs,
                  const std::optional<CanaryScores>& canaries) {
   const std::string statement = Statement(result.facts);
   folder.Write("event.txt", EventFile(run, ledger != nullptr ? ledger->CountedEvent(result.steps)
@@ -212,8 +212,10 @@ void WriteResult(const PreparedRun& run, const RunFolder& folder, internal::Trai
   folder.Write("accuracy-and-epsilon.svg", RunSvg(loop.points(), PictureText(run, result.facts)));
   folder.Write("statement.txt", statement);
   folder.Write("record.json", RecordFile(run, result.facts));
-  const std::string predictions = loop.Predictions();
-  if (!predictions.empty()) folder.Write("predictions.json", predictions);
+  if (const auto answers = loop.Predictions()) {
+    folder.Write("predictions.json", answers->file);
+    result.test_quality = answers->quality;
+  }
   if (result.audit) {
     folder.Write("audit.json", internal::AuditFile(*result.audit, *canaries));
   }

@@ -95,6 +95,7 @@ struct RunResult {
   std::int64_t steps = 0;
   std::optional<double> test_accuracy;        // of classes
   std::optional<PredictionError> test_error;  // of a number
+  std::optional<ClassQuality> test_quality;   // of classes, where predictions.json is written
   double seconds = 0;
   bool is_private = false;
   bool interrupted = false;

@@ -12,6 +12,7 @@
 #include "sordino/cli/interval_text.h"
 #include "sordino/cli/program.h"
 #include "sordino/cli/report_json.h"
+#include "sordino/torch_cli/class_quality_report.h"
 
 namespace sordino {
 namespace {
@@ -93,6 +94,9 @@ std::vector<std::vector<std::string>> OutcomeRows(const FitOutcome& outcome) {
   if (outcome.test && outcome.test->accuracy) {
     rows.push_back({"test accuracy", fmt::format("{:.2f}%", 100 * *outcome.test->accuracy)});
   }
+  if (outcome.test_quality) {
+    rows.push_back({"test quality", QualityText(*outcome.test_quality)});
+  }
   if (outcome.test && outcome.test->error) {
     rows.push_back({"test error", fmt::format("mean squared {:.6g}, mean absolute {:.6g}",
                                               outcome.test->error->mean_squared,
@@ -143,6 +147,7 @@ nlohmann::ordered_json FitOutcomeJson(const FitOutcome& outcome) {
   json["delta"] = IsWithoutPrivacy(outcome.facts) ? Json(nullptr) : Json(outcome.delta);
   json["test_accuracy"] =
       outcome.test && outcome.test->accuracy ? Json(*outcome.test->accuracy) : Json(nullptr);
+  AddQuality(json, "test_", outcome.test_quality);
   if (outcome.test && outcome.test->error) {
     json["test_mean_squared_error"] = NumberJson(outcome.test->error->mean_squared);
     json["test_mean_absolute_error"] = NumberJson(outcome.test->error->mean_absolute);

@@ -27,6 +27,7 @@
 #include "sordino/data/batch_loader.h"
 #include "sordino/data/format_settings.h"
 #include "sordino/runs/run_folder.h"
+#include "sordino/torch_cli/class_quality_report.h"
 #include "sordino/torch_cli/reported_errors.h"
 #include "sordino/torch_cli/run_data.h"
 #include "sordino/torch_cli/train_options.h"
@@ -151,7 +152,7 @@ Json PredictionJson(const PredictOptions& options, const Dataset& data,
 
 // Of records whose labels were said to be public; nothing without records.
 struct Quality {
-  std::optional<double> accuracy = std::nullopt;
+  std::optional<ClassQuality> classes = std::nullopt;
   std::optional<PredictionError> error = std::nullopt;
 };
 
@@ -177,12 +178,12 @@ Quality QualityOf(const PredictOptions& options, const Dataset& data,
   }
   if (predictions.empty()) return {};
   if (data.declaration.target) return {.error = ErrorOf(data, predictions)};
-  std::size_t right = 0;
+  ClassQualityMeter meter;
   for (std::size_t i = 0; i < predictions.size(); ++i) {
-    const auto label = data.labels[static_cast<std::int64_t>(i)].item<std::int64_t>();
-    right += predictions[i].label == label ? 1U : 0U;
+    meter.Add(predictions[i].probabilities,
+              data.labels[static_cast<std::int64_t>(i)].item<std::int64_t>());
   }
-  return {.accuracy = static_cast<double>(right) / static_cast<double>(predictions.size())};
+  return {.classes = meter.Quality()};
 }
 
 void PrintJson(const PredictOptions& options, const TrainedRun& run, const Dataset& data,
@@ -191,7 +192,8 @@ void PrintJson(const PredictOptions& options, const TrainedRun& run, const Datas
   json["run"] = options.run;
   json["out"] = options.out.empty() ? Json(nullptr) : Json(options.out);
   json["records"] = predictions.size();
-  json["accuracy"] = quality.accuracy ? Json(*quality.accuracy) : Json(nullptr);
+  json["accuracy"] = quality.classes ? Json(quality.classes->accuracy) : Json(nullptr);
+  AddQuality(json, "", quality.classes);
   if (quality.error) {
     json["mean_squared_error"] = NumberJson(quality.error->mean_squared);
     json["mean_absolute_error"] = NumberJson(quality.error->mean_absolute);
@@ -247,8 +249,9 @@ void Run(const PredictOptions& options) {
     return;
   }
   if (!out) std::cout << Csv(options, data, predictions);
-  if (quality.accuracy) {
-    std::cerr << fmt::format("sordino: accuracy {:.2f}%\n", 100 * *quality.accuracy);
+  if (quality.classes) {
+    std::cerr << fmt::format("sordino: accuracy {:.2f}%, {}\n", 100 * quality.classes->accuracy,
+                             QualityText(*quality.classes));
   }
   if (quality.error) {
     std::cerr << fmt::format("sordino: mean squared error {:.6g}, mean absolute error {:.6g}\n",

@@ -25,6 +25,7 @@
 #include "sordino/distributed/communicator.h"
 #include "sordino/runs/distributed_run.h"
 #include "sordino/runs/training_run.h"
+#include "sordino/torch_cli/class_quality_report.h"
 #include "sordino/torch_cli/reported_errors.h"
 #include "sordino/torch_cli/train_options.h"
 #include "sordino/torch_cli/train_ranks.h"
@@ -131,6 +132,7 @@ Json ResultJson(const RunResult& result, bool dry_run) {
   json["sampling_rate"] = result.sampling_rate;
   json["steps"] = result.steps;
   json["test_accuracy"] = result.test_accuracy ? Json(*result.test_accuracy) : Json(nullptr);
+  AddQuality(json, "test_", result.test_quality);
   if (result.test_error) {
     json["test_mean_squared_error"] = NumberJson(result.test_error->mean_squared);
     json["test_mean_absolute_error"] = NumberJson(result.test_error->mean_absolute);
@@ -192,6 +194,9 @@ void PrintResult(const RunResult& result) {
   std::vector<std::vector<std::string>> rows = {{"run", result.folder.string()}};
   if (result.test_accuracy) {
     rows.push_back({"test accuracy", fmt::format("{:.2f}%", 100 * *result.test_accuracy)});
+  }
+  if (result.test_quality) {
+    rows.push_back({"test quality", QualityText(*result.test_quality)});
   }
   if (result.test_error) {
     rows.push_back({"test error", fmt::format("mean squared {:.6g}, mean absolute {:.6g}",

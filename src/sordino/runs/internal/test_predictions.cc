@@ -31,7 +31,7 @@ class TestPredictor {
                 const TestRecords& records, c10::Device device)
       : model_(model), test_(test), features_(features), records_(records), device_(device) {}
 
-  ReportPredictions Predict() {
+  TestAnswers Predict() {
     const at::NoGradGuard no_grad;
     const DatasetDeclaration& declaration = test_.declaration;
     for (std::int64_t k = 0; k < declaration.classes; ++k) {
@@ -46,28 +46,32 @@ class TestPredictor {
       Count(begin, std::min(test_.size(), begin + kChunkOfTest));
     }
     if (records_.disclosure == TestDisclosure::kRecords) AddExamples();
-    return std::move(found_);
+    found_.quality = meter_.Quality();
+    return {.file = PredictionsJson(found_), .quality = *found_.quality};
   }
 
  private:
   // Of some records.
   struct Answers {
-    at::Tensor chances;  // [records, classes], float64
+    at::Tensor chances;  // [records, classes], float64, contiguous
     at::Tensor guesses;  // [records], int64: as Evaluate() takes them
     at::Tensor labels;   // likewise
   };
   Answers Ask(std::int64_t begin, std::int64_t end) const {
     const std::vector<at::Tensor> batch = LoadRange(test_, begin, end, device_);
     const at::Tensor logits = Logits(model_, batch[0], features_).to(at::kCPU);
-    return {.chances = at::softmax(logits.to(at::kDouble), 1),
+    return {.chances = at::softmax(logits.to(at::kDouble), 1).contiguous(),
             .guesses = logits.argmax(1),
             .labels = batch[1].to(at::kCPU)};
   }
 
   void Count(std::int64_t begin, std::int64_t end) {
     const Answers answers = Ask(begin, end);
-    for (std::int64_t i = 0; i < end - begin; ++i) {
+    const auto classes = static_cast<std::size_t>(answers.chances.size(1));
+    const double* chances = answers.chances.const_data_ptr<double>();
+    for (std::int64_t i = 0; i < end - begin; ++i, chances += classes) {
       const auto truth = answers.labels[i].item<std::int64_t>();
+      meter_.Add({chances, classes}, truth);
       const auto guess = answers.guesses[i].item<std::int64_t>();
       ++found_.confusion[static_cast<std::size_t>(truth)][static_cast<std::size_t>(guess)];
       if (truth == guess) continue;
@@ -128,6 +132,7 @@ class TestPredictor {
   const TestRecords& records_;
   c10::Device device_;
   std::vector<Mistake> mistakes_;
+  ClassQualityMeter meter_;
   ReportPredictions found_;
 };
 
@@ -153,14 +158,15 @@ TestRecords TestRecordsOf(const DataRequest& request, const DataSplits& data) {
   return records;
 }
 
-std::string TestPredictions(const Model& model, const Dataset& test, const FeatureShape& features,
-                            const TestRecords& records, c10::Device device) {
+std::optional<TestAnswers> TestPredictions(const Model& model, const Dataset& test,
+                                           const FeatureShape& features, const TestRecords& records,
+                                           c10::Device device) {
   const std::int64_t classes = test.declaration.classes;
   if (records.disclosure == TestDisclosure::kNothing || test.size() == 0 || classes == 0 ||
       classes > kMaxConfusionClasses) {
-    return "";
+    return std::nullopt;
   }
-  return PredictionsJson(TestPredictor(model, test, features, records, device).Predict());
+  return TestPredictor(model, test, features, records, device).Predict();
 }
 
 }  // namespace sordino::internal

@@ -12,11 +12,13 @@
 #include <c10/core/Device.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "sordino/data/catalog.h"
 #include "sordino/data/dataset.h"
 #include "sordino/models/model.h"
+#include "sordino/report/class_quality.h"
 #include "sordino/training/classification.h"
 
 namespace sordino::internal {
@@ -36,10 +38,15 @@ struct TestRecords {
 // Before features take the place of the inputs.
 TestRecords TestRecordsOf(const DataRequest& request, const DataSplits& data);
 
-// The file, of a model that does not train at the moment; empty where there is nothing to write:
-// without records or classes, or with more than kMaxConfusionClasses of them.
-std::string TestPredictions(const Model& model, const Dataset& test, const FeatureShape& features,
-                            const TestRecords& records, c10::Device device);
+struct TestAnswers {
+  std::string file;  // predictions.json
+  ClassQuality quality;
+};
+// Of a model that does not train at the moment; nothing without records or classes, or with more
+// than kMaxConfusionClasses of them.
+std::optional<TestAnswers> TestPredictions(const Model& model, const Dataset& test,
+                                           const FeatureShape& features, const TestRecords& records,
+                                           c10::Device device);
 
 }  // namespace sordino::internal
 

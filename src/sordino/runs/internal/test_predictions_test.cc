@@ -33,8 +33,9 @@ class TestPredictionsTest : public ::testing::Test {
   }
 
   std::string File(TestDisclosure disclosure) const {
-    return TestPredictions(*model_, data_, {}, {.disclosure = disclosure, .pictures = data_.inputs},
-                           c10::kCPU);
+    const auto answers = TestPredictions(
+        *model_, data_, {}, {.disclosure = disclosure, .pictures = data_.inputs}, c10::kCPU);
+    return answers ? answers->file : "";
   }
 
   Dataset data_;
@@ -53,6 +54,10 @@ TEST_F(TestPredictionsTest, CountsWhatEvaluateCounts) {
   }
   const TestMetrics metrics = Evaluate(*model_, data_, c10::kCPU, {});
   EXPECT_NEAR(static_cast<double>(right) / 700, *metrics.accuracy, 1e-12);
+  const auto answers =
+      TestPredictions(*model_, data_, {}, {.disclosure = TestDisclosure::kCounts}, c10::kCPU);
+  EXPECT_NEAR(answers->quality.accuracy, *metrics.accuracy, 1e-12);
+  EXPECT_NEAR(answers->quality.log_loss, metrics.loss, 1e-6);
   EXPECT_TRUE(json["examples"].empty());
 }
 

@@ -270,14 +270,14 @@ void TrainingLoop::ReportStep(std::int64_t steps) {
   observer_.OnStep(report);
 }
 
-std::string TrainingLoop::Predictions() {
-  if (!test_) return "";
+std::optional<TestAnswers> TrainingLoop::Predictions() {
+  if (!test_) return std::nullopt;
   const Optimizer::AveragedWeights averaged(trainer_.optimizer());
   run_.model->Train(false);
-  std::string file =
+  std::optional<TestAnswers> answers =
       TestPredictions(*run_.model, *test_, feature_shape_, test_records_, run_.device);
   run_.model->Train(true);
-  return file;
+  return answers;
 }
 
 void TrainingLoop::Save(const std::filesystem::path& file, const ModelRecord& record) {

@@ -62,7 +62,7 @@ class TrainingLoop {
 
   void Save(const std::filesystem::path& file, const ModelRecord& record);
   // What the model that is saved says about the test set; empty where nothing may be said.
-  std::string Predictions();
+  std::optional<TestAnswers> Predictions();
 
  private:
   using Clock = std::chrono::steady_clock;
