@@ -29,8 +29,10 @@ constexpr std::int64_t kMeasureFrom = 32;
 constexpr std::int64_t kFewExamples = 8;
 constexpr int kMeasuredPasses = 3;
 // On a CPU a part of more memory than this is not faster than two smaller ones, beyond the memory
-// that every part takes (sums of all parameters).
+// that every part takes (sums of all parameters). A part also passes over all parameters some
+// times, which takes as long as records that have so many times the memory of the parameters.
 constexpr std::int64_t kPartBytes = 160 << 20;
+constexpr std::int64_t kPartBytesPerParameterByte = 16;
 // A clipped gradient has 2^59 steps of its grid at most, but for what rounding adds.
 constexpr double kMostStepsOfUnit = 0x1p61;
 
@@ -210,7 +212,11 @@ Totals Clipper::State::MeasuredPart(const LossFunction& loss, const Batch& batch
     const MemoryModel model(kFewExamples, few_history, 2 * kFewExamples, meter.History());
     fitting = std::min(fitting, model.FittingExamples(AvailableMemory(device)));
     if (device.is_cpu()) {
-      fitting = std::min(fitting, model.FittingExamples(model.Peak(0) + kPartBytes, /*share=*/1));
+      std::int64_t bytes = kPartBytes;
+      for (const NamedParameter& parameter : parameters) {
+        bytes += kPartBytesPerParameterByte * static_cast<std::int64_t>(parameter.value.nbytes());
+      }
+      fitting = std::min(fitting, model.FittingExamples(model.Peak(0) + bytes, /*share=*/1));
     }
     few_history.clear();
   }

@@ -12,6 +12,7 @@
 
 #include "sordino/base/check.h"
 #include "sordino/base/error.h"
+#include "sordino/base/vector_clones.h"
 #include "sordino/gradients/parallel_shares.h"
 #include "sordino/noise/device_noise.h"
 #include "sordino/noise/internal/grid_step.h"
@@ -22,8 +23,10 @@ namespace {
 
 constexpr double kMaxGridSteps = 0x1p30;  // scale / g stays below
 
+using internal::GridStep;
 using internal::kFinerBits;
 using internal::kSaturation;
+using internal::NoisedValueOf;
 using internal::RoundedSteps;
 
 // A range of the coordinates of a sum.
@@ -135,6 +138,34 @@ at::Tensor InStepsOf(double to, const at::Tensor& steps, double from) {
   return at::bitwise_left_shift(steps.clamp(-most, most), -shift);
 }
 
+// The noised values of a part of the sum, given its draws.
+template <typename Value, typename Noised>
+[[gnu::always_inline]] inline void NoiseEach(const Value* values,
+                                             std::span<const std::int64_t> draws,
+                                             const GridStep& step, Noised* out) {
+  for (std::size_t i = 0; i < draws.size(); ++i) {
+    out[i] = static_cast<Noised>(
+        NoisedValueOf(static_cast<double>(values[i]), RoundedSteps(draws[i]), step));
+  }
+}
+using Draws = std::span<const std::int64_t>;
+SORDINO_VECTOR_CLONES void Noise(const float* values, Draws draws, const GridStep& step,
+                                 float* out) {
+  NoiseEach(values, draws, step, out);
+}
+SORDINO_VECTOR_CLONES void Noise(const double* values, Draws draws, const GridStep& step,
+                                 float* out) {
+  NoiseEach(values, draws, step, out);
+}
+SORDINO_VECTOR_CLONES void Noise(const float* values, Draws draws, const GridStep& step,
+                                 double* out) {
+  NoiseEach(values, draws, step, out);
+}
+SORDINO_VECTOR_CLONES void Noise(const double* values, Draws draws, const GridStep& step,
+                                 double* out) {
+  NoiseEach(values, draws, step, out);
+}
+
 // Calls visit(pointer) with the data of a float or double tensor.
 template <typename Visit>
 void VisitNumbers(const at::Tensor& tensor, const Visit& visit) {
@@ -168,20 +199,16 @@ std::vector<at::Tensor> AddByBlocks(const BoundedSum& sum, const StepNoise& nois
     noised.push_back(at::empty(sum.gradients[k].sizes(), sum.noised_types[k]));
     ends.push_back((ends.empty() ? 0 : ends.back()) + noised[k].numel());
   }
-  const internal::GridStep step{.steps_per_unit = 1 / grid.granularity,
-                                .value_of_step = grid.granularity / noise.divisor};
+  const GridStep step{.steps_per_unit = 1 / grid.granularity,
+                      .value_of_step = grid.granularity / noise.divisor};
   const auto add = [&](std::int64_t first, std::span<const std::int64_t> draws) {
     auto k = static_cast<std::size_t>(std::ranges::upper_bound(ends, first) - ends.begin());
     while (!draws.empty()) {
       const auto count = std::min(draws.size(), static_cast<std::size_t>(ends[k] - first));
       const std::int64_t place = first - (ends[k] - noised[k].numel());
       VisitNumbers(sum.gradients[k], [&](const auto* values) {
-        VisitNumbers(noised[k], [&]<typename T>(T* out) {
-          for (std::size_t i = 0; i < count; ++i) {
-            out[place + static_cast<std::int64_t>(i)] = static_cast<T>(internal::NoisedValueOf(
-                static_cast<double>(values[place + static_cast<std::int64_t>(i)]),
-                RoundedSteps(draws[i]), step));
-          }
+        VisitNumbers(noised[k], [&](auto* out) {
+          Noise(values + place, draws.first(count), step, out + place);
         });
       });
       draws = draws.subspan(count);

@@ -150,6 +150,44 @@ TEST(GradientNoise, EveryValueIsAMultipleOfThePublicGranularity) {
   }
 }
 
+// Contiguous sums are noised block by block, others tensor by tensor.
+TEST(GradientNoise, HasTheSameBitsBlockByBlockAndTensorByTensor) {
+  const std::int64_t first = kNoiseBlock + 17;
+  for (const at::ScalarType type : {at::kFloat, at::kDouble}) {
+    for (const at::ScalarType noised_type : {at::kFloat, at::kDouble}) {
+      at::manual_seed(9);
+      std::vector<at::Tensor> wide;  // twice as long as the sums
+      for (const std::int64_t count : {first, std::int64_t{0}, std::int64_t{3}, 2 * kNoiseBlock}) {
+        wide.push_back(at::randn({2 * count}, type));
+      }
+      wide[0][0] = std::numeric_limits<double>::quiet_NaN();
+      wide[0][2] = -std::numeric_limits<double>::infinity();
+      std::vector<at::Tensor> strided;
+      std::vector<at::Tensor> contiguous;
+      for (const at::Tensor& tensor : wide) {
+        strided.push_back(tensor.slice(0, 0, tensor.numel(), 2));
+        contiguous.push_back(strided.back().contiguous());
+      }
+      const auto noised = [&](std::vector<at::Tensor> sum) {
+        RandomSource source(10);
+        std::vector<at::ScalarType> types(sum.size(), noised_type);
+        return AddNoise(ForgedSum({.gradients = std::move(sum),
+                                   .noised_types = std::move(types),
+                                   .sensitivity = L2Sensitivity(0.3)}),
+                        {.multiplier = NoiseMultiplier(0.7), .divisor = 3}, source)
+            .value();
+      };
+      const std::vector<at::Tensor> by_block = noised(contiguous);
+      const std::vector<at::Tensor> by_tensor = noised(strided);
+      ASSERT_EQ(by_block.size(), by_tensor.size());
+      for (std::size_t k = 0; k < by_block.size(); ++k) {
+        EXPECT_EQ(by_block[k].scalar_type(), noised_type);
+        EXPECT_TRUE(at::equal(by_block[k], by_tensor[k])) << type << ' ' << noised_type << ' ' << k;
+      }
+    }
+  }
+}
+
 TEST(GradientNoise, StandsOnTopOfTheSumInItsShapes) {
   RandomSource source(5);
   const std::vector<at::Tensor> gradients = {at::full({3, 2}, 5.0f), at::full({4}, -7.0f)};

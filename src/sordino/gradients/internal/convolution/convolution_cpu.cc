@@ -71,12 +71,12 @@ void ForEachGradient(const ConvolutionOperands& operands, const Visit& visit) {
 
 // From [kernel, image channels / groups, signal channels], in which a product leaves it, to the
 // order of the weight.
-template <typename T>
-void CopyInWeightOrder(const ConvolutionShape& shape, const T* gradient, T* target) {
+template <typename T, typename Result>
+void CopyInWeightOrder(const ConvolutionShape& shape, const T* gradient, Result* target) {
   const std::int64_t kernel = Volume(shape.kernel);
   const std::int64_t channels = shape.image_channels_per_group();
   // Rows of the target are far apart: a few at a time, for the sake of the translation buffer.
-  constexpr std::int64_t kTargetRows = 16;
+  constexpr std::int64_t kTargetRows = 128;
   for (std::int64_t first = 0; first < shape.signal_channels; first += kTargetRows) {
     const std::int64_t count = std::min(kTargetRows, shape.signal_channels - first);
     for (std::int64_t c = 0; c < channels; ++c) {
@@ -120,9 +120,8 @@ void GramSquaredNorms(const ConvolutionOperands& operands, std::vector<double>& 
 
 // The weighted sum of examples [begin, end), [kernel, image channels / groups, signal channels].
 template <typename T>
-std::vector<double> ShareOfSum(const ConvolutionOperands& operands,
-                               const std::vector<double>& factors, std::int64_t begin,
-                               std::int64_t end, bool wide) {
+at::Tensor ShareOfSum(const ConvolutionOperands& operands, const std::vector<double>& factors,
+                      std::int64_t begin, std::int64_t end, bool wide) {
   ColumnBlock<T> block(operands, RowsPerBlock(operands.shape));
   ProductSum<T> sum(operands);
   for (std::int64_t example = begin; example < end; ++example) {
@@ -156,7 +155,7 @@ at::Tensor WeightedSum(const ConvolutionOperands& operands, const std::vector<do
   const std::int64_t examples = shape.layout.examples;
   const std::int64_t grain = std::max<std::int64_t>(1, (examples + shares - 1) / shares);
   // Added up in their order: the result does not depend on which thread ends first.
-  std::vector<std::vector<double>> sums(static_cast<std::size_t>(shares));
+  std::vector<at::Tensor> sums(static_cast<std::size_t>(shares));
   ParallelShares(shares, [&](std::int64_t first_share, std::int64_t last_share) {
     for (std::int64_t share = first_share; share < last_share; ++share) {
       const std::int64_t begin = std::min(examples, share * grain);
@@ -164,16 +163,15 @@ at::Tensor WeightedSum(const ConvolutionOperands& operands, const std::vector<do
       sums[static_cast<std::size_t>(share)] = ShareOfSum<T>(operands, factors, begin, end, wide);
     }
   });
-  std::vector<Result> values(static_cast<std::size_t>(size));
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    double value = 0;
-    for (const std::vector<double>& sum : sums) value += sum[i];
-    values[i] = static_cast<Result>(value);
+  auto* total = sums[0].mutable_data_ptr<double>();
+  for (std::size_t share = 1; share < sums.size(); ++share) {
+    const auto* sum = sums[share].const_data_ptr<double>();
+    for (std::int64_t i = 0; i < size; ++i) total[i] += sum[i];
   }
   at::Tensor result =
       at::empty(WeightSizes(operands),
                 operands.image.options().dtype(c10::CppTypeToScalarType<Result>::value));
-  CopyInWeightOrder(shape, values.data(), result.data_ptr<Result>());
+  CopyInWeightOrder(shape, total, result.data_ptr<Result>());
   return result;
 }
 

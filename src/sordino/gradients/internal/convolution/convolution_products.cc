@@ -4,13 +4,13 @@
 #include <ATen/ops/addmm_cpu_dispatch.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mm_cpu_dispatch.h>
+#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 #include "sordino/gradients/internal/convolution/convolution_columns.h"
@@ -104,12 +104,12 @@ template <typename T>
 void ProductSum<T>::Flush() {
   if (rows_ == 0) return;
   const T* sum = sum_.const_data_ptr<T>();
-  const auto size = static_cast<std::size_t>(size_);
-  moved_.resize(size);
+  if (!moved_.defined()) moved_ = at::empty({size_}, sum_.options().dtype(at::kDouble));
+  auto* moved = moved_.mutable_data_ptr<double>();
   if (has_moved_) {
-    for (std::size_t i = 0; i < size; ++i) moved_[i] += static_cast<double>(sum[i]);
+    for (std::int64_t i = 0; i < size_; ++i) moved[i] += static_cast<double>(sum[i]);
   } else {
-    for (std::size_t i = 0; i < size; ++i) moved_[i] = static_cast<double>(sum[i]);
+    for (std::int64_t i = 0; i < size_; ++i) moved[i] = static_cast<double>(sum[i]);
   }
   rows_ = 0;
   has_moved_ = true;
@@ -119,7 +119,8 @@ template <typename T>
 const T* ProductSum<T>::Value() {
   if (has_moved_) {
     Flush();
-    std::transform(moved_.begin(), moved_.end(), sum_.data_ptr<T>(),
+    const auto* moved = moved_.const_data_ptr<double>();
+    std::transform(moved, moved + size_, sum_.data_ptr<T>(),
                    [](double value) { return static_cast<T>(value); });
   } else if (rows_ == 0) {
     sum_.zero_();
@@ -128,12 +129,10 @@ const T* ProductSum<T>::Value() {
 }
 
 template <typename T>
-std::vector<double> ProductSum<T>::TakeTotal() {
+at::Tensor ProductSum<T>::TakeTotal() {
+  if (std::is_same_v<T, double> && !has_moved_ && rows_ > 0) return sum_;
   Flush();
-  moved_.resize(static_cast<std::size_t>(size_));
-  if (!has_moved_) std::fill(moved_.begin(), moved_.end(), 0.0);
-  Clear();
-  return std::exchange(moved_, {});
+  return has_moved_ ? moved_ : at::zeros({size_}, sum_.options().dtype(at::kDouble));
 }
 
 template class ProductSum<float>;

@@ -38,9 +38,10 @@ class ProductSum {
   std::int64_t rows() const { return rows_; }
   void Clear();
 
-  // The sum [kernel, image channels / groups, signal channels]: rounded to T, or as it is.
+  // The sum [kernel, image channels / groups, signal channels]: rounded to T, or as it is; the
+  // latter is the last thing that is asked for.
   const T* Value();
-  std::vector<double> TakeTotal();
+  at::Tensor TakeTotal();
 
  private:
   void AddMatrixProducts(ColumnBlock<T>& block);
@@ -53,7 +54,7 @@ class ProductSum {
   std::vector<at::Tensor> sum_of_group_;
   std::int64_t rows_ = 0;  // in sum_
   // What was moved out of sum_; allocated when first needed.
-  std::vector<double> moved_;
+  at::Tensor moved_;
   bool has_moved_ = false;
 };
 

@@ -17,6 +17,7 @@
 
 #include "sordino/base/check.h"
 #include "sordino/base/quantity.h"
+#include "sordino/base/vector_clones.h"
 #include "sordino/gradients/internal/device/row_operations.h"
 #include "sordino/gradients/parallel_shares.h"
 
@@ -53,6 +54,21 @@ template double SquaredNorm<float>(const float* values, std::int64_t count);
 template double SquaredNorm<double>(const double* values, std::int64_t count);
 
 namespace {
+
+// sums += factor * values.
+template <typename Scalar>
+[[gnu::always_inline]] inline void AddProducts(double factor, const Scalar* values,
+                                               std::int64_t count, double* sums) {
+  for (std::int64_t k = 0; k < count; ++k) sums[k] += factor * static_cast<double>(values[k]);
+}
+SORDINO_VECTOR_CLONES void AddScaled(double factor, const float* values, std::int64_t count,
+                                     double* sums) {
+  AddProducts(factor, values, count, sums);
+}
+SORDINO_VECTOR_CLONES void AddScaled(double factor, const double* values, std::int64_t count,
+                                     double* sums) {
+  AddProducts(factor, values, count, sums);
+}
 
 // Below this many elements a second thread costs more than it brings.
 constexpr std::int64_t kGrain = 1 << 15;
@@ -101,9 +117,7 @@ at::Tensor SumsOfExamples(const at::Tensor& rows, const ExampleLayout& layout) {
       for (std::int64_t outer = 0; outer < layout.outer; ++outer) {
         const Scalar* row = values + (outer * layout.examples + example) * layout.inner * width;
         for (std::int64_t inner = 0; inner < layout.inner; ++inner, row += width) {
-          for (std::int64_t k = 0; k < width; ++k) {
-            sums[static_cast<std::size_t>(k)] += static_cast<double>(row[k]);
-          }
+          AddScaled(1, row, width, sums.data());
         }
       }
       std::transform(sums.begin(), sums.end(), out + example * width,
@@ -172,8 +186,7 @@ void AddNorms(const LookupRows& lookup, double* squared) {
           sums.insert(sums.end(), value, value + width);
           return;
         }
-        double* sum = sums.data() + slot;
-        for (std::int64_t k = 0; k < width; ++k) sum[k] += static_cast<double>(value[k]);
+        AddScaled(1, value, width, sums.data() + slot);
       });
       squared[example] += SquaredNorm(sums.data(), static_cast<std::int64_t>(sums.size()));
     }
@@ -206,8 +219,7 @@ class RepeatedRows {
   }
   template <typename Scalar>
   void Add(std::int64_t entry, const Scalar* row) {
-    double* sum = sums_.data() + slot_[static_cast<std::size_t>(entry - begin_)];
-    for (std::int64_t k = 0; k < width_; ++k) sum[k] += static_cast<double>(row[k]);
+    AddScaled(1, row, width_, sums_.data() + slot_[static_cast<std::size_t>(entry - begin_)]);
   }
   // Calls visit(entry, sum) and forgets the example.
   template <typename Visit>
@@ -240,16 +252,23 @@ at::Tensor Sum(const LookupRows& lookup, const at::Tensor& factors) {
   const std::int64_t width = gradient.size(1);
   const std::int64_t rows = index.numel();
   const ExampleRows example_rows(lookup);
-  at::Tensor result = at::empty({lookup.vocabulary, width},
+  at::Tensor result = at::zeros({lookup.vocabulary, width},
                                 gradient.options().dtype(c10::CppTypeToScalarType<Result>::value));
   auto* out = result.mutable_data_ptr<Result>();
   // Each thread owns a range of entries and walks over all rows: no two threads meet, and the
   // order of a sum does not depend on their number.
   Share(lookup.vocabulary, rows * width, [&](std::int64_t begin, std::int64_t end) {
-    std::vector<double> sums(static_cast<std::size_t>((end - begin) * width));
+    std::vector<double> sums;             // of the entries that were looked up
+    std::vector<std::int64_t> looked_up;  // in the order of their sums
+    std::vector<std::int64_t> place(static_cast<std::size_t>(end - begin), -1);
     const auto add = [&](std::int64_t entry, double factor, const auto* value) {
-      double* sum = sums.data() + (entry - begin) * width;
-      for (std::int64_t k = 0; k < width; ++k) sum[k] += factor * static_cast<double>(value[k]);
+      std::int64_t& first = place[static_cast<std::size_t>(entry - begin)];
+      if (first < 0) {
+        first = static_cast<std::int64_t>(sums.size());
+        sums.resize(sums.size() + static_cast<std::size_t>(width));
+        looked_up.push_back(entry);
+      }
+      AddScaled(factor, value, width, sums.data() + first);
     };
     const auto is_own = [&](std::int64_t entry) {
       return entry >= begin && entry < end && entry != lookup.padding_index;
@@ -272,8 +291,12 @@ at::Tensor Sum(const LookupRows& lookup, const at::Tensor& factors) {
       });
       repeated.Take([&](std::int64_t entry, const double* sum) { add(entry, factor, sum); });
     }
-    std::transform(sums.begin(), sums.end(), out + begin * width,
-                   [](double sum) { return static_cast<Result>(sum); });
+    auto sum = sums.begin();
+    for (const std::int64_t entry : looked_up) {
+      std::transform(sum, sum + width, out + entry * width,
+                     [](double value) { return static_cast<Result>(value); });
+      sum += width;
+    }
   });
   return result;
 }
@@ -300,10 +323,7 @@ at::Tensor RowSum(const at::Tensor& rows, const at::Tensor& factors) {
       for (std::int64_t row = 0; row < count; ++row) {
         const double factor = weight[row];
         if (factor == 0) continue;
-        const Scalar* value = values + row * stride + first;
-        for (std::int64_t k = 0; k < strip; ++k) {
-          sums[static_cast<std::size_t>(k)] += factor * static_cast<double>(value[k]);
-        }
+        AddScaled(factor, values + row * stride + first, strip, sums.data());
       }
       std::transform(sums.begin(), sums.begin() + strip, out + first,
                      [](double sum) { return static_cast<Result>(sum); });
