@@ -215,7 +215,7 @@ def release(data: Any, *, count: bool = False, sum: Names = (), mean: Names = ()
         raise Error('user is empty; name the column that tells users apart, or leave it out.')
     asked.user = user or ''
     asked.rows_per_user = rows_per_user
-    asked.on_error = on_error or ''
+    asked.on_error = on_error
     asked.confidence = confidence
     is_file = isinstance(data, (str, os.PathLike))
     plan = _core.PlannedRelease(asked, os.fspath(data) if is_file else None,

@@ -221,7 +221,7 @@ struct ReleaseArguments {
   Text adjacency;
   std::string user;
   std::optional<std::uint32_t> rows_per_user;
-  std::string on_error;
+  Text on_error;
   Number confidence;
 };
 
@@ -273,7 +273,7 @@ void AddGroups(TableRequest& request, const ReleaseArguments& given, const Table
           "or declare the values of the column in a schema.",
           column, column));
     }
-    request.group_by.push_back({column, NamedValues(*declared)});
+    request.group_by.push_back({column, ValuesOf(*declared)});
   }
 }
 
@@ -344,12 +344,7 @@ TableRequest RequestOf(const ReleaseArguments& given, const Text& file) {
     throw Error("Gaussian noise needs delta, well below one over the number of rows.");
   }
   if (given.confidence) request.confidence = *given.confidence;
-  if (given.on_error == "skip") {
-    request.malformed = MalformedRows::kSkip;
-  } else if (!given.on_error.empty() && given.on_error != "refuse") {
-    throw Error(fmt::format("on_error is '{}', which is not known; give 'refuse' or 'skip'.",
-                            given.on_error));
-  }
+  if (given.on_error) request.malformed = ParseMalformedRows("on_error", *given.on_error);
   return request;
 }
 

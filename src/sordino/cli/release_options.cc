@@ -187,7 +187,7 @@ void AddGroups(TableRequest& request, const ReleaseOptions& options, const Table
                       "or declare the values of the column in a schema.",
                       text));
     }
-    request.group_by.push_back({column, NamedValues(*declared)});
+    request.group_by.push_back({column, ValuesOf(*declared)});
   }
 }
 
@@ -246,10 +246,7 @@ TableRequest MakeTableRequest(const ReleaseOptions& given) {
     throw Error("Gaussian noise needs --delta, well below one over the number of rows.");
   }
   if (options.confidence) request.confidence = *options.confidence;
-  if (options.on_error != "refuse" && options.on_error != "skip") {
-    throw Error(fmt::format("--on-error {} is unknown; use refuse or skip.", options.on_error));
-  }
-  request.malformed = options.on_error == "skip" ? MalformedRows::kSkip : MalformedRows::kRefuse;
+  request.malformed = ParseMalformedRows("--on-error", options.on_error);
   return request;
 }
 

@@ -71,8 +71,8 @@ TEST_F(ReleaseTables, TakeValuesWithCommasQuotesBlanksAndEqualsSigns) {
             (std::vector<long>{2, 2}));
   EXPECT_EQ(Values({file, "--histogram", "income", "--categories", " \"<=50K\" , >50K"}),
             (std::vector<long>{2, 2}));
-  EXPECT_EQ(Values({file, "--histogram", "work", "--categories", "\"Biel, Bienne\", State-gov"}),
-            (std::vector<long>{1, 1}));
+  EXPECT_EQ(Values({file, "--histogram", "work", "--categories", "\"Biel, Bienne\", State-gov,*"}),
+            (std::vector<long>{1, 1, 2}));
   EXPECT_EQ(Values({file, "--count", "--group-by", "income=\"<=50K\",>50K"}),
             (std::vector<long>{2, 2}));
   const std::string odd = Write("odd.csv", "\"a=b\"\nx\n\"5\"\" pipe\"\n\n\"\"\n");
@@ -154,15 +154,32 @@ kind = "categorical"
 values = ["rome", "oslo", "*"]
 )");
   EXPECT_EQ(Values({file, "--schema", schema, "--count", "--sum", "2", "--histogram", "3"}),
-            (std::vector<long>{2, 30, 2, 0}));
+            (std::vector<long>{2, 30, 2, 0, 0}));
   EXPECT_EQ(Values({file, "--schema", schema, "--count", "--group-by", "3"}),
-            (std::vector<long>{2, 0}));
+            (std::vector<long>{2, 0, 0}));
   // Flags win.
   EXPECT_EQ(
       Values({file, "--schema", schema, "--sum", "2", "--bounds", "0,10", "--rows-per-user", "2"}),
       (std::vector<long>{20}));
   EXPECT_THAT(Call({file, "--schema", schema, "--count"}).out, HasSubstr("one user"));
   EXPECT_THAT(Call({file, "--schema", schema + "x", "--count"}).error, HasSubstr("schema.tomlx"));
+}
+
+TEST_F(ReleaseTables, RefuseValuesThatAreNotDeclared) {
+  const std::string file = Write("wards.csv", "ward\nsurgery\nSECRET-WARD\nsurgery\n");
+  for (const std::vector<std::string>& call : std::vector<std::vector<std::string>>{
+           {file, "--count", "--group-by", "ward=surgery,eyes"},
+           {file, "--histogram", "ward", "--categories", "surgery,eyes"}}) {
+    const CommandOutcome outcome = Call(call);
+    EXPECT_THAT(outcome.error, AllOf(HasSubstr("'ward' holds a value that is not declared"),
+                                     HasSubstr("--on-error skip"), Not(HasSubstr("SECRET"))));
+    EXPECT_EQ(outcome.out + outcome.err, "");
+    std::vector<std::string> skipping = call;
+    skipping.insert(skipping.end(), {"--on-error", "skip"});
+    EXPECT_EQ(Values(skipping), (std::vector<long>{2, 0}));
+  }
+  EXPECT_EQ(Values({file, "--count", "--group-by", "ward=surgery,eyes,*"}),
+            (std::vector<long>{2, 0, 1}));
 }
 
 // No sentence holds a cell, a line or a count; a name in the first line may be a cell.

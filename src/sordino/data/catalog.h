@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "sordino/data/dataset.h"
+#include "sordino/tables/table_layout.h"
 
 namespace sordino {
 
@@ -43,9 +44,8 @@ struct DataRequest {
   std::vector<std::string> missing;  // of a table: cells without a value
   std::string id;                    // of a table: the column that names its records, kept as text
   std::int64_t rows_per_user = 0;
-  // Of a table: rows whose label is not declared are left out and counted (Dataset::malformed)
-  // instead of refused.
-  bool skip_malformed = false;
+  // Of a table: rows with a cell that does not keep to the declaration.
+  MalformedRows malformed = MalformedRows::kRefuse;
   std::string vocabulary;   // text: a file of words, one a line
   std::int64_t length = 0;  // text: tokens of an example
 };

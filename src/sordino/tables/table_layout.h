@@ -4,6 +4,7 @@
 #define SORDINO_TABLES_TABLE_LAYOUT_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,11 @@
 #include "sordino/tables/csv_reader.h"
 
 namespace sordino {
+
+// What becomes of rows that do not keep to what was declared.
+enum class MalformedRows : std::uint8_t { kRefuse, kSkip };
+// "refuse" or "skip". Throws Error, with `what` in its sentence, for any other name.
+MalformedRows ParseMalformedRows(std::string_view what, std::string_view name);
 
 struct TableLayout {
   char delimiter = ',';
