@@ -170,7 +170,9 @@ def release(data: Any, *, count: bool = False, sum: Names = (), mean: Names = ()
     - `count`, and columns for `sum`, `mean`, `variance` and `histogram`; `quantile={'age': 0.5}`;
     - `bounds=(0, 120)`, or `{'age': (0, 120)}` where there are several columns; the same for
       `bins` (a number of equal ones within the bounds, or edges) and `categories`;
-    - `group_by={'ward': ['surgery', 'oncology']}`: every statistic for each declared group;
+    - `group_by={'ward': ['surgery', 'oncology']}`: every statistic for each declared group; a value
+      that is not declared is refused, unless `'*'` is declared for all others or
+      `on_error='skip'` leaves such rows out;
     - `epsilon` is the total, split evenly where `spend={'mean:age': 0.2}` claims nothing; with
       `delta` the noise is Gaussian;
     - `user` and `rows_per_user` protect users instead of rows;
