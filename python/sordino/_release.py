@@ -152,7 +152,8 @@ def release(data: Any, *, count: bool = False, sum: Names = (), mean: Names = ()
             categories: Union[Sequence[Cell], Mapping[str, Sequence[Cell]], None] = None,
             group_by: Union[Mapping[str, Optional[Sequence[Cell]]], Names, None] = None,
             schema: Optional[Path] = None, no_header: bool = False,
-            delimiter: Optional[str] = None, missing: Optional[Iterable[str]] = None,
+            encoding: Optional[str] = None, delimiter: Optional[str] = None,
+            missing: Optional[Iterable[str]] = None,
             epsilon: Optional[float] = None, spend: Optional[Mapping[str, float]] = None,
             delta: Optional[float] = None,
             noise: Optional[Literal['laplace', 'gaussian']] = None,
@@ -207,6 +208,7 @@ def release(data: Any, *, count: bool = False, sum: Names = (), mean: Names = ()
                       for column, values in groups.items()]
     asked.schema = None if schema is None else _file('schema', schema)
     asked.no_header = no_header
+    asked.encoding = encoding
     asked.delimiter = delimiter
     asked.missing = None if missing is None else list(_names(missing))
     asked.epsilon = epsilon

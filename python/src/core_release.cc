@@ -213,6 +213,7 @@ struct ReleaseArguments {
   std::vector<std::pair<std::string, std::optional<std::vector<std::string>>>> group_by;
   Text schema;
   bool no_header = false;
+  Text encoding;
   Text delimiter;
   std::optional<std::vector<std::string>> missing;
   Number epsilon;
@@ -283,12 +284,15 @@ TableLayout LayoutOf(const ReleaseArguments& given, const Text& file, const Tabl
     layout.delimiter = DelimiterOf(*file);
     if (schema != nullptr) {
       layout.header = schema->header.value_or(layout.header);
+      layout.encoding = schema->encoding.value_or(layout.encoding);
       layout.delimiter = schema->delimiter.value_or(layout.delimiter);
     }
     if (given.no_header) layout.header = false;
+    if (given.encoding) layout.encoding = ParseEncoding(*given.encoding);
     if (given.delimiter) layout.delimiter = ParseDelimiter(*given.delimiter);
-  } else if (given.no_header || given.delimiter) {
-    throw Error("no_header and delimiter say how a file is written; leave them out of a table.");
+  } else if (given.no_header || given.encoding || given.delimiter) {
+    throw Error(
+        "no_header, encoding and delimiter say how a file is written; leave them out of a table.");
   }
   if (schema != nullptr) layout.missing = schema->missing;
   if (given.missing) layout.missing = *given.missing;
@@ -416,7 +420,7 @@ class PlannedRelease {
       const py::gil_scoped_release release;
       const std::string name = file_.value_or("the table");
       ByteSource source =
-          file_ ? Decompressed(OpenFile(*file_), name)
+          file_ ? InUtf8(Decompressed(OpenFile(*file_), name), request_.layout.encoding, name)
                 : ByteSource([&memory](std::span<char> buffer) { return memory->Read(buffer); });
       CsvReader reader(std::move(source), request_.layout.delimiter, name);
       return ReleaseCsv(
@@ -511,6 +515,7 @@ void BindRelease(py::module_& module) {
       .def_readwrite("group_by", &ReleaseArguments::group_by)
       .def_readwrite("schema", &ReleaseArguments::schema)
       .def_readwrite("no_header", &ReleaseArguments::no_header)
+      .def_readwrite("encoding", &ReleaseArguments::encoding)
       .def_readwrite("delimiter", &ReleaseArguments::delimiter)
       .def_readwrite("missing", &ReleaseArguments::missing)
       .def_readwrite("epsilon", &ReleaseArguments::epsilon)

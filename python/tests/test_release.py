@@ -139,6 +139,17 @@ def test_missing_values_are_refused_or_left_out_as_declared():
                                on_error='skip')[0].value == pytest.approx(200, abs=1)
 
 
+def test_a_file_in_another_encoding_is_read_as_declared(tmp_path):
+    file = tmp_path / 'cities.csv'
+    file.write_bytes('city\nZürich\nBern\n'.encode('latin-1'))
+    asked = {'histogram': 'city', 'categories': ['Zürich', 'Bern'], 'epsilon': 1000}
+    with pytest.raises(sordino.Error, match='is not valid utf-8') as refused:
+        sordino.release(file, **asked)
+    assert 'Z' not in str(refused.value).replace(str(file), '')
+    found = sordino.release(file, **asked, encoding='latin-1')
+    assert found.values == pytest.approx([1, 1], abs=0.5)
+
+
 def test_a_value_that_is_not_declared_is_refused_left_out_or_counted_in_the_rest():
     wards = {'ward': ['surgery', 'SECRET', 'surgery'] * 100}
     with pytest.raises(sordino.Error, match="'ward' holds a value that is not declared") as refused:
@@ -203,6 +214,7 @@ def test_times_and_bytes_are_groups_by_their_text():
     ({'count': True, 'spend': {'mean:age': 1}}, 'not one statistic'),
     ({'count': True, 'ledger': ''}, 'ledger is empty'),
     ({'count': True, 'on_error': 'ignore'}, 'refuse or skip'),
+    ({'count': True, 'encoding': 'latin-1'}, 'leave them out of a table'),
     ({'count': True, 'delimiter': ';'}, 'leave them out of a table')])
 def test_a_request_that_makes_no_sense_is_an_error_in_one_sentence(asked, sentence):
     with pytest.raises(sordino.Error) as refused:

@@ -201,10 +201,12 @@ TableLayout LayoutOf(const ReleaseOptions& options, const TableSchema* schema) {
   layout.delimiter = DelimiterOf(options.file);
   if (schema != nullptr) {
     layout.header = schema->header.value_or(true);
+    layout.encoding = schema->encoding.value_or(layout.encoding);
     layout.delimiter = schema->delimiter.value_or(layout.delimiter);
     layout.missing = schema->missing;
   }
   if (options.no_header) layout.header = false;
+  if (!options.encoding.empty()) layout.encoding = ParseEncoding(options.encoding);
   if (!options.delimiter.empty()) layout.delimiter = ParseDelimiter(options.delimiter);
   if (!options.missing.empty()) layout.missing = SplitList(options.missing);
   return layout;

@@ -109,9 +109,38 @@ TEST_F(ReleaseTables, MayBeCompressed) {
 TEST_F(ReleaseTables, InOtherEncodingsAreToldInOneSentence) {
   using std::string_literals::operator""s;
   const std::string wide = Write("wide.csv", "\xFF\xFE"s + "a\0g\0e\0\n\0"s);
-  EXPECT_THAT(Call({wide, "--count"}).error, AllOf(HasSubstr("UTF-16"), HasSubstr("wide.csv")));
+  EXPECT_THAT(Call({wide, "--count"}).error, AllOf(HasSubstr("utf-16"), HasSubstr("wide.csv")));
   const std::string mac = Write("mac.csv", "age\r30\r40\r");
   EXPECT_THAT(Call({mac, "--count"}).error, HasSubstr("carriage returns"));
+}
+
+TEST_F(ReleaseTables, AreReadInTheirDeclaredEncoding) {
+  const std::string rows = "\nZ\xFCrich\nBern\nZ\xFCrich\n";
+  const std::string file = Write("cities.csv",
+                                 "Stra\xDF"
+                                 "e" +
+                                     rows);
+  const std::vector<std::string> call = {file, "--histogram", "Straße", "--categories",
+                                         "Zürich,Bern"};
+  EXPECT_THAT(Call(call).error, AllOf(HasSubstr("is not valid utf-8"), Not(HasSubstr("rich"))));
+  for (const std::string encoding : {"latin-1", "windows-1252"}) {
+    std::vector<std::string> declared = call;
+    declared.insert(declared.end(), {"--encoding", encoding});
+    EXPECT_EQ(Values(declared), (std::vector<long>{2, 1}));
+    const std::string schema = Write("schema.toml", "[table]\nencoding = \"" + encoding +
+                                                        "\"\n[[column]]\nname = \"Straße\"\n"
+                                                        "kind = \"ignored\"\n");
+    std::vector<std::string> by_schema = call;
+    by_schema.insert(by_schema.end(), {"--schema", schema});
+    EXPECT_EQ(Values(by_schema), (std::vector<long>{2, 1}));
+  }
+  const std::string marked = Write("marked.csv",
+                                   "\xEF\xBB\xBF"
+                                   "city\nZürich\n");
+  EXPECT_EQ(Values({marked, "--histogram", "city", "--categories", "Zürich,Bern"}),
+            (std::vector<long>{1, 0}));
+  EXPECT_THAT(Call({file, "--count", "--encoding", "latin1"}).error,
+              HasSubstr("did you mean 'latin-1'?"));
 }
 
 TEST_F(ReleaseTables, LeaveDeclaredMissingCellsOut) {

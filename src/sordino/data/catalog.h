@@ -40,6 +40,7 @@ struct DataRequest {
   TableColumns columns;
   std::string schema;      // of a table: a schema file (tables/table_schema.h) instead of columns
   bool no_header = false;  // of a table: its first line is a record, columns are called 1, 2, ...
+  std::string encoding;    // of a table: one of EncodingNames(); empty: UTF-8
   std::string delimiter;   // of a table: one character or "tab"; empty: that of the format
   std::vector<std::string> missing;  // of a table: cells without a value
   std::string id;                    // of a table: the column that names its records, kept as text

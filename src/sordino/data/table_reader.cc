@@ -276,7 +276,8 @@ class RowReader {
 
 Dataset ReadRows(ByteSource source, const std::string& name, const DatasetDeclaration& declaration,
                  const TableOptions& options) {
-  CsvReader reader(std::move(source), options.layout.delimiter, name);
+  CsvReader reader(InUtf8(std::move(source), options.layout.encoding, name),
+                   options.layout.delimiter, name);
   TableRows records(reader, options.layout);
   RowReader rows(name, options, records.names(), declaration.shape[0]);
   while (records.Next()) {
@@ -305,6 +306,7 @@ TableOptions OptionsFor(const DataRequest& request, char delimiter) {
   TableOptions options;
   options.columns = ParseColumns(request.columns.declared);
   options.layout = {
+      .encoding = request.encoding.empty() ? Encoding::kUtf8 : ParseEncoding(request.encoding),
       .delimiter = request.delimiter.empty() ? delimiter : ParseDelimiter(request.delimiter),
       .header = !request.no_header,
       .missing = request.missing};
@@ -353,7 +355,8 @@ std::string TemplateOf(const std::filesystem::path& path, const DataRequest& req
                        char delimiter) {
   const TableLayout layout = OptionsFor(request, delimiter).layout;
   const std::string name = path.string();
-  CsvReader reader(Decompressed(OpenFile(name), name), layout.delimiter, name);
+  CsvReader reader(InUtf8(Decompressed(OpenFile(name), name), layout.encoding, name),
+                   layout.delimiter, name);
   const TableRows rows(reader, layout);
   if (!rows.has_lines()) {
     throw Error(fmt::format("'{}' is empty, and its columns are not known.", name));
@@ -363,7 +366,7 @@ std::string TemplateOf(const std::filesystem::path& path, const DataRequest& req
 
 const std::vector<std::string_view>& TableSettings() {
   static const std::vector<std::string_view> keys = {
-      "columns", "schema", "no-header", "delimiter", "missing", "id", "rows-per-user"};
+      "columns", "schema", "no-header", "encoding", "delimiter", "missing", "id", "rows-per-user"};
   return keys;
 }
 

@@ -1,5 +1,5 @@
-// How a table is written down: what separates its fields, whether its first line names the columns,
-// and which cells stand for a missing value. All of it is declared.
+// How a table is written down: in which encoding, what separates its fields, whether its first line
+// names the columns, and which cells stand for a missing value. All of it is declared.
 #ifndef SORDINO_TABLES_TABLE_LAYOUT_H_
 #define SORDINO_TABLES_TABLE_LAYOUT_H_
 
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sordino/tables/csv_reader.h"
+#include "sordino/tables/encoding.h"
 
 namespace sordino {
 
@@ -19,6 +20,7 @@ enum class MalformedRows : std::uint8_t { kRefuse, kSkip };
 MalformedRows ParseMalformedRows(std::string_view what, std::string_view name);
 
 struct TableLayout {
+  Encoding encoding = Encoding::kUtf8;
   char delimiter = ',';
   // Without a header the columns are called 1, 2, 3, ...
   bool header = true;

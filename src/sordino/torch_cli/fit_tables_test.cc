@@ -65,6 +65,21 @@ TEST_F(FitTables, RowsThatAreLeftOutAreCountedAndNotShown) {
   EXPECT_THAT(silent.err, Not(HasSubstr("8 rows")));
 }
 
+// What reads the run later knows the encoding from its settings.
+TEST_F(FitTables, AnotherEncodingIsDeclaredOnce) {
+  std::string table = "city,above\n";
+  for (int i = 0; i < 200; ++i) table += i % 2 == 0 ? "Z\xFCrich,no\n" : "Bern,yes\n";
+  const std::vector<std::string> columns = {"city:categorical:Zürich|Bern", "above:label:no|yes"};
+  const std::string flags = "--epsilon 30 --records 200";
+  ExpectRefusal(Fit(table, flags, columns), "is not valid utf-8");
+  ASSERT_EQ(Fit(table, flags + " --encoding latin-1", columns).exit_code, 0);
+  const CommandOutcome outcome =
+      RunProgram({"predict", "--run", Place("run"), "--data",
+                  folder_.Write("new.csv", "city\nZ\xFCrich\nBern\n").string()});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, ::testing::MatchesRegex("class,probability\nno,[^\n]*\nyes,[^\n]*\n"));
+}
+
 // Under replace-one the number of rows is fixed: a row that cannot be used is blank and counts.
 TEST_F(FitTables, UnderReplaceOneARowThatIsLeftOutIsBlankAndCounts) {
   std::string table = PointsTable(400);
