@@ -145,10 +145,7 @@ class ConvertedSource {
         if (encoding_ == Encoding::kUtf16) FinishUtf16();
         return 0;
       }
-      for (const char byte : std::string_view(block_.data(), got)) {
-        Take(static_cast<unsigned char>(byte));
-        ++taken_;
-      }
+      Take({block_.data(), got});
     }
     const std::size_t size = std::min(buffer.size(), text_.size() - place_);
     std::memcpy(buffer.data(), text_.data() + place_, size);
@@ -159,7 +156,25 @@ class ConvertedSource {
  private:
   [[noreturn]] void RefuseByte() const { Refuse(name_, encoding_, taken_ + 1); }
 
-  void Take(unsigned char byte) {
+  void Take(std::string_view bytes) {
+    while (!bytes.empty()) {
+      if (encoding_ != Encoding::kUtf16) {
+        const auto* const end = std::find_if(bytes.begin(), bytes.end(), [](char c) {
+          return static_cast<unsigned char>(c) > 0x7F;
+        });
+        const auto ascii = static_cast<std::size_t>(end - bytes.begin());
+        text_.append(bytes.substr(0, ascii));
+        taken_ += ascii;
+        bytes.remove_prefix(ascii);
+        if (bytes.empty()) return;
+      }
+      TakeByte(static_cast<unsigned char>(bytes.front()));
+      bytes.remove_prefix(1);
+      ++taken_;
+    }
+  }
+
+  void TakeByte(unsigned char byte) {
     if (encoding_ == Encoding::kUtf16) return TakeUtf16(byte);
     char32_t character = byte;
     if (encoding_ == Encoding::kWindows1252 && byte >= 0x80 && byte < 0xA0) {
