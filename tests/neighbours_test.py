@@ -187,24 +187,47 @@ class NeighboursTest(unittest.TestCase):
                       ['--adjacency', 'replace-one']):
             place = 'fit ' + ' '.join(flags)
             self.expect_same(self.tables(flags, (*AROUND, *FAR), fit), place)
-            # Rows without a declared label.
+            # Rows with a value that is not declared, left out.
             commands = []
             for count in (0, 1, 2, DECLARED):
-                table = self.write(f'm{count}.csv', rows(DECLARED) + '0.5,none\n' * count)
-                commands.append([*fit, '--data', table, *TABLE, *flags])
-            self.expect_same(commands, place + ' undeclared labels')
+                table = self.write(f'm{count}.csv', rows(DECLARED) + '0.5,none\n' * count +
+                                   'none,a\n' * count)
+                commands.append([*fit, '--data', table, *TABLE, '--on-error', 'skip', *flags])
+            self.expect_same(commands, place + ' left out')
 
     def test_release(self):
         release = ['--mean', 'x', '--bounds', '0,1', '--epsilon', '1']
-        for flags in ([], ['--group-by', 'y=a,b'], ['--user', 'y', '--rows-per-user', '2']):
+        # A row of a group that is not named counts in the rest, or is left out.
+        for flags in ([], ['--group-by', 'y=a,b,*'], ['--user', 'y', '--rows-per-user', '2'],
+                      ['--group-by', 'y=a,b', '--on-error', 'skip']):
             commands = [['release', self.write(f'r{n}.csv', rows(n)), *release, *flags]
                         for n in (0, 1, 2, 3, 300)]
-            # A row of a group that was not declared.
             commands.append(['release', self.write('r.csv', rows(3) + '0.5,c\n'), *release, *flags])
             self.expect_same(commands, ' '.join(['release', *flags]))
         commands = [['release', self.write(f'q{n}.csv', rows(n, '')), '--no-header', '--mean', '1',
                      '--bounds', '0,1', '--epsilon', '1'] for n in (0, 1, 2)]
         self.expect_same(commands, 'release without a header')
+
+    def test_values_that_are_not_declared(self):
+        """They are the form of a file: refused in the same words, whatever there is of them."""
+        commands = {
+            'fit': ['fit', '--epsilon', '1', '--delta', '1e-6', '--records', str(DECLARED), *TABLE,
+                    '--data'],
+            'train': [*TRAIN, '--rate', '0.1', '--batch', '15', *TABLE, '--data'],
+            'data': ['data', *TABLE, '--records', str(DECLARED)],
+            'release by group': ['release', '--count', '--epsilon', '1', '--group-by', 'y=a,b'],
+            'release by category': ['release', '--histogram', 'y', '--categories', 'a,b',
+                                    '--epsilon', '1']}
+        for place, words in commands.items():
+            said = set()
+            for number, more in enumerate(('0.5,none\n', '0.5,c\n' * 3, '0.5,c\n' * DECLARED)):
+                table = self.write('undeclared.csv', rows(3 * number) + more)
+                at = [words[0], table, *words[1:]] if words[0] in ('data', 'release') else [*words, table]
+                result = self.run_sordino(at)
+                self.assertEqual((result.returncode, result.stdout), (2, ''), (place, result))
+                said.add(result.stderr)
+            self.assertEqual(len(said), 1, (place, said))
+            self.assertIn("'y'", said.pop())
 
     def test_predict(self):
         run = str(self.folder / 'run')

@@ -50,6 +50,7 @@ class ReleaseArguments:
     group_by: list[tuple[str, Optional[list[str]]]]
     schema: Optional[str]
     no_header: bool
+    encoding: Optional[str]
     delimiter: Optional[str]
     missing: Optional[list[str]]
     epsilon: Optional[float]
@@ -58,7 +59,7 @@ class ReleaseArguments:
     adjacency: Optional[str]
     user: str
     rows_per_user: Optional[int]
-    on_error: str
+    on_error: Optional[str]
     confidence: Optional[float]
 
 class PlannedRelease:

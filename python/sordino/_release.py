@@ -152,7 +152,8 @@ def release(data: Any, *, count: bool = False, sum: Names = (), mean: Names = ()
             categories: Union[Sequence[Cell], Mapping[str, Sequence[Cell]], None] = None,
             group_by: Union[Mapping[str, Optional[Sequence[Cell]]], Names, None] = None,
             schema: Optional[Path] = None, no_header: bool = False,
-            delimiter: Optional[str] = None, missing: Optional[Iterable[str]] = None,
+            encoding: Optional[str] = None, delimiter: Optional[str] = None,
+            missing: Optional[Iterable[str]] = None,
             epsilon: Optional[float] = None, spend: Optional[Mapping[str, float]] = None,
             delta: Optional[float] = None,
             noise: Optional[Literal['laplace', 'gaussian']] = None,
@@ -170,7 +171,9 @@ def release(data: Any, *, count: bool = False, sum: Names = (), mean: Names = ()
     - `count`, and columns for `sum`, `mean`, `variance` and `histogram`; `quantile={'age': 0.5}`;
     - `bounds=(0, 120)`, or `{'age': (0, 120)}` where there are several columns; the same for
       `bins` (a number of equal ones within the bounds, or edges) and `categories`;
-    - `group_by={'ward': ['surgery', 'oncology']}`: every statistic for each declared group;
+    - `group_by={'ward': ['surgery', 'oncology']}`: every statistic for each declared group; a value
+      that is not declared is refused, unless `'*'` is declared for all others or
+      `on_error='skip'` leaves such rows out;
     - `epsilon` is the total, split evenly where `spend={'mean:age': 0.2}` claims nothing; with
       `delta` the noise is Gaussian;
     - `user` and `rows_per_user` protect users instead of rows;
@@ -205,6 +208,7 @@ def release(data: Any, *, count: bool = False, sum: Names = (), mean: Names = ()
                       for column, values in groups.items()]
     asked.schema = None if schema is None else _file('schema', schema)
     asked.no_header = no_header
+    asked.encoding = encoding
     asked.delimiter = delimiter
     asked.missing = None if missing is None else list(_names(missing))
     asked.epsilon = epsilon
@@ -215,7 +219,7 @@ def release(data: Any, *, count: bool = False, sum: Names = (), mean: Names = ()
         raise Error('user is empty; name the column that tells users apart, or leave it out.')
     asked.user = user or ''
     asked.rows_per_user = rows_per_user
-    asked.on_error = on_error or ''
+    asked.on_error = on_error
     asked.confidence = confidence
     is_file = isinstance(data, (str, os.PathLike))
     plan = _core.PlannedRelease(asked, os.fspath(data) if is_file else None,

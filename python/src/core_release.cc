@@ -213,6 +213,7 @@ struct ReleaseArguments {
   std::vector<std::pair<std::string, std::optional<std::vector<std::string>>>> group_by;
   Text schema;
   bool no_header = false;
+  Text encoding;
   Text delimiter;
   std::optional<std::vector<std::string>> missing;
   Number epsilon;
@@ -221,7 +222,7 @@ struct ReleaseArguments {
   Text adjacency;
   std::string user;
   std::optional<std::uint32_t> rows_per_user;
-  std::string on_error;
+  Text on_error;
   Number confidence;
 };
 
@@ -273,7 +274,7 @@ void AddGroups(TableRequest& request, const ReleaseArguments& given, const Table
           "or declare the values of the column in a schema.",
           column, column));
     }
-    request.group_by.push_back({column, NamedValues(*declared)});
+    request.group_by.push_back({column, ValuesOf(*declared)});
   }
 }
 
@@ -283,12 +284,15 @@ TableLayout LayoutOf(const ReleaseArguments& given, const Text& file, const Tabl
     layout.delimiter = DelimiterOf(*file);
     if (schema != nullptr) {
       layout.header = schema->header.value_or(layout.header);
+      layout.encoding = schema->encoding.value_or(layout.encoding);
       layout.delimiter = schema->delimiter.value_or(layout.delimiter);
     }
     if (given.no_header) layout.header = false;
+    if (given.encoding) layout.encoding = ParseEncoding(*given.encoding);
     if (given.delimiter) layout.delimiter = ParseDelimiter(*given.delimiter);
-  } else if (given.no_header || given.delimiter) {
-    throw Error("no_header and delimiter say how a file is written; leave them out of a table.");
+  } else if (given.no_header || given.encoding || given.delimiter) {
+    throw Error(
+        "no_header, encoding and delimiter say how a file is written; leave them out of a table.");
   }
   if (schema != nullptr) layout.missing = schema->missing;
   if (given.missing) layout.missing = *given.missing;
@@ -344,12 +348,7 @@ TableRequest RequestOf(const ReleaseArguments& given, const Text& file) {
     throw Error("Gaussian noise needs delta, well below one over the number of rows.");
   }
   if (given.confidence) request.confidence = *given.confidence;
-  if (given.on_error == "skip") {
-    request.malformed = MalformedRows::kSkip;
-  } else if (!given.on_error.empty() && given.on_error != "refuse") {
-    throw Error(fmt::format("on_error is '{}', which is not known; give 'refuse' or 'skip'.",
-                            given.on_error));
-  }
+  if (given.on_error) request.malformed = ParseMalformedRows("on_error", *given.on_error);
   return request;
 }
 
@@ -421,7 +420,7 @@ class PlannedRelease {
       const py::gil_scoped_release release;
       const std::string name = file_.value_or("the table");
       ByteSource source =
-          file_ ? Decompressed(OpenFile(*file_), name)
+          file_ ? InUtf8(Decompressed(OpenFile(*file_), name), request_.layout.encoding, name)
                 : ByteSource([&memory](std::span<char> buffer) { return memory->Read(buffer); });
       CsvReader reader(std::move(source), request_.layout.delimiter, name);
       return ReleaseCsv(
@@ -516,6 +515,7 @@ void BindRelease(py::module_& module) {
       .def_readwrite("group_by", &ReleaseArguments::group_by)
       .def_readwrite("schema", &ReleaseArguments::schema)
       .def_readwrite("no_header", &ReleaseArguments::no_header)
+      .def_readwrite("encoding", &ReleaseArguments::encoding)
       .def_readwrite("delimiter", &ReleaseArguments::delimiter)
       .def_readwrite("missing", &ReleaseArguments::missing)
       .def_readwrite("epsilon", &ReleaseArguments::epsilon)

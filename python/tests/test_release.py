@@ -21,7 +21,7 @@ TABLE = {
     'patient': [f'p{i // 2}' for i in range(ROWS)],
 }
 ASKED = {'count': True, 'mean': 'age', 'sum': 'stay', 'variance': 'stay', 'histogram': 'ward',
-         'categories': ['a', 'b, c', 'quoted "d"', 'two\nlines'], 'quantile': {'age': [0.25, 0.5]},
+         'categories': ['a', 'b, c', 'quoted "d"', 'two\nlines', ''], 'quantile': {'age': [0.25, 0.5]},
          'bounds': {'age': (0, 120), 'stay': (0, 30)}, 'epsilon': 3,
          'group_by': {'sick': [True, False]}, 'user': 'patient', 'rows_per_user': 1}
 
@@ -102,11 +102,11 @@ def test_a_compressed_file_and_a_schema_are_read(csv, tmp_path):
     packed.write_bytes(gzip.compress(csv.read_bytes()))
     schema = tmp_path / 'visits.toml'
     schema.write_text('[[column]]\nname = "age"\nkind = "numeric"\nlow = 0\nhigh = 120\n'
-                      '[[column]]\nname = "ward"\nkind = "categorical"\nvalues = ["a", "b, c"]\n')
+                      '[[column]]\nname = "ward"\nkind = "categorical"\nvalues = ["a", "b, c", "*"]\n')
     for table in (packed, _dict()):
         found = sordino.release(table, mean='age', group_by='ward', schema=schema, epsilon=1,
                                 insecure_seed=1)
-        assert [one.group for one in found] == [{'ward': 'a'}, {'ward': 'b, c'}]
+        assert [one.group for one in found] == [{'ward': 'a'}, {'ward': 'b, c'}, {'ward': '*'}]
 
 
 @pytest.mark.parametrize('values', [
@@ -139,6 +139,29 @@ def test_missing_values_are_refused_or_left_out_as_declared():
                                on_error='skip')[0].value == pytest.approx(200, abs=1)
 
 
+def test_a_file_in_another_encoding_is_read_as_declared(tmp_path):
+    file = tmp_path / 'cities.csv'
+    file.write_bytes('city\nZürich\nBern\n'.encode('latin-1'))
+    asked = {'histogram': 'city', 'categories': ['Zürich', 'Bern'], 'epsilon': 1000}
+    with pytest.raises(sordino.Error, match='is not valid utf-8') as refused:
+        sordino.release(file, **asked)
+    assert 'Z' not in str(refused.value).replace(str(file), '')
+    found = sordino.release(file, **asked, encoding='latin-1')
+    assert found.values == pytest.approx([1, 1], abs=0.5)
+
+
+def test_a_value_that_is_not_declared_is_refused_left_out_or_counted_in_the_rest():
+    wards = {'ward': ['surgery', 'SECRET', 'surgery'] * 100}
+    with pytest.raises(sordino.Error, match="'ward' holds a value that is not declared") as refused:
+        sordino.release(wards, count=True, group_by={'ward': ['surgery']}, epsilon=1000)
+    assert 'SECRET' not in str(refused.value) and '--' not in str(refused.value)
+    for more, counts in (({'on_error': 'skip'}, [200]),
+                         ({'group_by': {'ward': ['surgery', '*']}}, [200, 100])):
+        found = sordino.release(wards, **{'count': True, 'group_by': {'ward': ['surgery']},
+                                          'epsilon': 1000, **more})
+        assert [one.value for one in found] == pytest.approx(counts, abs=1)
+
+
 def test_polars_and_pandas_nulls_are_empty_cells():
     polars = pytest.importorskip('polars')
     pandas = pytest.importorskip('pandas')
@@ -168,9 +191,9 @@ def test_times_and_bytes_are_groups_by_their_text():
     for column in (numpy.array(days, dtype='datetime64[D]'), numpy.array(days, dtype='S10'),
                    pandas.Series(days, dtype='string'),
                    pandas.Series(pandas.to_datetime(days)).dt.date):
-        found = sordino.release({'day': column}, count=True, group_by={'day': ['2026-01-01']},
+        found = sordino.release({'day': column}, count=True, group_by={'day': ['2026-01-01', '*']},
                                 epsilon=1000)
-        assert found.value == pytest.approx(100, abs=1)
+        assert found[0].value == pytest.approx(100, abs=1)
 
 
 @pytest.mark.parametrize('asked, sentence', [
@@ -190,7 +213,8 @@ def test_times_and_bytes_are_groups_by_their_text():
     ({'histogram': 'age', 'bins': 5}, 'need its bounds'),
     ({'count': True, 'spend': {'mean:age': 1}}, 'not one statistic'),
     ({'count': True, 'ledger': ''}, 'ledger is empty'),
-    ({'count': True, 'on_error': 'ignore'}, "'refuse' or 'skip'"),
+    ({'count': True, 'on_error': 'ignore'}, 'refuse or skip'),
+    ({'count': True, 'encoding': 'latin-1'}, 'leave them out of a table'),
     ({'count': True, 'delimiter': ';'}, 'leave them out of a table')])
 def test_a_request_that_makes_no_sense_is_an_error_in_one_sentence(asked, sentence):
     with pytest.raises(sordino.Error) as refused:
@@ -306,10 +330,10 @@ def test_a_guarantee_that_protects_nobody_is_warned_of():
 
 
 def test_a_release_is_shown_in_a_notebook_and_goes_into_a_frame():
-    found = sordino.release(_dict(), histogram='ward', categories=['a', '<b>'], epsilon=1)
+    found = sordino.release(_dict(), histogram='ward', categories=['a', '<b>', '*'], epsilon=1)
     html = found._repr_html_()
     assert '&lt;b&gt;' in html and 'total: epsilon 1' in html
-    assert [row['bin'] for row in found.rows] == ['a', '<b>']
+    assert [row['bin'] for row in found.rows] == ['a', '<b>', '*']
     with pytest.raises(sordino.Error, match='read values'):
         print(found.value)
 

@@ -98,4 +98,7 @@ MUTATIONS = [
              "if (step.pair.bounded_below()) continue;",
              "if (step.pair.bounded_below() || step.pair.glued) continue;",
              "TailSplit.CutOff*"),
+    Mutation("what a failure costs beside e^epsilon is forgotten", "accounting/failures.cc",
+             "std::max(1.0, paid / tau - 1)", "std::max(1.0, paid / tau)",
+             "Failures.ArePaidUpToAnEpsilonAndNotBeyond"),
 ]

@@ -58,8 +58,8 @@ def _documented(answer):
     return decorate
 
 
-_CLASSES = CLASSES.format(rest=""" Rows of
-        another class are left out, or blank where their number counts.""")
+_CLASSES = CLASSES.format(rest=""" A label of
+        another class is refused before the charge.""")
 
 
 class _LinearModel(PrivateModel):

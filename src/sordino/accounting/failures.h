@@ -19,6 +19,8 @@ inline constexpr std::array<double, 4> kFailureShares = {0x1p-31, 0x1p-16, 0x1p-
 
 // Whether `paid`, a part of delta, pays for failures of total probability tau. Nothing fails: true.
 bool FailuresArePaid(double tau, Epsilon epsilon, double paid);
+// The largest epsilon at which `paid` pays for failures of a tau above 0; 0 where it does at none.
+Epsilon LargestPaidEpsilon(double tau, double paid);
 // What the share leaves for the event.
 Delta DeltaForEvents(Delta delta, double share);
 

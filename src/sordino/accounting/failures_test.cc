@@ -36,6 +36,19 @@ TEST(Failures, MoreOfThemNeverCostsLess) {
   EXPECT_TRUE(std::isinf(SpentEpsilon(kEvent, kDelta, 1e-4).upper));
 }
 
+TEST(Failures, ArePaidUpToAnEpsilonAndNotBeyond) {
+  for (const double tau : {1e-30, 1e-16, 1e-9}) {
+    for (const double paid : {1e-3, 1e-6, 3.1e-9}) {
+      const double largest = LargestPaidEpsilon(tau, paid).value();
+      EXPECT_GT(largest, 0);
+      EXPECT_TRUE(FailuresArePaid(tau, Epsilon(largest), paid));
+      EXPECT_FALSE(FailuresArePaid(tau, Epsilon(largest * (1 + 1e-9)), paid));
+    }
+  }
+  EXPECT_EQ(LargestPaidEpsilon(1e-9, 1.9e-9), Epsilon(0));
+  EXPECT_EQ(LargestPaidEpsilon(1e-9, 0), Epsilon(0));
+}
+
 TEST(Failures, LargeEpsilonMakesThemDear) {
   EXPECT_TRUE(FailuresArePaid(1e-20, Epsilon(1), 1e-8));
   EXPECT_FALSE(FailuresArePaid(1e-20, Epsilon(40), 1e-8));

@@ -206,6 +206,36 @@ std::string Headline(const StepQuestion& question, const StepAnswer& answer) {
                            LowerText(answer.value), budget);
 }
 
+// What to do with the answer.
+std::string NextText(const StepQuestion& question, const StepAnswer& answer) {
+  if (!answer.event) {
+    return "Next: ask again with a delta well below one over the number of records.";
+  }
+  const StepShape& shape = question.shape;
+  if (shape.mechanism != Mechanism::kGaussian || shape.sampling == Sampling::kNone) {
+    return "Next: before the release, 'sordino ledger charge FILE --event EVENT --note TEXT' with "
+           "the event above charges the ledger of the data.";
+  }
+  const auto of = [&](StepUnknown unknown, double given) {
+    return question.unknown == unknown ? answer.value : given;
+  };
+  std::string flags =
+      fmt::format("--noise {} --rate {} --steps {} --delta {:g}",
+                  of(StepUnknown::kNoise, question.noise ? question.noise->value() : 0),
+                  of(StepUnknown::kRate, question.RateOrOne().value()),
+                  static_cast<std::uint64_t>(
+                      of(StepUnknown::kSteps, static_cast<double>(question.steps.value_or(0)))),
+                  question.budget.delta.value());
+  if (shape.sampling != Sampling::kPoisson) {
+    flags +=
+        fmt::format(" --sampling {}", kSamplingNames[static_cast<std::size_t>(shape.sampling)]);
+  }
+  if (shape.adjacency != Adjacency::kAddRemove) {
+    flags += fmt::format(" --adjacency {}", AdjacencyName(shape.adjacency));
+  }
+  return fmt::format("Next: 'sordino train --data FILE {}' trains with it.", flags);
+}
+
 void PrintText(const StepQuestion& question, const StepAnswer& answer,
                const std::vector<NoiseFormulaRow>& table) {
   std::string text = Headline(question, answer) + '\n';
@@ -237,7 +267,7 @@ void PrintText(const StepQuestion& question, const StepAnswer& answer,
     }
     text += AlignedTable(rows, 8);
   }
-  std::cout << text;
+  std::cout << text << '\n' << NextText(question, answer) << '\n';
 }
 
 void Run(const CalibrateOptions& options) {

@@ -108,6 +108,22 @@ TEST(CalibrateCommand, TableShowsTheSquareRootOfTheSteps) {
   EXPECT_THAT(Calibrate(std::string(kUsualTarget) + " --table").out, HasSubstr("times sqrt(T)"));
 }
 
+// The settings of the last line spend what was asked for.
+TEST(CalibrateCommand, EndsWithWhatToDoNow) {
+  using ::testing::EndsWith;
+  EXPECT_THAT(Calibrate("calibrate --rate 0.01 --noise 4 --epsilon 1 --delta 1e-5").out,
+              EndsWith("\nNext: 'sordino train --data FILE --noise 4 --rate 0.01 --steps 11050 "
+                       "--delta 1e-05' trains with it.\n"));
+  EXPECT_THAT(Calibrate("calibrate --rate 0.01 --noise 4 --epsilon 1 --delta 1e-5 --sampling fixed "
+                        "--adjacency replace-one")
+                  .out,
+              EndsWith("--sampling fixed --adjacency replace-one' trains with it.\n"));
+  EXPECT_THAT(Calibrate("calibrate --epsilon 1 --delta 1e-5").out,
+              EndsWith("the ledger of the data.\n"));
+  EXPECT_THAT(Calibrate("calibrate --rate 1e-9 --steps 10 --epsilon 1 --delta 1e-5").out,
+              EndsWith("below one over the number of records.\n"));
+}
+
 TEST(CalibrateCommand, SaysWhereTheSearchEndedBeforeTheBudget) {
   EXPECT_EQ(CalibrateJson("calibrate --noise 1 --rate 0 --epsilon 1 --delta 1e-5")["search_ended"],
             true);

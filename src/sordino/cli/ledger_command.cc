@@ -42,6 +42,7 @@ struct LedgerFlags {
   bool all = false;
   bool exact = false;
   bool whole = false;
+  bool dry_run = false;
   bool json = false;
 };
 
@@ -162,13 +163,27 @@ void Charge(const LedgerFlags& flags) {
                               .plan = event,
                               .unit = ledger.budget().unit,
                               .may_count_whole = flags.whole};
-  const Begun begun = ledger.BeginRun(run, {.event = event, .words = "charged by hand"});
+  const Begun begun = flags.dry_run
+                          ? ledger.Preview(run)
+                          : ledger.BeginRun(run, {.event = event, .words = "charged by hand"});
   if (!begun.verdict.admitted) {
     throw Error(
         fmt::format("nothing was charged: {}{}; if it was released already, the budget is "
                     "exceeded, and 'sordino "
                     "ledger note' keeps that.",
                     RefusalText(ledger, run, begun.verdict), WholeHint(begun.verdict)));
+  }
+  if (flags.dry_run) {
+    const BudgetFilter after = ledger.filter().After(event, run.failure, begun.terms);
+    if (flags.json) {
+      Json json = ForecastJson(after);
+      json["dry_run"] = true;
+      json["event"] = event.ToString();
+      PrintJson(json);
+      return;
+    }
+    std::cout << ForecastText(after) << "\nnothing was charged\n";
+    return;
   }
   if (flags.json) {
     PrintJson({{"run", begun.id},
@@ -265,6 +280,8 @@ void AddLedgerCommand(CLI::App& app) {
       ->required();
   charge->add_flag("--whole", flags->whole,
                    "Let it take all of the budget where nothing else admits it");
+  charge->add_flag("--dry-run", flags->dry_run,
+                   "Say what the ledger would count and what would be left; charge nothing");
   charge->callback([flags] { Charge(*flags); });
 
   flags = std::make_shared<LedgerFlags>();

@@ -128,6 +128,24 @@ TEST_F(LedgerCommand, WhatAnotherProgramReleasedIsChargedByHand) {
               MatchesRegex("charged to .*: [0-9.]+% of its budget is used, head [0-9a-f]{64}\n"));
 }
 
+TEST_F(LedgerCommand, ADryRunSaysWhatAChargeWouldBeCountedAs) {
+  Init();
+  const std::string before = ReadTestFile(file_);
+  const std::vector<std::string> call = {
+      "charge", file_, "--event", "add-remove: 3*gaussian(8)", "--note", "survey", "--dry-run"};
+  EXPECT_THAT(Text(call), MatchesRegex("[0-9.]+% of its budget would be used, and left would be "
+                                       "[^\n]*\nnothing was charged\n"));
+  const Json forecast = CallJson(call);
+  EXPECT_EQ(forecast["dry_run"], true);
+  EXPECT_EQ(ReadTestFile(file_), before);
+  std::vector<std::string> words = call;
+  words[3] = "add-remove: pure(100)";
+  EXPECT_THAT(Call(words).error, HasSubstr("nothing was charged"));
+  words = call;
+  words.pop_back();
+  EXPECT_EQ(CallJson(words)["used"], forecast["used"]);
+}
+
 TEST_F(LedgerCommand, AChargeByHandMeetsTheSameVerdict) {
   Init("1", "0");
   Text({"charge", file_, "--event", "add-remove: pure(0.7)", "--note", "one"});

@@ -15,6 +15,7 @@
 namespace sordino {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
@@ -79,6 +80,18 @@ TEST(PlanCommand, SaysInATableWhatTheJsonSays) {
       CallCommand(AddPlanCommand, Words(std::string(kConstants) + "--epsilon 1 --delta 1e-5"));
   EXPECT_THAT(outcome.out, HasSubstr("zero-concentrated"));
   EXPECT_THAT(outcome.out, HasSubstr("GD+zCDP, dynamic schedule"));
+}
+
+TEST(PlanCommand, EndsWithWhatToDoNow) {
+  const auto last = [](const std::string& line) {
+    return CallCommand(AddPlanCommand, Words(line)).out;
+  };
+  EXPECT_THAT(
+      last("plan --kappa 10 --alpha 1e-4"),
+      EndsWith("'sordino train --data FILE --steps 63 --noise-schedule file:FILE --epsilon X "
+               "--delta X' trains by it.\n"));
+  EXPECT_THAT(last("plan --kappa 1e9 --alpha 1e-20"),
+              HasSubstr("\nNext: give --steps up to 1000000: "));
 }
 
 TEST(PlanCommand, DrawsAPicture) {

@@ -54,6 +54,19 @@ std::string CaptionOf(const Plan& plan) {
                      plan.momentum ? fmt::format(", momentum {:g}", plan.momentum->beta()) : "");
 }
 
+// What to do with the schedule.
+std::string AfterPlan(const Plan& plan) {
+  if (plan.noise.empty()) {
+    return fmt::format(
+        "Next: give --steps up to {}: the best schedule is too long to be written to a file.",
+        kMaxScheduleSteps);
+  }
+  return fmt::format(
+      "Next: with --schedule-out FILE this writes the schedule, and 'sordino train --data FILE "
+      "--steps {} --noise-schedule file:FILE --epsilon X --delta X' trains by it.",
+      plan.schedule_steps);
+}
+
 }  // namespace
 
 std::string PlanJson(const Plan& plan) {
@@ -138,6 +151,7 @@ std::string PlanText(const Plan& plan) {
     text += "\npublished orders with every constant 1, to compare how they scale\n" +
             AlignedTable(published, 2);
   }
+  text += fmt::format("\n{}\n", AfterPlan(plan));
   return text;
 }
 

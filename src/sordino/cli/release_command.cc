@@ -14,10 +14,12 @@
 
 #include "sordino/accounting/failures.h"
 #include "sordino/base/error.h"
+#include "sordino/base/known_name.h"
 #include "sordino/base/progress.h"
 #include "sordino/base/shown_text.h"
 #include "sordino/base/stop.h"
 #include "sordino/base/weak_guarantee.h"
+#include "sordino/cli/command_tree.h"
 #include "sordino/cli/interval_text.h"
 #include "sordino/cli/ledger_forecast.h"
 #include "sordino/cli/ledger_report.h"
@@ -33,6 +35,7 @@
 #include "sordino/random/generator.h"
 #include "sordino/tables/compressed_file.h"
 #include "sordino/tables/csv_reader.h"
+#include "sordino/tables/encoding.h"
 
 namespace sordino {
 namespace {
@@ -268,8 +271,9 @@ void Run(const ReleaseOptions& options) {
     stored += got;
     return got;
   };
-  CsvReader reader(Decompressed(std::move(file), options.file), request.layout.delimiter,
-                   options.file);
+  CsvReader reader(
+      InUtf8(Decompressed(std::move(file), options.file), request.layout.encoding, options.file),
+      request.layout.delimiter, options.file);
   const std::uint64_t size = FileSize(options.file);
   std::unique_ptr<Progress> progress;
   if (size >= kBytesWorthABar) progress = std::make_unique<Progress>("reading", size);
@@ -339,6 +343,11 @@ void AddReleaseCommand(CLI::App& app) {
       ->type_name("FILE");
   command->add_flag("--no-header", o.no_header,
                     "The first line is a row; the columns are called 1, 2, ...");
+  SetChoices(*command
+                  ->add_option("--encoding", o.encoding,
+                               "Of the file: " + OneOf(EncodingNames()) + "; utf-8 if left out")
+                  ->type_name("NAME"),
+             EncodingNames());
   command->add_option("--delimiter", o.delimiter, "Between fields: one character, or tab")
       ->type_name("C");
   command->add_option("--missing", o.missing, "Cells without a value, such as '?,\"\"'")

@@ -172,25 +172,26 @@ TEST_F(ReleaseCommand, GroupsUsersAndGaussianNoise) {
   const std::string file = WriteVisits(3000);
   const CommandOutcome outcome =
       Call({file, "--mean", "age", "--bounds", "-5,120", "--epsilon", "1", "--delta", "1e-6",
-            "--group-by", "city=rome,oslo", "--user", "user", "--rows-per-user", "4", "--json"});
+            "--group-by", "city=rome,oslo,*", "--user", "user", "--rows-per-user", "4", "--json"});
   ASSERT_EQ(outcome.error, "");
   const auto json = nlohmann::json::parse(outcome.out);
-  ASSERT_EQ(json["releases"].size(), 2U);
+  ASSERT_EQ(json["releases"].size(), 3U);
   EXPECT_EQ(json["releases"][0]["group"], "rome");
   EXPECT_EQ(json["releases"][1]["group"], "oslo");
+  EXPECT_EQ(json["releases"][2]["group"], "*");
   EXPECT_EQ(json["delta"], 1e-6);
 }
 
 TEST_F(ReleaseCommand, PrintsAnAlignedTable) {
   const std::string file = WriteVisits(500);
   const CommandOutcome outcome = Call({file, "--count", "--histogram", "city", "--categories",
-                                       "rome,oslo,nowhere", "--epsilon", "1"});
+                                       "rome,oslo,nowhere,*", "--epsilon", "1"});
   ASSERT_EQ(outcome.error, "");
   std::istringstream lines(outcome.out);
   std::string line;
   std::getline(lines, line);
   const std::size_t width = line.size();
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < 5; ++i) {
     std::getline(lines, line);
     EXPECT_EQ(line.size(), width) << line;
   }

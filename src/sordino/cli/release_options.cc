@@ -187,7 +187,7 @@ void AddGroups(TableRequest& request, const ReleaseOptions& options, const Table
                       "or declare the values of the column in a schema.",
                       text));
     }
-    request.group_by.push_back({column, NamedValues(*declared)});
+    request.group_by.push_back({column, ValuesOf(*declared)});
   }
 }
 
@@ -201,10 +201,12 @@ TableLayout LayoutOf(const ReleaseOptions& options, const TableSchema* schema) {
   layout.delimiter = DelimiterOf(options.file);
   if (schema != nullptr) {
     layout.header = schema->header.value_or(true);
+    layout.encoding = schema->encoding.value_or(layout.encoding);
     layout.delimiter = schema->delimiter.value_or(layout.delimiter);
     layout.missing = schema->missing;
   }
   if (options.no_header) layout.header = false;
+  if (!options.encoding.empty()) layout.encoding = ParseEncoding(options.encoding);
   if (!options.delimiter.empty()) layout.delimiter = ParseDelimiter(options.delimiter);
   if (!options.missing.empty()) layout.missing = SplitList(options.missing);
   return layout;
@@ -246,10 +248,7 @@ TableRequest MakeTableRequest(const ReleaseOptions& given) {
     throw Error("Gaussian noise needs --delta, well below one over the number of rows.");
   }
   if (options.confidence) request.confidence = *options.confidence;
-  if (options.on_error != "refuse" && options.on_error != "skip") {
-    throw Error(fmt::format("--on-error {} is unknown; use refuse or skip.", options.on_error));
-  }
-  request.malformed = options.on_error == "skip" ? MalformedRows::kSkip : MalformedRows::kRefuse;
+  request.malformed = ParseMalformedRows("--on-error", options.on_error);
   return request;
 }
 

@@ -28,6 +28,7 @@ struct ReleaseOptions {
   std::vector<std::string> group_by;    // COL=name,name,... or COL
   std::string schema;                   // a schema file
   bool no_header = false;
+  std::string encoding;            // empty: UTF-8
   std::string delimiter;           // empty: a tab for .tsv, else a comma
   std::string missing;             // text,text,...
   std::vector<std::string> spend;  // STATISTIC[:COL[:Q]]=epsilon

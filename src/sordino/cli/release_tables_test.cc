@@ -71,8 +71,8 @@ TEST_F(ReleaseTables, TakeValuesWithCommasQuotesBlanksAndEqualsSigns) {
             (std::vector<long>{2, 2}));
   EXPECT_EQ(Values({file, "--histogram", "income", "--categories", " \"<=50K\" , >50K"}),
             (std::vector<long>{2, 2}));
-  EXPECT_EQ(Values({file, "--histogram", "work", "--categories", "\"Biel, Bienne\", State-gov"}),
-            (std::vector<long>{1, 1}));
+  EXPECT_EQ(Values({file, "--histogram", "work", "--categories", "\"Biel, Bienne\", State-gov,*"}),
+            (std::vector<long>{1, 1, 2}));
   EXPECT_EQ(Values({file, "--count", "--group-by", "income=\"<=50K\",>50K"}),
             (std::vector<long>{2, 2}));
   const std::string odd = Write("odd.csv", "\"a=b\"\nx\n\"5\"\" pipe\"\n\n\"\"\n");
@@ -109,9 +109,38 @@ TEST_F(ReleaseTables, MayBeCompressed) {
 TEST_F(ReleaseTables, InOtherEncodingsAreToldInOneSentence) {
   using std::string_literals::operator""s;
   const std::string wide = Write("wide.csv", "\xFF\xFE"s + "a\0g\0e\0\n\0"s);
-  EXPECT_THAT(Call({wide, "--count"}).error, AllOf(HasSubstr("UTF-16"), HasSubstr("wide.csv")));
+  EXPECT_THAT(Call({wide, "--count"}).error, AllOf(HasSubstr("utf-16"), HasSubstr("wide.csv")));
   const std::string mac = Write("mac.csv", "age\r30\r40\r");
   EXPECT_THAT(Call({mac, "--count"}).error, HasSubstr("carriage returns"));
+}
+
+TEST_F(ReleaseTables, AreReadInTheirDeclaredEncoding) {
+  const std::string rows = "\nZ\xFCrich\nBern\nZ\xFCrich\n";
+  const std::string file = Write("cities.csv",
+                                 "Stra\xDF"
+                                 "e" +
+                                     rows);
+  const std::vector<std::string> call = {file, "--histogram", "Straße", "--categories",
+                                         "Zürich,Bern"};
+  EXPECT_THAT(Call(call).error, AllOf(HasSubstr("is not valid utf-8"), Not(HasSubstr("rich"))));
+  for (const std::string encoding : {"latin-1", "windows-1252"}) {
+    std::vector<std::string> declared = call;
+    declared.insert(declared.end(), {"--encoding", encoding});
+    EXPECT_EQ(Values(declared), (std::vector<long>{2, 1}));
+    const std::string schema = Write("schema.toml", "[table]\nencoding = \"" + encoding +
+                                                        "\"\n[[column]]\nname = \"Straße\"\n"
+                                                        "kind = \"ignored\"\n");
+    std::vector<std::string> by_schema = call;
+    by_schema.insert(by_schema.end(), {"--schema", schema});
+    EXPECT_EQ(Values(by_schema), (std::vector<long>{2, 1}));
+  }
+  const std::string marked = Write("marked.csv",
+                                   "\xEF\xBB\xBF"
+                                   "city\nZürich\n");
+  EXPECT_EQ(Values({marked, "--histogram", "city", "--categories", "Zürich,Bern"}),
+            (std::vector<long>{1, 0}));
+  EXPECT_THAT(Call({file, "--count", "--encoding", "latin1"}).error,
+              HasSubstr("did you mean 'latin-1'?"));
 }
 
 TEST_F(ReleaseTables, LeaveDeclaredMissingCellsOut) {
@@ -154,15 +183,32 @@ kind = "categorical"
 values = ["rome", "oslo", "*"]
 )");
   EXPECT_EQ(Values({file, "--schema", schema, "--count", "--sum", "2", "--histogram", "3"}),
-            (std::vector<long>{2, 30, 2, 0}));
+            (std::vector<long>{2, 30, 2, 0, 0}));
   EXPECT_EQ(Values({file, "--schema", schema, "--count", "--group-by", "3"}),
-            (std::vector<long>{2, 0}));
+            (std::vector<long>{2, 0, 0}));
   // Flags win.
   EXPECT_EQ(
       Values({file, "--schema", schema, "--sum", "2", "--bounds", "0,10", "--rows-per-user", "2"}),
       (std::vector<long>{20}));
   EXPECT_THAT(Call({file, "--schema", schema, "--count"}).out, HasSubstr("one user"));
   EXPECT_THAT(Call({file, "--schema", schema + "x", "--count"}).error, HasSubstr("schema.tomlx"));
+}
+
+TEST_F(ReleaseTables, RefuseValuesThatAreNotDeclared) {
+  const std::string file = Write("wards.csv", "ward\nsurgery\nSECRET-WARD\nsurgery\n");
+  for (const std::vector<std::string>& call : std::vector<std::vector<std::string>>{
+           {file, "--count", "--group-by", "ward=surgery,eyes"},
+           {file, "--histogram", "ward", "--categories", "surgery,eyes"}}) {
+    const CommandOutcome outcome = Call(call);
+    EXPECT_THAT(outcome.error, AllOf(HasSubstr("'ward' holds a value that is not declared"),
+                                     HasSubstr("--on-error skip"), Not(HasSubstr("SECRET"))));
+    EXPECT_EQ(outcome.out + outcome.err, "");
+    std::vector<std::string> skipping = call;
+    skipping.insert(skipping.end(), {"--on-error", "skip"});
+    EXPECT_EQ(Values(skipping), (std::vector<long>{2, 0}));
+  }
+  EXPECT_EQ(Values({file, "--count", "--group-by", "ward=surgery,eyes,*"}),
+            (std::vector<long>{2, 0, 1}));
 }
 
 // No sentence holds a cell, a line or a count; a name in the first line may be a cell.

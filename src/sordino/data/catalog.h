@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "sordino/data/dataset.h"
+#include "sordino/tables/table_layout.h"
 
 namespace sordino {
 
@@ -39,13 +40,13 @@ struct DataRequest {
   TableColumns columns;
   std::string schema;      // of a table: a schema file (tables/table_schema.h) instead of columns
   bool no_header = false;  // of a table: its first line is a record, columns are called 1, 2, ...
+  std::string encoding;    // of a table: one of EncodingNames(); empty: UTF-8
   std::string delimiter;   // of a table: one character or "tab"; empty: that of the format
   std::vector<std::string> missing;  // of a table: cells without a value
   std::string id;                    // of a table: the column that names its records, kept as text
   std::int64_t rows_per_user = 0;
-  // Of a table: rows whose label is not declared are left out and counted (Dataset::malformed)
-  // instead of refused.
-  bool skip_malformed = false;
+  // Of a table: rows with a cell that does not keep to the declaration.
+  MalformedRows malformed = MalformedRows::kRefuse;
   std::string vocabulary;   // text: a file of words, one a line
   std::int64_t length = 0;  // text: tokens of an example
 };

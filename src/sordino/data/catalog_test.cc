@@ -282,6 +282,34 @@ kind = "user"
   EXPECT_THAT(Complaint(request), HasSubstr("--schema was given"));
 }
 
+TEST_F(CatalogFiles, ATableIsReadInItsDeclaredEncoding) {
+  DataRequest request = Named(Write("table.csv",
+                                    "Stra\xDF"
+                                    "e,y\nZ\xFCrich,a\nBern,b\n"));
+  request.columns.declared = {"Straße:categorical:Bern|Zürich", "y:label:a|b"};
+  EXPECT_THAT(Complaint(request), HasSubstr("is not valid utf-8"));
+  request.encoding = "latin-1";
+  EXPECT_TRUE(
+      at::equal(OpenData(request).train.inputs, at::tensor({0.F, 1.F, 1.F, 0.F}).view({2, 2})));
+  request.columns.declared.clear();
+  EXPECT_THAT(SchemaTemplateOf(request),
+              AllOf(HasSubstr("encoding = \"latin-1\""), HasSubstr("name = \"Straße\"")));
+  request.schema = Write("schema.toml", R"([table]
+encoding = "windows-1252"
+[[column]]
+name = "Straße"
+kind = "categorical"
+values = ["Bern", "Zürich"]
+[[column]]
+name = "y"
+kind = "label"
+values = ["a", "b"]
+)");
+  request.encoding = "";
+  EXPECT_EQ(WithSchema(request).encoding, "windows-1252");
+  EXPECT_EQ(OpenData(request).train.size(), 2);
+}
+
 TEST_F(CatalogFiles, TheTemplateOfASchemaHoldsNamesAndNothingOfTheRows) {
   const DataRequest one = Named(Write("one.csv", " name ,age\nann,30\n"));
   const DataRequest other = Named(Write("other.csv", "name,age\n" + std::string(999, 'x')));

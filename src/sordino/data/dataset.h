@@ -67,7 +67,7 @@ struct Dataset {
   at::Tensor labels;  // int64 [records]; float32 in [-1, 1] where a target is declared
   // What the column that was asked for says of each record; empty where none was.
   std::vector<std::string> ids = {};
-  // Rows of a table that were left out because their label is not declared. Private.
+  // Rows of a table that were left out (DataRequest::malformed). Private.
   std::int64_t malformed = 0;
 
   std::int64_t size() const { return labels.defined() ? labels.size(0) : 0; }

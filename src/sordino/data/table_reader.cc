@@ -86,6 +86,15 @@ class FeatureRows {
     if (place == 0) blocks_.emplace_back(block_rows_ * width_);
     return blocks_.back().data() + place * width_;
   }
+  // Takes the last row away.
+  void Drop() {
+    const std::size_t place = static_cast<std::size_t>(--rows_) % block_rows_;
+    if (place == 0) {
+      blocks_.pop_back();
+    } else {
+      std::fill_n(blocks_.back().data() + place * width_, width_, 0.0F);
+    }
+  }
   std::int64_t rows() const { return rows_; }
 
   // Gives up the rows.
@@ -127,12 +136,42 @@ class RowReader {
     }
   }
 
+  // A row with a cell that does not keep to the declaration is a DataError, or counted: at most so
+  // many rows of a user as count at all. One without a user is always a DataError.
   void Take(const std::vector<std::string_view>& fields, std::uint64_t line) {
     if (!Keep(fields, line)) return;
-    if (options_.skip_malformed && !HasAnswer(fields)) {
+    if (options_.malformed == MalformedRows::kRefuse) return TakeCells(fields, line);
+    const std::size_t labels = labels_.size();
+    const std::size_t targets = targets_.size();
+    try {
+      TakeCells(fields, line);
+    } catch (const DataError&) {
+      features_.Drop();
+      labels_.resize(labels);
+      targets_.resize(targets);
       ++malformed_;
-      return;
     }
+  }
+
+  Dataset Finish(const DatasetDeclaration& declaration) {
+    Dataset data;
+    data.declaration = declaration;
+    data.ids = std::move(ids_);
+    data.malformed = malformed_;
+    const std::int64_t rows = features_.rows();
+    data.inputs = features_.Take();
+    if (Has(ColumnRole::kLabel)) {
+      data.labels = at::empty({rows}, at::kLong);
+      std::copy(labels_.begin(), labels_.end(), data.labels.mutable_data_ptr<std::int64_t>());
+    } else if (Has(ColumnRole::kTarget)) {
+      data.labels = at::empty({rows}, at::kFloat);
+      std::copy(targets_.begin(), targets_.end(), data.labels.mutable_data_ptr<float>());
+    }
+    return data;
+  }
+
+ private:
+  void TakeCells(const std::vector<std::string_view>& fields, std::uint64_t line) {
     float* to = features_.Add();
     for (std::size_t i = 0; i < places_.size(); ++i) {
       if (!places_[i]) continue;
@@ -165,47 +204,11 @@ class RowReader {
     if (id_) ids_.emplace_back(fields[*id_]);
   }
 
-  Dataset Finish(const DatasetDeclaration& declaration) {
-    Dataset data;
-    data.declaration = declaration;
-    data.ids = std::move(ids_);
-    data.malformed = malformed_;
-    const std::int64_t rows = features_.rows();
-    data.inputs = features_.Take();
-    if (Has(ColumnRole::kLabel)) {
-      data.labels = at::empty({rows}, at::kLong);
-      std::copy(labels_.begin(), labels_.end(), data.labels.mutable_data_ptr<std::int64_t>());
-    } else if (Has(ColumnRole::kTarget)) {
-      data.labels = at::empty({rows}, at::kFloat);
-      std::copy(targets_.begin(), targets_.end(), data.labels.mutable_data_ptr<float>());
-    }
-    return data;
-  }
-
- private:
   bool Has(ColumnRole role) const {
     for (std::size_t i = 0; i < places_.size(); ++i) {
       if (places_[i] && options_.columns[i].role == role) return true;
     }
     return false;
-  }
-
-  // Whether label or target of the row have a value that was declared.
-  bool HasAnswer(const std::vector<std::string_view>& fields) const {
-    for (std::size_t i = 0; i < places_.size(); ++i) {
-      const TableColumn& column = options_.columns[i];
-      if (!places_[i]) continue;
-      const std::string_view cell = Trimmed(fields[*places_[i]]);
-      double number = 0;
-      if (column.role == ColumnRole::kLabel && column.ValueOf(cell) == column.values.size()) {
-        return false;
-      }
-      if (column.role == ColumnRole::kTarget &&
-          (options_.layout.IsMissing(cell) || ParseNumber(cell, &number) != NumberError::kNone)) {
-        return false;
-      }
-    }
-    return true;
   }
 
   bool Keep(const std::vector<std::string_view>& fields, std::uint64_t line) {
@@ -273,7 +276,8 @@ class RowReader {
 
 Dataset ReadRows(ByteSource source, const std::string& name, const DatasetDeclaration& declaration,
                  const TableOptions& options) {
-  CsvReader reader(std::move(source), options.layout.delimiter, name);
+  CsvReader reader(InUtf8(std::move(source), options.layout.encoding, name),
+                   options.layout.delimiter, name);
   TableRows records(reader, options.layout);
   RowReader rows(name, options, records.names(), declaration.shape[0]);
   while (records.Next()) {
@@ -302,12 +306,13 @@ TableOptions OptionsFor(const DataRequest& request, char delimiter) {
   TableOptions options;
   options.columns = ParseColumns(request.columns.declared);
   options.layout = {
+      .encoding = request.encoding.empty() ? Encoding::kUtf8 : ParseEncoding(request.encoding),
       .delimiter = request.delimiter.empty() ? delimiter : ParseDelimiter(request.delimiter),
       .header = !request.no_header,
       .missing = request.missing};
   options.rows_per_user = request.rows_per_user;
   options.id = request.id;
-  options.skip_malformed = request.skip_malformed;
+  options.malformed = request.malformed;
   return options;
 }
 
@@ -350,7 +355,8 @@ std::string TemplateOf(const std::filesystem::path& path, const DataRequest& req
                        char delimiter) {
   const TableLayout layout = OptionsFor(request, delimiter).layout;
   const std::string name = path.string();
-  CsvReader reader(Decompressed(OpenFile(name), name), layout.delimiter, name);
+  CsvReader reader(InUtf8(Decompressed(OpenFile(name), name), layout.encoding, name),
+                   layout.delimiter, name);
   const TableRows rows(reader, layout);
   if (!rows.has_lines()) {
     throw Error(fmt::format("'{}' is empty, and its columns are not known.", name));
@@ -360,7 +366,7 @@ std::string TemplateOf(const std::filesystem::path& path, const DataRequest& req
 
 const std::vector<std::string_view>& TableSettings() {
   static const std::vector<std::string_view> keys = {
-      "columns", "schema", "no-header", "delimiter", "missing", "id", "rows-per-user"};
+      "columns", "schema", "no-header", "encoding", "delimiter", "missing", "id", "rows-per-user"};
   return keys;
 }
 

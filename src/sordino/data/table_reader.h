@@ -7,8 +7,8 @@
 // numeric column; in a categorical one it is the category of its text where that is declared, "*"
 // if that is declared, and else none of the categories. Any other cell without a value, text in a
 // numeric column, an unknown category and an unknown label are an Error: one sentence without the
-// cell and its line (tables/data_error.h). Rows whose label or target has no value that was
-// declared may be left out and counted instead.
+// cell and its line (tables/data_error.h). Rows with such a cell may be left out and counted
+// instead.
 #ifndef SORDINO_DATA_TABLE_READER_H_
 #define SORDINO_DATA_TABLE_READER_H_
 
@@ -39,8 +39,9 @@ struct TableOptions {
   std::int64_t rows_per_user = 0;
   // Without it the labels are undefined where the table has no such column.
   bool labelled = true;
-  // Rows whose label is not declared, or whose target is not a number, are left out and counted.
-  bool skip_malformed = false;
+  // Rows with a cell that does not keep to the declaration: skipped ones are counted
+  // (Dataset::malformed).
+  MalformedRows malformed = MalformedRows::kRefuse;
   // The column that names the records, which the dataset keeps as text (ids); empty: none.
   std::string id;
 };

@@ -187,9 +187,9 @@ TEST(TableReader, SpellingsOfALabelAreOneClass) {
   EXPECT_THAT(data.declaration.class_names, ElementsAre("no", "yes"));
 }
 
-TEST(TableReader, RowsWithoutADeclaredLabelMayBeCountedInsteadOfRefused) {
+TEST(TableReader, RowsThatDoNotKeepToTheDeclarationMayBeCountedInsteadOfRefused) {
   TableOptions options;
-  options.skip_malformed = true;
+  options.malformed = MalformedRows::kSkip;
   options.layout.missing = {"?"};
   const Dataset data = TableOf("age,sick\n1,no\n2,maybe\n3,\n4,yes\n5,?\n",
                                {"age:numeric:0:120", "sick:label:no|yes"}, options);
@@ -200,6 +200,46 @@ TEST(TableReader, RowsWithoutADeclaredLabelMayBeCountedInsteadOfRefused) {
                                   {"age:numeric:0:120", "cost:target:0:100"}, options);
   EXPECT_EQ(numbers.inputs.size(0), 1);
   EXPECT_EQ(numbers.malformed, 3);
+}
+
+// A row may break off behind some of its features; nothing of it stays, whatever the order.
+TEST(TableReader, NothingStaysOfARowThatIsLeftOut) {
+  TableOptions options;
+  options.malformed = MalformedRows::kSkip;
+  const Dataset data =
+      TableOf("city,sick,age\na,no,12\nb,yes,old\nc,no,1\nb,perhaps,1\nb,yes,60\n",
+              {"city:categorical:a|b", "sick:label:no|yes", "age:numeric:0:120"}, options);
+  EXPECT_EQ(data.malformed, 3);
+  EXPECT_THAT(Labels(data), ElementsAre(0, 1));
+  const float* const rows = data.inputs.const_data_ptr<float>();
+  EXPECT_THAT(std::vector<float>(rows, rows + 6), ElementsAre(1, 0, 0.1F, 0, 1, 0.5F));
+}
+
+TEST(TableReader, ALeftOutRowMayBeTheFirstOfABlock) {
+  TableOptions options;
+  options.malformed = MalformedRows::kSkip;
+  // 2^20 numbers of a block are 2^20 rows of one feature.
+  std::string text = "age,sick\n";
+  for (int i = 0; i < 1 << 20; ++i) text += "12,no\n";
+  const Dataset data = TableOf(text + "old,no\n60,maybe\n60,yes\n",
+                               {"age:numeric:0:120", "sick:label:no|yes"}, options);
+  EXPECT_EQ(data.malformed, 2);
+  ASSERT_EQ(data.inputs.size(0), (1 << 20) + 1);
+  EXPECT_EQ(data.inputs[1 << 20][0].item<float>(), 0.5F);
+}
+
+// The unit stays a user: one with many such rows is counted as often as others.
+TEST(TableReader, AUserHasNoMoreLeftOutRowsThanRowsThatCount) {
+  TableOptions options;
+  options.malformed = MalformedRows::kSkip;
+  options.rows_per_user = 1;
+  const std::vector<std::string> columns = {"age:numeric:0:120", "sick:label:no|yes", "who:user"};
+  const Dataset data =
+      TableOf("age,sick,who\n1,maybe,u\n2,maybe,u\n3,no,u\n4,yes,v\n", columns, options);
+  EXPECT_EQ(data.malformed, 1);
+  EXPECT_EQ(data.inputs.size(0), 1);
+  EXPECT_THAT(TableComplaint("age,sick,who\n1,no,\n", columns, options),
+              HasSubstr("names no user"));
 }
 
 TEST(TableReader, KeepsEveryRowOfATableOfManyBlocks) {

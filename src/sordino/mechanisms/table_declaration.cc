@@ -23,16 +23,14 @@ HistogramBins EqualBins(const Bounds& bounds, std::uint64_t count) {
   return bins;
 }
 
-std::vector<std::string> NamedValues(const TableColumn& column) {
+const std::vector<std::string>& ValuesOf(const TableColumn& column) {
   if (!column.spellings.empty()) {
     throw Error(
         fmt::format("the schema gives values of the column '{}' several spellings, which 'release' "
                     "does not join; declare its categories or groups in the request.",
                     column.name));
   }
-  std::vector<std::string> values = column.values;
-  std::erase(values, kOtherCategory);
-  return values;
+  return column.values;
 }
 
 void TakeSchemaBounds(TableRequest& request, const TableSchema& schema) {
@@ -50,7 +48,7 @@ void TakeSchemaBins(TableRequest& request, const TableSchema& schema) {
     if (column != nullptr && statistic.kind == TableStatistic::kHistogram &&
         !column->values.empty()) {
       request.bins.try_emplace(column->name,
-                               HistogramBins{.edges = {}, .categories = NamedValues(*column)});
+                               HistogramBins{.edges = {}, .categories = ValuesOf(*column)});
     }
   }
 }

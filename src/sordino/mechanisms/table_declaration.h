@@ -19,9 +19,8 @@ inline constexpr std::uint64_t kMostBins = 65535;
 // Throws Error for a count that is not from kFewestBins to kMostBins.
 HistogramBins EqualBins(const Bounds& bounds, std::uint64_t count);
 
-// The declared values of a column without "*". Rows with any other value count in no bin and no
-// group. Throws Error for values with several spellings.
-std::vector<std::string> NamedValues(const TableColumn& column);
+// The declared values of a column. Throws Error for values with several spellings.
+const std::vector<std::string>& ValuesOf(const TableColumn& column);
 
 // Bounds and categories that the request leaves open. The bounds come first: equal bins need them.
 void TakeSchemaBounds(TableRequest& request, const TableSchema& schema);

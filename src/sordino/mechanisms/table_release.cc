@@ -12,6 +12,7 @@
 #include "sordino/base/error.h"
 #include "sordino/base/list_text.h"
 #include "sordino/base/stop.h"
+#include "sordino/mechanisms/internal/declared_values.h"
 #include "sordino/mechanisms/internal/group_index.h"
 #include "sordino/mechanisms/internal/histogram_bins.h"
 #include "sordino/mechanisms/quantile.h"
@@ -51,7 +52,8 @@ struct TableRelease::Part {
   std::unique_ptr<StreamedStatistic> statistic;
   std::optional<std::size_t> column;  // in columns_
   const HistogramBins* bins = nullptr;
-  std::map<std::string_view, std::size_t> categories;
+  internal::DeclaredValues categories;
+  double category = -1;  // of the current row; -1 where its cell is missing
 };
 
 std::string_view TableStatisticName(TableStatistic statistic) {
@@ -174,7 +176,6 @@ void TableRelease::MakeParts() {
   for (const GroupByColumn& group : request_.group_by) {
     group_columns_.push_back(UseColumn(group.column, false));
   }
-  group_cells_.resize(group_columns_.size());
   if (users) user_column_ = UseColumn(request_.user_column, false);
   for (std::size_t i = 0; i < request_.statistics.size(); ++i) {
     const StatisticRequest& statistic = request_.statistics[i];
@@ -188,9 +189,7 @@ void TableRelease::MakeParts() {
       part.bins = &request_.bins.at(statistic.column);
       const bool categorical = !part.bins->categories.empty();
       part.column = UseColumn(statistic.column, !categorical);
-      for (std::size_t bin = 0; bin < part.bins->categories.size(); ++bin) {
-        part.categories.emplace(Trimmed(part.bins->categories[bin]), bin);
-      }
+      for (const std::string& category : part.bins->categories) part.categories.Add(category);
       part.statistic = MakeHistogram(
           categorical ? part.bins->categories.size() : part.bins->edges.size() - 1, unit, budget);
     } else if (statistic.kind == TableStatistic::kCount) {
@@ -286,6 +285,36 @@ bool TableRelease::ReadNumbers(const std::vector<std::string_view>& fields, std:
   return true;
 }
 
+// Whether the cell of a row may be none of the declared values. Where it may not, the row was
+// skipped.
+bool TableRelease::MayBeUndeclared(const Column& column, std::uint64_t line) {
+  if (request_.layout.IsMissing(column.text)) return true;
+  Malformed(Trimmed(column.text).empty()
+                ? "is empty"
+                : "holds a value that is not declared (* declares all that are not named)",
+            column.name, line);
+  return false;
+}
+
+// The group and the categories of a row. False where the row was skipped.
+bool TableRelease::ReadValues(std::uint64_t line) {
+  group_ = 0;
+  for (std::size_t i = 0; i < group_columns_.size(); ++i) {
+    const Column& column = columns_[group_columns_[i]];
+    const std::optional<std::size_t> place = groups_->PlaceOf(i, column.text);
+    if (!place && !MayBeUndeclared(column, line)) return false;
+    if (group_) group_ = place ? std::optional(groups_->With(*group_, i, *place)) : std::nullopt;
+  }
+  for (Part& part : parts_) {
+    if (part.bins == nullptr || part.bins->categories.empty()) continue;
+    const Column& column = columns_[*part.column];
+    const std::optional<std::size_t> place = part.categories.PlaceOf(column.text);
+    if (!place && !MayBeUndeclared(column, line)) return false;
+    part.category = place ? static_cast<double>(*place) : -1;
+  }
+  return true;
+}
+
 void TableRelease::AddRow(const std::vector<std::string_view>& fields, std::uint64_t line) {
   SORDINO_CHECK(header_size_ > 0 && !finished_, "rows come between the header and the release");
   if (fields.size() != header_size_) {
@@ -294,7 +323,7 @@ void TableRelease::AddRow(const std::vector<std::string_view>& fields, std::uint
         fmt::format(" with {} fields, and the first line has {}", fields.size(), header_size_));
     return;
   }
-  if (!ReadNumbers(fields, line)) return;
+  if (!ReadNumbers(fields, line) || !ReadValues(line)) return;
   if (user_column_) {
     const std::string_view user = Trimmed(columns_[*user_column_].text);
     if (user.empty() || request_.layout.IsMissing(user)) {
@@ -303,11 +332,7 @@ void TableRelease::AddRow(const std::vector<std::string_view>& fields, std::uint
     }
     if (!cap_->Keep(user)) return;
   }
-  for (std::size_t i = 0; i < group_columns_.size(); ++i) {
-    group_cells_[i] = columns_[group_columns_[i]].text;
-  }
-  const std::optional<std::size_t> group = groups_->Find(group_cells_);
-  if (!group) return;
+  if (!group_) return;
   for (Part& part : parts_) {
     double value = 0;
     if (part.column) {
@@ -317,11 +342,10 @@ void TableRelease::AddRow(const std::vector<std::string_view>& fields, std::uint
       if (part.bins != nullptr && column.numeric) {
         value = internal::EdgeBin(part.bins->edges, column.number);
       } else if (part.bins != nullptr) {
-        const auto found = part.categories.find(Trimmed(column.text));
-        value = found == part.categories.end() ? -1 : static_cast<double>(found->second);
+        value = part.category;
       }
     }
-    part.statistic->Add(*group, value);
+    part.statistic->Add(*group_, value);
   }
 }
 

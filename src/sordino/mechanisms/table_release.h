@@ -8,9 +8,11 @@
 // noise; the parts compose sequentially.
 //
 // A malformed row (wrong number of fields, broken quotes, a number that is empty, NaN, infinite,
-// beyond the range of doubles or no number at all) is refused in a sentence that holds neither its
-// line nor its cells (tables/data_error.h), or skipped. A cell that was declared to be missing
-// leaves its row out of the statistics of that column. Skipping and missing cells make the number
+// beyond the range of doubles or no number at all, a category or group that was not declared) is
+// refused in a sentence that holds neither its line nor its cells (tables/data_error.h), or
+// skipped. "*" among declared categories or groups takes every value that is not named. A cell that
+// was declared to be missing leaves its row out of the statistics of that column, and of all
+// groups. Skipping and missing cells make the number
 // of rows that count a private number even under replace-one.
 #ifndef SORDINO_MECHANISMS_TABLE_RELEASE_H_
 #define SORDINO_MECHANISMS_TABLE_RELEASE_H_
@@ -50,19 +52,17 @@ struct StatisticRequest {
 };
 
 // The bins of a histogram: edges of numeric bins [e_0, e_1), ..., [e_{k-1}, e_k], or categories.
-// Rows outside of all of them count in none.
+// Numbers outside of all edges count in none.
 struct HistogramBins {
   std::vector<double> edges;
   std::vector<std::string> categories;
 };
 
-// Every statistic is released for each declared group; rows of no declared group count in none.
+// Every statistic is released for each declared group.
 struct GroupByColumn {
   std::string column;
   std::vector<std::string> values;
 };
-
-enum class MalformedRows : std::uint8_t { kRefuse, kSkip };
 
 struct TableRequest {
   std::vector<StatisticRequest> statistics;
@@ -136,6 +136,8 @@ class TableRelease {
   void Malformed(std::string_view reason, std::string_view column, std::uint64_t line,
                  const std::string& detail = "");
   bool ReadNumbers(const std::vector<std::string_view>& fields, std::uint64_t line);
+  bool ReadValues(std::uint64_t line);
+  bool MayBeUndeclared(const Column& column, std::uint64_t line);
 
   TableRequest request_;
   std::vector<double> epsilons_;  // one for each statistic
@@ -147,7 +149,7 @@ class TableRelease {
   std::size_t header_size_ = 0;
   std::unique_ptr<internal::GroupIndex> groups_;
   std::vector<std::size_t> group_columns_;
-  std::vector<std::string_view> group_cells_;  // of the current row
+  std::optional<std::size_t> group_;  // of the current row
   std::optional<std::size_t> user_column_;
   std::optional<RowsPerUser> cap_;
   std::uint64_t skipped_ = 0;

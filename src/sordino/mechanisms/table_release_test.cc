@@ -161,12 +161,12 @@ TEST(TableRelease, CapsTheRowsOfEachUser) {
   EXPECT_NEAR(result.releases[0].release.value(), 3, 0.5);
 }
 
-TEST(TableRelease, CountsDeclaredGroupsAndIgnoresTheRest) {
+TEST(TableRelease, CountsDeclaredGroups) {
   TableRequest request;
   request.statistics = {{TableStatistic::kCount, "", 0.5, {}}};
   request.epsilon = 1e3;
   request.group_by = {{"city", {"rome", "oslo", "nowhere"}}};
-  const TableResult result = ReleaseText(request, "city\nrome\noslo\nrome\nparis\n\"rome\"\n");
+  const TableResult result = ReleaseText(request, "city\nrome\noslo\nrome\n\"rome\"\n");
   ASSERT_EQ(result.releases.size(), 3U);
   EXPECT_NEAR(result.releases[0].release.value(), 3, 0.5);
   EXPECT_NEAR(result.releases[1].release.value(), 1, 0.5);
@@ -175,13 +175,68 @@ TEST(TableRelease, CountsDeclaredGroupsAndIgnoresTheRest) {
   EXPECT_EQ(result.epsilon, Epsilon(1e3));
 }
 
+// As `fit`, `train` and `data` do.
+TEST(TableRelease, RefusesAValueThatIsNotDeclared) {
+  TableRequest groups;
+  groups.statistics = {{TableStatistic::kCount, "", 0.5, {}}};
+  groups.epsilon = 1e3;
+  groups.group_by = {{"city", {"rome", "oslo"}}};
+  TableRequest histogram = groups;
+  histogram.group_by.clear();
+  histogram.statistics[0] = {TableStatistic::kHistogram, "city", 0.5, {}};
+  histogram.bins["city"].categories = {"rome", "oslo"};
+  const std::string text = "city,x\nrome,1\nparis,1\n";
+  for (TableRequest request : {groups, histogram}) {
+    const std::string error = ErrorOf(request, text);
+    EXPECT_NE(error.find("its field 'city' holds a value that is not declared"), std::string::npos);
+    EXPECT_EQ(error.find("paris"), std::string::npos);
+    EXPECT_NE(ErrorOf(request, "city,x\n,1\n").find("its field 'city' is empty"),
+              std::string::npos);
+    request.layout.missing = {""};
+    EXPECT_EQ(ErrorOf(request, "city,x\n,1\nrome,2\n"), "");
+    EXPECT_NE(ErrorOf(request, text), "");
+    request.malformed = MalformedRows::kSkip;
+    EXPECT_EQ(ReleaseText(request, text).skipped_rows, 1U);
+  }
+}
+
+TEST(TableRelease, CountsWhatIsNotNamedWhereAStarIsDeclared) {
+  TableRequest request;
+  request.statistics = {{TableStatistic::kHistogram, "city", 0.5, {}}};
+  request.bins["city"].categories = {"rome", "*"};
+  request.group_by = {{"sex", {"*", "f"}}};
+  request.epsilon = 1e4;
+  const TableResult result =
+      ReleaseText(request, "city,sex\nrome,f\nparis,m\noslo,x\n*,f\n,m\nrome,f\nrome,\n");
+  const std::vector<std::vector<double>> counts = {{1, 3}, {2, 1}};  // the rest first, then f
+  ASSERT_EQ(result.releases.size(), 2U);
+  for (std::size_t group = 0; group < 2; ++group) {
+    for (std::size_t bin = 0; bin < 2; ++bin) {
+      EXPECT_NEAR(result.releases[group].release.values[bin], counts[group][bin], 0.5)
+          << group << bin;
+    }
+  }
+  EXPECT_EQ(result.releases[0].bins, (std::vector<std::string>{"rome", "*"}));
+}
+
+TEST(TableRelease, LeavesRowsWithoutAGroupOutOfAllGroups) {
+  TableRequest request;
+  request.statistics = {{TableStatistic::kCount, "", 0.5, {}}};
+  request.epsilon = 1e3;
+  request.group_by = {{"city", {"rome", "oslo"}}, {"sex", {"f", "m"}}};
+  request.layout.missing = {"?"};
+  const TableResult result = ReleaseText(request, "city,sex\nrome,f\n?,f\nrome,?\n?,?\n");
+  EXPECT_NEAR(result.releases[0].release.value(), 1, 0.5);
+  for (std::size_t i = 1; i < 4; ++i) EXPECT_NEAR(result.releases[i].release.value(), 0, 0.5);
+  EXPECT_NE(ErrorOf(request, "city,sex\n?,x\n").find("'sex'"), std::string::npos);
+}
+
 TEST(TableRelease, CombinesTheGroupsOfTwoColumns) {
   TableRequest request;
   request.statistics = {{TableStatistic::kCount, "", 0.5, {}}};
   request.epsilon = 1e3;
   request.group_by = {{"city", {"rome", "oslo"}}, {"sex", {"f", "m"}}};
-  const TableResult result =
-      ReleaseText(request, "sex,city\nf,rome\nf,rome\nm,oslo\nx,rome\nf,paris\nm, rome\n");
+  const TableResult result = ReleaseText(request, "sex,city\nf,rome\nf,rome\nm,oslo\nm, rome\n");
   ASSERT_EQ(result.releases.size(), 4U);
   const std::vector<std::vector<std::string>> groups = {
       {"rome", "f"}, {"rome", "m"}, {"oslo", "f"}, {"oslo", "m"}};
@@ -239,14 +294,14 @@ TEST(TableRelease, FillsNumericBinsAndCategories) {
   request.bins["city"].categories = {"rome", "oslo"};
   request.epsilon = 1e3;
   const TableResult result = ReleaseText(
-      request, "age,city\n0,rome\n17.9,oslo\n18,oslo\n65,paris\n120,rome\n121,rome\n-1,rome\n");
+      request, "age,city\n0,rome\n17.9,oslo\n18,oslo\n65,oslo\n120,rome\n121,rome\n-1,rome\n");
   const std::vector<double>& ages = result.releases[0].release.values;
   EXPECT_NEAR(ages[0], 2, 0.5);
   EXPECT_NEAR(ages[1], 1, 0.5);
   EXPECT_NEAR(ages[2], 2, 0.5);
   EXPECT_EQ(result.releases[0].bins, (std::vector<std::string>{"[0,18)", "[18,65)", "[65,120]"}));
   EXPECT_NEAR(result.releases[1].release.values[0], 4, 0.5);
-  EXPECT_NEAR(result.releases[1].release.values[1], 2, 0.5);
+  EXPECT_NEAR(result.releases[1].release.values[1], 3, 0.5);
 }
 
 TEST(TableRelease, SharesDeltaOverTheGaussianStatisticsOnly) {

@@ -232,6 +232,13 @@ void CheckChoices(const FitSettings& settings) {
   CheckPurpose(settings.purpose);
 }
 
+// A format without columns has no rows to leave out.
+void TakeOnError(FitSettings& settings, bool is_table) {
+  settings.data.malformed = ParseMalformedRows("--on-error", settings.on_error);
+  if (is_table || settings.data.malformed == MalformedRows::kRefuse) return;
+  throw Error("--on-error skip leaves out rows of a table, and the data are none; leave it out.");
+}
+
 // From checked settings and the declaration of their data.
 PreparedFit Planned(FitSettings settings, DatasetDeclaration declaration, bool is_table) {
   PreparedFit fit;
@@ -318,7 +325,7 @@ PreparedFit PrepareFit(FitSettings settings) {
   CheckBudgetOf(settings);
   const bool is_table = TakesSetting(settings.data, "columns");
   if (is_table) settings.data = WithSchema(std::move(settings.data));
-  settings.data.skip_malformed = is_table;
+  TakeOnError(settings, is_table);
   TakePlainPixels(settings.data, Declare(settings.data));
   DatasetDeclaration declaration = Declare(settings.data);
   CheckData(settings, declaration);
@@ -329,7 +336,7 @@ PreparedFit PrepareFit(FitSettings settings) {
 PreparedFit PrepareTableFit(FitSettings settings, std::string name) {
   CheckChoices(settings);
   CheckBudgetOf(settings);
-  settings.data.skip_malformed = true;
+  TakeOnError(settings, /*is_table=*/true);
   DatasetDeclaration declaration = DeclareTable(settings.data, std::move(name));
   CheckData(settings, declaration);
   if (!settings.ledger.empty()) {

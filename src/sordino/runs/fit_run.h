@@ -51,6 +51,8 @@ struct FitSettings {
   std::string out;
   std::string ledger;
   bool whole = false;  // the fit may take all of the ledger's budget
+  // "refuse" or "skip": rows of a table with a cell that does not keep to the declaration.
+  std::string on_error = "refuse";
   std::optional<std::uint64_t> insecure_seed;
   bool non_private = false;  // the minimum itself, for public data: no budget, method or ledger
   // So many fits are expected, of which the best on the test set is released
@@ -129,7 +131,7 @@ struct FitOutcome {
   std::vector<Coefficient> coefficients;  // empty for images: they are in the file of the model
   std::optional<TestMetrics> test;
   std::optional<ClassQuality> test_quality;  // of classes
-  std::int64_t malformed = 0;                // rows without a declared label: private
+  std::int64_t malformed = 0;                // rows that were left out: private
   std::optional<double> seconds;  // of a selection they would tell the number of its fits
   bool is_private = true;
 };

@@ -31,47 +31,69 @@ bool HaveSameBytes(const std::filesystem::path& one, const std::filesystem::path
          Sha256HexOfFile(one) == Sha256HexOfFile(other);
 }
 
-// What a test set says is written down without noise.
-void CheckTestFile(const DataFile& file, const std::vector<DataFile>& training) {
-  const std::string& test = file.path;
-  if (const auto ledger = LedgerOfData(std::filesystem::path(test))) {
-    throw Error(fmt::format(
-        "the test file '{}' is private: it has the ledger '{}', and accuracy and loss are computed "
-        "from it without noise; give a public test set.",
-        test, ledger->string()));
+// What such a file says is written down without noise. `what` is "the test file", or what else it
+// is called.
+void CheckPublicFile(const DataFile& file, std::string_view what,
+                     const std::vector<DataFile>& training) {
+  const auto refuse = [&](std::string_view reason) {
+    throw Error(
+        fmt::format("{} '{}' {}, and accuracy and loss are computed from it without noise; give "
+                    "public records.",
+                    what, file.path, reason));
+  };
+  if (const auto ledger = LedgerOfData(std::filesystem::path(file.path))) {
+    refuse(fmt::format("is private: it has the ledger '{}'", ledger->string()));
   }
   for (const DataFile& other : training) {
     std::error_code none;
-    if (std::filesystem::equivalent(other.path, test, none) && !none) {
-      throw Error(fmt::format(
-          "the test file '{}' is the training file, and accuracy and loss are computed from it "
-          "without noise; give a public test set.",
-          test));
+    if (std::filesystem::equivalent(other.path, file.path, none) && !none) {
+      refuse("is the training file");
     }
     // Two sets of other records may have equal labels.
     if (file.role == kTestRecords && other.role == kTrainingRecords &&
-        HaveSameBytes(other.path, test)) {
-      throw Error(fmt::format(
-          "the test file '{}' is a copy of the training file, and accuracy and loss are computed "
-          "from it without noise; give a public test set.",
-          test));
+        HaveSameBytes(other.path, file.path)) {
+      refuse("is a copy of the training file");
     }
+  }
+}
+
+std::vector<DataFile> PrivateFilesOf(const DataRequest& data) {
+  std::vector<DataFile> files = FilesOf(data);
+  std::erase_if(files, [](const DataFile& file) { return file.is_public; });
+  return files;
+}
+
+// Those that are still where they were.
+std::vector<DataFile> TrainingFilesOf(const DataRequest& trained_on) {
+  try {
+    return PrivateFilesOf(trained_on);
+  } catch (const Error&) {
+    return {};
   }
 }
 
 }  // namespace
 
+void CheckTestFiles(const DataRequest& data) {
+  const std::vector<DataFile> training = PrivateFilesOf(data);
+  for (const DataFile& file : FilesOf(data)) {
+    if (file.is_public) CheckPublicFile(file, "the test file", training);
+  }
+}
+
+void CheckPublicRecords(const DataRequest& records, const DataRequest& trained_on) {
+  if (IsDatasetName(records.source)) return;
+  const std::vector<DataFile> training = TrainingFilesOf(trained_on);
+  for (DataFile file : PrivateFilesOf(records)) {
+    if (file.role == kTrainingRecords) file.role = kTestRecords;
+    CheckPublicFile(file, "the file", training);
+  }
+}
+
 std::string LedgerOfData(const std::string& asked, const DataRequest& data) {
-  std::vector<DataFile> training;
+  CheckTestFiles(data);
   std::vector<std::filesystem::path> files;
-  for (const DataFile& file : FilesOf(data)) {
-    if (file.is_public) continue;
-    training.push_back(file);
-    files.emplace_back(file.path);
-  }
-  for (const DataFile& file : FilesOf(data)) {
-    if (file.is_public) CheckTestFile(file, training);
-  }
+  for (const DataFile& file : PrivateFilesOf(data)) files.emplace_back(file.path);
   const std::optional<std::filesystem::path> ledger = ChooseLedger(asked, files);
   return ledger ? std::filesystem::absolute(*ledger).lexically_normal().string() : std::string();
 }

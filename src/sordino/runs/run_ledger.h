@@ -28,7 +28,15 @@ namespace sordino {
 
 // The file of the ledger that was asked for, or that a description beside private files of the data
 // names; empty where there is neither. Absolute: a run may be resumed from another folder.
+// Checks the test files.
 std::string LedgerOfData(const std::string& asked, const DataRequest& data);
+
+// What is computed of public records has no noise. Throws Error for a test file that has a ledger,
+// that is a training file, or that has the bytes of one.
+void CheckTestFiles(const DataRequest& data);
+// The same for records that were said to be public, beside the training files of a model, as far as
+// these are still there.
+void CheckPublicRecords(const DataRequest& records, const DataRequest& trained_on);
 
 // In the folder of a run that named none.
 inline constexpr const char* kLedgerFile = "ledger.db";

@@ -12,6 +12,7 @@
 #include "sordino/optimizers/optimizer_component.h"
 #include "sordino/runs/internal/component_rows.h"
 #include "sordino/sampling/sampler_component.h"
+#include "sordino/tables/encoding.h"
 #include "sordino/training/canary_records.h"
 
 namespace sordino {
@@ -113,6 +114,13 @@ std::vector<Setting> DataRows() {
        .flag = "--no-header",
        .help = "Of a table: the first line is a record; the columns are called 1, 2, ...",
        .field = SORDINO_FIELD(data.no_header)},
+      {.section = "data",
+       .key = "encoding",
+       .flag = "--encoding",
+       .value_name = "NAME",
+       .help = "Of a table: " + OneOf(EncodingNames()) + "; utf-8 if left out",
+       .field = SORDINO_FIELD(data.encoding),
+       .choices = EncodingNames()},
       {.section = "data",
        .key = "delimiter",
        .flag = "--delimiter",

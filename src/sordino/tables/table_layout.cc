@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "sordino/base/error.h"
+#include "sordino/base/known_name.h"
 #include "sordino/base/list_text.h"
 
 namespace sordino {
@@ -13,6 +15,11 @@ namespace {
 constexpr int kMostNames = 10'000;
 
 }  // namespace
+
+MalformedRows ParseMalformedRows(std::string_view what, std::string_view name) {
+  constexpr std::array<std::string_view, 2> kNames = {"refuse", "skip"};
+  return static_cast<MalformedRows>(IndexOfName(what, name, kNames));
+}
 
 bool TableLayout::IsMissing(std::string_view cell) const {
   if (missing.empty()) return false;

@@ -1,18 +1,26 @@
-// How a table is written down: what separates its fields, whether its first line names the columns,
-// and which cells stand for a missing value. All of it is declared.
+// How a table is written down: in which encoding, what separates its fields, whether its first line
+// names the columns, and which cells stand for a missing value. All of it is declared.
 #ifndef SORDINO_TABLES_TABLE_LAYOUT_H_
 #define SORDINO_TABLES_TABLE_LAYOUT_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "sordino/tables/csv_reader.h"
+#include "sordino/tables/encoding.h"
 
 namespace sordino {
 
+// What becomes of rows that do not keep to what was declared.
+enum class MalformedRows : std::uint8_t { kRefuse, kSkip };
+// "refuse" or "skip". Throws Error, with `what` in its sentence, for any other name.
+MalformedRows ParseMalformedRows(std::string_view what, std::string_view name);
+
 struct TableLayout {
+  Encoding encoding = Encoding::kUtf8;
   char delimiter = ',';
   // Without a header the columns are called 1, 2, 3, ...
   bool header = true;

@@ -15,13 +15,14 @@
 #include "sordino/base/list_text.h"
 #include "sordino/base/toml_nesting.h"
 #include "sordino/tables/cell.h"
+#include "sordino/tables/encoding.h"
 
 namespace sordino {
 namespace {
 
 constexpr std::array<std::string_view, 2> kSections = {"table", "column"};
-constexpr std::array<std::string_view, 4> kTableKeys = {"header", "delimiter", "missing",
-                                                        "rows-per-user"};
+constexpr std::array<std::string_view, 5> kTableKeys = {"encoding", "header", "delimiter",
+                                                        "missing", "rows-per-user"};
 constexpr std::array<std::string_view, 5> kColumnKeys = {"name", "kind", "low", "high", "values"};
 constexpr std::string_view kIgnored = "ignored";
 constexpr std::uintmax_t kMaxBytes = std::uintmax_t{16} << 20;
@@ -119,6 +120,9 @@ class SchemaReader {
       schema_.header = header->value_exact<bool>();
       if (!schema_.header) Refuse(*header, "header must be true or false.");
     }
+    if (const toml::node* const encoding = table->get("encoding")) {
+      At(*encoding, [&] { schema_.encoding = ParseEncoding(Text(*encoding, "encoding")); });
+    }
     if (const toml::node* const text = table->get("delimiter")) {
       // Not trimmed: it may be a tab.
       const std::optional<std::string> given = text->value_exact<std::string>();
@@ -191,23 +195,6 @@ std::string TomlText(std::string_view text) {
   return quoted + '"';
 }
 
-bool IsUtf8(std::string_view text) {
-  while (!text.empty()) {
-    const auto first = static_cast<unsigned char>(text[0]);
-    const std::size_t size = first < 0x80                    ? 1
-                             : first >= 0xC2 && first < 0xE0 ? 2
-                             : first >= 0xE0 && first < 0xF0 ? 3
-                             : first >= 0xF0 && first < 0xF5 ? 4
-                                                             : 0;
-    if (size == 0 || size > text.size()) return false;
-    for (const char c : text.substr(1, size - 1)) {
-      if ((static_cast<unsigned char>(c) & 0xC0U) != 0x80U) return false;
-    }
-    text.remove_prefix(size);
-  }
-  return true;
-}
-
 void CheckNames(std::span<const std::string> names) {
   std::set<std::string> distinct;
   for (const std::string& name : names) {
@@ -272,11 +259,13 @@ std::string SchemaTemplate(std::span<const std::string> names, const TableLayout
       "#   user         whose row it is; [table] then needs rows-per-user\n"
       "#   ignored      not read\n\n"
       "[table]\n"
+      "encoding = {}\n"
       "header = {}\n"
       "delimiter = {}\n"
       "# missing = [\"?\", \"\"]  # cells without a value\n"
       "# rows-per-user = 1\n",
-      layout.header, TomlText(DelimiterText(layout.delimiter)));
+      TomlText(EncodingName(layout.encoding)), layout.header,
+      TomlText(DelimiterText(layout.delimiter)));
   for (const std::string& name : names) {
     text += fmt::format("\n[[column]]\nname = {}\nkind = \"{}\"\n", TomlText(name), kIgnored);
   }

@@ -2,6 +2,7 @@
 // and `data` read the same file.
 //
 //   [table]
+//   encoding = "utf-8"       # or "latin-1", "windows-1252", "utf-16"
 //   header = true            # false: the columns are called "1", "2", ...
 //   delimiter = ","          # or "tab", ";", ...
 //   missing = ["?", ""]      # cells without a value
@@ -38,6 +39,7 @@ namespace sordino {
 
 struct TableSchema {
   std::optional<bool> header;
+  std::optional<Encoding> encoding;
   std::optional<char> delimiter;
   std::vector<std::string> missing;
   std::int64_t rows_per_user = 0;    // 0: left out

@@ -107,6 +107,7 @@ TEST(TableSchema, MistakesNameTheFileTheLineAndWhatIsAllowed) {
   EXPECT_THAT(Complaint("table = 3"), HasSubstr("[table]"));
   EXPECT_THAT(Complaint("[table]\nheader = 1"), HasSubstr("true or false"));
   EXPECT_THAT(Complaint("[table]\ndelimiter = 'ab'"), HasSubstr("one character"));
+  EXPECT_THAT(Complaint("[table]\nencoding = 'utf8'"), HasSubstr("did you mean 'utf-8'?"));
   EXPECT_THAT(Complaint("[table]\nrows-per-user = 0"), HasSubstr("from 1"));
   EXPECT_THAT(Complaint("[table\n"), HasSubstr("not TOML"));
   // A table for each of a million names would overflow the stack when they are freed.
@@ -125,6 +126,7 @@ TEST(SchemaTemplate, HoldsTheNamesAndIsASchemaThatDeclaresNothing) {
   EXPECT_TRUE(schema.columns.empty());
   EXPECT_EQ(schema.delimiter, '\t');
   EXPECT_EQ(schema.header, true);
+  EXPECT_EQ(schema.encoding, Encoding::kUtf8);
   std::string filled = text;
   const std::string ignored = "kind = \"ignored\"";
   for (std::size_t i = 0; i < names.size(); ++i) {

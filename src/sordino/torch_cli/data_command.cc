@@ -23,6 +23,7 @@
 #include "sordino/cli/report_json.h"
 #include "sordino/cli/torch_program.h"
 #include "sordino/data/catalog.h"
+#include "sordino/runs/run_ledger.h"
 #include "sordino/torch_cli/contact_sheet.h"
 #include "sordino/torch_cli/reported_errors.h"
 #include "sordino/torch_cli/train_options.h"
@@ -121,6 +122,7 @@ DataAnswer Solve(const CommandOptions& options) {
   }
   std::optional<OutputFile> picture;
   if (options.picture) picture.emplace(PictureFile(options, answer.files));
+  CheckTestFiles(request);
   answer.test = OpenData(request).test;
   answer.read = true;
   if (!picture) return answer;

@@ -99,8 +99,8 @@ void Run(const FitOptions& options) {
   if (progress) progress->Finish();
   if (options.show_private && outcome.malformed > 0) {
     std::cerr << fmt::format(
-        "sordino: {} rows without a declared label were left out; this number is about the private "
-        "data, keep it to yourself.\n",
+        "sordino: {} rows that do not keep to the declaration were left out; this number is about "
+        "the private data, keep it to yourself.\n",
         outcome.malformed);
   }
   if (options.json) {
@@ -211,6 +211,12 @@ void AddFitCommand(CLI::App& app) {
   o.data.AddTo(*command, [](const Setting& setting) {
     return setting.section == "data" && setting.key != "vocabulary" && setting.key != "length";
   });
+  command
+      ->add_option("--on-error", o.settings.on_error,
+                   "Rows of a table with a cell that was not declared so: refuse, or skip them")
+      ->type_name("NAME")
+      ->capture_default_str()
+      ->group("Data");
   AddModelFlags(*command, o);
   AddBudgetFlags(*command, o.settings);
   command

@@ -165,12 +165,40 @@ TEST_F(FitCommand, ImagesAreFittedByTheirScattering) {
   const CommandOutcome outcome = RunProgram(words);
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_GT(OrderedJson::parse(outcome.out)["test_accuracy"], 0.9);
-  const CommandOutcome predicted = RunProgram(
-      {"predict", "--run", Place("run"), "--data", x, "--labels", y, "--public-labels", "--json"});
+  const CommandOutcome predicted = RunProgram({"predict", "--run", Place("run"), "--data", test_x,
+                                               "--labels", test_y, "--public-labels", "--json"});
   ASSERT_EQ(predicted.exit_code, 0) << predicted.err;
   EXPECT_GT(OrderedJson::parse(predicted.out)["accuracy"], 0.9);
   ExpectRefusal(Fit(PointsTable(20), "--epsilon 1 --records 20 --features scattering"),
                 "--features are those of images");
+}
+
+// Accuracy has no noise.
+TEST_F(FitCommand, TheTrainingFileAndItsCopiesAreNoPublicRecords) {
+  const std::string table = PointsTable(300);
+  const std::string train = folder_.Write("table.csv", table).string();
+  const std::string copy = folder_.Write("copy.csv", table).string();
+  const std::string ledger = Place("points.db");
+  ASSERT_EQ(RunProgram({"ledger", "init", ledger, "--epsilon", "8", "--delta", "1e-5"}).exit_code,
+            0);
+  const std::string before = ReadTestFile(ledger);
+  const std::string flags = "--epsilon 1 --records 300 --ledger " + ledger;
+  ExpectRefusal(Fit(table, flags + " --test " + copy), "is a copy of the training file");
+  ExpectRefusal(Fit(table, flags + " --test " + train), "is the training file");
+  EXPECT_EQ(ReadTestFile(ledger), before);
+  std::vector<std::string> data = {"data", train, "--test", copy, "--columns"};
+  data.insert(data.end(), kPoints.begin(), kPoints.end());
+  ExpectRefusal(RunProgram(data), "is a copy of the training file");
+
+  ASSERT_EQ(Fit(table, flags).exit_code, 0);
+  std::vector<std::string> words = {"predict", "--run", Place("run"), "--data", copy};
+  EXPECT_EQ(RunProgram(words).exit_code, 0);
+  words.emplace_back("--public-labels");
+  ExpectRefusal(RunProgram(words), "is a copy of the training file");
+  words[4] = train;
+  ExpectRefusal(RunProgram(words), "is the training file");
+  words[4] = folder_.Write("other.csv", PointsTable(200)).string();
+  EXPECT_EQ(RunProgram(words).exit_code, 0);
 }
 
 TEST_F(FitCommand, ALedgerIsChargedOnceAndRefusesBeforeAnythingIsReleased) {

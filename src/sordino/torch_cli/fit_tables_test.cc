@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -20,23 +21,71 @@ using ::testing::Not;
 
 using FitTables = FitTable;
 
-TEST_F(FitTables, LabelsThatAreNotDeclaredAreCountedAndNotShown) {
+// Whatever there is of them: not even the refusal says how many.
+TEST_F(FitTables, ValuesThatAreNotDeclaredAreRefusedBeforeTheCharge) {
+  const std::string ledger = Place("points.db");
+  ASSERT_EQ(RunProgram({"ledger", "init", ledger, "--epsilon", "8", "--delta", "1e-5"}).exit_code,
+            0);
+  const std::string before = ReadTestFile(ledger);
+  std::string all = PointsTable(500);
+  for (std::size_t at = 0; (at = all.find(",no\n", at)) != std::string::npos;) {
+    all.replace(at, 4, ",nein\n");
+  }
+  std::string said;
+  for (const std::string& table : {PointsTable(500) + "0.5,0.5,nein\n", all}) {
+    const CommandOutcome outcome = Fit(table, "--epsilon 5 --records 500 --ledger " + ledger);
+    ExpectRefusal(outcome, "a value that is not declared in the column 'above'");
+    EXPECT_THAT(outcome.err, Not(HasSubstr("nein")));
+    said = said.empty() ? outcome.err : said;
+    EXPECT_EQ(outcome.err, said);
+  }
+  const std::vector<std::string> columns = {"x:numeric:0:1", "y:categorical:a|b",
+                                            "above:label:no|yes"};
+  ExpectRefusal(Fit("x,y,above\n1,c,no\n", "--epsilon 5 --records 500 --ledger " + ledger, columns),
+                "a value that is not declared in the column 'y'");
+  EXPECT_EQ(ReadTestFile(ledger), before);
+  EXPECT_FALSE(std::filesystem::exists(Place("run")));
+  ExpectRefusal(Fit(all, "--epsilon 5 --on-error ignore"), "it can be refuse or skip");
+  ExpectRefusal(RunProgram({"fit", "digits", "--epsilon", "5", "--on-error", "skip"}),
+                "rows of a table");
+}
+
+TEST_F(FitTables, RowsThatAreLeftOutAreCountedAndNotShown) {
   std::string table = PointsTable(500);
   for (int i = 0; i < 7; ++i) table += "0.5,0.5,SECRET-DIAGNOSIS\n";
-  const CommandOutcome outcome = Fit(table, "--epsilon 5 --records 500 --show-private");
+  table += "SECRET-AGE,0.5,no\n";
+  const CommandOutcome outcome =
+      Fit(table, "--epsilon 5 --records 500 --on-error skip --show-private");
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_THAT(outcome.err, HasSubstr("7 rows without a declared label"));
+  EXPECT_THAT(outcome.err, HasSubstr("8 rows that do not keep to the declaration were left out"));
   EXPECT_THAT(outcome.err + outcome.out, Not(HasSubstr("SECRET")));
-  const CommandOutcome silent = Fit(table, "--epsilon 5 --records 500", kPoints, "silent");
+  const CommandOutcome silent =
+      Fit(table, "--epsilon 5 --records 500 --on-error skip", kPoints, "silent");
   ASSERT_EQ(silent.exit_code, 0) << silent.err;
-  EXPECT_THAT(silent.err, Not(HasSubstr("7 rows")));
+  EXPECT_THAT(silent.err, Not(HasSubstr("8 rows")));
+}
+
+// What reads the run later knows the encoding from its settings.
+TEST_F(FitTables, AnotherEncodingIsDeclaredOnce) {
+  std::string table = "city,above\n";
+  for (int i = 0; i < 200; ++i) table += i % 2 == 0 ? "Z\xFCrich,no\n" : "Bern,yes\n";
+  const std::vector<std::string> columns = {"city:categorical:Zürich|Bern", "above:label:no|yes"};
+  const std::string flags = "--epsilon 30 --records 200";
+  ExpectRefusal(Fit(table, flags, columns), "is not valid utf-8");
+  ASSERT_EQ(Fit(table, flags + " --encoding latin-1", columns).exit_code, 0);
+  const CommandOutcome outcome =
+      RunProgram({"predict", "--run", Place("run"), "--data",
+                  folder_.Write("new.csv", "city\nZ\xFCrich\nBern\n").string()});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, ::testing::MatchesRegex("class,probability\nno,[^\n]*\nyes,[^\n]*\n"));
 }
 
 // Under replace-one the number of rows is fixed: a row that cannot be used is blank and counts.
-TEST_F(FitTables, UnderReplaceOneARowWithoutALabelIsBlankAndCounts) {
+TEST_F(FitTables, UnderReplaceOneARowThatIsLeftOutIsBlankAndCounts) {
   std::string table = PointsTable(400);
   for (int i = 0; i < 5; ++i) table += "0.5,0.5,?\n";
-  const CommandOutcome outcome = Fit(table, "--epsilon 5 --adjacency replace-one --json");
+  const CommandOutcome outcome =
+      Fit(table, "--epsilon 5 --adjacency replace-one --on-error skip --json");
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_EQ(OrderedJson::parse(outcome.out)["plan"]["records"], 405);
 }
@@ -97,7 +146,8 @@ TEST_F(FitTables, OddTablesOfNumbersEndInAModel) {
       const std::string run = name + "-" + std::string(method);
       const CommandOutcome outcome =
           Fit(table,
-              "--model least-squares --epsilon 1 --records 100 --json --missing ? --method " +
+              "--model least-squares --epsilon 1 --records 100 --json --missing ? --on-error skip "
+              "--method " +
                   std::string(method),
               columns, run);
       ASSERT_EQ(outcome.exit_code, 0) << run << outcome.err;

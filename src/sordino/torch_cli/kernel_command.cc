@@ -11,6 +11,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -218,6 +219,37 @@ void PrintKernelJson(const KernelAnswer& answer) {
   PrintReport(json);
 }
 
+// The clipping of `sordino train` that is a clipping of a kernel.
+struct TrainedClipping {
+  std::string_view kernel;
+  std::string_view flags;
+};
+constexpr std::array<TrainedClipping, 3> kTrainedClippings = {
+    {{"local-flat", "--clipping flat"},
+     {"local-layerwise", "--clipping layerwise"},
+     {"global-flat", "--clipping global"}}};
+
+// What to do with the answer: the clipping whose step lowers the loss most.
+std::string AfterKernel(const KernelAnswer& answer) {
+  const ClippingAnswer* best = nullptr;
+  std::string_view flags;
+  for (const ClippingAnswer& clipping : answer.clippings) {
+    for (const TrainedClipping& trained : kTrainedClippings) {
+      if (clipping.kernel.clipping != trained.kernel) continue;
+      if (best != nullptr && best->measured >= clipping.measured) continue;
+      best = &clipping;
+      flags = trained.flags;
+    }
+  }
+  if (best == nullptr) return "Next: compare the ways to clip with --clipping all.";
+  if (!(best->measured > 0)) {
+    return "Next: no such step lowers the loss; try another --clip or a smaller --step.";
+  }
+  return fmt::format(
+      "Next: a step with {} lowers the loss most here; 'sordino train {} --clip {:g}' clips so.",
+      best->kernel.clipping, flags, answer.clip);
+}
+
 void PrintKernelText(const KernelAnswer& answer) {
   std::string text = fmt::format("{}\n\n{} on {} records of {}, {} outputs: a kernel of {} rows\n",
                                  kPublicNote, answer.model, answer.examples, answer.data,
@@ -248,7 +280,7 @@ void PrintKernelText(const KernelAnswer& answer) {
       "\nLeast form is the least eigenvalue of the symmetric part, least real the least real part "
       "of the eigenvalues; {:g} of the largest is rounding.\n",
       ClippedKernel::kTolerance);
-  std::cout << text;
+  std::cout << text << '\n' << AfterKernel(answer) << '\n';
 }
 
 std::string PictureOf(const KernelAnswer& answer) {

@@ -254,6 +254,35 @@ void PrintFindingsJson(const MembershipOptions& options, const Findings& finding
   PrintReport(json);
 }
 
+// Whether some rate of an attack is above what the claim allows by more than chance: all rates
+// together with the probability 1 - kSignificance.
+bool IsAboveTheClaim(const Findings& findings) {
+  const auto rates = static_cast<double>(findings.attacks.size() * kFalseRates.size());
+  return std::any_of(findings.attacks.begin(), findings.attacks.end(), [&](const Attack& attack) {
+    return std::any_of(kFalseRates.begin(), kFalseRates.end(), [&](double rate) {
+      return attack.worlds.TruePositiveRate(rate, kSignificance / rates).lower >
+             findings.Limit(rate);
+    });
+  });
+}
+
+// What to do with the findings.
+std::string AfterAttacks(const Findings& findings) {
+  if (!findings.claim.empty()) {
+    return IsAboveTheClaim(findings)
+               ? "Next: an attack is above what the claim of the run allows, by more than chance: "
+                 "do not release the model before you know why, and begin with 'sordino audit "
+                 "self'."
+               : "Next: no attack is above what the claim of the run allows by more than chance, "
+                 "so "
+                 "nothing here speaks against releasing the model; keep this table to yourself.";
+  }
+  const bool tells = findings.attacks[findings.best].worlds.Area(kSignificance).lower > 0.5;
+  return fmt::format(
+      "Next: the run is not private{}; train with --epsilon before the model leaves your hands.",
+      tells ? ", and members are told from others" : "");
+}
+
 void PrintFindings(const MembershipOptions& options, const Findings& findings) {
   std::vector<std::vector<std::string>> rows = {
       {"attack", "area", "from", "to", "true at 10 %", "1 %", "0.1 %", "0.01 % false"}};
@@ -281,6 +310,7 @@ void PrintFindings(const MembershipOptions& options, const Findings& findings) {
     }
     std::cout << fmt::format("\nmost exposed members, by their place in the file: {}\n", places);
   }
+  std::cout << '\n' << AfterAttacks(findings) << '\n';
 }
 
 std::string FindingsSvg(const Findings& findings, const std::optional<Event>& claim) {

@@ -3,7 +3,9 @@
 
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -16,6 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 class MembershipCommand : public ::testing::Test {
@@ -88,10 +91,25 @@ TEST_F(MembershipCommand, AttacksAPrivateRunWithinItsClaim) {
 
 TEST_F(MembershipCommand, AttacksAFitByItsLossesAlone) {
   const CommandOutcome fit =
-      RunProgram({"fit", members_, "--epsilon", "1", "--delta", "1e-5", "--records", "80", "--out",
+      RunProgram({"fit", members_, "--epsilon", "30", "--delta", "1e-5", "--records", "80", "--out",
                   run_, "--columns", "x:numeric:0:1", "y:numeric:0:1", "above:label:no|yes"});
   ASSERT_EQ(fit.exit_code, 0) << fit.err;
-  EXPECT_THAT(Attack().out, HasSubstr("limit of the claim"));
+  EXPECT_THAT(Attack().out, AllOf(HasSubstr("limit of the claim"),
+                                  HasSubstr("\nNext: no attack is above what the claim")));
+  // As if the model had the labels of its records by heart, and claimed that it has not: the others
+  // have wrong ones.
+  std::string wrong = "x,y,above\n";
+  std::istringstream lines(ReadTestFile(others_));
+  std::string line;
+  std::getline(lines, line);
+  while (std::getline(lines, line)) {
+    const std::size_t comma = line.rfind(',');
+    wrong += line.substr(0, comma) + (line.substr(comma) == ",no" ? ",yes\n" : ",no\n");
+  }
+  std::ofstream(others_) << wrong;
+  std::ofstream(run_ + "/event.txt") << "add-remove: pure(0.1)\n";
+  EXPECT_THAT(Attack().out,
+              HasSubstr("\nNext: an attack is above what the claim of the run allows"));
   const CommandOutcome shadows = Attack({"--shadows", "4"});
   EXPECT_EQ(shadows.exit_code, 2);
   EXPECT_THAT(shadows.err, HasSubstr("this one is a fit"));
@@ -103,6 +121,7 @@ TEST_F(MembershipCommand, NeedsNoShadowsAndSaysWhatIsWrong) {
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("loss"));
   EXPECT_THAT(outcome.out, testing::Not(HasSubstr("limit of the claim")));
+  EXPECT_THAT(outcome.out, HasSubstr("\nNext: the run is not private"));
   EXPECT_EQ(Attack({"--shadows", "5"}).exit_code, 2);
   EXPECT_THAT(Attack({"--shadows", "5"}).err, HasSubstr("give an even one from 4"));
   for (const char* number : {"-3", "abc", "1.5"}) {

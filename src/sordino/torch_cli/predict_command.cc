@@ -27,6 +27,7 @@
 #include "sordino/data/batch_loader.h"
 #include "sordino/data/format_settings.h"
 #include "sordino/runs/run_folder.h"
+#include "sordino/runs/run_ledger.h"
 #include "sordino/torch_cli/class_quality_report.h"
 #include "sordino/torch_cli/reported_errors.h"
 #include "sordino/torch_cli/run_data.h"
@@ -231,6 +232,9 @@ void Run(const PredictOptions& options) {
       RequestLike(run, options.data.Given(),
                   "there is nothing to predict; give --data with the file of the records.");
   request.id = options.id;
+  if (options.public_labels && !run.config.run.non_private) {
+    CheckPublicRecords(request, run.config.data);
+  }
   std::optional<OutputFile> out;
   if (!options.out.empty()) out.emplace(FileOfPredictions(options, run, request));
   const Dataset data = OpenForPrediction(request);

@@ -28,6 +28,7 @@ DataRequest RequestLike(const TrainedRun& run, const std::vector<GivenFlag>& fla
   if (takes("columns") && asked.data.schema.empty() && asked.data.columns.declared.empty()) {
     data.columns = then.columns;
     data.no_header = then.no_header;
+    data.encoding = then.encoding;
     data.delimiter = then.delimiter;
     data.missing = then.missing;
     data.rows_per_user = then.rows_per_user;

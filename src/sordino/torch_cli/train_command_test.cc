@@ -82,11 +82,12 @@ TEST_F(TrainCommand, LearnsANumberAndPredictsItInItsUnits) {
     table += std::to_string(x) + ',' + std::to_string(1000 + 3000 * x) + '\n';
   }
   const std::string data = WriteTestFile("cost.csv", table);
+  const std::string test = WriteTestFile("test-cost.csv", table + "0.5,2500\n");
   const CommandOutcome outcome = RunProgram({"train",
                                              "--data",
                                              data,
                                              "--test",
-                                             WriteTestFile("test-cost.csv", table + "0.5,2500\n"),
+                                             test,
                                              "--columns",
                                              "x:numeric:0:1",
                                              "cost:target:0:5000",
@@ -117,7 +118,7 @@ TEST_F(TrainCommand, LearnsANumberAndPredictsItInItsUnits) {
   EXPECT_GE(json["test_mean_squared_error"].get<double>(),
             std::pow(json["test_mean_absolute_error"].get<double>(), 2) * 0.999);
   const CommandOutcome predicted =
-      RunProgram({"predict", "--run", out_, "--data", data, "--public-labels", "--json"});
+      RunProgram({"predict", "--run", out_, "--data", test, "--public-labels", "--json"});
   ASSERT_EQ(predicted.exit_code, 0) << predicted.err;
   EXPECT_NEAR(OrderedJson::parse(predicted.out)["mean_absolute_error"],
               json["test_mean_absolute_error"].get<double>(), 0.1);

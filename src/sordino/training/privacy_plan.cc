@@ -47,12 +47,18 @@ std::optional<PrivacyPlan> PrivacyPlan::ForBudget(const PlanOptions& options,
   const auto event_of = [&](NoiseMultiplier noise) {
     return PrivacyPlan(without_counts, noise, delta).event();
   };
+  const double failure =
+      PrivacyPlan(without_counts, NoiseMultiplier(1), delta).Failure(checked.steps);
   for (const double share : kFailureShares) {
-    const double failure =
-        PrivacyPlan(without_counts, NoiseMultiplier(1), delta).Failure(checked.steps);
-    if (!FailuresArePaid(failure, epsilon, delta.value() * share)) continue;
+    const double paid = delta.value() * share;
+    sordino::Epsilon target = epsilon;
+    if (!FailuresArePaid(failure, target, paid)) {
+      if (share != kFailureShares.back()) continue;
+      target = LargestPaidEpsilon(failure, paid);
+      if (target.value() < kLargeEpsilon) return std::nullopt;
+    }
     const std::optional<NoiseCalibration> found =
-        CalibrateNoise(event_of, epsilon, DeltaForEvents(delta, share));
+        CalibrateNoise(event_of, target, DeltaForEvents(delta, share));
     if (!found.has_value()) return std::nullopt;
     return PrivacyPlan(checked, found->noise, delta);
   }

@@ -56,6 +56,8 @@
 namespace sordino {
 
 inline constexpr std::int64_t kMaxPlanSteps = 1'000'000'000;
+// More than this changes little of the noise.
+inline constexpr double kLargeEpsilon = 16;
 
 // Private measurements of progress (adaptive_noise.h).
 struct HeldOutPlan {
@@ -92,7 +94,9 @@ class PrivacyPlan {
  public:
   // The noise multiplier is given. Throws Error for options that contradict each other.
   PrivacyPlan(const PlanOptions& options, NoiseMultiplier noise, Delta delta);
-  // The least noise that spends at most epsilon; nullopt when none does.
+  // The least noise that spends at most epsilon; nullopt when none does. A budget so large that
+  // delta does not pay for failures at it is held to the epsilon up to which it does, if that is at
+  // least kLargeEpsilon.
   static std::optional<PrivacyPlan> ForBudget(const PlanOptions& options, sordino::Epsilon epsilon,
                                               Delta delta);
 

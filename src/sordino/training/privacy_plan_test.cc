@@ -137,6 +137,25 @@ TEST(PrivacyPlan, MeetsABudgetWithNoMoreNoiseThanItTakes) {
 TEST(PrivacyPlan, SaysWhenNoNoiseMeetsABudget) {
   EXPECT_FALSE(PrivacyPlan::ForBudget(Mnist(), Epsilon(0), Delta(0)).has_value());
   EXPECT_FALSE(PrivacyPlan::ForBudget(Mnist(), Epsilon(1), Delta(1e-30)).has_value());
+  EXPECT_FALSE(PrivacyPlan::ForBudget(Mnist(), Epsilon(100), Delta(1e-10)).has_value());
+}
+
+// Delta pays e^epsilon times what can fail, so some epsilon is the largest.
+TEST(PrivacyPlan, ALargeBudgetIsHeldToTheEpsilonUpToWhichDeltaPays) {
+  double before = kInfinity;
+  double spent = 0;
+  for (const double epsilon : {20.0, 22.0, 24.0, 30.0, 100.0}) {
+    const auto plan = PrivacyPlan::ForBudget(Mnist(), Epsilon(epsilon), Delta(1e-5));
+    ASSERT_TRUE(plan.has_value()) << epsilon;
+    const double upper = plan->Epsilon(plan->steps()).upper;
+    EXPECT_LE(upper, epsilon);
+    EXPECT_GE(upper, spent * (1 - 1e-3));
+    EXPECT_LE(plan->noise().value(), before * (1 + 1e-3));
+    before = plan->noise().value();
+    spent = upper;
+  }
+  EXPECT_GT(spent, 20);
+  EXPECT_TRUE(std::isfinite(spent));
 }
 
 TEST(PrivacyPlan, EpsilonGrowsStepByStepAndStartsAtZero) {

@@ -31,6 +31,7 @@ constexpr FormatSetting kFormatSettings[] = {
     {.key = "columns", .given = [](const DataRequest& r) { return !r.columns.declared.empty(); }},
     {.key = "schema", .given = [](const DataRequest& r) { return !r.schema.empty(); }},
     {.key = "no-header", .given = [](const DataRequest& r) { return r.no_header; }},
+    {.key = "encoding", .given = [](const DataRequest& r) { return !r.encoding.empty(); }},
     {.key = "delimiter", .given = [](const DataRequest& r) { return !r.delimiter.empty(); }},
     {.key = "id", .given = [](const DataRequest& r) { return !r.id.empty(); }},
     {.key = "missing", .given = [](const DataRequest& r) { return !r.missing.empty(); }},

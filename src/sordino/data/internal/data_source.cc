@@ -148,6 +148,9 @@ void TakeSchema(const TableSchema& schema, DataRequest& request) {
     request.columns.declared.push_back(ColumnText(column));
   }
   if (schema.header) request.no_header = request.no_header || !*schema.header;
+  if (schema.encoding && request.encoding.empty()) {
+    request.encoding = EncodingName(*schema.encoding);
+  }
   if (schema.delimiter && request.delimiter.empty()) {
     request.delimiter = DelimiterText(*schema.delimiter);
   }

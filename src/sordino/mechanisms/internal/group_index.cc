@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "sordino/base/error.h"
-#include "sordino/base/list_text.h"
 
 namespace sordino::internal {
 namespace {
@@ -27,25 +26,14 @@ GroupIndex::GroupIndex(std::span<const GroupByColumn> columns) {
           given.column, kMaxGroups));
     }
     Column column{given.values, {}};
-    for (std::size_t i = 0; i < given.values.size(); ++i) {
-      if (!column.index.emplace(Trimmed(given.values[i]), i).second) {
-        throw Error(
-            fmt::format("the group '{}' was declared twice; name each once.", given.values[i]));
+    for (const std::string& value : given.values) {
+      if (!column.places.Add(value)) {
+        throw Error(fmt::format("the group '{}' was declared twice; name each once.", value));
       }
     }
     size_ *= given.values.size();
     columns_.push_back(std::move(column));
   }
-}
-
-std::optional<std::size_t> GroupIndex::Find(std::span<const std::string_view> cells) const {
-  std::size_t group = 0;
-  for (std::size_t i = 0; i < columns_.size(); ++i) {
-    const auto found = columns_[i].index.find(Trimmed(cells[i]));
-    if (found == columns_[i].index.end()) return std::nullopt;
-    group = group * columns_[i].values.size() + found->second;
-  }
-  return group;
 }
 
 std::vector<std::string> GroupIndex::Values(std::size_t group) const {

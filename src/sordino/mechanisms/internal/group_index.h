@@ -3,13 +3,13 @@
 #define SORDINO_MECHANISMS_INTERNAL_GROUP_INDEX_H_
 
 #include <cstddef>
-#include <map>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "sordino/mechanisms/internal/declared_values.h"
 #include "sordino/mechanisms/table_release.h"
 
 namespace sordino::internal {
@@ -22,15 +22,21 @@ class GroupIndex {
 
   // Combinations; 1 where there are no columns.
   std::size_t size() const { return size_; }
-  // The combination of a row, from one cell for each column; nothing for one that is not declared.
-  std::optional<std::size_t> Find(std::span<const std::string_view> cells) const;
+  // The place of a cell among the values of a column; nothing where it is none of them.
+  std::optional<std::size_t> PlaceOf(std::size_t column, std::string_view cell) const {
+    return columns_[column].places.PlaceOf(cell);
+  }
+  // The combination of `group`, of the columns before this one, with a place of this one.
+  std::size_t With(std::size_t group, std::size_t column, std::size_t place) const {
+    return group * columns_[column].values.size() + place;
+  }
   // The values of a combination, one for each column.
   std::vector<std::string> Values(std::size_t group) const;
 
  private:
   struct Column {
     std::vector<std::string> values;
-    std::map<std::string, std::size_t, std::less<>> index;
+    DeclaredValues places;
   };
   std::vector<Column> columns_;
   std::size_t size_ = 1;

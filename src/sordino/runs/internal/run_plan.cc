@@ -17,10 +17,11 @@ namespace {
 std::string NoPlan(const PlanOptions& options, Epsilon epsilon, Delta delta) {
   const double failure = PrivacyPlan(options, NoiseMultiplier(1e6), delta).Failure(options.steps);
   const std::string advice =
-      failure > delta.value() * kFailureShares.back()
+      !FailuresArePaid(failure, epsilon, delta.value() * kFailureShares.back())
           ? fmt::format(
-                "what can fail beside it has a probability of {:.2g} over these steps "
-                "(docs/plan.md), so give a larger delta, fewer steps or norms that fail less",
+                "what can fail beside it has a probability of {:.2g} over these steps, for which "
+                "delta pays 1 + e^epsilon times (docs/plan.md), so give a larger delta, a smaller "
+                "epsilon, fewer steps or norms that fail less",
                 failure)
           : "give a larger budget, fewer steps or a smaller batch";
   return fmt::format("no noise meets epsilon {:g} and delta {:g} with {} steps at batch {:g}; {}.",
