@@ -24,7 +24,7 @@ constexpr std::size_t kMaxRunsShown = 100;  // of a long ledger
 constexpr const char* kInputFiles[] = {"config.toml",   "metrics.jsonl",     "event.txt",
                                        "statement.txt", "audit.json",        "record.json",
                                        "ledger.db",     "model.safetensors", "results.json",
-                                       "results.csv",   "predictions.json"};
+                                       "results.csv",   "predictions.json",  "SHA256SUMS"};
 
 ReportLedger ReadReportLedger(const fs::path& file) {
   Ledger ledger = Ledger::Open(file, {.read_only = true});

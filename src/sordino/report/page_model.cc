@@ -118,6 +118,7 @@ PageJson RunJsonOf(const ReportRun& run) {
       {"name", run.name},
       {"kind", run.kind == ReportKind::kFit ? "fit" : "training"},
       {"private", run.is_private},
+      {"without_privacy", run.without_privacy},
       {"ended", run.has_ended},
       {"data", run.data},
       {"model", run.model},
@@ -129,6 +130,7 @@ PageJson RunJsonOf(const ReportRun& run) {
       {"event", run.event},
       {"statement", run.statement},
       {"record", TextPairs(run.record)},
+      {"hashes", TextPairs(run.hashes)},
       {"guarantee", run.guarantee ? GuaranteeJson(*run.guarantee) : PageJson(nullptr)},
       {"audit", run.audit ? AuditReportJson(*run.audit) : PageJson(nullptr)},
       {"predictions", run.predictions ? PredictionsPageJson(*run.predictions) : PageJson(nullptr)}};

@@ -62,6 +62,8 @@ struct ReportRun {
   std::string name;  // of the folder
   ReportKind kind = ReportKind::kTraining;
   bool is_private = true;
+  bool without_privacy =
+      false;               // neither clipped nor noised: what private runs are measured against
   bool has_ended = false;  // a model is there
   std::string data;
   std::string model;
@@ -72,6 +74,9 @@ struct ReportRun {
   std::string statement;                                    // statement.txt
   std::string event;                                        // event.txt, without its warning
   std::vector<std::pair<std::string, std::string>> record;  // of record.json, for people
+  // SHA-256 of weights, statement, configuration, scripts and vocabularies, by the name of the
+  // file.
+  std::vector<std::pair<std::string, std::string>> hashes;
   double failure = 0;  // probability of what is not in the event (accounting/failures.h)
   std::optional<ReportAudit> audit;
   std::optional<ReportPredictions> predictions;
