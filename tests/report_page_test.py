@@ -348,6 +348,17 @@ class PageTest(unittest.TestCase):
                           '0.02 %.', text)
             self.assertEqual(self.all_text('.warning.verdict'), [text] if lower > 0.0002 else [])
 
+    def test_coefficients_of_a_fit_are_shown_with_their_noise(self):
+        run = self.made_run('fitted', 0.9)
+        (run / 'coefficients.csv').write_text(
+            'feature,class,coefficient,noise,lower,upper\nage,,0.61234567,0.1,0.4,0.8\n'
+            '<b>sex,,-1.25,,,\n', encoding='utf-8')
+        self.check_numbers(self.open('coefficients', run))
+        self.assertEqual(self.all_text('[data-table=coefficients] thead th'),
+                         ['feature', 'coefficient', 'noise', 'from', 'to'])
+        self.assertEqual(self.all_text('[data-table=coefficients] tbody tr > *'),
+                         ['age', '0.6123', '0.1', '0.4', '0.8', '<b>sex', '-1.25', '', '', ''])
+
     def test_hashes_of_what_decided_the_run(self):
         run = self.made_run('hashed', 0.9)
         digest = 'ab' * 32

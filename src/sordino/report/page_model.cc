@@ -113,6 +113,19 @@ PageJson MembershipJsonOf(const ReportMembership& membership) {
           {"classes", std::move(classes)}};
 }
 
+PageJson CoefficientsJson(const std::vector<ReportCoefficient>& coefficients) {
+  PageJson list = PageJson::array();
+  for (const ReportCoefficient& one : coefficients) {
+    list.push_back({{"feature", one.feature},
+                    {"class", one.score},
+                    {"value", one.value},
+                    {"noise", Maybe(one.deviation)},
+                    {"lower", Maybe(one.lower)},
+                    {"upper", Maybe(one.upper)}});
+  }
+  return list;
+}
+
 PageJson RunJsonOf(const ReportRun& run) {
   return {
       {"name", run.name},
@@ -133,6 +146,7 @@ PageJson RunJsonOf(const ReportRun& run) {
       {"hashes", TextPairs(run.hashes)},
       {"guarantee", run.guarantee ? GuaranteeJson(*run.guarantee) : PageJson(nullptr)},
       {"audit", run.audit ? AuditReportJson(*run.audit) : PageJson(nullptr)},
+      {"coefficients", CoefficientsJson(run.coefficients)},
       {"predictions", run.predictions ? PredictionsPageJson(*run.predictions) : PageJson(nullptr)}};
 }
 

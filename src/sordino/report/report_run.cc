@@ -357,6 +357,7 @@ ReportRun ReadReportRun(const fs::path& folder) {
   ReadStatement(folder, run);
   ReadAudit(folder, run);
   run.predictions = ReadReportPredictions(folder);
+  if (run.is_private) run.coefficients = ReadReportCoefficients(folder);
   return run;
 }
 

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "sordino/report/guarantee.h"
+#include "sordino/report/report_coefficients.h"
 #include "sordino/report/report_predictions.h"
 
 namespace sordino {
@@ -80,7 +81,8 @@ struct ReportRun {
   double failure = 0;  // probability of what is not in the event (accounting/failures.h)
   std::optional<ReportAudit> audit;
   std::optional<ReportPredictions> predictions;
-  std::optional<Guarantee> guarantee;  // of the event; filled by whoever wants it
+  std::vector<ReportCoefficient> coefficients;  // of a private fit
+  std::optional<Guarantee> guarantee;           // of the event; filled by whoever wants it
 };
 
 // Whether the folder is one of a run: it has a config.toml.

@@ -90,6 +90,20 @@ TEST(ReportRun, ReadsHashesOfWhatDecidedTheRun) {
   EXPECT_EQ(ReadReportRun(run).statement, statement);
 }
 
+// Without noise, coefficients say more about the records than anything else.
+TEST(ReportRun, ReadsCoefficientsOfPrivateFitsAlone) {
+  const TestFolder folder;
+  const fs::path run = WriteRunFolder(folder, "first");
+  folder.Write("first/coefficients.csv",
+               "feature,class,coefficient,noise,lower,upper\nage,,31337.5,,,\n");
+  ASSERT_EQ(ReadReportRun(run).coefficients.size(), 1U);
+  EXPECT_THAT(PageOf(run), HasSubstr("31337.5"));
+  for (const char* event : {"NOT PRIVATE\n", "NOT PRIVATE\nadd-remove: gaussian(4)\n"}) {
+    folder.Write("first/event.txt", event);
+    EXPECT_THAT(PageOf(run), Not(HasSubstr("31337.5")));
+  }
+}
+
 TEST(ReportRun, SaysThatNothingWasClippedOrNoised) {
   const TestFolder folder;
   const fs::path run = WriteRunFolder(folder, "first");

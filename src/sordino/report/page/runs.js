@@ -226,6 +226,18 @@ function auditFold(run, i) {
              audit.attackers.map((attacker) => [attacker.name, attacker.curve]), run.guarantee ? run.guarantee.curve.map(([x, y]) => [x, 1 - y]) : []));
 }
 
+// Released with the noise on them, which a reader must know to read them.
+function coefficientsFold(run, i, isOpen) {
+  const columns = [['value', 'coefficient'], ['noise', 'noise'], ['lower', 'from'], ['upper', 'to']]
+    .filter(([key]) => run.coefficients.some((one) => one[key] !== null));
+  const hasClasses = run.coefficients.some((one) => one.class !== '');
+  return fold(`coefficients-${i}`, 'Coefficients', isOpen,
+    el('p', {class: 'soft'}, 'As they were released; noise is its standard deviation, where it is known, and an interval holds in 95 % of fits.'),
+    dataTable('Coefficients', ['feature', ...(hasClasses ? ['class'] : []), ...columns.map(([, heading]) => heading)],
+      run.coefficients.map((one, k) => [one.feature, ...(hasClasses ? [one.class] : []),
+        ...columns.map(([key]) => one[key] === null ? '' : cell(one[key], 'plain', `runs.${i}.coefficients.${k}.${key}`))]), {name: 'coefficients'}));
+}
+
 // ---- The card of a run
 function runCard(data, i) {
   const run = data.runs[i];
@@ -234,6 +246,7 @@ function runCard(data, i) {
     run.private ? null : el('p', {class: 'warning'}, 'NOT PRIVATE: treat the model and all metrics like the training data themselves.'),
     isAlone ? null : runFacts(data, i),
     run.audit ? auditFold(run, i) : null,
+    run.coefficients.length ? coefficientsFold(run, i, isAlone) : null,
     run.predictions ? predictionsFold(run, i, isAlone) : null,
     run.statement ? fold(`statement-${i}`, 'Privacy statement', false, el('pre', {class: 'statement'}, run.statement))
                   : el('p', {}, 'There is no statement yet.'),
