@@ -154,7 +154,7 @@ function attackerTable(runs) {
     row(['Guesses that are right, if being in or out is equally likely (a coin: 50 %)'],
         ({g, at}) => cell(g.attack_accuracy, 'percentUp', `${at}.attack_accuracy`)),
     ...first.g.recognised.map(([rate], k) => row(
-      ['Members recognised by who wrongly accuses ', number(rate, 'share', `${first.at}.recognised.${k}.0`), ' of the others'],
+      ['Members that are recognised, if ', number(rate, 'share', `${first.at}.recognised.${k}.0`), ' of the others are wrongly accused'],
       ({g, at}) => cell(g.recognised[k][1], 'percentUp', `${at}.recognised.${k}.1`))),
     ...first.g.beliefs.map(([before], k) => row(
       ['A suspicion of ', number(before, 'share', `${first.at}.beliefs.${k}.0`), ' grows to'],
