@@ -212,6 +212,15 @@ class Browser:
                        buttons=1)
         self.mouse('mouseReleased', x1, y1, button='left', clickCount=1)
 
+    def press(self, name):
+        """Tab, Enter, ArrowDown or ArrowRight."""
+        code = {'Tab': 9, 'Enter': 13, 'ArrowRight': 39, 'ArrowDown': 40}[name]
+        more = {'text': '\r'} if name == 'Enter' else {}
+        self.call('Input.dispatchKeyEvent', type='keyDown' if more else 'rawKeyDown', key=name,
+                  code=name, windowsVirtualKeyCode=code, **more)
+        self.call('Input.dispatchKeyEvent', type='keyUp', key=name, code=name,
+                  windowsVirtualKeyCode=code)
+
     def screenshot(self, path=None):
         """The whole page as PNG bytes."""
         data = base64.b64decode(self.call('Page.captureScreenshot', format='png',

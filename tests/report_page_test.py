@@ -39,6 +39,8 @@ def expected(value, form):
         return 100 * value * (1 - 1e-11), 100 * value + 0.0101
     if form == 'whole' or value == 0:
         return value, value
+    if form == 'share':
+        return tuple(100 * end for end in expected(value, 'plain'))
     step = 10.0 ** (math.floor(math.log10(abs(value))) - 3)
     if form == 'up':
         return value * (1 - 1e-11), value + 1.001 * step
@@ -128,17 +130,20 @@ class PageTest(unittest.TestCase):
         return attack
 
     @classmethod
-    def made_run(cls, name, noise):
+    def made_run(cls, name, noise, accuracy=1, without_privacy=False):
         run = cls.work / name
         run.mkdir()
         (run / 'config.toml').write_text(
-            f'[data]\nsource = "digits"\n[model]\nname = "logistic"\n[privacy]\nepsilon = 3\n'
-            f'delta = 1e-05\nnoise = {noise}\n', encoding='utf-8')
-        (run / 'event.txt').write_text(f'add-remove: 60*poisson(0.01, gaussian({noise}))\n',
-                                       encoding='utf-8')
+            '[data]\nsource = "digits"\n[model]\nname = "logistic"\n' + (
+                '[run]\nnon-private = true\n' if without_privacy else
+                f'[privacy]\nepsilon = 3\ndelta = 1e-05\nnoise = {noise}\n'), encoding='utf-8')
+        (run / 'event.txt').write_text(
+            'NOT PRIVATE\n' if without_privacy else
+            f'add-remove: 60*poisson(0.01, gaussian({noise}))\n', encoding='utf-8')
         (run / 'statement.txt').write_text('Privacy statement\n', encoding='utf-8')
-        lines = [json.dumps({'private': True, 'step': step, 'epsilon': math.sqrt(step) / 10,
-                             'test_accuracy': 1 - 1 / math.sqrt(step), 'test_loss': 3 / step,
+        lines = [json.dumps({'private': not without_privacy, 'step': step,
+                             'epsilon': math.sqrt(step) / 10,
+                             'test_accuracy': accuracy - 1 / math.sqrt(step), 'test_loss': 3 / step,
                              'seconds': step / 10}) for step in range(10, 70, 10)]
         (run / 'metrics.jsonl').write_text('\n'.join(lines) + '\n', encoding='utf-8')
         (run / 'predictions.json').write_text(json.dumps({
@@ -152,6 +157,27 @@ class PageTest(unittest.TestCase):
             'privacy': {'private': True, 'unit': 'record'}}), encoding='utf-8')
         return run
 
+    @classmethod
+    def made_audit(cls, name, bound, contradiction=False):
+        run = cls.made_run(name, 0.9)
+        (run / 'audit.json').write_text(json.dumps({
+            'canaries': 100, 'delta': 1e-5, 'confidence': 0.95, 'epsilon_claimed': 2.5,
+            'contradiction': contradiction, 'every_update': {
+                'guesses': 30, 'correct': 20, 'epsilon_lower': {'one-run': bound / 2, 'gdp': bound},
+                'roc': [[0, 0], [0.2, 0.4], [1, 1]]}}), encoding='utf-8')
+        return run
+
+    def all_text(self, selector):
+        return self.browser.evaluate(
+            f'[...document.querySelectorAll({json.dumps(selector)})].map(e => e.textContent)')
+
+    def fact(self, selector, label):
+        """The text of a fact of the start or of a card."""
+        return self.browser.evaluate(
+            f'''[...document.querySelectorAll({json.dumps(selector + ' .facts > div')})]
+                .find(e => e.querySelector("dt").textContent === {json.dumps(label)})
+                ?.querySelector("dd").textContent''')
+
     def open(self, name, *sources):
         page = ARTEFACTS / f'{name}.html'
         page.unlink(missing_ok=True)
@@ -163,7 +189,7 @@ class PageTest(unittest.TestCase):
         self.assertEqual(self.browser.console, [])
         # The page itself, and pictures that are part of it.
         asked = [url for url in self.browser.requests if not url.startswith('data:image/svg+xml')]
-        self.assertEqual(set(asked), {self.browser.evaluate('location.href')})
+        self.assertEqual(set(asked), {self.browser.evaluate('location.href.split("#")[0]')})
 
     def box(self, selector):
         """The middle of an element, in the middle of the window."""
@@ -229,12 +255,183 @@ class PageTest(unittest.TestCase):
         data = self.open('runs', *self.sources['runs'])
         self.check_numbers(data)
         rows = self.browser.evaluate(
-            '[...document.querySelectorAll("[data-table=differences] tbody tr td:first-child")]'
+            '[...document.querySelectorAll("[data-table=differences] tbody th")]'
             '.map(e => e.textContent)')
         self.assertIn('privacy.noise', rows)
         self.assertNotIn('model.name', rows)
         self.assertEqual(self.chart('tradeoff', 'chart.data.datasets.length'), 3)
         self.assertGreater(png_colours(self.browser.screenshot(ARTEFACTS / 'runs.png')), 20)
+
+    def test_the_start_says_what_how_good_what_it_tells_and_what_is_left(self):
+        data = self.open('start', self.sources['runs'][0], self.sources['ledger'])
+        self.check_numbers(data)
+        self.assertEqual(self.all_text('main > section')[0],
+                         self.all_text('main > #start')[0])
+        run = data['runs'][0]
+        self.assertIn('logistic trained on digits', self.fact('#start', 'What'))
+        self.assertIn('For: planning of beds. Answers for it: Clinic <b>.', self.fact('#start', 'What'))
+        self.assertIn(f'{100 * run["points"][-1]["test_accuracy"]:.2f} %',
+                      self.fact('#start', 'How good'))
+        self.assertRegex(self.fact('#start', 'What it tells about a person'),
+                         r'epsilon [\d.]+.*whether a record of yours was in it, and is right at most '
+                         r'[\d.]+ % of the time; a coin is right 50 %')
+        if run['target_epsilon']:
+            used = run['guarantee']['epsilon'] / run['target_epsilon']
+            low, high = expected(used, 'percentUp')
+            shown = float(self.fact('#start', 'Budget of the run').split(' %')[0])
+            self.assertTrue(low <= shown <= high, shown)
+        ledger = self.fact('#start', 'Ledger visits.db')
+        self.assertIn(f'Left: {data["ledgers"][0]["left"]}.', ledger)
+        self.assertIn('% used', ledger)
+
+    def test_the_sentences_about_an_attacker_stand_once(self):
+        data = self.open('attacker', *self.sources['runs'])
+        self.check_numbers(data)
+        rows = self.all_text('[data-table=attacker] tbody th')
+        self.assertEqual(len(rows), 8)
+        self.assertEqual(self.all_text('[data-table=attacker] thead th'), ['at most', 'one', 'two'])
+        main = self.browser.evaluate('document.querySelector("main").textContent')
+        for row in rows:
+            self.assertEqual(main.count(row), 1, row)
+        accuracies = [run['guarantee']['attack_accuracy'] for run in data['runs']]
+        shown = self.all_text('[data-table=attacker] tbody tr:first-child td')
+        for value, text in zip(accuracies, shown):
+            low, high = expected(value, 'percentUp')
+            self.assertTrue(low <= float(text.removesuffix(' %')) <= high, (value, text))
+
+    def test_a_run_is_measured_against_the_one_without_privacy(self):
+        private = self.made_run('guarded', 0.9, accuracy=0.8)
+        plain = self.made_run('open', 0.9, accuracy=0.9, without_privacy=True)
+        data = self.open('baseline', private, plain)
+        self.check_numbers(data)
+        at = '[data-table=overview] tbody tr:first-child [data-path="runs.1.points.5.test_accuracy"]'
+        accuracy = f'{100 * data["runs"][1]["points"][5]["test_accuracy"]:.2f} %'
+        self.assertEqual(self.all_text(at), [accuracy])
+        self.assertIn(f'without privacy {accuracy} (open)', self.fact('#run-0', 'How good'))
+        self.assertNotIn('without privacy', self.fact('#run-1', 'How good'))
+        self.assertIn('everything', self.fact('#run-1', 'What it tells about a person'))
+        # Another model is another question.
+        config = plain / 'config.toml'
+        config.write_text(config.read_text().replace('logistic', 'mlp'))
+        self.open('baseline', private, plain)
+        self.assertNotIn('without privacy', self.fact('#run-0', 'How good'))
+
+    def test_an_audit_says_whether_it_is_compatible_with_the_claim(self):
+        for name, bound, contradiction, said in [
+                ('sound', 0.42, False, 'compatibleEpsilon is at least 0.42 (confidence 95 %) by what '
+                                       'the guesses prove, and at most 2.5 by what is claimed'),
+                ('doubtful', 2.6, False, 'undecidedThe best bound on epsilon is 2.6 (confidence 95 %), '
+                                         'above the claimed 2.5'),
+                ('broken', 4.5, True, 'CONTRADICTEDDo not release this model. The guesses prove an '
+                                      'epsilon of at least 4.5 (confidence 95 %), and 2.5 is claimed')]:
+            data = self.open('verdict', self.made_audit(name, bound, contradiction))
+            self.check_numbers(data)
+            self.assertTrue(self.fact('#start', 'Audit').startswith(said), self.fact('#start', 'Audit'))
+            self.assertEqual(any('CONTRADICTS' in text for text in self.all_text('#start .warning')),
+                             contradiction)
+
+    def test_a_rate_above_its_limit_is_no_violation_while_its_interval_reaches_below(self):
+        attack = {'run': 'weak', 'members': 2000, 'others': 2000, 'confidence': 0.95, 'best': 'lira',
+                  'limit': {'0.1': 0.6, '0.0001': 0.0002}}
+        for lower, verdict in [(0.00001, 'Compatible with the claim: no interval lies above its limit.'),
+                               (0.00025, 'Above the claim: 1 of 2 intervals lie above their limits.')]:
+            attack['attacks'] = {'lira': {'auc': {'value': 0.5, 'lower': 0.4, 'upper': 0.6}, 'tpr': {
+                '0.1': {'value': 0.12, 'lower': 0.1, 'upper': 0.14},
+                '0.0001': {'value': 0.0003, 'lower': lower, 'upper': 0.0012}}}}
+            file = self.work / 'rates.json'
+            file.write_text(json.dumps(attack), encoding='utf-8')
+            self.check_numbers(self.open('rates', file))
+            [text] = self.all_text('.verdict')
+            self.assertTrue(text.startswith(verdict), text)
+            self.assertIn(f'"lira" finds 0.03 % of the members at 0.01 % false positives, the interval '
+                          f'is {100 * lower:.2f} % to 0.12 % (confidence 95 %), and the claim allows '
+                          '0.02 %.', text)
+            self.assertEqual(self.all_text('.warning.verdict'), [text] if lower > 0.0002 else [])
+
+    def test_coefficients_of_a_fit_are_shown_with_their_noise(self):
+        run = self.made_run('fitted', 0.9)
+        (run / 'coefficients.csv').write_text(
+            'feature,class,coefficient,noise,lower,upper\nage,,0.61234567,0.1,0.4,0.8\n'
+            '<b>sex,,-1.25,,,\n', encoding='utf-8')
+        self.check_numbers(self.open('coefficients', run))
+        self.assertEqual(self.all_text('[data-table=coefficients] thead th'),
+                         ['feature', 'coefficient', 'noise', 'from', 'to'])
+        self.assertEqual(self.all_text('[data-table=coefficients] tbody tr > *'),
+                         ['age', '0.6123', '0.1', '0.4', '0.8', '<b>sex', '-1.25', '', '', ''])
+
+    def test_hashes_of_what_decided_the_run(self):
+        run = self.made_run('hashed', 0.9)
+        digest = 'ab' * 32
+        (run / 'SHA256SUMS').write_text(f'{digest}  config.toml\n', encoding='utf-8')
+        self.open('hashes', run)
+        self.assertEqual(self.all_text('[data-table=hashes] tbody tr > *'), ['config.toml', digest])
+
+    def test_the_page_has_landmarks_and_headings_in_order(self):
+        self.open('landmarks', *self.sources['runs'], self.sources['ledger'], self.make_attack())
+        for tag in ['header', 'nav', 'main', 'footer', 'h1']:
+            self.assertEqual(self.browser.evaluate(f'document.querySelectorAll("{tag}").length'), 1, tag)
+        levels = self.browser.evaluate(
+            '[...document.querySelectorAll("h1, main h2, h3, h4, h5")].map(e => Number(e.tagName[1]))')
+        self.assertEqual(levels[0], 1)
+        for before, after in zip(levels, levels[1:]):
+            self.assertLessEqual(after, before + 1, levels)
+        parts = self.browser.evaluate('[...document.querySelectorAll("main > section")].map(e => e.id)')
+        links = self.browser.evaluate(
+            '[...document.querySelectorAll("nav a")].map(e => e.getAttribute("href"))')
+        self.assertEqual(links, ['#' + name for name in parts])
+        self.assertEqual(len(set(parts)), len(parts))
+        for link in self.browser.evaluate('[...document.querySelectorAll("main a")].map(e => e.hash)'):
+            self.assertIn(link, links)
+        tables = self.browser.evaluate(
+            '[...document.querySelectorAll("table")].every(e => e.ariaLabel || e.caption)')
+        self.assertTrue(tables)
+
+    def test_the_keyboard_reaches_everything(self):
+        self.open('keyboard', *self.sources['runs'])
+        focused = 'document.activeElement.textContent'
+        self.browser.press('Tab')
+        self.assertEqual(self.browser.evaluate(focused), 'Skip to the content')
+        left = self.browser.evaluate('document.activeElement.getBoundingClientRect().left')
+        self.assertGreaterEqual(left, 0)
+        self.assertEqual(self.browser.evaluate(
+            'getComputedStyle(document.activeElement).outlineStyle'), 'solid')
+        self.browser.press('Enter')
+        self.assertEqual(self.browser.evaluate('document.activeElement.id'), 'main')
+        # The first heading of the first table: sorted by a key.
+        self.browser.press('Tab')
+        self.assertEqual(self.browser.evaluate(focused), 'run')
+        self.browser.press('Enter')
+        self.assertEqual(self.browser.evaluate('document.activeElement.closest("th").ariaSort'), 'ascending')
+        self.browser.evaluate('document.querySelector("[data-choice=steps]").focus()')
+        self.browser.press('ArrowDown')
+        self.assertEqual(self.browser.evaluate('document.activeElement.value'),
+                         'Loss on the public test set')
+        self.assertEqual(self.browser.evaluate(
+            'document.querySelectorAll("canvas[data-chart=accuracy]").length'), 0)
+        self.assertEqual(self.chart('test-loss', 'chart.data.datasets.length'), 2)
+
+    def test_every_chart_has_a_label_and_its_numbers(self):
+        self.open('numbers', *self.sources['runs'], self.sources['ledger'], self.make_attack())
+        names = self.browser.evaluate(
+            '[...document.querySelectorAll("canvas[data-chart]")].map(e => e.dataset.chart)')
+        self.assertGreaterEqual(len(names), 4)
+        self.browser.evaluate('document.querySelectorAll("details").forEach(e => { e.open = true; });'
+                              'new Promise(r => setTimeout(r, 100))')
+        for name in names:
+            self.assertTrue(self.chart(name, 'canvas.getAttribute("aria-label")').endswith(
+                'The numbers are below the chart.'))
+            shown = self.browser.evaluate(
+                f'[...document.querySelectorAll("[data-table=numbers-{name}] tbody tr")]'
+                '.map(row => [...row.children].slice(0, 3).map(e => e.textContent))')
+            points = self.chart(name, '''chart.data.datasets.filter(d => d.label !== "pure chance")
+                .flatMap(d => d.data.map(p => [d.label, p.x, p.y]))''')
+            self.assertEqual(len(shown), len(points), name)
+            for (series, *texts), (label, *values) in zip(shown, points):
+                self.assertEqual(series, label)
+                for text, value in zip(texts, values):
+                    scale = 0.01 if text.endswith(' %') else 1
+                    self.assertAlmostEqual(scale * float(text.removesuffix(' %')), value,
+                                           delta=max(1.01e-4, 1e-3 * abs(value)), msg=name)
 
     def test_a_tooltip_appears_under_the_mouse(self):
         data = self.open('tooltip', self.sources['runs'][0])
@@ -275,10 +472,13 @@ class PageTest(unittest.TestCase):
 
     def test_a_click_on_a_heading_sorts(self):
         self.open('sort', *self.sources['runs'])
-        cells = ('[...document.querySelectorAll("[data-table=overview] tbody td:nth-child(7)")]'
+        heads = self.browser.evaluate(
+            '[...document.querySelectorAll("[data-table=overview] thead th")].map(e => e.textContent)')
+        place = heads.index('epsilon') + 1
+        cells = (f'[...document.querySelectorAll("[data-table=overview] tbody :nth-child({place})")]'
                  '.map(e => Number(e.textContent))')
         for number, reverse in [(1, False), (2, True)]:
-            self.browser.click(*self.box('[data-table=overview] th:nth-child(7)'))
+            self.browser.click(*self.box(f'[data-table=overview] th:nth-child({place})'))
             epsilons = self.browser.evaluate(cells)
             self.assertEqual(len(epsilons), 2)
             self.assertEqual(epsilons, sorted(epsilons, reverse=reverse), number)
@@ -340,7 +540,7 @@ class PageTest(unittest.TestCase):
         names = self.browser.evaluate(
             '[...document.querySelectorAll(".confusion tbody th")].map(e => e.textContent)')
         self.assertEqual(names, kept['classes'])
-        self.assertEqual(self.browser.evaluate('document.querySelectorAll("figure").length'),
+        self.assertEqual(self.browser.evaluate('document.querySelectorAll(".examples figure").length'),
                          len(kept['examples']))
         # The pixels of the first picture, as the browser drew them.
         image = kept['examples'][0]['image']
@@ -387,12 +587,28 @@ class PageTest(unittest.TestCase):
         self.browser.call('Emulation.setDeviceMetricsOverride', width=360, height=800,
                           deviceScaleFactor=1, mobile=False)
         try:
-            self.open('narrow', *self.sources['runs'], self.sources['ledger'], self.make_attack())
+            long = self.made_run('a-name-without-a-blank' * 8, 1)
+            self.open('narrow', long, *self.sources['runs'], self.sources['ledger'],
+                      self.make_attack())
             wide = self.browser.evaluate(
                 '[...document.querySelectorAll("main *")].filter(e => !e.closest(".scroll") && '
                 'e.getBoundingClientRect().right > innerWidth + 1).map(e => e.outerHTML.slice(0, 80))')
             self.assertEqual(wide, [])
             self.assertLessEqual(self.browser.evaluate('document.documentElement.scrollWidth'), 360)
+            cut = self.browser.evaluate(
+                '[...document.querySelectorAll("body *")].filter(e => e.scrollWidth > e.clientWidth + 1 '
+                '&& ["hidden", "clip"].includes(getComputedStyle(e).overflowX))'
+                '.map(e => e.outerHTML.slice(0, 80))')
+            self.assertEqual(cut, [])
+            # What is wider than the window is scrolled by keys.
+            table = '[data-table=overview]'
+            scroll = f'document.querySelector("{table}").closest(".scroll")'
+            self.assertEqual(self.browser.evaluate(f'[{scroll}.tabIndex, {scroll}.ariaLabel]'),
+                             [0, 'Runs'])
+            self.browser.evaluate(f'{scroll}.focus()')
+            self.browser.press('ArrowRight')
+            self.browser.evaluate('new Promise(r => setTimeout(r, 300))')
+            self.assertGreater(self.browser.evaluate(f'{scroll}.scrollLeft'), 0)
             self.browser.screenshot(ARTEFACTS / 'narrow.png')
         finally:
             self.browser.call('Emulation.setDeviceMetricsOverride', width=1280, height=1000,
@@ -415,7 +631,7 @@ class PageTest(unittest.TestCase):
         self.addCleanup(lambda: (server.terminate(), server.communicate()))
         self.addCleanup(self.browser.open, 'about:blank')
         self.browser.open(server.stdout.readline().strip())
-        steps = 'document.querySelector("[data-table=overview] tbody td:nth-child(6)").textContent'
+        steps = 'document.querySelector("#start [data-path$=step]").textContent'
         self.assertEqual(self.browser.evaluate(steps), '60')
         self.browser.click(*self.box('.series button'))  # a choice that stays
         with open(run / 'metrics.jsonl', 'a', encoding='utf-8') as metrics:
@@ -434,12 +650,14 @@ class PageTest(unittest.TestCase):
         self.browser.evaluate('window.addEventListener("beforeprint", () => { '
                               'window.printed = document.documentElement.dataset.theme; '
                               'window.unfolded = document.querySelectorAll('
-                              '"main details:not([open])").length === 0; })')
+                              '"main details:not([open]):not(.numbers)").length === 0; })')
+        unfolded = 'document.querySelectorAll("details[open]").length'
+        before = self.browser.evaluate(unfolded)
         pdf = self.browser.call('Page.printToPDF', printBackground=True)
         self.assertGreater(len(pdf['data']), 10_000)
         self.assertEqual(self.browser.evaluate('window.printed'), 'light')
         self.assertTrue(self.browser.evaluate('window.unfolded'))
-        self.assertEqual(self.browser.evaluate('document.querySelectorAll("details[open]").length'), 0)
+        self.assertEqual(self.browser.evaluate(unfolded), before)
         self.assertEqual(self.browser.evaluate('document.documentElement.dataset.theme'), 'dark')
         self.browser.call('Emulation.setEmulatedMedia', features=[])
 

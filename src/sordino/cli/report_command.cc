@@ -22,6 +22,7 @@
 #include "sordino/cli/report_server.h"
 #include "sordino/cli/report_sources.h"
 #include "sordino/report/page.h"
+#include "sordino/report/run_card.h"
 #include "sordino/report/tensorboard.h"
 
 namespace sordino {
@@ -31,6 +32,7 @@ namespace fs = std::filesystem;
 
 constexpr OutputKind kPageFile = {"an HTML page", ".html", "<!DOCTYPE html>"};
 constexpr OutputKind kMetricsTable = {"a table of metrics", ".csv", "run,step,"};
+constexpr OutputKind kCardFile = {"the card of a run", ".json", "{\n  \"card\": 1,"};
 constexpr OutputKind kEventFile = {"an event file", ".sordino", std::string_view("\x18\0\0\0", 4)};
 constexpr int kMaxPort = 65535;
 
@@ -38,6 +40,7 @@ struct ReportFlags {
   std::vector<std::string> sources;
   std::optional<std::string> out;
   std::optional<std::string> csv;
+  std::optional<std::string> card;
   std::optional<std::string> tensorboard;
   std::optional<std::string> port;
   bool watch = false;
@@ -56,10 +59,11 @@ std::uint16_t PortOf(const ReportFlags& flags) {
 }
 
 void CheckReportFlags(const ReportFlags& flags) {
-  if (!flags.out && !flags.csv && !flags.tensorboard && !flags.watch && !flags.json) {
+  if (!flags.out && !flags.csv && !flags.card && !flags.tensorboard && !flags.watch &&
+      !flags.json) {
     throw Error(
-        "nothing is asked for; give --out page.html, --csv FILE, --tensorboard FOLDER, --watch or "
-        "--json.");
+        "nothing is asked for; give --out page.html, --csv FILE, --card FILE, --watch, --json or "
+        "--tensorboard FOLDER.");
   }
   if (flags.port && !flags.watch) throw Error("--port is that of --watch; give --watch too.");
   if (flags.watch && flags.json) {
@@ -131,18 +135,24 @@ void RunReport(const ReportFlags& flags, const std::string& version) {
   const std::vector<fs::path> inputs = sources.Inputs();
   std::optional<OutputFile> page;
   std::optional<OutputFile> table;
+  std::optional<OutputFile> card;
   if (flags.out) page.emplace(OutputRequest{"--out", *flags.out, kPageFile, flags.force}, inputs);
   if (flags.csv) {
     table.emplace(OutputRequest{"--csv", *flags.csv, kMetricsTable, flags.force}, inputs);
+  }
+  if (flags.card) {
+    card.emplace(OutputRequest{"--card", *flags.card, kCardFile, flags.force}, inputs);
   }
   ReportContent content = sources.Read();
   content.version = version;
   if (table && content.runs.empty()) {
     throw Error("--csv writes the metrics of runs, and none was given.");
   }
+  const std::string card_text = card ? RunCard(content) : "";
   if (flags.tensorboard) WriteEvents(flags, content, inputs);
   if (page) page->Write(ReportPage(content));
   if (table) table->Write(MetricsCsv(content.runs));
+  if (card) card->Write(card_text);
   if (flags.json) {
     nlohmann::ordered_json report = NewReport();
     report.update(nlohmann::ordered_json::parse(ReportJson(content)));
@@ -167,6 +177,10 @@ void AddReportCommand(CLI::App& app, const std::string& version) {
       ->required();
   command->add_option("--out", flags->out, "Write one self-contained HTML file")->type_name("FILE");
   command->add_option("--csv", flags->csv, "Write the metrics of the runs to this file")
+      ->type_name("FILE");
+  command
+      ->add_option("--card", flags->card,
+                   "Write a model card and a record for data protection of one run, as JSON")
       ->type_name("FILE");
   command
       ->add_option("--tensorboard", flags->tensorboard,

@@ -152,6 +152,22 @@ TEST_F(ReportCommand, WritesTablesAndEventFiles) {
   EXPECT_THAT(Report({run, "--watch", "--json"}).err, HasSubstr("leave out one of the two"));
 }
 
+TEST_F(ReportCommand, WritesTheCardOfOneRun) {
+  const std::string run = WriteRunFolder(folder_, "first").string();
+  for (int i = 0; i < 2; ++i) {  // its own file is overwritten
+    const CommandOutcome outcome = Report({run, MakeLedger(), "--card", Path("card.json")});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    fs::remove(Path("visits.db"));
+  }
+  const Json card = Json::parse(ReadTestFile(Path("card.json")));
+  EXPECT_GT(card["data_protection"]["at_most"]["epsilon"].get<double>(), 0);
+  EXPECT_EQ(card["data_protection"]["ledgers"][0]["name"], "visits.db");
+  ExpectRefusal({run, "--card", run + "/record.json"}, "record.json");
+  ExpectRefusal({run, WriteRunFolder(folder_, "second").string(), "--card", Path("two.json")},
+                "2 runs were given, and a card is that of one");
+  EXPECT_FALSE(fs::exists(Path("two.json")));
+}
+
 TEST_F(ReportCommand, SaysWhichFileItMayNotRead) {
   if (::geteuid() == 0) GTEST_SKIP() << "root may read everything";
   const std::string run = WriteRunFolder(folder_, "first").string();

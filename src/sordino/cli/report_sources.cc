@@ -21,10 +21,10 @@ namespace fs = std::filesystem;
 constexpr std::size_t kMaxEventShown = 400;
 constexpr std::size_t kMaxRunsShown = 100;  // of a long ledger
 
-constexpr const char* kInputFiles[] = {"config.toml",   "metrics.jsonl",     "event.txt",
-                                       "statement.txt", "audit.json",        "record.json",
-                                       "ledger.db",     "model.safetensors", "results.json",
-                                       "results.csv",   "predictions.json"};
+constexpr const char* kInputFiles[] = {
+    "config.toml",      "metrics.jsonl", "event.txt",         "statement.txt", "audit.json",
+    "record.json",      "ledger.db",     "model.safetensors", "results.json",  "results.csv",
+    "predictions.json", "SHA256SUMS",    "coefficients.csv"};
 
 ReportLedger ReadReportLedger(const fs::path& file) {
   Ledger ledger = Ledger::Open(file, {.read_only = true});

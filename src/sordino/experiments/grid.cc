@@ -22,8 +22,8 @@ constexpr std::array<std::string_view, 2> kRunCommands = {"train", "fit"};
 // What an experiment decides itself.
 constexpr std::array<std::string_view, 3> kOwnFlags = {"json", "out", "resume"};
 // Those that name a file which the command writes: it lies in the folder of the cell.
-constexpr std::array<std::string_view, 7> kWrittenFlags = {
-    "csv", "declare", "picture", "record", "schedule-out", "tensorboard", "tradeoff"};
+constexpr std::array<std::string_view, 8> kWrittenFlags = {
+    "card", "csv", "declare", "picture", "record", "schedule-out", "tensorboard", "tradeoff"};
 constexpr std::size_t kIdLength = 16;
 
 template <std::size_t N>

@@ -113,11 +113,25 @@ PageJson MembershipJsonOf(const ReportMembership& membership) {
           {"classes", std::move(classes)}};
 }
 
+PageJson CoefficientsJson(const std::vector<ReportCoefficient>& coefficients) {
+  PageJson list = PageJson::array();
+  for (const ReportCoefficient& one : coefficients) {
+    list.push_back({{"feature", one.feature},
+                    {"class", one.score},
+                    {"value", one.value},
+                    {"noise", Maybe(one.deviation)},
+                    {"lower", Maybe(one.lower)},
+                    {"upper", Maybe(one.upper)}});
+  }
+  return list;
+}
+
 PageJson RunJsonOf(const ReportRun& run) {
   return {
       {"name", run.name},
       {"kind", run.kind == ReportKind::kFit ? "fit" : "training"},
       {"private", run.is_private},
+      {"without_privacy", run.without_privacy},
       {"ended", run.has_ended},
       {"data", run.data},
       {"model", run.model},
@@ -129,8 +143,10 @@ PageJson RunJsonOf(const ReportRun& run) {
       {"event", run.event},
       {"statement", run.statement},
       {"record", TextPairs(run.record)},
+      {"hashes", TextPairs(run.hashes)},
       {"guarantee", run.guarantee ? GuaranteeJson(*run.guarantee) : PageJson(nullptr)},
       {"audit", run.audit ? AuditReportJson(*run.audit) : PageJson(nullptr)},
+      {"coefficients", CoefficientsJson(run.coefficients)},
       {"predictions", run.predictions ? PredictionsPageJson(*run.predictions) : PageJson(nullptr)}};
 }
 

@@ -52,7 +52,7 @@ TEST(Page, NamesFromFilesCannotBecomeMarkup) {
   ReportContent content;
   ReportRun run;
   run.name = run.data = run.model = run.statement = evil;
-  run.settings = {{evil, evil}};
+  run.settings = run.hashes = {{evil, evil}};
   content.runs = {run};
   ReportLedger ledger;
   ledger.name = ledger.budget = evil;
@@ -119,6 +119,8 @@ TEST(Page, HoldsTheNumbersOfTheRunExactly) {
   const Json run = DataOf(ReportPage(content))["runs"][0];
   EXPECT_EQ(run["points"][1]["test_accuracy"], 0.76);
   EXPECT_EQ(run["points"][1]["step"], 200);
+  EXPECT_EQ(run["without_privacy"], false);
+  EXPECT_EQ(run["hashes"].back()[0], "statement.txt");
   EXPECT_EQ(run["guarantee"]["epsilon"], content.runs[0].guarantee->epsilon);
   EXPECT_EQ(run["audit"]["attackers"][0]["epsilon_lower"]["gdp"], 0.42);
   EXPECT_EQ(Json::parse(ReportJson(content)), DataOf(ReportPage(content)));

@@ -36,6 +36,9 @@ constexpr std::uintmax_t kMaxStatement = 1U << 20U;
 constexpr std::uintmax_t kMaxEventText = 64U << 20U;
 constexpr std::uintmax_t kMaxAudit = 4U << 20U;
 constexpr std::uint64_t kMaxWeightsHeader = 16U << 20U;
+constexpr std::uintmax_t kMaxSums = 1U << 20U;
+constexpr std::size_t kMaxHashes = 32;
+constexpr std::size_t kSha256Bytes = 32;
 
 // Paths are left out: they name folders and people of the machine.
 constexpr auto kShownSettings = std::to_array<std::string_view>({
@@ -194,6 +197,7 @@ void ReadConfig(const fs::path& folder, ReportRun& run) {
   run.data = FileName(at("data.source").value_or(std::string()));
   run.target_epsilon = at("privacy.epsilon").value<double>();
   run.delta = at("privacy.delta").value<double>();
+  run.without_privacy = at("run.non-private").value_or(false);
   const std::string script = FileName(at("model.script").value_or(std::string()));
   if (run.kind == ReportKind::kTraining) {
     run.model =
@@ -251,20 +255,33 @@ void ReadEventText(const fs::path& folder, ReportRun& run) {
   }
 }
 
-// The hash that the weights keep of their statement; empty where there are none, or no hash.
-std::string StatementHash(const fs::path& weights) {
+// What the file of the weights says about itself; empty where it says nothing.
+RunJson WeightsMetadata(const fs::path& weights) {
   std::ifstream in(weights, std::ios::binary);
   std::array<unsigned char, 8> bytes{};
-  if (!in.read(reinterpret_cast<char*>(bytes.data()), bytes.size())) return "";
+  if (!in.read(reinterpret_cast<char*>(bytes.data()), bytes.size())) return {};
   std::uint64_t length = 0;
   for (std::size_t i = bytes.size(); i-- > 0;) length = (length << 8U) | bytes[i];
-  if (length > kMaxWeightsHeader) return "";
+  if (length > kMaxWeightsHeader) return {};
   std::string header(length, '\0');
-  if (!in.read(header.data(), static_cast<std::streamsize>(length))) return "";
-  const RunJson json = RunJson::parse(header, kShallowJson, /*allow_exceptions=*/false);
-  const auto metadata = json.is_object() ? json.find("__metadata__") : json.end();
-  if (!json.is_object() || metadata == json.end()) return "";
-  return TextAt(*metadata, "statement_sha256").value_or("");
+  if (!in.read(header.data(), static_cast<std::streamsize>(length))) return {};
+  return internal::ObjectAt(RunJson::parse(header, kShallowJson, /*allow_exceptions=*/false),
+                            "__metadata__");
+}
+
+void AddHash(const std::string& name, const std::string& hash, ReportRun& run) {
+  const bool is_hash = hash.size() == 2 * kSha256Bytes &&
+                       hash.find_first_not_of("0123456789abcdef") == std::string::npos;
+  if (is_hash && run.hashes.size() < kMaxHashes) run.hashes.emplace_back(FileName(name), hash);
+}
+
+// Lines "HASH  NAME" of what decided the run: its configuration, scripts and vocabularies.
+void ReadSums(const fs::path& folder, ReportRun& run) {
+  std::istringstream lines(ReadReportFile(folder / "SHA256SUMS", kMaxSums).value_or(""));
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t gap = line.find("  ");
+    if (gap != std::string::npos) AddHash(line.substr(gap + 2), line.substr(0, gap), run);
+  }
 }
 
 void ReadStatement(const fs::path& folder, ReportRun& run) {
@@ -272,8 +289,14 @@ void ReadStatement(const fs::path& folder, ReportRun& run) {
   const fs::path weights = folder / "model.safetensors";
   std::error_code none;
   run.has_ended = fs::is_regular_file(weights, none);
-  if (run.has_ended && Sha256Hex(text) != StatementHash(weights)) {
-    text = "The statement of this folder was changed since the run ended, and is not shown.";
+  if (run.has_ended) {
+    const RunJson metadata = WeightsMetadata(weights);
+    const std::string hash = TextAt(metadata, "statement_sha256").value_or("");
+    AddHash("weights", TextAt(metadata, "weights_sha256").value_or(""), run);
+    AddHash("statement.txt", hash, run);
+    if (Sha256Hex(text) != hash) {
+      text = "The statement of this folder was changed since the run ended, and is not shown.";
+    }
   }
   run.statement = std::move(text);
 }
@@ -342,9 +365,11 @@ ReportRun ReadReportRun(const fs::path& folder) {
   ReadConfig(folder, run);
   ReadPoints(folder, run);
   ReadEventText(folder, run);
+  ReadSums(folder, run);
   ReadStatement(folder, run);
   ReadAudit(folder, run);
   run.predictions = ReadReportPredictions(folder);
+  if (run.is_private) run.coefficients = ReadReportCoefficients(folder);
   return run;
 }
 

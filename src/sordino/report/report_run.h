@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "sordino/report/guarantee.h"
+#include "sordino/report/report_coefficients.h"
 #include "sordino/report/report_predictions.h"
 
 namespace sordino {
@@ -62,6 +63,8 @@ struct ReportRun {
   std::string name;  // of the folder
   ReportKind kind = ReportKind::kTraining;
   bool is_private = true;
+  bool without_privacy =
+      false;               // neither clipped nor noised: what private runs are measured against
   bool has_ended = false;  // a model is there
   std::string data;
   std::string model;
@@ -72,10 +75,14 @@ struct ReportRun {
   std::string statement;                                    // statement.txt
   std::string event;                                        // event.txt, without its warning
   std::vector<std::pair<std::string, std::string>> record;  // of record.json, for people
+  // SHA-256 of weights, statement, configuration, scripts and vocabularies, by the name of the
+  // file.
+  std::vector<std::pair<std::string, std::string>> hashes;
   double failure = 0;  // probability of what is not in the event (accounting/failures.h)
   std::optional<ReportAudit> audit;
   std::optional<ReportPredictions> predictions;
-  std::optional<Guarantee> guarantee;  // of the event; filled by whoever wants it
+  std::vector<ReportCoefficient> coefficients;  // of a private fit
+  std::optional<Guarantee> guarantee;           // of the event; filled by whoever wants it
 };
 
 // Whether the folder is one of a run: it has a config.toml.

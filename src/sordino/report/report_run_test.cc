@@ -70,6 +70,48 @@ TEST(ReportRun, ReadsWhatARunLeaves) {
                               std::make_pair("not protected", "what is true of the population")));
 }
 
+TEST(ReportRun, ReadsHashesOfWhatDecidedTheRun) {
+  const TestFolder folder;
+  const fs::path run = WriteRunFolder(folder, "first");
+  const std::string hash(64, 'a');
+  folder.Write("first/SHA256SUMS", hash + "  config.toml\n" + hash +
+                                       "  /home/somebody/net.pt\nplanted  notes\n" +
+                                       std::string(64, 'x') + "  other.txt\n" + hash);
+  const std::string statement = Content(run / "statement.txt");
+  folder.Write("first/model.safetensors",
+               WeightsWith("\"statement_sha256\":\"" + Sha256Hex(statement) +
+                           "\",\"weights_sha256\":\"" + std::string(64, 'b') + "\""));
+  const std::vector<std::pair<std::string, std::string>> expected = {
+      {"config.toml", hash},
+      {"net.pt", hash},  // without its path
+      {"weights", std::string(64, 'b')},
+      {"statement.txt", Sha256Hex(statement)}};
+  EXPECT_EQ(ReadReportRun(run).hashes, expected);
+  EXPECT_EQ(ReadReportRun(run).statement, statement);
+}
+
+// Without noise, coefficients say more about the records than anything else.
+TEST(ReportRun, ReadsCoefficientsOfPrivateFitsAlone) {
+  const TestFolder folder;
+  const fs::path run = WriteRunFolder(folder, "first");
+  folder.Write("first/coefficients.csv",
+               "feature,class,coefficient,noise,lower,upper\nage,,31337.5,,,\n");
+  ASSERT_EQ(ReadReportRun(run).coefficients.size(), 1U);
+  EXPECT_THAT(PageOf(run), HasSubstr("31337.5"));
+  for (const char* event : {"NOT PRIVATE\n", "NOT PRIVATE\nadd-remove: gaussian(4)\n"}) {
+    folder.Write("first/event.txt", event);
+    EXPECT_THAT(PageOf(run), Not(HasSubstr("31337.5")));
+  }
+}
+
+TEST(ReportRun, SaysThatNothingWasClippedOrNoised) {
+  const TestFolder folder;
+  const fs::path run = WriteRunFolder(folder, "first");
+  EXPECT_FALSE(ReadReportRun(run).without_privacy);
+  folder.Write("first/config.toml", "[data]\nsource = \"digits\"\n[run]\nnon-private = true\n");
+  EXPECT_TRUE(ReadReportRun(run).without_privacy);
+}
+
 // Adds keys with this text or number to every object of a JSON value, nested ones too.
 void Plant(nlohmann::json& json, int& number) {
   if (json.is_object() || json.is_array()) {
@@ -103,6 +145,8 @@ TEST(ReportRun, ShowsNothingThatHasNoName) {
                                         "loss = \"planted-a\"\n[secret]\nnorm = 313379999\n"
                                         "[run]\nledger = \"/planted-b/ledger.db\"\n");
   folder.Write("first/statement.txt", Content(run / "statement.txt") + "planted-c\n");
+  folder.Write("first/SHA256SUMS",
+               "planted-e  config.toml\n" + std::string(64, 'a') + "  /planted-f/x\n");
   for (const char* name : {"notes.txt", "vocabulary.txt", "coefficients.svg", "audit.svg",
                            "accuracy-and-epsilon.svg", "checkpoints/step-1", "script/model.pt"}) {
     folder.Write(fs::path("first") / name, "planted-d 31337");

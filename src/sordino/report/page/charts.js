@@ -4,13 +4,14 @@
 const kSeriesColours = 8;
 const charts = new Map();         // canvas -> {chart, spec}
 const hiddenSeries = new Set();   // "chart/series" that were switched off; kept over refreshes
+const chosenCharts = new Map();   // name of a choice -> title of its chart; likewise
 
 function el(tag, attributes, ...children) {
   const node = document.createElement(tag);
   for (const [key, value] of Object.entries(attributes || {})) {
     if (value !== undefined && value !== null && value !== false) node.setAttribute(key, value);
   }
-  for (const child of children.flat()) {
+  for (const child of children.flat(Infinity)) {
     if (child !== null && child !== undefined) node.append(child);
   }
   return node;
@@ -51,6 +52,10 @@ function plain(value, digits = 4) {
 function percent(value) {
   return value === null || value === undefined ? '' : (100 * value).toFixed(2) + ' %';
 }
+// A share that was chosen, such as a confidence.
+function share(value) {
+  return value === null || value === undefined ? '' : plain(100 * value) + ' %';
+}
 function percentUp(value) {
   if (value === null || value === undefined) return '';
   return (Math.ceil(value * 1e4 * (1 - 1e-12)) / 100).toFixed(2) + ' %';
@@ -88,6 +93,8 @@ function attachZoom(canvas, chart, unzoom) {
     chart.$drag.x1 = place(event);
     chart.draw();
   };
+  // A finger that moves up or down scrolls the page.
+  canvas.onpointercancel = () => { chart.$drag = null; chart.draw(); };
   canvas.onpointerup = () => {
     const drag = chart.$drag;
     chart.$drag = null;
@@ -195,13 +202,84 @@ function redrawCharts() {
   }
 }
 
-// A panel with a title, a button for each series, and the chart. Drawn when it is in the page.
+// ---- Tables. A cell is a text, a node, or {text or nodes, value, path, form} with a number to sort by.
+const keyOf = (cell) => (cell instanceof Node ? cell.textContent : typeof cell === 'object' ? cell.value ?? cell.text : cell);
+const isNumber = (cell) => typeof keyOf(cell) === 'number';
+
+// The first cell of a row names it. A heading is a button that sorts, unless `isFixed`.
+function dataTable(label, headings, rows, {name, isFixed} = {}) {
+  const body = el('tbody', {});
+  const fill = (order) => body.replaceChildren(...order.map((row) => el('tr', {}, row.map((cell, column) => {
+    const attributes = {class: isNumber(cell) ? 'number' : null, 'data-path': cell.path, 'data-form': cell.form};
+    if (column === 0) attributes.scope = 'row';
+    return el(column === 0 ? 'th' : 'td', attributes, cell instanceof Node ? cell : cell.nodes ?? cell.text ?? cell);
+  }))));
+  const heads = headings.map((heading, column) => {
+    const head = el('th', {scope: 'col', class: rows.some((row) => isNumber(row[column])) ? 'number' : null});
+    if (isFixed) {
+      head.append(heading);
+      return head;
+    }
+    const button = el('button', {type: 'button'}, heading);
+    button.onclick = () => {
+      const down = head.getAttribute('aria-sort') === 'ascending';
+      heads.forEach((other) => other.removeAttribute('aria-sort'));
+      head.setAttribute('aria-sort', down ? 'descending' : 'ascending');
+      fill([...rows].sort((a, b) => {
+        const [x, y] = [keyOf(a[column]), keyOf(b[column])];
+        const both = typeof x === 'number' && typeof y === 'number';
+        const sign = both ? x - y : String(x).localeCompare(String(y), 'en', {numeric: true});
+        return down ? -sign : sign;
+      }));
+    };
+    head.append(button);
+    return head;
+  });
+  fill(rows);
+  const scroll = el('div', {class: 'scroll'},
+                    el('table', {'data-table': name, 'aria-label': label}, el('thead', {}, el('tr', {}, heads)), body));
+  return scrolling(scroll, label);
+}
+
+// Whoever has no mouse scrolls a table that is wider than its place by the arrow keys.
+function scrolling(box, label) {
+  new ResizeObserver(() => {
+    const isWide = box.scrollWidth > box.clientWidth;
+    for (const [key, value] of [['tabindex', '0'], ['role', 'region'], ['aria-label', label]]) {
+      isWide ? box.setAttribute(key, value) : box.removeAttribute(key);
+    }
+  }).observe(box);
+  return box;
+}
+
+// ---- Charts with what stands around them.
+
+// The points of a chart, for whoever does not see it. Made when it is unfolded.
+function numbersOf(spec) {
+  const key = 'numbers of ' + spec.name;
+  const fold = el('details', {class: 'numbers', 'data-details': key, open: folds.get(key) ? '' : null},
+                  el('summary', {}, 'Numbers of this chart'));
+  fold.ontoggle = () => {
+    if (!fold.open || fold.querySelector('table')) return;
+    const shown = spec.series.filter((series) => series.colour !== 'x');
+    const hasErrors = shown.some((series) => series.errors);
+    const show = (axis, value) => ({text: (axis.show || plain)(value), value});
+    fold.append(dataTable('Numbers of ' + spec.title, ['series', spec.x.label, spec.y.label, ...(hasErrors ? ['from', 'to'] : [])],
+      shown.flatMap((series) => series.points.map((point, i) => [series.name, show(spec.x, point.x), show(spec.y, point.y),
+        ...(hasErrors ? series.errors?.[i].map((end) => show(spec.y, end)) ?? ['', ''] : [])])),
+      {name: 'numbers-' + spec.name}));
+  };
+  return fold;
+}
+
+// A title, a button for each series, the chart and its numbers. Drawn when it is in the page.
 function chartPanel(spec) {
-  const canvas = el('canvas', {role: 'img', 'aria-label': spec.title, 'data-chart': spec.name});
-  const unzoom = el('button', {class: 'unzoom', hidden: ''}, 'Whole range');
+  const canvas = el('canvas', {role: 'img', 'data-chart': spec.name,
+    'aria-label': `${spec.title}: ${spec.y.label} by ${spec.x.label}. The numbers are below the chart.`});
+  const unzoom = el('button', {type: 'button', class: 'unzoom', hidden: ''}, 'Whole range');
   const buttons = spec.series.map((series, index) => {
     const key = spec.name + '/' + series.name;
-    const button = el('button', {'aria-pressed': String(!hiddenSeries.has(key)),
+    const button = el('button', {type: 'button', 'aria-pressed': String(!hiddenSeries.has(key)),
                                  'data-series': series.name},
                       el('span', {class: 'swatch c' + (series.colour === 'x' ? 'x' : series.colour % kSeriesColours)}),
                       series.name);
@@ -215,43 +293,30 @@ function chartPanel(spec) {
     };
     return button;
   });
-  const panel = el('section', {class: spec.square ? 'panel square' : 'panel'}, el('h3', {}, spec.title),
-                   spec.text ? el('p', {class: 'soft'}, spec.text) : null,
+  const panel = el('figure', {class: spec.square ? 'panel square' : 'panel'},
+                   el('figcaption', {}, el('b', {}, spec.title), spec.text ? el('p', {class: 'soft'}, spec.text) : null),
                    el('div', {class: 'series'}, buttons, unzoom),
-                   el('div', {class: 'plot'}, canvas));
+                   el('div', {class: 'plot'}, canvas), numbersOf(spec));
   panel.$draw = () => drawChart(canvas, spec, unzoom);
   return panel;
 }
 
-// ---- Tables that are sorted by a click on a heading. A cell is {text, value, path} or a text.
-function sortableTable(headings, rows, name) {
-  const body = el('tbody', {});
-  const fill = (order) => body.replaceChildren(...order.map((row) => el('tr', {}, row.map((cell) => {
-    const isNumber = typeof cell === 'object' && typeof cell.value === 'number';
-    const text = typeof cell === 'object' ? cell.text : cell;
-    return el('td', {class: isNumber ? 'number' : null, 'data-path': cell.path, 'data-form': cell.form}, text);
-  }))));
-  const key = (cell) => (typeof cell === 'object' ? cell.value ?? cell.text : cell);
-  const heads = headings.map((heading, column) => {
-    const isNumber = rows.some((row) => typeof key(row[column]) === 'number');
-    const head = el('th', {tabindex: '0', scope: 'col', class: isNumber ? 'number' : null}, heading);
-    const sort = () => {
-      const down = head.getAttribute('aria-sort') === 'ascending';
-      heads.forEach((other) => other.removeAttribute('aria-sort'));
-      head.setAttribute('aria-sort', down ? 'descending' : 'ascending');
-      const order = [...rows].sort((a, b) => {
-        const [x, y] = [key(a[column]), key(b[column])];
-        const both = typeof x === 'number' && typeof y === 'number';
-        const sign = both ? x - y : String(x).localeCompare(String(y), 'en', {numeric: true});
-        return down ? -sign : sign;
-      });
-      fill(order);
-    };
-    head.onclick = sort;
-    head.onkeydown = (event) => { if (event.key === 'Enter') sort(); };
-    return head;
-  });
-  fill(rows);
-  return el('div', {class: 'scroll'},
-            el('table', {'data-table': name}, el('thead', {}, el('tr', {}, heads)), body));
+// One chart at a time, chosen by its title.
+function chosenChart(name, specs) {
+  if (specs.length < 2) return specs.map(chartPanel);
+  const place = el('div', {});
+  const select = el('select', {'data-choice': name}, specs.map((spec) => el('option', {}, spec.title)));
+  const show = () => {
+    for (const canvas of place.querySelectorAll('canvas')) {
+      charts.get(canvas)?.chart.destroy();
+      charts.delete(canvas);
+    }
+    const panel = chartPanel(specs[select.selectedIndex]);
+    place.replaceChildren(panel);
+    if (place.isConnected) panel.$draw();
+  };
+  select.selectedIndex = Math.max(0, specs.findIndex((spec) => spec.title === chosenCharts.get(name)));
+  select.onchange = () => { chosenCharts.set(name, select.value); show(); };
+  show();
+  return el('div', {}, el('label', {class: 'choice'}, 'Chart: ', select), place);
 }

@@ -32,33 +32,30 @@ function confusionTable(predictions, at) {
     return el('tr', {}, el('th', {scope: 'row'}, names[truth]), cells,
               el('td', {class: 'number'}, total ? percent(counts[truth] / total) : ''));
   });
-  return el('div', {class: 'scroll'}, el('table', {class: 'confusion', 'data-table': 'confusion'},
+  return scrolling(el('div', {class: 'scroll'}, el('table', {class: 'confusion', 'data-table': 'confusion'},
     el('caption', {}, 'Rows: the true class. Columns: the predicted one.'),
-    el('thead', {}, el('tr', {}, el('th', {}, ''), names.map((name) => el('th', {scope: 'col', class: 'number'}, name)),
-                       el('th', {class: 'number'}, 'right'))),
-    el('tbody', {}, rows)));
+    el('thead', {}, el('tr', {}, el('td', {}), names.map((name) => el('th', {scope: 'col', class: 'number'}, name)),
+                       el('th', {scope: 'col', class: 'number'}, 'right'))),
+    el('tbody', {}, rows))), 'Confusion matrix');
 }
 
 function exampleFigure(predictions, example, at) {
   const name = (label) => predictions.classes[label];
   const isRight = example.predictions[0][0] === example.truth;
   return el('figure', {class: isRight ? 'right' : 'wrong'},
-    example.image ? pictureOf(example.image, `record ${example.record}`) : null,
+    example.image ? pictureOf(example.image, `record ${example.record}, of class ${name(example.truth)}`) : null,
     el('figcaption', {}, el('b', {}, isRight ? name(example.truth) : `${name(example.truth)}, taken for ${name(example.predictions[0][0])}`),
       example.predictions.map(([label, probability], k) => el('div', {class: 'soft'}, name(label) + ': ',
         number(probability, 'percent', `${at}.predictions.${k}.1`))),
       el('div', {class: 'soft'}, 'record ' + example.record)));
 }
 
-function predictionsSection(run, i) {
+function predictionsFold(run, i, isOpen) {
   const at = `runs.${i}.predictions`;
   const predictions = run.predictions;
-  const nodes = [el('h2', {}, 'Public test set of ' + run.name), confusionTable(predictions, at)];
-  if (predictions.examples.length > 0) {
-    nodes.push(el('h3', {}, 'Examples'),
+  return fold(`predictions-${i}`, 'Public test set', isOpen, confusionTable(predictions, at),
+    predictions.examples.length === 0 ? null : [el('h4', {}, 'Examples'),
       el('p', {class: 'soft'}, 'The first records of the test set, and the mistakes that the model was surest of.'),
       el('div', {class: 'examples'}, predictions.examples.map((example, k) =>
-        exampleFigure(predictions, example, `${at}.examples.${k}`))));
-  }
-  return nodes;
+        exampleFigure(predictions, example, `${at}.examples.${k}`)))]);
 }
