@@ -27,6 +27,7 @@
 #include "sordino/ledger/budget.h"
 #include "sordino/ledger/budget_filter.h"
 #include "sordino/mechanisms/private_selection.h"
+#include "sordino/report/class_quality.h"
 #include "sordino/runs/fit_statement.h"
 #include "sordino/training/classification.h"
 

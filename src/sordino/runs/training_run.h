@@ -24,6 +24,7 @@
 
 #include "sordino/data/dataset.h"
 #include "sordino/models/model.h"
+#include "sordino/report/class_quality.h"
 #include "sordino/runs/checkpoint.h"
 #include "sordino/runs/run_audit.h"
 #include "sordino/runs/run_folder.h"

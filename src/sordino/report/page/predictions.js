@@ -50,10 +50,24 @@ function exampleFigure(predictions, example, at) {
       el('div', {class: 'soft'}, 'record ' + example.record)));
 }
 
+// Two tables: the numbers, and how often classes are right that are predicted with a probability.
+function qualityTables(quality, at) {
+  const rows = [['Log-loss', cell(quality.log_loss, 'plain', at + '.log_loss')],
+                ['Area under the ROC curve', cell(quality.auroc, 'plain', at + '.auroc')],
+                ['Calibration error', cell(quality.calibration_error, 'percent', at + '.calibration_error')]];
+  const bins = quality.calibration.map((bin, k) => ({...bin, path: `${at}.calibration.${k}`})).filter((bin) => bin.records > 0);
+  return [el('h4', {}, 'Probabilities'),
+    dataTable('Quality of the probabilities', ['', 'value'], rows.filter(([, shown]) => shown.value !== undefined), {name: 'quality', isFixed: true}),
+    dataTable('Calibration', ['probability of the predicted class', 'right', 'records'],
+      bins.map((bin) => [cell(bin.probability, 'percent', bin.path + '.probability'), cell(bin.right, 'percent', bin.path + '.right'),
+                         cell(bin.records, 'whole', bin.path + '.records')]), {name: 'calibration'})];
+}
+
 function predictionsFold(run, i, isOpen) {
   const at = `runs.${i}.predictions`;
   const predictions = run.predictions;
   return fold(`predictions-${i}`, 'Public test set', isOpen, confusionTable(predictions, at),
+    predictions.quality ? qualityTables(predictions.quality, at + '.quality') : null,
     predictions.examples.length === 0 ? null : [el('h4', {}, 'Examples'),
       el('p', {class: 'soft'}, 'The first records of the test set, and the mistakes that the model was surest of.'),
       el('div', {class: 'examples'}, predictions.examples.map((example, k) =>
