@@ -148,6 +148,10 @@ class PageTest(unittest.TestCase):
         (run / 'metrics.jsonl').write_text('\n'.join(lines) + '\n', encoding='utf-8')
         (run / 'predictions.json').write_text(json.dumps({
             'schema': 1, 'classes': ['cat', '<b>dog'], 'confusion': [[30, 10], [0, 20]],
+            'quality': {'accuracy': 50 / 60, 'log_loss': 0.41237, 'auroc': 0.87654,
+                        'calibration_error': 0.0321,
+                        'calibration': [{'records': 10 * (k in (9, 12)), 'probability': k / 15 + .02,
+                                         'right': k / 15 + .05} for k in range(15)]},
             'examples': [{'record': 1, 'truth': 0, 'predictions': [[1, 0.75], [0, 0.25]],
                           'image': {'width': 2, 'height': 1, 'channels': 3,
                                     'pixels': base64.b64encode(bytes(range(6))).decode()}}]}),
@@ -540,6 +544,9 @@ class PageTest(unittest.TestCase):
         names = self.browser.evaluate(
             '[...document.querySelectorAll(".confusion tbody th")].map(e => e.textContent)')
         self.assertEqual(names, kept['classes'])
+        for table, rows in (('quality', 3), ('calibration', 2)):  # bins without records are left out
+            self.assertEqual(self.browser.evaluate(
+                f'document.querySelectorAll("[data-table={table}] tbody tr").length'), rows)
         self.assertEqual(self.browser.evaluate('document.querySelectorAll(".examples figure").length'),
                          len(kept['examples']))
         # The pixels of the first picture, as the browser drew them.
