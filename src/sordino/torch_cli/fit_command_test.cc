@@ -37,9 +37,10 @@ TEST_F(FitCommand, JsonHasTheFieldsOfTheDocs) {
   const OrderedJson json = OrderedJson::parse(outcome.out);
   std::vector<std::string> keys;
   for (const auto& [key, value] : json.items()) keys.push_back(key);
-  EXPECT_THAT(keys, ElementsAre("schema", "run", "method", "coefficients", "intervals", "epsilon",
-                                "delta", "test_accuracy", "predicted_excess_risk", "certificate",
-                                "plan", "seconds", "private"));
+  EXPECT_THAT(
+      keys, ElementsAre("schema", "run", "method", "coefficients", "intervals", "epsilon", "delta",
+                        "test_accuracy", "test_log_loss", "test_auroc", "test_calibration_error",
+                        "predicted_excess_risk", "certificate", "plan", "seconds", "private"));
   // Whole: how long a minimum takes depends on the data.
   EXPECT_EQ(json["seconds"].get<double>(), std::floor(json["seconds"].get<double>()));
   EXPECT_EQ(json["coefficients"].size(), 3U);
@@ -49,6 +50,8 @@ TEST_F(FitCommand, JsonHasTheFieldsOfTheDocs) {
   EXPECT_GT(json["epsilon"]["upper"], 1.5);
   EXPECT_LE(json["epsilon"]["upper"], 2 * (1 + 1e-6));
   EXPECT_GT(json["test_accuracy"], 0.9);
+  EXPECT_GT(json["test_auroc"], 0.95);
+  EXPECT_LT(json["test_log_loss"], std::log(2));
   EXPECT_TRUE(json["predicted_excess_risk"].contains(json["method"].get<std::string>()));
   EXPECT_EQ(json["plan"]["adjacency"], "add-remove");
   EXPECT_EQ(json["private"], true);

@@ -191,10 +191,14 @@ TEST_F(PredictCommand, TellsTheAccuracyOnlyOfLabelsThatAreDeclaredPublic) {
   const CommandOutcome silent = RunProgram(line);
   ASSERT_EQ(silent.exit_code, 0) << silent.err;
   EXPECT_EQ(Json::parse(silent.out)["accuracy"], nullptr);
+  EXPECT_FALSE(Json::parse(silent.out).contains("auroc"));
   EXPECT_EQ(silent.err.find("accuracy"), std::string::npos);
   std::vector<std::string> open = line;
   open.push_back("--public-labels");
-  EXPECT_GT(Json::parse(RunProgram(open).out)["accuracy"], 0.9);
+  const Json json = Json::parse(RunProgram(open).out);
+  EXPECT_GT(json["accuracy"], 0.9);
+  EXPECT_GT(json["auroc"], 0.9);
+  EXPECT_LT(json["calibration_error"], 0.5);
   fs::remove(data);
 }
 

@@ -163,7 +163,8 @@ TEST_F(TrainCommand, JsonIsTheOnlyLineAndHasTheFieldsInOrder) {
   for (const auto& [key, value] : json.items()) keys.push_back(key);
   EXPECT_THAT(keys,
               ElementsAre("schema", "run", "epsilon", "delta", "noise_multiplier", "sampling_rate",
-                          "steps", "test_accuracy", "seconds", "private", "interrupted"));
+                          "steps", "test_accuracy", "test_log_loss", "test_auroc",
+                          "test_calibration_error", "seconds", "private", "interrupted"));
   EXPECT_EQ(json["run"], out_);
   EXPECT_LE(json["epsilon"]["upper"], 5);
   EXPECT_LE(json["epsilon"]["lower"], json["epsilon"]["upper"]);
@@ -181,6 +182,7 @@ TEST_F(TrainCommand, PeopleGetNumbersAndTheGuarantee) {
   const CommandOutcome outcome = RunProgram(Line("--noise 1 --rate 0.1 --steps 5"));
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("test accuracy"));
+  EXPECT_THAT(outcome.out, HasSubstr("test quality"));
   EXPECT_THAT(outcome.out, HasSubstr("noise multiplier  1\n"));
   EXPECT_THAT(outcome.out, HasSubstr("-differentially private: adding or removing one record"));
   EXPECT_THAT(outcome.out, Not(HasSubstr("NOT PRIVATE")));
