@@ -31,7 +31,7 @@ struct ClassQuality {
   // The mean distance of probability and right over the records, by bins (Guo et al. 2017, section
   // 2: expected calibration error).
   double calibration_error = 0;
-  std::array<CalibrationBin, kCalibrationBins> calibration;
+  std::array<CalibrationBin, kCalibrationBins> calibration = {};
 };
 
 class ClassQualityMeter {
