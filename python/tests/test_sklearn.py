@@ -239,11 +239,12 @@ values = ["no", ["yes", "ill"]]
         clone(model).fit(data.to_numpy(), data['sick'])
 
 
-def test_rows_of_a_class_that_is_not_declared_change_nothing_under_add_remove():
+def test_a_label_of_a_class_that_is_not_declared_is_refused():
     data = visits()
-    more = pd.concat([data, data.assign(sick='perhaps')])
-    assert np.array_equal(fitted(seeded(), data, data['sick']).coef_,
-                          fitted(seeded(), more, more['sick']).coef_)
+    for more in (data.assign(sick='perhaps'), pd.concat([data, data[:1].assign(sick='perhaps')])):
+        with pytest.raises(sordino.Error, match='not declared') as refusal:
+            seeded().fit(more, more['sick'])
+        assert 'perhaps' not in str(refusal.value) and '--' not in str(refusal.value)
 
 
 def test_missing_cells_are_the_middle_of_the_bounds_where_they_are_declared():
