@@ -172,6 +172,18 @@ class BlocksTest(unittest.TestCase):
                 count += sum(self.check_flags(page.name, words) for words in sordino_lines(block))
         self.assertGreaterEqual(count, 5)
 
+    def test_quickstart_names_three_next_things_that_there_are(self):
+        text = (SOURCE / 'quickstart').read_text(encoding='utf-8')
+        things = re.findall(r'^  \d\. (.*)\n +(.*)$', text, re.MULTILINE)
+        self.assertEqual(len(things), 3)
+        names = [name for thing in things for name in re.findall(r'(?:docs|tools)/[\w.-]+', ' '.join(thing))]
+        self.assertEqual(len(names), 3)
+        for name in names:
+            self.assertTrue((SOURCE / name).exists(), name)
+        for command, _ in things:
+            for words in sordino_lines(command):
+                self.check_flags('quickstart', words)
+
     def test_words_of_a_block_are_found(self):
         block = "source <(sordino completion bash)  # x\nsordino train a \\\n  --lr 1 > out | less\nls\n"
         self.assertEqual(list(sordino_lines(block)), [['completion', 'bash'],
