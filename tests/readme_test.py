@@ -1,18 +1,22 @@
 """Runs what README.md, CONTRIBUTING.md and docs/*.md show: readme_test.py SOURCE_DIR SORDINO
 
-- In a ```console block every line that starts with '$ sordino' is run in a folder that holds
-  visits.csv, and must print what stands below it. Where '# numbers vary' follows the command, the
-  digits may differ (noise), the words may not. A line '...' stands for lines left out.
-- A ```sh block is run by bash in a folder of its page that holds visits.csv and examples/, and must
-  succeed. One that cannot be run here says why behind the name of its language: ```sh long (minutes;
-  SORDINO_LONG=1 runs it), ```sh needs-data (files or datasets that are not here), ```sh needs-tools
-  (the source tree, other programs), ```sh outline (names stand for others). Its sordino commands must
-  have the flags that it shows all the same.
+The blocks of a page run in their order, in a folder of the page that holds visits.csv and examples/; without
+libtorch, up to the first that needs it. SORDINO_PAGE=tutorial-table.md runs those of one page.
+
+- In a ```console block every line that starts with '$ sordino' is run and must print what stands
+  below it. Where '# numbers vary' follows the command, the digits may differ (noise), the words may
+  not. A line '...' stands for lines left out.
+- A ```sh block is run by bash and must succeed. One that cannot be run here says why behind the name
+  of its language: ```sh long (minutes; SORDINO_LONG=1 runs it), ```sh needs-data (files or datasets
+  that are not here), ```sh needs-tools (the source tree, other programs), ```sh outline (names stand
+  for others). Its sordino commands must have the flags that it shows all the same.
 - A ```cpp block that starts with '// examples/NAME.cc' is that file without its opening comment.
-- Every relative link leads to a file, also in the folders of docs/.
+- The commands that README.md and docs/cli.md list are those of the program.
+- Every relative link leads to a file, also in the folders of docs/; docs/README.md links every page.
 - Every file that a recipe of CONTRIBUTING.md names exists.
 - The map is one page, and every decision is short, has a question and an answer, and is in the index.
 """
+import functools
 import json
 import os
 import pathlib
@@ -28,8 +32,9 @@ SOURCE = pathlib.Path(sys.argv.pop(1)).resolve()
 PAGES = [*sorted(SOURCE.glob('*.md')), *sorted(SOURCE.glob('docs/*.md'))]
 NOISY = '# numbers vary'
 # An experiment looks up the flags of the commands that it calls.
-NEEDS_TORCH = ('sordino (train|fit|predict|data|bench|kernel|audit membership|audit self|plan learn|'
-               'experiment mine)')
+NEEDS_TORCH = re.compile('sordino (train|fit|predict|data|bench|kernel|audit membership|audit self|'
+                         'plan learn|experiment mine)')
+HAS_TORCH = (SORDINO.parent / 'sordino-torch').exists()
 MARKS = ('long', 'needs-data', 'needs-tools', 'outline')
 
 
@@ -38,12 +43,11 @@ def blocks(page, language):
                       re.MULTILINE | re.DOTALL)
 
 
-def commands(page):
+def commands(block):
     """Pairs of a command line and the text shown below it."""
-    for block in blocks(page, 'console'):
-        for part in re.split(r'^\$ ', block, flags=re.MULTILINE)[1:]:
-            line, _, shown = re.sub(r'\\\n\s*', '', part).partition('\n')
-            yield line, shown
+    for part in re.split(r'^\$ ', block, flags=re.MULTILINE)[1:]:
+        line, _, shown = re.sub(r'\\\n\s*', '', part).partition('\n')
+        yield line, shown
 
 
 def matches(shown, printed, noisy):
@@ -60,10 +64,14 @@ def matches(shown, printed, noisy):
     return re.fullmatch(pattern, '\n' + normal(printed)) is not None
 
 
-def shell_blocks(page):
-    """Pairs of the mark of a block ('' where it is to be run) and its text."""
-    return re.findall(r'^```sh(?: (\S+))?\n(.*?)^```$', page.read_text(encoding='utf-8'),
+def runnable_blocks(page):
+    """The blocks of a page in their order: language, mark ('' where it is to be run) and text."""
+    return re.findall(r'^```(sh|console)(?: (\S+))?\n(.*?)^```$', page.read_text(encoding='utf-8'),
                       re.MULTILINE | re.DOTALL)
+
+
+def shell_blocks(page):
+    return [(mark, text) for language, mark, text in runnable_blocks(page) if language == 'sh']
 
 
 def sordino_lines(block):
@@ -82,54 +90,99 @@ def sordino_lines(block):
                 words.append(token)
 
 
+@functools.cache
+def described():
+    """The commands of the program, as `sordino help --json` says."""
+    printed = subprocess.run([SORDINO, 'help', '--json'], capture_output=True, text=True, check=True)
+    return json.loads(printed.stdout)['program']
+
+
 def environment(state):
     # What is remembered of ledgers stays out of the state of whoever runs this.
     return {**os.environ, 'SORDINO_STATE': state, 'PATH': f"{SORDINO.parent}:{os.environ['PATH']}"}
 
 
-class ShellBlocksTest(unittest.TestCase):
-    def test_blocks_run_as_they_are_written(self):
+class BlocksTest(unittest.TestCase):
+    def run_console(self, page, block, folder, env):
+        """Runs the commands of a block, and returns how many there are."""
         count = 0
-        has_torch = (SORDINO.parent / 'sordino-torch').exists()
+        for line, shown in commands(block):
+            if not line.startswith('sordino '):
+                continue
+            count += 1
+            words, noisy = line.replace(NOISY, ''), NOISY in line
+            result = subprocess.run([SORDINO, *shlex.split(words)[1:]], cwd=folder, env=env, text=True,
+                                    capture_output=True, check=False)
+            printed = result.stdout + result.stderr
+            with self.subTest(page=page.name, command=line):
+                self.assertTrue(matches(shown, printed, noisy),
+                                f'\nshown:\n{shown}\nprinted:\n{printed}')
+        return count
+
+    def run_shell(self, page, block, folder, env):
+        result = subprocess.run(['bash', '-euo', 'pipefail', '-c', block], cwd=folder, env=env, text=True,
+                                capture_output=True, check=False)
+        with self.subTest(page=page.name, block=block):
+            self.assertEqual(result.returncode, 0, result.stderr)
+
+    def test_blocks_run_as_they_are_written(self):
+        shells = consoles = 0
+        only = os.environ.get('SORDINO_PAGE')
         for page in PAGES:
+            if only and page.name != only:
+                continue
             with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as state:
                 subprocess.run([sys.executable, SOURCE / 'examples/make_visits.py', 'visits.csv'],
                                cwd=folder, check=True)
                 os.symlink(SOURCE / 'examples', os.path.join(folder, 'examples'))
-                for mark, block in shell_blocks(page):
+                env = {**environment(state), 'HOME': folder}
+                for language, mark, block in runnable_blocks(page):
                     self.assertIn(mark, ('', *MARKS), f'{page.name}: {block}')
-                    wanted = mark == '' or (mark == 'long' and os.environ.get('SORDINO_LONG'))
-                    torch = re.search(NEEDS_TORCH, block)
-                    if not wanted or (torch and not has_torch):
+                    if mark and not (mark == 'long' and os.environ.get('SORDINO_LONG')):
                         continue
-                    count += 1
-                    result = subprocess.run(['bash', '-euo', 'pipefail', '-c', block], cwd=folder,
-                                            env={**environment(state), 'HOME': folder}, text=True,
-                                            capture_output=True, check=False)
-                    with self.subTest(page=page.name, block=block):
-                        self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertGreaterEqual(count, 3)
+                    if NEEDS_TORCH.search(block) and not HAS_TORCH:
+                        break  # what follows may need its results
+                    if language == 'console':
+                        consoles += self.run_console(page, block, folder, env)
+                    else:
+                        shells += 1
+                        self.run_shell(page, block, folder, env)
+        if not only:
+            self.assertGreaterEqual(shells, 3)
+            self.assertGreaterEqual(consoles, 10)
+
+    def check_flags(self, where, words):
+        """Whether the command of these words is built; each of its flags must exist."""
+        node = described()
+        while words and words[0] in [child['name'] for child in node['commands']]:
+            node = next(c for c in node['commands'] if c['name'] == words[0])
+            words = words[1:]
+        known = [name for option in node['options'] for name in option['names']]
+        if set(known) <= {'-h', '--help'}:
+            return False  # of sordino-torch, which was not built
+        for word in words:
+            if word.startswith('--'):
+                self.assertIn(word.split('=')[0], known, f'{where}: {words}')
+        return True
 
     def test_commands_of_all_blocks_exist(self):
-        described = subprocess.run([SORDINO, 'help', '--json'], capture_output=True, text=True,
-                                   check=True)
-        root = json.loads(described.stdout)['program']
         count = 0
         for page in PAGES:
             for _, block in shell_blocks(page):
-                for words in sordino_lines(block):
-                    node = root
-                    while words and words[0] in [child['name'] for child in node['commands']]:
-                        node = next(c for c in node['commands'] if c['name'] == words[0])
-                        words = words[1:]
-                    known = [name for option in node['options'] for name in option['names']]
-                    if set(known) <= {'-h', '--help'}:
-                        continue  # of sordino-torch, which was not built
-                    count += 1
-                    for word in words:
-                        if word.startswith('--'):
-                            self.assertIn(word.split('=')[0], known, f'{page.name}: {words}')
+                count += sum(self.check_flags(page.name, words) for words in sordino_lines(block))
         self.assertGreaterEqual(count, 5)
+
+    def test_quickstart_names_three_next_things_that_there_are(self):
+        text = (SOURCE / 'quickstart').read_text(encoding='utf-8')
+        things = re.findall(r'^  \d\. (.*)\n +(.*)$', text, re.MULTILINE)
+        self.assertEqual(len(things), 3)
+        names = [name for thing in things for name in re.findall(r'(?:docs|tools)/[\w.-]+', ' '.join(thing))]
+        self.assertEqual(len(names), 3)
+        for name in names:
+            self.assertTrue((SOURCE / name).exists(), name)
+        for command, _ in things:
+            for words in sordino_lines(command):
+                self.check_flags('quickstart', words)
 
     def test_words_of_a_block_are_found(self):
         block = "source <(sordino completion bash)  # x\nsordino train a \\\n  --lr 1 > out | less\nls\n"
@@ -137,27 +190,26 @@ class ShellBlocksTest(unittest.TestCase):
                                                       ['train', 'a', '--lr', '1']])
 
 
-class ReadmeTest(unittest.TestCase):
-    def test_commands_print_what_the_pages_show(self):
-        count = 0
-        with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as state:
-            subprocess.run([sys.executable, SOURCE / 'examples/make_visits.py', 'visits.csv'],
-                           cwd=folder, check=True)
-            for page in PAGES:
-                for line, shown in commands(page):
-                    if not line.startswith('sordino '):
-                        continue
-                    count += 1
-                    words, noisy = line.replace(NOISY, ''), NOISY in line
-                    result = subprocess.run([SORDINO, *shlex.split(words)[1:]], cwd=folder,
-                                            env=environment(state),
-                                            capture_output=True, text=True, check=False)
-                    printed = result.stdout + result.stderr
-                    with self.subTest(page=page.name, command=line):
-                        self.assertTrue(matches(shown, printed, noisy),
-                                        f'\nshown:\n{shown}\nprinted:\n{printed}')
-        self.assertGreaterEqual(count, 3)
+class CommandsTest(unittest.TestCase):
+    names = property(lambda self: sorted(node['name'] for node in described()['commands']))
 
+    def test_status_of_the_readme_lists_those_of_the_program(self):
+        row = re.search(r'^\| commands \| ([^|]*)\|', (SOURCE / 'README.md').read_text(encoding='utf-8'),
+                        re.MULTILINE)
+        self.assertEqual(re.findall(r'`([\w ]+)`', row[1]), self.names)
+
+    def test_page_of_the_command_line_lists_those_of_the_program(self):
+        text = (SOURCE / 'docs/cli.md').read_text(encoding='utf-8')
+        self.assertEqual(sorted(set(re.findall(r'^\| `sordino ([a-z]+)', text, re.MULTILINE))), self.names)
+
+    def test_picture_of_the_index_names_those_of_the_program(self):
+        text = (SOURCE / 'docs/README.md').read_text(encoding='utf-8')
+        named = set(re.findall(r'sordino ([a-z]+)', re.search(r'^```text\n(.*?)^```', text,
+                                                               re.MULTILINE | re.DOTALL)[1]))
+        self.assertEqual(sorted(named | {'help', 'completion', 'manual'}), self.names)
+
+
+class ReadmeTest(unittest.TestCase):
     def test_code_is_that_of_the_examples(self):
         count = 0
         for page in PAGES:
@@ -169,6 +221,15 @@ class ReadmeTest(unittest.TestCase):
                     code = re.sub(r'\A(//[^\n]*\n)+', '', example)
                     self.assertEqual(block[name.end():].strip(), code.strip(), page.name)
         self.assertGreaterEqual(count, 1)
+
+    def test_every_page_is_in_the_index(self):
+        index = (SOURCE / 'docs/README.md').read_text(encoding='utf-8')
+        users = index[:index.index('\n## For builders\n')]
+        for page in sorted(SOURCE.glob('docs/*.md')):
+            with self.subTest(page=page.name):
+                if page.name != 'README.md':
+                    half = users if page.name.startswith('tutorial') else index
+                    self.assertIn(f']({page.name})', half)
 
     def test_links_lead_somewhere(self):
         for page in [*PAGES, *sorted(SOURCE.glob('docs/*/*.md'))]:

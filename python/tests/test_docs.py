@@ -1,6 +1,6 @@
-"""The ```python blocks of docs/python.md and of both READMEs run as they are written.
+"""The ```python blocks of the pages about Python and of both READMEs run as they are written.
 
-The blocks of one section share their names. Each section begins with made-up records, a model and an
+The blocks of one section share their names, in a tutorial those of the page. Each section begins with made-up records, a model and an
 optimizer under the names that the page uses, in a folder of its own. A section that needs a module
 that is not installed is skipped.
 """
@@ -17,7 +17,8 @@ import torch.nn.functional as F
 import sordino
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
-PAGES = [SOURCE / name for name in ('docs/python.md', 'README.md', 'python/README.md')]
+PAGES = [SOURCE / name for name in
+         ('docs/python.md', 'docs/tutorial-pytorch.md', 'README.md', 'python/README.md')]
 
 
 def _sections(page):
@@ -25,7 +26,7 @@ def _sections(page):
     blocks = {}
     for part in re.finditer(r'^##? ([^\n]*)$|^```python\n(.*?)^```$', text, re.MULTILINE | re.DOTALL):
         if part[2] is None:
-            title = part[1]
+            title = page.stem if page.stem.startswith('tutorial') else part[1]
         else:  # behind as many lines as on the page, so that an error names its line
             blocks.setdefault(title, []).append('\n' * text.count('\n', 0, part.start(2)) + part[2])
     return [pytest.param(page, of_title, id=title) for title, of_title in blocks.items()]
