@@ -54,8 +54,8 @@ TEST_F(TestPredictionsTest, CountsWhatEvaluateCounts) {
   }
   const TestMetrics metrics = Evaluate(*model_, data_, c10::kCPU, {});
   EXPECT_NEAR(static_cast<double>(right) / 700, *metrics.accuracy, 1e-12);
-  const auto answers =
-      TestPredictions(*model_, data_, {}, {.disclosure = TestDisclosure::kCounts}, c10::kCPU);
+  const auto answers = TestPredictions(
+      *model_, data_, {}, {.disclosure = TestDisclosure::kCounts, .pictures = {}}, c10::kCPU);
   EXPECT_NEAR(answers->quality.accuracy, *metrics.accuracy, 1e-12);
   EXPECT_NEAR(answers->quality.log_loss, metrics.loss, 1e-6);
   EXPECT_TRUE(json["examples"].empty());
