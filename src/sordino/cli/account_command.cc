@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "sordino/accounting/accountant.h"
+#include "sordino/accounting/epsilon_formulas.h"
 #include "sordino/accounting/renyi.h"
 #include "sordino/accounting/tradeoff.h"
 #include "sordino/base/error.h"
@@ -163,6 +164,11 @@ std::string ShortenedEvent(const Event& event) {
   return fmt::format("{}... ({} releases)", text, event.TotalCount());
 }
 
+std::vector<EpsilonFormula> PublishedForms(const AccountAnswer& answer) {
+  if (!answer.asks_delta) return EpsilonFormulas(answer.event, Delta(answer.given));
+  return {};
+}
+
 void PrintJson(const AccountAnswer& answer) {
   const AccountReport& report = answer.report;
   Json json = NewReport();
@@ -172,6 +178,10 @@ void PrintJson(const AccountAnswer& answer) {
   json["skipped"] = Json::object();
   for (const auto& [name, why] : report.skipped) json["skipped"][name] = why;
   json["decided_by"] = report.decided_by.empty() ? Json(nullptr) : Json(report.decided_by);
+  for (const EpsilonFormula& formula : PublishedForms(answer)) {
+    json["published"][std::string(formula.name)] = {{"form", formula.form},
+                                                    {"epsilon", formula.epsilon}};
+  }
   json["event"] = answer.event.ToString();
   if (const std::string note = UnitNote(answer.event); !note.empty()) json["unit"] = note;
   if (!answer.rdp_curve.empty()) {
@@ -243,6 +253,15 @@ void PrintText(const AccountAnswer& answer) {
                     MethodNote(method, report.decided_by)});
   }
   if (!report.methods.empty()) text += '\n' + AlignedTable(rows, 2);
+  if (const std::vector<EpsilonFormula> forms = PublishedForms(answer); !forms.empty()) {
+    text += "\npublished closed forms for steps that are (e, d)-private (no guarantees)\n";
+    rows = {{"form", "epsilon", "over certified"}};
+    for (const EpsilonFormula& formula : forms) {
+      rows.push_back({std::string(formula.form), fmt::format("{:.4g}", formula.epsilon),
+                      fmt::format("{:.4g}", formula.epsilon / report.value.upper)});
+    }
+    text += AlignedTable(rows, 3);
+  }
   if (!report.skipped.empty()) {
     text += "\nskipped\n";
     rows.clear();

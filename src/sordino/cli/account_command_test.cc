@@ -116,6 +116,26 @@ TEST(AccountCommand, DeltaIsAskedForWithEpsilon) {
   EXPECT_TRUE(json["skipped"].contains("moments"));
 }
 
+TEST(AccountCommand, PublishedClosedFormsStandBesideTheCertifiedEpsilon) {
+  const Json json = AccountJson(kUsual);
+  EXPECT_NEAR(json["published"]["strong"]["epsilon"].get<double>(), 4.849, 1e-3);
+  EXPECT_EQ(json["published"]["strong"]["form"], "q e sqrt(T ln(1/delta))");
+  EXPECT_THAT(Account(kUsual).out, HasSubstr("(no guarantees)"));
+  // Asked for a delta, they have none.
+  EXPECT_FALSE(AccountJson("account --noise 4 --epsilon 1").contains("published"));
+  EXPECT_FALSE(AccountJson("account --noise 4 --delta 0").contains("published"));
+}
+
+TEST(AccountCommand, TheSamplingTheoremTypedExactlyGivesItsEpsilon) {
+  const Json json =
+      Json::parse(CallCommand(AddAccountCommand, {"account", "--event",
+                                                  "add-remove: poisson(0.01, approximate(1, 1e-6))",
+                                                  "--delta", "1e-8", "--json"})
+                      .out);
+  EXPECT_NEAR(Upper(json), std::log1p(0.01 * std::expm1(1.0)), 1e-9);
+  EXPECT_NEAR(json["published"]["basic"]["epsilon"].get<double>(), 0.01, 1e-12);
+}
+
 TEST(AccountCommand, OrdersGiveTheRenyiCurveOfTheWholeComposition) {
   const Json json = AccountJson("account --noise 2 --steps 10 --delta 1e-5 --orders 1.5,2,64");
   ASSERT_EQ(json["rdp_curve"].size(), 3U);
