@@ -222,6 +222,10 @@ class ReadmeTest(unittest.TestCase):
                     self.assertEqual(block[name.end():].strip(), code.strip(), page.name)
         self.assertGreaterEqual(count, 1)
 
+    def test_citation_names_the_version_of_the_project(self):
+        project = re.search(r'project\(Sordino VERSION ([\d.]+)', (SOURCE / 'CMakeLists.txt').read_text())[1]
+        self.assertIn(f'\nversion: {project}\n', (SOURCE / 'CITATION.cff').read_text())
+
     def test_every_page_is_in_the_index(self):
         index = (SOURCE / 'docs/README.md').read_text(encoding='utf-8')
         users = index[:index.index('\n## For builders\n')]
