@@ -12,7 +12,7 @@ libtorch, up to the first that needs it. SORDINO_PAGE=tutorial-table.md runs tho
   for others). Its sordino commands must have the flags that it shows all the same.
 - A ```cpp block that starts with '// examples/NAME.cc' is that file without its opening comment.
 - The commands that README.md and docs/cli.md list are those of the program.
-- Every relative link leads to a file, also in the folders of docs/; docs/README.md links every page.
+- Every relative link leads to a file and a heading, also in the folders of docs/; docs/README.md links every page.
 - Every file that a recipe of CONTRIBUTING.md names exists.
 - The map is one page, and every decision is short, has a question and an answer, and is in the index.
 """
@@ -48,6 +48,17 @@ def commands(block):
     for part in re.split(r'^\$ ', block, flags=re.MULTILINE)[1:]:
         line, _, shown = re.sub(r'\\\n\s*', '', part).partition('\n')
         yield line, shown
+
+
+def prose(page):
+    """A page without its blocks."""
+    return re.sub(r'^```.*?^```$', '', page.read_text(encoding='utf-8'), flags=re.MULTILINE | re.DOTALL)
+
+
+def anchors(page):
+    """What links within the page are called: its headings in lower case, with dashes for blanks."""
+    headings = re.findall(r'^#+ (.*)$', prose(page), re.MULTILINE)
+    return [re.sub(r'[^\w\- ]', '', heading.lower()).replace(' ', '-') for heading in headings]
 
 
 def matches(shown, printed, noisy):
@@ -222,6 +233,10 @@ class ReadmeTest(unittest.TestCase):
                     self.assertEqual(block[name.end():].strip(), code.strip(), page.name)
         self.assertGreaterEqual(count, 1)
 
+    def test_citation_names_the_version_of_the_project(self):
+        project = re.search(r'project\(Sordino VERSION ([\d.]+)', (SOURCE / 'CMakeLists.txt').read_text())[1]
+        self.assertIn(f'\nversion: {project}\n', (SOURCE / 'CITATION.cff').read_text())
+
     def test_every_page_is_in_the_index(self):
         index = (SOURCE / 'docs/README.md').read_text(encoding='utf-8')
         users = index[:index.index('\n## For builders\n')]
@@ -233,11 +248,13 @@ class ReadmeTest(unittest.TestCase):
 
     def test_links_lead_somewhere(self):
         for page in [*PAGES, *sorted(SOURCE.glob('docs/*/*.md'))]:
-            text = re.sub(r'^```.*?^```$', '', page.read_text(encoding='utf-8'),
-                          flags=re.MULTILINE | re.DOTALL)
-            for target in re.findall(r'\]\(([^)#\s]+)', text):
-                if not re.match(r'https?:', target):
-                    self.assertTrue((page.parent / target).exists(), f'{page.name}: {target}')
+            for target, anchor in re.findall(r'\]\(([^)#\s]*)(?:#([^)\s]+))?\)', prose(page)):
+                if re.match(r'https?:', target):
+                    continue
+                file = page.parent / target if target else page
+                self.assertTrue(file.exists(), f'{page.name}: {target}')
+                if anchor:
+                    self.assertIn(anchor, anchors(file), f'{page.name}: {target}')
 
 
 class ArchitectureTest(unittest.TestCase):
