@@ -7,6 +7,12 @@ MUTATIONS = [
     Mutation("a grid whose step has no inverse", "noise/gradient_noise.cc",
              "if (!(exact >= 0x1p-900 && exact <= 0x1p900)) {", "if (!(exact >= 0)) {",
              "GradientNoise.RefusesAMultiplierThatRoundingWouldTakeOver"),
+    Mutation("tiny noise cuts the sum of a batch off", "noise/gradient_noise.cc",
+             "if (largest <= kSaturation * grid.granularity) break;", "break;",
+             "GradientNoise.LeavesTheSumOfALargeBatchWholeHoweverSmallItIs"),
+    Mutation("draws on a coarser grid are too large", "noise/gradient_noise.cc",
+             "grid.finer_bits = kFinerBits + coarser;", "grid.finer_bits = kFinerBits;",
+             "GradientNoise.LeavesTheSumOfALargeBatchWholeHoweverSmallItIs"),
     Mutation("every rank adds all canaries", "noise/gradient_noise.cc",
              "if (canary.coordinate < range.begin || canary.coordinate >= range.end) continue;\n"
              "    out[canary.coordinate - range.begin]",
