@@ -11,8 +11,8 @@ def case(*names: str) -> str:
 
 MUTATIONS = [
     Mutation("noise 20 % too small", "noise/gradient_noise.cc",
-             "RoundedSteps(draws[i]), step)",
-             "std::llrint(0.8 * static_cast<double>(RoundedSteps(draws[i]))), step)",
+             "RoundedSteps(draws[i], step.finer_bits), step));",
+             "RoundedSteps(draws[i] / 5 * 4, step.finer_bits), step));",
              case("full")),
     Mutation("the first example is not clipped", "gradients/internal/part_clipper.cc",
              "  at::Tensor factors = policy.Factors(norms);\n",

@@ -38,14 +38,14 @@ MUTATIONS = [
              "SharedSecret::kBytes);\n  static_cast<void>(communicator);",
              "DistributedBatch.IsOneForAllRanks"),
     Mutation("a rank adds up its whole share in floating point", CHUNKS,
-             "if (parts().is_noised) return Chunks(examples, clipper_->chunks());",
+             "if (parts().clips) return Chunks(examples, clipper_->chunks());",
              "ChunkOptions cut = clipper_->chunks();\n"
              "    cut.most_examples = examples / all().Size() + 1;\n"
-             "    if (parts().is_noised) return Chunks(examples, cut);",
+             "    if (parts().clips) return Chunks(examples, cut);",
              SAME_BITS),
     Mutation("ranks make ordinary steps of a private run", TRAINER,
-             "is_noised(clip_and_noise),",
-             "is_noised(options.communicator == nullptr && clip_and_noise),",
+             "is_noised(kind == StepKind::kPrivate),",
+             "is_noised(options.communicator == nullptr && kind == StepKind::kPrivate),",
              "DistributedNoise.IsThatOfOneProcessWhateverTheNumberOfRanks"),
     Mutation("a rank computes a chunk that another has", CHUNKS,
              "if (static_cast<int>(i % static_cast<std::size_t>(all().Size())) != all().Rank())",

@@ -50,7 +50,7 @@ MUTATIONS = [
              "std::floor(Seconds() - earlier_seconds_)", "(Seconds() - earlier_seconds_)",
              "TrainingRun.WhatItTellsIsInTheDeclaredBatchSize"),
     Mutation("whether noise can be drawn is found after the charge", "runs/run_preparation.cc",
-             "  TryNoise(run.plan, *clipping, sums->Sum(loss, batch, policy, /*step=*/0, random));\n",
+             "  TryNoise(run.plan, *clipping, sum);\n",
              "",
              "TrainingRun.NoiseThatCannotBeDrawnIsRefusedBeforeAnythingIsCharged"),
     Mutation("lowered noise is charged as before", "runs/run_ledger.cc",

@@ -64,7 +64,7 @@ DatasetDeclaration DeclarationOf(const TrainedRun& run) {
 
 NoiseMultiplier NoiseOf(const TrainedRun& run) {
   const TrainConfig& config = run.config;
-  if (config.run.non_private) return NoiseMultiplier(1);
+  if (!config.AddsNoise()) return NoiseMultiplier(1);
   if (config.privacy.noise) return NoiseMultiplier(*config.privacy.noise);
   const auto plan =
       PrivacyPlan::ForBudget(PlanOptionsOf(config, DeclarationOf(run)),

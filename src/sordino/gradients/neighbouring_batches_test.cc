@@ -46,6 +46,9 @@ std::vector<NamedPolicy> Policies(const std::vector<NamedParameter>& parameters)
   add("adaptive", AdaptiveClipping(ClipNorm(0.3), adaptive));
   const ClippingGroups layers = ClippingGroups::ByLayer(parameters);
   const std::vector<ClipNorm> bounds = EqualBounds(layers, ClipNorm(0.3));
+  std::vector<GlobalBound> global;
+  for (const ClipNorm bound : bounds) global.push_back({bound, ClipNorm(7 * bound.value())});
+  add("layerwise global", GlobalClipping(parameters, global));
   add("layerwise automatic", AutomaticClipping(parameters, bounds));
   add("layerwise adaptive", AdaptiveClipping(parameters, bounds, adaptive));
   auto adaclip = std::make_unique<AdaClip>(parameters);

@@ -78,7 +78,7 @@ void DeviceNoise::StoreGrid(const NoiseGrid& grid, double divisor, std::uint64_t
   const c10::cuda::CUDAStream stream = c10::cuda::getCurrentCUDAStream();
   DeviceNoiseState* const state = StateIn(state_);
   SORDINO_CHECK(!IsCapturing(), "the step of noise was to be set during a capture");
-  const double sigma = std::ldexp(grid.scale / grid.granularity, internal::kFinerBits);
+  const double sigma = std::ldexp(grid.scale / grid.granularity, grid.finer_bits);
   if (sigma != sigma_) {
     const IndexedGaussian gaussian(sigma);
     internal::StoreTable(state, gaussian.table(), stream);
@@ -86,17 +86,20 @@ void DeviceNoise::StoreGrid(const NoiseGrid& grid, double divisor, std::uint64_t
     sigma_ = sigma;
   }
   const internal::GridStep step = {.steps_per_unit = 1 / grid.granularity,
-                                   .value_of_step = grid.granularity / divisor};
+                                   .value_of_step = grid.granularity / divisor,
+                                   .finer_bits = grid.finer_bits};
   const std::uint64_t next = is_private_ ? std::max(draw, next_draw_) : draw;
   stream_ = stream.unwrap();
   const bool is_stored = steps_per_unit_ == step.steps_per_unit &&
-                         value_of_step_ == step.value_of_step && next_draw_ == next;
+                         value_of_step_ == step.value_of_step && finer_bits_ == step.finer_bits &&
+                         next_draw_ == next;
   // Of replays the host knows nothing.
   if (is_stored && !was_captured_) return;
   internal::StoreStep(state, step, draw, is_private_, stream);
   C10_CUDA_KERNEL_LAUNCH_CHECK();
   steps_per_unit_ = step.steps_per_unit;
   value_of_step_ = step.value_of_step;
+  finer_bits_ = step.finer_bits;
   next_draw_ = next;
 }
 

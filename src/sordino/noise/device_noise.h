@@ -86,6 +86,7 @@ class DeviceNoise {
   // number of the next draw. It is not stored again.
   double steps_per_unit_ = 0;
   double value_of_step_ = 0;
+  int finer_bits_ = 0;
   std::uint64_t next_draw_ = 0;
   double standard_deviation_ = 0;
   L2Sensitivity sensitivity_{0};  // of the last SetStep

@@ -37,7 +37,8 @@ void DeviceNoise::SetGrid(const NoiseGrid& grid, double divisor, std::int64_t st
 
 at::Tensor DeviceNoise::Steps(const NoiseGrid& grid, std::int64_t coordinates, std::int64_t step) {
   // On a grid of whole numbers, where nothing is divided.
-  SetGrid({.scale = grid.scale / grid.granularity, .granularity = 1}, 1, step);
+  SetGrid({.scale = grid.scale / grid.granularity, .granularity = 1, .finer_bits = grid.finer_bits},
+          1, step);
   at::Tensor steps = at::zeros({coordinates}, state_.options().dtype(at::kDouble));
   Launch({steps}, {steps});
   return steps;

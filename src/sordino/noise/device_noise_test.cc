@@ -37,12 +37,12 @@ at::Tensor StepsByIndex(std::uint64_t seed, const NoiseGrid& grid, std::int64_t 
   const auto stream = source.Stream({.step = 0, .rank = 0, .tensor = kDeviceNoiseStream});
   const ChaChaKey key = DrawChaChaKey(*stream);
   std::vector<std::int64_t> draws(static_cast<std::size_t>(coordinates));
-  IndexedGaussian(std::ldexp(grid.scale / grid.granularity, internal::kFinerBits))
+  IndexedGaussian(std::ldexp(grid.scale / grid.granularity, grid.finer_bits))
       .Fill(key, draw, 0, draws);
   at::Tensor steps = at::empty({coordinates}, at::kDouble);
   auto* const out = steps.mutable_data_ptr<double>();
   for (std::size_t i = 0; i < draws.size(); ++i) {
-    out[i] = static_cast<double>(internal::RoundedSteps(draws[i]));
+    out[i] = static_cast<double>(internal::RoundedSteps(draws[i], grid.finer_bits));
   }
   return steps;
 }

@@ -22,6 +22,7 @@ namespace sordino {
 namespace {
 
 constexpr double kMaxGridSteps = 0x1p30;  // scale / g stays below
+constexpr int kMaxCoarserBits = 28;       // scale / g stays above 1
 
 using internal::GridStep;
 using internal::kFinerBits;
@@ -66,7 +67,7 @@ void DrawBlocks(const NoiseComponent& kind, double scale, CoordinateRange range,
 }
 
 double ScaleOfDraws(const NoiseGrid& grid) {
-  return std::ldexp(grid.scale / grid.granularity, kFinerBits);
+  return std::ldexp(grid.scale / grid.granularity, grid.finer_bits);
 }
 
 // Noise in steps of the grid for a range of all coordinates, as whole numbers in doubles.
@@ -79,8 +80,8 @@ at::Tensor DrawSteps(const StepNoise& noise, const NoiseGrid& grid, CoordinateRa
   if (!noise.earlier) {
     DrawBlocks(*noise.kind, scale, range, coordinates, noise.step, source,
                [&](std::int64_t first, std::span<const std::int64_t> draws) {
-                 std::transform(draws.begin(), draws.end(), out + first, [](std::int64_t draw) {
-                   return static_cast<double>(RoundedSteps(draw));
+                 std::transform(draws.begin(), draws.end(), out + first, [&](std::int64_t draw) {
+                   return static_cast<double>(RoundedSteps(draw, grid.finer_bits));
                  });
                });
     return steps;
@@ -103,7 +104,9 @@ at::Tensor DrawSteps(const StepNoise& noise, const NoiseGrid& grid, CoordinateRa
                    return draw(step, of_scale);
                  }});
   const std::int64_t* const all = draws.const_data_ptr<std::int64_t>();
-  for (std::int64_t i = 0; i < count; ++i) out[i] = static_cast<double>(RoundedSteps(all[i]));
+  for (std::int64_t i = 0; i < count; ++i) {
+    out[i] = static_cast<double>(RoundedSteps(all[i], grid.finer_bits));
+  }
   return steps;
 }
 
@@ -144,8 +147,8 @@ template <typename Value, typename Noised>
                                              std::span<const std::int64_t> draws,
                                              const GridStep& step, Noised* out) {
   for (std::size_t i = 0; i < draws.size(); ++i) {
-    out[i] = static_cast<Noised>(
-        NoisedValueOf(static_cast<double>(values[i]), RoundedSteps(draws[i]), step));
+    out[i] = static_cast<Noised>(NoisedValueOf(static_cast<double>(values[i]),
+                                               RoundedSteps(draws[i], step.finer_bits), step));
   }
 }
 using Draws = std::span<const std::int64_t>;
@@ -200,7 +203,8 @@ std::vector<at::Tensor> AddByBlocks(const BoundedSum& sum, const StepNoise& nois
     ends.push_back((ends.empty() ? 0 : ends.back()) + noised[k].numel());
   }
   const GridStep step{.steps_per_unit = 1 / grid.granularity,
-                      .value_of_step = grid.granularity / noise.divisor};
+                      .value_of_step = grid.granularity / noise.divisor,
+                      .finer_bits = grid.finer_bits};
   const auto add = [&](std::int64_t first, std::span<const std::int64_t> draws) {
     auto k = static_cast<std::size_t>(std::ranges::upper_bound(ends, first) - ends.begin());
     while (!draws.empty()) {
@@ -224,7 +228,7 @@ std::vector<at::Tensor> AddByBlocks(const BoundedSum& sum, const StepNoise& nois
 }  // namespace
 
 NoiseGrid ChooseNoiseGrid(const NoiseComponent& kind, NoiseMultiplier noise, L2Sensitivity unit,
-                          std::int64_t coordinates, double rounding) {
+                          std::int64_t coordinates, double rounding, double largest) {
   SORDINO_CHECK(unit.value() > 0, "noise was asked for a sum that nothing can change");
   const double z = noise.value();
   const auto d = static_cast<double>(coordinates);
@@ -245,10 +249,23 @@ NoiseGrid ChooseNoiseGrid(const NoiseComponent& kind, NoiseMultiplier noise, L2S
                     "a number; use a noise multiplier and a clipping norm nearer to 1.",
                     z, unit.value()));
   }
-  int exponent = 0;
-  std::frexp(exact / (kMaxGridSteps - 1 - z * moved), &exponent);  // g = 2^exponent > the quotient
   NoiseGrid grid;
-  grid.granularity = std::ldexp(1.0, exponent);
+  for (int coarser = 0;; ++coarser) {
+    // Of the finest grid: with the room that the rounding to the coarser one takes of the draws.
+    const double room = kMaxGridSteps - 1 - std::ldexp(z * moved, coarser);
+    if (coarser > kMaxCoarserBits || room < kMaxGridSteps / 2) {
+      throw Error(
+          fmt::format("noise of multiplier {} is too small beside sums of this many records: they "
+                      "do not fit on one grid; use a larger noise multiplier, or a run without "
+                      "noise.",
+                      z));
+    }
+    int exponent = 0;
+    std::frexp(exact / room, &exponent);  // 2^exponent > the quotient
+    grid.granularity = std::ldexp(1.0, exponent + coarser);
+    grid.finer_bits = kFinerBits + coarser;
+    if (largest <= kSaturation * grid.granularity) break;
+  }
   // Rounded upwards: noise is never too small.
   grid.scale = (exact + z * moved * grid.granularity) * (1 + 0x1p-40);
   return grid;
@@ -261,7 +278,7 @@ NoiseGrid StepGrid(const StepNoise& noise, L2Sensitivity sensitivity, std::int64
   const double rounding = noise.earlier ? 1 + std::ldexp(1 + 0x1p-6, -kFinerBits) : 1;
   return ChooseNoiseGrid(*noise.kind, noise.multiplier,
                          L2Sensitivity(sensitivity.value() * noise.unit_share), coordinates,
-                         rounding);
+                         rounding, noise.largest_batch * sensitivity.value());
 }
 
 NoisedGradients AddNoise(const BoundedSum& sum, const StepNoise& noise, RandomSource& source) {

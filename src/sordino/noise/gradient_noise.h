@@ -9,16 +9,19 @@
 // u and r are the units of the noise (noise_component.h): 1 and sqrt(d) for Gaussian noise, whose
 // scale is its standard deviation, sqrt(d) and d for Laplace noise. The term with g is what
 // rounding to the grid may move two neighbouring sums apart: g / 2 each in every coordinate. Values
-// are saturated at 2^50 steps, which moves no two of them apart.
+// are saturated at 2^50 steps, which moves no two of them apart. Where the noise is so small that
+// this would cut a sum of the largest batch, the grid is coarser by the bits that it takes, and s /
+// g smaller.
 //
 // Canaries (training/canaries.h) are records whose gradient is one coordinate. They are added in
 // whole steps of the grid, cut off towards 0: exact, so that they move no two sums of neighbouring
 // data apart, and one canary moves a sum by no more than its value.
 //
-// Draws are 2^10 times finer than the grid, and rounded to it, which is post-processing. The
-// scales, the draws and their distance from what is accounted are those of a NoiseComponent: its
-// file has the argument. For a sum on a CUDA device they are drawn there, from a stream of its own
-// (device_noise.h), where the build and the kind of noise can.
+// Draws are 2^10 times finer than the grid, or by the bits more that it is coarser, and rounded to
+// it, which is post-processing: their scale is from 2^39 to 2^40 of their own steps on any grid.
+// The scales, the draws and their distance from what is accounted are those of a NoiseComponent:
+// its file has the argument. For a sum on a CUDA device they are drawn there, from a stream of its
+// own (device_noise.h), where the build and the kind of noise can.
 #ifndef SORDINO_NOISE_GRADIENT_NOISE_H_
 #define SORDINO_NOISE_GRADIENT_NOISE_H_
 
@@ -44,11 +47,13 @@ inline constexpr std::int64_t kNoiseBlock = std::int64_t{1} << 16;
 struct NoiseGrid {
   double scale = 0;        // s, in the unit of the sum
   double granularity = 0;  // g
+  int finer_bits = 0;      // draws are 2^finer_bits times finer
 };
-// `rounding` is what moves two neighbouring sums apart, in units of r g. Throws Error when z r is
-// so large that rounding takes over.
+// `rounding` is what moves two neighbouring sums apart, in units of r g; `largest` the size of a
+// coordinate of a sum that is not to be cut off. Throws Error when z r is so large that rounding
+// takes over, and when the noise is less than a step of a grid for the largest sum.
 NoiseGrid ChooseNoiseGrid(const NoiseComponent& kind, NoiseMultiplier noise, L2Sensitivity unit,
-                          std::int64_t coordinates, double rounding = 1);
+                          std::int64_t coordinates, double rounding = 1, double largest = 0);
 
 // A gradient that is 0 but for one coordinate, counted over all parameters.
 struct Dirac {
@@ -72,6 +77,8 @@ struct StepNoise {
   // half the distance of neighbours (Poisson sampling under replace-one).
   double unit_share = 1;
   double divisor = 1;  // the declared batch size
+  // No sum of a declared batch is larger than so many times its sensitivity; 0: not known.
+  double largest_batch = 0;
   std::int64_t step = 0;
   // Canaries of the batch; none of them is larger than the sensitivity of the sum.
   std::span<const Dirac> canaries = {};

@@ -122,16 +122,23 @@ TEST(GradientNoise, GridKeepsItsRangeAndNeverMakesNoiseSmaller) {
     const double z = std::exp(uniform(random) * 9 - 4);
     const double unit = std::exp(uniform(random) * 40 - 20);
     const auto d = static_cast<std::int64_t>(std::exp(uniform(random) * 14));
+    const double batch = i % 2 == 0 ? 0 : std::exp(uniform(random) * 20);
     for (const NoiseComponent* kind : Noises().all()) {
-      const NoiseGrid grid = ChooseNoiseGrid(*kind, NoiseMultiplier(z), L2Sensitivity(unit), d);
+      const NoiseGrid grid =
+          ChooseNoiseGrid(*kind, NoiseMultiplier(z), L2Sensitivity(unit), d, 1, batch * unit);
       const auto dimension = static_cast<double>(d);
       const double wanted = kind->IsGaussian()
                                 ? z * (unit + grid.granularity * std::sqrt(dimension))
                                 : z * (std::sqrt(dimension) * unit + grid.granularity * dimension);
       EXPECT_GE(grid.scale, wanted);
       EXPECT_LE(grid.scale, wanted * (1 + 1e-11));
-      EXPECT_GE(grid.scale / grid.granularity, 0x1p28);
-      EXPECT_LE(grid.scale / grid.granularity, 0x1p30);
+      const double draws = std::ldexp(grid.scale / grid.granularity, grid.finer_bits);
+      EXPECT_GE(draws, 0x1.fffffp38);
+      EXPECT_LE(draws, 0x1p40);
+      EXPECT_LE(batch * unit, 0x1p50 * grid.granularity);
+      if (batch == 0) {
+        EXPECT_EQ(grid.finer_bits, 10);
+      }
       int exponent = 0;
       EXPECT_EQ(std::frexp(grid.granularity, &exponent), 0.5);
     }
@@ -267,6 +274,34 @@ TEST(GradientNoise, ValuesThatAreNotFiniteLeaveNoTrace) {
   for (const double value : Values(AddNoise(SumOf({sum}, 1), {}, source))) {
     EXPECT_TRUE(std::isfinite(value));
   }
+}
+
+// The coordinates of a sum are up to the batch times its sensitivity, and the noise 2^-39 of it.
+TEST(GradientNoise, LeavesTheSumOfALargeBatchWholeHoweverSmallItIs) {
+  const double batch = 4096;
+  const double z = 1e-8;
+  const at::Tensor sum = at::tensor({batch, -batch / 3, 0.5, 0.0}, at::kDouble);
+  const StepNoise noise = {
+      .multiplier = NoiseMultiplier(z), .divisor = batch, .largest_batch = batch};
+  RandomSource source(13);
+  const NoisedGradients noised = AddNoise(SumOf({sum}, 1), noise, source);
+  const double granularity = StepGrid(noise, L2Sensitivity(1), 4).granularity;
+  EXPECT_NEAR(noised.standard_deviation() * batch, z, 1e-3 * z);
+  // 13 deviations of the noise and the rounding to the grid.
+  EXPECT_LT((noised.value()[0] * batch - sum).abs().max().item<double>(), 13 * z + granularity);
+  // Large enough to be noise on this grid, too.
+  RandomSource other(14);
+  const BoundedSum zeros = Zeros(400'000, 1);
+  const double mean_square = MeanSquare(
+      Values(AddNoise(zeros, {.multiplier = NoiseMultiplier(z), .largest_batch = batch}, other)));
+  EXPECT_NEAR(mean_square / (z * z), 1, FiveDeviations(400'000) + 1e-2);
+}
+
+TEST(GradientNoise, RefusesAMultiplierThatNoGridHasBesideTheLargestSum) {
+  EXPECT_THROW(ChooseNoiseGrid(GaussianNoise(), NoiseMultiplier(1e-15), L2Sensitivity(1), 4, 1,
+                               /*largest=*/512),
+               Error);
+  EXPECT_NO_THROW(ChooseNoiseGrid(GaussianNoise(), NoiseMultiplier(1e-15), L2Sensitivity(1), 4));
 }
 
 TEST(GradientNoise, RefusesAMultiplierThatRoundingWouldTakeOver) {

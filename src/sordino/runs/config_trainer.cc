@@ -42,6 +42,10 @@ Trainer MakeTrainer(const TrainConfig& config, const PrivacyPlan& plan, Model& m
     return Trainer::NonPrivate(plan, ParametersOf(model), losses, data, optimizer,
                                std::move(options));
   }
+  if (!config.AddsNoise()) {
+    return Trainer::WithoutNoise(plan, ParametersOf(model), losses, data, optimizer,
+                                 std::move(options));
+  }
   return {plan, ParametersOf(model), losses, data, optimizer, std::move(options)};
 }
 

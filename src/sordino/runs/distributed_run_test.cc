@@ -18,6 +18,7 @@
 #include "sordino/base/testing/test_folder.h"
 #include "sordino/distributed/testing/threads_communicator.h"
 #include "sordino/ledger/ledger.h"
+#include "sordino/models/safetensors.h"
 #include "sordino/runs/run_ledger.h"
 #include "sordino/runs/testing/points_config.h"
 #include "sordino/runs/testing/run_files.h"
@@ -209,6 +210,22 @@ TEST_F(DistributedRuns, WithoutPrivacySayThatTheyAreNotPrivate) {
   EXPECT_THAT(ReadRunFile(root_ / "run/statement.txt"), HasSubstr("NOT PRIVATE"));
   EXPECT_EQ(ReadRunFile(root_ / "run/event.txt"), "NOT PRIVATE\n");
   EXPECT_FALSE(fs::exists(root_ / "run" / kLedgerFile));
+}
+
+// The sums are those of a private run, whose total does not depend on the number of ranks.
+TEST_F(DistributedRuns, WithoutNoiseClipWhateverTheNumberOfRanks) {
+  const auto weights = [&](int ranks) {
+    TrainConfig config = Config("run-" + std::to_string(ranks));
+    config.privacy.epsilon.reset();
+    config.privacy.noise = 0;
+    config.privacy.clipping = {"global-layerwise", {{"clip-threshold", 20.0}}};
+    config.run.insecure_seed = 5;
+    const RunResult result = TrainOn(ranks, config);
+    EXPECT_FALSE(result.is_private);
+    EXPECT_FALSE(fs::exists(result.folder / kLedgerFile));
+    return ReadSafetensors(result.folder / "model.safetensors").metadata.at("weights_sha256");
+  };
+  EXPECT_EQ(weights(2), weights(3));
 }
 
 TEST_F(DistributedRuns, OfWhatCannotBeSharedAreRefusedOnEveryRank) {

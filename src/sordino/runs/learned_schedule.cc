@@ -91,8 +91,9 @@ void CheckLearnOptions(const LearnOptions& options) {
 }
 
 void CheckLearnable(const TrainConfig& config) {
-  if (config.run.non_private) {
-    throw Error("a schedule is learned from runs with noise; leave out --non-private.");
+  if (!config.AddsNoise()) {
+    throw Error(fmt::format("a schedule is learned from runs with noise; leave out {}.",
+                            config.run.non_private ? "--non-private" : "--noise 0"));
   }
   if (config.privacy.noise_schedule != "constant") {
     throw Error(
@@ -115,16 +116,15 @@ std::vector<BlockInfluence> EmptyBlocks(std::int64_t steps, std::int64_t count) 
   return blocks;
 }
 
-// Mean and standard error of the differences of a block, as weights of its steps.
-void Measure(BlockInfluence& block, const std::vector<double>& differences, double added) {
-  const auto count = static_cast<double>(differences.size());
+// Mean and standard error of the influence of a block.
+void Average(BlockInfluence& block, const std::vector<double>& influences) {
+  const auto count = static_cast<double>(influences.size());
   double mean = 0;
-  for (const double difference : differences) mean += difference / count;
+  for (const double influence : influences) mean += influence / count;
   double squares = 0;
-  for (const double difference : differences) squares += (difference - mean) * (difference - mean);
-  const double unit = added * static_cast<double>(block.steps);
-  block.weight = mean / unit;
-  block.error = std::sqrt(squares / (count - 1) / count) / unit;
+  for (const double influence : influences) squares += (influence - mean) * (influence - mean);
+  block.weight = mean;
+  block.error = std::sqrt(squares / (count - 1) / count);
 }
 
 }  // namespace
@@ -136,10 +136,15 @@ LearnedSchedule LearnSchedule(const TrainConfig& config, const LearnOptions& opt
   const std::int64_t steps = problem.plan.steps;
   LearnedSchedule learned;
   learned.blocks = EmptyBlocks(steps, options.blocks);
-  std::vector<std::vector<double>> differences(learned.blocks.size());
+  const double z = problem.noise.value();
+  const double added = (options.factor * options.factor - 1) * z * z;
+  std::vector<std::vector<double>> measured(learned.blocks.size());
+  // Other first seeds have no seed in common.
+  const std::uint64_t before = problem.config.model.seed * kMaxLearnSeeds;
   const auto total = static_cast<double>(options.seeds * (options.blocks + 1));
   const auto loss = [&](const Schedule& schedule, std::int64_t seed) {
-    const double final_loss = FinalLoss(problem, schedule, static_cast<std::uint64_t>(seed));
+    const double final_loss =
+        FinalLoss(problem, schedule, before + static_cast<std::uint64_t>(seed));
     ++learned.runs;
     if (options.progress) options.progress(static_cast<double>(learned.runs) / total);
     return final_loss;
@@ -148,15 +153,14 @@ LearnedSchedule LearnSchedule(const TrainConfig& config, const LearnOptions& opt
     const double equal = loss(Schedule(), seed);
     for (std::size_t k = 0; k < learned.blocks.size(); ++k) {
       const Schedule raised = Raised(learned.blocks[k], options.factor);
-      differences[k].push_back(loss(raised, seed) - equal);
+      measured[k].push_back((loss(raised, seed) - equal) /
+                            (added * static_cast<double>(learned.blocks[k].steps)));
     }
   }
-  const double z = problem.noise.value();
-  const double added = (options.factor * options.factor - 1) * z * z;
-  for (std::size_t k = 0; k < learned.blocks.size(); ++k) {
-    Measure(learned.blocks[k], differences[k], added);
-  }
-  learned.influence = FitInfluence(learned.blocks, steps);
+  for (std::size_t k = 0; k < learned.blocks.size(); ++k) Average(learned.blocks[k], measured[k]);
+  learned.test = TestDecay(learned.blocks, measured, steps);
+  learned.influence = learned.test.is_significant ? FitInfluence(learned.blocks, steps)
+                                                  : EqualInfluence(learned.blocks, steps);
   // Of the budget of `steps` steps with the factor 1.
   learned.noise = OptimalNoise(learned.influence.weights, static_cast<double>(steps));
   const std::vector<double> equal(static_cast<std::size_t>(steps), 1);

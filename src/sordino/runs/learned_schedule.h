@@ -3,9 +3,11 @@
 // For each seed the run of the settings is made once as it is, and once for every block of steps
 // with `factor` times the noise in that block. Runs of one seed share their first weights, their
 // batches and the noise of the other blocks, so that their final losses differ by what the block
-// does. theory/learned_influence.h makes influence weights of the differences, and the schedule is
-// the best one for them (theory/noise_schedule.h). The runs are seeded: nothing about them is
-// private.
+// does. theory/learned_influence.h tests the differences for a decay. Where it is significant, it
+// makes influence weights of them, and the schedule is the best one for these
+// (theory/noise_schedule.h); else it is equal noise. The runs are seeded: nothing about them is
+// private. The seed of the model decides all of their seeds: settings with another one have other
+// first weights, batches and noise in every run.
 #ifndef SORDINO_RUNS_LEARNED_SCHEDULE_H_
 #define SORDINO_RUNS_LEARNED_SCHEDULE_H_
 
@@ -28,15 +30,15 @@ struct LearnOptions {
 
 struct LearnedSchedule {
   std::vector<BlockInfluence> blocks;
-  LearnedInfluence influence;
-  std::vector<double> noise;  // factors of the noise, as a file of a schedule holds them
-  double gain = 0;            // the noise term of equal noise over that of the schedule
+  DecayTest test;
+  LearnedInfluence influence;  // equal where the test is not significant
+  std::vector<double> noise;   // factors of the noise, as a file of a schedule holds them
+  double gain = 0;             // the noise term of equal noise over that of the schedule
   std::int64_t runs = 0;
 };
 
 // Throws Error for settings that cannot be learned from: a noise schedule of its own, no privacy,
-// random allocation (whose steps have equal noise), fewer steps than blocks, numbers out of range;
-// and where the influence cannot be told from chance.
+// random allocation (whose steps have equal noise), fewer steps than blocks, numbers out of range.
 LearnedSchedule LearnSchedule(const TrainConfig& config, const LearnOptions& options);
 
 }  // namespace sordino

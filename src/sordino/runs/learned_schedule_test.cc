@@ -48,6 +48,8 @@ TEST_F(LearnedScheduleTest, LateNoiseMattersMoreAndGetsLess) {
   EXPECT_EQ(learned.runs, 12 * 5);
   ASSERT_EQ(learned.blocks.size(), 4U);
   EXPECT_GT(learned.blocks[3].weight, learned.blocks[0].weight + 2 * learned.blocks[0].error);
+  EXPECT_TRUE(learned.test.is_significant);
+  EXPECT_GT(learned.test.slope, 0);
   EXPECT_LT(learned.influence.decay, 1);
   ASSERT_EQ(learned.noise.size(), 60U);
   EXPECT_LT(learned.noise.back(), learned.noise.front());
@@ -55,11 +57,33 @@ TEST_F(LearnedScheduleTest, LateNoiseMattersMoreAndGetsLess) {
   EXPECT_NEAR(BudgetSpent(learned.noise), 60, 1e-9);
 }
 
-TEST_F(LearnedScheduleTest, RepeatsItself) {
+// Steps so small that noise in one of them is as good as in another: the final loss is that of the
+// sum of all noise.
+TEST_F(LearnedScheduleTest, ChanceMakesEqualNoise) {
+  TrainConfig config = Config();
+  config.training.learning_rate = 1e-3;
+  const LearnedSchedule learned = LearnSchedule(config, {.seeds = 4, .blocks = 3, .factor = 3});
+  EXPECT_FALSE(learned.test.is_significant);
+  EXPECT_GT(learned.test.p_value, kDecayLevel);
+  EXPECT_EQ(learned.influence.decay, 1);
+  for (const double factor : learned.noise) EXPECT_NEAR(factor, 1, 1e-12);
+  EXPECT_NEAR(learned.gain, 1, 1e-12);
+}
+
+TEST_F(LearnedScheduleTest, RepeatsItselfWithItsSeedAndNotWithAnother) {
   const LearnOptions options{.seeds = 3, .blocks = 2, .factor = 3};
-  const LearnedSchedule one = LearnSchedule(Config(), options);
-  const LearnedSchedule two = LearnSchedule(Config(), options);
-  EXPECT_EQ(one.noise, two.noise);
+  TrainConfig config = Config();
+  const auto influences = [&] {
+    std::vector<double> weights;
+    for (const BlockInfluence& block : LearnSchedule(config, options).blocks) {
+      weights.push_back(block.weight);
+    }
+    return weights;
+  };
+  const std::vector<double> one = influences();
+  EXPECT_EQ(influences(), one);
+  config.model.seed = 1;
+  EXPECT_NE(influences(), one);
 }
 
 TEST_F(LearnedScheduleTest, RefusesWhatCannotBeLearnedFrom) {
@@ -76,6 +100,9 @@ TEST_F(LearnedScheduleTest, RefusesWhatCannotBeLearnedFrom) {
   config = Config();
   config.run.non_private = true;
   said(config, {}, "leave out --non-private");
+  config = Config();
+  config.privacy.noise = 0;
+  said(config, {}, "leave out --noise 0");
 }
 
 }  // namespace

@@ -35,8 +35,9 @@ constexpr std::array<std::string_view, 16> kProgramSettings = {
 TrainConfig Checked(TrainConfig config, const std::string& model) {
   config.data.source = "records of a program";
   config.model.name = model;
-  if (config.run.non_private) {
-    throw Error("a run without privacy needs no Sordino; train the model as usual.");
+  if (!config.AddsNoise()) {
+    throw Error(
+        "a run without noise is not private and needs no Sordino; train the model as usual.");
   }
   if (config.HasAdaptiveNoise()) {
     throw Error(

@@ -40,6 +40,7 @@ void TryNoise(const PrivacyPlan& plan, const ClippingState& clipping, const Boun
                                 .multiplier = clipping.GradientNoise(plan.StepNoise(step)),
                                 .unit_share = plan.UnitShare(),
                                 .divisor = plan.Divisor(step),
+                                .largest_batch = static_cast<double>(plan.LargestBatch()),
                                 .step = step,
                                 .earlier = any_process},
                                L2Sensitivity(sum.sensitivity.value() * wider), coordinates));
@@ -71,7 +72,9 @@ void TryStep(const PreparedRun& run) {
   if (run.privacy == RunPrivacy::kNonPrivate) return;
   // With the bounds of the plan: batches that are too large for the rounding are found here too.
   const auto sums = run.plan.StartSums(ParametersOf(*run.model), GradientOptionsOf(run.config));
-  const auto clipping = run.plan.StartClipping(sums->parameters());
+  const auto clipping = HasNoise(run.privacy)
+                            ? run.plan.StartClipping(sums->parameters())
+                            : run.plan.StartClippingWithoutNoise(sums->parameters());
   const LossFunction loss = LossOf(run.declaration, *run.model, copies, feature_shape,
                                    ClassWeightsOf(run.config, run.device));
   // Sums are rounded least well for the smallest bounds.
@@ -85,7 +88,9 @@ void TryStep(const PreparedRun& run) {
     static_cast<void>(
         sums->Sum(loss, batch, FlatClipping(run.plan.StepClip(0)), /*step=*/0, random));
   }
-  TryNoise(run.plan, *clipping, sums->Sum(loss, batch, policy, /*step=*/0, random));
+  const BoundedSum sum = sums->Sum(loss, batch, policy, /*step=*/0, random);
+  if (!HasNoise(run.privacy)) return;
+  TryNoise(run.plan, *clipping, sum);
   if (run.plan.options().held_out) {
     static_cast<void>(CountExamples(
         RightPredictions(*run.model, feature_shape),
@@ -124,11 +129,11 @@ void CheckAugmentation(const PreparedRun& run) {
 
 std::string LedgerFile(const TrainConfig& config) {
   std::string ledger = LedgerOfData(config.run.ledger, config.data);
-  if (!ledger.empty() && config.run.non_private) {
+  if (!ledger.empty() && !config.AddsNoise()) {
     throw Error(fmt::format(
-        "a run without privacy cannot be charged to the ledger '{}'; leave out --non-private, or "
-        "use data that have no ledger.",
-        ledger));
+        "a run without privacy cannot be charged to the ledger '{}'; leave out {}, or use "
+        "data that have no ledger.",
+        ledger, config.run.non_private ? "--non-private" : "--noise 0"));
   }
   return ledger;
 }

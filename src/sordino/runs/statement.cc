@@ -266,6 +266,10 @@ std::string NotPrivateWarning(RunPrivacy privacy) {
     case RunPrivacy::kNonPrivate:
       return "NOT PRIVATE: this run neither clipped nor added noise (--non-private). The model may "
              "give away the records that it was trained on.";
+    case RunPrivacy::kWithoutNoise:
+      return "NOT PRIVATE: this run clipped and added no noise (--noise 0). The model may give "
+             "away "
+             "the records that it was trained on.";
     case RunPrivacy::kSeeded:
       return "NOT PRIVATE: batches and noise of this run come from --insecure-seed, so whoever "
              "knows "
@@ -302,7 +306,7 @@ std::string GuaranteeSentence(const StatementFacts& facts) {
 std::string Statement(const StatementFacts& facts) {
   Page page;
   WriteOpening(page, facts);
-  if (facts.privacy == RunPrivacy::kNonPrivate) {
+  if (!HasNoise(facts.privacy)) {
     page.Heading("What is protected");
     page.Paragraph("Nothing. Treat the model and all metrics like the training data themselves.");
     return std::move(page).text();

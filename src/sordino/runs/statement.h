@@ -24,9 +24,15 @@ enum class RunState : std::uint8_t {
 
 enum class RunPrivacy : std::uint8_t {
   kPrivate,
-  kNonPrivate,  // neither clipping nor noise
-  kSeeded,      // noise and batches from a seed that was typed
+  kNonPrivate,    // neither clipping nor noise
+  kWithoutNoise,  // clipping alone
+  kSeeded,        // noise and batches from a seed that was typed
 };
+
+// Whether there is noise, and so a plan that would guarantee something with secret randomness.
+constexpr bool HasNoise(RunPrivacy privacy) {
+  return privacy == RunPrivacy::kPrivate || privacy == RunPrivacy::kSeeded;
+}
 
 // Noise that was lowered as the run went (training/adaptive_noise.h).
 struct NoiseLevel {

@@ -88,14 +88,17 @@ TEST(Statement, UsersAndOtherAdjacenciesAreNamed) {
 }
 
 TEST(Statement, ARunWithoutPrivacySaysSoFirstAndPromisesNothing) {
-  StatementFacts facts = Facts();
-  facts.privacy = RunPrivacy::kNonPrivate;
-  facts.epsilon = {kInfinity, kInfinity};
-  const std::string text = Statement(facts);
-  EXPECT_THAT(text, StartsWith("NOT PRIVATE: "));
-  EXPECT_THAT(text, HasSubstr("Nothing."));
-  EXPECT_THAT(text, Not(HasSubstr("psilon")));
-  EXPECT_THAT(GuaranteeSentence(facts), StartsWith("NOT PRIVATE: "));
+  for (const RunPrivacy privacy : {RunPrivacy::kNonPrivate, RunPrivacy::kWithoutNoise}) {
+    StatementFacts facts = Facts();
+    facts.privacy = privacy;
+    facts.epsilon = {kInfinity, kInfinity};
+    const std::string text = Statement(facts);
+    EXPECT_THAT(text, StartsWith("NOT PRIVATE: "));
+    EXPECT_THAT(text, HasSubstr("Nothing."));
+    EXPECT_THAT(text, Not(HasSubstr("psilon")));
+    EXPECT_THAT(GuaranteeSentence(facts), StartsWith("NOT PRIVATE: "));
+  }
+  EXPECT_THAT(NotPrivateWarning(RunPrivacy::kWithoutNoise), HasSubstr("--noise 0"));
 }
 
 TEST(Statement, ASeededRunSaysSoFirst) {

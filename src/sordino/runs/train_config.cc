@@ -54,6 +54,28 @@ void CheckNames(const TrainConfig& config) {
   }
 }
 
+// What a run without noise or clipping has no use for is a sign of a misunderstanding.
+void CheckWithoutNoise(const TrainConfig& config) {
+  if (config.AddsNoise()) return;
+  const PrivacySettings& privacy = config.privacy;
+  if (config.run.non_private && privacy.noise == 0.0) {
+    throw Error(
+        "--non-private neither clips nor adds noise, and --noise 0 clips; give one of them.");
+  }
+  if (config.run.non_private && !(privacy.clipping == PrivacySettings().clipping)) {
+    throw Error(fmt::format(
+        "--non-private does not clip, so --clipping {} has no meaning beside it; give --noise 0 to "
+        "clip without noise, or leave it out.",
+        privacy.clipping.name));
+  }
+  if (!config.run.non_private && privacy.noise_schedule != PrivacySettings().noise_schedule) {
+    throw Error(fmt::format(
+        "--noise 0 adds no noise, so --noise-schedule {} has no meaning beside it; leave one of "
+        "them out.",
+        privacy.noise_schedule));
+  }
+}
+
 void CheckBudget(const TrainConfig& config) {
   const PrivacySettings& privacy = config.privacy;
   if (privacy.epsilon && privacy.noise) {
@@ -67,8 +89,9 @@ void CheckBudget(const TrainConfig& config) {
         "there is no budget; give --epsilon (such as 3) with --delta, or --noise, or --non-private "
         "for a comparison without privacy.");
   }
+  CheckWithoutNoise(config);
   if (privacy.epsilon) CheckRange("--epsilon", *privacy.epsilon, 0, true, kInfinity, true);
-  if (privacy.noise) CheckRange("--noise", *privacy.noise, 0, true, kMaxFactor, false);
+  if (privacy.noise) CheckRange("--noise", *privacy.noise, 0, false, kMaxFactor, false);
   if (privacy.delta) CheckRange("--delta", *privacy.delta, kMinDelta, false, 1, true);
   if (privacy.rate) CheckRange("--rate", *privacy.rate, 0, true, 1, false);
   CheckRange("--clip", privacy.clip, 0, true, kMaxFactor, false);
@@ -77,7 +100,7 @@ void CheckBudget(const TrainConfig& config) {
 void CompletePrivacy(TrainConfig& config, const DatasetDeclaration& data) {
   PrivacySettings& privacy = config.privacy;
   if (!privacy.delta) {
-    if (!IsDatasetName(config.data.source) && !config.run.non_private) {
+    if (!IsDatasetName(config.data.source) && config.AddsNoise()) {
       throw Error(
           "there is no --delta; give the probability with which the guarantee may fail, well below "
           "one over the number of records, such as 1e-6.");
@@ -231,10 +254,11 @@ void CheckCanarySettings(const TrainConfig& config, const DatasetDeclaration& de
         "--canary-kind {} was given without --canaries; give their number, or leave it out.",
         run.canary_kind));
   }
-  if (run.non_private) {
-    throw Error(
-        "--canaries audit what is claimed of a private run, and --non-private claims nothing; "
-        "leave one of them out.");
+  if (!config.AddsNoise()) {
+    throw Error(fmt::format(
+        "--canaries audit what is claimed of a private run, and {} claims nothing; leave one of "
+        "them out.",
+        run.non_private ? "--non-private" : "--noise 0"));
   }
   if (run.canaries < kMinAuditCanaries || run.canaries > kMaxAuditCanaries) {
     throw Error(fmt::format("--canaries is {}; give {} to {}, or 0 for none.", run.canaries,

@@ -42,7 +42,7 @@ struct ModelSettings {
 
 struct PrivacySettings {
   std::optional<double> epsilon;  // a target, or
-  std::optional<double> noise;    // the noise multiplier
+  std::optional<double> noise;    // the noise multiplier; 0: not private
   std::optional<double> delta;
   std::optional<double> rate;
   Choice sampling = "poisson";
@@ -111,6 +111,8 @@ struct TrainConfig {
 
   // "cnn-mnist", or the name of the script without its folder.
   std::string ModelName() const;
+  // False for a run that is not private by its settings: --non-private, or --noise 0, which clips.
+  bool AddsNoise() const { return !run.non_private && privacy.noise != 0.0; }
   // Whether the noise is lowered as the run goes.
   bool HasAdaptiveNoise() const { return privacy.noise_schedule == "adaptive"; }
 };

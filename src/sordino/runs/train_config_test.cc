@@ -160,6 +160,28 @@ TEST(TrainConfig, WithoutPrivacyNoBudgetIsNeeded) {
   config.privacy.epsilon.reset();
   config.run.non_private = true;
   EXPECT_EQ(MistakeOf(config), "no mistake");
+  config.run.non_private = false;
+  config.privacy.noise = 0;
+  config.privacy.clipping = "layerwise";
+  EXPECT_EQ(MistakeOf(config), "no mistake");
+}
+
+TEST(TrainConfig, WhatARunWithoutNoiseOrClippingHasNoUseForIsAMistake) {
+  TrainConfig config = Named();
+  config.privacy.epsilon.reset();
+  config.run.non_private = true;
+  config.privacy.clipping = "layerwise";
+  EXPECT_THAT(MistakeOf(config), HasSubstr("--clipping layerwise has no meaning beside it; give "
+                                           "--noise 0 to clip without noise"));
+  config.privacy.clipping = "flat";
+  config.privacy.noise = 0;
+  EXPECT_THAT(MistakeOf(config), HasSubstr("give one of them"));
+  config.run.non_private = false;
+  config.privacy.noise_schedule = "linear:0.5";
+  EXPECT_THAT(MistakeOf(config), HasSubstr("--noise-schedule linear:0.5 has no meaning"));
+  config.privacy.noise_schedule = "constant";
+  config.privacy.noise = -1;
+  EXPECT_THAT(MistakeOf(config), HasSubstr("--noise is -1"));
 }
 
 TEST(TrainConfig, DevicesThatAreNotThereAreMistakes) {

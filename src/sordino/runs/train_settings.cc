@@ -224,7 +224,7 @@ std::vector<Setting> BudgetRows() {
        .key = "noise",
        .flag = "--noise",
        .value_name = "X",
-       .help = "The noise multiplier, instead of an epsilon",
+       .help = "The noise multiplier, instead of an epsilon; 0 clips without noise: NOT PRIVATE",
        .field = SORDINO_FIELD(privacy.noise),
        .rival = "epsilon"},
       {.section = "privacy",

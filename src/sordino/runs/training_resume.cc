@@ -73,7 +73,7 @@ PreparedRun PrepareResume(const std::filesystem::path& folder, int local_rank) {
   }
   CheckInputs(folder);
   const TrainConfig config = KeptConfig(folder);
-  const bool has_noise = !config.run.non_private;
+  const bool has_noise = config.AddsNoise();
   PreparedRun run = internal::PrepareWithNoise(
       config, has_noise ? std::optional<double>(newest->facts.noise) : std::nullopt, local_rank);
   if (has_noise && run.plan.event().ToString() != newest->facts.plan) {

@@ -359,7 +359,11 @@ TEST_F(TrainingResume, ADescriptionOfTheDataNamesTheirLedger) {
   EXPECT_THROW(Train(other), Error);
   TrainConfig open = Config("three");
   open.run.non_private = true;
-  EXPECT_THAT([&] { Train(open); }, ThrowsMessage<Error>(HasSubstr("without privacy")));
+  EXPECT_THAT([&] { Train(open); }, ThrowsMessage<Error>(HasSubstr("leave out --non-private")));
+  open.run.non_private = false;
+  open.privacy.epsilon.reset();
+  open.privacy.noise = 0;
+  EXPECT_THAT([&] { Train(open); }, ThrowsMessage<Error>(HasSubstr("leave out --noise 0")));
   fs::remove(file);
   EXPECT_THROW(Train(Config("four")), Error);
   EXPECT_FALSE(fs::exists(root_ / "four"));

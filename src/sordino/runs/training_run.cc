@@ -46,7 +46,7 @@ void CheckStop(Communicator* communicator = nullptr) {
 RunPictureText PictureText(const PreparedRun& run, const StatementFacts& facts) {
   RunPictureText text;
   text.title = fmt::format("{} on {}", run.config.ModelName(), run.declaration.name);
-  text.caption = run.privacy == RunPrivacy::kNonPrivate
+  text.caption = !HasNoise(run.privacy)
                      ? fmt::format("{} steps without privacy", facts.steps)
                      : fmt::format("epsilon at delta {:g}; {} steps, {} adjacency", facts.delta,
                                    facts.steps, AdjacencyName(facts.adjacency));
@@ -55,21 +55,21 @@ RunPictureText PictureText(const PreparedRun& run, const StatementFacts& facts) 
 }
 
 std::string EventFile(const PreparedRun& run, const Event& event) {
-  if (run.privacy == RunPrivacy::kNonPrivate) return "NOT PRIVATE\n";
+  if (!HasNoise(run.privacy)) return "NOT PRIVATE\n";
   return fmt::format("{}{}\n", run.privacy == RunPrivacy::kSeeded ? "NOT PRIVATE\n" : "",
                      event.ToString());
 }
 
 std::string RecordFile(const PreparedRun& run, const StatementFacts& facts) {
-  const bool has_plan = run.privacy != RunPrivacy::kNonPrivate;
   return internal::RunRecord(
-      facts, {.device = run.device.str(),
-              .failure = has_plan ? run.plan.Failure(run.plan.steps() + facts.lost_steps) : 0,
-              .time = std::time(nullptr)});
+      facts,
+      {.device = run.device.str(),
+       .failure = HasNoise(run.privacy) ? run.plan.Failure(run.plan.steps() + facts.lost_steps) : 0,
+       .time = std::time(nullptr)});
 }
 
 std::unique_ptr<RunLedger> MakeRunLedger(const PreparedRun& run) {
-  if (run.privacy == RunPrivacy::kNonPrivate) return nullptr;
+  if (!HasNoise(run.privacy)) return nullptr;
   auto ledger = std::make_unique<RunLedger>(
       run.plan, fmt::format("train {} on {}", run.config.ModelName(), run.declaration.name),
       run.privacy == RunPrivacy::kPrivate);
@@ -241,7 +241,7 @@ RunResult PlannedResult(const PreparedRun& run) {
   RunResult result;
   result.epsilon = run.facts.epsilon;
   result.delta = run.facts.delta;
-  result.noise_multiplier = run.privacy == RunPrivacy::kNonPrivate ? 0 : run.plan.noise().value();
+  result.noise_multiplier = HasNoise(run.privacy) ? run.plan.noise().value() : 0;
   result.sampling_rate = run.plan.StepRate(0).value();
   result.steps = run.facts.steps;
   result.is_private = run.privacy == RunPrivacy::kPrivate;

@@ -247,7 +247,13 @@ TEST_F(TrainingRun, CanariesThatCannotBeAreRefused) {
   config.model.name = "mlp";
   config.privacy.epsilon.reset();
   config.privacy.noise = 1e-200;
+  EXPECT_THAT(MistakeOf(config), HasSubstr("too small beside sums of this many records"));
+  config.privacy.noise = 1;
+  config.privacy.delta = 1e-300;  // less than what can fail
   EXPECT_THAT(MistakeOf(config), HasSubstr("this one has no finite epsilon"));
+  config.privacy.delta = 1e-5;
+  config.privacy.noise = 0;
+  EXPECT_THAT(MistakeOf(config), HasSubstr("--noise 0 claims nothing"));
   config.privacy.noise.reset();
   config.run.non_private = true;
   EXPECT_THAT(MistakeOf(config), HasSubstr("--non-private claims nothing"));
@@ -277,7 +283,11 @@ TEST_F(TrainingRun, SeededAndNonPrivateRunsSaySoEverywhere) {
   open.run.non_private = true;
   open.privacy.epsilon.reset();
   open.run.out = (root_ / "open").string();
-  for (const TrainConfig& config : {seeded, open}) {
+  TrainConfig clipped = Config();
+  clipped.privacy.epsilon.reset();
+  clipped.privacy.noise = 0;
+  clipped.run.out = (root_ / "clipped").string();
+  for (const TrainConfig& config : {seeded, open, clipped}) {
     const RunResult result = Train(config);
     EXPECT_FALSE(result.is_private);
     EXPECT_THAT(ReadRunFile(result.folder / "statement.txt"), StartsWith("NOT PRIVATE"));
@@ -287,16 +297,19 @@ TEST_F(TrainingRun, SeededAndNonPrivateRunsSaySoEverywhere) {
                 HasSubstr(">NOT PRIVATE<"));
     EXPECT_EQ(ReadSafetensors(result.folder / "model.safetensors").metadata.at("private"), "no");
   }
-  const RunResult result = Train([&] {
-    TrainConfig config = open;
-    config.run.out = (root_ / "third").string();
-    return config;
-  }());
-  EXPECT_TRUE(std::isinf(result.epsilon.lower));
-  EXPECT_EQ(result.noise_multiplier, 0);
-  EXPECT_GT(*result.test_accuracy, 0.8);
-  EXPECT_THAT(ReadRunFile(result.folder / "statement.txt"), Not(HasSubstr("psilon")));
-  EXPECT_THAT(result.facts.plan, HasSubstr("without clipping and noise"));
+  for (TrainConfig config : {open, clipped}) {
+    config.run.out += "-again";
+    const RunResult result = Train(config);
+    EXPECT_TRUE(std::isinf(result.epsilon.lower));
+    EXPECT_EQ(result.noise_multiplier, 0);
+    EXPECT_GT(*result.test_accuracy, 0.8);
+    EXPECT_THAT(ReadRunFile(result.folder / "statement.txt"), Not(HasSubstr("psilon")));
+    EXPECT_THAT(ReadRunFile(result.folder / "record.json"), HasSubstr("\"private\": false"));
+    EXPECT_THAT(result.facts.plan,
+                HasSubstr(config.run.non_private ? "without clipping and noise"
+                                                 : "flat clipping at 0.1, no noise, "));
+    EXPECT_FALSE(fs::exists(result.folder / kLedgerFile));
+  }
 }
 
 class StopAfter : public RunObserver {

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <limits>
 
+#include "sordino/base/check.h"
 #include "sordino/base/error.h"
 #include "sordino/base/quantity.h"
 
@@ -64,6 +66,60 @@ void CheckBlocks(std::span<const BlockInfluence> blocks, std::int64_t steps) {
 }
 
 }  // namespace
+
+DecayTest TestDecay(std::span<const BlockInfluence> blocks,
+                    std::span<const std::vector<double>> measured, std::int64_t steps) {
+  CheckBlocks(blocks, steps);
+  SORDINO_CHECK(measured.size() == blocks.size(), "each block was measured");
+  const std::size_t seeds = measured.front().size();
+  if (seeds < 2) throw Error("a decay is tested over at least two seeds.");
+  const auto count = static_cast<double>(blocks.size());
+  std::vector<double> place;  // of the middle of each block, from the mean of them
+  double mean_place = 0;
+  for (const BlockInfluence& block : blocks) {
+    place.push_back(static_cast<double>(block.first) + static_cast<double>(block.steps - 1) / 2);
+    mean_place += place.back() / count;
+  }
+  double spread = 0;
+  for (double& at : place) {
+    at -= mean_place;
+    spread += at * at;
+  }
+  std::vector<double> slopes(seeds, 0);
+  DecayTest test;
+  for (std::size_t s = 0; s < seeds; ++s) {
+    for (std::size_t k = 0; k < blocks.size(); ++k) {
+      SORDINO_CHECK(measured[k].size() == seeds, "each block was measured for every seed");
+      slopes[s] += place[k] * measured[k][s] / spread;
+    }
+    test.slope += slopes[s] / static_cast<double>(seeds);
+  }
+  double squares = 0;
+  for (const double slope : slopes) squares += (slope - test.slope) * (slope - test.slope);
+  const auto freedom = static_cast<double>(seeds - 1);
+  test.error = std::sqrt(squares / freedom / static_cast<double>(seeds));
+  if (!(test.error > 0)) {
+    test.p_value = test.slope == 0 ? 1 : 0;
+  } else {
+    const boost::math::students_t distribution(freedom);
+    test.p_value = 2 * boost::math::cdf(boost::math::complement(distribution,
+                                                                std::abs(test.slope / test.error)));
+  }
+  test.is_significant = test.p_value <= kDecayLevel;
+  return test;
+}
+
+LearnedInfluence EqualInfluence(std::span<const BlockInfluence> blocks, std::int64_t steps) {
+  CheckBlocks(blocks, steps);
+  const Fit fit = FitScale(blocks, /*log_gamma=*/0, steps);
+  LearnedInfluence learned;
+  learned.kappa = kInfinity;
+  learned.scale = fit.scale;
+  learned.scale_error = fit.scale_error;
+  learned.weights.assign(static_cast<std::size_t>(steps),
+                         std::max(std::numeric_limits<double>::min(), fit.scale));
+  return learned;
+}
 
 LearnedInfluence FitInfluence(std::span<const BlockInfluence> blocks, std::int64_t steps) {
   CheckBlocks(blocks, steps);

@@ -5,6 +5,9 @@
 // (factor^2 - 1) s^2 sum_{t in block} q_t, so differences of final losses measure the q_t of the
 // block. Theory (convergence.h) has q_t = c gamma^(T - 1 - t); c and gamma are fitted to the
 // blocks by weighted least squares, which smooths what few runs leave rough.
+//
+// Before that, TestDecay says whether the blocks differ by more than chance: a schedule that was
+// fitted to chance is worse than equal noise. The fit itself always finds some gamma.
 #ifndef SORDINO_THEORY_LEARNED_INFLUENCE_H_
 #define SORDINO_THEORY_LEARNED_INFLUENCE_H_
 
@@ -29,6 +32,27 @@ struct LearnedInfluence {
   double scale_error = 0;       // standard error of c at this gamma
   std::vector<double> weights;  // of each step
 };
+
+// Student's t-test of "the influence does not change over the steps". For each seed the slope of a
+// straight line through its blocks is computed; where the influence is the same in all blocks, the
+// slopes of the seeds are independent with mean 0, whatever the blocks of one seed have in common.
+struct DecayTest {
+  double slope = 0;             // mean over the seeds, of q_t over t
+  double error = 0;             // standard error of it
+  double p_value = 1;           // of both sides: exact for normal slopes
+  bool is_significant = false;  // p_value is at most kDecayLevel
+};
+
+// The error rate: of influences that do not change, so many are taken for one that does.
+inline constexpr double kDecayLevel = 0.05;
+
+// `measured` has the influence of each block for each seed, [blocks][seeds]. Throws Error as
+// FitInfluence does, and for fewer than two seeds.
+DecayTest TestDecay(std::span<const BlockInfluence> blocks,
+                    std::span<const std::vector<double>> measured, std::int64_t steps);
+
+// The same weight in every step: gamma 1, and c the mean of the blocks, weighted by their errors.
+LearnedInfluence EqualInfluence(std::span<const BlockInfluence> blocks, std::int64_t steps);
 
 // Throws Error for fewer than two blocks, for blocks outside of the steps, for errors that are not
 // positive, and where c is not at least twice its standard error: then the runs were too few.

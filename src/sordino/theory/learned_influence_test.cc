@@ -47,6 +47,88 @@ TEST(LearnedInfluence, IsNearTheTruthWithNoise) {
   }
 }
 
+// Influences of so many seeds: what all blocks of a seed share, and what each has of its own.
+std::vector<std::vector<double>> Measured(const std::vector<double>& means, int seeds,
+                                          double shared, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<double> normal;
+  std::vector<std::vector<double>> measured(means.size());
+  for (int s = 0; s < seeds; ++s) {
+    const double all = shared * normal(random);
+    for (std::size_t k = 0; k < means.size(); ++k) {
+      measured[k].push_back(means[k] + all + normal(random));
+    }
+  }
+  return measured;
+}
+
+DecayTest Tested(const std::vector<std::vector<double>>& measured) {
+  std::vector<BlockInfluence> blocks;
+  for (std::size_t k = 0; k < measured.size(); ++k) {
+    blocks.push_back(
+        {.first = static_cast<std::int64_t>(10 * k), .steps = 10, .weight = 1, .error = 1});
+  }
+  return TestDecay(blocks, measured, static_cast<std::int64_t>(10 * measured.size()));
+}
+
+TEST(DecayTest, TakesChanceForADecayAsOftenAsItSays) {
+  constexpr int kRounds = 4000;
+  for (const double shared : {0.0, 5.0}) {
+    int alarms = 0;
+    for (int round = 0; round < kRounds; ++round) {
+      alarms += Tested(Measured({3, 3, 3, 3}, 6, shared, static_cast<std::uint64_t>(round)))
+                    .is_significant;
+    }
+    // A binomial count: five deviations are crossed with probability 6e-7.
+    const double deviation = std::sqrt(kRounds * kDecayLevel * (1 - kDecayLevel));
+    EXPECT_NEAR(alarms, kRounds * kDecayLevel, 5 * deviation) << shared;
+  }
+}
+
+TEST(DecayTest, FindsADecayInEitherDirection) {
+  for (const auto& means : {std::vector<double>{0, 2, 4, 6}, std::vector<double>{6, 4, 2, 0}}) {
+    const DecayTest test = Tested(Measured(means, 12, 5, 1));
+    EXPECT_TRUE(test.is_significant);
+    EXPECT_LT(test.p_value, 1e-4);
+    // 2 a block of 10 steps
+    EXPECT_NEAR(std::abs(test.slope), 0.2, 5 * test.error);
+    EXPECT_EQ(test.slope > 0, means[3] > 0);
+  }
+}
+
+// Means and errors of three seeds are (9.0 +- 4.8, 4.6 +- 5.4, 6.4 +- 6.8)e-5.
+TEST(DecayTest, MakesNoScheduleOfThreeBlocksThatDifferByLessThanTheirErrors) {
+  const auto around = [](double mean, double error) {
+    return std::vector<double>{(mean - std::sqrt(3.0) * error) * 1e-5, mean * 1e-5,
+                               (mean + std::sqrt(3.0) * error) * 1e-5};
+  };
+  std::vector<std::vector<double>> measured = {around(9.0, 4.8), around(4.6, 5.4),
+                                               around(6.4, 6.8)};
+  std::swap(measured[1][0], measured[1][1]);
+  std::swap(measured[2][1], measured[2][2]);
+  EXPECT_FALSE(Tested(measured).is_significant);
+}
+
+TEST(DecayTest, MatchesATableOfStudentsT) {
+  // Two blocks whose difference is 1 and has the standard error 1 / 3.182, with 3 degrees of
+  // freedom: the two-sided 5 % point.
+  const double spread = std::sqrt(3.0) / 3.182446;
+  const std::vector<double> zero(4, 0.0);
+  const DecayTest test = Tested({zero, {1 + spread, 1 - spread, 1 + spread, 1 - spread}});
+  EXPECT_NEAR(test.slope, 0.1, 1e-12);
+  EXPECT_NEAR(test.p_value, 0.05, 1e-6);
+}
+
+TEST(EqualInfluence, IsTheMeanOfTheBlocks) {
+  std::vector<BlockInfluence> blocks = Blocks(3, 1, 100, 4, 1e-9, 1);
+  const LearnedInfluence learned = EqualInfluence(blocks, 100);
+  EXPECT_EQ(learned.decay, 1);
+  EXPECT_NEAR(learned.scale, 3, 1e-6);
+  EXPECT_EQ(learned.weights.front(), learned.weights.back());
+  blocks[0].error = 0;
+  EXPECT_THROW(EqualInfluence(blocks, 100), Error);
+}
+
 TEST(LearnedInfluence, WhatCannotBeToldFromChanceIsRefused) {
   int accepted = 0;
   for (std::uint64_t seed = 0; seed < 50; ++seed) {

@@ -86,6 +86,11 @@ Json LearnJson(const LearnedSchedule& learned) {
   json["decay"] = learned.influence.decay;
   json["kappa"] = std::isfinite(learned.influence.kappa) ? Json(learned.influence.kappa) : Json();
   json["gain"] = learned.gain;
+  json["decay_test"] = {{"slope", learned.test.slope},
+                        {"standard_error", learned.test.error},
+                        {"p_value", learned.test.p_value},
+                        {"level", kDecayLevel},
+                        {"significant", learned.test.is_significant}};
   for (const BlockInfluence& block : learned.blocks) {
     json["blocks"].push_back({{"first_step", block.first + 1},
                               {"steps", block.steps},
@@ -107,9 +112,20 @@ std::string LearnText(const LearnedSchedule& learned, const std::optional<std::s
   std::string text = fmt::format(
       "Learned from {} runs on public data, which are not private.\n\n{}\nInfluence is what noise "
       "of multiplier 1 in a step adds to the final loss; noise is the factor of the schedule.\n\n"
-      "decay of the influence  {:.4f} a step{}\n",
-      learned.runs, AlignedTable(rows, 4), learned.influence.decay,
-      learned.influence.decay < 1 ? ", for --decay" : "");
+      "slope of the influence  {:.3g} +- {:.2g} a step; chance alone gives a slope like this with "
+      "probability {:.2g} (t-test)\n",
+      learned.runs, AlignedTable(rows, 4), learned.test.slope, learned.test.error,
+      learned.test.p_value);
+  if (!learned.test.is_significant) {
+    text += fmt::format(
+        "No decay can be told from chance at level {:g}, so the schedule is equal noise. More "
+        "--seeds, fewer --blocks or a larger --factor show a smaller one.\n",
+        kDecayLevel);
+    if (file) text += fmt::format("\nThe file {} has equal noise.\n", *file);
+    return text;
+  }
+  text += fmt::format("decay of the influence  {:.4f} a step{}\n", learned.influence.decay,
+                      learned.influence.decay < 1 ? ", for --decay" : "");
   if (std::isfinite(learned.influence.kappa)) {
     text += fmt::format("condition number        {:.3g}\n", learned.influence.kappa);
   }
@@ -166,6 +182,8 @@ void AddLearnCommand(CLI::App& app) {
   command->add_option("--from-run", f.from_run, "Take the settings of this run of public data")
       ->type_name("FOLDER");
   f.settings.AddTo(*command, [](const Setting& setting) { return setting.section != "run"; });
+  command->get_option("--seed")->description(
+      "Of the runs: with another one they have other first weights, batches and noise");
   command->add_option("--seeds", f.seeds, "Runs with and without more noise, each (8)")
       ->type_name("N");
   command->add_option("--blocks", f.blocks, "Blocks of steps whose influence is measured (8)")

@@ -126,8 +126,7 @@ Json ResultJson(const RunResult& result, bool dry_run) {
   json["run"] = dry_run ? Json(nullptr) : Json(result.folder.string());
   json["epsilon"] = {{"lower", NumberJson(result.epsilon.lower)},
                      {"upper", NumberJson(result.epsilon.upper)}};
-  json["delta"] =
-      result.facts.privacy == RunPrivacy::kNonPrivate ? Json(nullptr) : Json(result.delta);
+  json["delta"] = HasNoise(result.facts.privacy) ? Json(result.delta) : Json(nullptr);
   json["noise_multiplier"] = result.noise_multiplier;
   json["sampling_rate"] = result.sampling_rate;
   json["steps"] = result.steps;
@@ -176,7 +175,7 @@ std::string NoiseText(const RunResult& result) {
 
 std::vector<std::vector<std::string>> NumberRows(const RunResult& result) {
   std::vector<std::vector<std::string>> rows;
-  if (result.facts.privacy != RunPrivacy::kNonPrivate) {
+  if (HasNoise(result.facts.privacy)) {
     rows.push_back(
         {"epsilon", fmt::format("{} at delta {:g}{}", UpperText(result.epsilon.upper), result.delta,
                                 result.interrupted && result.facts.counts_whole

@@ -279,6 +279,20 @@ TEST_F(TrainCommand, WithoutPrivacyItSaysSoOnEveryChannel) {
   EXPECT_EQ(json["noise_multiplier"], 0);
   EXPECT_THAT(json["warning"].get<std::string>(), StartsWith("NOT PRIVATE"));
   fs::remove_all(out_);
+  const CommandOutcome clipped =
+      RunProgram(Line("--noise 0 --clipping layerwise --steps 5 --json"));
+  EXPECT_THAT(clipped.err, StartsWith("sordino: NOT PRIVATE: this run clipped"));
+  const OrderedJson clipped_json = OrderedJson::parse(clipped.out);
+  EXPECT_EQ(clipped_json["private"], false);
+  EXPECT_EQ(clipped_json["epsilon"]["upper"], nullptr);
+  EXPECT_EQ(clipped_json["delta"], nullptr);
+  EXPECT_EQ(clipped_json["noise_multiplier"], 0);
+  EXPECT_THAT(clipped_json["warning"].get<std::string>(), StartsWith("NOT PRIVATE"));
+  const std::string page = train_ + ".html";
+  ASSERT_EQ(RunProgram({"report", out_, "--out", page}).exit_code, 0);
+  EXPECT_THAT(ReadTestFile(page), HasSubstr("NOT PRIVATE"));
+  fs::remove(page);
+  fs::remove_all(out_);
   const CommandOutcome seeded = RunProgram(Line("--insecure-seed 3 --epsilon 5 --steps 5 --json"));
   EXPECT_EQ(OrderedJson::parse(seeded.out)["private"], false);
   EXPECT_THAT(seeded.err, StartsWith("sordino: NOT PRIVATE"));

@@ -150,6 +150,7 @@ TEST(ClippingSensitivity, OneRecordMovesAnUpdateByAtMostTheUnitOfTheNoise) {
       {Options("flat"), 1.01},
       {Options("layerwise"), 1.01},
       {Options({"global", {{"clip-threshold", 2.0}}}), 1.01},
+      {Options({"global-layerwise", {{"clip-threshold", 2.0}}}), 1.01},
       {Options("automatic"), 1.01},
       {Options("adaptive"), 1.01},
       {Options("adaptive-layerwise"), 1.01},

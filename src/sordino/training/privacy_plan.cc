@@ -171,6 +171,19 @@ std::unique_ptr<ClippingState> PrivacyPlan::StartClipping(
   return state;
 }
 
+std::unique_ptr<ClippingState> PrivacyPlan::StartClippingWithoutNoise(
+    const std::vector<NamedParameter>& parameters) const {
+  auto state =
+      clipping_->Start(internal::ClippingTermsOf(options_), options_.clipping.options, parameters);
+  if (state->ReadsNoised()) {
+    throw Error(
+        fmt::format("the clipping '{}' learns from noised values, and a run without noise has "
+                    "none; use another, such as flat or layerwise.",
+                    clipping_->name()));
+  }
+  return state;
+}
+
 std::unique_ptr<StepClipper> PrivacyPlan::StartSums(std::vector<NamedParameter> parameters,
                                                     const GradientOptions& gradients) const {
   GradientOptions own = gradients;
@@ -229,12 +242,18 @@ SumOptions PrivacyPlan::Sum() const {
 }
 
 std::string PrivacyPlan::Description() const {
+  return DescriptionWith(
+      fmt::format("{} noise of multiplier {:.6g}", noise_kind_->name(), noise_.value()));
+}
+
+std::string PrivacyPlan::DescriptionWithoutNoise() const { return DescriptionWith("no noise"); }
+
+std::string PrivacyPlan::DescriptionWith(const std::string& noise) const {
   std::string text = sampler_->Description(sampling_);
   text += ", " + clipping_->Description(internal::ClippingTermsOf(options_));
   const std::string norms = norms_->Description(options_.norms.options);
   if (!norms.empty()) text += ", " + norms;
-  text += fmt::format(", {} noise of multiplier {:.6g}", noise_kind_->name(), noise_.value());
-  text += fmt::format(", {} step{}", options_.steps, options_.steps == 1 ? "" : "s");
+  text += fmt::format(", {}, {} step{}", noise, options_.steps, options_.steps == 1 ? "" : "s");
   const auto scheduled = [&](std::string_view what, const Schedule& schedule) {
     if (!schedule.IsConstant()) text += fmt::format(", {} by {}", what, schedule.ToString());
   };

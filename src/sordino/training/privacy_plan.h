@@ -164,6 +164,10 @@ class PrivacyPlan {
   // The clipping policy in a run, and what computes its clipped sums. Throws Error where one of
   // them does not fit the parameters.
   std::unique_ptr<ClippingState> StartClipping(const std::vector<NamedParameter>& parameters) const;
+  // Of a run that clips and adds no noise. Throws Error for a policy that learns from noised
+  // values.
+  std::unique_ptr<ClippingState> StartClippingWithoutNoise(
+      const std::vector<NamedParameter>& parameters) const;
   std::unique_ptr<StepClipper> StartSums(std::vector<NamedParameter> parameters,
                                          const GradientOptions& gradients) const;
 
@@ -176,9 +180,11 @@ class PrivacyPlan {
   SumOptions Sum() const;
   // "Poisson sampling at rate 0.00853, ..." for people.
   std::string Description() const;
+  std::string DescriptionWithoutNoise() const;
 
  private:
   NoiseTerms Terms() const;  // they live as long as the plan
+  std::string DescriptionWith(const std::string& noise) const;
   std::int64_t RecordedBatch() const;
   // The step whose noise is largest: what takes a share of it leaves least there.
   std::int64_t LargestNoiseStep() const;

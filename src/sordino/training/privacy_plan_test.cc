@@ -426,6 +426,7 @@ TEST(PrivacyPlan, RefusesWhatContradictsItself) {
       [](auto& o) { o.noise_schedule = Schedule::Parse("linear:0"); },
       [](auto& o) { o.clip_schedule = Schedule::Parse("cosine:0"); },
       [](auto& o) { o.clipping = "global"; },
+      [](auto& o) { o.clipping = "global-layerwise"; },
       [](auto& o) {
         o.clipping = {"global", {{"clip-threshold", 0.5}}};
       },

@@ -35,6 +35,9 @@ constexpr const char* kRestore = "restore";
 constexpr const char* kEnd = "end";
 constexpr const char* kCharged = "charged";
 
+// What the steps of a trainer are.
+enum class StepKind : std::uint8_t { kPrivate, kWithoutNoise, kOrdinary };
+
 // Before anything that all ranks do together, so that none waits for one that has refused.
 const PrivacyPlan& CheckedPlan(const PrivacyPlan& plan,
                                const std::vector<NamedParameter>& parameters,
@@ -54,21 +57,22 @@ const PrivacyPlan& CheckedPlan(const PrivacyPlan& plan,
 struct Trainer::State {
   State(const PrivacyPlan& the_plan, std::vector<NamedParameter> parameters,
         LossFunction loss_function, const Dataset& data, const OptimizerOptions& optimizer,
-        TrainerOptions the_options, bool clip_and_noise, const ProgramRecords& program = {})
+        TrainerOptions the_options, StepKind kind, const ProgramRecords& program = {})
       : plan(CheckedPlan(the_plan, parameters, the_options)),
         losses(std::move(loss_function)),
         options(internal::WithMadeUpRecords(std::move(the_options), data, program.form,
-                                            clip_and_noise)),
-        is_noised(clip_and_noise),
+                                            kind != StepKind::kOrdinary)),
+        is_noised(kind == StepKind::kPrivate),
+        clips(kind != StepKind::kOrdinary),
         alone(options.communicator == nullptr ? SingleProcess() : nullptr),
         ranks(alone ? *alone : *options.communicator),
         shared(SharedSource(options, ranks)),
         own(options.insecure_seed ? RandomSource(*options.insecure_seed) : RandomSource()),
         noise(StartNoise()),
         sums((alone ? MeasuredSums : ChunkedSums)(
-            {plan, options, losses, is_noised, ranks, shared, *noise}, std::move(parameters),
+            {plan, options, losses, clips, ranks, shared, *noise}, std::move(parameters),
             optimizer)),
-        clipping(plan.StartClipping(sums->parameters())),
+        clipping(StartClipping()),
         held_out(HoldOut(data)),
         records(held_out ? held_out->trained()
                          : static_cast<std::uint64_t>(program.source ? program.size : data.size())),
@@ -80,7 +84,7 @@ struct Trainer::State {
       sums->LoadFrom(*program.source);
       return;
     }
-    if (is_noised) internal::CheckData(plan, data);
+    if (clips) internal::CheckData(plan, data);
     loader = std::make_unique<BatchLoader>(canaries.Joined(data, options), options.loader);
     sums->LoadFrom(*loader);
   }
@@ -99,6 +103,11 @@ struct Trainer::State {
   static std::unique_ptr<Generator> StreamOf(RandomSource& source, std::int64_t step,
                                              std::uint32_t purpose) {
     return source.Stream({.step = static_cast<std::uint64_t>(step), .rank = 0, .tensor = purpose});
+  }
+
+  std::unique_ptr<ClippingState> StartClipping() const {
+    return clips && !is_noised ? plan.StartClippingWithoutNoise(sums->parameters())
+                               : plan.StartClipping(sums->parameters());
   }
 
   std::unique_ptr<NoiseProcess> StartNoise() {
@@ -184,7 +193,15 @@ struct Trainer::State {
   }
 
   // False, on a rank that serves: rank 0 has stopped, and nothing more is released.
-  bool MakeStep() { return is_noised ? PrivateStep() : OrdinaryStep(); }
+  bool MakeStep() {
+    if (is_noised) return PrivateStep();
+    if (clips) {
+      StepWithoutNoise();
+    } else {
+      OrdinaryStep();
+    }
+    return true;
+  }
 
   bool PrivateStep() {
     const std::int64_t step = done;
@@ -206,6 +223,7 @@ struct Trainer::State {
                                   .multiplier = clipping->GradientNoise(plan.StepNoise(step)),
                                   .unit_share = plan.UnitShare(),
                                   .divisor = plan.Divisor(step),
+                                  .largest_batch = static_cast<double>(plan.LargestBatch()),
                                   .step = step,
                                   .canaries = gradients};
     if (canaries.IsEmpty() && !clipping->ReadsNoised()) {
@@ -267,14 +285,26 @@ struct Trainer::State {
     return true;
   }
 
-  bool OrdinaryStep() {
+  // A private step whose noise has the scale 0.
+  void StepWithoutNoise() {
+    const std::int64_t step = done;
+    const ClippingPolicy& policy = clipping->StepPolicy(plan.StepClip(step));
+    DoTogether(ranks, [&] {
+      TakeRequest();
+      sums->Sum(policy, step);
+    });
+    static_cast<void>(sums->Total());
+    ++done;
+    sums->UpdateWithoutNoise(plan.Divisor(step));
+  }
+
+  void OrdinaryStep() {
     DoTogether(ranks, [&] {
       TakeRequest();
       sums->SumOrdinary(done);
     });
     ++done;
     sums->UpdateOrdinary();
-    return true;
   }
 
   NamedTensors Save() {
@@ -300,14 +330,14 @@ struct Trainer::State {
     SavedTensors saved(parts.own);
     const std::vector<at::Tensor> values = internal::TakeParameters(sums->parameters(), saved);
     const std::int64_t updates =
-        saved.TakeNumber(internal::kUpdates, is_noised ? steps_done : 0, steps_done);
-    std::unique_ptr<ClippingState> restored = plan.StartClipping(sums->parameters());
+        saved.TakeNumber(internal::kUpdates, clips ? steps_done : 0, steps_done);
+    std::unique_ptr<ClippingState> restored = StartClipping();
     restored->Restore(saved);
     canaries.Restore(saved);
     noise->Restore(saved, steps_done);
     saved.CheckAllTaken();
     // With the parameters and the policy that a run begins with, as it was then.
-    if (is_noised && options.insecure_seed && sums->LearnsFromBatches()) RepeatLearning(steps_done);
+    if (clips && options.insecure_seed && sums->LearnsFromBatches()) RepeatLearning(steps_done);
     {
       const at::NoGradGuard no_grad;
       for (std::size_t i = 0; i < values.size(); ++i) {
@@ -326,6 +356,7 @@ struct Trainer::State {
   LossFunction losses;
   TrainerOptions options;
   bool is_noised;
+  bool clips;
   std::unique_ptr<Communicator> alone;  // where none was given
   Communicator& ranks;
   // Batches, dropout, augmentation, noise on counts, directions of estimated norms, held-out
@@ -354,7 +385,7 @@ Trainer::Trainer(const PrivacyPlan& plan, std::vector<NamedParameter> parameters
                  LossFunction losses, const Dataset& data, const OptimizerOptions& optimizer,
                  TrainerOptions options)
     : state_(std::make_unique<State>(plan, std::move(parameters), std::move(losses), data,
-                                     optimizer, std::move(options), true)) {}
+                                     optimizer, std::move(options), StepKind::kPrivate)) {}
 
 Trainer::Trainer(const PrivacyPlan& plan, std::vector<NamedParameter> parameters,
                  LossFunction losses, const ProgramRecords& records, UpdateFunction update,
@@ -362,15 +393,23 @@ Trainer::Trainer(const PrivacyPlan& plan, std::vector<NamedParameter> parameters
   SORDINO_CHECK(records.source != nullptr && update, "a program gives its records and its update");
   internal::CheckProgram(plan, options);
   options.update = std::move(update);
-  state_ = std::make_unique<State>(plan, std::move(parameters), std::move(losses), Dataset(),
-                                   OptimizerOptions(), std::move(options), true, records);
+  state_ =
+      std::make_unique<State>(plan, std::move(parameters), std::move(losses), Dataset(),
+                              OptimizerOptions(), std::move(options), StepKind::kPrivate, records);
 }
 
 Trainer Trainer::NonPrivate(const PrivacyPlan& plan, std::vector<NamedParameter> parameters,
                             LossFunction losses, const Dataset& data,
                             const OptimizerOptions& optimizer, TrainerOptions options) {
   return Trainer(std::make_unique<State>(plan, std::move(parameters), std::move(losses), data,
-                                         optimizer, std::move(options), false));
+                                         optimizer, std::move(options), StepKind::kOrdinary));
+}
+
+Trainer Trainer::WithoutNoise(const PrivacyPlan& plan, std::vector<NamedParameter> parameters,
+                              LossFunction losses, const Dataset& data,
+                              const OptimizerOptions& optimizer, TrainerOptions options) {
+  return Trainer(std::make_unique<State>(plan, std::move(parameters), std::move(losses), data,
+                                         optimizer, std::move(options), StepKind::kWithoutNoise));
 }
 
 Trainer::~Trainer() = default;
@@ -379,7 +418,7 @@ Trainer& Trainer::operator=(Trainer&&) noexcept = default;
 
 void Trainer::Look() {
   State& s = *state_;
-  if (s.is_noised) s.sums->Look(s.clipping->StepPolicy(s.plan.StepClip(s.done)), s.done);
+  if (s.clips) s.sums->Look(s.clipping->StepPolicy(s.plan.StepClip(s.done)), s.done);
 }
 
 void Trainer::Step() {

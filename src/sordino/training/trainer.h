@@ -99,6 +99,12 @@ class Trainer {
   static Trainer NonPrivate(const PrivacyPlan& plan, std::vector<NamedParameter> parameters,
                             LossFunction losses, const Dataset& data,
                             const OptimizerOptions& optimizer, TrainerOptions options = {});
+  // The loop of a private run with clipping and without noise, to see what clipping alone does to a
+  // training. Nothing is charged, and nothing about the result is private. Throws Error for a
+  // clipping that learns from noised values.
+  static Trainer WithoutNoise(const PrivacyPlan& plan, std::vector<NamedParameter> parameters,
+                              LossFunction losses, const Dataset& data,
+                              const OptimizerOptions& optimizer, TrainerOptions options = {});
   ~Trainer();
   Trainer(Trainer&&) noexcept;
   Trainer& operator=(Trainer&&) noexcept;

@@ -27,6 +27,7 @@ struct ResumeCase {
   OptimizerOptions optimizer = {};
   AugmentationOptions augmentation = {};
   bool is_private = true;
+  bool without_noise = false;
   double dropout = 0.4;
 };
 
@@ -92,6 +93,10 @@ class ResumedRun {
     trainer_options.charge = [this](std::int64_t step, const Event&) { charged.push_back(step); };
     const std::vector<NamedParameter> parameters = {
         {"first", first_}, {"frozen", frozen_}, {"second", second_}, {"tied", first_}};
+    if (resumed.without_noise) {
+      return Trainer::WithoutNoise(plan, parameters, losses, Images(), resumed.optimizer,
+                                   trainer_options);
+    }
     if (!resumed.is_private) {
       return Trainer::NonPrivate(plan, parameters, losses, Images(), resumed.optimizer,
                                  trainer_options);
@@ -197,6 +202,10 @@ std::vector<ResumeCase> ResumeCases() {
       {.name = "BatchesAroundTheMeasuredSize",
        .plan = [](PlanOptions& options) { options.batch = 30; }},
       {.name = "TinyBatches", .plan = [](PlanOptions& options) { options.batch = 1; }},
+      {.name = "WithoutNoise",
+       .optimizer = {.algorithm = {"sgd", {{"momentum", 0.9}}}},
+       .is_private = false,
+       .without_noise = true},
       {.name = "NonPrivate", .optimizer = {.algorithm = "adam"}, .is_private = false},
       {.name = "NonPrivateWithEmptyBatches",
        .plan = [](PlanOptions& options) { options.batch = 0.7; },

@@ -27,6 +27,9 @@
 namespace sordino {
 namespace {
 
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
 // What a model cannot see: the tensor of all examples of a batch.
 at::Tensor Unwrapped(const at::Tensor& tensor) {
   return at::functorch::maybeGetBatchedImpl(tensor)->value();
@@ -360,7 +363,7 @@ TEST(Trainer, EveryClippingPolicyAndEveryWayToFindNormsTrains) {
     PlanOptions options = FullBatch(data.size(), 60);
     options.clipping = std::string(clipping);
     options.norms = std::string(norms);
-    if (clipping == "global") options.clipping.options.Set("clip-threshold", 50.0);
+    if (clipping.starts_with("global")) options.clipping.options.Set("clip-threshold", 50.0);
     if (clipping == "adaclip") {
       options.clipping.options.Set("clip-variance-min", 1e-2);
       options.clipping.options.Set("clip-variance-max", 10.0);
@@ -480,6 +483,70 @@ TEST(Trainer, WithoutPrivacyIsOrdinaryGradientDescentAndSaysSo) {
     wanted = wanted - 0.1 * 2 * data.inputs.t().matmul(error) / 30;
   }
   EXPECT_TRUE(weights.value.allclose(wanted, 1e-4, 1e-5));
+}
+
+// Each record's gradient, clipped by hand.
+TEST(Trainer, WithoutNoiseItsStepsAreTheClippedSumsOverTheDeclaredBatch) {
+  const Dataset data = RandomFeatures(40, 3, 21);
+  PlanOptions options = FullBatch(data.size(), 6);
+  options.batch = 25;
+  options.clip = ClipNorm(0.7);
+  const PrivacyPlan plan(options, NoiseMultiplier(1), Delta(1e-5));
+  Weights weights(3);
+  at::Tensor wanted = weights.value.detach().to(at::kDouble);
+  TrainerOptions uncharged;
+  uncharged.charge = [](std::int64_t, const Event&) { ADD_FAILURE() << "a step was charged"; };
+  Trainer trainer = Trainer::WithoutNoise(plan, weights.Named(), weights.SquaredError(), data,
+                                          {.learning_rate = 2}, uncharged);
+  EXPECT_FALSE(trainer.is_private());
+  trainer.Run();
+  bool clipped = false;
+  for (int step = 0; step < 6; ++step) {
+    const at::Tensor inputs = data.inputs.to(at::kDouble);
+    const at::Tensor error = inputs.matmul(wanted) - data.labels.to(at::kDouble);
+    const at::Tensor gradients = inputs * (2 * error).unsqueeze(1);
+    const at::Tensor factors = (0.7 / gradients.norm(2, 1, true)).clamp_max(1);
+    clipped = clipped || factors.min().item<double>() < 0.9;
+    wanted = wanted - 2 * (gradients * factors).sum(0) / 25;
+  }
+  EXPECT_TRUE(clipped);
+  EXPECT_LT((weights.value - wanted).abs().max().item<double>(), 1e-5);
+}
+
+TEST(Trainer, WithoutNoiseRefusesClippingThatLearnsFromIt) {
+  const Dataset data = RandomFeatures(10, 2, 22);
+  for (const std::string_view name : ClippingPolicies().names()) {
+    PlanOptions options = FullBatch(data.size(), 1);
+    options.clipping = std::string(name);
+    if (name.starts_with("global")) options.clipping.options.Set("clip-threshold", 50.0);
+    const PrivacyPlan plan(options, NoiseMultiplier(1), Delta(1e-5));
+    Weights weights(2);
+    const auto train = [&] {
+      Trainer::WithoutNoise(plan, weights.Named(), weights.SquaredError(), data, {}).Run();
+    };
+    if (name.starts_with("ada")) {
+      EXPECT_THAT(train, ThrowsMessage<Error>(HasSubstr("learns from noised values"))) << name;
+    } else {
+      EXPECT_NO_THROW(train()) << name;
+    }
+  }
+}
+
+// The sum of a batch is up to 40 clipping norms, and the noise a billionth of one.
+TEST(Trainer, TinyNoiseLeavesTheStepsOfARunWithoutNoise) {
+  const Dataset data = RandomFeatures(40, 3, 23);
+  PlanOptions options = FullBatch(data.size(), 3);
+  options.clip = ClipNorm(1000);  // clips nothing
+  const PrivacyPlan plan(options, NoiseMultiplier(1e-9), Delta(1e-5));
+  Weights noised(3);
+  Weights plain(3);
+  Trainer(plan, noised.Named(), noised.SquaredError(), data, {.learning_rate = 0.1},
+          {.insecure_seed = 3})
+      .Run();
+  Trainer::NonPrivate(plan, plain.Named(), plain.SquaredError(), data, {.learning_rate = 0.1})
+      .Run();
+  EXPECT_GT(plain.value.norm().item<double>(), 0.05);
+  EXPECT_LT((noised.value - plain.value).abs().max().item<double>(), 1e-5);
 }
 
 TEST(Trainer, SeededRunRepeatsItselfAndIsNotPrivate) {

@@ -19,7 +19,7 @@ __global__ void StoreKeyKernel(DeviceNoiseState* state, ChaChaKey key) {
   state->key = key;
   state->draw = 0;
   state->finished_blocks = 0;
-  state->step = {0, 0};
+  state->step = {0, 0, kFinerBits};
   // Nothing is accepted until there is a table.
   state->table.quick.bins = 0;
   for (IndexedQuickTable::Column& column : state->table.quick.column) column = {0, 0};

@@ -39,14 +39,15 @@ TEST(DeviceNoiseKernel, ExactDecisionsAreThoseOfTheProcessor) {
     // libtorch's default stream is that of CUDA.
     StoreKey(state, key, nullptr);
     StoreTable(state, exact, nullptr);
-    StoreStep(state, {.steps_per_unit = 1, .value_of_step = 1}, 9, true, nullptr);
+    StoreStep(state, {.steps_per_unit = 1, .value_of_step = 1, .finer_bits = kFinerBits}, 9, true,
+              nullptr);
     LaunchNoise(state, tensors, true, nullptr);
     std::vector<std::int64_t> wanted(kCount);
     gaussian.Fill(key, 9, 0, wanted);
     const at::Tensor found = values.cpu();
     for (std::int64_t i = 0; i < kCount; ++i) {
       ASSERT_EQ(found.const_data_ptr<double>()[i],
-                static_cast<double>(RoundedSteps(wanted[static_cast<std::size_t>(i)])))
+                static_cast<double>(RoundedSteps(wanted[static_cast<std::size_t>(i)], kFinerBits)))
           << sigma << " at " << i;
     }
   }

@@ -8,17 +8,18 @@
 
 namespace sordino::internal {
 
-inline constexpr int kFinerBits = 10;          // draws are this much finer than the grid
+inline constexpr int kFinerBits = 10;          // draws are this much finer than the finest grid
 inline constexpr double kSaturation = 0x1p50;  // of values, in steps
 
 struct GridStep {
   double steps_per_unit;  // 1 / granularity
   double value_of_step;   // granularity / divisor
+  int finer_bits;         // of the draws, at least kFinerBits
 };
 
 // A draw in steps of the grid, to the nearest.
-SORDINO_DEVICE constexpr std::int64_t RoundedSteps(std::int64_t finer) {
-  return (finer + (std::int64_t{1} << (kFinerBits - 1))) >> kFinerBits;
+SORDINO_DEVICE constexpr std::int64_t RoundedSteps(std::int64_t finer, int finer_bits) {
+  return (finer + (std::int64_t{1} << (finer_bits - 1))) >> finer_bits;
 }
 
 // A value of the sum in steps of the grid: the nearest whole number, ties to even, saturated; NaN

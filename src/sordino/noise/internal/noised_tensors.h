@@ -94,7 +94,7 @@ SORDINO_DEVICE inline void ReleaseGroup(const NoisedTensors& tensors, std::int64
     const NoisedTensor& tensor = tensors.tensor[at];
     if (coordinate < tensor.begin) continue;
     const std::int64_t i = coordinate - tensor.begin;
-    const std::int64_t noise = RoundedSteps(draws[k]);
+    const std::int64_t noise = RoundedSteps(draws[k], step.finer_bits);
     if (tensor.is_double) {
       ReleaseValue<double>(tensor, at, i, noise, step, target);
     } else {

@@ -26,7 +26,9 @@ at::Tensor NoisedByLibtorch(const at::Tensor& sum, const at::Tensor& noise, doub
 }
 
 GridStep StepFor(double granularity, double divisor) {
-  return {.steps_per_unit = 1 / granularity, .value_of_step = granularity / divisor};
+  return {.steps_per_unit = 1 / granularity,
+          .value_of_step = granularity / divisor,
+          .finer_bits = kFinerBits};
 }
 
 // Bits, so that zeros of both signs and values that are not finite count.
@@ -72,11 +74,14 @@ TEST(GridStep, ValuesAreThoseOfLibtorch) {
 }
 
 TEST(GridStep, DrawsAreRoundedToTheNearestStep) {
-  for (std::int64_t finer = -5000; finer <= 5000; ++finer) {
-    const std::int64_t steps = RoundedSteps(finer);
-    EXPECT_LE(std::abs(1024 * steps - finer), 512);
-    if (finer % 1024 != 512 && finer % 1024 != -512) {
-      EXPECT_EQ(RoundedSteps(-finer), -steps);
+  for (const int bits : {kFinerBits, kFinerBits + 2}) {
+    const std::int64_t unit = std::int64_t{1} << bits;
+    for (std::int64_t finer = -20'000; finer <= 20'000; ++finer) {
+      const std::int64_t steps = RoundedSteps(finer, bits);
+      EXPECT_LE(std::abs(unit * steps - finer), unit / 2);
+      if (finer % unit != unit / 2 && finer % unit != -unit / 2) {
+        EXPECT_EQ(RoundedSteps(-finer, bits), -steps);
+      }
     }
   }
 }

@@ -54,7 +54,7 @@ PrivacyPlan MakePlan(const TrainConfig& config, const DatasetDeclaration& declar
     return *std::move(plan);
   }
   if (noise) return {options, NoiseMultiplier(*noise), delta};
-  if (config.run.non_private) return {options, NoiseMultiplier(1), delta};
+  if (!config.AddsNoise()) return {options, NoiseMultiplier(1), delta};
   if (config.privacy.noise) return {options, NoiseMultiplier(*config.privacy.noise), delta};
   std::optional<PrivacyPlan> plan =
       PrivacyPlan::ForBudget(options, Epsilon(*config.privacy.epsilon), delta);
@@ -66,6 +66,7 @@ PrivacyPlan MakePlan(const TrainConfig& config, const DatasetDeclaration& declar
 
 RunPrivacy PrivacyOf(const TrainConfig& config) {
   if (config.run.non_private) return RunPrivacy::kNonPrivate;
+  if (!config.AddsNoise()) return RunPrivacy::kWithoutNoise;
   return config.run.insecure_seed ? RunPrivacy::kSeeded : RunPrivacy::kPrivate;
 }
 
@@ -84,8 +85,8 @@ StatementFacts PlannedFacts(const TrainConfig& config, const DatasetDeclaration&
     facts.adaptive = PlannedAdaptive(plan, Epsilon(*config.privacy.epsilon));
     facts.epsilon = {0, *config.privacy.epsilon};
   } else {
-    facts.epsilon = facts.privacy == RunPrivacy::kNonPrivate ? Interval{kInfinity, kInfinity}
-                                                             : plan.Epsilon(facts.steps);
+    facts.epsilon =
+        HasNoise(facts.privacy) ? plan.Epsilon(facts.steps) : Interval{kInfinity, kInfinity};
   }
   facts.delta = plan.delta().value();
   facts.charges_epochs = plan.sampler().HasWholeEpochs();
@@ -94,6 +95,8 @@ StatementFacts PlannedFacts(const TrainConfig& config, const DatasetDeclaration&
   if (facts.privacy == RunPrivacy::kNonPrivate) {
     facts.plan = fmt::format("{} sampling, batch {:g}, {} steps, without clipping and noise",
                              config.privacy.sampling.name, *config.training.batch, facts.steps);
+  } else if (facts.privacy == RunPrivacy::kWithoutNoise) {
+    facts.plan = plan.DescriptionWithoutNoise();
   } else {
     facts.plan = plan.Description();
     facts.norms_assumption = plan.norms().Assumption();

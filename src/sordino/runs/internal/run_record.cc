@@ -25,7 +25,7 @@ DeploymentFacts CommonFacts(const Facts& facts, const RecordFacts& more) {
   DeploymentFacts record;
   record.purpose = facts.purpose;
   record.warning = NotPrivateWarning(facts.privacy);
-  record.is_protected = facts.privacy != RunPrivacy::kNonPrivate;
+  record.is_protected = HasNoise(facts.privacy);
   record.adjacency = facts.adjacency;
   record.epsilon = facts.epsilon.upper;
   record.delta = facts.delta;

@@ -58,13 +58,15 @@ TEST(RunRecord, PlannedStepsAreNotMadeSteps) {
 
 TEST(RunRecord, OfARunWithoutPrivacyClaimsNothing) {
   StatementFacts facts = RecordFacts();
-  facts.privacy = RunPrivacy::kNonPrivate;
-  Json json = Json::parse(RunRecord(facts, {}));
-  EXPECT_EQ(json["privacy"]["private"], false);
-  EXPECT_FALSE(json["privacy"].contains("epsilon"));
-  EXPECT_EQ(json["not_protected"], Json::array({"everything"}));
+  for (const RunPrivacy privacy : {RunPrivacy::kNonPrivate, RunPrivacy::kWithoutNoise}) {
+    facts.privacy = privacy;
+    const Json json = Json::parse(RunRecord(facts, {}));
+    EXPECT_EQ(json["privacy"]["private"], false);
+    EXPECT_FALSE(json["privacy"].contains("epsilon"));
+    EXPECT_EQ(json["not_protected"], Json::array({"everything"}));
+  }
   facts.privacy = RunPrivacy::kSeeded;
-  json = Json::parse(RunRecord(facts, {}));
+  const Json json = Json::parse(RunRecord(facts, {}));
   EXPECT_EQ(json["privacy"]["private"], false);
   EXPECT_THAT(json["privacy"]["warning"].get<std::string>(), HasSubstr("NOT PRIVATE"));
 }

@@ -81,6 +81,14 @@ class OneRankOfSeveral : public SumSource {
                           : gradients);
   }
 
+  void UpdateWithoutNoise(double divisor) override {
+    const at::Tensor mean = shard_->steps.to(at::kDouble).mul_(shard_->granularity / divisor);
+    const at::ScalarType type = shard_->type;
+    shard_.reset();
+    counts_.reset();
+    optimizer_.StepNonPrivate(mean.to(type));
+  }
+
   void SumOrdinary(std::int64_t /*step*/) override {
     const Requested requested = TakeRequest();
     SORDINO_CHECK(requested.models.size() == 1, "a rank has one part of an ordinary batch");
@@ -108,7 +116,7 @@ class OneRankOfSeveral : public SumSource {
 
   // Of an ordinary run, one for each rank.
   std::vector<Chunk> Cut(std::int64_t examples) const {
-    if (parts().is_noised) return Chunks(examples, clipper_->chunks());
+    if (parts().clips) return Chunks(examples, clipper_->chunks());
     const std::int64_t ranks = all().Size();
     std::vector<Chunk> chunks;
     chunks.reserve(static_cast<std::size_t>(ranks));

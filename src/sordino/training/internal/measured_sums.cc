@@ -74,6 +74,15 @@ class OneProcess : public SumSource {
     sum_.reset();
   }
 
+  void UpdateWithoutNoise(double divisor) override {
+    std::vector<at::Tensor> means;
+    for (std::size_t k = 0; k < sum_->gradients.size(); ++k) {
+      means.push_back(sum_->gradients[k].div(divisor).to(sum_->noised_types[k]));
+    }
+    sum_.reset();
+    optimizer_.StepNonPrivate(means);
+  }
+
   void SumOrdinary(std::int64_t step) override {
     const Batch batch = TakeBatch(step);
     const std::int64_t examples = Examples(batch);

@@ -11,7 +11,8 @@
 // the number of ranks.
 //
 // A run without privacy, for comparisons, has ordinary gradients. On several ranks each has one
-// part of the batch, and the last bits depend on the number of ranks.
+// part of the batch, and the last bits depend on the number of ranks. A run that clips without
+// noise has the sums of a private one.
 #ifndef SORDINO_TRAINING_INTERNAL_SUM_SOURCE_H_
 #define SORDINO_TRAINING_INTERNAL_SUM_SOURCE_H_
 
@@ -40,7 +41,7 @@ struct SumSourceParts {
   const PrivacyPlan& plan;
   const TrainerOptions& options;
   const LossFunction& losses;
-  bool is_noised;
+  bool clips;
   Communicator& communicator;
   RandomSource& shared;  // all ranks draw the same from it, in the same order
   NoiseProcess& noise;   // of this rank
@@ -78,6 +79,9 @@ class SumSource {
   virtual void Update(const NoisedGradients& gradients, bool whole) = 0;
   // Collective: both, where nobody else wants to see the noised gradients.
   virtual void NoiseAndUpdate(const StepNoise& noise) { Update(Noised(noise, false), false); }
+
+  // Collective: the update by the sum itself, divided by this. Not private.
+  virtual void UpdateWithoutNoise(double divisor) = 0;
 
   // The same without privacy. An empty batch makes no update.
   virtual void SumOrdinary(std::int64_t step) = 0;
