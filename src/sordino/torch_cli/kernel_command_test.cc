@@ -45,12 +45,13 @@ TEST(KernelCommand, AnswersForEveryClipping) {
 
 TEST(KernelCommand, SaysThatItIsForPublicData) {
   const CommandOutcome outcome =
-      RunProgram(Words("kernel --data digits --model logistic --examples 4 --clipping local-flat"));
+      RunProgram(Words("kernel --data digits --model logistic --examples 4 --clipping local-flat "
+                       "--clip 0.5"));
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("For public data only"));
   EXPECT_THAT(outcome.out, HasSubstr("local-flat"));
   EXPECT_THAT(outcome.out, HasSubstr("\nNext: a step with local-flat lowers the loss most here; "
-                                     "'sordino train --clipping flat --clip 1' clips so.\n"));
+                                     "'sordino train --clipping flat --clip 0.5' clips so.\n"));
   EXPECT_THAT(
       RunProgram(Words("kernel --data digits --model logistic --examples 4 --clipping none")).out,
       HasSubstr("\nNext: compare the ways to clip with --clipping all.\n"));

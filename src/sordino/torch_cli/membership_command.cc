@@ -119,7 +119,8 @@ struct Findings {
   std::vector<Attack> attacks;
   std::size_t best = 0;                                     // by area
   std::vector<std::pair<std::string, double>> class_areas;  // of the best
-  std::vector<PrivacyLine> claim;
+  bool is_private = false;
+  std::vector<PrivacyLine> claim;  // empty too where the event has no known limit
 
   double Limit(double false_rate) const { return 1 - ProfileTradeoff(claim, false_rate); }
 };
@@ -184,6 +185,7 @@ Findings Attacked(const MembershipOptions& options, const TrainedRun& run, const
     if (area(i) > area(findings.best)) findings.best = i;
   }
   findings.class_areas = ClassAreas(findings.attacks[findings.best], all, members.size());
+  findings.is_private = claim.has_value();
   if (claim) findings.claim = PrivacyProfile(*claim, kLimitLines);
   return findings;
 }
@@ -268,7 +270,11 @@ bool IsAboveTheClaim(const Findings& findings) {
 
 // What to do with the findings.
 std::string AfterAttacks(const Findings& findings) {
-  if (!findings.claim.empty()) {
+  if (findings.is_private) {
+    if (findings.claim.empty()) {
+      return "Next: what the claim of the run allows is not known at these rates, so judge by the "
+             "areas; keep this table to yourself.";
+    }
     return IsAboveTheClaim(findings)
                ? "Next: an attack is above what the claim of the run allows, by more than chance: "
                  "do not release the model before you know why, and begin with 'sordino audit "
