@@ -307,7 +307,7 @@ TEST_F(TrainingRun, SeededAndNonPrivateRunsSaySoEverywhere) {
     EXPECT_THAT(ReadRunFile(result.folder / "record.json"), HasSubstr("\"private\": false"));
     EXPECT_THAT(result.facts.plan,
                 HasSubstr(config.run.non_private ? "without clipping and noise"
-                                                 : "flat clipping at 0.1, no noise, "));
+                                                 : "flat clipping at 1, no noise, "));
     EXPECT_FALSE(fs::exists(result.folder / kLedgerFile));
   }
 }

@@ -514,7 +514,7 @@ TEST(Trainer, WithoutNoiseItsStepsAreTheClippedSumsOverTheDeclaredBatch) {
 }
 
 TEST(Trainer, WithoutNoiseRefusesClippingThatLearnsFromIt) {
-  const Dataset data = RandomFeatures(10, 2, 22);
+  const Dataset data = RandomFeatures(200, 2, 22);
   for (const std::string_view name : ClippingPolicies().names()) {
     PlanOptions options = FullBatch(data.size(), 1);
     options.clipping = std::string(name);
