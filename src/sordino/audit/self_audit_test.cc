@@ -42,6 +42,7 @@ const std::map<std::string, double>& Floors() {
       {"clipping-flat", 0.8},
       {"clipping-layerwise", 0.8},
       {"clipping-global", 0.8},
+      {"clipping-global-layerwise", 0.8},
       {"clipping-automatic", 0.8},
       {"clipping-adaptive", 0.7},
       {"clipping-adaptive-layerwise", 0.7},
