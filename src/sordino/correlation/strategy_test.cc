@@ -1,0 +1,2 @@
+#include "sordino/correlation/sensitivity.h"
+#include <gtest/gtest.h>
