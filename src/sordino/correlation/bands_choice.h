@@ -1,8 +1,8 @@
 // How many bands of correlated noise are worth their noise, where records are sampled.
 //
-// Cyclic Poisson sampling with b bands (BandMF; Choquette-Choo et al., arXiv 2306.08153, Theorem 4):
-// the records are split into b groups once, without looking at them; step t draws from group
-// t mod b, each record with probability b q, where q is the expected batch over all records. C has b
+// Cyclic Poisson sampling with b bands (BandMF; Choquette-Choo et al., arXiv 2306.08153, Theorem
+// 4): the records are split into b groups once, without looking at them; step t draws from group t
+// mod b, each record with probability b q, where q is the expected batch over all records. C has b
 // bands, so the columns of one group's steps do not overlap, and the run is ceil(n / b) Poisson
 // releases of one group: the event is
 //
@@ -18,12 +18,14 @@
 #define SORDINO_CORRELATION_BANDS_CHOICE_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "sordino/accounting/event.h"
 #include "sordino/base/quantity.h"
+#include "sordino/correlation/strategy.h"
 
 namespace sordino {
 
@@ -44,8 +46,8 @@ struct BandsRow {
 
 struct BandsChoice {
   BandsRow best;
-  BandsRow independent;        // one band
-  std::vector<BandsRow> rows;  // all that were looked at, by their bands
+  BandsRow independent;          // one band
+  std::vector<BandsRow> rows;    // all that were looked at, by their bands
   std::string strategy() const;  // "banded:10", "none"
   double Ratio() const { return best.rmse / independent.rmse; }
 };
@@ -54,10 +56,16 @@ struct BandsChoice {
 Event CyclicPoissonEvent(std::int64_t steps, SamplingRate rate, std::int64_t bands,
                          NoiseMultiplier noise, Adjacency adjacency = Adjacency::kAddRemove);
 
-// nullopt: no noise meets the budget.
+// The best number of bands up to 1/q, 256 and what is optimised in about a second. nullopt: no
+// noise meets the budget.
 std::optional<BandsChoice> ChooseBands(const BandsQuestion& question);
 // So many bands alone.
 std::optional<BandsRow> CalibrateBands(const BandsQuestion& question, std::int64_t bands);
+
+// Where nobody samples (a stream, a fixed order, one pass): the least RMSE of independent noise, of
+// the bands that 'banded' takes and of the buffers that 'blt' takes. The noise multiplier is the
+// same for all of them, so it does not matter.
+std::unique_ptr<Strategy> ChooseUnsampled(const Participation& participation);
 
 }  // namespace sordino
 

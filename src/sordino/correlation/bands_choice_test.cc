@@ -1,2 +1,2 @@
-#include "sordino/correlation/sensitivity.h"
 #include <gtest/gtest.h>
+#include "sordino/correlation/sensitivity.h"

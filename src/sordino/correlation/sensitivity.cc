@@ -22,7 +22,8 @@ constexpr double kMaxPairs = 1e8;
 
 std::size_t Size(std::int64_t number) { return static_cast<std::size_t>(number); }
 
-// The square root of a sum of `terms` numbers >= 0, whose own relative error is below as many units.
+// The square root of a sum of `terms` numbers >= 0, whose own relative error is below as many
+// units.
 double RootRoundedUp(double square, double terms) {
   return std::sqrt(square) * (1 + (terms + 8) * std::numeric_limits<double>::epsilon());
 }
@@ -105,7 +106,8 @@ std::optional<double> ToeplitzChain(std::span<const double> column,
   if (bands > 2 * separation) return std::nullopt;
   const double pairs = static_cast<double>(steps) * static_cast<double>(bands - separation);
   if (pairs * static_cast<double>(participation.Fitting()) > kMaxPairs) return std::nullopt;
-  // gram[d - separation][rows]: the sum of c_s c_{s+d} over the rows that columns j and j + d share.
+  // gram[d - separation][rows]: the sum of c_s c_{s+d} over the rows that columns j and j + d
+  // share.
   std::vector<std::vector<double>> gram;
   for (std::size_t d = separation; d < bands; ++d) {
     std::vector<double> sums(bands - d + 1, 0.0);
@@ -201,7 +203,8 @@ SensitivityBound GramSensitivity(const std::vector<std::vector<double>>& gram,
                                  const Participation& participation) {
   const std::size_t steps = gram.size();
   // Inner products of numbers of both signs: their errors add up to steps * count units of the sum.
-  const double terms = static_cast<double>(steps) * static_cast<double>(participation.Fitting() + 4);
+  const double terms =
+      static_cast<double>(steps) * static_cast<double>(participation.Fitting() + 4);
   std::vector<double> norms;
   for (std::size_t i = 0; i < steps; ++i) norms.push_back(gram[i][i]);
   const std::int64_t reach = GramReach(gram);

@@ -15,16 +15,16 @@ namespace {
 
 std::int64_t SizeFrom(std::string_view text, std::string_view digits, std::int64_t steps) {
   std::int64_t size = 0;
-  const auto [end, problem] =
-      std::from_chars(digits.data(), digits.data() + digits.size(), size);
+  const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), size);
   if (problem != std::errc() || end != digits.data() + digits.size() || size < 1) {
     throw Error(fmt::format(
         "the noise correlation '{}' has no whole number above 0 after the colon; write 'banded:8'.",
         text));
   }
   if (size > steps) {
-    throw Error(fmt::format("the noise correlation '{}' is for more than {} steps; give at most {}.",
-                            text, steps, steps));
+    throw Error(
+        fmt::format("the noise correlation '{}' is for more than {} steps; give at most {}.", text,
+                    steps, steps));
   }
   return size;
 }
@@ -55,8 +55,8 @@ std::unique_ptr<Strategy> MakeStrategy(std::string_view text, const Participatio
     return kind.Make(kind.DefaultSize(participation), participation, objective);
   }
   if (!kind.HasSize()) {
-    throw Error(fmt::format("the noise correlation '{}' takes no number; write '{}'.", text,
-                            kind.name()));
+    throw Error(
+        fmt::format("the noise correlation '{}' takes no number; write '{}'.", text, kind.name()));
   }
   return kind.Make(SizeFrom(text, text.substr(colon + 1), participation.steps), participation,
                    objective);

@@ -114,8 +114,8 @@ class StrategyKind : public Component {
 
 const Registry<StrategyKind>& Strategies();
 
-// "banded:8", "blt:4", "bisr:4", "bifr:4", "tree", "none". Throws Error for another text, for a size
-// outside [1, steps], and for a pattern whose sensitivity is not known.
+// "banded:8", "blt:4", "bisr:4", "bifr:4", "tree", "none". Throws Error for another text, for a
+// size outside [1, steps], and for a pattern whose sensitivity is not known.
 std::unique_ptr<Strategy> MakeStrategy(
     std::string_view text, const Participation& participation,
     CorrelationObjective objective = CorrelationObjective::kRmse);

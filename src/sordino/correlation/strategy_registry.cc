@@ -7,12 +7,11 @@ namespace sordino {
 #undef SORDINO_COMPONENT
 
 const Registry<StrategyKind>& Strategies() {
-  static const Registry<StrategyKind> registry("noise correlation",
-                                               {
+  static const Registry<StrategyKind> registry("noise correlation", {
 #define SORDINO_COMPONENT(function, file) &function(),
 #include "sordino/correlation/strategies/strategy_list.inc"
 #undef SORDINO_COMPONENT
-                                               });
+                                                                    });
   return registry;
 }
 

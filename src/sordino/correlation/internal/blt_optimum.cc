@@ -13,6 +13,15 @@ namespace sordino {
 namespace {
 
 constexpr double kSameTheta = 1e-7;  // relative to 1 - theta
+constexpr double kNoTerm = 1e-7;     // of the sum of all coefficients
+// The objective has this times -log(1 - sum omega / theta) beside it, which keeps all decays above
+// 0.
+constexpr double kBarrier = 1e-7;
+
+constexpr double kBltSearchTolerance = 1e-4;
+constexpr int kBltSearchSteps = 15;
+constexpr double kBltTolerance = 1e-9;
+constexpr int kMostBltSteps = 120;
 
 double Logistic(double x) { return 1 / (1 + std::exp(-x)); }
 
@@ -40,11 +49,13 @@ std::vector<double> ColumnOf(const std::vector<BltTerm>& terms, std::size_t step
 class BltObjective {
  public:
   BltObjective(const Participation& participation, CorrelationObjective objective)
-      : participation_(participation),
-        weights_(ErrorWeights(participation.steps, objective)) {}
+      : participation_(participation), weights_(ErrorWeights(participation.steps, objective)) {}
 
   double operator()(std::span<const double> x, std::span<double> gradient) const {
     const std::vector<BltTerm> terms = TermsOf(x);
+    double room = 1;
+    for (const BltTerm& term : terms) room -= term.omega / term.theta;
+    if (!(room > 0)) return kInfinity;
     const std::vector<double> sums = Sums(terms);
     double error = 0;
     for (std::size_t t = 0; t < sums.size(); ++t) error += weights_[t] * sums[t] * sums[t];
@@ -70,10 +81,12 @@ class BltObjective {
         power_slope = theta * power_slope + power;
         power *= theta;
       }
+      by_theta -= kBarrier / (room * theta * theta);
+      by_omega += kBarrier / (room * theta);
       gradient[i] = omega * by_theta * theta * (1 - theta);
       gradient[terms.size() + i] = omega * by_omega;
     }
-    return std::log(error) + std::log(pattern.value());
+    return std::log(error) + std::log(pattern.value()) - kBarrier * std::log(room);
   }
 
  private:
@@ -121,8 +134,26 @@ std::vector<double> StartOf(std::size_t terms, double slowest) {
     total += std::sqrt(rate);
     x[terms + i] = 0.5 * std::log(rate);
   }
-  for (std::size_t i = 0; i < terms; ++i) x[terms + i] += std::log(0.5 / total);
+  for (std::size_t i = 0; i < terms; ++i) x[terms + i] += std::log(0.25 / total);
   return x;
+}
+
+// In their order, without those that are nearly nothing or nearly the one before.
+std::vector<BltTerm> Distinct(std::vector<BltTerm> terms) {
+  std::sort(terms.begin(), terms.end(),
+            [](const BltTerm& a, const BltTerm& b) { return a.theta < b.theta; });
+  double total = 0;
+  for (const BltTerm& term : terms) total += term.omega / (1 - term.theta);
+  std::vector<BltTerm> distinct;
+  for (const BltTerm& term : terms) {
+    if (term.omega <= kNoTerm * total * (1 - term.theta)) continue;
+    if (!distinct.empty() && term.theta - distinct.back().theta < kSameTheta * (1 - term.theta)) {
+      distinct.back().omega += term.omega;
+    } else {
+      distinct.push_back(term);
+    }
+  }
+  return distinct;
 }
 
 }  // namespace
@@ -133,22 +164,12 @@ std::vector<BltTerm> BltOptimum(std::int64_t terms, const Participation& partici
   const double steps = static_cast<double>(participation.steps);
   Minimum best{{}, kInfinity};
   for (const double slowest : {0.3 / steps, 3 / steps, 30 / steps}) {
-    Minimum found = Minimise(
-        function, StartOf(static_cast<std::size_t>(terms), std::min(slowest, 0.3)), 1e-12, 400);
+    Minimum found =
+        Minimise(function, StartOf(static_cast<std::size_t>(terms), std::min(slowest, 0.3)),
+                 kBltSearchTolerance, kBltSearchSteps);
     if (found.value < best.value) best = std::move(found);
   }
-  std::vector<BltTerm> found = TermsOf(best.x);
-  std::sort(found.begin(), found.end(),
-            [](const BltTerm& a, const BltTerm& b) { return a.theta < b.theta; });
-  std::vector<BltTerm> distinct;
-  for (const BltTerm& term : found) {
-    if (!distinct.empty() && term.theta - distinct.back().theta < kSameTheta * (1 - term.theta)) {
-      distinct.back().omega += term.omega;
-    } else {
-      distinct.push_back(term);
-    }
-  }
-  return distinct;
+  return Distinct(TermsOf(Minimise(function, std::move(best.x), kBltTolerance, kMostBltSteps).x));
 }
 
 std::vector<NoiseBuffer> BltInverse(const std::vector<BltTerm>& terms) {
@@ -156,7 +177,7 @@ std::vector<NoiseBuffer> BltInverse(const std::vector<BltTerm>& terms) {
   for (const BltTerm& term : terms) total += term.omega;
   std::vector<NoiseBuffer> buffers;
   for (std::size_t i = 0; i < terms.size(); ++i) {
-    double low = i == 0 ? terms[0].theta - total : terms[i - 1].theta;
+    double low = i == 0 ? std::max(0.0, terms[0].theta - total) : terms[i - 1].theta;
     double high = terms[i].theta;
     const auto value = [&terms](double z) {
       double sum = 1;

@@ -7,7 +7,8 @@
 //
 // Its inverse is of the same form: 1 / C(x) = 1 - sum_i weight_i x / (1 - decay_i x). In z = 1/x,
 // C = 1 + sum_i omega_i / (z - theta_i) falls from +inf to -inf between two neighbouring theta, so
-// one decay lies between each two and one below all of them; weight_i = -1 / C'(decay_i) > 0.
+// one decay lies between each two and one below all of them, at or above 0 where
+// sum_i omega_i / theta_i <= 1, to which the optimum is held; weight_i = -1 / C'(decay_i) > 0.
 #ifndef SORDINO_CORRELATION_INTERNAL_BLT_OPTIMUM_H_
 #define SORDINO_CORRELATION_INTERNAL_BLT_OPTIMUM_H_
 
@@ -24,7 +25,8 @@ struct BltTerm {
   double omega;
 };
 
-// At most so many terms, by their theta: two that the optimiser drew together are one.
+// At most so many terms, by their theta: two that the optimiser drew together are one, and those
+// that it made nothing of are none.
 std::vector<BltTerm> BltOptimum(std::int64_t terms, const Participation& participation,
                                 CorrelationObjective objective);
 

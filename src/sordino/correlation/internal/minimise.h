@@ -19,8 +19,8 @@ struct Minimum {
 };
 
 // Until the value falls by less than a relative `tolerance` in several steps, or `most_steps`.
-Minimum Minimise(const SmoothFunction& function, std::vector<double> start, double tolerance = 1e-13,
-                 int most_steps = 1000);
+Minimum Minimise(const SmoothFunction& function, std::vector<double> start,
+                 double tolerance = 1e-13, int most_steps = 1000);
 
 // A function of one number in (low, high): the best of an even grid, refined by golden sections.
 double MinimiseOnInterval(const std::function<double(double)>& function, double low, double high);

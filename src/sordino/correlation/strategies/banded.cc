@@ -29,7 +29,9 @@ class Banded final : public ToeplitzStrategy {
  public:
   Banded(std::vector<double> column, const Participation& participation)
       : ToeplitzStrategy(fmt::format("banded:{}", column.size()), participation),
-        column_(std::move(column)) {}
+        column_(std::move(column)) {
+    column_.resize(static_cast<std::size_t>(BandsOf(column_)));
+  }
   std::int64_t Bands() const override { return static_cast<std::int64_t>(column_.size()); }
   std::vector<double> Coefficients(std::int64_t steps) const override {
     std::vector<double> column = column_;
@@ -55,8 +57,8 @@ class BandedKind final : public StrategyKind {
   std::string_view suffix() const override { return ":B"; }
   // Bands that do not overlap, within reason.
   std::int64_t DefaultSize(const Participation& participation) const override {
-    const std::int64_t most = participation.Fitting() == 1 ? participation.steps
-                                                           : participation.separation;
+    const std::int64_t most =
+        participation.Fitting() == 1 ? participation.steps : participation.separation;
     return std::min({most, participation.steps, kDefaultBands});
   }
   std::unique_ptr<Strategy> Make(std::int64_t bands, const Participation& participation,
@@ -64,7 +66,8 @@ class BandedKind final : public StrategyKind {
     const double work = static_cast<double>(bands) * static_cast<double>(participation.steps);
     if (work > kMaxWork) {
       throw Error(fmt::format(
-          "{} bands over {} steps are more than an optimiser does in a minute; use at most {} bands, "
+          "{} bands over {} steps are more than an optimiser does in a minute; use at most {} "
+          "bands, "
           "or 'blt'.",
           bands, participation.steps,
           static_cast<std::int64_t>(kMaxWork / static_cast<double>(participation.steps))));

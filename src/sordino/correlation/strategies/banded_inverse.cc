@@ -29,9 +29,7 @@ class BandedInverse final : public ToeplitzStrategy {
                 const Participation& participation)
       : ToeplitzStrategy(fmt::format("{}:{}", name, bands), participation),
         filter_(BinomialSeries(gamma, bands)) {}
-  std::int64_t Bands() const override {
-    return filter_.size() == 1 ? 1 : participation().steps;
-  }
+  std::int64_t Bands() const override { return filter_.size() == 1 ? 1 : participation().steps; }
   std::vector<double> Coefficients(std::int64_t steps) const override {
     return InverseColumn(filter_, steps);
   }
@@ -45,7 +43,9 @@ class BandedInverse final : public ToeplitzStrategy {
   }
 
  private:
-  std::int64_t RecursionLength() const override { return static_cast<std::int64_t>(filter_.size()); }
+  std::int64_t RecursionLength() const override {
+    return static_cast<std::int64_t>(filter_.size());
+  }
 
   std::vector<double> filter_;
 };
@@ -71,8 +71,7 @@ class BisrKind final : public BandedInverseKind {
 
 class BifrKind final : public BandedInverseKind {
  public:
-  BifrKind()
-      : BandedInverseKind({.name = "bifr", .help = "the best inverse power with P bands"}) {}
+  BifrKind() : BandedInverseKind({.name = "bifr", .help = "the best inverse power with P bands"}) {}
   std::unique_ptr<Strategy> Make(std::int64_t bands, const Participation& participation,
                                  CorrelationObjective objective) const override {
     const auto error = [&](double gamma) {

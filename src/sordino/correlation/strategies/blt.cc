@@ -3,10 +3,10 @@
 // The strategy is what its noise does: n_t = w_t - sum_i weight_i s_i with the buffers
 // s_i <- decay_i s_i + w_t, whose numbers are used as they are. The coefficients of C are those of
 // the inverse of that series, c_t = sum_i weight_i r_i(t) with r_i(t + 1) = decay_i r_i(t) + c_t:
-// sums of terms >= 0 where no decay is negative.
+// sums of terms >= 0.
 //
-// Sensitivity: exact where these coefficients do not rise, which they do not with omega of at most 1
-// in all; an upper bound otherwise (sensitivity.h).
+// Sensitivity: exact where these coefficients do not rise, as those of the optimum do not; an upper
+// bound otherwise (sensitivity.h).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -98,11 +98,12 @@ class BltKind final : public StrategyKind {
   std::unique_ptr<Strategy> Make(std::int64_t size, const Participation& participation,
                                  CorrelationObjective objective) const override {
     if (size > kMostBuffers) {
-      throw Error(fmt::format("the noise correlation 'blt:{}' has too many buffers; use at most {}.",
-                              size, kMostBuffers));
+      throw Error(
+          fmt::format("the noise correlation 'blt:{}' has too many buffers; use at most {}.", size,
+                      kMostBuffers));
     }
-    return std::make_unique<Blt>(
-        size, BltInverse(BltOptimum(size, participation, objective)), participation);
+    return std::make_unique<Blt>(size, BltInverse(BltOptimum(size, participation, objective)),
+                                 participation);
   }
 };
 

@@ -37,9 +37,9 @@ double LevelBoundSquared(const Participation& participation) {
   for (std::int64_t leaves = 1; leaves <= participation.steps; leaves *= 2) {
     const std::int64_t each = std::min(count, (leaves - 1) / participation.separation + 1);
     const std::int64_t rest = count % each;
-    square += static_cast<double>(count / each) * static_cast<double>(each) *
-                  static_cast<double>(each) +
-              static_cast<double>(rest) * static_cast<double>(rest);
+    square +=
+        static_cast<double>(count / each) * static_cast<double>(each) * static_cast<double>(each) +
+        static_cast<double>(rest) * static_cast<double>(rest);
   }
   return square;
 }
