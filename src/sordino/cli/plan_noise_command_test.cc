@@ -55,25 +55,25 @@ TEST(PlanNoise, AnswersForEveryStrategy) {
 }
 
 TEST(PlanNoise, SaysWhenItPays) {
-  const std::string line = "--steps 200 --rate 0.05 --epsilon 4 --delta 1e-6";
+  const std::string line = "--steps 100 --rate 0.25 --epsilon 8 --delta 1e-6";
   const Json budget = AskJson(line)["budget"];
   EXPECT_LT(budget["best"]["ratio"], 1);
-  EXPECT_LE(budget["best"]["epsilon"]["upper"], 4);
+  EXPECT_LE(budget["best"]["epsilon"]["upper"], 8);
   EXPECT_EQ(budget["bands"][0]["bands"], 1);
   EXPECT_EQ(budget["bands"][0]["ratio"], 1);
-  EXPECT_EQ(budget["table"].size(), 20);
+  EXPECT_EQ(budget["table"].size(), 15);
   const CommandOutcome text = Ask(line);
-  EXPECT_THAT(text.out, HasSubstr("epsilon 16"));
+  EXPECT_THAT(text.out, HasSubstr("epsilon 32"));
   EXPECT_THAT(text.out, HasSubstr("Next: "));
 }
 
 TEST(PlanNoise, DrawsWhenItPays) {
   const TestFolder folder;
   const std::string path = folder.path() / "pays.svg";
-  EXPECT_EQ(Ask("--steps 40 --rate 0.1 --epsilon 4 --delta 1e-6 --picture " + path).error, "");
+  EXPECT_EQ(Ask("--steps 12 --rate 0.5 --epsilon 4 --delta 1e-6 --picture " + path).error, "");
   const std::string svg = ReadTestFile(path);
   EXPECT_THAT(svg, HasSubstr("<svg"));
-  EXPECT_THAT(svg, HasSubstr("4 epochs"));
+  EXPECT_THAT(svg, HasSubstr("6 epochs"));
 }
 
 class PlanNoiseMistakes : public ::testing::TestWithParam<Mistake> {};

@@ -15,7 +15,7 @@ namespace sordino {
 namespace {
 
 constexpr std::array<double, 5> kEpsilonFactors = {0.25, 0.5, 1, 2, 4};
-constexpr std::array<double, 3> kEpochs = {1, 5, 25};
+constexpr std::array<double, 2> kEpochs = {1, 10};
 constexpr double kMostCellSteps = 50'000;
 
 BandsQuestion QuestionOf(const NoiseBudget& budget, std::int64_t steps, double epsilon) {

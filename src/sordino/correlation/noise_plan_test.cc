@@ -37,12 +37,12 @@ TEST(PlanNoise, ComparesWithIndependentNoiseOfTheSamePattern) {
 
 TEST(PlanNoise, HasACellForTheRunThatWasAskedFor) {
   const NoisePlan plan = PlanNoise(
-      {.steps = 100, .budget = NoiseBudget{Epsilon(4), Delta(1e-6), SamplingRate(0.05)}}, kSilent);
+      {.steps = 100, .budget = NoiseBudget{Epsilon(4), Delta(1e-6), SamplingRate(0.25)}}, kSilent);
   ASSERT_TRUE(plan.budget);
   bool found = false;
   for (const NoisePlanCell& cell : plan.budget->cells) {
     EXPECT_LE(cell.ratio, 1);
-    EXPECT_NEAR(cell.epochs, static_cast<double>(cell.steps) / 20, 1e-12);
+    EXPECT_NEAR(cell.epochs, static_cast<double>(cell.steps) / 4, 1e-12);
     if (cell.steps != 100 || cell.epsilon != 4) continue;
     found = true;
     EXPECT_EQ(cell.bands, plan.budget->sampled.best.bands);
