@@ -47,15 +47,15 @@ std::int64_t NoisePlanWhole(const char* flag, const std::string& text) {
   return static_cast<std::int64_t>(ParseWhole(flag, text));
 }
 
-std::optional<NoiseBudget> NoiseBudgetFrom(const NoisePlanFlags& flags) {
+std::optional<SampledBudget> SampledBudgetFrom(const NoisePlanFlags& flags) {
   if (!flags.epsilon && !flags.delta && !flags.rate) return std::nullopt;
   if (!flags.epsilon || !flags.delta || !flags.rate) {
     throw Error(fmt::format("{} is missing; a budget is --epsilon with --delta and --rate.",
                             !flags.epsilon ? "--epsilon" : (!flags.delta ? "--delta" : "--rate")));
   }
-  const NoiseBudget budget{Epsilon(ParseReal("--epsilon", *flags.epsilon)),
-                           Delta(ParseReal("--delta", *flags.delta)),
-                           SamplingRate(ParseReal("--rate", *flags.rate))};
+  const SampledBudget budget{Epsilon(ParseReal("--epsilon", *flags.epsilon)),
+                             Delta(ParseReal("--delta", *flags.delta)),
+                             SamplingRate(ParseReal("--rate", *flags.rate))};
   CheckRange("--epsilon", budget.epsilon.value(), 0, true, kInfinity, true);
   CheckRange("--delta", budget.delta.value(), 0, true, 1, true);
   return budget;
@@ -78,7 +78,7 @@ NoisePlanQuestion NoisePlanQuestionFrom(const NoisePlanFlags& flags) {
   }
   question.objective = static_cast<CorrelationObjective>(
       IndexOfName("--objective", flags.objective, kObjectiveNames));
-  question.budget = NoiseBudgetFrom(flags);
+  question.budget = SampledBudgetFrom(flags);
   return question;
 }
 

@@ -32,7 +32,7 @@ Json BandsJson(const BandsRow& row, const BandsRow& independent) {
           {"ratio", row.rmse / independent.rmse}};
 }
 
-Json NoiseBudgetJson(const NoiseBudget& budget, const NoiseBudgetPlan& plan) {
+Json SampledBudgetJson(const SampledBudget& budget, const SampledBudgetPlan& plan) {
   Json json = {{"epsilon", budget.epsilon.value()},
                {"delta", budget.delta.value()},
                {"rate", budget.rate.value()},
@@ -141,7 +141,7 @@ std::string NoisePlanJson(const NoisePlanQuestion& question, const NoisePlan& pl
   json["independent_rmse"] = plan.independent_rmse;
   json["coefficients"] =
       plan.strategy->IsToeplitz() ? Json(BandCoefficients(*plan.strategy)) : Json(nullptr);
-  if (plan.budget) json["budget"] = NoiseBudgetJson(*question.budget, *plan.budget);
+  if (plan.budget) json["budget"] = SampledBudgetJson(*question.budget, *plan.budget);
   return json.dump(2) + "\n";
 }
 

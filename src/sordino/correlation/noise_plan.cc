@@ -18,7 +18,7 @@ constexpr std::array<double, 5> kEpsilonFactors = {0.25, 0.5, 1, 2, 4};
 constexpr std::array<double, 2> kEpochs = {1, 10};
 constexpr double kMostCellSteps = 50'000;
 
-BandsQuestion QuestionOf(const NoiseBudget& budget, std::int64_t steps, double epsilon) {
+BandsQuestion QuestionOf(const SampledBudget& budget, std::int64_t steps, double epsilon) {
   return {.steps = steps, .rate = budget.rate, .epsilon = Epsilon(epsilon), .delta = budget.delta};
 }
 
@@ -34,23 +34,23 @@ std::vector<std::int64_t> StepsOfCells(const NoisePlanQuestion& question) {
   return all;
 }
 
-Error NoNoise(const NoiseBudget& budget) {
+Error NoNoise(const SampledBudget& budget) {
   return Error(fmt::format("no noise meets epsilon {:g} at delta {:g}; allow more.",
                            budget.epsilon.value(), budget.delta.value()));
 }
 
-NoiseBudgetPlan PlanBudget(const NoisePlanQuestion& question, const Strategy& strategy,
-                           const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
-  const NoiseBudget& budget = *question.budget;
+SampledBudgetPlan PlanBudget(const NoisePlanQuestion& question, const Strategy& strategy,
+                             const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
+  const SampledBudget& budget = *question.budget;
   const auto fixed = CalibrateNoise([](NoiseMultiplier noise) { return Event::Gaussian(noise); },
                                     budget.epsilon, budget.delta);
   std::optional<BandsChoice> sampled =
       ChooseBands(QuestionOf(budget, question.steps, budget.epsilon.value()));
   if (!fixed || !sampled) throw NoNoise(budget);
-  NoiseBudgetPlan plan{.sampled = *std::move(sampled),
-                       .fixed_noise = fixed->noise.value(),
-                       .fixed_rmse = fixed->noise.value() * strategy.Rmse(),
-                       .cells = {}};
+  SampledBudgetPlan plan{.sampled = *std::move(sampled),
+                         .fixed_noise = fixed->noise.value(),
+                         .fixed_rmse = fixed->noise.value() * strategy.Rmse(),
+                         .cells = {}};
   const std::vector<std::int64_t> all_steps = StepsOfCells(question);
   std::uint64_t done = 0;
   for (const std::int64_t steps : all_steps) {

@@ -17,7 +17,7 @@
 
 namespace sordino {
 
-struct NoiseBudget {
+struct SampledBudget {
   Epsilon epsilon;
   Delta delta;
   SamplingRate rate;  // expected batch over records
@@ -31,7 +31,7 @@ struct NoisePlanQuestion {
   std::optional<std::int64_t> participations = {};
   std::string strategy = "auto";  // or what MakeStrategy reads; "auto": ChooseUnsampled
   CorrelationObjective objective = CorrelationObjective::kRmse;
-  std::optional<NoiseBudget> budget = {};
+  std::optional<SampledBudget> budget = {};
 
   // Throws Error for numbers outside their ranges.
   Participation Pattern() const;
@@ -46,7 +46,7 @@ struct NoisePlanCell {
   double ratio;  // RMSE over that of Poisson sampling with independent noise, both certified
 };
 
-struct NoiseBudgetPlan {
+struct SampledBudgetPlan {
   BandsChoice sampled;  // cyclic Poisson sampling
   // The strategy in its fixed order, which nobody samples: noise multiplier and RMSE at the budget.
   double fixed_noise;
@@ -60,7 +60,7 @@ struct NoisePlan {
   double max_error;
   double sensitivity;
   double independent_rmse;  // for the same pattern
-  std::optional<NoiseBudgetPlan> budget = {};
+  std::optional<SampledBudgetPlan> budget = {};
 };
 
 // Throws Error for what cannot be answered, and where no noise meets the budget. `progress` is

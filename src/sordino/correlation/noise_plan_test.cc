@@ -19,7 +19,7 @@ TEST(NoisePlanQuestion, FillsInThePattern) {
             (Participation{100, 30, 4}));
   EXPECT_EQ((NoisePlanQuestion{.steps = 100, .separation = 30, .participations = 2}.Pattern()),
             (Participation{100, 30, 2}));
-  const NoiseBudget budget{Epsilon(1), Delta(1e-6), SamplingRate(0.05)};
+  const SampledBudget budget{Epsilon(1), Delta(1e-6), SamplingRate(0.05)};
   EXPECT_EQ((NoisePlanQuestion{.steps = 100, .budget = budget}.Pattern()),
             (Participation{100, 20, 5}));
   EXPECT_THROW(NoisePlanQuestion{.steps = 0}.Pattern(), Error);
@@ -37,7 +37,8 @@ TEST(PlanNoise, ComparesWithIndependentNoiseOfTheSamePattern) {
 
 TEST(PlanNoise, HasACellForTheRunThatWasAskedFor) {
   const NoisePlan plan = PlanNoise(
-      {.steps = 100, .budget = NoiseBudget{Epsilon(4), Delta(1e-6), SamplingRate(0.25)}}, kSilent);
+      {.steps = 100, .budget = SampledBudget{Epsilon(4), Delta(1e-6), SamplingRate(0.25)}},
+      kSilent);
   ASSERT_TRUE(plan.budget);
   bool found = false;
   for (const NoisePlanCell& cell : plan.budget->cells) {
@@ -51,7 +52,7 @@ TEST(PlanNoise, HasACellForTheRunThatWasAskedFor) {
   // One epoch is worth more than many: less amplification is lost.
   EXPECT_LT(plan.budget->cells.front().ratio, 1);
   EXPECT_THROW(
-      PlanNoise({.steps = 10, .budget = NoiseBudget{Epsilon(0), Delta(0), SamplingRate(0.1)}},
+      PlanNoise({.steps = 10, .budget = SampledBudget{Epsilon(0), Delta(0), SamplingRate(0.1)}},
                 kSilent),
       Error);
 }
