@@ -21,7 +21,10 @@ class Lagged : public NoiseComponent {
     }
     throw Error("lagged noise needs full batches and constant noise; use these.");
   }
-  std::vector<double> Coefficients(const NoiseTerms&) const override { return {-0.5}; }
+  // What rounding adds to one row of C x is at most 1 + 1/2 + ... of its bound in a row of x.
+  NoiseMemory Memory(const NoiseTerms&) const override {
+    return {.kind = MemoryKind::kDraws, .factors = {-0.5}, .spread = 2};
+  }
   std::int64_t StepsPerEvent(const NoiseTerms&) const override { return 1; }
   Event EventOf(const NoiseTerms& terms, std::int64_t first, std::int64_t last) const override {
     const NoiseMultiplier half(terms.multiplier(first).value() / 2);

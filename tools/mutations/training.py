@@ -177,4 +177,19 @@ MUTATIONS = [
              "s.Finish(s.SumOfParts(loss, Slice(batch, 0, s.sum.largest_batch), policy), policy, "
              "s.parts.is_wide());",
              "Trainer.OneOfMoreRecordsThanDeclaredMovesTheUpdateByNoMoreThanTheClip"),
+    Mutation("the sensitivity of a matrix is that of independent noise", "noise/internal/correlation.cc",
+             "found.sensitivity = strategy->Sensitivity(of_event);", "found.sensitivity = 1;",
+             "Correlated*"),
+    Mutation("noise has a band less than is charged", "noise/internal/correlation.cc",
+             "for (const double factor : filter.earlier_noise) memory.factors.push_back(-factor);",
+             "for (const double factor : filter.earlier_noise) memory.factors.push_back(-factor);\n"
+             "    memory.factors.pop_back();",
+             "CorrelatedTrainer.NoiseIsThatOfTheMatrixThatIsCharged"),
+    Mutation("correlated noise is drawn from batches without rest", "noise/internal/correlation.cc",
+             "separation > 0,", "true,",
+             "CorrelatedPlan.RefusesWhatTheProofDoesNotCover"),
+    Mutation("a run that is resumed inside a round does not pay", "training/privacy_plan.cc",
+             "return step == first || step % StepsPerEvent() == 0;",
+             "return step % StepsPerEvent() == 0;",
+             "CorrelatedTrainer.ARunThatIsResumedIsChargedAnew"),
 ]

@@ -69,6 +69,10 @@ class Event {
                                   Adjacency adjacency = Adjacency::kReplaceOne);
   // The exponential mechanism: losses within a range of epsilon.
   static Event Exponential(Epsilon epsilon, Adjacency adjacency = Adjacency::kAddRemove);
+  // The matrix mechanism: noise of rows, and the sensitivity of the matrix for all steps that a
+  // record takes part in (events/matrix.cc).
+  static Event Matrix(NoiseMultiplier noise, double sensitivity,
+                      Adjacency adjacency = Adjacency::kAddRemove);
   // Binary-tree aggregation, one participation.
   static Event Tree(NoiseMultiplier noise, std::uint64_t steps,
                     Adjacency adjacency = Adjacency::kAddRemove);

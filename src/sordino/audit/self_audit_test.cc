@@ -53,6 +53,8 @@ const std::map<std::string, double>& Floors() {
       {"norms-jl", 0},
       {"noise-gaussian", 0.65},
       {"noise-laplace", 0.55},
+      {"correlated-round", 0.8},
+      {"correlated-run", 0.8},
       {"fit-output", 0.25},
       {"fit-objective", 0.25},
       {"fit-minima", 0.2},

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "sordino/base/error.h"
@@ -29,6 +30,22 @@ std::int64_t SizeFrom(std::string_view text, std::string_view digits, std::int64
   return size;
 }
 
+struct StrategyText {
+  const StrategyKind& kind;
+  std::optional<std::int64_t> size = {};
+};
+
+StrategyText Read(std::string_view text, std::int64_t steps) {
+  const std::size_t colon = text.find(':');
+  const StrategyKind& kind = Strategies().Find(text.substr(0, colon));
+  if (colon == std::string_view::npos) return {kind};
+  if (!kind.HasSize()) {
+    throw Error(
+        fmt::format("the noise correlation '{}' takes no number; write '{}'.", text, kind.name()));
+  }
+  return {kind, SizeFrom(text, text.substr(colon + 1), steps)};
+}
+
 }  // namespace
 
 Strategy::Strategy(std::string text, const Participation& participation)
@@ -46,20 +63,17 @@ double Strategy::MaxError(const Participation& participation) const {
   return Sensitivity(participation) * std::sqrt(*std::max_element(errors.begin(), errors.end()));
 }
 
+std::int64_t BandsOf(std::string_view text, std::int64_t steps) {
+  const StrategyText read = Read(text, kMaxCorrelatedSteps);
+  return read.kind.BandsOf(read.size, steps);
+}
+
 std::unique_ptr<Strategy> MakeStrategy(std::string_view text, const Participation& participation,
                                        CorrelationObjective objective) {
   participation.Check();
-  const std::size_t colon = text.find(':');
-  const StrategyKind& kind = Strategies().Find(text.substr(0, colon));
-  if (colon == std::string_view::npos) {
-    return kind.Make(kind.DefaultSize(participation), participation, objective);
-  }
-  if (!kind.HasSize()) {
-    throw Error(
-        fmt::format("the noise correlation '{}' takes no number; write '{}'.", text, kind.name()));
-  }
-  return kind.Make(SizeFrom(text, text.substr(colon + 1), participation.steps), participation,
-                   objective);
+  const StrategyText read = Read(text, participation.steps);
+  return read.kind.Make(read.size.value_or(read.kind.DefaultSize(participation)), participation,
+                        objective);
 }
 
 }  // namespace sordino

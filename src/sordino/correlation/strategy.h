@@ -20,6 +20,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -108,11 +109,19 @@ class StrategyKind : public Component {
   bool HasSize() const { return !suffix().empty(); }
   // The size where none is written: "banded" alone.
   virtual std::int64_t DefaultSize(const Participation& participation) const = 0;
+  // How many bands C has in a run of so many steps, before anything is optimised; `size` where one
+  // is written.
+  virtual std::int64_t BandsOf(std::optional<std::int64_t> size, std::int64_t steps) const {
+    return size == 1 ? 1 : steps;
+  }
   virtual std::unique_ptr<Strategy> Make(std::int64_t size, const Participation& participation,
                                          CorrelationObjective objective) const = 0;
 };
 
 const Registry<StrategyKind>& Strategies();
+
+// StrategyKind::BandsOf of a text. Throws Error for what is none.
+std::int64_t BandsOf(std::string_view text, std::int64_t steps);
 
 // "banded:8", "blt:4", "bisr:4", "bifr:4", "tree", "none". Throws Error for another text, for a
 // size outside [1, steps], and for a pattern whose sensitivity is not known.

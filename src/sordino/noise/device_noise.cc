@@ -10,6 +10,7 @@
 #include <cmath>
 
 #include "sordino/base/check.h"
+#include "sordino/noise/internal/correlated_block.h"
 #include "sordino/noise/internal/device_noise_kernel.h"
 #include "sordino/noise/internal/grid_step.h"
 #include "sordino/random/indexed_gaussian.h"
@@ -67,10 +68,38 @@ DeviceNoise::~DeviceNoise() {
   try {
     const c10::cuda::CUDAStreamGuard guard(*stream_);
     if (was_captured_) C10_CUDA_CHECK(cudaDeviceSynchronize());
-    state_.zero_();
-    state_.record_stream(*stream_);
+    for (const at::Tensor& secret : {state_, kept_}) {
+      if (!secret.defined()) continue;
+      secret.zero_();
+      secret.record_stream(*stream_);
+    }
   } catch (...) {  // The device is gone, and its memory with it.
   }
+}
+
+void DeviceNoise::Remember(const NoiseMemory& memory, std::int64_t origin,
+                           std::int64_t coordinates) {
+  const c10::cuda::CUDAGuard guard(state_.device());
+  SORDINO_CHECK(!IsCapturing() && !kept_.defined() && sigma_ == 0,
+                "the memory of noise was to be changed");
+  const auto count = static_cast<std::int64_t>(memory.factors.size());
+  kept_ = at::zeros({count, coordinates}, state_.options().dtype(at::kDouble));
+  std::vector<double> numbers = memory.factors;
+  numbers.insert(numbers.end(), memory.decays.begin(), memory.decays.end());
+  factors_ = at::tensor(numbers, at::kDouble).to(state_.device());
+  const double* const factors = factors_.const_data_ptr<double>();
+  const c10::cuda::CUDAStream stream = c10::cuda::getCurrentCUDAStream();
+  internal::StoreMemory(StateIn(state_),
+                        {.kind = memory.kind,
+                         .count = static_cast<std::int32_t>(count),
+                         .coordinates = coordinates,
+                         .origin = origin,
+                         .factors = factors,
+                         .decays = factors + count,
+                         .kept = kept_.mutable_data_ptr<double>()},
+                        stream);
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+  stream_ = stream.unwrap();
 }
 
 void DeviceNoise::StoreGrid(const NoiseGrid& grid, double divisor, std::uint64_t draw) {
@@ -81,7 +110,7 @@ void DeviceNoise::StoreGrid(const NoiseGrid& grid, double divisor, std::uint64_t
   const double sigma = std::ldexp(grid.scale / grid.granularity, grid.finer_bits);
   if (sigma != sigma_) {
     const IndexedGaussian gaussian(sigma);
-    internal::StoreTable(state, gaussian.table(), stream);
+    internal::StoreTable(state, gaussian.table(), sigma, stream);
     C10_CUDA_KERNEL_LAUNCH_CHECK();
     sigma_ = sigma;
   }
@@ -143,14 +172,18 @@ void DeviceNoise::LaunchOver(const std::vector<at::Tensor>& sums,
   if (descent != nullptr) target.factors = descent->factors;
   const auto launch = [&](bool is_last) {
     if (descent == nullptr) {
-      internal::LaunchNoise(StateIn(state_), tensors, is_last, stream);
+      internal::LaunchNoise(StateIn(state_), tensors, kept_.defined(), is_last, stream);
     } else {
-      internal::LaunchDescent(StateIn(state_), tensors, target, is_last, stream);
+      internal::LaunchDescent(StateIn(state_), tensors, target, kept_.defined(), is_last, stream);
     }
     C10_CUDA_KERNEL_LAUNCH_CHECK();
     tensors.count = 0;
   };
   show(state_);
+  if (kept_.defined()) {
+    show(kept_);
+    show(factors_);
+  }
   std::int64_t begin = 0;
   for (std::size_t i = 0; i < sums.size(); ++i) {
     CheckTensors(sums[i], targets[i], state_);

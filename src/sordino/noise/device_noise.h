@@ -16,6 +16,11 @@
 // the draw that of the step, also in a run that was resumed there. A private run that is resumed
 // has a key of its own.
 //
+// Noise that is correlated between steps (Remember) is made in the same launch: what is kept of
+// earlier steps lies in the memory of the device, and its place depends on the number of the draw,
+// so that a recorded launch goes on with it. It is as secret as the key, and is overwritten with
+// it.
+//
 // The key is as secret as the noise: who reads it in the memory of the device reads the sum there
 // too. The destructor overwrites it.
 //
@@ -33,6 +38,7 @@
 
 #include "sordino/device/descent.h"
 #include "sordino/noise/gradient_noise.h"
+#include "sordino/noise/noise_memory.h"
 #include "sordino/random/random_source.h"
 
 namespace sordino {
@@ -52,6 +58,11 @@ class DeviceNoise {
   ~DeviceNoise();
   DeviceNoise(const DeviceNoise&) = delete;
   DeviceNoise& operator=(const DeviceNoise&) = delete;
+
+  // From now on what is drawn becomes noise by this memory, which begins at step `origin`. Comes
+  // once, before the first step. Seeded noise of earlier steps is repeated, one after the other.
+  void Remember(const NoiseMemory& memory, std::int64_t origin, std::int64_t coordinates);
+  void Repeat(std::int64_t step, double scale_of_draws);
 
   // What the next launches do: noise of this step for sums of this sensitivity; one of these three
   // comes before the first launch. Canaries are not added.
@@ -78,6 +89,8 @@ class DeviceNoise {
   void CheckSetFor(const BoundedSum& sum) const;
 
   at::Tensor state_;                        // bytes: internal::DeviceNoiseState
+  at::Tensor kept_ = {};                    // of internal::MemoryView, if anything is remembered
+  at::Tensor factors_ = {};                 // its factors and decays
   std::optional<c10::Stream> stream_ = {};  // that was used last
   bool was_captured_ = false;
   bool is_private_ = true;

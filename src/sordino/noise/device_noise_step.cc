@@ -2,9 +2,11 @@
 #include <ATen/Functions.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "sordino/base/check.h"
 #include "sordino/noise/device_noise.h"
+#include "sordino/noise/internal/grid_step.h"
 
 namespace sordino {
 
@@ -33,6 +35,14 @@ void DeviceNoise::SetGrid(const NoiseGrid& grid, double divisor, std::int64_t st
   coordinates_ = 0;
   StoreGrid(grid, divisor, static_cast<std::uint64_t>(step));
   standard_deviation_ = grid.scale / divisor;
+}
+
+void DeviceNoise::Repeat(std::int64_t step, double scale_of_draws) {
+  SORDINO_CHECK(!is_private_, "private noise was to be drawn again");
+  static_cast<void>(Steps({.scale = std::ldexp(scale_of_draws, -internal::kFinerBits),
+                           .granularity = 1,
+                           .finer_bits = internal::kFinerBits},
+                          kept_.size(1), step));
 }
 
 at::Tensor DeviceNoise::Steps(const NoiseGrid& grid, std::int64_t coordinates, std::int64_t step) {

@@ -96,7 +96,7 @@ TEST_F(DeviceNoiseCuda, DrawsTheValuesOfTheProcessorBitForBit) {
   constexpr std::int64_t kCount = 1'000'003;
   for (const double steps : {0x1p29, 0x1.2345678p29, 0x1.8p29, 0x1.fffffffp29}) {
     for (const std::int64_t step : {std::int64_t{0}, std::int64_t{7}, std::int64_t{1} << 40}) {
-      const NoiseGrid grid = {.scale = steps * 0.25, .granularity = 0.25};
+      const NoiseGrid grid = {.scale = steps * 0.25, .granularity = 0.25, .finer_bits = 10};
       RandomSource source(3);
       DeviceNoise noise(device_, source);
       const at::Tensor found = noise.Steps(grid, kCount, step).cpu();
@@ -160,7 +160,7 @@ TEST_F(DeviceNoiseCuda, CanariesAreAddedInWholeSteps) {
 
 // Step by step, and by a seed that begins in the middle.
 TEST_F(DeviceNoiseCuda, ASeededRunIsTheSameWhenResumed) {
-  const NoiseGrid grid = {.scale = 0x1.4p29, .granularity = 1};
+  const NoiseGrid grid = {.scale = 0x1.4p29, .granularity = 1, .finer_bits = 10};
   RandomSource source(6);
   DeviceNoise whole(device_, source);
   RandomSource again(6);
@@ -175,7 +175,7 @@ TEST_F(DeviceNoiseCuda, ASeededRunIsTheSameWhenResumed) {
 
 // A launch that is replayed, with a step that is set again or not: 10,000 draws, all different.
 TEST_F(DeviceNoiseCuda, NoReplayRepeatsNoise) {
-  const NoiseGrid grid = {.scale = 0x1.4p29, .granularity = 1};
+  const NoiseGrid grid = {.scale = 0x1.4p29, .granularity = 1, .finer_bits = 10};
   for (const bool is_seeded : {false, true}) {
     RandomSource source = is_seeded ? RandomSource(7) : RandomSource();
     DeviceNoise noise(device_, source);
@@ -218,8 +218,8 @@ TEST_F(DeviceNoiseCuda, NoDescentRepeatsNoise) {
 TEST_F(DeviceNoiseCuda, EveryOrderOfStepsOfASeedGivesTheirDraws) {
   RandomSource source(11);
   DeviceNoise noise(device_, source);
-  const NoiseGrid grid = {.scale = 0x1.4p29, .granularity = 1};
-  const NoiseGrid other = {.scale = 0x1.8p29, .granularity = 1};
+  const NoiseGrid grid = {.scale = 0x1.4p29, .granularity = 1, .finer_bits = 10};
+  const NoiseGrid other = {.scale = 0x1.8p29, .granularity = 1, .finer_bits = 10};
   for (const std::int64_t step : {0, 1, 2, 2, 2, 3, 1, 2, 9, 10, 10, 0}) {
     for (const NoiseGrid& own : {grid, other, grid}) {
       EXPECT_TRUE(at::equal(noise.Steps(own, 1000, step).cpu(),
@@ -235,7 +235,7 @@ TEST_F(DeviceNoiseCuda, EveryOrderOfStepsOfASeedGivesTheirDraws) {
 
 // Replays go on after the step that was set, as steps that are set one by one do.
 TEST_F(DeviceNoiseCuda, ReplaysOfASeedAreTheStepsThatFollow) {
-  const NoiseGrid grid = {.scale = 0x1.4p29, .granularity = 1};
+  const NoiseGrid grid = {.scale = 0x1.4p29, .granularity = 1, .finer_bits = 10};
   RandomSource source(8);
   DeviceNoise noise(device_, source);
   noise.SetGrid(grid, 1, 0);

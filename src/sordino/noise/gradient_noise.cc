@@ -66,10 +66,6 @@ void DrawBlocks(const NoiseComponent& kind, double scale, CoordinateRange range,
   });
 }
 
-double ScaleOfDraws(const NoiseGrid& grid) {
-  return std::ldexp(grid.scale / grid.granularity, grid.finer_bits);
-}
-
 // Noise in steps of the grid for a range of all coordinates, as whole numbers in doubles.
 at::Tensor DrawSteps(const StepNoise& noise, const NoiseGrid& grid, CoordinateRange range,
                      std::int64_t coordinates, RandomSource& source) {
@@ -225,6 +221,30 @@ std::vector<at::Tensor> AddByBlocks(const BoundedSum& sum, const StepNoise& nois
   return noised;
 }
 
+// The sum with noise that was drawn, in steps of the grid, and the canaries.
+std::vector<at::Tensor> AddSteps(const BoundedSum& sum, const StepNoise& noise,
+                                 const NoiseGrid& grid, at::Tensor steps) {
+  const std::int64_t coordinates = steps.numel();
+  AddCanaries(noise.canaries, grid.granularity, sum.sensitivity, {0, coordinates}, coordinates,
+              steps);
+  if (!sum.gradients.empty()) steps = steps.to(sum.gradients.front().device());
+
+  std::vector<at::Tensor> noised;
+  std::int64_t begin = 0;
+  for (std::size_t k = 0; k < sum.gradients.size(); ++k) {
+    const at::Tensor& gradient = sum.gradients[k];
+    const std::int64_t count = gradient.numel();
+    at::Tensor value = gradient.to(at::kDouble).mul(1 / grid.granularity);
+    value = value.nan_to_num_(0, kSaturation, -kSaturation).round_();
+    value.clamp_(-kSaturation, kSaturation);
+    value.add_(steps.narrow(0, begin, count).view(gradient.sizes()));
+    // From here on everything is a function of an integer release.
+    noised.push_back(value.mul_(grid.granularity / noise.divisor).to(sum.noised_types[k]));
+    begin += count;
+  }
+  return noised;
+}
+
 }  // namespace
 
 NoiseGrid ChooseNoiseGrid(const NoiseComponent& kind, NoiseMultiplier noise, L2Sensitivity unit,
@@ -271,11 +291,16 @@ NoiseGrid ChooseNoiseGrid(const NoiseComponent& kind, NoiseMultiplier noise, L2S
   return grid;
 }
 
+double ScaleOfDraws(const NoiseGrid& grid) {
+  return std::ldexp(grid.scale / grid.granularity, grid.finer_bits);
+}
+
 NoiseGrid StepGrid(const StepNoise& noise, L2Sensitivity sensitivity, std::int64_t coordinates) {
   SORDINO_CHECK(noise.divisor > 0, "the divisor of a sum is not positive");
   SORDINO_CHECK(noise.unit_share == 1 || noise.unit_share == 0.5, "unknown unit of the noise");
-  // One step of the finer grid, and what doubles round, for what earlier draws add.
-  const double rounding = noise.earlier ? 1 + std::ldexp(1 + 0x1p-6, -kFinerBits) : 1;
+  SORDINO_CHECK(!noise.earlier || noise.remembered > 0, "nobody pays for the rounding of noise");
+  // The last digit of draws is at most 2^-10 of a step of the grid.
+  const double rounding = 1 + std::ldexp(noise.remembered, -kFinerBits);
   return ChooseNoiseGrid(*noise.kind, noise.multiplier,
                          L2Sensitivity(sensitivity.value() * noise.unit_share), coordinates,
                          rounding, noise.largest_batch * sensitivity.value());
@@ -285,8 +310,11 @@ NoisedGradients AddNoise(const BoundedSum& sum, const StepNoise& noise, RandomSo
   std::int64_t coordinates = 0;
   for (const at::Tensor& gradient : sum.gradients) coordinates += gradient.numel();
   const NoiseGrid grid = StepGrid(noise, sum.sensitivity, coordinates);
+  const double deviation = noise.kind->DeviationOfScale() * grid.scale / noise.divisor;
   at::Tensor steps;
-  if (!noise.earlier && DeviceNoise::Serves(sum, *noise.kind)) {
+  if (noise.steps) {
+    steps = noise.steps(grid, coordinates);
+  } else if (!noise.earlier && DeviceNoise::Serves(sum, *noise.kind)) {
     DeviceNoise device(sum.gradients.front().device(), source);
     if (noise.canaries.empty()) {
       device.SetStep(noise, sum.sensitivity, coordinates);
@@ -294,29 +322,11 @@ NoisedGradients AddNoise(const BoundedSum& sum, const StepNoise& noise, RandomSo
     }
     steps = device.Steps(grid, coordinates, noise.step).cpu();
   } else if (!noise.earlier && noise.canaries.empty() && LiesInMemory(sum)) {
-    return {AddByBlocks(sum, noise, grid, coordinates, source),
-            noise.kind->DeviationOfScale() * grid.scale / noise.divisor};
+    return {AddByBlocks(sum, noise, grid, coordinates, source), deviation};
   } else {
     steps = DrawSteps(noise, grid, {0, coordinates}, coordinates, source);
   }
-  AddCanaries(noise.canaries, grid.granularity, sum.sensitivity, {0, coordinates}, coordinates,
-              steps);
-  if (!sum.gradients.empty()) steps = steps.to(sum.gradients.front().device());
-
-  std::vector<at::Tensor> noised;
-  std::int64_t begin = 0;
-  for (std::size_t k = 0; k < sum.gradients.size(); ++k) {
-    const at::Tensor& gradient = sum.gradients[k];
-    const std::int64_t count = gradient.numel();
-    at::Tensor value = gradient.to(at::kDouble).mul(1 / grid.granularity);
-    value = value.nan_to_num_(0, kSaturation, -kSaturation).round_();
-    value.clamp_(-kSaturation, kSaturation);
-    value.add_(steps.narrow(0, begin, count).view(gradient.sizes()));
-    // From here on everything is a function of an integer release.
-    noised.push_back(value.mul_(grid.granularity / noise.divisor).to(sum.noised_types[k]));
-    begin += count;
-  }
-  return {std::move(noised), noise.kind->DeviationOfScale() * grid.scale / noise.divisor};
+  return {AddSteps(sum, noise, grid, std::move(steps)), deviation};
 }
 
 NoisedGradients AddNoise(const FixedPointShard& shard, const StepNoise& noise,

@@ -82,10 +82,17 @@ struct StepNoise {
   std::int64_t step = 0;
   // Canaries of the batch; none of them is larger than the sensitivity of the sum.
   std::span<const Dirac> canaries = {};
-  // Adds to the draws, in place, what earlier steps leave to this one (noise_process.h); empty:
-  // nothing.
+  // What remembering earlier steps adds to the rounding of a sum, as a norm over the steps, in
+  // units of the last digit of draws (noise_process.h); 0: nothing is remembered.
+  double remembered = 0;
+  // Where somebody else makes the noise, in steps of the grid, whole numbers in doubles.
+  std::function<at::Tensor(const NoiseGrid& grid, std::int64_t coordinates)> steps = {};
+  // Adds to the draws, in place, what earlier steps leave to this one; empty: nothing.
   std::function<void(const StepDraws& now)> earlier = {};
 };
+
+// The scale of draws, in units of their last digit.
+double ScaleOfDraws(const NoiseGrid& grid);
 
 // The grid of the noise of a step on sums of this sensitivity.
 NoiseGrid StepGrid(const StepNoise& noise, L2Sensitivity sensitivity, std::int64_t coordinates);

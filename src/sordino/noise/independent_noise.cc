@@ -9,8 +9,15 @@ namespace sordino {
 
 std::unique_ptr<NoiseProcess> NoiseComponent::Start(const NoiseTerms& terms,
                                                     RandomSource& source) const {
-  return std::make_unique<NoiseProcess>(Coefficients(terms), source);
+  return std::make_unique<NoiseProcess>(Memory(terms), source);
 }
+
+std::int64_t NoiseComponent::Bands(const OptionValues&, std::int64_t) const { return 1; }
+bool NoiseComponent::IsOpen(const OptionValues&) const { return false; }
+OptionValues NoiseComponent::Chosen(const OptionValues& options, const NoiseQuestion&) const {
+  return options;
+}
+std::string NoiseComponent::Description(const OptionValues&) const { return std::string(name()); }
 
 std::int64_t IndependentNoise::StepsPerEvent(const NoiseTerms& terms) const {
   return terms.sampler.StepsPerEvent(terms.sampling);

@@ -15,6 +15,7 @@ DeviceNoise::DeviceNoise(at::Device, RandomSource&) {
 
 // No object exists that these could be called for.
 DeviceNoise::~DeviceNoise() = default;
+void DeviceNoise::Remember(const NoiseMemory&, std::int64_t, std::int64_t) {}
 void DeviceNoise::StoreGrid(const NoiseGrid&, double, std::uint64_t) {}
 void DeviceNoise::Launch(const std::vector<at::Tensor>&, const std::vector<at::Tensor>&) {}
 void DeviceNoise::LaunchDescent(const std::vector<at::Tensor>&, const Descent&) {}

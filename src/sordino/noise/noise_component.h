@@ -1,5 +1,5 @@
-// A kind of noise: a component that owns its distribution, how the draws of several steps make the
-// noise of one (noise_process.h), its unit of charging and its event.
+// A kind of noise: a component that owns its distribution, what a step's noise remembers of earlier
+// steps (noise_memory.h), its unit of charging and its event.
 //
 // A new one is a file that defines a class derived from IndependentNoise, or from NoiseComponent
 // where steps share draws, and a function that returns it, and a line in noise_list.inc.
@@ -10,11 +10,12 @@
 #include <functional>
 #include <memory>
 #include <span>
-#include <vector>
+#include <string>
 
 #include "sordino/accounting/event.h"
 #include "sordino/base/component.h"
 #include "sordino/base/quantity.h"
+#include "sordino/noise/noise_memory.h"
 #include "sordino/random/generator.h"
 #include "sordino/random/random_source.h"
 #include "sordino/sampling/sampler_component.h"
@@ -36,8 +37,16 @@ struct NoiseTerms {
   const SamplingPlan& sampling;
   const OptionValues& options;  // of the component
   // z of a step; its unit is the distance of neighbouring sums, or what the sampler says. Not
-  // known to CheckTerms, Coefficients and StepsPerEvent.
+  // known to CheckTerms, Memory and StepsPerEvent.
   std::function<NoiseMultiplier(std::int64_t step)> multiplier = {};
+};
+
+// What noise may choose for.
+struct NoiseQuestion {
+  const SamplerComponent& sampler;
+  const SamplingPlan& sampling;  // with independent noise
+  Epsilon epsilon;
+  Delta delta;
 };
 
 class NoiseComponent : public Component {
@@ -46,8 +55,7 @@ class NoiseComponent : public Component {
 
   // Throws Error for plans that EventOf does not cover.
   virtual void CheckTerms(const NoiseTerms& terms) const { static_cast<void>(terms); }
-  // c_1, c_2, ... of noise_process.h; none: the draws of a step are its noise.
-  virtual std::vector<double> Coefficients(const NoiseTerms& terms) const = 0;
+  virtual NoiseMemory Memory(const NoiseTerms& terms) const = 0;
   // The unit of charging: how many steps have one event together. An event is charged before its
   // first step, and again where a run goes on inside of it.
   virtual std::int64_t StepsPerEvent(const NoiseTerms& terms) const = 0;
@@ -57,8 +65,17 @@ class NoiseComponent : public Component {
   // The process of a run. The source, of one rank, lives longer.
   virtual std::unique_ptr<NoiseProcess> Start(const NoiseTerms& terms, RandomSource& source) const;
 
-  // Whether a step releases gaussian(z) of its sum, for what is proven for Gaussian noise only.
+  // Whether draws are Gaussian.
   virtual bool IsGaussian() const { return false; }
+  // Over how many steps of `steps` what a record adds to one of them is protected together; 1 for
+  // independent noise.
+  virtual std::int64_t Bands(const OptionValues& options, std::int64_t steps) const;
+  bool IsIndependent(const OptionValues& options) const { return Bands(options, 2) == 1; }
+  // Whether the options leave something to Chosen, which gives options that do not.
+  virtual bool IsOpen(const OptionValues& options) const;
+  virtual OptionValues Chosen(const OptionValues& options, const NoiseQuestion& budget) const;
+  // "gaussian", for people.
+  virtual std::string Description(const OptionValues& options) const;
 
   // The unit of the multiplier for d coordinates: that of sums whose L2 distance is 1, and that of
   // sums which differ by 1 in every coordinate.
@@ -86,9 +103,9 @@ class IndependentNoise : public NoiseComponent {
   // distance of neighbouring sums.
   virtual Event Release(NoiseMultiplier noise, Adjacency adjacency) const = 0;
 
-  std::vector<double> Coefficients(const NoiseTerms&) const final { return {}; }
-  std::int64_t StepsPerEvent(const NoiseTerms& terms) const final;
-  Event EventOf(const NoiseTerms& terms, std::int64_t first, std::int64_t last) const final;
+  NoiseMemory Memory(const NoiseTerms&) const override { return {}; }
+  std::int64_t StepsPerEvent(const NoiseTerms& terms) const override;
+  Event EventOf(const NoiseTerms& terms, std::int64_t first, std::int64_t last) const override;
 
  private:
   Event StepEvent(const NoiseTerms& terms, std::int64_t step) const;

@@ -32,6 +32,7 @@ inline constexpr std::uint32_t kAllocationStream = kSamplingStream + 3;  // its 
 inline constexpr std::uint32_t kCanaryStream = kSamplingStream + 4;      // training/canaries.h
 // 5 and 6 are those of training/internal/held_out_records.h.
 inline constexpr std::uint32_t kDeviceNoiseStream = kSamplingStream + 7;  // noise/device_noise.h
+inline constexpr std::uint32_t kGroupStream = kSamplingStream + 8;        // sampling/cyclic.cc
 // Directions of estimated norms (clipping/norms_jl.cc), and how many a step may have.
 inline constexpr std::uint32_t kDirectionStream = std::uint32_t{3} << 30;
 inline constexpr std::int64_t kMaxDirectionStreams = std::int64_t{1} << 30;

@@ -33,7 +33,7 @@ void TryNoise(const PrivacyPlan& plan, const ClippingState& clipping, const Boun
   std::int64_t coordinates = 0;
   for (const at::Tensor& gradient : sum.gradients) coordinates += gradient.numel();
   const double smallest = plan.SmallestClip().value();
-  const auto any_process = [](const StepDraws&) {};  // it asks a little more of the grid
+  const double remembered = plan.Memory().Rounding();
   for (std::int64_t step = 0; step < plan.steps(); ++step) {
     const double wider = plan.StepClip(step).value() / smallest;
     static_cast<void>(StepGrid({.kind = &plan.noise_kind(),
@@ -42,7 +42,7 @@ void TryNoise(const PrivacyPlan& plan, const ClippingState& clipping, const Boun
                                 .divisor = plan.Divisor(step),
                                 .largest_batch = static_cast<double>(plan.LargestBatch()),
                                 .step = step,
-                                .earlier = any_process},
+                                .remembered = remembered},
                                L2Sensitivity(sum.sensitivity.value() * wider), coordinates));
     if (plan.options().noise_schedule.IsConstant() && plan.options().clip_schedule.IsConstant()) {
       return;

@@ -34,6 +34,7 @@ class FullBatch : public SamplerComponent {
   bool IsSecret() const override { return false; }
   std::int64_t MaxBatch(const SamplingPlan& plan) const override { return plan.records; }
   SamplingRate Rate(const SamplingPlan&, std::int64_t) const override { return SamplingRate(1); }
+  std::int64_t Separation(const SamplingPlan&) const override { return 1; }
   Event StepEvent(const SamplingPlan&, std::int64_t, const Event& release) const override {
     return release;
   }

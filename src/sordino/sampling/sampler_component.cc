@@ -38,6 +38,8 @@ std::optional<double> SamplerComponent::BatchOf(double records) const {
   return std::nullopt;
 }
 
+std::int64_t SamplerComponent::Separation(const SamplingPlan&) const { return 0; }
+
 std::int64_t SamplerComponent::StepsPerEvent(const SamplingPlan& plan) const {
   static_cast<void>(plan);
   return 1;

@@ -33,6 +33,10 @@ struct SamplingPlan {
   std::int64_t micro_batch = 1;
   bool noise_is_gaussian = true;  // the event of a release is gaussian(z)
   bool noise_is_constant = true;  // z is the same in every step
+  // Over how many steps what a record adds to one is protected by the same draws; 1 for independent
+  // noise.
+  std::int64_t noise_bands = 1;
+  OptionValues options = {};  // of the sampler
 
   // How many records are expected at most: the declared number, or, where only the rate was
   // declared, twice what the declared batch and rate make. The data may hold more or fewer.
@@ -76,6 +80,10 @@ class SamplerComponent : public Component {
   // The probability that a record is in the batch of a step, as it is drawn and as it is accounted.
   virtual SamplingRate Rate(const SamplingPlan& plan, std::int64_t step) const = 0;
 
+  // No record is in two steps that are fewer steps apart; 1: it may be in all of them. 0: it may
+  // be, and the draws are fresh in every step, which noise that is correlated between steps does
+  // not cover.
+  virtual std::int64_t Separation(const SamplingPlan& plan) const;
   // How many steps have one event together.
   virtual std::int64_t StepsPerEvent(const SamplingPlan& plan) const;
   // The event of a step (or of those steps) that makes `release` of its batch.

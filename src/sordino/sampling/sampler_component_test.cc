@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -38,6 +39,115 @@ TEST(SamplerEvents, AreThoseOfTheirDefinition) {
   EXPECT_EQ(Named("allocation").StepEvent(poisson, 0, Release(poisson.adjacency)).ToString(),
             "add-remove: allocation(4, gaussian(2))");
   EXPECT_EQ(Named("allocation").StepsPerEvent(poisson), 4);
+  SamplingPlan cyclic = PlanOf(0.0625, 400, Adjacency::kAddRemove);
+  cyclic.noise_bands = 4;
+  EXPECT_EQ(Named("cyclic").StepEvent(cyclic, 0, Release(cyclic.adjacency)).ToString(),
+            "add-remove: poisson(0.25, gaussian(2))");
+  EXPECT_EQ(Named("cyclic").StepsPerEvent(cyclic), 4);
+  const SamplingPlan ordered = PlanOf(0.25, 400, Adjacency::kZeroOut);
+  EXPECT_EQ(Named("ordered").StepEvent(ordered, 0, Release(ordered.adjacency)).ToString(),
+            "zero-out: gaussian(2)");
+  EXPECT_EQ(Named("ordered").StepsPerEvent(ordered), 4);
+}
+
+// Groups are what the noise needs, or what was asked for, and no more than one pass has steps.
+TEST(SamplerEvents, CyclicGroupsAreThoseThatTheNoiseNeeds) {
+  SamplingPlan plan = PlanOf(0.0625, 400, Adjacency::kAddRemove);
+  const SamplerComponent& cyclic = Samplers().Find("cyclic");
+  EXPECT_EQ(cyclic.Separation(plan), 1);
+  plan.noise_bands = 5;
+  EXPECT_EQ(cyclic.Separation(plan), 5);
+  plan.noise_bands = 1000;
+  EXPECT_EQ(cyclic.Separation(plan), 16);
+  EXPECT_EQ(cyclic.StepEvent(plan, 0, Release(plan.adjacency)).ToString(),
+            "add-remove: poisson(1, gaussian(2))");
+  plan.options.Set("groups", std::int64_t{8});
+  EXPECT_EQ(cyclic.Separation(plan), 8);
+  EXPECT_NO_THROW(cyclic.CheckPlan(plan));
+  plan.options.Set("groups", std::int64_t{17});
+  EXPECT_THROW(cyclic.CheckPlan(plan), Error);
+  EXPECT_EQ(Named("full").Separation(plan), 1);
+  for (const char* name : {"poisson", "fixed", "allocation"}) {
+    EXPECT_EQ(Named(name).Separation(plan), 0) << name;
+  }
+}
+
+// Of every record: the steps in which it is drawn.
+std::vector<std::vector<std::int64_t>> StepsOfRecords(const char* name, const SamplingPlan& plan,
+                                                      std::uint64_t records, RandomSource& random) {
+  const auto batches = Named(name).Make(plan, records, random);
+  std::vector<std::vector<std::int64_t>> steps(records);
+  for (std::int64_t step = 0; step < plan.steps; ++step) {
+    const auto stream =
+        random.Stream({.step = static_cast<std::uint64_t>(step), .rank = 0, .tensor = 0});
+    for (const std::uint64_t record : batches->Batch(step, *stream)) {
+      steps.at(record).push_back(step);
+    }
+  }
+  return steps;
+}
+
+// The pattern that is charged: what correlated noise stands on.
+TEST(SamplerEvents, RecordsRestBetweenTheirSteps) {
+  for (const std::optional<std::uint64_t> seed :
+       {std::optional<std::uint64_t>(3), std::optional<std::uint64_t>()}) {
+    RandomSource random = seed ? RandomSource(*seed) : RandomSource();
+    for (const char* name : {"cyclic", "ordered"}) {
+      const bool is_ordered = std::string(name) == "ordered";
+      for (const std::uint64_t records : {380U, 400U, 431U}) {
+        SamplingPlan plan =
+            PlanOf(0.0625, 400, is_ordered ? Adjacency::kZeroOut : Adjacency::kAddRemove);
+        plan.noise_bands = 5;
+        plan.steps = 203;
+        const std::int64_t separation = Named(name).Separation(plan);
+        EXPECT_EQ(separation, is_ordered ? 16 : 5);
+        for (const auto& steps : StepsOfRecords(name, plan, records, random)) {
+          for (std::size_t i = 1; i < steps.size(); ++i) {
+            EXPECT_EQ((steps[i] - steps[i - 1]) % separation, 0) << name;
+            EXPECT_GE(steps[i] - steps[i - 1], separation) << name;
+            if (is_ordered) {
+              EXPECT_EQ(steps[i] - steps[i - 1], separation);
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+// 12,000 records in 6 groups: the statistic has 5 degrees of freedom and is above 40 with
+// probability 1.5e-7. Who was in no batch of 600 steps at rate 1/2 of a group: nobody, but for
+// 2e-26.
+TEST(SamplerEvents, CyclicGroupsAreUniform) {
+  SamplingPlan plan = PlanOf(1.0 / 12, 12'000, Adjacency::kAddRemove);
+  plan.noise_bands = 6;
+  plan.steps = 600;
+  RandomSource random(11);
+  std::vector<double> counts(6);
+  for (const auto& steps : StepsOfRecords("cyclic", plan, 12'000, random)) {
+    ASSERT_FALSE(steps.empty());
+    ++counts[static_cast<std::size_t>(steps[0] % 6)];
+  }
+  double statistic = 0;
+  for (const double count : counts) statistic += (count - 2000) * (count - 2000) / 2000;
+  EXPECT_LT(statistic, 40);
+  EXPECT_GT(statistic, 0.02);  // below with probability 3e-6
+}
+
+TEST(SamplerEvents, OrderedBatchesArePlacesOfTheDeclaredRecords) {
+  const SamplingPlan plan = PlanOf(0.25, 10, Adjacency::kZeroOut);
+  RandomSource random(1);
+  const auto stream = random.Stream({.step = 0, .rank = 0, .tensor = 0});
+  const auto batches_of = [&](std::uint64_t records) {
+    const auto batches = Named("ordered").Make(plan, records, random);
+    std::vector<std::vector<std::uint64_t>> all;
+    for (std::int64_t step = 0; step < 5; ++step) all.push_back(batches->Batch(step, *stream));
+    return all;
+  };
+  using Batches = std::vector<std::vector<std::uint64_t>>;
+  EXPECT_EQ(batches_of(10), (Batches{{0, 1, 2}, {3, 4, 5}, {6, 7}, {8, 9}, {0, 1, 2}}));
+  EXPECT_EQ(batches_of(7), (Batches{{0, 1, 2}, {3, 4, 5}, {6}, {}, {0, 1, 2}}));
+  EXPECT_EQ(batches_of(12), batches_of(10));
 }
 
 TEST(SamplerEvents, CountInTheUnitThatTheNoiseHas) {
@@ -108,17 +218,28 @@ TEST(SamplerEvents, WhatNoTheoremCoversIsRefused) {
   refused("allocation", add_remove, [](SamplingPlan& plan) { plan.micro_batch = 2; });
   refused("allocation", add_remove, [](SamplingPlan& plan) { plan.noise_is_gaussian = false; });
   refused("allocation", add_remove, [](SamplingPlan& plan) { plan.noise_is_constant = false; });
+  const SamplingPlan zero_out = PlanOf(0.25, 400, Adjacency::kZeroOut);
+  for (const char* name : {"cyclic", "ordered"}) {
+    refused(name, zero_out, [](SamplingPlan& plan) { plan.rows_per_user = 2; });
+    refused(name, zero_out, [](SamplingPlan& plan) { plan.micro_batch = 2; });
+    refused(name, zero_out, [](SamplingPlan& plan) { plan.noise_is_constant = false; });
+    refused(name, zero_out, [](SamplingPlan& plan) { plan.rate.reset(); });
+  }
+  refused("cyclic", add_remove,
+          [](SamplingPlan& plan) { plan.adjacency = Adjacency::kReplaceOne; });
+  refused("ordered", replace_one,
+          [](SamplingPlan& plan) { plan.adjacency = Adjacency::kAddRemove; });
+  refused("ordered", zero_out, [](SamplingPlan& plan) { plan.records = 0; });
 }
 
 // The share of records in a batch, over many steps, is the rate that is charged.
 TEST(SamplerEvents, HaveTheRateThatIsDrawn) {
   constexpr std::int64_t kRecords = 400;
   constexpr std::int64_t kSteps = 400;
-  for (const char* name : {"poisson", "fixed", "allocation"}) {
-    const bool fixed = std::string(name) == "fixed";
-    SamplingPlan plan =
-        PlanOf(0.25, kRecords, fixed ? Adjacency::kReplaceOne : Adjacency::kAddRemove);
+  for (const char* name : {"poisson", "fixed", "allocation", "cyclic", "ordered"}) {
+    SamplingPlan plan = PlanOf(0.25, kRecords, Adjacency::kAddRemove);
     plan.steps = kSteps;
+    plan.noise_bands = 2;
     RandomSource random(7);
     const auto batches = Named(name).Make(plan, kRecords, random);
     double drawn = 0;

@@ -69,7 +69,7 @@ double ChiSquareLimit(double degrees) {
 }
 
 TEST(Samplers, AreKnownByName) {
-  EXPECT_EQ(Samplers().ChoiceHelp(), "poisson, fixed, full or allocation");
+  EXPECT_EQ(Samplers().ChoiceHelp(), "poisson, fixed, full, allocation, cyclic or ordered");
   for (const char* name : {"", "Poisson", "shuffle", "fixed ", "poisson\n"}) {
     EXPECT_THROW(Samplers().Find(name), Error) << name;
   }
@@ -79,7 +79,7 @@ TEST(Samplers, AreKnownByName) {
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(),
                  "the sampling is 'poison', which is not known; did you mean 'poisson'? it can be "
-                 "poisson, fixed, full or allocation.");
+                 "poisson, fixed, full, allocation, cyclic or ordered.");
   }
 }
 

@@ -34,9 +34,25 @@ PrivacyPlan::PrivacyPlan(const PlanOptions& options, NoiseMultiplier noise, Delt
   static_cast<void>(GradientNoise(LargestNoiseStep(), 1));
 }
 
+PlanOptions PrivacyPlan::Chosen(PlanOptions options, sordino::Epsilon epsilon, Delta delta) {
+  const NoiseComponent& noise = Noises().Checked(options.noise);
+  if (!noise.IsOpen(options.noise.options)) return options;
+  // What it chooses for does not depend on the choice.
+  PlanOptions plain = options;
+  plain.noise.options = {};
+  plain = internal::Checked(plain);
+  const SamplingPlan sampling = internal::SamplingOf(plain);
+  options.noise.options =
+      noise.Chosen(options.noise.options, {.sampler = Samplers().Find(plain.sampling.name),
+                                           .sampling = sampling,
+                                           .epsilon = epsilon,
+                                           .delta = delta});
+  return options;
+}
+
 std::optional<PrivacyPlan> PrivacyPlan::ForBudget(const PlanOptions& options,
                                                   sordino::Epsilon epsilon, Delta delta) {
-  const PlanOptions checked = internal::Checked(options);
+  const PlanOptions checked = internal::Checked(Chosen(options, epsilon, delta));
   if (checked.held_out) {
     throw Error(
         "noise that follows measurements on held-out records has no plan that is fixed in advance; "
@@ -123,6 +139,8 @@ Event PrivacyPlan::EventOf(std::int64_t first, std::int64_t last) const {
 }
 
 std::int64_t PrivacyPlan::StepsPerEvent() const { return noise_kind_->StepsPerEvent(Terms()); }
+
+NoiseMemory PrivacyPlan::Memory() const { return noise_kind_->Memory(Terms()); }
 
 std::unique_ptr<NoiseProcess> PrivacyPlan::StartNoise(RandomSource& source) const {
   return noise_kind_->Start(Terms(), source);
@@ -242,8 +260,9 @@ SumOptions PrivacyPlan::Sum() const {
 }
 
 std::string PrivacyPlan::Description() const {
-  return DescriptionWith(
-      fmt::format("{} noise of multiplier {:.6g}", noise_kind_->name(), noise_.value()));
+  return DescriptionWith(fmt::format("{} noise of multiplier {:.6g}",
+                                     noise_kind_->Description(options_.noise.options),
+                                     noise_.value()));
 }
 
 std::string PrivacyPlan::DescriptionWithoutNoise() const { return DescriptionWith("no noise"); }

@@ -94,9 +94,12 @@ class PrivacyPlan {
  public:
   // The noise multiplier is given. Throws Error for options that contradict each other.
   PrivacyPlan(const PlanOptions& options, NoiseMultiplier noise, Delta delta);
-  // The least noise that spends at most epsilon; nullopt when none does. A budget so large that
-  // delta does not pay for failures at it is held to the epsilon up to which it does, if that is at
-  // least kLargeEpsilon.
+  // What noise leaves open until there is a budget, chosen: options for the constructor. (The
+  // correlation 'auto'.)
+  static PlanOptions Chosen(PlanOptions options, sordino::Epsilon epsilon, Delta delta);
+  // The least noise that spends at most epsilon, of the options that Chosen gives; nullopt when
+  // none does. A budget so large that delta does not pay for failures at it is held to the epsilon
+  // up to which it does, if that is at least kLargeEpsilon.
   static std::optional<PrivacyPlan> ForBudget(const PlanOptions& options, sordino::Epsilon epsilon,
                                               Delta delta);
 
@@ -158,6 +161,8 @@ class PrivacyPlan {
   // by record (gradients/clipper.h).
   std::int64_t LargestBatch() const;
 
+  // What the noise of a run remembers of earlier steps.
+  NoiseMemory Memory() const;
   // The noise of a run, drawn from this source, which lives longer.
   std::unique_ptr<NoiseProcess> StartNoise(RandomSource& source) const;
 

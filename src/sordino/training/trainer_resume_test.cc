@@ -153,6 +153,11 @@ std::vector<ResumeCase> ResumeCases() {
   const auto allocation = [](PlanOptions& options) {  // 4 steps an epoch
     options.sampling = "allocation";
   };
+  const auto correlated = [](const char* strategy) {  // from 3 or 4 groups in turn
+    return [strategy](PlanOptions& options) {
+      options.noise = {"gaussian", {{"noise-correlation", std::string(strategy)}}};
+    };
+  };
   const auto full = [](PlanOptions& options) {
     options.sampling = "full";
     options.batch = ResumedRun::kRecords;
@@ -176,6 +181,17 @@ std::vector<ResumeCase> ResumeCases() {
        .plan = allocation,
        .optimizer = {.algorithm = {"sgd", {{"momentum", 0.5}}}}},
       {.name = "FullBatch", .plan = full, .optimizer = {.algorithm = {"sgd", {{"momentum", 0.5}}}}},
+      {.name = "CorrelatedNoise", .plan = correlated("banded:3")},
+      {.name = "CorrelatedDraws", .plan = correlated("bisr:3")},
+      {.name = "CorrelatedBuffers", .plan = correlated("blt:2")},
+      {.name = "CorrelatedTree",
+       .plan =
+           [](PlanOptions& options) {
+             options.sampling = "ordered";
+             options.adjacency = Adjacency::kZeroOut;
+             options.clip_schedule = Schedule::Parse("cosine:0.1");
+             options.noise = {"gaussian", {{"noise-correlation", "tree"}}};
+           }},
       {.name = "AdaptiveClipping",
        .plan = [](PlanOptions& options) { options.clipping = "adaptive"; }},
       {.name = "Layerwise", .plan = [](PlanOptions& options) { options.clipping = "layerwise"; }},

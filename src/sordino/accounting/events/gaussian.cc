@@ -4,10 +4,9 @@
 namespace sordino {
 namespace {
 
-class GaussianKind final : public NoiseFamily {
+class GaussianKind final : public GaussianFamily {
  public:
-  GaussianKind() : NoiseFamily("gaussian", {FieldOf<NoiseMultiplier>("noise")}) {}
-  void Check(const EventArguments&) const override {}  // every adjacency
+  GaussianKind() : GaussianFamily("gaussian", {FieldOf<NoiseMultiplier>("noise")}) {}
   Event DoubledReach(const Event& event) const override {
     return Event::Gaussian(NoiseMultiplier(event.number("noise") / 2), event.adjacency());
   }
@@ -24,29 +23,6 @@ class GaussianKind final : public NoiseFamily {
   }
   DominatingPairs Pairs(const Event& event, const PairUse&) const override {
     return Same({FromGaussian(1 / event.number("noise"))});
-  }
-  std::optional<Outcomes> DiscreteOutcomes(const Event&) const override { return {}; }
-  bool HasTooLittleNoise(const Event&) const override { return false; }
-  std::optional<DominatingPairs> PoissonPairs(const Event&, double, const PairUse&) const override {
-    return {};
-  }
-  std::optional<std::pair<LossPair, LossPair>> SampledDirections(const Event&,
-                                                                 double) const override {
-    return {};
-  }
-  std::optional<LossPair> Triangle(const Event&, double) const override { return {}; }
-  // Where its precision overflows.
-  RenyiFunction Renyi(const Event&) const override { return Infinite(); }
-  std::optional<LossAtoms> SymmetricAtoms(const Event&) const override { return {}; }
-  RenyiFunction PoissonRenyi(const Event&, double) const override { return {}; }
-  ZcdpResult Zcdp(const Event& event) const override {
-    const double sigma = EquivalentGaussian(event).value_or(0);
-    if (sigma == 0) return {kInfinity, "the noise is too small for a finite rho"};
-    return {0.5 / (sigma * sigma), ""};
-  }
-  double StepEpsilon(const Event& event, double log_delta,
-                     std::optional<RenyiCurve>& curve) const override {
-    return EpsilonByCurve(event, log_delta, curve);
   }
 };
 

@@ -1,5 +1,6 @@
 // tree(noise, steps): binary-tree aggregation of Gaussian noise over so many steps, with one
-// participation (internal/pairs/tree.h).
+// participation (internal/pairs/tree.h): a matrix mechanism whose sensitivity is the root of the
+// height.
 #include <cmath>
 
 #include "sordino/accounting/internal/event_families.h"
@@ -8,12 +9,11 @@
 namespace sordino {
 namespace {
 
-class TreeKind final : public NoiseFamily {
+class TreeKind final : public GaussianFamily {
  public:
   TreeKind()
-      : NoiseFamily("tree", {FieldOf<NoiseMultiplier>("noise"),
-                             WholeField("steps", "the number of steps of a tree")}) {}
-  void Check(const EventArguments&) const override {}  // every adjacency
+      : GaussianFamily("tree", {FieldOf<NoiseMultiplier>("noise"),
+                                WholeField("steps", "the number of steps of a tree")}) {}
   Event DoubledReach(const Event& event) const override {
     return Event::Tree(NoiseMultiplier(event.number("noise") / 2), WholeNumber(event, "steps"),
                        event.adjacency());
@@ -29,29 +29,6 @@ class TreeKind final : public NoiseFamily {
   DominatingPairs Pairs(const Event& event, const PairUse&) const override {
     const auto height = static_cast<double>(TreeHeight(WholeNumber(event, "steps")));
     return Same({FromGaussian(std::sqrt(height) / event.number("noise"))});
-  }
-  std::optional<Outcomes> DiscreteOutcomes(const Event&) const override { return {}; }
-  bool HasTooLittleNoise(const Event&) const override { return false; }
-  std::optional<DominatingPairs> PoissonPairs(const Event&, double, const PairUse&) const override {
-    return {};
-  }
-  std::optional<std::pair<LossPair, LossPair>> SampledDirections(const Event&,
-                                                                 double) const override {
-    return {};
-  }
-  std::optional<LossPair> Triangle(const Event&, double) const override { return {}; }
-  // Where its precision overflows.
-  RenyiFunction Renyi(const Event&) const override { return Infinite(); }
-  std::optional<LossAtoms> SymmetricAtoms(const Event&) const override { return {}; }
-  RenyiFunction PoissonRenyi(const Event&, double) const override { return {}; }
-  ZcdpResult Zcdp(const Event& event) const override {
-    const double sigma = EquivalentGaussian(event).value_or(0);
-    if (sigma == 0) return {kInfinity, "the noise is too small for a finite rho"};
-    return {0.5 / (sigma * sigma), ""};
-  }
-  double StepEpsilon(const Event& event, double log_delta,
-                     std::optional<RenyiCurve>& curve) const override {
-    return EpsilonByCurve(event, log_delta, curve);
   }
 };
 

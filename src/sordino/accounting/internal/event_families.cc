@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "sordino/base/error.h"
 
 namespace sordino {
@@ -18,6 +20,23 @@ std::string NoiseFamily::RenyiReason(const Event& event) const {
   const double noise = event.number(FieldAt(0).name);
   if (!(noise < kMinRenyiNoise)) return "";
   return fmt::format("noise of {} is too small for a finite Renyi divergence in doubles", noise);
+}
+
+DominatingPairs GaussianFamily::Pairs(const Event& event, const PairUse&) const {
+  return Same({FromGaussian(std::sqrt(Precision(event).value()))});
+}
+
+RenyiFunction GaussianFamily::Renyi(const Event&) const { return Infinite(); }
+
+ZcdpResult GaussianFamily::Zcdp(const Event& event) const {
+  const double sigma = EquivalentGaussian(event).value_or(0);
+  if (sigma == 0) return {kInfinity, "the noise is too small for a finite rho"};
+  return {0.5 / (sigma * sigma), ""};
+}
+
+double GaussianFamily::StepEpsilon(const Event& event, double log_delta,
+                                   std::optional<RenyiCurve>& curve) const {
+  return EpsilonByCurve(event, log_delta, curve);
 }
 
 void InnerFamily::AddUnitsOfChildren(const Event& event, bool NoiseUnits::*place,

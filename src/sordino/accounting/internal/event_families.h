@@ -50,6 +50,31 @@ class NoiseFamily : public LeafFamily {
   }
 };
 
+// Noise that amounts to a Gaussian: Precision() says to which, and everything follows from that.
+class GaussianFamily : public NoiseFamily {
+ public:
+  using NoiseFamily::NoiseFamily;
+  void Check(const EventArguments&) const override {}  // every adjacency
+  DominatingPairs Pairs(const Event& event, const PairUse&) const override;
+  std::optional<Outcomes> DiscreteOutcomes(const Event&) const override { return {}; }
+  bool HasTooLittleNoise(const Event&) const override { return false; }
+  std::optional<DominatingPairs> PoissonPairs(const Event&, double, const PairUse&) const override {
+    return {};
+  }
+  std::optional<std::pair<LossPair, LossPair>> SampledDirections(const Event&,
+                                                                 double) const override {
+    return {};
+  }
+  std::optional<LossPair> Triangle(const Event&, double) const override { return {}; }
+  // Where its precision overflows.
+  RenyiFunction Renyi(const Event&) const override;
+  std::optional<LossAtoms> SymmetricAtoms(const Event&) const override { return {}; }
+  RenyiFunction PoissonRenyi(const Event&, double) const override { return {}; }
+  ZcdpResult Zcdp(const Event& event) const override;
+  double StepEpsilon(const Event& event, double log_delta,
+                     std::optional<RenyiCurve>& curve) const override;
+};
+
 // A guarantee that is given as such: it holds for replacing as well as for dropping a record, so
 // twice the reach changes nothing, and it has no noise.
 class GuaranteeFamily : public LeafFamily {

@@ -72,8 +72,12 @@ Event Leaf(Random& random, Adjacency adjacency) {
       if (adjacency == Adjacency::kAddRemove) return Event::Laplace(NoiseMultiplier(2), adjacency);
       return Event::RandomizedResponse(Uniform(random, 0.05, 0.95),
                                        static_cast<std::uint32_t>(2 + Below(random, 6)), adjacency);
-    case 10:
-      return Event::Tree(Noise(random, 1, 30), Whole(random, 1, 1000), adjacency);
+    case 10: {
+      const NoiseMultiplier noise = Noise(random, 1, 30);
+      const std::uint64_t steps = Whole(random, 1, 1000);
+      if (steps % 2 == 0) return Event::Tree(noise, steps, adjacency);
+      return Event::Matrix(noise, std::log2(static_cast<double>(steps) + 1), adjacency);
+    }
     default:
       return Mixture(random, adjacency);
   }

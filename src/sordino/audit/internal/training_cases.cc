@@ -8,12 +8,14 @@
 #include <cmath>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <string_view>
 #include <utility>
 
 #include "sordino/audit/internal/dirac_training.h"
 #include "sordino/audit/internal/self_audit_case.h"
 #include "sordino/base/check.h"
+#include "sordino/correlation/strategy.h"
 
 namespace sordino::internal {
 namespace {
@@ -71,16 +73,17 @@ std::vector<double> InDirection(const at::Tensor& sums) {
   return {along.const_data_ptr<double>(), along.const_data_ptr<double>() + along.numel()};
 }
 
-// All steps of a training make one score of each canary.
-std::vector<double> TrainingScores(const DiracTraining& training, const Statistic& statistic,
-                                   World world, std::int64_t scores, AuditRuns& runs) {
+// All steps of a training make one score of each canary, or of the first `scored`.
+std::vector<double> TrainingScores(const DiracTraining& training, std::int64_t scored,
+                                   const Statistic& statistic, World world, std::int64_t scores,
+                                   AuditRuns& runs) {
   std::vector<double> all;
   while (std::ssize(all) < scores) {
-    std::vector<std::vector<double>> sums(static_cast<std::size_t>(training.canaries));
+    std::vector<std::vector<double>> sums(static_cast<std::size_t>(scored));
     TrainDiracs(training, world, /*place=*/0, runs.NextSeed(),
                 [&](const Trainer&, const at::Tensor& released) {
                   const std::vector<double> along = InDirection(released);
-                  for (std::size_t i = 0; i < along.size(); ++i) sums[i].push_back(along[i]);
+                  for (std::size_t i = 0; i < sums.size(); ++i) sums[i].push_back(along[i]);
                 });
     for (const std::vector<double>& of_canary : sums) all.push_back(statistic(of_canary));
     runs.Tell(static_cast<double>(std::ssize(all)) / static_cast<double>(scores));
@@ -119,8 +122,8 @@ SelfAuditCase CaseOf(std::string name, std::string what, const DiracTraining& tr
     return PlanOf(training, delta).Epsilon(claimed_steps).upper;
   };
   result.deltas = TrainingDeltas();
-  result.is_gaussian = training.plan.sampling.name == "full" &&
-                       training.plan.noise.name == "gaussian" && training.plan.rows_per_user == 0;
+  result.is_gaussian = training.plan.sampling.name == "full" && training.plan.noise == "gaussian" &&
+                       training.plan.rows_per_user == 0;
   return result;
 }
 
@@ -129,7 +132,7 @@ SelfAuditCase MakeCase(std::string name, std::string what, const DiracTraining& 
   SelfAuditCase result = CaseOf(std::move(name), std::move(what), training, training.plan.steps);
   result.quick_scores = quick_scores;
   result.score = [=](World world, std::int64_t scores, AuditRuns& runs) {
-    return TrainingScores(training, statistic, world, scores, runs);
+    return TrainingScores(training, training.canaries, statistic, world, scores, runs);
   };
   return result;
 }
@@ -239,6 +242,57 @@ void AddNoises(std::vector<SelfAuditCase>& cases) {
     };
     cases.push_back(std::move(one));
   }
+}
+
+// What steps released in the direction of a canary, as C makes it one release: the score of a
+// canary that is in the steps of `pattern`, along what these move C x by.
+Statistic AlongTheMatrix(std::vector<double> column, const std::vector<std::int64_t>& pattern,
+                         std::int64_t steps) {
+  const auto times_c = [column](const std::vector<double>& x) {
+    std::vector<double> product(x.size());
+    for (std::size_t t = 0; t < x.size(); ++t) {
+      for (std::size_t s = 0; s <= t; ++s) product[t] += column[t - s] * x[s];
+    }
+    return product;
+  };
+  std::vector<double> taken(static_cast<std::size_t>(steps));
+  for (const std::int64_t step : pattern) taken[static_cast<std::size_t>(step)] = 1;
+  return [=, moved = times_c(taken)](const std::vector<double>& sums) {
+    const std::vector<double> released = times_c(sums);
+    return std::inner_product(moved.begin(), moved.end(), released.begin(), 0.0);
+  };
+}
+
+// Noise that is correlated between steps: one participation in a round of 4 steps, where bands are
+// few, and all steps, where they are many. Of batches in order the canaries of the first are
+// scored.
+void AddCorrelations(std::vector<SelfAuditCase>& cases) {
+  const auto add = [&](const char* name, const char* strategy, bool by_round) {
+    DiracTraining training = FullBatches(Adjacency::kZeroOut);
+    training.plan.steps = 4;
+    training.plan.noise = {"gaussian", {{"noise-correlation", std::string(strategy)}}};
+    std::vector<std::int64_t> pattern = {0, 1, 2, 3};
+    if (by_round) {
+      training.plan.sampling = "ordered";
+      training.plan.batch = static_cast<double>(training.canaries) / 4;
+      pattern = {0};
+    }
+    const Participation steps{.steps = 4,
+                              .separation = by_round ? 4 : 1,
+                              .count = static_cast<std::int64_t>(pattern.size())};
+    const std::int64_t scored = training.canaries / (by_round ? 4 : 1);
+    const Statistic statistic =
+        AlongTheMatrix(MakeStrategy(strategy, steps)->Coefficients(4), pattern, 4);
+    SelfAuditCase one =
+        CaseOf(name, fmt::format("correlated noise, {}", strategy), training, training.plan.steps);
+    one.quick_scores = 20'000;
+    one.score = [=](World world, std::int64_t scores, AuditRuns& runs) {
+      return TrainingScores(training, scored, statistic, world, scores, runs);
+    };
+    cases.push_back(std::move(one));
+  };
+  add("correlated-round", "banded:4", true);
+  add("correlated-run", "bisr:3", false);
 }
 
 void AddNorms(std::vector<SelfAuditCase>& cases) {
@@ -362,6 +416,7 @@ std::vector<SelfAuditCase> TrainingCases() {
   AddClipping(cases);
   AddNorms(cases);
   AddNoises(cases);
+  AddCorrelations(cases);
   return cases;
 }
 

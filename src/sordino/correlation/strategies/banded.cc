@@ -55,6 +55,9 @@ class BandedKind final : public StrategyKind {
  public:
   BandedKind() : StrategyKind({.name = "banded", .help = "B bands with optimised coefficients"}) {}
   std::string_view suffix() const override { return ":B"; }
+  std::int64_t BandsOf(std::optional<std::int64_t> size, std::int64_t steps) const override {
+    return std::min(size.value_or(steps), steps);
+  }
   // Bands that do not overlap, within reason.
   std::int64_t DefaultSize(const Participation& participation) const override {
     const std::int64_t most =

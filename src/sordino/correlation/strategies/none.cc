@@ -29,6 +29,7 @@ class Independent final : public ToeplitzStrategy {
 class IndependentKind final : public StrategyKind {
  public:
   IndependentKind() : StrategyKind({.name = "none", .help = "independent noise in each step"}) {}
+  std::int64_t BandsOf(std::optional<std::int64_t>, std::int64_t) const override { return 1; }
   std::int64_t DefaultSize(const Participation&) const override { return 1; }
   std::unique_ptr<Strategy> Make(std::int64_t, const Participation& participation,
                                  CorrelationObjective) const override {

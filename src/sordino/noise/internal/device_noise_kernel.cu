@@ -20,14 +20,21 @@ __global__ void StoreKeyKernel(DeviceNoiseState* state, ChaChaKey key) {
   state->draw = 0;
   state->finished_blocks = 0;
   state->step = {0, 0, kFinerBits};
+  state->memory = {MemoryKind::kNone, 0, 0, 0, nullptr, nullptr, nullptr};
+  state->scale = 0;
   // Nothing is accepted until there is a table.
   state->table.quick.bins = 0;
   for (IndexedQuickTable::Column& column : state->table.quick.column) column = {0, 0};
   state->table.quick.sure_below[0] = 0;
 }
 
+__global__ void StoreMemoryKernel(DeviceNoiseState* state, MemoryView memory) {
+  state->memory = memory;
+}
+
 __global__ void StoreTableKernel(DeviceNoiseState* state,
-                                 const __grid_constant__ IndexedTable table) {
+                                 const __grid_constant__ IndexedTable table, double scale) {
+  if (threadIdx.x == 0) state->scale = scale;
   const auto* from = reinterpret_cast<const std::uint64_t*>(&table);
   auto* to = reinterpret_cast<std::uint64_t*>(&state->table);
   static_assert(sizeof(IndexedTable) % sizeof(std::uint64_t) == 0);
@@ -53,7 +60,21 @@ __device__ void CountDraw(DeviceNoiseState* state, std::uint64_t draw) {
   state->draw = draw + 1;
 }
 
-template <typename Target>
+// Of the coordinates of a group, those of these tensors: a group that they share with another launch
+// is remembered in parts.
+__device__ void CorrelateGroup(const DeviceNoiseState& state, const NoisedTensors& tensors,
+                               std::uint64_t draw, std::int64_t group,
+                               std::int64_t (&draws)[kIndexedGroup]) {
+  const std::int64_t begin = tensors.tensor[0].begin;
+  const std::int64_t end = tensors.tensor[tensors.count - 1].end;
+  const std::int64_t first = group * kIndexedGroup;
+  const std::int64_t from = first < begin ? begin : first;
+  const std::int64_t to = first + kIndexedGroup < end ? first + kIndexedGroup : end;
+  CorrelateBlock<kIndexedGroup>(state.memory, static_cast<std::int64_t>(draw), state.scale, from,
+                                static_cast<int>(to - from), draws + (from - first));
+}
+
+template <bool kRemembers, typename Target>
 __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
     NoiseKernel(DeviceNoiseState* state, const __grid_constant__ NoisedTensors tensors,
                 bool is_last, const __grid_constant__ Target target) {
@@ -82,6 +103,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor)
                           draws)) {
       __trap();
     }
+    if constexpr (kRemembers) CorrelateGroup(*state, tensors, draw, group, draws);
     ReleaseGroup(tensors, group, draws, step, target);
   }
   if (is_last) CountDraw(state, draw);
@@ -99,14 +121,30 @@ int BlocksFor(const NoisedTensors& tensors) {
   return static_cast<int>(wanted < most ? wanted : most);
 }
 
+template <typename Target>
+void Launch(DeviceNoiseState* state, const NoisedTensors& tensors, const Target& target,
+            bool remembers, bool is_last, CUstream_st* stream) {
+  const int blocks = BlocksFor(tensors);
+  if (remembers) {
+    NoiseKernel<true><<<blocks, kThreads, 0, stream>>>(state, tensors, is_last, target);
+  } else {
+    NoiseKernel<false><<<blocks, kThreads, 0, stream>>>(state, tensors, is_last, target);
+  }
+}
+
 }  // namespace
 
 void StoreKey(DeviceNoiseState* state, const ChaChaKey& key, CUstream_st* stream) {
   StoreKeyKernel<<<1, 1, 0, stream>>>(state, key);
 }
 
-void StoreTable(DeviceNoiseState* state, const IndexedTable& table, CUstream_st* stream) {
-  StoreTableKernel<<<1, 256, 0, stream>>>(state, table);
+void StoreTable(DeviceNoiseState* state, const IndexedTable& table, double scale,
+                CUstream_st* stream) {
+  StoreTableKernel<<<1, 256, 0, stream>>>(state, table, scale);
+}
+
+void StoreMemory(DeviceNoiseState* state, const MemoryView& memory, CUstream_st* stream) {
+  StoreMemoryKernel<<<1, 1, 0, stream>>>(state, memory);
 }
 
 void StoreStep(DeviceNoiseState* state, const GridStep& step, std::uint64_t draw, bool only_raise,
@@ -114,15 +152,15 @@ void StoreStep(DeviceNoiseState* state, const GridStep& step, std::uint64_t draw
   StoreStepKernel<<<1, 1, 0, stream>>>(state, step, draw, only_raise);
 }
 
-void LaunchNoise(DeviceNoiseState* state, const NoisedTensors& tensors, bool is_last,
-                 CUstream_st* stream) {
-  NoiseKernel<<<BlocksFor(tensors), kThreads, 0, stream>>>(state, tensors, is_last,
-                                                           NoisedTarget{});
+void LaunchNoise(DeviceNoiseState* state, const NoisedTensors& tensors, bool remembers,
+                 bool is_last, CUstream_st* stream) {
+  Launch(state, tensors, NoisedTarget{}, remembers, is_last, stream);
 }
 
 void LaunchDescent(DeviceNoiseState* state, const NoisedTensors& tensors,
-                   const DescentTarget& target, bool is_last, CUstream_st* stream) {
-  NoiseKernel<<<BlocksFor(tensors), kThreads, 0, stream>>>(state, tensors, is_last, target);
+                   const DescentTarget& target, bool remembers, bool is_last,
+                   CUstream_st* stream) {
+  Launch(state, tensors, target, remembers, is_last, stream);
 }
 
 }  // namespace sordino::internal

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "sordino/noise/internal/correlated_block.h"
 #include "sordino/noise/internal/grid_step.h"
 #include "sordino/noise/internal/noised_tensors.h"
 #include "sordino/random/indexed_draw.h"
@@ -20,23 +21,28 @@ struct DeviceNoiseState {
   std::uint64_t draw;             // of the next launch
   std::uint32_t finished_blocks;  // of this launch
   GridStep step;
+  MemoryView memory;
+  double scale;  // of the table, in units of the last digit of draws
   IndexedTable table;
 };
 
-// Overwrites all of the state: draw 0 of the key.
+// Overwrites all of the state: draw 0 of the key, and no memory.
 void StoreKey(DeviceNoiseState* state, const ChaChaKey& key, CUstream_st* stream);
-void StoreTable(DeviceNoiseState* state, const IndexedTable& table, CUstream_st* stream);
+void StoreTable(DeviceNoiseState* state, const IndexedTable& table, double scale,
+                CUstream_st* stream);
+void StoreMemory(DeviceNoiseState* state, const MemoryView& memory, CUstream_st* stream);
 // The number of the next draw becomes `draw`. With `only_raise` it stays what it is where that is
 // larger.
 void StoreStep(DeviceNoiseState* state, const GridStep& step, std::uint64_t draw, bool only_raise,
                CUstream_st* stream);
-// The noise step on these tensors. After the last of the launches of a sum the number of the draw
-// is one more. Stops the device when there is no table of the distribution.
-void LaunchNoise(DeviceNoiseState* state, const NoisedTensors& tensors, bool is_last,
-                 CUstream_st* stream);
+// The noise step on these tensors; `remembers`: the state has a memory. After the last of the
+// launches of a sum the number of the draw is one more. Stops the device when there is no table of
+// the distribution.
+void LaunchNoise(DeviceNoiseState* state, const NoisedTensors& tensors, bool remembers,
+                 bool is_last, CUstream_st* stream);
 // The same, and a step of descent by the values, which are written nowhere.
 void LaunchDescent(DeviceNoiseState* state, const NoisedTensors& tensors,
-                   const DescentTarget& target, bool is_last, CUstream_st* stream);
+                   const DescentTarget& target, bool remembers, bool is_last, CUstream_st* stream);
 
 }  // namespace sordino::internal
 

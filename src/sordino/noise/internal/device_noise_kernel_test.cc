@@ -38,10 +38,10 @@ TEST(DeviceNoiseKernel, ExactDecisionsAreThoseOfTheProcessor) {
     values.zero_();
     // libtorch's default stream is that of CUDA.
     StoreKey(state, key, nullptr);
-    StoreTable(state, exact, nullptr);
+    StoreTable(state, exact, 0x1p40, nullptr);
     StoreStep(state, {.steps_per_unit = 1, .value_of_step = 1, .finer_bits = kFinerBits}, 9, true,
               nullptr);
-    LaunchNoise(state, tensors, true, nullptr);
+    LaunchNoise(state, tensors, false, true, nullptr);
     std::vector<std::int64_t> wanted(kCount);
     gaussian.Fill(key, 9, 0, wanted);
     const at::Tensor found = values.cpu();

@@ -43,8 +43,11 @@ AdaptiveFacts PlannedAdaptive(const PrivacyPlan& plan, Epsilon epsilon) {
 
 PrivacyPlan MakePlan(const TrainConfig& config, const DatasetDeclaration& declaration,
                      std::optional<double> noise) {
-  const PlanOptions options = PlanOptionsOf(config, declaration);
   const Delta delta(*config.privacy.delta);
+  PlanOptions options = PlanOptionsOf(config, declaration);
+  if (config.privacy.epsilon) {
+    options = PrivacyPlan::Chosen(options, Epsilon(*config.privacy.epsilon), delta);
+  }
   if (config.HasAdaptiveNoise()) {
     const double share = *config.privacy.validation_budget;
     const Epsilon epsilon(*config.privacy.epsilon);

@@ -19,6 +19,12 @@ void Require(bool condition, const std::string& sentence) {
   if (!condition) throw Error(sentence);
 }
 
+// For what is proven for steps that release gaussian(z) of their sums.
+bool HasIndependentGaussian(const PlanOptions& o) {
+  const NoiseComponent& noise = Noises().Find(o.noise.name);
+  return noise.IsGaussian() && noise.IsIndependent(o.noise.options);
+}
+
 // A schedule of a privacy quantity must stay positive: the factor of every step is looked at once.
 void CheckSchedule(const Schedule& schedule, std::string_view what, std::int64_t steps) {
   schedule.CheckLength(what, steps);
@@ -77,8 +83,9 @@ void CheckHeldOut(const PlanOptions& o) {
                       "after at least 1 and fewer than all steps.",
                       held_out.every, o.steps));
   const SamplerComponent& sampler = Samplers().Find(o.sampling.name);
-  Require(o.adjacency == Adjacency::kAddRemove && !sampler.HasWholeEpochs() &&
-              o.rows_per_user <= 1 && Noises().Find(o.noise.name).IsGaussian(),
+  Require(o.adjacency == Adjacency::kAddRemove &&
+              sampler.StepsPerEvent(internal::SamplingOf(o)) == 1 && o.rows_per_user <= 1 &&
+              HasIndependentGaussian(o),
           "measurements on held-out records need Gaussian noise, poisson or full sampling, the "
           "adjacency add-remove and one row per user; use these, or another noise schedule.");
   Require(o.noise_schedule.IsConstant(),
@@ -88,7 +95,7 @@ void CheckHeldOut(const PlanOptions& o) {
 }
 
 void CheckCombinations(const PlanOptions& o) {
-  const bool gaussian = Noises().Find(o.noise.name).IsGaussian();
+  const bool gaussian = HasIndependentGaussian(o);
   if (o.rows_per_user > 1) {
     Require(Samplers().Find(o.sampling.name).ProtectsUsers() &&
                 o.adjacency != Adjacency::kReplaceOne && gaussian && o.micro_batch == 1,
@@ -117,6 +124,8 @@ SamplingPlan internal::SamplingOf(const PlanOptions& options) {
   plan.micro_batch = options.micro_batch;
   plan.noise_is_gaussian = Noises().Find(options.noise.name).IsGaussian();
   plan.noise_is_constant = options.noise_schedule.IsConstant();
+  plan.noise_bands = Noises().Find(options.noise.name).Bands(options.noise.options, options.steps);
+  plan.options = options.sampling.options;
   return plan;
 }
 
@@ -126,7 +135,7 @@ ClippingTerms internal::ClippingTermsOf(const PlanOptions& options) {
   terms.clip_is_scheduled = !options.clip_schedule.IsConstant();
   terms.batch = options.batch;
   terms.adjacency = options.adjacency;
-  terms.noise_is_gaussian = Noises().Find(options.noise.name).IsGaussian();
+  terms.noise_is_gaussian = HasIndependentGaussian(options);
   terms.unit_share = Samplers().Find(options.sampling.name).UnitShare(SamplingOf(options));
   terms.rows_per_user = options.rows_per_user;
   terms.micro_batch = options.micro_batch;
@@ -135,8 +144,12 @@ ClippingTerms internal::ClippingTermsOf(const PlanOptions& options) {
 }
 
 PlanOptions internal::Checked(PlanOptions options) {
+  const NoiseComponent& noise = Noises().Checked(options.noise);
+  // Correlated noise needs records that rest: Poisson sampling is then from groups in turn.
+  if (options.sampling.name == "poisson" && !noise.IsIndependent(options.noise.options)) {
+    options.sampling.name = "cyclic";
+  }
   const SamplerComponent& sampler = Samplers().Checked(options.sampling);
-  Noises().Checked(options.noise);
   if (options.batch == 0) {
     options.batch = sampler.BatchOf(static_cast<double>(options.records)).value_or(0);
   }

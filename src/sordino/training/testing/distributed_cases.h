@@ -114,6 +114,14 @@ inline std::vector<RunCase> RunCases() {
   add("Poisson", [](RunCase&) {});
   add("Convolution", [](RunCase& run) { run.net.convolves = true; });
   add("Full", [](RunCase& run) { run.plan.sampling = "full"; });
+  add("CorrelatedNoise", [](RunCase& run) {
+    run.plan.noise = {"gaussian", {{"noise-correlation", "banded:3"}}};
+  });
+  add("CorrelatedNoiseInOrder", [](RunCase& run) {
+    run.plan.sampling = "ordered";
+    run.plan.adjacency = Adjacency::kZeroOut;
+    run.plan.noise = {"gaussian", {{"noise-correlation", "tree"}}};
+  });
   add("FixedMicroBatches", [](RunCase& run) {
     run.plan.sampling = "fixed";
     run.plan.adjacency = Adjacency::kReplaceOne;
