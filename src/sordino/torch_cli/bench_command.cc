@@ -54,6 +54,7 @@ struct StepOptions {
   std::string precision = "tf32";
   std::string graph = "auto";
   bool whole = false;
+  std::int64_t bands = 1;
   std::optional<std::string> peers;
   bool json = false;
 };
@@ -147,6 +148,12 @@ StepQuestion MakeQuestion(const StepOptions& options) {
     throw Error("--graph is on, and steps cannot be recorded: " + problem);
   }
   question.comparison.whole = options.whole;
+  CheckRange("--bands", static_cast<double>(options.bands), 1, false,
+             static_cast<double>(kMaxBenchmarkBands), false);
+  if (options.bands > 1 && !options.whole) {
+    throw Error("--bands is about noise, which only whole steps have; add --whole.");
+  }
+  question.comparison.bands = options.bands;
   if (options.peers) {
     if (options.peers->empty()) {
       throw Error("--peers is empty; name a Python interpreter, such as python3.");
@@ -339,6 +346,10 @@ void AddBenchCommand(CLI::App& app) {
   step->add_flag("--whole", o.whole,
                  "Measure whole steps: noise on the private gradients, and an update of the "
                  "weights in both steps");
+  step->add_option("--bands", o.bands,
+                   "Noise of whole steps is correlated over so many steps; 1 is independent noise")
+      ->type_name("N")
+      ->capture_default_str();
   step->add_option("--peers", o.peers,
                    "Time torch, Opacus and JAX beside it, with this Python, such as python3")
       ->type_name("PYTHON");

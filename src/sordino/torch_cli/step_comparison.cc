@@ -57,6 +57,14 @@ std::vector<at::Tensor> Values(const std::vector<NamedParameter>& parameters) {
 }
 
 // Both kinds of step on one model and one batch.
+// Noise with so many bands. What a step costs does not depend on their coefficients.
+NoiseMemory MemoryOfBands(std::int64_t bands) {
+  if (bands == 1) return {};
+  const auto earlier = static_cast<std::size_t>(bands - 1);
+  return {.kind = MemoryKind::kNoise,
+          .factors = std::vector<double>(earlier, -0.5 / static_cast<double>(earlier))};
+}
+
 class StepPair {
  public:
   StepPair(const BenchmarkModel& model, std::int64_t examples, at::Device device,
@@ -157,7 +165,7 @@ class StepPair {
   std::optional<BoundedSum> sum_;
   std::optional<Optimizer> optimizer_;
   RandomSource random_;
-  NoiseProcess noise_{{}, random_};
+  NoiseProcess noise_{MemoryOfBands(comparison_.bands), random_};
   std::optional<NoisedUpdate> update_;
   std::int64_t steps_ = 0;
   std::vector<at::Tensor> gradients_;

@@ -36,11 +36,14 @@ struct StepComparison {
   double first_ratio() const { return first_milliseconds / ordinary_step.milliseconds; }
 };
 
+inline constexpr std::int64_t kMaxBenchmarkBands = 1000;
+
 struct ComparisonOptions {
   NormMethod norms = NormMethod::kAutomatic;
   // Whether both steps are recorded on a GPU; automatic: the ordinary one where the private one is.
   GraphUse graph = GraphUse::kAutomatic;
   bool whole = false;
+  std::int64_t bands = 1;  // of the noise of whole steps, from 1 to kMaxBenchmarkBands
   // How long pairs of steps are timed. At least 5 are made, but 3 are enough once ten times this
   // has passed.
   double seconds = 3;
