@@ -115,12 +115,13 @@ Observed Train(const PrivacyPlan& plan, bool with_noise, const Dataset& data,
   return observed;
 }
 
-struct Attacked {
+struct AttackOutcome {
   std::int64_t guess = 0;  // among the candidates
   at::Tensor rebuilt;      // [d], as the model sees it
 };
 
-Attacked Attack(const Observed& observed, const Rows& known, const Rows& candidates, double clip) {
+AttackOutcome Attack(const Observed& observed, const Rows& known, const Rows& candidates,
+                     double clip) {
   at::Tensor scores = at::zeros({candidates.x.size(0)}, at::kDouble);
   at::Tensor numerator = at::zeros({candidates.x.size(1)}, at::kDouble);
   double denominator = 0;
@@ -278,7 +279,7 @@ Reconstruction Reconstruct(const Dataset& data, const std::vector<double>& epsil
         seed = *options.insecure_seed + static_cast<std::uint64_t>(i) * plans.size() + k;
       }
       const Observed observed = Train(plans[k], budgets[k].has_value(), trial.data, seed);
-      const Attacked attacked = Attack(observed, trial.known, candidates, options.clip);
+      const AttackOutcome attacked = Attack(observed, trial.known, candidates, options.clip);
       ReconstructionLevel& level = result.levels[k];
       const at::Tensor input = Shown(data.declaration, attacked.rebuilt);
       level.right += attacked.guess == trial.right ? 1 : 0;

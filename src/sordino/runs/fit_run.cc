@@ -310,9 +310,9 @@ struct RiskData {
   const FeatureShape& features;
 };
 
-MeasuredRisk RiskOf(const PreparedFit& fit, const FittedModel& fitted, const Problem& problem,
+TrainingRisk RiskOf(const PreparedFit& fit, const FittedModel& fitted, const Problem& problem,
                     const RiskData& data) {
-  MeasuredRisk risk{.empirical = Evaluate(*fitted.model, data.train, c10::kCPU, data.features),
+  TrainingRisk risk{.empirical = Evaluate(*fitted.model, data.train, c10::kCPU, data.features),
                     .test = fitted.test,
                     .excess = {},
                     .bound = {}};

@@ -26,12 +26,12 @@
 #include "sordino/models/model.h"
 #include "sordino/report/class_quality.h"
 #include "sordino/runs/checkpoint.h"
-#include "sordino/runs/measured_risk.h"
 #include "sordino/runs/run_audit.h"
 #include "sordino/runs/run_folder.h"
 #include "sordino/runs/run_ledger.h"
 #include "sordino/runs/statement.h"
 #include "sordino/runs/train_config.h"
+#include "sordino/runs/training_risk.h"
 #include "sordino/training/privacy_plan.h"
 
 namespace sordino {
@@ -56,7 +56,7 @@ struct PreparedRun {
   // The ranks that train together, of which this is rank 0; null: this process alone
   // (distributed_run.h). It lives longer.
   Communicator* communicator = nullptr;
-  bool measures_risk = false;  // runs/measured_risk.h; the data are public then
+  bool measures_risk = false;  // runs/training_risk.h; the data are public then
 };
 
 // Declares the data, makes the model, finds the noise, and tries a clipped step on made-up inputs.
@@ -102,7 +102,7 @@ struct RunResult {
   std::optional<double> test_accuracy;        // of classes
   std::optional<PredictionError> test_error;  // of a number
   std::optional<ClassQuality> test_quality;   // of classes, where predictions.json is written
-  std::optional<MeasuredRisk> risk;           // where it was asked for
+  std::optional<TrainingRisk> risk;           // where it was asked for
   double seconds = 0;
   bool is_private = false;
   bool interrupted = false;

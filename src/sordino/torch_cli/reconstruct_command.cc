@@ -35,8 +35,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kSignificance = 0.05;
-constexpr std::uint64_t kProgressSteps = 1000;
+constexpr double kFoundSignificance = 0.05;
+constexpr std::uint64_t kReconstructionSteps = 1000;
 
 struct ReconstructFlags {
   TrainFlags data;
@@ -72,8 +72,8 @@ ReconstructionOptions OptionsOf(const ReconstructFlags& flags) {
 }
 
 Interval ShareOf(std::int64_t right, std::int64_t trials) {
-  return {ClopperPearsonLower(trials, right, kSignificance / 2),
-          ClopperPearsonUpper(trials, right, kSignificance / 2)};
+  return {ClopperPearsonLower(trials, right, kFoundSignificance / 2),
+          ClopperPearsonUpper(trials, right, kFoundSignificance / 2)};
 }
 
 void PrintReconstructionJson(const Reconstruction& found, const ReconstructionOptions& options) {
@@ -85,7 +85,7 @@ void PrintReconstructionJson(const Reconstruction& found, const ReconstructionOp
   json["delta"] = options.delta.value();
   json["candidates"] = options.candidates;
   json["trials"] = options.trials;
-  json["confidence"] = 1 - kSignificance;
+  json["confidence"] = 1 - kFoundSignificance;
   json["blind"] = {{"found", 1.0 / static_cast<double>(options.candidates)},
                    {"pixel_error", found.blind_error}};
   for (const ReconstructionLevel& level : found.levels) {
@@ -128,7 +128,7 @@ void PrintReconstruction(const Reconstruction& found, const ReconstructionOption
                    "\nfound: how often the target is chosen among the candidates, in {} trials, "
                    "with the interval of {:g} %\nbound: no adversary finds it more often, by the "
                    "blow-up function of the event at delta {:g} and by its Renyi divergences\n",
-                   options.trials, 100 * (1 - kSignificance), options.delta.value());
+                   options.trials, 100 * (1 - kFoundSignificance), options.delta.value());
 }
 
 // In rows of a contact sheet: the targets, and for each level what was rebuilt and what was
@@ -188,8 +188,8 @@ void RunReconstruction(const ReconstructFlags& flags) {
   const DataSplits data = OpenData(config.data);
   std::optional<Progress> progress;
   options.progress = [&](double share) {
-    if (!progress) progress.emplace("attacks", kProgressSteps);
-    progress->Update(static_cast<std::uint64_t>(kProgressSteps * share));
+    if (!progress) progress.emplace("attacks", kReconstructionSteps);
+    progress->Update(static_cast<std::uint64_t>(kReconstructionSteps * share));
   };
   const Reconstruction found = Reconstruct(data.train, epsilons, options);
   if (progress) progress->Finish();

@@ -34,7 +34,7 @@ std::string MetricsText(const TestMetrics& metrics) {
 }
 
 // Of losses and of error rates.
-TestMetrics GapOf(const MeasuredRisk& risk) {
+TestMetrics GapOf(const TrainingRisk& risk) {
   TestMetrics gap;
   gap.loss = std::abs(risk.test->loss - risk.empirical.loss);
   // As an accuracy, of which ErrorRate is the distance.
@@ -72,7 +72,7 @@ void CheckRiskFlags(const RiskFlags& flags, const DataRequest& data, bool non_pr
   CheckPublicData(data, flags.public_data || non_private, "an empirical risk is");
 }
 
-Json RiskJson(const MeasuredRisk& risk) {
+Json RiskJson(const TrainingRisk& risk) {
   Json json = {{"public_data_only", true}, {"empirical", MetricsJson(risk.empirical)}};
   json["test"] = risk.test ? MetricsJson(*risk.test) : Json(nullptr);
   json["gap"] = risk.test ? MetricsJson(GapOf(risk)) : Json(nullptr);
@@ -81,7 +81,7 @@ Json RiskJson(const MeasuredRisk& risk) {
   return json;
 }
 
-std::vector<std::vector<std::string>> RiskRows(const MeasuredRisk& risk) {
+std::vector<std::vector<std::string>> RiskRows(const TrainingRisk& risk) {
   std::vector<std::vector<std::string>> rows = {
       {"empirical risk", MetricsText(risk.empirical) + " (public data only: no noise)"}};
   if (risk.test) {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "sordino/data/catalog.h"
-#include "sordino/runs/measured_risk.h"
+#include "sordino/runs/training_risk.h"
 
 namespace CLI {
 class App;
@@ -25,8 +25,8 @@ void AddRiskFlags(CLI::App& command, RiskFlags& flags);
 void CheckRiskFlags(const RiskFlags& flags, const DataRequest& data, bool non_private,
                     const std::string& ledger);
 
-nlohmann::ordered_json RiskJson(const MeasuredRisk& risk);
-std::vector<std::vector<std::string>> RiskRows(const MeasuredRisk& risk);
+nlohmann::ordered_json RiskJson(const TrainingRisk& risk);
+std::vector<std::vector<std::string>> RiskRows(const TrainingRisk& risk);
 
 }  // namespace sordino
 

@@ -280,13 +280,13 @@ std::optional<TestAnswers> TrainingLoop::Predictions() {
   return answers;
 }
 
-MeasuredRisk TrainingLoop::Risk() {
+TrainingRisk TrainingLoop::Risk() {
   const Optimizer::AveragedWeights averaged(trainer_.optimizer());
   run_.model->Train(false);
   const auto measured = [&](const Dataset& data) {
     return Evaluate(*run_.model, data, run_.device, feature_shape_);
   };
-  MeasuredRisk risk{.empirical = measured(train_), .test = {}, .excess = {}, .bound = {}};
+  TrainingRisk risk{.empirical = measured(train_), .test = {}, .excess = {}, .bound = {}};
   if (test_) risk.test = measured(*test_);
   run_.model->Train(true);
   return risk;

@@ -13,9 +13,9 @@
 #include "sordino/data/dataset.h"
 #include "sordino/report/run_picture.h"
 #include "sordino/runs/internal/test_predictions.h"
-#include "sordino/runs/measured_risk.h"
 #include "sordino/runs/run_folder.h"
 #include "sordino/runs/run_ledger.h"
+#include "sordino/runs/training_risk.h"
 #include "sordino/runs/training_run.h"
 #include "sordino/training/canary_records.h"
 #include "sordino/training/classification.h"
@@ -65,7 +65,7 @@ class TrainingLoop {
   // What the model that is saved says about the test set; empty where nothing may be said.
   std::optional<TestAnswers> Predictions();
   // Of the model that is saved, on public data.
-  MeasuredRisk Risk();
+  TrainingRisk Risk();
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -5,8 +5,8 @@
 // of the same kind, and their distance the generalisation gap. Losses are the cross entropy of
 // classes, or half the squared error of a scaled target (training/classification.h); for classes
 // the share of wrong ones is the risk of the loss 1{f(x) != y}.
-#ifndef SORDINO_RUNS_MEASURED_RISK_H_
-#define SORDINO_RUNS_MEASURED_RISK_H_
+#ifndef SORDINO_RUNS_TRAINING_RISK_H_
+#define SORDINO_RUNS_TRAINING_RISK_H_
 
 #include <optional>
 
@@ -14,7 +14,7 @@
 
 namespace sordino {
 
-struct MeasuredRisk {
+struct TrainingRisk {
   TestMetrics empirical;
   std::optional<TestMetrics> test;
   // Of a private fit: its empirical risk less that of the fit of the same data without privacy.
@@ -27,4 +27,4 @@ struct MeasuredRisk {
 
 }  // namespace sordino
 
-#endif  // SORDINO_RUNS_MEASURED_RISK_H_
+#endif  // SORDINO_RUNS_TRAINING_RISK_H_
