@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -116,6 +117,7 @@ TEST_F(ReleaseMeans, VectorMeansStayBelowTheTheorem) {
 
 TEST_F(ReleaseMeans, AreChargedWithTheirEvent) {
   const std::string file = WriteRows({{1, 2}, {3, 4}, {5, 6}});
+  setenv("SORDINO_STATE", (folder_ / "state").c_str(), 1);
   const std::string ledger = (folder_ / "book.db").string();
   Ledger::Create(ledger, {.epsilon = Epsilon(3), .delta = Delta(1e-5)});
   const std::vector<std::string> words = {file,   "--vector-mean", "x1,x0", "--clip-norm",
@@ -136,6 +138,7 @@ TEST_F(ReleaseMeans, AreChargedWithTheirEvent) {
   EXPECT_NE(outcome.out.find("vector-mean x0"), std::string::npos);
   EXPECT_NE(outcome.out.find("clipped to the norm 10"), std::string::npos);
   EXPECT_GT(Ledger::Open(ledger).filter().UsedShare(), 0);
+  unsetenv("SORDINO_STATE");
 }
 
 TEST_F(ReleaseMeans, AreRefusedWithoutARange) {
