@@ -15,6 +15,7 @@
 #include "sordino/cli/program.h"
 #include "sordino/cli/release_command.h"
 #include "sordino/cli/report_command.h"
+#include "sordino/cli/sensitivity_command.h"
 #include "sordino/cli/torch_program.h"
 
 int main(int argc, char** argv) {
@@ -30,6 +31,7 @@ int main(int argc, char** argv) {
   sordino::AddExperimentCommand(app);
   sordino::AddPlanCommand(app);
   sordino::AddReleaseCommand(app);
+  sordino::AddSensitivityCommand(app);
   sordino::AddLedgerCommand(app);
   sordino::AddReportCommand(app, SORDINO_VERSION);
   sordino::ListTorchCommands(app);

@@ -111,7 +111,8 @@ std::optional<PublishedQuestion> PublishedFrom(const PlanFlags& flags, const Pla
   return PublishedQuestion{.records = Required("--records", flags.records),
                            .dimension = Required("--dimension", flags.dimension),
                            .budget = budget.value,
-                           .epsilon = budget.epsilon};
+                           .epsilon = budget.epsilon,
+                           .delta = Optional("--delta", flags.delta)};
 }
 
 std::int64_t StepsFrom(const std::string& text) {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "sordino/accounting/calibration.h"
 #include "sordino/base/testing/test_folder.h"
@@ -35,10 +36,21 @@ TEST(PlanCommand, AnswersTheReferenceQuestion) {
   EXPECT_EQ(json["uniform"]["horizon"], 44);
   EXPECT_EQ(json["uniform"]["formula_horizon"], 45);
   EXPECT_NEAR(json["uniform"]["bound"].get<double>(), 0.0532710, 5.1e-8);
-  EXPECT_NEAR(json["uniform"]["formula_bound"].get<double>(), 0.0533352, 5.1e-8);
+  EXPECT_NEAR(json["uniform"]["bound_at_formula_horizon"].get<double>(), 0.0533352, 5.1e-8);
   EXPECT_EQ(json["dynamic"]["horizon"], 63);
   EXPECT_EQ(json["dynamic"]["formula_horizon"], 63);
   EXPECT_NEAR(json["dynamic"]["bound"].get<double>(), 0.0365846, 5.1e-8);
+  // Eq. 9 and 12 at kappa^2 alpha = 0.01.
+  const Json& uniform = json["uniform"]["published_order"];
+  const Json& dynamic = json["dynamic"]["published_order"];
+  EXPECT_NEAR(uniform["value"].get<double>(), 0.01 * (1 - 0.99 * std::log(0.01)), 1e-15);
+  EXPECT_NEAR(dynamic["value"].get<double>(), 0.01 / 1.01, 1e-15);
+  for (const auto& [order, bound] : {std::pair(uniform, json["uniform"]["bound"].get<double>()),
+                                     std::pair(dynamic, json["dynamic"]["bound"].get<double>())}) {
+    const double value = order["value"].get<double>();
+    EXPECT_GE(bound, value * order["least_constant"].get<double>());
+    EXPECT_LE(bound, value * order["largest_constant"].get<double>());
+  }
   EXPECT_EQ(json["schedule"]["noise"].size(), 63u);
   EXPECT_EQ(json["schedule"]["influence"].size(), 63u);
   EXPECT_EQ(json["table"].size(), 10u);
@@ -57,6 +69,28 @@ TEST(PlanCommand, ScheduleSpendsTheBudgetAndFalls) {
   EXPECT_NEAR(spent, json["budget"]["value"].get<double>(), 1e-9);
   EXPECT_GT(json["budget"]["gain_over_zcdp"].get<double>(), 1.2);
   for (const Json& row : json["table"]) EXPECT_TRUE(row["bound"].is_number()) << row;
+}
+
+// The column sigma_t^2 of the paper's table beside the noise of the schedule itself.
+TEST(PlanCommand, PrintsTheNoiseVariancesOfTheTable) {
+  const std::string line = std::string(kConstants) + "--epsilon 1 --delta 1e-5 --steps 20";
+  const Json json = PlanJson(line);
+  const double budget = json["budget"]["value"].get<double>();
+  const auto row = [&](std::size_t i, const char* key) {
+    return json["table"][i][key].get<double>();
+  };
+  EXPECT_EQ(json["table"][7]["noise_variance"], "gamma^((t - T) / 2) / R");
+  EXPECT_NEAR(row(0, "first_variance"), std::log(1e4 / 1e-5) / budget, 1e-9);
+  EXPECT_NEAR(row(6, "first_variance"), 20 / budget, 1e-9);
+  EXPECT_NEAR(row(7, "first_variance") * budget, std::pow(0.9, -9.5), 1e-9);
+  EXPECT_NEAR(row(7, "last_variance") * budget, 1, 1e-9);
+  // The true schedule has the same shape, and the constant that its order leaves out.
+  const double first = std::pow(json["schedule"]["noise"].front().get<double>(), 2);
+  const double constant = (1 - std::pow(0.9, 10)) / (1 - std::sqrt(0.9));
+  EXPECT_NEAR(first, row(7, "first_variance") * constant, 1e-9 * first);
+  const CommandOutcome text = CallCommand(AddPlanCommand, Words(line));
+  EXPECT_THAT(text.out, HasSubstr("their noise variances over T = 20 steps"));
+  EXPECT_THAT(text.out, HasSubstr("the schedule above: "));
 }
 
 TEST(PlanCommand, StepsAndMomentumAreTaken) {

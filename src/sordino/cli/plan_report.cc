@@ -16,11 +16,18 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+Json OptionalJson(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
+
 Json HorizonJson(const Horizon& horizon) {
   Json json = {{"horizon", horizon.steps}, {"bound", horizon.bound}};
   if (horizon.formula_steps) {
     json["formula_horizon"] = *horizon.formula_steps;
-    json["formula_bound"] = *horizon.formula_bound;
+    json["bound_at_formula_horizon"] = *horizon.bound_at_formula;
+  }
+  if (horizon.published) {
+    json["published_order"] = {{"value", horizon.published->value},
+                               {"least_constant", horizon.published->least},
+                               {"largest_constant", horizon.published->most}};
   }
   return json;
 }
@@ -95,7 +102,10 @@ std::string PlanJson(const Plan& plan) {
   for (const PublishedBound& row : plan.table) {
     json["table"].push_back({{"algorithm", row.algorithm},
                              {"order", row.order},
-                             {"bound", row.bound ? Json(*row.bound) : Json()}});
+                             {"bound", OptionalJson(row.bound)},
+                             {"noise_variance", row.schedule},
+                             {"first_variance", OptionalJson(row.first_variance)},
+                             {"last_variance", OptionalJson(row.last_variance)}});
   }
   json["schedule"] = {{"steps", plan.schedule_steps}};
   std::string text = json.dump(2);
@@ -117,11 +127,15 @@ std::string PlanText(const Plan& plan) {
         plan.budget.value, plan.budget.value / *plan.budget.zcdp_budget, *plan.budget.zcdp_budget);
   }
   std::vector<std::vector<std::string>> rows = {
-      {"schedule", "steps", "bound", "steps by formula", "bound there"}};
+      {"schedule", "steps", "bound", "steps by formula", "bound there", "order", "constants"}};
   const auto add = [&](const char* name, const Horizon& horizon) {
     rows.push_back({name, fmt::format("{}", horizon.steps), number(horizon.bound),
                     HorizonText(horizon.formula_steps),
-                    horizon.formula_bound ? number(*horizon.formula_bound) : "-"});
+                    horizon.bound_at_formula ? number(*horizon.bound_at_formula) : "-",
+                    horizon.published ? number(horizon.published->value) : "-",
+                    horizon.published ? fmt::format("{:.4g} to {:.4g}", horizon.published->least,
+                                                    horizon.published->most)
+                                      : "-"});
   };
   add("uniform", plan.uniform);
   add("dynamic", plan.dynamic);
@@ -130,7 +144,9 @@ std::string PlanText(const Plan& plan) {
     add("dynamic, momentum", plan.momentum_best->dynamic);
   }
   text += "\nbest number of steps, and the bound on the excess risk over the initial one\n" +
-          AlignedTable(rows, 5);
+          AlignedTable(rows, 7) +
+          "order: Eq. 9 and 12 of Hong, Wang and Zhou; the bound is between the constants times "
+          "it\n";
   if (plan.steps) {
     text += fmt::format("\nwith {} steps: uniform {:.6g}, dynamic {:.6g}\n", *plan.steps,
                         plan.UniformBound(*plan.steps), plan.DynamicBound(*plan.steps));
@@ -143,13 +159,28 @@ std::string PlanText(const Plan& plan) {
         plan.noise[plan.noise.size() / 2], plan.noise.back());
   }
   if (plan.table.front().bound) {
-    std::vector<std::vector<std::string>> published = {{"algorithm", "bound", "order"}};
+    const auto cell = [&](const std::optional<double>& value) {
+      return value ? number(*value) : "-";
+    };
+    std::vector<std::vector<std::string>> bounds = {{"algorithm", "bound", "order"}};
+    std::vector<std::vector<std::string>> noise = {{"algorithm", "at first", "at last", "order"}};
     for (const PublishedBound& row : plan.table) {
-      published.push_back({std::string(row.algorithm), row.bound ? number(*row.bound) : "-",
-                           std::string(row.order)});
+      const std::string name(row.algorithm);
+      bounds.push_back({name, cell(row.bound), std::string(row.order)});
+      noise.push_back(
+          {name, cell(row.first_variance), cell(row.last_variance), std::string(row.schedule)});
     }
-    text += "\npublished orders with every constant 1, to compare how they scale\n" +
-            AlignedTable(published, 2);
+    text +=
+        "\npublished orders with every constant 1, to compare how they scale\n" +
+        AlignedTable(bounds, 2) +
+        fmt::format("\ntheir noise variances over T = {} steps, likewise\n", plan.schedule_steps) +
+        AlignedTable(noise, 3);
+    if (!plan.noise.empty()) {
+      const auto square = [&](double value) { return number(value * value); };
+      text += fmt::format("the schedule above: {} at first, {} at last; equal noise: {}\n",
+                          square(plan.noise.front()), square(plan.noise.back()),
+                          number(static_cast<double>(plan.schedule_steps) / plan.budget.value));
+    }
   }
   text += fmt::format("\n{}\n", AfterPlan(plan));
   return text;

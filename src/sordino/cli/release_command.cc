@@ -120,11 +120,13 @@ Json ReleaseJson(const TableRequest& request, const NamedRelease& named) {
     }
   }
   if (named.quantile) json["quantile"] = *named.quantile;
-  if (named.bins.empty()) {
+  if (named.clip_norm) json["clip_norm"] = *named.clip_norm;
+  if (!named.columns.empty()) json["columns"] = named.columns;
+  if (named.bins.empty() && named.columns.empty()) {
     json["value"] = release.value();
     json["interval"] = RangeJson(release.interval());
   } else {
-    json["bins"] = named.bins;
+    if (!named.bins.empty()) json["bins"] = named.bins;
     json["value"] = release.values;
     json["interval"] = Json::array();
     for (const Interval& interval : release.intervals) {
@@ -174,6 +176,20 @@ std::string GroupText(const TableRequest& request, const NamedRelease& named) {
   return text;
 }
 
+// To which norm rows were clipped; a mean with bounds has none.
+void PrintClipNorms(const TableResult& result) {
+  std::string before;
+  for (const NamedRelease& named : result.releases) {
+    const std::string name = named.statistic + " " + named.column;
+    if (!named.clip_norm || name == before) continue;
+    std::cout << ShownText(fmt::format("{}: rows were clipped to {} {:.6g}", name,
+                                       named.columns.empty() ? "the size" : "the norm",
+                                       *named.clip_norm))
+              << '\n';
+    before = name;
+  }
+}
+
 void PrintText(const TableResult& result, const TableRequest& request, ReleaseLedger& ledger) {
   std::vector<std::vector<std::string>> rows;
   rows.push_back({"statistic", "value", fmt::format("{:g}% interval", 100 * request.confidence),
@@ -181,7 +197,7 @@ void PrintText(const TableResult& result, const TableRequest& request, ReleaseLe
   for (const NamedRelease& named : result.releases) {
     const Release& release = named.release;
     std::string name = named.statistic;
-    if (!named.column.empty()) name += " " + named.column;
+    if (!named.column.empty() && named.columns.empty()) name += " " + named.column;
     if (named.quantile) name += fmt::format(":{:g}", *named.quantile);
     if (!named.group.empty()) name += fmt::format(" [{}]", GroupText(request, named));
     // The noise of a quantile is counted in rows and says nothing about its decimals.
@@ -189,7 +205,9 @@ void PrintText(const TableResult& result, const TableRequest& request, ReleaseLe
     for (std::size_t i = 0; i < release.values.size(); ++i) {
       const Interval& range = release.intervals[i];
       rows.push_back(
-          {named.bins.empty() ? name : name + " " + named.bins[i],
+          {!named.bins.empty()      ? name + " " + named.bins[i]
+           : !named.columns.empty() ? name + " " + named.columns[i]
+                                    : name,
            Readable(release.values[i], noise),
            fmt::format("{} to {}", Readable(range.lower, noise), Readable(range.upper, noise)),
            fmt::format("{:.4g}{}", release.noise_scale, named.quantile ? " rows" : ""),
@@ -214,6 +232,7 @@ void PrintText(const TableResult& result, const TableRequest& request, ReleaseLe
       request.user_column.empty()
           ? std::string("row")
           : fmt::format("user ({} rows of each count)", request.rows_per_user));
+  PrintClipNorms(result);
   if (ledger) std::cout << ledger.ToText();
   if (!result.is_private) std::cout << "not private: the noise comes from --insecure-seed\n";
 }
@@ -328,10 +347,20 @@ void AddReleaseCommand(CLI::App& app) {
   AddList(*command, "--sum", o.sums, "COL", "The sum of a column");
   AddList(*command, "--mean", o.means, "COL", "The mean of a column");
   AddList(*command, "--variance", o.variances, "COL", "The population variance of a column");
+  AddList(*command, "--vector-mean", o.vector_means, "COL,COL,...",
+          "The mean of several columns as one vector");
   AddList(*command, "--histogram", o.histograms, "COL", "Rows in declared bins or categories");
   AddList(*command, "--quantile", o.quantiles, "COL:Q", "A quantile; Q is 0.5 for the median");
   AddList(*command, "--bounds", o.bounds, "[COL=]LOW,HIGH",
           "The range to which a column is clamped; declare it without looking at the data");
+  AddList(*command, "--clip-norm", o.clip_norms, "[COLS=]NORM",
+          "The L2 norm to which the rows of a vector mean are clipped; not from the data");
+  AddList(*command, "--second-moment", o.second_moments, "[COL=]S",
+          "A mean without bounds, or a vector mean: E x^2 is at most S^2; not from the data");
+  command
+      ->add_option("--expected-records", o.expected_records,
+                   "About how many rows there are, for --second-moment; not from the data")
+      ->type_name("N");
   AddList(*command, "--bins", o.bins, "[COL=]N|EDGES",
           "Bins of a histogram: a number of equal ones within the bounds, or edges");
   AddList(*command, "--categories", o.categories, "[COL=]A,B,...", "Categories of a histogram");
@@ -389,6 +418,8 @@ void AddReleaseCommand(CLI::App& app) {
   command->footer(
       "Examples:\n"
       "  sordino release visits.csv --mean age --bounds 0,120 --epsilon 0.5\n"
+      "  sordino release visits.csv --vector-mean age,stay --clip-norm 90 --epsilon 1 --delta "
+      "1e-6\n"
       "  sordino release census.csv --histogram income --categories '<=50K,>50K' --epsilon 0.5\n"
       "A value with a comma or an equals sign stands in double quotes: --categories '\"a,b\",c'.");
   command->callback(

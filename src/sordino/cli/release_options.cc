@@ -10,6 +10,7 @@
 
 #include "sordino/base/error.h"
 #include "sordino/base/list_text.h"
+#include "sordino/base/quantity.h"
 #include "sordino/mechanisms/table_declaration.h"
 #include "sordino/tables/cell.h"
 #include "sordino/tables/table_schema.h"
@@ -78,7 +79,9 @@ void AddQuantiles(TableRequest& request, const std::vector<std::string>& quantil
 void AddBounds(TableRequest& request, const std::vector<std::string>& flags) {
   Columns columns;
   for (const StatisticRequest& statistic : request.statistics) {
-    if (!statistic.column.empty()) columns.insert(statistic.column);
+    if (!statistic.column.empty() && statistic.kind != TableStatistic::kVectorMean) {
+      columns.insert(statistic.column);
+    }
   }
   for (const std::string& text : flags) {
     const auto [column, rest] = ColumnAndRest("--bounds", text, columns);
@@ -89,6 +92,35 @@ void AddBounds(TableRequest& request, const std::vector<std::string>& flags) {
     PutOnce("--bounds", request.bounds, column,
             Bounds(Number("--bounds", ends[0]), Number("--bounds", ends[1])));
   }
+}
+
+// What means have instead of bounds.
+void AddClipping(TableRequest& request, const ReleaseOptions& options) {
+  const Columns vectors(options.vector_means.begin(), options.vector_means.end());
+  Columns means(options.means.begin(), options.means.end());
+  means.insert(vectors.begin(), vectors.end());
+  for (const std::string& text : options.clip_norms) {
+    const auto [column, rest] = ColumnAndRest("--clip-norm", text, vectors);
+    const double norm = Number("--clip-norm", rest);
+    CheckRange("--clip-norm", norm, 0, true, kInfinity, true);
+    PutOnce("--clip-norm", request.clip_norms, column, norm);
+  }
+  for (const std::string& text : options.second_moments) {
+    const auto [column, rest] = ColumnAndRest("--second-moment", text, means);
+    const double root = Number("--second-moment", rest);
+    CheckRange("--second-moment", root, 0, true, kInfinity, true);
+    PutOnce("--second-moment", request.second_moment_roots, column, root);
+  }
+  if (!options.expected_records) return;
+  if (options.second_moments.empty()) {
+    throw Error(
+        "--expected-records says where a mean with --second-moment is clipped; give both, or "
+        "leave it out.");
+  }
+  if (*options.expected_records == 0) {
+    throw Error("--expected-records is 0; give the number of rows that you expect, at least 1.");
+  }
+  request.expected_records = *options.expected_records;
 }
 
 HistogramBins ParseBins(const TableRequest& request, const std::string& column,
@@ -227,6 +259,8 @@ TableRequest MakeTableRequest(const ReleaseOptions& given) {
   AddColumns(request, TableStatistic::kVariance, options.variances);
   AddColumns(request, TableStatistic::kHistogram, options.histograms);
   AddQuantiles(request, options.quantiles);
+  AddColumns(request, TableStatistic::kVectorMean, options.vector_means);
+  AddClipping(request, options);
   AddBounds(request, options.bounds);
   if (schema != nullptr) TakeSchemaBounds(request, *schema);
   AddBins(request, options);

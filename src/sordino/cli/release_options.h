@@ -20,9 +20,13 @@ struct ReleaseOptions {
   std::vector<std::string> sums;
   std::vector<std::string> means;
   std::vector<std::string> variances;
+  std::vector<std::string> vector_means;  // COL,COL,...
   std::vector<std::string> histograms;
-  std::vector<std::string> quantiles;   // COL:Q
-  std::vector<std::string> bounds;      // [COL=]low,high
+  std::vector<std::string> quantiles;       // COL:Q
+  std::vector<std::string> bounds;          // [COL=]low,high
+  std::vector<std::string> clip_norms;      // [COL,COL,...=]norm
+  std::vector<std::string> second_moments;  // [COL=]root
+  std::optional<std::uint64_t> expected_records;
   std::vector<std::string> bins;        // [COL=]number or [COL=]edge,edge,...
   std::vector<std::string> categories;  // [COL=]name,name,...
   std::vector<std::string> group_by;    // COL=name,name,... or COL

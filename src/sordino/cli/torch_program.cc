@@ -23,8 +23,9 @@ struct TorchCommand {
   std::string_view summary;
 };
 
-constexpr std::array<TorchCommand, 9> kTorchCommands = {{
+constexpr std::array<TorchCommand, 10> kTorchCommands = {{
     {"audit membership", "How well records that a model was trained on are told from others."},
+    {"audit reconstruct", "What an adversary who knows all records but one rebuilds of it."},
     {"audit self",
      "What attacks on tiny problems prove about this program, beside what it claims."},
     {"bench", "What privacy costs on this machine: private steps beside ordinary ones."},

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -10,6 +9,7 @@
 #include "sordino/mechanisms/calibration.h"
 #include "sordino/mechanisms/integer_noise.h"
 #include "sordino/mechanisms/internal/additive_statistic.h"
+#include "sordino/mechanisms/internal/clipped_row.h"
 #include "sordino/mechanisms/streamed_statistic.h"
 
 namespace sordino {
@@ -93,29 +93,12 @@ Release PrivateVectorMean(std::span<const double> data, std::size_t dimension, C
   const double n = static_cast<double>(records);
   const double multiplier = GridNoiseMultiplier(NoiseKind::kGaussian, epsilon, delta, dimension);
   const double step = std::ldexp(1.0, GridExponent(2 * tau.value() * multiplier, tau.value()));
-  // Coordinates are rounded towards zero, which shortens a vector. The norm and the quotient carry
-  // d + 4 roundings together.
-  const double longest = tau.value() / step * (1 + (d + 4) * 0x1p-52);
+  const double longest = internal::LongestRow(tau.value(), step, dimension);
   const IntegerNoise noise(NoiseKind::kGaussian, {2 * longest * d, 2 * longest}, multiplier);
 
   std::vector<Int128> sums(dimension, 0);
   for (std::size_t row = 0; row < data.size(); row += dimension) {
-    const auto record = data.subspan(row, dimension);
-    double largest = 0;
-    bool finite = true;
-    for (const double x : record) {
-      finite = finite && std::isfinite(x);
-      largest = std::max(largest, std::abs(x));
-    }
-    if (!finite || largest == 0) continue;
-    // Scaled by the largest coordinate, so that squares neither overflow nor vanish.
-    double squares = 0;
-    for (const double x : record) squares += Square(x / largest);
-    const double relative = std::sqrt(squares);  // the norm over the largest coordinate
-    const double length = std::min(tau.value() / relative, largest);
-    for (std::size_t i = 0; i < dimension; ++i) {
-      sums[i] += static_cast<std::int64_t>(record[i] / largest * length / step);
-    }
+    internal::AddClippedRow(data.subspan(row, dimension), tau.value(), step, sums.data());
   }
 
   Release release;

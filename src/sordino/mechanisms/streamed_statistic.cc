@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sordino/base/check.h"
 #include "sordino/base/error.h"
 #include "sordino/mechanisms/internal/additive_statistic.h"
 
@@ -214,6 +215,11 @@ class Mean final : public AdditiveStatistic {
 };
 
 }  // namespace
+
+void StreamedStatistic::AddVector(std::size_t group, std::span<const double> row) {
+  SORDINO_CHECK(row.size() == 1, "a statistic of one column takes one number a row");
+  Add(group, row.front());
+}
 
 std::unique_ptr<StreamedStatistic> MakeCount(const PrivacyUnit& unit, const NoiseBudget& budget) {
   if (unit.count_is_public) {

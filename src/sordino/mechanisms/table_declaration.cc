@@ -35,6 +35,11 @@ const std::vector<std::string>& ValuesOf(const TableColumn& column) {
 
 void TakeSchemaBounds(TableRequest& request, const TableSchema& schema) {
   for (const StatisticRequest& statistic : request.statistics) {
+    // What was asked for wins over the file.
+    if (statistic.kind == TableStatistic::kMean &&
+        request.second_moment_roots.contains(statistic.column)) {
+      continue;
+    }
     const TableColumn* const column = schema.Find(statistic.column);
     if (column != nullptr && column->HasBounds()) {
       request.bounds.try_emplace(column->name, column->low, column->high);

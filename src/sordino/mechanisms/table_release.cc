@@ -15,6 +15,7 @@
 #include "sordino/mechanisms/internal/declared_values.h"
 #include "sordino/mechanisms/internal/group_index.h"
 #include "sordino/mechanisms/internal/histogram_bins.h"
+#include "sordino/mechanisms/means.h"
 #include "sordino/mechanisms/quantile.h"
 #include "sordino/random/discrete_gaussian.h"
 #include "sordino/tables/cell.h"
@@ -23,8 +24,8 @@
 namespace sordino {
 namespace {
 
-constexpr std::array<std::string_view, 6> kStatisticNames = {"count",    "sum",       "mean",
-                                                             "variance", "histogram", "quantile"};
+constexpr std::array<std::string_view, 7> kStatisticNames = {
+    "count", "sum", "mean", "variance", "histogram", "quantile", "vector-mean"};
 
 bool UsesGaussian(const TableRequest& request, const StatisticRequest& statistic) {
   return request.noise == NoiseKind::kGaussian && statistic.kind != TableStatistic::kQuantile;
@@ -33,6 +34,20 @@ bool UsesGaussian(const TableRequest& request, const StatisticRequest& statistic
 bool NeedsBounds(TableStatistic kind) {
   return kind == TableStatistic::kSum || kind == TableStatistic::kMean ||
          kind == TableStatistic::kVariance || kind == TableStatistic::kQuantile;
+}
+
+// The norm to which rows of `dimension` columns are clipped for the least error bound (means.h). k
+// rows of a user are as many times as much noise, which is as if there were k times fewer records.
+double BestClipNorm(double second_moment_root, std::size_t dimension, std::uint64_t records,
+                    const PrivacyUnit& unit, const NoiseBudget& budget) {
+  const std::uint64_t units = std::max<std::uint64_t>(1, records / unit.rows);
+  if (budget.noise == NoiseKind::kGaussian) {
+    return VectorMeanThreshold(units, dimension, second_moment_root, budget.epsilon, budget.delta)
+        .value();
+  }
+  // Each coordinate has the noise of the L1 norm, sqrt(d) times that of one number.
+  return ClippedMeanThreshold(units, second_moment_root, budget.epsilon) /
+         std::sqrt(static_cast<double>(dimension));
 }
 
 }  // namespace
@@ -51,6 +66,9 @@ struct TableRelease::Column {
 struct TableRelease::Part {
   std::unique_ptr<StreamedStatistic> statistic;
   std::optional<std::size_t> column;  // in columns_
+  std::vector<std::size_t> columns;   // of a vector mean
+  std::vector<double> row;            // of the current row
+  std::optional<double> clip_norm;
   const HistogramBins* bins = nullptr;
   internal::DeclaredValues categories;
   double category = -1;  // of the current row; -1 where its cell is missing
@@ -95,12 +113,7 @@ void TableRelease::CheckRequest() const {
       throw Error(
           fmt::format("a {} needs {}.", name, statistic.column.empty() ? "a column" : "no column"));
     }
-    if (NeedsBounds(statistic.kind) && !request_.bounds.contains(statistic.column)) {
-      throw Error(
-          fmt::format("the {} of '{}' needs declared bounds, because without them one row can move "
-                      "it without limit; give them as low,high, and not from the data.",
-                      name, statistic.column));
-    }
+    CheckRanges(statistic);
     if (statistic.kind == TableStatistic::kHistogram) {
       const auto bins = request_.bins.find(statistic.column);
       if (bins == request_.bins.end()) {
@@ -111,6 +124,47 @@ void TableRelease::CheckRequest() const {
       internal::CheckBins(statistic.column, bins->second);
     }
   }
+}
+
+// That no row can move the statistic without limit.
+void TableRelease::CheckRanges(const StatisticRequest& statistic) const {
+  const std::string_view name = TableStatisticName(statistic.kind);
+  const std::string& column = statistic.column;
+  const bool is_vector = statistic.kind == TableStatistic::kVectorMean;
+  const bool has_moment = request_.second_moment_roots.contains(column) &&
+                          (is_vector || statistic.kind == TableStatistic::kMean);
+  const bool has_range =
+      is_vector ? request_.clip_norms.contains(column) : request_.bounds.contains(column);
+  if (!is_vector && !NeedsBounds(statistic.kind)) return;
+  if (is_vector) {
+    std::vector<std::string> names = SplitList(column);
+    std::sort(names.begin(), names.end());
+    if (const auto twice = std::adjacent_find(names.begin(), names.end()); twice != names.end()) {
+      throw Error(fmt::format("a vector mean names the column '{}' twice; name it once.", *twice));
+    }
+  }
+  if (has_moment && has_range) {
+    throw Error(fmt::format("the {} of '{}' has {} and a second moment; give one of them.", name,
+                            column, is_vector ? "a clipping norm" : "bounds"));
+  }
+  if (has_moment && request_.expected_records == 0) {
+    throw Error(
+        fmt::format("the {} of '{}' by its second moment needs the number of records that you "
+                    "expect; declare it, and not from the data.",
+                    name, column));
+  }
+  if (has_moment || has_range) return;
+  if (is_vector) {
+    throw Error(
+        fmt::format("the {} of '{}' needs a norm to which rows are clipped, because without it one "
+                    "row can move it without limit; declare the norm, or a bound on the second "
+                    "moment, and not from the data.",
+                    name, column));
+  }
+  throw Error(
+      fmt::format("the {} of '{}' needs declared bounds, because without them one row can "
+                  "move it without limit; give them as low,high, and not from the data.",
+                  name, column));
 }
 
 void TableRelease::SplitBudget() {
@@ -184,35 +238,62 @@ void TableRelease::MakeParts() {
         .delta = Delta(deltas_[i]),
         .noise = UsesGaussian(request_, statistic) ? NoiseKind::kGaussian : NoiseKind::kLaplace,
         .confidence = request_.confidence};
-    Part part;
-    if (statistic.kind == TableStatistic::kHistogram) {
-      part.bins = &request_.bins.at(statistic.column);
-      const bool categorical = !part.bins->categories.empty();
-      part.column = UseColumn(statistic.column, !categorical);
-      for (const std::string& category : part.bins->categories) part.categories.Add(category);
-      part.statistic = MakeHistogram(
-          categorical ? part.bins->categories.size() : part.bins->edges.size() - 1, unit, budget);
-    } else if (statistic.kind == TableStatistic::kCount) {
-      part.statistic = MakeCount(unit, budget);
-    } else {
-      part.column = UseColumn(statistic.column, true);
-      const Bounds& bounds = request_.bounds.at(statistic.column);
-      switch (statistic.kind) {
-        case TableStatistic::kSum:
-          part.statistic = MakeSum(bounds, unit, budget);
-          break;
-        case TableStatistic::kMean:
-          part.statistic = MakeMean(bounds, unit, budget);
-          break;
-        case TableStatistic::kVariance:
-          part.statistic = MakeVariance(bounds, unit, budget);
-          break;
-        default:
-          part.statistic = MakeQuantile(statistic.quantile, bounds, unit, budget);
-      }
-    }
-    parts_.push_back(std::move(part));
+    parts_.push_back(MakePart(statistic, unit, budget));
   }
+}
+
+TableRelease::Part TableRelease::MakePart(const StatisticRequest& statistic,
+                                          const PrivacyUnit& unit, const NoiseBudget& budget) {
+  Part part;
+  const std::string& column = statistic.column;
+  if (statistic.kind == TableStatistic::kCount) {
+    part.statistic = MakeCount(unit, budget);
+    return part;
+  }
+  if (statistic.kind == TableStatistic::kHistogram) {
+    part.bins = &request_.bins.at(column);
+    const bool categorical = !part.bins->categories.empty();
+    part.column = UseColumn(column, !categorical);
+    for (const std::string& category : part.bins->categories) part.categories.Add(category);
+    part.statistic = MakeHistogram(
+        categorical ? part.bins->categories.size() : part.bins->edges.size() - 1, unit, budget);
+    return part;
+  }
+  const bool is_vector = statistic.kind == TableStatistic::kVectorMean;
+  if (is_vector) {
+    for (const std::string& name : SplitList(column)) part.columns.push_back(UseColumn(name, true));
+    part.row.resize(part.columns.size());
+  } else {
+    part.column = UseColumn(column, true);
+  }
+  const auto moment = request_.second_moment_roots.find(column);
+  const bool is_mean = is_vector || statistic.kind == TableStatistic::kMean;
+  if (is_mean && moment != request_.second_moment_roots.end()) {
+    part.clip_norm = BestClipNorm(moment->second, std::max<std::size_t>(1, part.columns.size()),
+                                  request_.expected_records, unit, budget);
+  } else if (is_vector) {
+    part.clip_norm = request_.clip_norms.at(column);
+  }
+  if (is_vector) {
+    part.statistic = MakeVectorMean(part.columns.size(), ClipNorm(*part.clip_norm), unit, budget);
+    return part;
+  }
+  const Bounds bounds =
+      part.clip_norm ? Bounds(-*part.clip_norm, *part.clip_norm) : request_.bounds.at(column);
+  switch (statistic.kind) {
+    case TableStatistic::kSum:
+      part.statistic = MakeSum(bounds, unit, budget);
+      break;
+    case TableStatistic::kMean:
+      part.statistic = MakeMean(bounds, unit, budget);
+      break;
+    case TableStatistic::kVariance:
+      part.statistic = MakeVariance(bounds, unit, budget);
+      break;
+    default:
+      part.statistic = MakeQuantile(statistic.quantile, bounds, unit, budget);
+  }
+  return part;
 }
 
 void TableRelease::SetHeader(const std::vector<std::string>& names) {
@@ -333,20 +414,32 @@ void TableRelease::AddRow(const std::vector<std::string_view>& fields, std::uint
     if (!cap_->Keep(user)) return;
   }
   if (!group_) return;
-  for (Part& part : parts_) {
-    double value = 0;
-    if (part.column) {
-      const Column& column = columns_[*part.column];
-      if (column.missing) continue;
-      value = column.number;
-      if (part.bins != nullptr && column.numeric) {
-        value = internal::EdgeBin(part.bins->edges, column.number);
-      } else if (part.bins != nullptr) {
-        value = part.category;
-      }
+  for (Part& part : parts_) AddToPart(part);
+}
+
+// The current row.
+void TableRelease::AddToPart(Part& part) {
+  if (!part.columns.empty()) {
+    for (std::size_t i = 0; i < part.columns.size(); ++i) {
+      const Column& column = columns_[part.columns[i]];
+      if (column.missing) return;
+      part.row[i] = column.number;
     }
-    part.statistic->Add(*group_, value);
+    part.statistic->AddVector(*group_, part.row);
+    return;
   }
+  double value = 0;
+  if (part.column) {
+    const Column& column = columns_[*part.column];
+    if (column.missing) return;
+    value = column.number;
+    if (part.bins != nullptr && column.numeric) {
+      value = internal::EdgeBin(part.bins->edges, column.number);
+    } else if (part.bins != nullptr) {
+      value = part.category;
+    }
+  }
+  part.statistic->Add(*group_, value);
 }
 
 Event TableRelease::event() const {
@@ -386,6 +479,10 @@ TableResult TableRelease::Finish(Generator& generator) {
                                                  ? std::optional<double>(statistic.quantile)
                                                  : std::nullopt,
                                  .bins = bins,
+                                 .columns = statistic.kind == TableStatistic::kVectorMean
+                                                ? SplitList(statistic.column)
+                                                : std::vector<std::string>(),
+                                 .clip_norm = part.clip_norm,
                                  .release = std::move(releases[group])});
     }
   }

@@ -41,12 +41,21 @@
 
 namespace sordino {
 
-enum class TableStatistic : std::uint8_t { kCount, kSum, kMean, kVariance, kHistogram, kQuantile };
-std::string_view TableStatisticName(TableStatistic statistic);  // "count", ..., "quantile"
+enum class TableStatistic : std::uint8_t {
+  kCount,
+  kSum,
+  kMean,
+  kVariance,
+  kHistogram,
+  kQuantile,
+  kVectorMean,
+};
+std::string_view TableStatisticName(TableStatistic statistic);  // "count", ..., "vector-mean"
 
 struct StatisticRequest {
   TableStatistic kind = TableStatistic::kCount;
-  std::string column;             // empty for a count
+  // Empty for a count; a list of columns for a vector mean, as in base/list_text.h.
+  std::string column;
   double quantile = 0.5;          // of a quantile
   std::optional<double> epsilon;  // of this statistic; an even share when absent
 };
@@ -68,8 +77,15 @@ struct TableRequest {
   std::vector<StatisticRequest> statistics;
   std::map<std::string, Bounds> bounds;       // by column
   std::map<std::string, HistogramBins> bins;  // by column
-  std::vector<GroupByColumn> group_by;        // groups are the combinations of their values
-  std::string user_column;                    // empty: one row is one unit
+  // Of vector means, by their list of columns: the L2 norm to which their rows are clipped.
+  std::map<std::string, double> clip_norms;
+  // Means without bounds, and vector means: a declared s with E ||x||^2 <= s^2, by column or list
+  // of columns. Rows are then clipped to the norm that makes the error bound of means.h least for
+  // `expected_records` rows, a declared number too. Only the error depends on either being right.
+  std::map<std::string, double> second_moment_roots;
+  std::uint64_t expected_records = 0;
+  std::vector<GroupByColumn> group_by;  // groups are the combinations of their values
+  std::string user_column;              // empty: one row is one unit
   std::uint32_t rows_per_user = 1;
   Adjacency adjacency = Adjacency::kAddRemove;
   NoiseKind noise = NoiseKind::kLaplace;
@@ -85,8 +101,10 @@ struct NamedRelease {
   std::string column;
   std::vector<std::string> group;  // the value of each column of group_by
   std::optional<double> quantile;
-  std::vector<std::string> bins;  // names of the bins of a histogram
-  Release release;
+  std::vector<std::string> bins;                   // names of the bins of a histogram
+  std::vector<std::string> columns = {};           // of a vector mean, one for each value
+  std::optional<double> clip_norm = std::nullopt;  // of a mean without bounds, of a vector mean
+  Release release = {};
 };
 
 struct TableResult {
@@ -133,6 +151,10 @@ class TableRelease {
   void SplitBudget();
   void MakeParts();
   std::size_t UseColumn(const std::string& name, bool numeric);
+  void CheckRanges(const StatisticRequest& statistic) const;
+  Part MakePart(const StatisticRequest& statistic, const PrivacyUnit& unit,
+                const NoiseBudget& budget);
+  void AddToPart(Part& part);
   void Malformed(std::string_view reason, std::string_view column, std::uint64_t line,
                  const std::string& detail = "");
   bool ReadNumbers(const std::vector<std::string_view>& fields, std::uint64_t line);

@@ -18,6 +18,7 @@
 #include "sordino/base/stop.h"
 #include "sordino/data/batch_loader.h"
 #include "sordino/ledger/ledger.h"
+#include "sordino/mechanisms/calibration.h"
 #include "sordino/mechanisms/integer_noise.h"
 #include "sordino/report/coefficient_picture.h"
 #include "sordino/runs/internal/fit_features.h"
@@ -26,6 +27,7 @@
 #include "sordino/runs/internal/run_record.h"
 #include "sordino/runs/internal/test_predictions.h"
 #include "sordino/runs/run_folder.h"
+#include "sordino/theory/empirical_risk.h"
 
 namespace sordino {
 namespace {
@@ -302,6 +304,35 @@ FittedModel FitOnce(const PreparedFit& fit, const FitPlan& plan, const Problem& 
   return fitted;
 }
 
+// Public training records, and the shape of their features.
+struct RiskData {
+  const Dataset& train;
+  const FeatureShape& features;
+};
+
+TrainingRisk RiskOf(const PreparedFit& fit, const FittedModel& fitted, const Problem& problem,
+                    const RiskData& data) {
+  TrainingRisk risk{.empirical = Evaluate(*fitted.model, data.train, c10::kCPU, data.features),
+                    .test = fitted.test,
+                    .excess = {},
+                    .bound = {}};
+  if (fit.settings.non_private) return risk;
+  FitResult best = FitWithoutPrivacy(PlanWithoutPrivacy(fit.question), problem);
+  if (fit.question.delta.value() > 0) {
+    const double reach = fit.question.adjacency == Adjacency::kReplaceOne ? 2 : 1;
+    const double slope = reach * problem.bounds().slope * fit.question.table.row_bound;
+    const double noise = AnalyticGaussianNoise(fit.question.epsilon, fit.question.delta).value();
+    risk.bound = DescentRiskBound(static_cast<double>(problem.rows()),
+                                  static_cast<double>(best.coefficients.numel()),
+                                  best.coefficients.norm().item<double>(), slope * noise);
+  }
+  internal::MoveBack(best, fit.centre);
+  risk.excess =
+      risk.empirical.loss -
+      Evaluate(*ModelWith(fit, best.coefficients), data.train, c10::kCPU, data.features).loss;
+  return risk;
+}
+
 bool IsBetter(const TestMetrics& a, const TestMetrics& b) {
   return a.accuracy ? *a.accuracy > *b.accuracy : a.error->mean_squared < b.error->mean_squared;
 }
@@ -358,6 +389,11 @@ FitOutcome FitRecords(PreparedFit& fit, DataSplits data, const std::filesystem::
   const internal::TestRecords records = internal::TestRecordsOf(fit.settings.data, data);
   const FeatureShape features = ComputeFeatures(fit, data, observer);
   const bool was_planned = fit.plan.has_value();
+  Dataset train;  // as it is read: a problem scales rows down in place
+  if (fit.settings.measures_risk) {
+    train = data.train;
+    train.inputs = train.inputs.clone();
+  }
   const Problem problem = ProblemOf(fit, data.train);
   data.train = Dataset();
   if (!was_planned) CheckLedger(fit);
@@ -394,6 +430,7 @@ FitOutcome FitRecords(PreparedFit& fit, DataSplits data, const std::filesystem::
     outcome.facts.ledger_seeded = ledger->SeededRuns();
   }
   outcome.test = fitted.test;
+  if (fit.settings.measures_risk) outcome.risk = RiskOf(fit, fitted, problem, {train, features});
   if (!fit.selection) {
     // Whole seconds: finer ones would tell how many steps a minimum took, which depends on the
     // data.

@@ -29,6 +29,7 @@
 #include "sordino/mechanisms/private_selection.h"
 #include "sordino/report/class_quality.h"
 #include "sordino/runs/fit_statement.h"
+#include "sordino/runs/training_risk.h"
 #include "sordino/training/classification.h"
 
 namespace sordino {
@@ -59,7 +60,8 @@ struct FitSettings {
   // So many fits are expected, of which the best on the test set is released
   // (mechanisms/private_selection.h); nothing: one fit.
   std::optional<double> tune;
-  bool brings_test = false;  // a program's table comes with a public test set
+  bool measures_risk = false;  // training_risk.h; of public data, and of one fit
+  bool brings_test = false;    // a program's table comes with a public test set
   ReleasePurpose purpose;
 };
 
@@ -132,6 +134,7 @@ struct FitOutcome {
   std::vector<Coefficient> coefficients;  // empty for images: they are in the file of the model
   std::optional<TestMetrics> test;
   std::optional<ClassQuality> test_quality;  // of classes
+  std::optional<TrainingRisk> risk;          // where it was asked for
   std::int64_t malformed = 0;                // rows that were left out: private
   std::optional<double> seconds;  // of a selection they would tell the number of its fits
   bool is_private = true;

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <cmath>
 #include <ctime>
 #include <exception>
 #include <utility>
 #include <vector>
 
+#include "sordino/accounting/renyi.h"
 #include "sordino/base/error.h"
 #include "sordino/base/stop.h"
 #include "sordino/distributed/agreement.h"
@@ -165,6 +167,13 @@ void CreateOwnLedger(const PreparedRun& run, const std::filesystem::path& place,
   ledger.CreateOwn(place / kLedgerFile, target ? std::optional<Epsilon>(*target) : std::nullopt);
 }
 
+std::optional<double> RenyiEpsilon(const PreparedRun& run, std::int64_t steps) {
+  if (!HasNoise(run.privacy) || steps == 0) return std::nullopt;
+  const Event event = run.plan.EventOf(steps);
+  if (!RenyiInapplicable(event).empty()) return std::nullopt;
+  return RenyiCurve(event).ToEpsilon(std::log(run.plan.delta().value())).epsilon;
+}
+
 RunResult ResultOf(const PreparedRun& run, const internal::TrainingLoop& loop, RunLedger* ledger,
                    RunObserver& observer, const std::optional<CanaryScores>& canaries) {
   RunResult result = PlannedResult(run);
@@ -175,6 +184,7 @@ RunResult ResultOf(const PreparedRun& run, const internal::TrainingLoop& loop, R
       ledger != nullptr ? ledger->CountedEpsilon(result.steps) : loop.Epsilon(result.steps);
   result.test_accuracy = loop.accuracy();
   result.test_error = loop.error();
+  result.renyi_epsilon = RenyiEpsilon(run, result.steps);
   StatementFacts& facts = result.facts;
   facts.state = result.interrupted ? RunState::kInterrupted : RunState::kFinished;
   facts.steps = result.steps;
@@ -241,6 +251,7 @@ RunResult PlannedResult(const PreparedRun& run) {
   RunResult result;
   result.epsilon = run.facts.epsilon;
   result.delta = run.facts.delta;
+  result.renyi_epsilon = RenyiEpsilon(run, run.plan.steps());
   result.noise_multiplier = HasNoise(run.privacy) ? run.plan.noise().value() : 0;
   result.sampling_rate = run.plan.StepRate(0).value();
   result.steps = run.facts.steps;
@@ -311,6 +322,7 @@ RunResult RunTraining(PreparedRun& run, RunObserver& observer) {
   }
   RunResult result = ResultOf(run, loop, ledger.get(), observer, canaries);
   result.folder = folder.path();
+  if (run.measures_risk) result.risk = loop.Risk();
   WriteResult(run, folder, loop, ledger.get(), result, inputs, canaries);
   result.seconds = SecondsSince(start);
   if (loop.failure() != nullptr) {

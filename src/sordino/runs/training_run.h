@@ -31,6 +31,7 @@
 #include "sordino/runs/run_ledger.h"
 #include "sordino/runs/statement.h"
 #include "sordino/runs/train_config.h"
+#include "sordino/runs/training_risk.h"
 #include "sordino/training/privacy_plan.h"
 
 namespace sordino {
@@ -55,6 +56,7 @@ struct PreparedRun {
   // The ranks that train together, of which this is rank 0; null: this process alone
   // (distributed_run.h). It lives longer.
   Communicator* communicator = nullptr;
+  bool measures_risk = false;  // runs/training_risk.h; the data are public then
 };
 
 // Declares the data, makes the model, finds the noise, and tries a clipped step on made-up inputs.
@@ -91,12 +93,16 @@ struct RunResult {
   std::filesystem::path folder;
   Interval epsilon;  // what the ledger counts; infinite without privacy
   double delta = 0;
+  // Of the same steps by Renyi divergences alone, which is how the literature's figures count; none
+  // without privacy, and where the event has no Renyi curve.
+  std::optional<double> renyi_epsilon;
   double noise_multiplier = 0;  // 0 without privacy
   double sampling_rate = 0;
   std::int64_t steps = 0;
   std::optional<double> test_accuracy;        // of classes
   std::optional<PredictionError> test_error;  // of a number
   std::optional<ClassQuality> test_quality;   // of classes, where predictions.json is written
+  std::optional<TrainingRisk> risk;           // where it was asked for
   double seconds = 0;
   bool is_private = false;
   bool interrupted = false;

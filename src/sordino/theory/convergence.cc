@@ -26,7 +26,8 @@ std::int64_t WholeSteps(double steps) {
 // The better one of the integers beside the real minimum of a function that falls and then rises.
 template <typename Bound>
 Horizon BesideMinimum(double minimum, Bound bound) {
-  Horizon best{.steps = 0, .bound = 1, .formula_steps = {}, .formula_bound = {}};
+  Horizon best{
+      .steps = 0, .bound = 1, .formula_steps = {}, .bound_at_formula = {}, .published = {}};
   const double below = std::floor(minimum);
   for (const double steps : {below, below + 1}) {
     const double value = bound(steps);
@@ -37,6 +38,9 @@ Horizon BesideMinimum(double minimum, Bound bound) {
   }
   return best;
 }
+
+// g of Eq. 9.
+double UniformOrder(double x) { return x * (1 + (x - 1) * std::log(x)); }
 
 }  // namespace
 
@@ -111,10 +115,14 @@ Horizon BestUniform(const ConvergenceProblem& problem) {
   }
   Horizon best = BesideMinimum(0.5 * (low + high), bound);
   best.formula_steps = 0;
-  best.formula_bound = 1;
+  best.bound_at_formula = 1;
+  best.published = PublishedOrder{.value = 1, .least = kUniformShare, .most = 1};
   if (share < rate) {
     best.formula_steps = WholeSteps(std::ceil(std::log(rate / share) / rate));
-    best.formula_bound = bound(static_cast<double>(*best.formula_steps));
+    best.bound_at_formula = bound(static_cast<double>(*best.formula_steps));
+    best.published = PublishedOrder{.value = UniformOrder(problem.kappa() * share),
+                                    .least = kUniformShare / UniformOrder(problem.kappa() * rate),
+                                    .most = 1 + rate * (1 + std::exp(-2))};
   }
   return best;
 }
@@ -128,7 +136,11 @@ Horizon BestDynamic(const ConvergenceProblem& problem) {
   const double minimum = 2 * std::log1p(1 / (problem.alpha() * sum * sum)) / rate;
   Horizon best = BesideMinimum(minimum, bound);
   best.formula_steps = WholeSteps(std::ceil(minimum));
-  best.formula_bound = bound(static_cast<double>(*best.formula_steps));
+  best.bound_at_formula = bound(static_cast<double>(*best.formula_steps));
+  const double order = problem.kappa() * problem.kappa() * problem.alpha();
+  const double root = 1 + std::sqrt(problem.gamma());
+  best.published = PublishedOrder{
+      .value = order / (1 + order), .least = 1, .most = (1 + problem.alpha()) * root * root};
   return best;
 }
 

@@ -26,6 +26,23 @@
 //            once.
 // Theorem 3.3 and Lemma 3.2 of the paper give closed forms for the horizon; that of the uniform
 // schedule is an approximation. Both are given beside the true minimum.
+//
+// The least bounds. The paper gives them as orders, with x = kappa^2 alpha:
+//   uniform  (Eq. 9)    g(x) = x (1 + (x - 1) log x), and 1 where kappa alpha >= L
+//   dynamic  (Eq. 12)   x / (1 + x)
+// Their constants, for the least bound over whole numbers of steps and kappa > 1:
+//   dynamic  The least over real T is a / (1 + a) with a = s x and s = (1 + sqrt(gamma))^2 in
+//            (1, 4), which is between 1 and s times x / (1 + x). Rounding z down to z sqrt(gamma)
+//            or more adds (1 + a) z^2 (1 - sqrt(gamma))^2 at most, a share of alpha: 1 and (1 +
+//            alpha) s.
+//   uniform  With y = kappa alpha / L and t = L T the bound is e^-t + t y (1 - e^-t). At the
+//   paper's
+//            horizon, t = log(1 / y), it is g(y); its least value m(y) over t >= 0 is at least
+//            kUniformShare g(y) for y <= 1, with equality at y = 1. Its slope is at most
+//            (1 + e^-2) y <= (1 + e^-2) g(y), so that a whole T costs at most L (1 + e^-2) g(y)
+//            more. x = u y with u = kappa L >= 1, and g(x) / g(y) is between 1 and g(u), because g
+//            rises and its elasticity is below 1 before 1 and rises from 1 on: kUniformShare / g(u)
+//            and 1 + L (1 + e^-2). For y >= 1 m(y) is between m(1) and 1.
 #ifndef SORDINO_THEORY_CONVERGENCE_H_
 #define SORDINO_THEORY_CONVERGENCE_H_
 
@@ -73,12 +90,25 @@ class ConvergenceProblem {
   double alpha_;
 };
 
+// m(1) = g(1) m(1): the least of e^-t + t (1 - e^-t), rounded down.
+inline constexpr double kUniformShare = 0.8006;
+
+// The least bound as an order of the paper, and what the true one is between: `least` and `most`
+// times `value`.
+struct PublishedOrder {
+  double value = 1;
+  double least = 1;
+  double most = 1;
+};
+
 struct Horizon {
   std::int64_t steps = 0;  // 0: a single step costs more than it gains
   double bound = 1;
-  // By the closed form of the paper; none for kappa = 1, where one step arrives.
+  // By the closed form of the paper, and the bound for so many steps; none for kappa = 1, where one
+  // step arrives, and with momentum.
   std::optional<std::int64_t> formula_steps = std::nullopt;
-  std::optional<double> formula_bound = std::nullopt;
+  std::optional<double> bound_at_formula = std::nullopt;
+  std::optional<PublishedOrder> published = std::nullopt;  // Eq. 9 and 12
 };
 
 // Throw Error where the best number of steps is above 2^53.

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 
@@ -35,14 +36,14 @@ TEST(Convergence, HorizonsAndBoundsAreTheReferenceValues) {
     const Horizon uniform = BestUniform(problem);
     const Horizon dynamic = BestDynamic(problem);
     EXPECT_EQ(uniform.formula_steps, row.uniform_formula);
-    EXPECT_NEAR(*uniform.formula_bound, row.uniform_formula_bound, 5.1e-8);
+    EXPECT_NEAR(*uniform.bound_at_formula, row.uniform_formula_bound, 5.1e-8);
     EXPECT_EQ(uniform.steps, row.uniform);
     EXPECT_NEAR(uniform.bound, row.uniform_bound, 5.1e-8);
     EXPECT_EQ(dynamic.formula_steps, row.dynamic_formula);
     EXPECT_EQ(dynamic.steps, row.dynamic);
     EXPECT_NEAR(dynamic.bound, row.dynamic_bound, 5.1e-8);
   }
-  EXPECT_NEAR(*BestDynamic({10, 1e-3}).formula_bound, .2752973, 5.1e-8);
+  EXPECT_NEAR(*BestDynamic({10, 1e-3}).bound_at_formula, .2752973, 5.1e-8);
 }
 
 // Every T is looked at, up to where the noise alone is above the least bound.
@@ -132,6 +133,55 @@ TEST(Convergence, RefusesImpossibleProblems) {
                                 .initial_gap = 1,
                                 .budget = 1};
   EXPECT_THROW(ConvergenceProblem::Of(constants), Error);
+}
+
+// The constants of Eq. 9 and 12, over problems from well to badly conditioned and from budgets that
+// allow many steps to those that allow none.
+TEST(ConvergenceProblem, LeastBoundsAreTheOrdersOfThePaperUpToTheirConstants) {
+  int within = 0;
+  for (const double kappa : {1.01, 1.1, 1.5, 2.0, 3.0, 10.0, 100.0, 1e4, 1e6}) {
+    for (double alpha = 1e-14; alpha < 10; alpha *= 3) {
+      const ConvergenceProblem problem(kappa, alpha);
+      for (const Horizon& horizon : {BestUniform(problem), BestDynamic(problem)}) {
+        ASSERT_TRUE(horizon.published);
+        const PublishedOrder& order = *horizon.published;
+        EXPECT_GE(horizon.bound, order.least * order.value * (1 - 1e-9)) << kappa << " " << alpha;
+        EXPECT_LE(horizon.bound, order.most * order.value * (1 + 1e-9)) << kappa << " " << alpha;
+        EXPECT_GT(order.least, 0);
+        if (kappa >= 2 && alpha < 0.1) {
+          EXPECT_LT(order.most / order.least, 5);
+        }
+        ++within;
+      }
+    }
+  }
+  EXPECT_GT(within, 500);
+}
+
+// By hand for kappa = 10 and alpha = 1e-4, x = 0.01.
+TEST(ConvergenceProblem, PublishedOrdersAreThoseOfThePaper) {
+  const ConvergenceProblem problem(10, 1e-4);
+  EXPECT_NEAR(BestUniform(problem).published->value, 0.01 * (1 + (0.01 - 1) * std::log(0.01)),
+              1e-15);
+  EXPECT_NEAR(BestDynamic(problem).published->value, 0.01 / 1.01, 1e-15);
+  EXPECT_EQ(BestUniform({10, 1}).published->value, 1);
+  EXPECT_FALSE(BestUniform({1, 1e-4}).published);
+}
+
+// m(y) >= kUniformShare g(y): the step of the proof that is a computation.
+TEST(ConvergenceProblem, UniformShareIsTheLeastOfTheQuotient) {
+  double least = 1;
+  for (int i = 1; i <= 2000; ++i) {
+    const double y = i / 2000.0;
+    const double g = y * (1 + (y - 1) * std::log(y));
+    double m = 1;
+    for (double t = 0; t < 12; t += 1e-3) {
+      m = std::min(m, std::exp(-t) + t * y * (1 - std::exp(-t)));
+    }
+    least = std::min(least, m / g);
+    EXPECT_GE(m, kUniformShare * g) << y;
+  }
+  EXPECT_NEAR(least, kUniformShare, 1e-4);
 }
 
 }  // namespace

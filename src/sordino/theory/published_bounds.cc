@@ -12,6 +12,9 @@ struct Row {
   std::string_view algorithm;
   std::string_view order;
   std::optional<double> (*bound)(const PublishedQuestion&);
+  std::string_view schedule;
+  // sigma_t^2 of step t.
+  std::optional<double> (*variance)(const PublishedQuestion&, double t);
 };
 
 // D / (N^2 R), which every good row is a multiple of.
@@ -47,17 +50,42 @@ std::optional<double> MomentumDynamic(const PublishedQuestion& q) {
   return Base(q) * (1 + Base(q));
 }
 
+std::optional<double> AdvancedVariance(const PublishedQuestion& q, double) {
+  if (!q.delta) return std::nullopt;
+  return std::log(q.records / *q.delta) / q.budget;
+}
+std::optional<double> BlackBoxVariance(const PublishedQuestion& q, double) {
+  if (!q.delta) return std::nullopt;
+  return q.records * q.records * std::log(q.records / *q.delta) / q.budget;
+}
+std::optional<double> NoVariance(const PublishedQuestion&, double) { return 0; }
+std::optional<double> EqualVariance(const PublishedQuestion& q, double) {
+  if (!q.steps) return std::nullopt;
+  return *q.steps / q.budget;
+}
+std::optional<double> DynamicVariance(const PublishedQuestion& q, double t) {
+  if (!q.steps || !q.gamma) return std::nullopt;
+  return std::pow(*q.gamma, (t - *q.steps) / 2) / q.budget;
+}
+std::optional<double> MomentumVariance(const PublishedQuestion& q, double t) {
+  if (!q.steps || !q.gamma) return std::nullopt;
+  return (std::pow(*q.gamma, *q.steps + t) + std::pow(*q.gamma, (*q.steps - t) / 2)) / q.budget;
+}
+
 constexpr Row kRows[] = {
-    {"GD+Adv", "D ln^3 N / (N R)", AdvancedComposition},
-    {"GD+MA", "D ln^2 N / (N^2 R)", MomentsAccountant},
-    {"GD+MA, adjusted utility", "min(sqrt(D) / (N R), D ln N / (N^2 R^2))", AdjustedUtility},
-    {"GD+Adv+BBImp", "D^2 ln^2(1/p) / (N R)", BlackBox},
-    {"Adam+MA", "sqrt(D) ln(N D epsilon / (1 - p)) / (N R)", Adam},
-    {"GD, non-private", "D / (N^2 R)", Plain},
-    {"GD+zCDP, static schedule", "D ln N / (N^2 R)", StaticSchedule},
-    {"GD+zCDP, dynamic schedule", "D / (N^2 R)", Plain},
-    {"Momentum+zCDP, static schedule", "D (1 + ln N) / (N^2 R)", MomentumStatic},
-    {"Momentum+zCDP, dynamic schedule", "D (1 + D / (N^2 R)) / (N^2 R)", MomentumDynamic},
+    {"GD+Adv", "D ln^3 N / (N R)", AdvancedComposition, "ln(N / delta) / R", AdvancedVariance},
+    {"GD+MA", "D ln^2 N / (N^2 R)", MomentsAccountant, "T / R", EqualVariance},
+    {"GD+MA, adjusted utility", "min(sqrt(D) / (N R), D ln N / (N^2 R^2))", AdjustedUtility,
+     "T / R", EqualVariance},
+    {"GD+Adv+BBImp", "D^2 ln^2(1/p) / (N R)", BlackBox, "N^2 ln(N / delta) / R", BlackBoxVariance},
+    {"Adam+MA", "sqrt(D) ln(N D epsilon / (1 - p)) / (N R)", Adam, "T / R", EqualVariance},
+    {"GD, non-private", "D / (N^2 R)", Plain, "0", NoVariance},
+    {"GD+zCDP, static schedule", "D ln N / (N^2 R)", StaticSchedule, "T / R", EqualVariance},
+    {"GD+zCDP, dynamic schedule", "D / (N^2 R)", Plain, "gamma^((t - T) / 2) / R", DynamicVariance},
+    {"Momentum+zCDP, static schedule", "D (1 + ln N) / (N^2 R)", MomentumStatic, "T / R",
+     EqualVariance},
+    {"Momentum+zCDP, dynamic schedule", "D (1 + D / (N^2 R)) / (N^2 R)", MomentumDynamic,
+     "(gamma^(T + t) + gamma^((T - t) / 2)) / R", MomentumVariance},
 };
 
 }  // namespace
@@ -70,8 +98,13 @@ std::vector<PublishedBound> PublishedBounds(const std::optional<PublishedQuestio
   }
   std::vector<PublishedBound> bounds;
   for (const Row& row : kRows) {
-    bounds.push_back(
-        {row.algorithm, row.order, question ? row.bound(*question) : std::optional<double>()});
+    PublishedBound bound{row.algorithm, row.order, {}, row.schedule, {}, {}};
+    if (question) {
+      bound.bound = row.bound(*question);
+      bound.first_variance = row.variance(*question, 1);
+      if (question->steps) bound.last_variance = row.variance(*question, *question->steps);
+    }
+    bounds.push_back(bound);
   }
   return bounds;
 }

@@ -47,5 +47,34 @@ TEST(PublishedBounds, HaveNoNumberWhereSomethingIsMissing) {
                Error);
 }
 
+// The column sigma_t^2 of the paper's table, for N = 100, delta = 1e-4, R = 2, T = 9 and gamma =
+// 0.25, by hand.
+TEST(PublishedBounds, HaveTheSchedulesOfTheTable) {
+  const auto rows = PublishedBounds(PublishedQuestion{.records = 100,
+                                                      .dimension = 2,
+                                                      .budget = 2,
+                                                      .epsilon = 1,
+                                                      .delta = 1e-4,
+                                                      .steps = 9,
+                                                      .gamma = 0.25});
+  const double advanced = std::log(1e6) / 2;
+  const double expected[10][2] = {
+      {advanced, advanced}, {4.5, 4.5},
+      {4.5, 4.5},           {1e4 * advanced, 1e4 * advanced},
+      {4.5, 4.5},           {0, 0},
+      {4.5, 4.5},           {256 / 2.0, 1 / 2.0},
+      {4.5, 4.5},           {(std::pow(0.25, 10) + 1 / 256.0) / 2, (std::pow(0.25, 18) + 1) / 2}};
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    EXPECT_NEAR(rows[i].first_variance.value(), expected[i][0], 1e-12 * expected[i][0])
+        << rows[i].algorithm;
+    EXPECT_NEAR(rows[i].last_variance.value(), expected[i][1], 1e-12 * expected[i][1])
+        << rows[i].algorithm;
+  }
+  for (const PublishedBound& row :
+       PublishedBounds(PublishedQuestion{.records = 100, .dimension = 2, .budget = 2})) {
+    EXPECT_EQ(row.first_variance.has_value(), row.schedule == "0") << row.algorithm;
+  }
+}
+
 }  // namespace
 }  // namespace sordino

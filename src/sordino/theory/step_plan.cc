@@ -52,7 +52,7 @@ Plan MakePlan(const ConvergenceProblem& problem, const PlanBudget& budget,
             .steps = options.steps,
             .influence = {},
             .noise = {},
-            .table = PublishedBounds(options.published)};
+            .table = {}};
   if (options.momentum) {
     plan.momentum.emplace(problem, *options.momentum, options.step_size);
     if (!plan.steps) plan.momentum_best = plan.momentum->Minima();
@@ -61,6 +61,12 @@ Plan MakePlan(const ConvergenceProblem& problem, const PlanBudget& budget,
   plan.schedule_steps = plan.steps           ? *plan.steps
                         : plan.momentum_best ? plan.momentum_best->dynamic.steps
                                              : plan.dynamic.steps;
+  std::optional<PublishedQuestion> question = options.published;
+  if (question) {
+    question->steps = static_cast<double>(plan.schedule_steps);
+    question->gamma = problem.gamma();
+  }
+  plan.table = PublishedBounds(question);
   if (plan.schedule_steps <= kMaxScheduleSteps) {
     plan.influence = plan.momentum ? plan.momentum->Influence(plan.schedule_steps)
                                    : problem.Influence(plan.schedule_steps);

@@ -30,8 +30,8 @@ PlanBudget PlanBudgetOf(Epsilon epsilon, Delta delta);
 struct StepPlanOptions {
   std::optional<std::int64_t> steps = {};  // left out: the best number
   std::optional<double> momentum = {};
-  std::optional<double> step_size = {};  // with momentum; left out, the largest
-  std::optional<PublishedQuestion> published = {};
+  std::optional<double> step_size = {};             // with momentum; left out, the largest
+  std::optional<PublishedQuestion> published = {};  // steps and gamma follow from the plan
 };
 
 struct Plan {

@@ -25,6 +25,7 @@
 #include "sordino/runs/fit_run.h"
 #include "sordino/torch_cli/fit_report.h"
 #include "sordino/torch_cli/reported_errors.h"
+#include "sordino/torch_cli/risk_report.h"
 #include "sordino/torch_cli/train_options.h"
 
 namespace sordino {
@@ -39,6 +40,7 @@ struct FitOptions {
   bool dry_run = false;
   bool json = false;
   bool show_private = false;
+  RiskFlags risk;
   TrainFlags data;
 };
 
@@ -53,6 +55,11 @@ FitSettings SettingsOf(const FitOptions& options) {
           fmt::format("both '{}' and --data were given; name the data once.", options.source));
     }
     settings.data.source = options.source;
+  }
+  CheckRiskFlags(options.risk, settings.data, settings.non_private, settings.ledger);
+  settings.measures_risk = options.risk.measure;
+  if (settings.measures_risk && settings.tune) {
+    throw Error("--risk is of one fit, and --tune makes several in secret; leave one of them out.");
   }
   return settings;
 }
@@ -230,6 +237,7 @@ void AddFitCommand(CLI::App& app) {
                  "Predicted excess risk of every method, the records that they would need, and the "
                  "statement; reads no data")
       ->group("Run");
+  AddRiskFlags(*command, o.risk);
   command->add_flag("--json", o.json, "One JSON object on standard output")->group("Run");
   AddShowPrivate(*command, o.show_private);
   command->footer(

@@ -13,6 +13,7 @@
 #include "sordino/cli/program.h"
 #include "sordino/cli/report_json.h"
 #include "sordino/torch_cli/class_quality_report.h"
+#include "sordino/torch_cli/risk_report.h"
 
 namespace sordino {
 namespace {
@@ -102,6 +103,9 @@ std::vector<std::vector<std::string>> OutcomeRows(const FitOutcome& outcome) {
                                               outcome.test->error->mean_squared,
                                               outcome.test->error->mean_absolute)});
   }
+  if (outcome.risk) {
+    for (auto& row : RiskRows(*outcome.risk)) rows.push_back(std::move(row));
+  }
   rows.push_back({"regularisation", fmt::format("{:.6g}", outcome.plan.lambda)});
   if (outcome.plan.gradient_norm_limit > 0) {
     rows.push_back({"gradient norm",
@@ -152,6 +156,7 @@ nlohmann::ordered_json FitOutcomeJson(const FitOutcome& outcome) {
     json["test_mean_squared_error"] = NumberJson(outcome.test->error->mean_squared);
     json["test_mean_absolute_error"] = NumberJson(outcome.test->error->mean_absolute);
   }
+  if (outcome.risk) json["risk"] = RiskJson(*outcome.risk);
   json["predicted_excess_risk"] = RisksJson(outcome.plans);
   json["certificate"] = CertificateJson(outcome.plan);
   json["plan"] = PlanJson(outcome.plan, outcome.facts);

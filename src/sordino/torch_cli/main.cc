@@ -16,6 +16,7 @@
 #include "sordino/torch_cli/learn_command.h"
 #include "sordino/torch_cli/membership_command.h"
 #include "sordino/torch_cli/predict_command.h"
+#include "sordino/torch_cli/reconstruct_command.h"
 #include "sordino/torch_cli/self_audit_command.h"
 #include "sordino/torch_cli/train_command.h"
 
@@ -28,6 +29,7 @@ int main(int argc, char** argv) {
   app.get_formatter()->column_width(34);
   sordino::AddAuditCommand(app);
   sordino::AddMembershipCommand(app);
+  sordino::AddReconstructCommand(app);
   sordino::AddSelfAuditCommand(app);
   sordino::AddBenchCommand(app);
   sordino::AddDataCommand(app);

@@ -27,6 +27,7 @@
 #include "sordino/runs/training_run.h"
 #include "sordino/torch_cli/class_quality_report.h"
 #include "sordino/torch_cli/reported_errors.h"
+#include "sordino/torch_cli/risk_report.h"
 #include "sordino/torch_cli/train_options.h"
 #include "sordino/torch_cli/train_ranks.h"
 
@@ -42,6 +43,7 @@ struct TrainOptions {
   bool json = false;
   bool show_private = false;
   RankOptions ranks;
+  RiskFlags risk;
   TrainFlags flags;
 };
 
@@ -127,6 +129,7 @@ Json ResultJson(const RunResult& result, bool dry_run) {
   json["epsilon"] = {{"lower", NumberJson(result.epsilon.lower)},
                      {"upper", NumberJson(result.epsilon.upper)}};
   json["delta"] = HasNoise(result.facts.privacy) ? Json(result.delta) : Json(nullptr);
+  json["renyi_epsilon"] = result.renyi_epsilon ? NumberJson(*result.renyi_epsilon) : Json(nullptr);
   json["noise_multiplier"] = result.noise_multiplier;
   json["sampling_rate"] = result.sampling_rate;
   json["steps"] = result.steps;
@@ -136,6 +139,7 @@ Json ResultJson(const RunResult& result, bool dry_run) {
     json["test_mean_squared_error"] = NumberJson(result.test_error->mean_squared);
     json["test_mean_absolute_error"] = NumberJson(result.test_error->mean_absolute);
   }
+  if (result.risk) json["risk"] = RiskJson(*result.risk);
   // Whole seconds: finer ones would tell the sizes of batches.
   json["seconds"] = std::floor(result.seconds);
   json["private"] = result.is_private;
@@ -202,6 +206,9 @@ void PrintResult(const RunResult& result) {
                                               result.test_error->mean_squared,
                                               result.test_error->mean_absolute)});
   }
+  if (result.risk) {
+    for (auto& row : RiskRows(*result.risk)) rows.push_back(std::move(row));
+  }
   for (auto& row : NumberRows(result)) rows.push_back(std::move(row));
   rows.push_back({"steps", result.interrupted
                                ? fmt::format("{}, stopped before all {}", result.steps,
@@ -252,7 +259,7 @@ TrainConfig ConfigOf(const TrainOptions& options) {
   return config;
 }
 
-PreparedRun Prepare(const TrainOptions& options) {
+PreparedRun PrepareSettings(const TrainOptions& options) {
   if (!options.resume.empty()) {
     if (!options.config.empty() || !options.flags.Given().empty() || options.dry_run) {
       throw Error(
@@ -268,6 +275,14 @@ PreparedRun Prepare(const TrainOptions& options) {
     return PrepareResume(out, LocalRank());
   }
   return PrepareRun(config, LocalRank());
+}
+
+PreparedRun Prepare(const TrainOptions& options) {
+  PreparedRun run = PrepareSettings(options);
+  const RunSettings& settings = run.config.run;
+  CheckRiskFlags(options.risk, run.config.data, settings.non_private, settings.ledger);
+  run.measures_risk = options.risk.measure;
+  return run;
 }
 
 void Plan(const TrainOptions& options) {
@@ -356,6 +371,7 @@ void AddTrainCommand(CLI::App& app) {
                  "Print plan, event, noise and statement; read no data, train nothing")
       ->group("Run");
   command->add_flag("--json", o.json, "One JSON object on standard output")->group("Run");
+  AddRiskFlags(*command, o.risk);
   AddRankFlags(*command, o.ranks);
   AddShowPrivate(*command, o.show_private);
   command->footer(

@@ -162,12 +162,15 @@ TEST_F(TrainCommand, JsonIsTheOnlyLineAndHasTheFieldsInOrder) {
   std::vector<std::string> keys;
   for (const auto& [key, value] : json.items()) keys.push_back(key);
   EXPECT_THAT(keys,
-              ElementsAre("schema", "run", "epsilon", "delta", "noise_multiplier", "sampling_rate",
-                          "steps", "test_accuracy", "test_log_loss", "test_auroc",
+              ElementsAre("schema", "run", "epsilon", "delta", "renyi_epsilon", "noise_multiplier",
+                          "sampling_rate", "steps", "test_accuracy", "test_log_loss", "test_auroc",
                           "test_calibration_error", "seconds", "private", "interrupted"));
   EXPECT_EQ(json["run"], out_);
   EXPECT_LE(json["epsilon"]["upper"], 5);
   EXPECT_LE(json["epsilon"]["lower"], json["epsilon"]["upper"]);
+  // What Renyi divergences say of the same steps is more, by less than half.
+  EXPECT_GT(json["renyi_epsilon"], json["epsilon"]["upper"]);
+  EXPECT_LT(json["renyi_epsilon"].get<double>(), 1.5 * json["epsilon"]["upper"].get<double>());
   EXPECT_EQ(json["delta"], 1e-5);
   EXPECT_EQ(json["steps"], 20);
   EXPECT_EQ(json["sampling_rate"], 0.1);

@@ -28,6 +28,38 @@ double LaplaceSumTail(double p, double q, double s) {
   return (p * p * std::exp(-s / p) - q * q * std::exp(-s / q)) / (p * p - q * q);
 }
 
+// P(|p X - q Y| >= s) for independent noise of the given kind with scale 1.
+double NoiseTail(NoiseKind kind, double p, double q, double s) {
+  return kind == NoiseKind::kLaplace ? LaplaceSumTail(p, q, s)
+                                     : std::erfc(s / std::hypot(p, q) / std::numbers::sqrt2);
+}
+
+// The ends of the values that the noise explains, within `range`. The set need not be an interval
+// when the noise hides the number of rows, so the search comes from the outside.
+template <typename Explained>
+Interval ExplainedRange(const Explained& explained, double centre, const Interval& range) {
+  constexpr int kSteps = 512;
+  const auto end = [&](double bound) {
+    double rejected = bound;
+    if (explained(bound)) return bound;
+    double accepted = centre;
+    for (int i = 1; i < kSteps; ++i) {
+      const double m = bound + (centre - bound) * i / kSteps;
+      if (explained(m)) {
+        accepted = m;
+        break;
+      }
+      rejected = m;
+    }
+    for (int i = 0; i < 50; ++i) {
+      const double middle = accepted / 2 + rejected / 2;
+      (explained(middle) ? accepted : rejected) = middle;
+    }
+    return rejected;
+  };
+  return {end(range.lower), end(range.upper)};
+}
+
 }  // namespace
 
 UnitFactor NonNegativeFactor(const PrivacyUnit& unit) {
@@ -99,36 +131,20 @@ std::int64_t UnitInterval::Steps(double value) const {
 
 Interval RatioInterval(NoiseKind kind, double scale, double a, double b, double confidence) {
   if (!(a + b > 0)) return {0, 1};
-  const double centre = std::clamp(a / (a + b), 0.0, 1.0);
   const auto explained = [&](double m) {
-    const double s = std::abs((1 - m) * a - m * b);
-    const double tail = kind == NoiseKind::kLaplace
-                            ? LaplaceSumTail((1 - m) * scale, m * scale, s)
-                            : std::erfc(s / (scale * std::hypot(1 - m, m)) / std::numbers::sqrt2);
-    return tail >= 1 - confidence;
+    return NoiseTail(kind, (1 - m) * scale, m * scale, std::abs((1 - m) * a - m * b)) >=
+           1 - confidence;
   };
-  // The set need not be an interval when the noise hides the number of rows, so the search comes
-  // from the outside.
-  constexpr int kSteps = 512;
-  const auto end = [&](double bound) {
-    double rejected = bound;
-    if (explained(bound)) return bound;
-    double accepted = centre;
-    for (int i = 1; i < kSteps; ++i) {
-      const double m = bound + (centre - bound) * i / kSteps;
-      if (explained(m)) {
-        accepted = m;
-        break;
-      }
-      rejected = m;
-    }
-    for (int i = 0; i < 50; ++i) {
-      const double middle = accepted / 2 + rejected / 2;
-      (explained(middle) ? accepted : rejected) = middle;
-    }
-    return rejected;
+  return ExplainedRange(explained, std::clamp(a / (a + b), 0.0, 1.0), {0, 1});
+}
+
+Interval SignedRatioInterval(NoiseKind kind, double scale, double a, double b, double reach,
+                             double confidence) {
+  if (!(b > 0)) return {-reach, reach};
+  const auto explained = [&](double r) {
+    return NoiseTail(kind, scale, std::abs(r) * scale, std::abs(a - r * b)) >= 1 - confidence;
   };
-  return {end(0), end(1)};
+  return ExplainedRange(explained, std::clamp(a / b, -reach, reach), {-reach, reach});
 }
 
 }  // namespace sordino::internal

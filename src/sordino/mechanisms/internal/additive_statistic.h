@@ -75,6 +75,11 @@ class UnitInterval {
 // the size of the noise (1 - m) X - m Y (Fieller's argument). Ends in [0, 1].
 Interval RatioInterval(NoiseKind kind, double scale, double a, double b, double confidence);
 
+// The same for the ratios r = a / b in [-reach, reach] of noised totals: |a - r b| is then the size
+// of the noise X - r Y.
+Interval SignedRatioInterval(NoiseKind kind, double scale, double a, double b, double reach,
+                             double confidence);
+
 }  // namespace sordino::internal
 
 #endif  // SORDINO_MECHANISMS_INTERNAL_ADDITIVE_STATISTIC_H_

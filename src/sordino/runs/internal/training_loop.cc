@@ -280,6 +280,18 @@ std::optional<TestAnswers> TrainingLoop::Predictions() {
   return answers;
 }
 
+TrainingRisk TrainingLoop::Risk() {
+  const Optimizer::AveragedWeights averaged(trainer_.optimizer());
+  run_.model->Train(false);
+  const auto measured = [&](const Dataset& data) {
+    return Evaluate(*run_.model, data, run_.device, feature_shape_);
+  };
+  TrainingRisk risk{.empirical = measured(train_), .test = {}, .excess = {}, .bound = {}};
+  if (test_) risk.test = measured(*test_);
+  run_.model->Train(true);
+  return risk;
+}
+
 void TrainingLoop::Save(const std::filesystem::path& file, const ModelRecord& record) {
   const Optimizer::AveragedWeights averaged(trainer_.optimizer());
   SaveModel(file, *run_.model, record);

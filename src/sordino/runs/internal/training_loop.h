@@ -15,6 +15,7 @@
 #include "sordino/runs/internal/test_predictions.h"
 #include "sordino/runs/run_folder.h"
 #include "sordino/runs/run_ledger.h"
+#include "sordino/runs/training_risk.h"
 #include "sordino/runs/training_run.h"
 #include "sordino/training/canary_records.h"
 #include "sordino/training/classification.h"
@@ -63,6 +64,8 @@ class TrainingLoop {
   void Save(const std::filesystem::path& file, const ModelRecord& record);
   // What the model that is saved says about the test set; empty where nothing may be said.
   std::optional<TestAnswers> Predictions();
+  // Of the model that is saved, on public data.
+  TrainingRisk Risk();
 
  private:
   using Clock = std::chrono::steady_clock;
