@@ -12,6 +12,7 @@
 #include "sordino/base/error.h"
 #include "sordino/base/output_file.h"
 #include "sordino/cli/event_options.h"
+#include "sordino/cli/plan_clipping_command.h"
 #include "sordino/cli/plan_report.h"
 #include "sordino/cli/plan_trials_command.h"
 #include "sordino/cli/program.h"
@@ -194,6 +195,7 @@ void AddPlanCommand(CLI::App& app) {
       "Examples:\n  sordino plan --kappa 10 --alpha 1e-4\n  sordino plan --learn public.toml "
       "--schedule-out learned.csv");
   AddPlanTrialsCommands(*command);
+  AddPlanClippingCommand(*command);
   command->callback([flags, command] {
     if (command->get_subcommands().empty()) Run(*flags);
   });
