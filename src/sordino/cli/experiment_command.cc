@@ -238,8 +238,8 @@ void PrintAll(const std::vector<ReproducedExperiment>& all, const ExperimentFlag
         "{}: {}\n", done.experiment.name,
         !done.refusal.empty()
             ? "did not run: " + ShownText(done.refusal)
-            : fmt::format("{} cells, {} failed, in {}", done.results.size(),
-                          FailedOf(done.results), FolderOf(done.experiment, flags).string()));
+            : fmt::format("{} cells, {} failed, in {}", done.results.size(), FailedOf(done.results),
+                          FolderOf(done.experiment, flags).string()));
   }
 }
 
@@ -266,8 +266,7 @@ void RunExperiment(const CLI::App& app, const ExperimentFlags& flags) {
   std::optional<OutputFile> page;
   if (flags.report) {
     const std::vector<std::filesystem::path> inputs = {flags.name};
-    page.emplace(OutputRequest{"--report", *flags.report, kReproductionFile, flags.force},
-                 inputs);
+    page.emplace(OutputRequest{"--report", *flags.report, kReproductionFile, flags.force}, inputs);
   }
   const FindCommand find = CommandsOf(app);
   std::vector<ReproducedExperiment> done;
@@ -284,10 +283,9 @@ void RunExperiment(const CLI::App& app, const ExperimentFlags& flags) {
     PrintOne(done.front(), flags);
   }
   if (page && !flags.json) std::cout << fmt::format("Report: {}\n", *flags.report);
-  const bool failed =
-      std::any_of(done.begin(), done.end(), [](const ReproducedExperiment& one) {
-        return !one.refusal.empty() || FailedOf(one.results) > 0;
-      });
+  const bool failed = std::any_of(done.begin(), done.end(), [](const ReproducedExperiment& one) {
+    return !one.refusal.empty() || FailedOf(one.results) > 0;
+  });
   if (failed) throw EndWith{kFailure};
 }
 

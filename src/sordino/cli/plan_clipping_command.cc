@@ -51,7 +51,7 @@ struct FlowShares {
   double monotone = 0;
   double zero = 0;
   double stopped = 0;
-  double largest_rise = 0;  // of all problems, over the loss of the start
+  double largest_rise = 0;   // of all problems, over the loss of the start
   std::vector<double> loss;  // mean over the problems, over that of the start
 };
 
@@ -123,16 +123,17 @@ void PrintFlowText(const FlowFlags& flags, std::uint64_t problems,
                     share(shares.monotone), share(shares.zero), share(shares.stopped),
                     share(shares.largest_rise), fmt::format("{:.3g}", shares.loss.back())});
   }
-  std::cout << fmt::format("{} gradient flows of '{}', until time {}; losses over that of the start\n",
-                           problems, flags.problem, flags.time)
+  std::cout << fmt::format(
+                   "{} gradient flows of '{}', until time {}; losses over that of the start\n",
+                   problems, flags.problem, flags.time)
             << AlignedTable(rows, 8);
 }
 
 void PlanClipping(const FlowFlags& flags) {
   const std::uint64_t problems = ParseWhole("--problems", flags.problems);
   if (problems < 1 || problems > kMaxFlowProblems) {
-    throw Error(fmt::format("--problems is {}; give a number from 1 to {}.", problems,
-                            kMaxFlowProblems));
+    throw Error(
+        fmt::format("--problems is {}; give a number from 1 to {}.", problems, kMaxFlowProblems));
   }
   IndexOfName("--problem", flags.problem, FlowProblemNames());
   const std::vector<double> times = FlowTimes(ParseReal("--time", flags.time));
@@ -154,7 +155,8 @@ void PlanClipping(const FlowFlags& flags) {
 
 void AddPlanClippingCommand(CLI::App& plan) {
   CLI::App* command = plan.add_subcommand(
-      "clipping", "Whether the loss falls to 0 under each way to clip, by flows of drawn problems.");
+      "clipping",
+      "Whether the loss falls to 0 under each way to clip, by flows of drawn problems.");
   const auto flags = std::make_shared<FlowFlags>();
   FlowFlags& f = *flags;
   SetChoices(*command

@@ -72,9 +72,9 @@ void CheckReads(const Experiment& experiment, const Part& part) {
   if (part.reads.empty()) return;
   const Part* const read = experiment.FindPart(part.reads);
   if (read == nullptr || read >= &part || !read->reads.empty()) {
-    throw Error(fmt::format(
-        "{}: '{}' reads '{}', which is not an earlier part with a command; name one.",
-        experiment.name, part.name, part.reads));
+    throw Error(
+        fmt::format("{}: '{}' reads '{}', which is not an earlier part with a command; name one.",
+                    experiment.name, part.name, part.reads));
   }
 }
 

@@ -149,7 +149,7 @@ struct Experiment {
   std::string about;
   std::string document;  // what it says of this
   std::string differs;   // why results of the full form differ from that
-  double minutes = 0;  // of the form that was asked for
+  double minutes = 0;    // of the form that was asked for
   int repeats = 1;
   bool public_data = false;
   std::vector<Part> parts;

@@ -20,8 +20,8 @@ namespace sordino {
 namespace {
 
 constexpr std::array<std::string_view, 12> kExperimentKeys = {
-    "title",   "source",        "about",       "document", "differs", "minutes", "quick-minutes",
-    "repeats", "quick-repeats", "public-data", "part",     "picture"};
+    "title",         "source",  "about",         "document",    "differs", "minutes",
+    "quick-minutes", "repeats", "quick-repeats", "public-data", "part",    "picture"};
 constexpr std::array<std::string_view, 8> kPartKeys = {"name",  "command", "reads",   "settings",
                                                        "quick", "axis",    "measure", "table"};
 constexpr std::array<std::string_view, 4> kAxisKeys = {"name", "values", "quick", "flag"};

@@ -34,8 +34,8 @@ struct Cell {
   std::size_t part = 0;
   std::vector<std::string> labels;  // of the axes of its part, in their order
   int repeat = 1;
-  // Behind the name of the program. {run}, {cell}, {cells}, {table}, {test}, {schema} and {data} are
-  // still in them. None where the cell reads the output of another one.
+  // Behind the name of the program. {run}, {cell}, {cells}, {table}, {test}, {schema} and {data}
+  // are still in them. None where the cell reads the output of another one.
   std::vector<std::string> words;
   std::vector<std::size_t> needs;    // earlier cells whose folders are in the words
   std::optional<std::size_t> reads;  // the cell whose output it measures in the place of its own

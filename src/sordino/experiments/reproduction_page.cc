@@ -35,10 +35,10 @@ svg{max-width:100%;height:auto}
 )";
 
 std::string Paragraph(std::string_view kind, std::string_view text) {
-  return text.empty() ? ""
-                      : fmt::format("<p{}>{}</p>\n",
-                                    kind.empty() ? "" : fmt::format(" class=\"{}\"", kind),
-                                    SvgEscaped(text));
+  return text.empty()
+             ? ""
+             : fmt::format("<p{}>{}</p>\n", kind.empty() ? "" : fmt::format(" class=\"{}\"", kind),
+                           SvgEscaped(text));
 }
 
 std::string Headed(std::string_view heading, std::string_view text) {
@@ -68,10 +68,10 @@ std::string MeasuredHtml(const ReproducedExperiment& reproduced) {
   const auto [seconds, failed] = internal::TotalsOf(reproduced.results);
   std::string html = Paragraph("", experiment.about);
   html += fmt::format("<pre>{}</pre>\n", SvgEscaped(reproduced.command));
-  html += Paragraph(
-      "spent", fmt::format("The {} form: {} cells, {} repeats, {} in all. {}",
-                           experiment.quick ? "quick" : "full", reproduced.results.size(),
-                           experiment.repeats, HumanDuration(seconds), SpendingSentence(experiment)));
+  html += Paragraph("spent", fmt::format("The {} form: {} cells, {} repeats, {} in all. {}",
+                                         experiment.quick ? "quick" : "full",
+                                         reproduced.results.size(), experiment.repeats,
+                                         HumanDuration(seconds), SpendingSentence(experiment)));
   if (failed > 0) html += Paragraph("failed", fmt::format("{} of the cells failed.", failed));
   for (const Picture& picture : experiment.pictures) {
     html += fmt::format("<figure>{}</figure>\n",
@@ -92,8 +92,7 @@ std::string ReproductionPage(std::span<const ReproducedExperiment> experiments) 
   std::string html(kHead);
   html += "<nav><ol>\n";
   for (const ReproducedExperiment& reproduced : experiments) {
-    html += fmt::format("<li><a href=\"#{}\">{}</a></li>\n",
-                        SvgEscaped(reproduced.experiment.name),
+    html += fmt::format("<li><a href=\"#{}\">{}</a></li>\n", SvgEscaped(reproduced.experiment.name),
                         SvgEscaped(reproduced.experiment.title));
   }
   html += "</ol></nav>\n";

@@ -16,8 +16,7 @@ namespace sordino {
 namespace {
 
 constexpr std::array<std::string_view, 6> kFlowClippings = {
-    "none",        "local-flat",       "local-layerwise",
-    "global-flat", "global-layerwise", "global-declared"};
+    "none", "local-flat", "local-layerwise", "global-flat", "global-layerwise", "global-declared"};
 constexpr std::array<std::string_view, 2> kFlowProblemNames = {"fixed-kernel", "network"};
 
 // The error of a step of the integration, in weights.
@@ -138,7 +137,8 @@ class Flow {
   Flow(const FlowProblem& problem, const FlowClipping& clipping)
       : problem_(problem), clipping_(clipping), weights_(problem.Start()) {
     start_loss_ = LossOf(problem_.At(weights_));
-    if (!(start_loss_ > 0)) throw Error("the loss of a flow is 0 at its start; give other targets.");
+    if (!(start_loss_ > 0))
+      throw Error("the loss of a flow is 0 at its start; give other targets.");
     least_ = start_loss_;
   }
 
@@ -213,8 +213,8 @@ class Flow {
     std::vector<double> derivative(weights_.size(), 0.0);
     for (std::size_t i = 0; i < point.residuals.size(); ++i) {
       for (std::size_t p = 0; p < derivative.size(); ++p) {
-        derivative[p] -= factors[problem_.layers()[p]][i] * point.residuals[i] *
-                         point.derivatives[i][p] / n;
+        derivative[p] -=
+            factors[problem_.layers()[p]][i] * point.residuals[i] * point.derivatives[i][p] / n;
       }
     }
     return derivative;
@@ -240,8 +240,8 @@ class Flow {
     for (std::size_t i = 0; i < n; ++i) {
       for (std::size_t j = 0; j < n; ++j) {
         for (std::size_t p = 0; p < weights_.size(); ++p) {
-          kernel[i][j] += point.derivatives[i][p] * point.derivatives[j][p] *
-                          factors[problem_.layers()[p]][j];
+          kernel[i][j] +=
+              point.derivatives[i][p] * point.derivatives[j][p] * factors[problem_.layers()[p]][j];
         }
       }
     }
@@ -338,10 +338,10 @@ std::size_t FlowProblem::layer_count() const {
 std::unique_ptr<FlowProblem> FixedKernelProblem(std::vector<std::vector<double>> rows,
                                                 std::vector<std::size_t> layers,
                                                 std::vector<double> targets) {
-  const bool fits =
-      !layers.empty() && !rows.empty() && rows.size() == targets.size() &&
-      std::all_of(rows.begin(), rows.end(),
-                  [&](const std::vector<double>& row) { return row.size() == layers.size(); });
+  const bool fits = !layers.empty() && !rows.empty() && rows.size() == targets.size() &&
+                    std::all_of(rows.begin(), rows.end(), [&](const std::vector<double>& row) {
+                      return row.size() == layers.size();
+                    });
   if (!fits) {
     throw Error(
         "the rows, layers and targets of a flow do not fit together; give a target for each row "
@@ -352,8 +352,8 @@ std::unique_ptr<FlowProblem> FixedKernelProblem(std::vector<std::vector<double>>
 
 std::unique_ptr<FlowProblem> DrawFlowProblem(std::string_view name, double scale,
                                              std::mt19937_64& random) {
-  const std::string_view known = kFlowProblemNames[IndexOfName("the problem", name,
-                                                               kFlowProblemNames)];
+  const std::string_view known =
+      kFlowProblemNames[IndexOfName("the problem", name, kFlowProblemNames)];
   if (!(scale > 0) || !std::isfinite(scale)) {
     throw Error(fmt::format("the scale of the targets is {}; give a number above 0.", scale));
   }

@@ -1,8 +1,8 @@
 // Gradient flows of small drawn problems under each way to clip: does the loss fall all the time,
 // and does it reach 0?
 //
-// A problem has n examples with outputs f_i(theta), the loss sum_i (f_i - y_i)^2 / (2 n) and weights
-// theta in layers r. With residuals l_i = f_i - y_i and J_ir = df_i / dtheta_r the flow is
+// A problem has n examples with outputs f_i(theta), the loss sum_i (f_i - y_i)^2 / (2 n) and
+// weights theta in layers r. With residuals l_i = f_i - y_i and J_ir = df_i / dtheta_r the flow is
 //
 //     dtheta_r / dt = -(1 / n) sum_i c_ir l_i J_ir,
 //     dloss / dt    = -(1 / n^2) l^T M l,     M = sum_r H_r C_r,   H_r = J_r J_r^T
@@ -18,16 +18,16 @@
 //   global-declared    C / Z for |g_i| <= Z, else 0: what a private run can have in the place of
 //                      global-flat, because the largest norm of a batch is private
 //
-// What is known where H is positive definite and constant: c H, and sum_r c_r H_r, are symmetric and
-// positive, so the loss falls all the time, to 0. Local flat clipping descends sum_i h(l_i), with
-// Huber's loss h of each example, so the loss reaches 0 and may rise on the way. Local layerwise
-// clipping descends no function: the clipped gradients of a layer may cancel while the residuals are
-// large, and the flow stops there.
+// What is known where H is positive definite and constant: c H, and sum_r c_r H_r, are symmetric
+// and positive, so the loss falls all the time, to 0. Local flat clipping descends sum_i h(l_i),
+// with Huber's loss h of each example, so the loss reaches 0 and may rise on the way. Local
+// layerwise clipping descends no function: the clipped gradients of a layer may cancel while the
+// residuals are large, and the flow stops there.
 //
 // Flows are integrated in double by an adaptive Runge-Kutta method of order 5 (Dormand and Prince)
-// to an error of 1e-9 a step; whether the loss falls is told from dloss / dt itself. "Reaches 0": the
-// loss is below kZeroShare of its start. "Stops": the length of dtheta / dt is below kStopSpeed C at
-// the end. Kernels are looked at in all times that are shown.
+// to an error of 1e-9 a step; whether the loss falls is told from dloss / dt itself. "Reaches 0":
+// the loss is below kZeroShare of its start. "Stops": the length of dtheta / dt is below kStopSpeed
+// C at the end. Kernels are looked at in all times that are shown.
 #ifndef SORDINO_THEORY_CLIPPED_FLOW_H_
 #define SORDINO_THEORY_CLIPPED_FLOW_H_
 
@@ -66,8 +66,8 @@ class FlowProblem {
   std::vector<std::size_t> layers_;
 };
 
-// Outputs that are linear in the weights, from weights 0: the kernel is constant. Throws Error where
-// the rows, the layers and the targets do not fit together.
+// Outputs that are linear in the weights, from weights 0: the kernel is constant. Throws Error
+// where the rows, the layers and the targets do not fit together.
 std::unique_ptr<FlowProblem> FixedKernelProblem(std::vector<std::vector<double>> rows,
                                                 std::vector<std::size_t> layers,
                                                 std::vector<double> targets);
