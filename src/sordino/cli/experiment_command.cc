@@ -16,6 +16,7 @@
 
 #include "sordino/base/error.h"
 #include "sordino/base/known_name.h"
+#include "sordino/base/output_file.h"
 #include "sordino/base/progress.h"
 #include "sordino/base/shown_text.h"
 #include "sordino/cli/event_options.h"
@@ -26,6 +27,7 @@
 #include "sordino/experiments/catalog.h"
 #include "sordino/experiments/experiment.h"
 #include "sordino/experiments/grid.h"
+#include "sordino/experiments/reproduction_page.h"
 #include "sordino/experiments/results.h"
 #include "sordino/experiments/results_folder.h"
 #include "sordino/experiments/runner.h"
@@ -35,11 +37,15 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr std::string_view kAllExperiments = "all";
+
 struct ExperimentFlags {
   std::string name;
   std::string out;
   std::string jobs = "1";
   std::string device;
+  std::optional<std::string> report;
+  bool force = false;
   bool quick = false;
   bool dry_run = false;
   bool json = false;
@@ -106,31 +112,31 @@ int JobsFrom(const std::string& text) {
   return static_cast<int>(jobs);
 }
 
-std::string CommandLineOf(const ExperimentFlags& flags) {
-  std::string line = "sordino experiment " + flags.name;
+std::string CommandLineOf(const std::string& name, const ExperimentFlags& flags) {
+  std::string line = "sordino experiment " + name;
   if (flags.quick) line += " --quick";
   if (!flags.device.empty()) line += " --device " + flags.device;
   return line;
 }
 
-void PrintOutcome(const Experiment& experiment, const std::vector<CellResult>& results,
-                  const std::filesystem::path& folder, const ExperimentFlags& flags,
-                  std::size_t failed) {
-  if (!flags.json) {
-    std::cout << ShownLines(SummaryPage(experiment, results, CommandLineOf(flags)));
-    std::cout << fmt::format("\nResults: {}\n", folder.string());
-    return;
-  }
-  Json report = NewReport();
-  report["experiment"] = experiment.name;
-  report["folder"] = folder.string();
-  report["cells"] = results.size();
-  report["failed"] = failed;
-  report["spending"] = SpendingSentence(experiment);
+std::size_t FailedOf(const std::vector<CellResult>& results) {
+  return static_cast<std::size_t>(
+      std::count_if(results.begin(), results.end(),
+                    [](const CellResult& result) { return !result.failure.empty(); }));
+}
+
+Json OutcomeJson(const ReproducedExperiment& done, const std::filesystem::path& folder) {
+  Json json;
+  json["experiment"] = done.experiment.name;
+  json["folder"] = folder.string();
+  json["cells"] = done.results.size();
+  json["failed"] = FailedOf(done.results);
+  json["spending"] = SpendingSentence(done.experiment);
   Json pictures = Json::array();
-  for (const Picture& picture : experiment.pictures) pictures.push_back(picture.name + ".svg");
-  report["pictures"] = std::move(pictures);
-  PrintReport(report);
+  for (const Picture& picture : done.experiment.pictures) pictures.push_back(picture.name + ".svg");
+  json["pictures"] = std::move(pictures);
+  if (!done.refusal.empty()) json["refusal"] = done.refusal;
+  return json;
 }
 
 // The page of 'sordino report', where the program has that command. Results are whole without it.
@@ -150,47 +156,137 @@ void WritePage(const FindCommand& find, const ResultsFolder& folder,
   std::filesystem::remove(folder.path() / "page.err");
 }
 
+std::filesystem::path FolderOf(const Experiment& experiment, const ExperimentFlags& flags) {
+  const bool is_all = flags.name == kAllExperiments;
+  const std::filesystem::path base = flags.out.empty() ? "experiments" : flags.out;
+  if (!flags.out.empty() && !is_all) return base;
+  return base / (experiment.name + (experiment.quick ? "-quick" : ""));
+}
+
+void PrintCells(const std::vector<Cell>& cells) {
+  for (const Cell& cell : cells) {
+    if (cell.reads) continue;  // runs nothing
+    std::cout << "sordino";
+    for (const std::string& word : cell.words) std::cout << ' ' << ShownText(word);
+    std::cout << '\n';
+  }
+}
+
+// Runs what has not finished yet and writes its folder.
+ReproducedExperiment RunOne(const std::string& name, const FindCommand& find, int jobs,
+                            const ExperimentFlags& flags) {
+  ReproducedExperiment done{.experiment = FindExperiment(name, flags.quick),
+                            .results = {},
+                            .command = CommandLineOf(name, flags),
+                            .refusal = ""};
+  const std::vector<Cell> cells = MakeCells(done.experiment, find, flags.device);
+  if (flags.dry_run) {
+    PrintCells(cells);
+    return done;
+  }
+  const ResultsFolder folder(FolderOf(done.experiment, flags), done.experiment);
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe");
+  const char* const data = std::getenv("SORDINO_DATA");
+  done.results = RunCells(done.experiment, cells, folder,
+                          {.program = program,
+                           .jobs = jobs,
+                           .data = data == nullptr ? "" : data,
+                           .progress = Progress::DetectStyle()});
+  WriteResults(done.experiment, done.results, folder.path(), done.command);
+  WritePage(find, folder, program);
+  const auto failed =
+      std::find_if(done.results.begin(), done.results.end(),
+                   [](const CellResult& result) { return !result.failure.empty(); });
+  if (failed != done.results.end()) {
+    std::cerr << fmt::format("sordino: a cell failed with {}\n", ShownText(failed->failure));
+  }
+  return done;
+}
+
+// All that come with the program, in the order of the documents. One that cannot run here is told,
+// and the others run.
+std::vector<ReproducedExperiment> RunAll(const FindCommand& find, int jobs,
+                                         const ExperimentFlags& flags) {
+  std::vector<ReproducedExperiment> all;
+  for (const CatalogEntry& entry : ExperimentCatalog()) {
+    const std::string name(entry.name);
+    try {
+      all.push_back(RunOne(name, find, jobs, flags));
+    } catch (const Error& error) {
+      std::cerr << fmt::format("sordino: '{}' did not run: {}\n", name, ShownText(error.what()));
+      all.push_back({.experiment = FindExperiment(name, flags.quick),
+                     .results = {},
+                     .command = CommandLineOf(name, flags),
+                     .refusal = error.what()});
+    }
+  }
+  return all;
+}
+
+void PrintAll(const std::vector<ReproducedExperiment>& all, const ExperimentFlags& flags) {
+  if (flags.json) {
+    Json report = NewReport();
+    report["experiments"] = Json::array();
+    for (const ReproducedExperiment& done : all) {
+      report["experiments"].push_back(OutcomeJson(done, FolderOf(done.experiment, flags)));
+    }
+    PrintReport(report);
+    return;
+  }
+  for (const ReproducedExperiment& done : all) {
+    std::cout << fmt::format(
+        "{}: {}\n", done.experiment.name,
+        !done.refusal.empty()
+            ? "did not run: " + ShownText(done.refusal)
+            : fmt::format("{} cells, {} failed, in {}", done.results.size(), FailedOf(done.results),
+                          FolderOf(done.experiment, flags).string()));
+  }
+}
+
+void PrintOne(const ReproducedExperiment& done, const ExperimentFlags& flags) {
+  const std::filesystem::path folder = FolderOf(done.experiment, flags);
+  if (flags.json) {
+    Json report = NewReport();
+    report.update(OutcomeJson(done, folder));
+    PrintReport(report);
+    return;
+  }
+  std::cout << ShownLines(SummaryPage(done.experiment, done.results, done.command));
+  std::cout << fmt::format("\nResults: {}\n", folder.string());
+}
+
 void RunExperiment(const CLI::App& app, const ExperimentFlags& flags) {
   if (flags.name.empty()) {
     throw Error(
-        "no experiment was given; give a name of 'sordino experiment list', or a TOML file of your "
-        "own.");
+        "no experiment was given; give a name of 'sordino experiment list', 'all', or a TOML file "
+        "of your own.");
   }
   const int jobs = JobsFrom(flags.jobs);
-  const Experiment experiment = FindExperiment(flags.name, flags.quick);
+  const bool is_all = flags.name == kAllExperiments;
+  std::optional<OutputFile> page;
+  if (flags.report) {
+    const std::vector<std::filesystem::path> inputs = {flags.name};
+    page.emplace(OutputRequest{"--report", *flags.report, kReproductionFile, flags.force}, inputs);
+  }
   const FindCommand find = CommandsOf(app);
-  const std::vector<Cell> cells = MakeCells(experiment, find, flags.device);
-  if (flags.dry_run) {
-    for (const Cell& cell : cells) {
-      std::cout << "sordino";
-      for (const std::string& word : cell.words) std::cout << ' ' << ShownText(word);
-      std::cout << '\n';
-    }
-    return;
+  std::vector<ReproducedExperiment> done;
+  if (is_all) {
+    done = RunAll(find, jobs, flags);
+  } else {
+    done.push_back(RunOne(flags.name, find, jobs, flags));
   }
-  const std::filesystem::path out =
-      !flags.out.empty() ? std::filesystem::path(flags.out)
-                         : std::filesystem::path("experiments") /
-                               (experiment.name + (experiment.quick ? "-quick" : ""));
-  const ResultsFolder folder(out, experiment);
-  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe");
-  const char* const data = std::getenv("SORDINO_DATA");
-  const std::vector<CellResult> results = RunCells(experiment, cells, folder,
-                                                   {.program = program,
-                                                    .jobs = jobs,
-                                                    .data = data == nullptr ? "" : data,
-                                                    .progress = Progress::DetectStyle()});
-  WriteResults(experiment, results, folder.path(), CommandLineOf(flags));
-  WritePage(find, folder, program);
-  std::size_t failed = 0;
-  for (const CellResult& result : results) {
-    if (result.failure.empty()) continue;
-    if (failed++ == 0) {
-      std::cerr << fmt::format("sordino: a cell failed with {}\n", ShownText(result.failure));
-    }
+  if (flags.dry_run) return;
+  if (page) page->Write(ReproductionPage(done));
+  if (is_all) {
+    PrintAll(done, flags);
+  } else {
+    PrintOne(done.front(), flags);
   }
-  PrintOutcome(experiment, results, folder.path(), flags, failed);
-  if (failed > 0) throw EndWith{kFailure};
+  if (page && !flags.json) std::cout << fmt::format("Report: {}\n", *flags.report);
+  const bool failed = std::any_of(done.begin(), done.end(), [](const ReproducedExperiment& one) {
+    return !one.refusal.empty() || FailedOf(one.results) > 0;
+  });
+  if (failed) throw EndWith{kFailure};
 }
 
 void ListExperiments(bool json) {
@@ -246,7 +342,9 @@ void AddExperimentCommand(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "experiment", "A command over a grid of settings, with tables and pictures of the results.");
   const auto flags = std::make_shared<ExperimentFlags>();
-  command->add_option("experiment", flags->name, "A name of 'experiment list', or a TOML file")
+  command
+      ->add_option("experiment", flags->name,
+                   "A name of 'experiment list', all of them, or a TOML file")
       ->type_name("NAME|FILE");
   command
       ->add_option(
@@ -258,12 +356,17 @@ void AddExperimentCommand(CLI::App& app) {
       ->add_option("--device", flags->device,
                    "Given to commands that have one: cpu, cuda or cuda:N")
       ->type_name("NAME");
+  command
+      ->add_option("--report", flags->report,
+                   "One HTML page: what the document says, what was measured, why they differ")
+      ->type_name("FILE");
+  AddForceFlag(*command, flags->force);
   command->add_flag("--quick", flags->quick, "The quick form: some minutes at most");
   command->add_flag("--dry-run", flags->dry_run, "Print the command of each cell; run nothing");
   command->add_flag("--json", flags->json, "One JSON object on standard output");
   command->footer(
       "Examples:\n  sordino experiment list\n  sordino experiment composition --quick --out "
-      "composition");
+      "composition\n  sordino experiment all --quick --report documents.html");
   command->require_subcommand(0, 1);
   AddListing(*command);
   command->callback([&app, command, flags] {

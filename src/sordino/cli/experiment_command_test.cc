@@ -62,6 +62,34 @@ TEST(ExperimentCommand, RunsAFileAndWritesItsResults) {
   EXPECT_THAT(again.out, HasSubstr("| 2 | "));
 }
 
+TEST(ExperimentCommand, MakesAPageBesideTheDocument) {
+  const TestFolder folder;
+  const std::string page = (folder / "page.html").string();
+  const std::vector<std::string> words = {
+      "experiment", "composition", "--quick", "--out", (folder / "out").string(),
+      "--report",   page,          "--json"};
+  const CommandOutcome outcome = RunProgram(words);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const std::string html = ReadTestFile(page);
+  for (const char* part :
+       {"The document says", "We measured", "Why they differ", "<svg", "The quick form"}) {
+    EXPECT_THAT(html, HasSubstr(part));
+  }
+  // Another page is overwritten, another file is not.
+  EXPECT_EQ(RunProgram(words).exit_code, 0);
+  folder.Write("page.html", "<p>mine</p>");
+  EXPECT_EQ(RunProgram(words).exit_code, 2);
+}
+
+// In the order of the documents, each with the cells of its quick form.
+TEST(ExperimentCommand, AllAreThoseOfTheList) {
+  const Json list = Json::parse(RunProgram({"experiment", "list", "--json"}).out)["experiments"];
+  const CommandOutcome outcome = RunProgram({"experiment", "all", "--quick", "--dry-run"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("sordino plan descent"));
+  EXPECT_EQ(list.front()["name"], "clipping-convergence");
+}
+
 TEST(ExperimentCommand, GoesOnWhereACellFails) {
   const TestFolder folder;
   const std::string file =
@@ -154,6 +182,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Mistake{"experiment compositon", "did you mean 'composition'"},
                       Mistake{"experiment gone.toml", "cannot be read"},
                       Mistake{"experiment composition --jobs 0", "--jobs is 0"},
+                      Mistake{"experiment composition --report x.txt", "an HTML page"},
                       Mistake{"experiment composition --quick --out /proc/x", "cannot be made"},
                       Mistake{"experiment show compositon", "did you mean 'composition'"}));
 

@@ -12,6 +12,7 @@
 #include "sordino/base/error.h"
 #include "sordino/base/output_file.h"
 #include "sordino/cli/event_options.h"
+#include "sordino/cli/plan_clipping_command.h"
 #include "sordino/cli/plan_noise_command.h"
 #include "sordino/cli/plan_report.h"
 #include "sordino/cli/plan_trials_command.h"
@@ -197,6 +198,7 @@ void AddPlanCommand(CLI::App& app) {
       "--schedule-out learned.csv");
   AddPlanNoiseCommand(*command);
   AddPlanTrialsCommands(*command);
+  AddPlanClippingCommand(*command);
   command->callback([flags, command] {
     if (command->get_subcommands().empty()) Run(*flags);
   });

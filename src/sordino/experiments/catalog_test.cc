@@ -21,6 +21,8 @@ TEST(Catalog, EveryExperimentIsComplete) {
       EXPECT_NE(experiment.title, experiment.name);
       EXPECT_NE(experiment.source, "");
       EXPECT_NE(experiment.about, "");
+      EXPECT_NE(experiment.document, "");
+      EXPECT_NE(experiment.differs, "");
       EXPECT_GT(experiment.minutes, 0);
       EXPECT_FALSE(experiment.pictures.empty());
       if (quick) {

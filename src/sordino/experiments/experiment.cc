@@ -67,6 +67,17 @@ void CheckPart(const Experiment& experiment, const Part& part) {
   for (const Measure& measure : part.measures) names.Add(measure.name);
 }
 
+// What a part reads comes before it and runs a command.
+void CheckReads(const Experiment& experiment, const Part& part) {
+  if (part.reads.empty()) return;
+  const Part* const read = experiment.FindPart(part.reads);
+  if (read == nullptr || read >= &part || !read->reads.empty()) {
+    throw Error(
+        fmt::format("{}: '{}' reads '{}', which is not an earlier part with a command; name one.",
+                    experiment.name, part.name, part.reads));
+  }
+}
+
 void CheckAxisName(const Experiment& experiment, const Picture& picture, const Part& part,
                    const std::string& name) {
   if (part.FindAxis(name) != nullptr) return;
@@ -192,6 +203,7 @@ void CheckExperiment(const Experiment& experiment) {
   for (const Part& part : experiment.parts) {
     parts.Add(part.name);
     CheckPart(experiment, part);
+    CheckReads(experiment, part);
   }
   NameSet pictures(experiment, "a picture");
   for (const Picture& picture : experiment.pictures) {

@@ -7,11 +7,16 @@
 //   minutes = 5                # expected on two cores; quick-minutes for the quick form
 //   repeats = 3                # quick-repeats for the quick form
 //   public-data = true         # nothing is spent; else commands on data need the setting ledger
+//   document = "what the document says of it"
+//   differs = "why the results of the full form differ from that"
 //
 //   [[part]]
 //   name = "train"
 //   command = "train"          # or "bench step", ...
-//   [part.settings]            # flags of the command; {repeat} and {AXIS} stand for values
+//   reads = "attack"           # in the place of a command: runs nothing and measures the cells of
+//                              # an earlier part once more, for each value of axes of its own
+//   [part.settings]            # flags of the command; {repeat} and {AXIS} stand for values, and
+//                              # {PART.run} and {PART.cell} for folders of an earlier part's cell
 //   data = "fashion-mnist"
 //   seed = "{repeat}"
 //   [part.quick]               # settings that the quick form replaces or adds
@@ -22,10 +27,12 @@
 //   quick = [0.5, 1]
 //   [[part.measure]]
 //   name = "accuracy"
-//   path = "test_accuracy"     # in what the command prints with --json
+//   path = "test_accuracy"     # in what the command prints with --json; {AXIS} stands for values
 //   [[part.measure]]
 //   name = "loss"
 //   column = "test_loss"       # of the metrics of a training run, against its column "step"
+//   take = "rises"             # of a curve: how often it rises, instead of the curve
+//   table = false              # for pictures alone
 //
 //   [[picture]]
 //   name = "accuracy"
@@ -80,11 +87,18 @@ struct Axis {
   bool IsNumeric() const;  // all labels are numbers
 };
 
+// One number of a curve: how many points lie above the one before, by more than kRiseShare of the
+// first.
+inline constexpr std::string_view kTakeRises = "rises";
+inline constexpr double kRiseShare = 1e-6;
+
 struct Measure {
   std::string name;
   std::string path;     // keys with dots between them, in the JSON of the command; or
   std::string column;   // of metrics.jsonl in the run folder
   std::string against;  // the other column, or the path of another list; empty: the position
+  std::string take{};   // empty: what is found
+  bool in_table = true;
 };
 
 // Rows that are drawn for the cells of a part: a CSV file, a test file and a schema, which the
@@ -97,7 +111,8 @@ struct MadeUpTable {
 
 struct Part {
   std::string name;
-  std::string command;
+  std::string command;  // empty where it reads another part
+  std::string reads;
   Settings settings;
   std::vector<Axis> axes;
   std::vector<Measure> measures;
@@ -132,7 +147,9 @@ struct Experiment {
   std::string title;
   std::string source;
   std::string about;
-  double minutes = 0;  // of the form that was asked for
+  std::string document;  // what it says of this
+  std::string differs;   // why results of the full form differ from that
+  double minutes = 0;    // of the form that was asked for
   int repeats = 1;
   bool public_data = false;
   std::vector<Part> parts;

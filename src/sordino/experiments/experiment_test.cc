@@ -134,7 +134,7 @@ TEST(Experiment, RefusesMistakesWithTheLine) {
   EXPECT_THAT(RefusalOf(part + "[[part.measure]]\nname = \"a\"\n"),
               HasSubstr("a path or a column"));
   EXPECT_THAT(RefusalOf("title = \"x\""), HasSubstr("has no parts"));
-  EXPECT_THAT(RefusalOf("[[part]]\nname = \"x\""), HasSubstr("there is no 'command'"));
+  EXPECT_THAT(RefusalOf("[[part]]\nname = \"x\""), HasSubstr("a part needs a command"));
   EXPECT_THAT(RefusalOf(part + part), HasSubstr("twice"));
   std::string deep = "[";
   for (int i = 0; i < 400'000; ++i) deep += "a.";

@@ -19,13 +19,14 @@
 namespace sordino {
 namespace {
 
-constexpr std::array<std::string_view, 10> kExperimentKeys = {
-    "title",   "source",  "about",         "minutes",     "quick-minutes",
-    "repeats", "picture", "quick-repeats", "public-data", "part"};
-constexpr std::array<std::string_view, 7> kPartKeys = {"name", "command", "settings", "quick",
-                                                       "axis", "measure", "table"};
+constexpr std::array<std::string_view, 12> kExperimentKeys = {
+    "title",         "source",  "about",         "document",    "differs", "minutes",
+    "quick-minutes", "repeats", "quick-repeats", "public-data", "part",    "picture"};
+constexpr std::array<std::string_view, 8> kPartKeys = {"name",  "command", "reads",   "settings",
+                                                       "quick", "axis",    "measure", "table"};
 constexpr std::array<std::string_view, 4> kAxisKeys = {"name", "values", "quick", "flag"};
-constexpr std::array<std::string_view, 4> kMeasureKeys = {"name", "path", "column", "against"};
+constexpr std::array<std::string_view, 6> kMeasureKeys = {"name",    "path", "column",
+                                                          "against", "take", "table"};
 constexpr std::array<std::string_view, 3> kTableRequestKeys = {"records", "columns", "test"};
 constexpr std::array<std::string_view, 15> kPictureKeys = {
     "name",    "title",   "part",        "x",     "y",     "right",     "by",         "where",
@@ -43,6 +44,8 @@ class ExperimentReader {
     experiment_.title = TextOf(file, "title", "");
     experiment_.source = TextOf(file, "source", "");
     experiment_.about = TextOf(file, "about", "");
+    experiment_.document = TextOf(file, "document", "");
+    experiment_.differs = TextOf(file, "differs", "");
     experiment_.minutes = NumberOf(file, "minutes", 0);
     experiment_.repeats = RepeatsOf(file, "repeats", 1);
     if (experiment_.quick) {
@@ -205,7 +208,13 @@ class ExperimentReader {
     Measure measure{.name = TextOf(table, "name", std::nullopt),
                     .path = TextOf(table, "path", ""),
                     .column = TextOf(table, "column", ""),
-                    .against = TextOf(table, "against", "")};
+                    .against = TextOf(table, "against", ""),
+                    .take = TextOf(table, "take", ""),
+                    .in_table = SwitchOf(table, "table", true)};
+    if (!measure.take.empty() && measure.take != kTakeRises) {
+      Refuse(table, fmt::format("take of '{}' is '{}'; it can be '{}', or left out.", measure.name,
+                                measure.take, kTakeRises));
+    }
     if (measure.path.empty() == measure.column.empty()) {
       Refuse(table,
              fmt::format("the measure '{}' needs a path or a column, one of them.", measure.name));
@@ -232,8 +241,17 @@ class ExperimentReader {
     CheckKeys(table, kPartKeys, "[[part]]");
     Part part;
     part.name = TextOf(table, "name", "");
-    part.command = TextOf(table, "command", std::nullopt);
-    if (part.name.empty()) part.name = part.command;
+    part.command = TextOf(table, "command", "");
+    part.reads = TextOf(table, "reads", "");
+    if (part.command.empty() == part.reads.empty()) {
+      Refuse(table,
+             "a part needs a command, or reads an earlier part; give one of the keys 'command' and "
+             "'reads'.");
+    }
+    if (!part.reads.empty() && (table.contains("settings") || table.contains("table"))) {
+      Refuse(table, "a part that reads another one runs nothing; leave out settings and table.");
+    }
+    if (part.name.empty()) part.name = part.command.empty() ? part.reads : part.command;
     ReadSettings(table, "settings", part.settings);
     if (experiment_.quick) ReadSettings(table, "quick", part.settings);
     for (const toml::table* const axis : TablesOf(table, "axis")) ReadAxis(*axis, part);

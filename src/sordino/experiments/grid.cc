@@ -22,8 +22,9 @@ constexpr std::array<std::string_view, 2> kRunCommands = {"train", "fit"};
 // What an experiment decides itself.
 constexpr std::array<std::string_view, 3> kOwnFlags = {"json", "out", "resume"};
 // Those that name a file which the command writes: it lies in the folder of the cell.
-constexpr std::array<std::string_view, 8> kWrittenFlags = {
-    "card", "csv", "declare", "picture", "record", "schedule-out", "tensorboard", "tradeoff"};
+constexpr std::array<std::string_view, 9> kWrittenFlags = {
+    "card",   "csv",          "declare",     "picture", "record",
+    "report", "schedule-out", "tensorboard", "tradeoff"};
 constexpr std::size_t kIdLength = 16;
 
 template <std::size_t N>
@@ -146,22 +147,25 @@ bool IsRepetition(const Part& part, const Axis& axis) {
 
 class CellMaker {
  public:
+  // `cells` are those of earlier parts, and get those of this one.
   CellMaker(const Experiment& experiment, std::size_t part, const CommandFlags& known,
-            const std::string& device)
+            const std::string& device, std::vector<Cell>& cells)
       : experiment_(experiment),
         part_(experiment.parts[part]),
         index_(part),
         known_(known),
-        device_(device) {
+        device_(device),
+        cells_(cells) {
     for (const Axis& axis : part_.axes) is_repetition_.push_back(IsRepetition(part_, axis));
   }
 
   // The axes like the digits of a number, the last one fastest; repeats innermost.
-  void Make(std::vector<Cell>& cells) {
+  void Make() {
     std::vector<std::size_t> digits(part_.axes.size(), 0);
     for (;;) {
       for (int repeat = 1; repeat <= experiment_.repeats; ++repeat) {
-        cells.push_back(MakeCell(digits, repeat));
+        cells_.push_back(part_.reads.empty() ? MakeCell(digits, repeat)
+                                             : MakeReadingCell(digits, repeat));
       }
       std::size_t axis = digits.size();
       while (axis > 0 && ++digits[axis - 1] == part_.axes[axis - 1].values.size()) {
@@ -190,10 +194,71 @@ class CellMaker {
     }
     cell.words = WordsOf(settings);
     for (std::string& word : cell.words) Fill(word, part_, cell.labels, repeat);
+    PutEarlierCells(cell);
     KeepInsideCell(experiment_, part_, cell.words);
     if (!part_.table.records.empty()) cell.table = TableOf(cell);
     cell.id = IdOf(cell);
     return cell;
+  }
+
+  Cell MakeReadingCell(const std::vector<std::size_t>& digits, int repeat) const {
+    Cell cell;
+    cell.part = index_;
+    cell.repeat = repeat;
+    for (std::size_t i = 0; i < digits.size(); ++i) {
+      cell.labels.push_back(part_.axes[i].values[digits[i]].label);
+    }
+    cell.reads = EarlierCell(*experiment_.FindPart(part_.reads), cell);
+    cell.id = cells_[*cell.reads].id;
+    return cell;
+  }
+
+  // The cell of that part with the same labels on its axes and of the same repeat.
+  std::size_t EarlierCell(const Part& earlier, const Cell& cell) const {
+    std::vector<std::string> labels;
+    for (const Axis& axis : earlier.axes) {
+      const Axis* const own = part_.FindAxis(axis.name);
+      if (own == nullptr) {
+        throw Error(fmt::format(
+            "{}: '{}' uses the cells of '{}', which has the axis '{}'; give it that axis, too.",
+            experiment_.name, part_.name, earlier.name, axis.name));
+      }
+      labels.push_back(cell.labels[static_cast<std::size_t>(own - part_.axes.data())]);
+    }
+    const auto found = std::find_if(cells_.begin(), cells_.end(), [&](const Cell& other) {
+      return &experiment_.parts[other.part] == &earlier && other.repeat == cell.repeat &&
+             other.labels == labels;
+    });
+    if (found == cells_.end()) {
+      throw Error(fmt::format(
+          "{}: '{}' uses the cells of '{}', and an axis of both has other values there; give both "
+          "the same.",
+          experiment_.name, part_.name, earlier.name));
+    }
+    return static_cast<std::size_t>(found - cells_.begin());
+  }
+
+  // {PART.run} and {PART.cell} become folders below {cells}.
+  void PutEarlierCells(Cell& cell) const {
+    for (std::string& word : cell.words) {
+      for (std::size_t p = 0; p < index_; ++p) {
+        const Part& earlier = experiment_.parts[p];
+        if (!earlier.reads.empty() || word.find("{" + earlier.name + ".") == std::string::npos) {
+          continue;
+        }
+        const std::size_t needed = EarlierCell(earlier, cell);
+        const std::string folder = "{cells}/" + cells_[needed].id;
+        Replace(word, earlier.name + ".run", folder + "/run");
+        Replace(word, earlier.name + ".cell", folder);
+        cell.needs.push_back(needed);
+      }
+      if (word.find(".run}") == std::string::npos && word.find(".cell}") == std::string::npos) {
+        continue;
+      }
+      throw Error(fmt::format(
+          "{}: the setting '{}' of '{}' names the cell of a part that does not come before it.",
+          experiment_.name, word.substr(0, 60), part_.name));
+    }
   }
 
   std::vector<std::string> WordsOf(const Settings& settings) const {
@@ -248,6 +313,7 @@ class CellMaker {
   std::size_t index_;
   const CommandFlags& known_;
   const std::string& device_;
+  std::vector<Cell>& cells_;
   std::vector<bool> is_repetition_;  // of each axis
 };
 
@@ -265,6 +331,10 @@ std::vector<Cell> MakeCells(const Experiment& experiment, const FindCommand& fin
   cells.reserve(experiment.CellCount());
   for (std::size_t part = 0; part < experiment.parts.size(); ++part) {
     const std::string& command = experiment.parts[part].command;
+    if (!experiment.parts[part].reads.empty()) {
+      CellMaker(experiment, part, {}, device, cells).Make();
+      continue;
+    }
     const std::optional<CommandFlags> known = find(command);
     if (!known || known->Find("json") == nullptr) {
       throw Error(fmt::format(
@@ -272,9 +342,18 @@ std::vector<Cell> MakeCells(const Experiment& experiment, const FindCommand& fin
           "train, fit, account or calibrate.",
           experiment.name, command));
     }
-    CellMaker(experiment, part, *known, device).Make(cells);
+    CellMaker(experiment, part, *known, device, cells).Make();
   }
   return cells;
+}
+
+Part MeasuredPart(const Part& part, const Cell& cell) {
+  Part measured = part;
+  for (Measure& measure : measured.measures) {
+    Fill(measure.path, part, cell.labels, cell.repeat);
+    Fill(measure.against, part, cell.labels, cell.repeat);
+  }
+  return measured;
 }
 
 std::vector<std::string> PlacedWords(const Cell& cell, const CellPlaces& places) {
@@ -288,6 +367,7 @@ std::vector<std::string> PlacedWords(const Cell& cell, const CellPlaces& places)
     }
     Replace(word, "run", places.run.string());
     Replace(word, "cell", places.run.parent_path().string());
+    Replace(word, "cells", places.run.parent_path().parent_path().string());
     Replace(word, "data", places.data);
     if (!cell.table) continue;
     Replace(word, "table", TablePath(places.tables, *cell.table).string());

@@ -34,9 +34,11 @@ struct Cell {
   std::size_t part = 0;
   std::vector<std::string> labels;  // of the axes of its part, in their order
   int repeat = 1;
-  // Behind the name of the program. {run}, {cell}, {table}, {test}, {schema} and {data} are still
-  // in them.
+  // Behind the name of the program. {run}, {cell}, {cells}, {table}, {test}, {schema} and {data}
+  // are still in them. None where the cell reads the output of another one.
   std::vector<std::string> words;
+  std::vector<std::size_t> needs;    // earlier cells whose folders are in the words
+  std::optional<std::size_t> reads;  // the cell whose output it measures in the place of its own
   std::optional<DrawnTable> table;
   std::string id;  // 16 hex digits of everything that decides what is run: the name of its folder
 };
@@ -47,6 +49,9 @@ struct Cell {
 // empty: none.
 std::vector<Cell> MakeCells(const Experiment& experiment, const FindCommand& find,
                             const std::string& device);
+
+// The part with the labels of the cell in the paths of its measures.
+Part MeasuredPart(const Part& part, const Cell& cell);
 
 // The words with the places of files put in.
 struct CellPlaces {

@@ -200,5 +200,81 @@ TEST(Grid, RefusesTablesBeyondTheLimits) {
   EXPECT_THAT(GridRefusalOf(head + "records = \"{n}\"\n"), HasSubstr("whole number"));
 }
 
+constexpr const char* kTwoParts = R"(
+repeats = 2
+[[part]]
+name = "made"
+command = "train"
+[[part.axis]]
+name = "noise"
+values = [1, 2]
+[[part]]
+name = "used"
+command = "account"
+[part.settings]
+file = "{made.run}"
+data = "{made.cell}/x.csv"
+[[part.axis]]
+name = "noise"
+flag = false
+values = ["2", "1"]
+[[part.axis]]
+name = "steps"
+values = [10, 20]
+[[part]]
+name = "read"
+reads = "made"
+[[part.axis]]
+name = "noise"
+values = [1, 2]
+[[part.axis]]
+name = "key"
+flag = false
+values = ["a", "b"]
+[[part.measure]]
+name = "m"
+path = "all.{key}.{noise}"
+)";
+
+TEST(Grid, PutsTheFoldersOfEarlierCellsIntoSettings) {
+  const std::vector<Cell> cells = CellsOf(std::string("public-data = true\n") + kTwoParts);
+  ASSERT_EQ(cells.size(), 4U + 8U + 8U);
+  // used, noise 2, steps 10, the second repeat: made with noise 2 in the second repeat.
+  const Cell& used = cells[5];
+  ASSERT_EQ(used.repeat, 2);
+  EXPECT_THAT(used.needs, ElementsAre(3U, 3U));
+  EXPECT_EQ(used.words[1], "{cells}/" + cells[3].id + "/run");
+  const std::vector<std::string> placed =
+      PlacedWords(used, {.run = "out/cells/" + used.id + "/run", .tables = "t", .data = ""});
+  EXPECT_EQ(placed[1], "out/cells/" + cells[3].id + "/run");
+  EXPECT_THAT(placed, Contains("out/cells/" + cells[3].id + "/x.csv"));
+}
+
+TEST(Grid, ReadingPartsRunNothingAndPutLabelsIntoPaths) {
+  const Experiment experiment =
+      ParseExperiment(std::string("public-data = true\n") + kTwoParts, "mine", false);
+  const std::vector<Cell> cells = MakeCells(experiment, Known, "");
+  const Cell& read = cells.back();  // noise 2, key b, the second repeat
+  EXPECT_TRUE(read.words.empty());
+  ASSERT_TRUE(read.reads.has_value());
+  EXPECT_EQ(*read.reads, 3U);
+  EXPECT_EQ(MeasuredPart(experiment.parts[2], read).measures[0].path, "all.b.2");
+}
+
+TEST(Grid, RefusesEarlierCellsThatAreNotThere) {
+  const auto with = [](const std::string& from, const std::string& to) {
+    std::string text = std::string("public-data = true\n") + kTwoParts;
+    text.replace(text.find(from), from.size(), to);
+    return GridRefusalOf(text);
+  };
+  EXPECT_THAT(with("{made.run}", "{mad.run}"), HasSubstr("does not come before it"));
+  EXPECT_THAT(with("values = [\"2\", \"1\"]", "values = [\"3\"]"), HasSubstr("other values"));
+  EXPECT_THAT(with("name = \"noise\"\nflag = false", "name = \"loud\"\nflag = false"),
+              HasSubstr("has the axis 'noise'"));
+  EXPECT_THAT(with("reads = \"made\"", "reads = \"read\""), HasSubstr("not an earlier part"));
+  EXPECT_THAT(with("reads = \"made\"", "reads = \"made\"\ncommand = \"account\""),
+              HasSubstr("give one of the keys"));
+}
+
 }  // namespace
 }  // namespace sordino

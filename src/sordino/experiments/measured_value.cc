@@ -17,13 +17,19 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The value behind keys with dots between them; a number is the place in a list.
+// The value behind keys with dots between them; a number is the place in a list. A key may hold
+// dots itself, such as 0.01. Below what is null there is null.
 const Json* At(const Json& json, std::string_view path) {
   const Json* at = &json;
   for (std::size_t begin = 0; begin <= path.size();) {
-    const std::size_t end = std::min(path.find('.', begin), path.size());
-    const std::string key(path.substr(begin, end - begin));
+    std::size_t end = std::min(path.find('.', begin), path.size());
+    std::string key(path.substr(begin, end - begin));
+    if (at->is_null()) return at;
     if (at->is_object()) {
+      while (!at->contains(key) && end < path.size()) {
+        end = std::min(path.find('.', end + 1), path.size());
+        key = path.substr(begin, end - begin);
+      }
       const auto found = at->find(key);
       if (found == at->end()) return nullptr;
       at = &*found;
@@ -119,6 +125,16 @@ MeasuredValue FromColumn(const Measure& measure, const std::string& metrics) {
   return value;
 }
 
+// What is asked for of a curve.
+MeasuredValue Taken(const Measure& measure, MeasuredValue value) {
+  if (measure.take.empty() || !value.is_series) return value;
+  MeasuredValue taken;
+  for (std::size_t i = 1; i < value.y.size(); ++i) {
+    if (value.y[i] > value.y[i - 1] + kRiseShare * std::abs(value.y[0])) taken.number += 1;
+  }
+  return taken;
+}
+
 }  // namespace
 
 std::vector<MeasuredValue> ReadMeasures(const Part& part, std::string_view output,
@@ -131,7 +147,7 @@ std::vector<MeasuredValue> ReadMeasures(const Part& part, std::string_view outpu
   std::vector<MeasuredValue> values;
   for (const Measure& measure : part.measures) {
     if (!measure.path.empty()) {
-      values.push_back(FromPath(measure, part.command, json));
+      values.push_back(Taken(measure, FromPath(measure, part.command, json)));
       continue;
     }
     if (!metrics) metrics = ReadSmallFile(run / "metrics.jsonl", kMaxOutputBytes);
@@ -140,7 +156,7 @@ std::vector<MeasuredValue> ReadMeasures(const Part& part, std::string_view outpu
                     fmt::format("is a column of metrics.jsonl, which 'sordino {}' did not write",
                                 part.command));
     }
-    values.push_back(FromColumn(measure, *metrics));
+    values.push_back(Taken(measure, FromColumn(measure, *metrics)));
   }
   return values;
 }

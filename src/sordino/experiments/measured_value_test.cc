@@ -40,6 +40,25 @@ TEST(MeasuredValue, FollowsKeysAndPlaces) {
   EXPECT_TRUE(std::isnan(At("a", R"({"a": null})").number));
 }
 
+TEST(MeasuredValue, KeysMayHoldDotsAndNullHasNullBelowIt) {
+  EXPECT_EQ(At("a.0.01.value", R"({"a": {"0.1": 1, "0.01": {"value": 4}}})").number, 4);
+  EXPECT_TRUE(std::isnan(At("a.0.01.value", R"({"a": null})").number));
+  EXPECT_THAT(RefusalOf({"m", "a.0.02", "", ""}, R"({"a": {"0.01": 1}})"),
+              HasSubstr("there is no 'a.0.02'"));
+}
+
+TEST(MeasuredValue, CountsHowOftenACurveRises) {
+  Measure measure{"m", "a", "", ""};
+  measure.take = kTakeRises;
+  const auto rises = [&](const char* output) {
+    const MeasuredValue value = ReadMeasures(PartWith(measure), output, "nowhere").at(0);
+    EXPECT_FALSE(value.is_series);
+    return value.number;
+  };
+  EXPECT_EQ(rises(R"({"a": [4, 3, 3, 2]})"), 0);
+  EXPECT_EQ(rises(R"({"a": [4, 3, 3.5, 2, 2.0000001, 2.1]})"), 2);
+}
+
 TEST(MeasuredValue, TakesListsAsSeries) {
   const MeasuredValue counted = At("a", R"({"a": [5, null, 7]})");
   EXPECT_TRUE(counted.is_series);

@@ -11,6 +11,7 @@
 #include "sordino/base/durable_file.h"
 #include "sordino/base/progress.h"
 #include "sordino/experiments/internal/cell_group.h"
+#include "sordino/experiments/internal/result_table.h"
 
 namespace sordino {
 namespace {
@@ -138,37 +139,21 @@ std::string Escaped(const std::string& text) {
   return escaped;
 }
 
-std::string StatisticsText(const internal::Statistics& statistics) {
-  if (statistics.count == 0) return "–";
-  // Repeats of what has no randomness differ in the rounding of their mean alone.
-  if (statistics.deviation <= 1e-12 * std::abs(statistics.mean)) {
-    return fmt::format("{:.5g}", statistics.mean);
-  }
-  return fmt::format("{:.5g} ± {:.2g}", statistics.mean, statistics.deviation);
-}
-
 std::string PartTable(const Experiment& experiment, std::size_t index,
                       std::span<const CellResult> results) {
-  const Part& part = experiment.parts[index];
-  std::vector<std::string> measures;
-  for (const Measure& measure : part.measures) measures.push_back(measure.name);
-  measures.emplace_back(kSecondsMeasure);
-  std::string head = "|";
-  std::string rule = "|";
-  for (const Axis& axis : part.axes) head += fmt::format(" {} |", Escaped(axis.name));
-  for (const std::string& measure : measures) head += fmt::format(" {} |", Escaped(measure));
-  for (std::size_t i = 0; i < part.axes.size() + measures.size(); ++i) rule += "---|";
-  std::string table = head + "\n" + rule + "\n";
-  for (const internal::CellGroup& group : internal::GroupsOf(index, results)) {
-    table += '|';
-    for (const std::string& label : group.labels) table += fmt::format(" {} |", Escaped(label));
-    for (const std::string& measure : measures) {
-      table += fmt::format(" {} |", StatisticsText(internal::StatisticsOf(part, group, measure)));
-    }
-    if (group.failed > 0) table += fmt::format(" {} failed", group.failed);
-    table += '\n';
+  const internal::ResultTable table = internal::ResultTableOf(experiment, index, results);
+  std::string text = "|";
+  for (const std::string& name : table.head) text += fmt::format(" {} |", Escaped(name));
+  text += "\n|";
+  for (std::size_t i = 0; i < table.head.size(); ++i) text += "---|";
+  text += '\n';
+  for (const internal::ResultTable::Row& row : table.rows) {
+    text += '|';
+    for (const std::string& cell : row.cells) text += fmt::format(" {} |", Escaped(cell));
+    if (row.failed > 0) text += fmt::format(" {} failed", row.failed);
+    text += '\n';
   }
-  return table;
+  return text;
 }
 
 }  // namespace
@@ -180,6 +165,8 @@ std::string ResultsJson(const Experiment& experiment, std::span<const CellResult
   json["title"] = experiment.title;
   json["source"] = experiment.source;
   json["about"] = experiment.about;
+  json["document"] = experiment.document;
+  json["differs"] = experiment.differs;
   json["form"] = experiment.quick ? "quick" : "full";
   json["repeats"] = experiment.repeats;
   json["public"] = experiment.public_data;
@@ -239,16 +226,17 @@ std::string SpendingSentence(const Experiment& experiment) {
 
 std::string SummaryPage(const Experiment& experiment, std::span<const CellResult> results,
                         const std::string& command) {
-  double seconds = 0;
-  std::size_t failed = 0;
-  for (const CellResult& result : results) {
-    seconds += result.finished.seconds;
-    failed += result.failure.empty() ? 0U : 1U;
-  }
+  const auto [seconds, failed] = internal::TotalsOf(results);
   std::string page = fmt::format("# {}\n\n", Escaped(experiment.title));
   if (!experiment.source.empty())
     page += fmt::format("Source: {}.\n\n", Escaped(experiment.source));
   if (!experiment.about.empty()) page += Escaped(experiment.about) + "\n\n";
+  if (!experiment.document.empty()) {
+    page += fmt::format("**The document says:** {}\n\n", Escaped(experiment.document));
+  }
+  if (!experiment.differs.empty()) {
+    page += fmt::format("**Why results differ:** {}\n\n", Escaped(experiment.differs));
+  }
   page += fmt::format("```\n{}\n```\n\n", command);
   page += fmt::format("{} cells, {} repeats, {} in all. {}\n", results.size(), experiment.repeats,
                       HumanDuration(seconds), SpendingSentence(experiment));

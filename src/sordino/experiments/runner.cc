@@ -47,11 +47,24 @@ std::string FailureOf(const ResultsFolder& folder, const Cell& cell, int code) {
                      sentence.empty() ? "it said nothing." : sentence.substr(0, kMaxSentence));
 }
 
+// What was measured of a cell that has finished.
+std::vector<MeasuredValue> ValuesOf(const Experiment& experiment, const ResultsFolder& folder,
+                                    const Cell& cell) {
+  Part part = MeasuredPart(experiment.parts[cell.part], cell);
+  if (!part.reads.empty()) part.command = experiment.FindPart(part.reads)->command;
+  return ReadMeasures(part, ReadSmallFile(folder.OutputOf(cell), kMaxOutputBytes).value_or(""),
+                      folder.RunOf(cell));
+}
+
 class CellPool {
  public:
   CellPool(const Experiment& experiment, const ResultsFolder& folder, const RunRequest& request,
            std::vector<CellResult>& results)
-      : experiment_(experiment), folder_(folder), request_(request), results_(results) {
+      : experiment_(experiment),
+        folder_(folder),
+        request_(request),
+        results_(results),
+        has_ended_(results.size(), true) {
     const unsigned cores = std::max(1U, std::thread::hardware_concurrency());
     // Processes beside each other share the cores.
     if (request.jobs > 1) threads_ = std::max(1, static_cast<int>(cores) / request.jobs);
@@ -62,12 +75,10 @@ class CellPool {
     const StopGuard guard;
     Progress progress(experiment_.name, waiting.size(), std::cerr, request_.progress);
     std::uint64_t done = 0;
+    for (const std::size_t result : waiting) has_ended_[result] = false;
     while (!waiting.empty() || !running_.empty()) {
       if (StopGuard::Requested()) Stop();
-      while (!waiting.empty() && running_.size() < static_cast<std::size_t>(request_.jobs)) {
-        Start(waiting.front());
-        waiting.pop_front();
-      }
+      done += StartReady(waiting);
       std::this_thread::sleep_for(kPollInterval);
       done += Collect();
       progress.Update(done, failed_ == 0 ? "" : fmt::format("{} failed", failed_));
@@ -79,6 +90,32 @@ class CellPool {
     std::size_t result;
     internal::CellProcess process;
   };
+
+  // Starts cells that need no other, as long as there is room for them. Returns how many ended
+  // without being started, because one that they need has failed.
+  std::uint64_t StartReady(std::deque<std::size_t>& waiting) {
+    std::uint64_t ended = 0;
+    for (auto it = waiting.begin(); it != waiting.end();) {
+      if (running_.size() >= static_cast<std::size_t>(request_.jobs)) break;
+      CellResult& result = results_[*it];
+      const std::vector<std::size_t>& needs = result.cell.needs;
+      if (std::any_of(needs.begin(), needs.end(), [&](std::size_t n) { return !has_ended_[n]; })) {
+        ++it;
+        continue;
+      }
+      if (std::any_of(needs.begin(), needs.end(),
+                      [&](std::size_t n) { return !results_[n].failure.empty(); })) {
+        result.failure = "not run: a cell whose files it needs has failed.";
+        has_ended_[*it] = true;
+        ++failed_;
+        ++ended;
+      } else {
+        Start(*it);
+      }
+      it = waiting.erase(it);
+    }
+    return ended;
+  }
 
   void Start(std::size_t result) {
     const Cell& cell = results_[result].cell;
@@ -107,6 +144,7 @@ class CellPool {
       }
       const std::size_t result = it->result;
       it = running_.erase(it);
+      has_ended_[result] = true;
       Take(results_[result], *end);
       ++ended;
     }
@@ -121,11 +159,8 @@ class CellPool {
       ++failed_;
       return;
     }
-    const std::string output =
-        ReadSmallFile(folder_.OutputOf(result.cell), kMaxOutputBytes).value_or("");
     folder_.Finish(result.cell, result.finished);
-    result.values =
-        ReadMeasures(experiment_.parts[result.cell.part], output, folder_.RunOf(result.cell));
+    result.values = ValuesOf(experiment_, folder_, result.cell);
   }
 
   [[noreturn]] void Stop() {
@@ -143,6 +178,7 @@ class CellPool {
   const ResultsFolder& folder_;
   const RunRequest& request_;
   std::vector<CellResult>& results_;
+  std::vector<bool> has_ended_;  // of each result
   std::list<Running> running_;
   int threads_ = 0;
   std::uint64_t failed_ = 0;
@@ -154,21 +190,32 @@ std::vector<CellResult> RunCells(const Experiment& experiment, const std::vector
                                  const ResultsFolder& folder, const RunRequest& request) {
   std::vector<CellResult> results;
   std::deque<std::size_t> waiting;
+  std::vector<bool> is_waiting;
   for (const Cell& cell : cells) {
     CellResult result{.cell = cell, .failure = "", .finished = {}, .values = {}};
     // Before anything runs: what cannot be placed is told at once.
     PlacedWords(cell, {.run = folder.RunOf(cell), .tables = folder.Tables(), .data = request.data});
-    if (const std::optional<FinishedCell> finished = folder.Find(cell)) {
-      result.finished = *finished;
-      result.values = ReadMeasures(
-          experiment.parts[cell.part],
-          ReadSmallFile(folder.OutputOf(cell), kMaxOutputBytes).value_or(""), folder.RunOf(cell));
-    } else {
-      waiting.push_back(results.size());
+    // A cell that read the files of another one is kept with them alone.
+    bool waits = std::any_of(cell.needs.begin(), cell.needs.end(),
+                             [&](std::size_t needed) { return is_waiting[needed]; });
+    if (!cell.reads && !waits) {
+      const std::optional<FinishedCell> finished = folder.Find(cell);
+      waits = !finished;
+      if (finished) {
+        result.finished = *finished;
+        result.values = ValuesOf(experiment, folder, cell);
+      }
     }
+    if (waits) waiting.push_back(results.size());
+    is_waiting.push_back(waits);
     results.push_back(std::move(result));
   }
   CellPool(experiment, folder, request, results).Run(std::move(waiting));
+  for (CellResult& result : results) {
+    if (!result.cell.reads) continue;
+    result.failure = results[*result.cell.reads].failure;
+    if (result.failure.empty()) result.values = ValuesOf(experiment, folder, result.cell);
+  }
   return results;
 }
 

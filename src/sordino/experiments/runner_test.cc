@@ -113,6 +113,55 @@ TEST(Runner, RunsSeveralAtATime) {
   for (const CellResult& result : results) EXPECT_EQ(result.failure, "");
 }
 
+// Cells of the second part wait for those of the first, also where several run at a time, and are
+// not run where that failed; those of the third run nothing.
+TEST(Runner, CellsUseAndReadThoseOfEarlierParts) {
+  const TestFolder folder;
+  const std::string text = R"(
+[[part]]
+name = "made"
+command = "account"
+[[part.axis]]
+name = "noise"
+values = [1, 2]
+[[part]]
+name = "used"
+command = "account"
+[part.settings]
+file = "{made.cell}/output.json"
+[[part.axis]]
+name = "noise"
+values = [1, 2]
+[[part]]
+name = "read"
+reads = "used"
+[[part.axis]]
+name = "noise"
+values = [1, 2]
+[[part.axis]]
+name = "key"
+flag = false
+values = ["m", "n"]
+[[part.measure]]
+name = "value"
+path = "{key}"
+)";
+  // The words of a cell of the first part have no file.
+  const std::string log = (folder / "log").string();
+  const std::string script =
+      "echo $noise >> " + log +
+      "; [ $noise = 2 ] && exit 1; [ -z \"$file\" ] || grep -q m \"$file\" || exit 1; sleep 0.05; "
+      "echo '{\"m\": 1, \"n\": 5}'";
+  const auto results = RunScript(folder, script, 4, text);
+  ASSERT_EQ(results.size(), 8U);
+  EXPECT_EQ(results[2].failure, "");
+  EXPECT_THAT(results[3].failure, HasSubstr("whose files it needs has failed"));
+  EXPECT_EQ(LinesOf(log), 3);
+  EXPECT_EQ(results[4].values.at(0).number, 1);
+  EXPECT_EQ(results[5].values.at(0).number, 5);
+  EXPECT_EQ(results[7].failure, results[3].failure);
+}
+
 TEST(Runner, MeasuresAreReadAnewFromKeptOutputs) {
   const TestFolder folder;
   RunScript(folder, "echo \"{\\\"m\\\": $noise, \\\"n\\\": 7}\"");

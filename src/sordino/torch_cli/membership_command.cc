@@ -213,12 +213,24 @@ Json CurveJson(const std::vector<std::pair<double, double>>& curve) {
   return json;
 }
 
-// Close to 0 in logarithmic steps, which is where attacks count.
+// False positive rates close to 0 in logarithmic steps, which is where attacks count.
+std::vector<double> CurveRates() {
+  std::vector<double> rates;
+  for (int i = -40; i <= 0; ++i) rates.push_back(std::pow(10, i / 10.0));
+  return rates;
+}
+
 Json LimitCurveJson(const Findings& findings) {
   Json json = Json::array({{0.0, findings.Limit(0)}});
-  for (int i = -40; i <= 0; ++i) {
-    const double rate = std::pow(10, i / 10.0);
-    json.push_back({rate, findings.Limit(rate)});
+  for (const double rate : CurveRates()) json.push_back({rate, findings.Limit(rate)});
+  return json;
+}
+
+// True positive rates at CurveRates(): what curves of several runs are averaged at.
+Json TrueRatesJson(const TwoWorlds& worlds) {
+  Json json = Json::array();
+  for (const double rate : CurveRates()) {
+    json.push_back(worlds.TruePositiveRate(rate, kSignificance).value);
   }
   return json;
 }
@@ -230,6 +242,7 @@ void PrintFindingsJson(const MembershipOptions& options, const Findings& finding
   json["others"] = findings.others;
   json["shadows"] = options.shadows;
   json["confidence"] = 1 - kSignificance;
+  json["false_rates"] = CurveRates();
   for (const Attack& attack : findings.attacks) {
     Json& entry = json["attacks"][attack.name];
     entry["auc"] = EstimateJson(attack.worlds.Area(kSignificance));
@@ -238,17 +251,21 @@ void PrintFindingsJson(const MembershipOptions& options, const Findings& finding
           EstimateJson(attack.worlds.TruePositiveRate(rate, kSignificance));
     }
     entry["roc"] = CurveJson(attack.worlds.Curve());
+    entry["true_rates"] = TrueRatesJson(attack.worlds);
   }
   json["best"] = findings.attacks[findings.best].name;
   json["classes"] = Json::object();
   for (const auto& [name, area] : findings.class_areas) json["classes"][name] = area;
   json["limit"] = nullptr;
+  json["limit_rates"] = nullptr;
   if (!findings.claim.empty()) {
     json["limit"] = Json::object();
     for (const double rate : kFalseRates) {
       json["limit"][fmt::format("{:g}", rate)] = findings.Limit(rate);
     }
     json["limit_roc"] = LimitCurveJson(findings);
+    json["limit_rates"] = Json::array();
+    for (const double rate : CurveRates()) json["limit_rates"].push_back(findings.Limit(rate));
   }
   if (options.show_records > 0) {
     json["most_exposed"] = MostExposed(findings, options.show_records);

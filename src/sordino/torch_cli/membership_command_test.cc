@@ -69,7 +69,12 @@ TEST_F(MembershipCommand, AttacksAPrivateRunWithinItsClaim) {
     EXPECT_LE(attack["tpr"]["0.01"]["lower"], attack["tpr"]["0.01"]["upper"]) << name;
     EXPECT_EQ(attack["roc"].front(), Json::array({0.0, 0.0})) << name;
     EXPECT_EQ(attack["roc"].back(), Json::array({1.0, 1.0})) << name;
+    ASSERT_EQ(attack["true_rates"].size(), json["false_rates"].size()) << name;
+    EXPECT_EQ(attack["true_rates"][20], attack["tpr"]["0.01"]["value"]) << name;
+    EXPECT_EQ(attack["true_rates"].back(), 1.0) << name;
   }
+  ASSERT_EQ(json["limit_rates"].size(), json["false_rates"].size());
+  EXPECT_NEAR(json["limit_rates"][20].get<double>(), json["limit"]["0.01"].get<double>(), 1e-6);
   // No attack on (1, 1e-5) has more true positives; how many there are by chance is not tested
   // here.
   EXPECT_GT(json["limit"]["0.01"], 0.01);

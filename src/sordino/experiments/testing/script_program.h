@@ -11,18 +11,19 @@
 
 namespace sordino {
 
-// `--noise N` of the words is $noise in the script.
+// `--noise N` of the words is $noise in the script, `--file F` is $file.
 inline std::filesystem::path ScriptProgram(const TestFolder& folder, const std::string& script) {
   std::filesystem::path file = folder.Write("program",
-                                            "#!/bin/sh\nnoise=0\nwhile [ $# -gt 0 ]; do\n"
-                                            "  [ \"$1\" = --noise ] && noise=$2\n  shift\ndone\n" +
+                                            "#!/bin/sh\nnoise=0\nfile=\nwhile [ $# -gt 0 ]; do\n"
+                                            "  [ \"$1\" = --noise ] && noise=$2\n"
+                                            "  [ \"$1\" = --file ] && file=$2\n  shift\ndone\n" +
                                                 script + "\n");
   std::filesystem::permissions(file, std::filesystem::perms::owner_all);
   return file;
 }
 
 inline std::optional<CommandFlags> ScriptCommands(const std::string&) {
-  return CommandFlags{{{"json", true, false}, {"noise", false, false}}};
+  return CommandFlags{{{"json", true, false}, {"noise", false, false}, {"file", false, false}}};
 }
 
 }  // namespace sordino
