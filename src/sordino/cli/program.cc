@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "sordino/base/error.h"
+#include "sordino/base/known_meaning.h"
 #include "sordino/base/shown_text.h"
 #include "sordino/base/stop.h"
 #include "sordino/cli/report_json.h"
@@ -26,10 +27,12 @@
 namespace sordino {
 namespace {
 
-// The end of a sentence about an unknown name: the known one that is nearest, if any is near.
+// The end of a sentence about an unknown name: the known one that means the same, or that is
+// nearest by its letters, if any is near.
 std::string Suggestion(std::string_view given, const std::vector<std::string>& known) {
   const std::vector<std::string_view> names(known.begin(), known.end());
-  const std::string nearest = NearestName(given, names);
+  const std::string meant = NameByMeaning(given, names);
+  const std::string nearest = meant.empty() ? NearestName(given, names) : meant;
   return nearest.empty() ? "." : "; did you mean '" + nearest + "'?";
 }
 

@@ -154,9 +154,9 @@ std::vector<LabelledFile> FindFiles(const fs::path& root, const fs::path& folder
 
 class Loader {
  public:
-  Loader(const fs::path& folder, const DatasetDeclaration& declaration,
-         const ImageFolderOptions& options)
-      : name_((folder / "...").string()), wanted_{declaration.shape[1], declaration.shape[2]} {
+  // `name` is what errors call an image.
+  Loader(std::string name, const DatasetDeclaration& declaration, const ImageFolderOptions& options)
+      : name_(std::move(name)), wanted_{declaration.shape[1], declaration.shape[2]} {
     image_options_.channels = declaration.shape[0];
     image_options_.background = options.background;
   }
@@ -194,7 +194,7 @@ class Loader {
     }
   }
 
-  std::string name_;  // of any image in the folder
+  std::string name_;
   ImageSize wanted_;
   ImageOptions image_options_;
 };
@@ -217,6 +217,14 @@ void CheckRequest(const DatasetDeclaration& declaration) {
 }
 
 }  // namespace
+
+Dataset ReadOneImage(const std::filesystem::path& file, const DatasetDeclaration& declaration) {
+  CheckRequest(declaration);
+  const Loader loader(file.string(), declaration, {});
+  Dataset data{declaration, loader.Load(file).unsqueeze(0), {}};
+  data.ids.push_back(file.filename().string());
+  return data;
+}
 
 Dataset ReadImageFolder(const std::filesystem::path& folder, const DatasetDeclaration& declaration,
                         const ImageFolderOptions& options) {
@@ -241,7 +249,7 @@ Dataset ReadImageFolder(const std::filesystem::path& folder, const DatasetDeclar
                     fmt::format("they are {}", files.size()));
   }
 
-  const Loader loader(folder, declaration, options);
+  const Loader loader((folder / "...").string(), declaration, options);
   Dataset data{declaration, at::empty(shape, at::kByte), {}};
   // In shares, and for people only: how many images there are is private.
   const bool on_terminal = Progress::DetectStyle() == Progress::Style::kBar;
@@ -255,6 +263,11 @@ Dataset ReadImageFolder(const std::filesystem::path& folder, const DatasetDeclar
       [&](std::size_t done) { progress.Update(kShares * done / files.size()); });
   progress.Update(kShares);
   progress.Finish();
+  if (options.named) {
+    for (const LabelledFile& file : files) {
+      data.ids.push_back(file.path.lexically_relative(folder).generic_string());
+    }
+  }
   if (!options.labelled) return data;
   data.labels = at::empty({shape[0]}, at::kLong);
   auto* const label = data.labels.mutable_data_ptr<std::int64_t>();
@@ -269,18 +282,31 @@ const DataFormat& ImagesFormat() {
   static const DataFormat format = {
       .name = "images",
       .help = "a folder FOLDER/<class>/*.png or .jpg",
+      .endings = {".png", ".jpg", ".jpeg"},
       .is_folder = [](const fs::path&) { return true; },
       .takes = {"shape", "classes", "class-names"},
+      .needs = {{"shape", "the shape of an example", "--shape 3,64,64"},
+                {"classes", "the classes", "--class-names cat,dog"}},
       .open = [](const DataRequest& request, DatasetDeclaration& declaration) -> DatasetReader {
         DeclareShape(request, false, declaration);
         return [](const SplitFiles& files, const DatasetDeclaration& declared,
                   const ReadOptions& options) {
           const fs::path& folder = files.inputs.front();
+          std::error_code failure;
+          if (fs::is_regular_file(folder, failure)) {
+            if (!options.labelled) return ReadOneImage(folder, declared);
+            throw Error(fmt::format("'{}' is one image without a label; give a folder with a "
+                                    "subfolder for each class, or apply a model to it with "
+                                    "'sordino predict'.",
+                                    folder.string()));
+          }
           ImageFolderOptions how;
+          how.named = !options.labelled;
           how.labelled = options.labelled || HasClassFolders(folder);
           return ReadImageFolder(folder, declared, how);
         };
-      }};
+      },
+      .record_names = "file"};
   return format;
 }
 

@@ -22,9 +22,14 @@ struct ImageFolderOptions {
   // labels of the dataset are undefined.
   bool labelled = true;
   std::uint8_t background = 0;  // below transparent pixels
+  bool named = false;           // the names of the files are kept
 };
 
+// One image, without a label.
+Dataset ReadOneImage(const std::filesystem::path& file, const DatasetDeclaration& declaration);
+
 // Classes in their declared order, the files of a class in the order of their names (by bytes).
+// Records to predict are named by their files, relative to the folder (Dataset::ids).
 Dataset ReadImageFolder(const std::filesystem::path& folder, const DatasetDeclaration& declaration,
                         const ImageFolderOptions& options = {});
 

@@ -364,6 +364,10 @@ std::string TemplateOf(const std::filesystem::path& path, const DataRequest& req
   return SchemaTemplate(rows.names(), layout);
 }
 
+constexpr internal::NeededSetting kNeededColumns = {
+    "columns", "the columns of the table", "--schema schema.toml",
+    "a file that 'sordino data FILE --declare schema.toml' makes to be filled in"};
+
 const std::vector<std::string_view>& TableSettings() {
   static const std::vector<std::string_view> keys = {
       "columns", "schema", "no-header", "encoding", "delimiter", "missing", "id", "rows-per-user"};
@@ -440,6 +444,7 @@ const DataFormat& CsvFormat() {
       .help = "a table with commas between its fields",
       .endings = {".csv"},
       .takes = TableSettings(),
+      .needs = {kNeededColumns},
       .open = [](const DataRequest& request,
                  DatasetDeclaration& declared) { return OpenTable(request, ',', declared); },
       .schema_template = [](const std::filesystem::path& path,
@@ -453,6 +458,7 @@ const DataFormat& TsvFormat() {
       .help = "a table with tabs between its fields",
       .endings = {".tsv"},
       .takes = TableSettings(),
+      .needs = {kNeededColumns},
       .open = [](const DataRequest& request,
                  DatasetDeclaration& declared) { return OpenTable(request, '\t', declared); },
       .schema_template =

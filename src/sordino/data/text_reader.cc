@@ -237,6 +237,9 @@ const DataFormat& TextFormat() {
       .help = "a line: label, tab, sentence",
       .endings = {".txt", ".tsv"},
       .takes = {"classes", "class-names", "vocabulary", "length"},
+      .needs = {{"classes", "the classes", "--class-names bad,good"},
+                {"vocabulary", "the words", "--vocabulary words.txt"},
+                {"length", "the tokens of an example", "--length 64"}},
       .open = [](const DataRequest& request, DatasetDeclaration& declaration) -> DatasetReader {
         Need(request.length > 0, "tokens of an example", "--length, such as 64");
         Need(!request.vocabulary.empty(), "vocabulary",

@@ -139,7 +139,7 @@ TEST(DataCommand, WritesASchemaToFillInFromTheHeaderAlone) {
 
 TEST(DataCommand, ListsTheFormatsThatItsFlagNames) {
   const CommandOutcome text = Call({"data", "--formats"});
-  const CommandOutcome help = RunProgram({"data", "--help"});
+  const CommandOutcome help = RunProgram({"data", "--help-all"});
   const Json json = Json::parse(Call({"data", "--formats", "--json"}).out);
   ASSERT_EQ(json.at("formats").size(), DataFormatNames().size());
   for (const std::string_view name : DataFormatNames()) {
@@ -211,6 +211,7 @@ INSTANTIATE_TEST_SUITE_P(
     DataCommand, DataMistakes,
     ::testing::Values(Mistake{"data", "no data were named"},
                       Mistake{"data digit", "did you mean 'digits'"},
+                      Mistake{"data digits --data digits", "name the data once"},
                       Mistake{"data digits --classes ten", "--classes"},
                       Mistake{"data digits --classes 0", "whole number from 1"},
                       Mistake{"data digits --classes 5", "beyond the declared classes 0 to 4"},

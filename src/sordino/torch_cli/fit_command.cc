@@ -23,6 +23,7 @@
 #include "sordino/cli/report_json.h"
 #include "sordino/cli/torch_program.h"
 #include "sordino/runs/fit_run.h"
+#include "sordino/runs/missing_settings.h"
 #include "sordino/torch_cli/fit_report.h"
 #include "sordino/torch_cli/reported_errors.h"
 #include "sordino/torch_cli/train_options.h"
@@ -44,16 +45,15 @@ struct FitOptions {
 
 FitSettings SettingsOf(const FitOptions& options) {
   TrainConfig config;
-  SetFromFlags(config, options.data.Given());
+  SetFromFlags(config, WithSource(options.data.Given(), options.source));
   FitSettings settings = options.settings;
   settings.data = config.data;
-  if (!options.source.empty()) {
-    if (!settings.data.source.empty()) {
-      throw Error(
-          fmt::format("both '{}' and --data were given; name the data once.", options.source));
-    }
-    settings.data.source = options.source;
+  std::vector<MissingSetting> missing = MissingSettings(settings);
+  const bool known = settings.data.source.empty() || IsDatasetName(settings.data.source);
+  if (options.dry_run && settings.data.records == 0 && !known) {
+    missing.push_back({"the number of records", "--records 20000", "--dry-run reads no data"});
   }
+  if (!missing.empty()) throw Error(MissingSentence(missing, OwnLine()));
   return settings;
 }
 

@@ -124,6 +124,17 @@ const DataFormat& RecognisedFormat(const fs::path& path, const DataRequest& requ
                           path.string(), OneOf(DataFormatNames())));
 }
 
+bool IsGiven(const DataRequest& request, std::string_view key) {
+  const auto given = [&](std::string_view name) {
+    return std::any_of(std::begin(kFormatSettings), std::end(kFormatSettings),
+                       [&](const FormatSetting& setting) {
+                         return setting.key == name && setting.given(request);
+                       });
+  };
+  return given(key) || (key == "classes" && given("class-names")) ||
+         (key == "columns" && given("schema"));
+}
+
 void RefuseUnused(const DataRequest& request, const DataFormat& format) {
   for (const FormatSetting& setting : kFormatSettings) {
     if (!setting.given(request) || format.Takes(setting.key)) continue;

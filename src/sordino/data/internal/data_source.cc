@@ -167,6 +167,25 @@ bool TakesSetting(const DataRequest& request, std::string_view key) {
              : FormatFor(request, ExistingPath(request.source)).Takes(key);
 }
 
+std::string RecordNames(const DataRequest& request) {
+  if (!request.id.empty() || internal::IsKnown(request.source)) return request.id;
+  return std::string(FormatFor(request, ExistingPath(request.source)).record_names);
+}
+
+std::vector<MissingSetting> MissingDeclarations(const DataRequest& request, bool to_train) {
+  if (request.source.empty()) return {{"the data", "--data digits", "or any file or folder"}};
+  if (internal::IsKnown(request.source)) return {};
+  std::vector<MissingSetting> missing;
+  for (const internal::NeededSetting& needed :
+       FormatFor(request, ExistingPath(request.source)).needs) {
+    if (needed.key == "labels" && !to_train) continue;
+    if (internal::IsGiven(request, needed.key)) continue;
+    missing.push_back(
+        {std::string(needed.what), std::string(needed.give), std::string(needed.note)});
+  }
+  return missing;
+}
+
 DataRequest WithSchema(DataRequest request) {
   if (request.schema.empty()) return request;
   if (!request.columns.declared.empty()) {
