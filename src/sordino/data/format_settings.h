@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sordino/base/missing_setting.h"
 #include "sordino/data/catalog.h"
 
 namespace sordino {
@@ -19,11 +20,6 @@ bool TakesSetting(const DataRequest& request, std::string_view key);
 std::string RecordNames(const DataRequest& request);
 
 // What is not declared and must be, before anything is read.
-struct MissingSetting {
-  std::string what;  // "the shape of an example"
-  std::string give;  // flags that would do: "--shape 3,64,64"
-  std::string note = {};  // what else would do, or where it comes from
-};
 // All at once, also the data themselves. `to_train`: labels that lie in a file of their own too.
 // Throws Error for data that are not there or whose format is not known.
 std::vector<MissingSetting> MissingDeclarations(const DataRequest& request, bool to_train);

@@ -1,7 +1,6 @@
 #include "sordino/runs/missing_settings.h"
 
-#include <fmt/format.h>
-
+#include "sordino/data/format_settings.h"
 #include "sordino/sampling/sampler_component.h"
 
 namespace sordino {
@@ -55,22 +54,6 @@ std::vector<MissingSetting> MissingSettings(const FitSettings& settings) {
   }
   if (!settings.delta && NeedsDelta(settings.data)) missing.push_back(kMissingDelta);
   return missing;
-}
-
-std::string MissingSentence(const std::vector<MissingSetting>& missing, std::string_view line) {
-  std::string list;
-  std::string command(line);
-  for (std::size_t i = 0; i < missing.size(); ++i) {
-    const MissingSetting& setting = missing[i];
-    if (i > 0) list += i + 1 == missing.size() ? ", and " : ", ";
-    list += fmt::format("{} ({}{}{})", setting.what, setting.give.substr(0, setting.give.find(' ')),
-                        setting.note.empty() ? "" : ": ", setting.note);
-    command += ' ' + setting.give;
-  }
-  return fmt::format("{} missing: {}. With values of your own this would work: {}",
-                     missing.size() == 1 ? "a setting is"
-                                         : fmt::format("{} settings are", missing.size()),
-                     list, command);
 }
 
 }  // namespace sordino

@@ -69,13 +69,6 @@ TEST(MissingSettings, OfAFitAreFoundAllAtOnce) {
   EXPECT_THAT(Missing(settings), ElementsAre("--schema"));
 }
 
-TEST(MissingSettings, AreToldWithACommandThatWouldWork) {
-  EXPECT_EQ(MissingSentence({{"the budget", "--epsilon 3", "or --noise"}, {"delta", "--delta 1e-6"}},
-                            "sordino train x.csv"),
-            "2 settings are missing: the budget (--epsilon: or --noise), and delta (--delta). With "
-            "values of your own this would work: sordino train x.csv --epsilon 3 --delta 1e-6");
-}
-
 TEST(TrainSettings, ConfigurationsAreToldFromDataByTheirContent) {
   const TestFolder folder;
   EXPECT_TRUE(IsTrainConfig(folder.Write("a", "\n# settings\n [data] # of a run\nsource=1\n")));

@@ -53,7 +53,7 @@ FitSettings SettingsOf(const FitOptions& options) {
   if (options.dry_run && settings.data.records == 0 && !known) {
     missing.push_back({"the number of records", "--records 20000", "--dry-run reads no data"});
   }
-  if (!missing.empty()) throw Error(MissingSentence(missing, OwnLine()));
+  if (!missing.empty()) throw Error(MissingSentence(missing, GivenLine()));
   return settings;
 }
 

@@ -288,7 +288,7 @@ void RefuseMissing(const PredictOptions& options, const std::vector<GivenFlag>& 
   if (asked.data.source.empty()) {
     missing.push_back({"the records", "--data new.csv", "a file, a folder or an image"});
   }
-  if (!missing.empty()) throw Error(MissingSentence(missing, OwnLine()));
+  if (!missing.empty()) throw Error(MissingSentence(missing, GivenLine()));
 }
 
 void Run(const PredictOptions& given) {

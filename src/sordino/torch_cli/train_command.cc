@@ -306,7 +306,7 @@ PreparedRun Prepare(const TrainOptions& options) {
     return PrepareResume(out, LocalRank());
   }
   const std::vector<MissingSetting> missing = MissingSettings(config);
-  if (!missing.empty()) throw Error(MissingSentence(missing, OwnLine()));
+  if (!missing.empty()) throw Error(MissingSentence(missing, GivenLine()));
   return PrepareRun(config, LocalRank());
 }
 

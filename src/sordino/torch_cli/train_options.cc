@@ -5,13 +5,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cctype>
-#include <string_view>
 
 #include "sordino/base/error.h"
 #include "sordino/cli/command_tree.h"
 #include "sordino/data/catalog.h"
-#include "sordino/distributed/own_process.h"
 #include "sordino/models/model.h"
 
 namespace sordino {
@@ -82,20 +79,6 @@ std::vector<GivenFlag> WithSource(std::vector<GivenFlag> given, const std::strin
   }
   given.push_back({&*data, {source}});
   return given;
-}
-
-std::string OwnLine() {
-  constexpr std::string_view kPlain = "_-./:=,+@%~";
-  std::string line = "sordino";
-  for (const std::string& word : OwnWords()) {
-    const bool plain = std::all_of(word.begin(), word.end(), [&](unsigned char c) {
-      return std::isalnum(c) != 0 || kPlain.find(static_cast<char>(c)) != std::string_view::npos;
-    });
-    std::string quoted;
-    for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    line += plain && !word.empty() ? " " + word : " '" + quoted + "'";
-  }
-  return line;
 }
 
 }  // namespace sordino

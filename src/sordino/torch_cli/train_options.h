@@ -34,9 +34,6 @@ class TrainFlags {
 // Error where both are there, and for a file that holds settings.
 std::vector<GivenFlag> WithSource(std::vector<GivenFlag> given, const std::string& source);
 
-// The words of this process as a line for people.
-std::string OwnLine();
-
 }  // namespace sordino
 
 #endif  // SORDINO_TORCH_CLI_TRAIN_OPTIONS_H_
