@@ -39,7 +39,7 @@ struct Page {
 
 constexpr std::array<Page, 6> kPages = {{
     {"train",
-     {"--config", "--schema", "--columns", "--shape", "--class-names", "--vocabulary", "--length",
+     {"--config", "--schema", "--columns", "--shape", "--resize", "--class-names", "--vocabulary", "--length",
       "--records", "--test", "--rows-per-user", "--epsilon", "--delta", "--clip", "--model",
       "--script", "--batch", "--epochs", "--lr", "--out", "--ledger", "--resume", "--dry-run",
       "--json"}},
@@ -49,7 +49,7 @@ constexpr std::array<Page, 6> kPages = {{
     {"predict",
      {"--out", "--probabilities", "--threshold", "--id", "--public-labels", "--force", "--json", "--labels"}},
     {"data",
-     {"--schema", "--columns", "--shape", "--class-names", "--vocabulary", "--length", "--test",
+     {"--schema", "--columns", "--shape", "--resize", "--class-names", "--vocabulary", "--length", "--test",
       "--rows-per-user", "--declare", "--declaration", "--picture", "--formats", "--json"}},
     {"kernel",
      {"--schema", "--columns", "--shape", "--class-names", "--public-data", "--model", "--clip",

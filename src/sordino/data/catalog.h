@@ -32,6 +32,7 @@ struct DataRequest {
   std::string test_labels;
   std::string format;  // one of DataFormatNames(); empty: by the name of the file
   std::vector<std::int64_t> shape;
+  std::string resize;  // of images: "64x48", "64x48:crop" (image_resize.h); empty: to the shape
   std::int64_t classes = 0;
   std::vector<std::string> class_names;
   std::int64_t records = 0;

@@ -54,7 +54,9 @@ TEST(MissingSettings, DependOnTheFormat) {
   config.data.classes = 2;
   EXPECT_THAT(Missing(config), ElementsAre("--vocabulary", "--length"));
   config.data.source = folder.path().string();
-  EXPECT_THAT(Missing(config), ElementsAre("--shape"));
+  EXPECT_THAT(Missing(config), ElementsAre("--resize"));
+  config.data.resize = "8x8";
+  EXPECT_THAT(Missing(config), IsEmpty());
   config.data.source = (folder.path() / "gone.csv").string();
   EXPECT_THROW(MissingSettings(config), Error);
 }

@@ -62,6 +62,13 @@ std::vector<Setting> DataRows() {
        .field = SORDINO_FIELD(data.shape),
        .positive = true},
       {.section = "data",
+       .key = "resize",
+       .flag = "--resize",
+       .value_name = "WxH",
+       .help = "Of images: stretched to this width and height; 64x48:crop takes the middle, "
+               "64x48:pad adds black",
+       .field = SORDINO_FIELD(data.resize)},
+      {.section = "data",
        .key = "classes",
        .flag = "--classes",
        .value_name = "N",

@@ -148,6 +148,24 @@ TEST(DataCommand, ListsTheFormatsThatItsFlagNames) {
   }
 }
 
+TEST(DataCommand, ResizingDeclaresTheShapeOfPictures) {
+  const TestFolder folder;
+  folder.Write("photos/cat/a.png", "not looked at");
+  std::vector<std::string> line = {"data",       (folder / "photos").string(), "--class-names",
+                                   "cat,dog",    "--declaration",              "--json",
+                                   "--resize",   "16x8:crop"};
+  const Json json = Json::parse(Call(line).out);
+  EXPECT_EQ(json.at("shape"), (std::vector<int>{3, 8, 16}));
+  line.insert(line.end(), {"--shape", "1,8,16"});
+  EXPECT_EQ(Json::parse(Call(line).out).at("shape"), (std::vector<int>{1, 8, 16}));
+  line.back() = "1,16,8";
+  EXPECT_THAT(Call(line).error, HasSubstr("makes pictures of the height 8 and the width 16"));
+  EXPECT_THAT(Call({"data", "digits", "--resize", "8x8"}).error,
+              HasSubstr("--resize was given for 'digits'"));
+  EXPECT_THAT(Call({"data", PatientsFile(), "--resize", "8x8"}).error,
+              HasSubstr("--resize was given for"));
+}
+
 TEST(DataCommand, DeclarationReadsNoRecords) {
   const std::string broken = WriteTestFile("broken.csv", "x,y\nnonsense\n");
   const CommandOutcome outcome = Call(

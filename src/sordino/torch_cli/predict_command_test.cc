@@ -293,8 +293,8 @@ TEST_F(PredictCommand, HelpHasAnExample) {
 // A model of two pictures, bright and dark.
 TEST(PredictImages, FilesAreNamedAndOneIsEnough) {
   const TestFolder root;
-  const auto picture = [&](const std::string& name, std::int64_t value) {
-    const at::Tensor sheet = at::full({8, 8, 3}, value, at::kByte);
+  const auto picture = [&](const std::string& name, std::int64_t value, std::int64_t width = 8) {
+    const at::Tensor sheet = at::full({8, width, 3}, value, at::kByte);
     const std::vector<std::uint8_t> bytes = EncodePng(sheet);
     return root.Write(name, std::string(bytes.begin(), bytes.end())).string();
   };
@@ -304,12 +304,12 @@ TEST(PredictImages, FilesAreNamedAndOneIsEnough) {
   }
   const std::string run = (root / "run").string();
   const CommandOutcome trained = RunProgram(
-      {"train", (root / "train").string(), "--shape", "1,8,8", "--class-names", "dark,bright",
+      {"train", (root / "train").string(), "--resize", "6x6:crop", "--class-names", "dark,bright",
        "--records", "12", "--batch", "12", "--steps", "60", "--lr", "1", "--model", "logistic",
        "--non-private", "--threads", "1", "--out", run});
   ASSERT_EQ(trained.exit_code, 0) << trained.err;
   const std::string one = picture("new/a night.png", 5);
-  picture("new/noon.png", 250);
+  picture("new/noon.png", 250, 20);
   const CommandOutcome folder = RunProgram({"predict", run, (root / "new").string()});
   ASSERT_EQ(folder.exit_code, 0) << folder.err;
   EXPECT_THAT(folder.out, MatchesRegex("file,class,probability\na night.png,dark,(1|0[.][0-9]+)\n"

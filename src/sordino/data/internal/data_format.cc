@@ -26,6 +26,7 @@ constexpr FormatSetting kFormatSettings[] = {
     {.key = "labels", .given = [](const DataRequest& r) { return !r.labels.empty(); }},
     {.key = "test-labels", .given = [](const DataRequest& r) { return !r.test_labels.empty(); }},
     {.key = "shape", .given = [](const DataRequest& r) { return !r.shape.empty(); }},
+    {.key = "resize", .given = [](const DataRequest& r) { return !r.resize.empty(); }},
     {.key = "classes", .given = [](const DataRequest& r) { return r.classes > 0; }},
     {.key = "class-names", .given = [](const DataRequest& r) { return !r.class_names.empty(); }},
     {.key = "columns", .given = [](const DataRequest& r) { return !r.columns.declared.empty(); }},
@@ -132,7 +133,7 @@ bool IsGiven(const DataRequest& request, std::string_view key) {
                        });
   };
   return given(key) || (key == "classes" && given("class-names")) ||
-         (key == "columns" && given("schema"));
+         (key == "columns" && given("schema")) || (key == "shape" && given("resize"));
 }
 
 void RefuseUnused(const DataRequest& request, const DataFormat& format) {

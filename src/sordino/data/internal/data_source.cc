@@ -102,6 +102,7 @@ void RefuseForKnown(const DataRequest& request, const DataSource& source) {
   };
   refuse(!request.labels.empty(), "--labels");
   refuse(!request.format.empty(), "--format");
+  refuse(!request.resize.empty(), "--resize");
   refuse(request.test.empty() && !request.test_labels.empty(), "--test-labels");
   refuse(source.format == nullptr && !request.test.empty(), "--test");
   internal::RefuseUnused(request, SettingsOf(source));
