@@ -45,7 +45,7 @@ constexpr std::array<Page, 6> kPages = {{
       "--json"}},
     {"fit",
      {"--schema", "--columns", "--records", "--test", "--rows-per-user", "--epsilon", "--delta",
-      "--ledger", "--model", "--out", "--non-private", "--dry-run", "--json"}},
+      "--ledger", "--model", "--out", "--non-private", "--baseline", "--dry-run", "--json"}},
     {"predict",
      {"--out", "--probabilities", "--threshold", "--id", "--public-labels", "--force", "--json", "--labels"}},
     {"data",

@@ -48,7 +48,7 @@ struct DataRequest {
   std::int64_t rows_per_user = 0;
   // Of a table: rows with a cell that does not keep to the declaration.
   MalformedRows malformed = MalformedRows::kRefuse;
-  std::string vocabulary;   // text: a file of words, one a line
+  std::string vocabulary;   // text: where its words come from (vocabulary_source.h)
   std::int64_t length = 0;  // text: tokens of an example
 };
 

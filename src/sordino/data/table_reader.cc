@@ -15,6 +15,7 @@
 #include "sordino/data/internal/data_format.h"
 #include "sordino/data/internal/declaration_check.h"
 #include "sordino/data/internal/format_declaration.h"
+#include "sordino/data/text_reader.h"
 #include "sordino/tables/cell.h"
 #include "sordino/tables/compressed_file.h"
 #include "sordino/tables/csv_reader.h"
@@ -189,6 +190,10 @@ class RowReader {
           to += column.values.size();
           break;
         }
+        case ColumnRole::kText:
+          if (!options_.layout.IsMissing(cell)) AddHashedWords(cell, column.buckets, to);
+          to += column.buckets;
+          break;
         case ColumnRole::kLabel:
           labels_.push_back(static_cast<std::int64_t>(CategoryOf(column, cell, line)));
           break;

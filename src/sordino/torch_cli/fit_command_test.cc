@@ -385,6 +385,54 @@ TEST_F(FitCommand, MistakesGetOneSentence) {
                 "neither a known dataset nor a file");
 }
 
+TEST_F(FitCommand, ABaselineStandsBesideTheFitWhereTheDataArePublic) {
+  const std::string test = folder_.Write("test.csv", PointsTable(200)).string();
+  const std::string line = "--epsilon 2 --records 2000 --json --test " + test;
+  const CommandOutcome outcome = Fit(PointsTable(2000), line + " --baseline --public-data");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const OrderedJson json = OrderedJson::parse(outcome.out);
+  EXPECT_EQ(json["private"], true);
+  EXPECT_EQ(json["baseline"]["private"], false);
+  EXPECT_EQ(json["baseline"]["run"], Place("run-baseline"));
+  EXPECT_GT(json["baseline"]["test_accuracy"], 0.95);
+  EXPECT_THAT(ReadTestFile(Place("run-baseline/statement.txt")), StartsWith("NOT PRIVATE"));
+  EXPECT_THAT(ReadTestFile(Place("run/statement.txt")), StartsWith("Privacy statement"));
+  const CommandOutcome text = Fit(
+      PointsTable(2000), "--epsilon 2 --records 2000 --baseline --public-data --test " + test,
+      kPoints, "text");
+  ASSERT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_THAT(text.out, HasSubstr("\nNOT PRIVATE: the same without noise"));
+  EXPECT_THAT(text.out, HasSubstr("% with privacy"));
+  // The baseline is that of --non-private.
+  const CommandOutcome open =
+      Fit(PointsTable(2000), "--non-private --records 2000 --json --test " + test, kPoints, "open");
+  EXPECT_EQ(OrderedJson::parse(open.out)["coefficients"], json["baseline"]["coefficients"]);
+}
+
+TEST_F(FitCommand, ABaselineOfPrivateDataIsRefusedBeforeAnythingIsSpent) {
+  const std::string table = PointsTable(500);
+  ExpectRefusal(Fit(table, "--epsilon 1 --records 500 --baseline"), "--public-data");
+  ExpectRefusal(Fit(table, "--non-private --baseline --public-data --records 500"),
+                "leave one of them out");
+  EXPECT_FALSE(fs::exists(Place("run")));
+  const std::string ledger = Place("points.db");
+  ASSERT_EQ(RunProgram({"ledger", "init", ledger, "--epsilon", "8", "--delta", "1e-5"}).exit_code,
+            0);
+  const std::string before = ReadTestFile(ledger);
+  ExpectRefusal(
+      Fit(table, "--epsilon 1 --records 500 --baseline --public-data --ledger " + ledger),
+      "so they are private");
+  folder_.Write("table.csv.sordino.toml", "ledger = \"points.db\"\n");
+  ExpectRefusal(Fit(table, "--epsilon 1 --records 500 --baseline --public-data"),
+                "they have the ledger");
+  EXPECT_EQ(ReadTestFile(ledger), before);
+  fs::remove(Place("table.csv.sordino.toml"));
+  fs::create_directory(Place("run-baseline"));
+  ExpectRefusal(Fit(table, "--epsilon 1 --records 500 --baseline --public-data"),
+                "is there already");
+  EXPECT_FALSE(fs::exists(Place("run")));
+}
+
 TEST_F(FitCommand, ASeededFitSaysThatItIsNotPrivate) {
   const std::string line = "--epsilon 1 --records 100 --insecure-seed 7 --json";
   const CommandOutcome first = Fit(PointsTable(100), line);

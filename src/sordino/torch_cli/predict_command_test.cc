@@ -356,5 +356,31 @@ TEST(PredictText, AModelOfNamedTextNeedsNeitherItsVocabularyNorItsLengthAgain) {
   EXPECT_THAT(changed.err, HasSubstr("vocabulary.txt' was changed"));
 }
 
+// Neither a vocabulary nor its file: hashed words, and words of public text.
+TEST(PredictText, WordsAreHashedOrTakenFromPublicText) {
+  const TestFolder root;
+  std::string text;
+  for (int i = 0; i < 40; ++i) text += "1\tgood fine film\n0\tbad dull film\n";
+  const std::string train = root.Write("train.tsv", text).string();
+  const std::string words = root.Write("public.txt", "fine words are good\nbad dull film\n").string();
+  const std::string fresh = root.Write("new.tsv", "good fine film\nbad dull film\n").string();
+  for (const std::string& vocabulary : {std::string("hash:64"), "text:" + words}) {
+    const std::string run = (root / ("run" + vocabulary.substr(0, 4))).string();
+    const CommandOutcome trained = RunProgram(
+        {"train", train, "--format", "text", "--vocabulary", vocabulary, "--length", "4",
+         "--class-names", "bad,good", "--model", "lstm", "--width", "8", "--non-private", "--records",
+         "80", "--batch", "40", "--steps", "60", "--optimizer", "adam", "--lr", "0.05", "--threads",
+         "1", "--out", run});
+    ASSERT_EQ(trained.exit_code, 0) << trained.err;
+    EXPECT_EQ(fs::exists(run + "/vocabulary.txt"), vocabulary != "hash:64");
+    fs::remove(words);
+    const CommandOutcome outcome = RunProgram({"predict", run, fresh});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_THAT(outcome.out, MatchesRegex("class,probability\ngood,[0-9.]+\nbad,[0-9.]+\n"))
+        << vocabulary;
+    root.Write("public.txt", "fine words are good\nbad dull film\n");
+  }
+}
+
 }  // namespace
 }  // namespace sordino
