@@ -26,7 +26,8 @@ constexpr Meaning kMeanings[] = {
     {"mechanism noise-type", "noise-kind noise"},
     {"neighbours neighbors neighbouring-relation relation", "adjacency"},
     {"sample-rate sampling-rate sampling-probability q probability", "rate"},
-    {"max-grad-norm max-norm grad-clip gradient-clip clip-norm clipping-norm norm-clip l2-norm-clip "
+    {"max-grad-norm max-norm grad-clip gradient-clip clip-norm clipping-norm norm-clip "
+     "l2-norm-clip "
      "clipping-threshold clipping-bound",
      "clip row-bound"},
     // Data.

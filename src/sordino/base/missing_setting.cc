@@ -14,10 +14,10 @@ std::string MissingSentence(const std::vector<MissingSetting>& missing, std::str
                         setting.note.empty() ? "" : ": ", setting.note);
     command += ' ' + setting.give;
   }
-  return fmt::format("{} missing: {}. With values of your own this would work: {}",
-                     missing.size() == 1 ? "a setting is"
-                                         : fmt::format("{} settings are", missing.size()),
-                     list, command);
+  return fmt::format(
+      "{} missing: {}. With values of your own this would work: {}",
+      missing.size() == 1 ? "a setting is" : fmt::format("{} settings are", missing.size()), list,
+      command);
 }
 
 }  // namespace sordino

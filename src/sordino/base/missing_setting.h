@@ -14,9 +14,9 @@ struct MissingSetting {
   std::string note = {};  // what else would do, or where it comes from
 };
 
-// "2 settings are missing: the budget (--epsilon), and delta (--delta). With values of your own this
-// would work: sordino train ..."; `line` is the command line as it was given, to which the rest is
-// added.
+// "2 settings are missing: the budget (--epsilon), and delta (--delta). With values of your own
+// this would work: sordino train ..."; `line` is the command line as it was given, to which the
+// rest is added.
 std::string MissingSentence(const std::vector<MissingSetting>& missing, std::string_view line);
 
 }  // namespace sordino

@@ -35,7 +35,8 @@ int main(int argc, char** argv) {
   sordino::AddReportCommand(app, SORDINO_VERSION);
   sordino::ListTorchCommands(app);
   sordino::AddHelpCommands(app, SORDINO_VERSION);
-  app.footer("Every command has --help with what is needed first and an example, --help-all with every "
+  app.footer(
+      "Every command has --help with what is needed first and an example, --help-all with every "
       "flag, and --json for programs.");
   words = sordino::WithoutHelpCommand(app, std::move(words));
   words = sordino::WithLearnCommand(std::move(words));

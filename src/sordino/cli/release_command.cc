@@ -257,8 +257,9 @@ void RefuseMissing(const ReleaseOptions& o) {
   const bool asks = o.count || !o.sums.empty() || !o.means.empty() || !o.variances.empty() ||
                     !o.histograms.empty() || !o.quantiles.empty();
   if (!asks) {
-    missing.push_back({"what to release", "--count", "or --sum, --mean, --variance, --histogram, "
-                                                     "--quantile"});
+    missing.push_back({"what to release", "--count",
+                       "or --sum, --mean, --variance, --histogram, "
+                       "--quantile"});
   }
   std::vector<std::string> bounded = o.sums;
   bounded.insert(bounded.end(), o.means.begin(), o.means.end());

@@ -550,8 +550,9 @@ TEST(DescribeRelease, NamesEveryStatisticAndTheFile) {
 }
 
 TEST(ReleaseCommand, WhatIsMissingIsToldAtOnce) {
-  ExpectMistake({"release", "3 settings are missing: the table (visits.csv: or - for the input), what "
-                            "to release (--count: "});
+  ExpectMistake({"release",
+                 "3 settings are missing: the table (visits.csv: or - for the input), what "
+                 "to release (--count: "});
   ExpectMistake({"release x.csv", "2 settings are missing: what to release (--count: "});
   ExpectMistake({"release x.csv --mean age",
                  "the bounds of 'age' (--bounds: or --schema), and the budget (--epsilon). With "

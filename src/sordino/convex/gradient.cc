@@ -153,9 +153,10 @@ class Gradient : public FitMethod {
           1.0, static_cast<double>(options.Whole(kBatch)) / static_cast<double>(question.records));
       if (plan.is_laplace) return internal::Refused(*this, "a batch size needs a delta above 0.");
       if (plan.sampling_rate < 1 && question.rows_per_user > 1) {
-        return internal::Refused(*this,
-                                 "a batch draws rows one by one, and the rows of a user would enter "
-                                 "it together or not; leave out the batch size.");
+        return internal::Refused(
+            *this,
+            "a batch draws rows one by one, and the rows of a user would enter "
+            "it together or not; leave out the batch size.");
       }
     }
     return Complete(plan, options);

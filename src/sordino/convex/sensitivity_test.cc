@@ -293,7 +293,8 @@ struct UserTables {
 
 UserTables TablesOf(const TableShape& shape, const at::Tensor& base, const at::Tensor& user,
                     const at::Tensor& base_y, const at::Tensor& user_y) {
-  return {Table(shape, at::cat({base, user}), at::cat({base_y, user_y})), Table(shape, base, base_y)};
+  return {Table(shape, at::cat({base, user}), at::cat({base_y, user_y})),
+          Table(shape, base, base_y)};
 }
 
 FitQuestion UserQuestion(const char* loss, std::int64_t features, std::int64_t rows_per_user) {
@@ -323,9 +324,8 @@ TEST(UserSensitivity, SumsMoveByNoMoreThanTheNoiseCovers) {
           user = user.narrow(0, 0, 1).expand({k, 3}).contiguous();
           user_y = user_y.narrow(0, 0, 1).expand({k}).contiguous();
         }
-        const UserTables tables =
-            TablesOf(question.table, at::randn({4, 3}, at::kDouble), user,
-                     RandomTargets(question.table, 4), user_y);
+        const UserTables tables = TablesOf(question.table, at::randn({4, 3}, at::kDouble), user,
+                                           RandomTargets(question.table, 4), user_y);
         const at::Tensor theta = at::randn({3, tables.with.scores()}, at::kDouble).mul_(trial);
         const double moved = internal::GradientSum(tables.with, theta, plan.clip)
                                  .sub(internal::GradientSum(tables.without, theta, plan.clip))
@@ -354,7 +354,8 @@ TEST(UserSensitivity, MinimaMoveByNoMoreThanTheNoiseCovers) {
     for (const std::int64_t k : {2, 5}) {
       FitQuestion question = UserQuestion(loss, 2, k);
       question.lambda = 0.5;
-      const FitPlan plan = PlanFit(question, Choice("output", {{"proximal-steps", std::int64_t{1}}}));
+      const FitPlan plan =
+          PlanFit(question, Choice("output", {{"proximal-steps", std::int64_t{1}}}));
       for (int trial = 0; trial < 10; ++trial) {
         const UserTables tables = TablesOf(
             question.table, at::randn({3, 2}, at::kDouble), at::randn({k, 2}, at::kDouble).mul_(3),
@@ -374,10 +375,8 @@ TEST(UserSensitivity, MinimaMoveByNoMoreThanTheNoiseCovers) {
   const at::Tensor one = at::ones({4, 1}, at::kDouble);
   const UserTables tables = TablesOf(question.table, one.narrow(0, 0, 0), one,
                                      at::zeros({0}, at::kDouble), at::ones({4}, at::kDouble));
-  const double moved = ExactMinimum(tables.with, 1000)
-                           .sub(ExactMinimum(tables.without, 1000))
-                           .norm()
-                           .item<double>();
+  const double moved =
+      ExactMinimum(tables.with, 1000).sub(ExactMinimum(tables.without, 1000)).norm().item<double>();
   EXPECT_GT(moved, 0.99 * plan.noises[0].deviation / plan.multiplier);
 }
 

@@ -74,8 +74,9 @@ std::string VocabularyText(const DataRequest& request) {
   const DataSource source = SourceOf(request);
   if (source.vocabulary.empty()) return "";
   // Without a list of words a known set takes them from public text.
-  return request.vocabulary.empty() ? VocabularyOf(source.vocabulary).Text()
-                                    : MakeVocabulary(ParseVocabularySource(request.vocabulary)).Text();
+  return request.vocabulary.empty()
+             ? VocabularyOf(source.vocabulary).Text()
+             : MakeVocabulary(ParseVocabularySource(request.vocabulary)).Text();
 }
 
 std::string FormatOf(const DataRequest& request) {

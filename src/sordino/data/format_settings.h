@@ -15,8 +15,8 @@ namespace sordino {
 // data that are not there or whose format is not known.
 bool TakesSetting(const DataRequest& request, std::string_view key);
 
-// The heading of Dataset::ids when records are opened for prediction: the column that was asked for,
-// "file" for images; empty: the records have no names.
+// The heading of Dataset::ids when records are opened for prediction: the column that was asked
+// for, "file" for images; empty: the records have no names.
 std::string RecordNames(const DataRequest& request);
 
 // What is not declared and must be, before anything is read.

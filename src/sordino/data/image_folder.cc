@@ -157,9 +157,8 @@ class Loader {
   // `name` is what errors call an image.
   Loader(std::string name, const DatasetDeclaration& declaration, const ImageFolderOptions& options)
       : name_(std::move(name)),
-        resize_{.width = declaration.shape[2],
-                .height = declaration.shape[1],
-                .rule = options.resize} {
+        resize_{
+            .width = declaration.shape[2], .height = declaration.shape[1], .rule = options.resize} {
     image_options_.channels = declaration.shape[0];
     image_options_.background = options.background;
   }
@@ -292,7 +291,8 @@ ResizeRule DeclareImages(const DataRequest& request, DatasetDeclaration& declara
         "--resize {} makes pictures of the height {} and the width {}, and --shape declares {}; "
         "leave --shape out for colours, or give {}.",
         request.resize, resize.height, resize.width, internal::ShapeText(full.shape),
-        internal::ShapeText(std::vector<std::int64_t>{full.shape[0], resize.height, resize.width})));
+        internal::ShapeText(
+            std::vector<std::int64_t>{full.shape[0], resize.height, resize.width})));
   }
   return resize.rule;
 }
@@ -318,10 +318,11 @@ const DataFormat& ImagesFormat() {
           std::error_code failure;
           if (fs::is_regular_file(folder, failure)) {
             if (!options.labelled) return ReadOneImage(folder, declared, how);
-            throw Error(fmt::format("'{}' is one image without a label; give a folder with a "
-                                    "subfolder for each class, or apply a model to it with "
-                                    "'sordino predict'.",
-                                    folder.string()));
+            throw Error(
+                fmt::format("'{}' is one image without a label; give a folder with a "
+                            "subfolder for each class, or apply a model to it with "
+                            "'sordino predict'.",
+                            folder.string()));
           }
           how.named = !options.labelled;
           how.labelled = options.labelled || HasClassFolders(folder);

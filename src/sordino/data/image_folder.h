@@ -3,10 +3,9 @@
 // The class names are declared (without them they are "0", "1", ...): a subfolder that was not
 // declared is refused, because the set of classes must not be found out from private data. A
 // declared class without a subfolder has no examples. Images of another size than the declared one
-// are resized to it by a declared rule (image_resize.h): a refusal would reveal that there is such a
-// record. Files whose names start with a dot are skipped; any other file that is
-// not an image is refused rather than left out silently. Links that lead out of the folder are
-// refused.
+// are resized to it by a declared rule (image_resize.h): a refusal would reveal that there is such
+// a record. Files whose names start with a dot are skipped; any other file that is not an image is
+// refused rather than left out silently. Links that lead out of the folder are refused.
 #ifndef SORDINO_DATA_IMAGE_FOLDER_H_
 #define SORDINO_DATA_IMAGE_FOLDER_H_
 

@@ -50,14 +50,15 @@ Resize ParseResize(const std::string& text) {
   Resize resize;
   if (by == std::string_view::npos || !TakeSide(size.substr(0, by), resize.width) ||
       !TakeSide(size.substr(by + 1), resize.height)) {
-    throw Error(fmt::format(
-        "--resize is '{}'; write the width and the height in pixels from 1 to {}, such as 64x48, and "
-        "behind them :crop or :pad where pictures must not be stretched.",
-        text, kLongestSide));
+    throw Error(
+        fmt::format("--resize is '{}'; write the width and the height in pixels from 1 to {}, such "
+                    "as 64x48, and "
+                    "behind them :crop or :pad where pictures must not be stretched.",
+                    text, kLongestSide));
   }
   if (colon < all.size()) {
-    resize.rule = static_cast<ResizeRule>(
-        IndexOfName("the rule of --resize", all.substr(colon + 1), kRules));
+    resize.rule =
+        static_cast<ResizeRule>(IndexOfName("the rule of --resize", all.substr(colon + 1), kRules));
   }
   return resize;
 }

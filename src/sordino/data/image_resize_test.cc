@@ -47,8 +47,8 @@ TEST(ImageResize, CropTakesTheMiddleInProportion) {
   ASSERT_EQ(square.sizes().vec(), (std::vector<std::int64_t>{3, 2, 2}));
   EXPECT_EQ(square[0][0][0].item<int>(), 100);
   EXPECT_EQ(square[2][1][1].item<int>(), 150);
-  const at::Tensor tall =
-      Resized(Wide().transpose(1, 2).contiguous(), {.width = 1, .height = 1, .rule = ResizeRule::kCrop});
+  const at::Tensor tall = Resized(Wide().transpose(1, 2).contiguous(),
+                                  {.width = 1, .height = 1, .rule = ResizeRule::kCrop});
   EXPECT_EQ(tall[0][0][0].item<int>(), 125);
 }
 

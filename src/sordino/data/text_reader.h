@@ -6,8 +6,8 @@
 // to it. Ids: 0 padding, 1 a word that the vocabulary does not have, then the words in their order.
 // Sentences are cut after, or padded to, the declared length.
 //
-// The vocabulary is public. It is a file of words, or is built from text that was declared public, or
-// has no words at all and hashes them (vocabulary_source.h); it never comes from the private
+// The vocabulary is public. It is a file of words, or is built from text that was declared public,
+// or has no words at all and hashes them (vocabulary_source.h); it never comes from the private
 // sentences.
 #ifndef SORDINO_DATA_TEXT_READER_H_
 #define SORDINO_DATA_TEXT_READER_H_
@@ -57,8 +57,9 @@ enum class TextOrder : std::uint8_t { kLabelFirst, kSentenceFirst };
 
 std::vector<std::string> Tokens(std::string_view sentence);
 
-// A fixed number of a word from 0 to buckets - 1, the same on every machine (64-bit FNV-1a). Different
-// words may share one. It depends on the word alone, so it costs no privacy and needs no vocabulary.
+// A fixed number of a word from 0 to buckets - 1, the same on every machine (64-bit FNV-1a).
+// Different words may share one. It depends on the word alone, so it costs no privacy and needs no
+// vocabulary.
 std::int64_t HashedWord(std::string_view word, std::int64_t buckets);
 // Adds the shares of the hashed words of a text to `buckets` numbers that are 0: how often each
 // bucket occurs, scaled to a vector of norm 1. Nothing where there is no word.

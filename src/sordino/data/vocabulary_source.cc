@@ -35,12 +35,12 @@ VocabularySource ParseVocabularySource(const std::string& setting) {
     const std::string_view number = text.substr(kHashPrefix.size());
     const char* const last = number.data() + number.size();
     const auto [end, error] = std::from_chars(number.data(), last, source.buckets);
-    if (error != std::errc() || end != last || source.buckets < 2 ||
-        source.buckets > kMostHashes) {
-      throw Error(fmt::format(
-          "the vocabulary '{}' hashes words to no number of ids; write hash: and a number from 2 to "
-          "{}, such as hash:4096.",
-          setting, kMostHashes));
+    if (error != std::errc() || end != last || source.buckets < 2 || source.buckets > kMostHashes) {
+      throw Error(
+          fmt::format("the vocabulary '{}' hashes words to no number of ids; write hash: and a "
+                      "number from 2 to "
+                      "{}, such as hash:4096.",
+                      setting, kMostHashes));
     }
     return source;
   }
@@ -59,8 +59,8 @@ Vocabulary MakeVocabulary(const VocabularySource& source) {
   if (!source.is_text) return ReadVocabulary(source.file);
   Vocabulary vocabulary = VocabularyOf({source.file}, TextOrder::kLabelFirst, kMostWords);
   if (vocabulary.size() <= 2) {
-    throw Error(fmt::format("'{}' holds no words; give public text, a sentence a line.",
-                            source.file));
+    throw Error(
+        fmt::format("'{}' holds no words; give public text, a sentence a line.", source.file));
   }
   return vocabulary;
 }

@@ -19,7 +19,8 @@ TEST(VocabularySource, IsReadBackFromItsSetting) {
   }
   EXPECT_EQ(ParseVocabularySource("hash:7").buckets, 7);
   EXPECT_TRUE(ParseVocabularySource("text:a").is_text);
-  for (const char* wrong : {"hash:", "hash:1", "hash:x", "hash:2000000", "hash:-4", "hash:4x", "text:"}) {
+  for (const char* wrong :
+       {"hash:", "hash:1", "hash:x", "hash:2000000", "hash:-4", "hash:4x", "text:"}) {
     EXPECT_THROW(ParseVocabularySource(wrong), Error) << wrong;
   }
 }

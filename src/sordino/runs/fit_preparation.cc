@@ -135,8 +135,8 @@ void CheckData(const FitSettings& settings, const DatasetDeclaration& declaratio
 Adjacency AdjacencyOf(const PreparedFit& fit) {
   if (fit.settings.non_private) return Adjacency::kAddRemove;
   const std::string& given = fit.settings.adjacency;
-  const Adjacency adjacency = !given.empty()                ? ParseAdjacency(given)
-                              : fit.budget                  ? fit.budget->adjacency
+  const Adjacency adjacency = !given.empty() ? ParseAdjacency(given)
+                              : fit.budget   ? fit.budget->adjacency
                               : fit.declaration.records > 0 || fit.declaration.rows_per_user > 1
                                   ? Adjacency::kAddRemove
                                   : Adjacency::kReplaceOne;

@@ -49,8 +49,8 @@ std::vector<MissingSetting> MissingSettings(const FitSettings& settings) {
   std::vector<MissingSetting> missing = MissingDeclarations(settings.data, /*to_train=*/true);
   if (settings.non_private) return missing;
   if (!settings.epsilon) {
-    missing.push_back({"the budget", "--epsilon 1",
-                       "or --non-private for public data and to compare with"});
+    missing.push_back(
+        {"the budget", "--epsilon 1", "or --non-private for public data and to compare with"});
   }
   if (!settings.delta && NeedsDelta(settings.data)) missing.push_back(kMissingDelta);
   return missing;

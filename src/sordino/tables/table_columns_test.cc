@@ -106,8 +106,8 @@ TEST(TableColumns, TextIsHashedIntoADeclaredNumberOfFeatures) {
   for (const TableColumn& column : columns) {
     EXPECT_EQ(ColumnText(ParseColumns({ColumnText(column)})[0]), ColumnText(column));
   }
-  for (const char* wrong :
-       {"note:text", "note:text:", "note:text:1", "note:text:65537", "note:text:2.5", "note:text:x"}) {
+  for (const char* wrong : {"note:text", "note:text:", "note:text:1", "note:text:65537",
+                            "note:text:2.5", "note:text:x"}) {
     EXPECT_THROW(ParseColumns({wrong}), Error) << wrong;
   }
 }

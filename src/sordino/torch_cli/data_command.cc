@@ -301,9 +301,7 @@ void AddDataCommand(CLI::App& app) {
       ->add_option("source", o.source,
                    fmt::format("{}; or a file or folder", fmt::join(DatasetNames(), ", ")))
       ->type_name("NAME|FILE");
-  o.data.AddTo(*command, [](const Setting& setting) {
-    return setting.section == "data";
-  });
+  o.data.AddTo(*command, [](const Setting& setting) { return setting.section == "data"; });
   command->add_flag("--formats", o.formats, "List the data formats and the flags that each takes");
   command
       ->add_option(

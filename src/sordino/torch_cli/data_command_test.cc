@@ -151,9 +151,10 @@ TEST(DataCommand, ListsTheFormatsThatItsFlagNames) {
 TEST(DataCommand, ResizingDeclaresTheShapeOfPictures) {
   const TestFolder folder;
   folder.Write("photos/cat/a.png", "not looked at");
-  std::vector<std::string> line = {"data",       (folder / "photos").string(), "--class-names",
-                                   "cat,dog",    "--declaration",              "--json",
-                                   "--resize",   "16x8:crop"};
+  std::vector<std::string> line = {"data",          (folder / "photos").string(),
+                                   "--class-names", "cat,dog",
+                                   "--declaration", "--json",
+                                   "--resize",      "16x8:crop"};
   const Json json = Json::parse(Call(line).out);
   EXPECT_EQ(json.at("shape"), (std::vector<int>{3, 8, 16}));
   line.insert(line.end(), {"--shape", "1,8,16"});

@@ -87,22 +87,24 @@ void DryRun(const PreparedFit& fit, bool json) {
 // private one spends.
 FitSettings BaselineOf(FitSettings settings, const FitOptions& options) {
   if (settings.non_private) {
-    throw Error("--baseline is the fit without privacy beside a private one, and --non-private has no "
-                "other; leave one of them out.");
+    throw Error(
+        "--baseline is the fit without privacy beside a private one, and --non-private has no "
+        "other; leave one of them out.");
   }
   CheckPublicData(settings.data, options.public_data, "a baseline is");
   if (!settings.ledger.empty()) {
-    throw Error(fmt::format(
-        "the data have the ledger '{}', so they are private, and a baseline is computed without noise; "
-        "leave out --baseline.",
-        settings.ledger));
+    throw Error(
+        fmt::format("the data have the ledger '{}', so they are private, and a baseline is "
+                    "computed without noise; "
+                    "leave out --baseline.",
+                    settings.ledger));
   }
   if (!settings.out.empty()) {
     settings.out += "-baseline";
     std::error_code failure;
     if (std::filesystem::exists(settings.out, failure)) {
-      throw Error(fmt::format("'{}', where the baseline goes, is there already; give another --out.",
-                              settings.out));
+      throw Error(fmt::format(
+          "'{}', where the baseline goes, is there already; give another --out.", settings.out));
     }
   }
   settings.non_private = true;
@@ -131,14 +133,14 @@ void PrintComparison(const FitOutcome& fit, const FitOutcome& baseline) {
   std::cout << "\nNOT PRIVATE: the same without noise, for public data and to compare with\n";
   std::vector<std::vector<std::string>> rows = {{"baseline", baseline.folder.string()}};
   if (fit.test && fit.test->accuracy) {
-    rows.push_back({"test accuracy", fmt::format("{:.2f}%, and {:.2f}% with privacy",
-                                                 100 * *baseline.test->accuracy,
-                                                 100 * *fit.test->accuracy)});
+    rows.push_back(
+        {"test accuracy", fmt::format("{:.2f}%, and {:.2f}% with privacy",
+                                      100 * *baseline.test->accuracy, 100 * *fit.test->accuracy)});
   }
   if (fit.test && fit.test->error) {
-    rows.push_back({"mean squared error",
-                    fmt::format("{:.6g}, and {:.6g} with privacy",
-                                baseline.test->error->mean_squared, fit.test->error->mean_squared)});
+    rows.push_back({"mean squared error", fmt::format("{:.6g}, and {:.6g} with privacy",
+                                                      baseline.test->error->mean_squared,
+                                                      fit.test->error->mean_squared)});
   }
   std::cout << AlignedTable(rows, 1);
 }
@@ -227,9 +229,10 @@ void AddBudgetFlags(CLI::App& command, FitSettings& s) {
 
 void AddBaselineFlags(CLI::App& command, FitOptions& o) {
   command
-      .add_flag("--baseline", o.baseline,
-                "NOT PRIVATE: fit the model without noise too, beside the private one; for datasets "
-                "by name, and with --public-data")
+      .add_flag(
+          "--baseline", o.baseline,
+          "NOT PRIVATE: fit the model without noise too, beside the private one; for datasets "
+          "by name, and with --public-data")
       ->group("Privacy");
   command
       .add_flag("--public-data", o.public_data,

@@ -368,11 +368,10 @@ TEST_F(FitCommand, MistakesGetOneSentence) {
                 "--model least-squares");
   ExpectRefusal(Fit(table, "--epsilon 1 --records 50", {"x:numeric:0:1"}),
                 "give a label column, or a target column");
-  ExpectRefusal(
-      Fit("x,u,above\n1,a,no\n",
-          "--epsilon 1 --records 5 --rows-per-user 2 --adjacency replace-one",
-          {"x:numeric:0:1", "u:user", "above:label:no|yes"}),
-      "people have up to 2 rows here");
+  ExpectRefusal(Fit("x,u,above\n1,a,no\n",
+                    "--epsilon 1 --records 5 --rows-per-user 2 --adjacency replace-one",
+                    {"x:numeric:0:1", "u:user", "above:label:no|yes"}),
+                "people have up to 2 rows here");
   ExpectRefusal(Fit("x,u,above\n1,a,no\n", "--epsilon 1 --rows-per-user 2",
                     {"x:numeric:0:1", "u:user", "above:label:no|yes"}),
                 "give --records");
@@ -380,7 +379,8 @@ TEST_F(FitCommand, MistakesGetOneSentence) {
   const CommandOutcome bad = Fit("x,y,above\nPRIVATE-7391,1,no\n", "--epsilon 1 --records 5");
   ExpectRefusal(bad, "no finite number in the column 'x'");
   EXPECT_THAT(bad.err, Not(HasSubstr("7391")));
-  ExpectRefusal(RunProgram({"fit", "--epsilon", "1", "--delta", "1e-5"}), "a setting is missing: the data (--data");
+  ExpectRefusal(RunProgram({"fit", "--epsilon", "1", "--delta", "1e-5"}),
+                "a setting is missing: the data (--data");
   ExpectRefusal(RunProgram({"fit", "nowhere.csv", "--epsilon", "1", "--delta", "1e-5"}),
                 "neither a known dataset nor a file");
 }
@@ -397,9 +397,9 @@ TEST_F(FitCommand, ABaselineStandsBesideTheFitWhereTheDataArePublic) {
   EXPECT_GT(json["baseline"]["test_accuracy"], 0.95);
   EXPECT_THAT(ReadTestFile(Place("run-baseline/statement.txt")), StartsWith("NOT PRIVATE"));
   EXPECT_THAT(ReadTestFile(Place("run/statement.txt")), StartsWith("Privacy statement"));
-  const CommandOutcome text = Fit(
-      PointsTable(2000), "--epsilon 2 --records 2000 --baseline --public-data --test " + test,
-      kPoints, "text");
+  const CommandOutcome text =
+      Fit(PointsTable(2000), "--epsilon 2 --records 2000 --baseline --public-data --test " + test,
+          kPoints, "text");
   ASSERT_EQ(text.exit_code, 0) << text.err;
   EXPECT_THAT(text.out, HasSubstr("\nNOT PRIVATE: the same without noise"));
   EXPECT_THAT(text.out, HasSubstr("% with privacy"));
@@ -419,9 +419,8 @@ TEST_F(FitCommand, ABaselineOfPrivateDataIsRefusedBeforeAnythingIsSpent) {
   ASSERT_EQ(RunProgram({"ledger", "init", ledger, "--epsilon", "8", "--delta", "1e-5"}).exit_code,
             0);
   const std::string before = ReadTestFile(ledger);
-  ExpectRefusal(
-      Fit(table, "--epsilon 1 --records 500 --baseline --public-data --ledger " + ledger),
-      "so they are private");
+  ExpectRefusal(Fit(table, "--epsilon 1 --records 500 --baseline --public-data --ledger " + ledger),
+                "so they are private");
   folder_.Write("table.csv.sordino.toml", "ledger = \"points.db\"\n");
   ExpectRefusal(Fit(table, "--epsilon 1 --records 500 --baseline --public-data"),
                 "they have the ledger");

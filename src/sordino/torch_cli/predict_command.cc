@@ -297,9 +297,8 @@ void Run(const PredictOptions& given) {
   RefuseMissing(options, flags);
   const c10::Device device = ParseDevice(options.device);
   const TrainedRun run = OpenRun(options.run, device);
-  DataRequest request =
-      RequestLike(run, flags,
-                  "there is nothing to predict; give --data with the file of the records.");
+  DataRequest request = RequestLike(
+      run, flags, "there is nothing to predict; give --data with the file of the records.");
   request.id = options.id;
   options.names = RecordNames(request);
   CheckThreshold(options.threshold, run.data);
@@ -371,7 +370,8 @@ void AddPredictCommand(CLI::App& app) {
       "Examples:\n  sordino predict runs/20260101-120000-digits-cnn-mnist new.npy --out "
       "predictions.csv\n"
       "  sordino predict wards visits.csv --probabilities --threshold 0.3\n"
-      "  sordino predict cats photo.png\nWhat was declared about the data of the run holds here too; flags "
+      "  sordino predict cats photo.png\nWhat was declared about the data of the run holds here "
+      "too; flags "
       "override it.");
   command->callback([options] { ReportErrors(options->show_private, [&] { Run(*options); }); });
 }

@@ -209,9 +209,10 @@ TEST_F(PredictCommand, TheModelAndTheRecordsStandOnTheLine) {
   const std::string data = WriteTestFile("new.csv", "x,y\n0.1,0.9\n0.9,0.1\n");
   const std::string old = RunProgram({"predict", "--run", *run_, "--data", data}).out;
   EXPECT_THAT(old, HasSubstr("class,probability\nyes,"));
-  for (const std::vector<std::string>& line : std::vector<std::vector<std::string>>{
-           {"predict", *run_, data}, {"predict", "--run", *run_, data},
-           {"predict", *run_, "--data", data}}) {
+  for (const std::vector<std::string>& line :
+       std::vector<std::vector<std::string>>{{"predict", *run_, data},
+                                             {"predict", "--run", *run_, data},
+                                             {"predict", *run_, "--data", data}}) {
     const CommandOutcome outcome = RunProgram(line);
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
     EXPECT_EQ(outcome.out, old);
@@ -303,10 +304,27 @@ TEST(PredictImages, FilesAreNamedAndOneIsEnough) {
     picture("train/bright/" + std::to_string(i) + ".png", 255 - 2 * i);
   }
   const std::string run = (root / "run").string();
-  const CommandOutcome trained = RunProgram(
-      {"train", (root / "train").string(), "--resize", "6x6:crop", "--class-names", "dark,bright",
-       "--records", "12", "--batch", "12", "--steps", "60", "--lr", "1", "--model", "logistic",
-       "--non-private", "--threads", "1", "--out", run});
+  const CommandOutcome trained = RunProgram({"train",
+                                             (root / "train").string(),
+                                             "--resize",
+                                             "6x6:crop",
+                                             "--class-names",
+                                             "dark,bright",
+                                             "--records",
+                                             "12",
+                                             "--batch",
+                                             "12",
+                                             "--steps",
+                                             "60",
+                                             "--lr",
+                                             "1",
+                                             "--model",
+                                             "logistic",
+                                             "--non-private",
+                                             "--threads",
+                                             "1",
+                                             "--out",
+                                             run});
   ASSERT_EQ(trained.exit_code, 0) << trained.err;
   const std::string one = picture("new/a night.png", 5);
   picture("new/noon.png", 250, 20);
@@ -362,15 +380,40 @@ TEST(PredictText, WordsAreHashedOrTakenFromPublicText) {
   std::string text;
   for (int i = 0; i < 40; ++i) text += "1\tgood fine film\n0\tbad dull film\n";
   const std::string train = root.Write("train.tsv", text).string();
-  const std::string words = root.Write("public.txt", "fine words are good\nbad dull film\n").string();
+  const std::string words =
+      root.Write("public.txt", "fine words are good\nbad dull film\n").string();
   const std::string fresh = root.Write("new.tsv", "good fine film\nbad dull film\n").string();
   for (const std::string& vocabulary : {std::string("hash:64"), "text:" + words}) {
     const std::string run = (root / ("run" + vocabulary.substr(0, 4))).string();
-    const CommandOutcome trained = RunProgram(
-        {"train", train, "--format", "text", "--vocabulary", vocabulary, "--length", "4",
-         "--class-names", "bad,good", "--model", "lstm", "--width", "8", "--non-private", "--records",
-         "80", "--batch", "40", "--steps", "60", "--optimizer", "adam", "--lr", "0.05", "--threads",
-         "1", "--out", run});
+    const CommandOutcome trained = RunProgram({"train",
+                                               train,
+                                               "--format",
+                                               "text",
+                                               "--vocabulary",
+                                               vocabulary,
+                                               "--length",
+                                               "4",
+                                               "--class-names",
+                                               "bad,good",
+                                               "--model",
+                                               "lstm",
+                                               "--width",
+                                               "8",
+                                               "--non-private",
+                                               "--records",
+                                               "80",
+                                               "--batch",
+                                               "40",
+                                               "--steps",
+                                               "60",
+                                               "--optimizer",
+                                               "adam",
+                                               "--lr",
+                                               "0.05",
+                                               "--threads",
+                                               "1",
+                                               "--out",
+                                               run});
     ASSERT_EQ(trained.exit_code, 0) << trained.err;
     EXPECT_EQ(fs::exists(run + "/vocabulary.txt"), vocabulary != "hash:64");
     fs::remove(words);

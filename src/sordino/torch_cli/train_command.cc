@@ -279,8 +279,8 @@ std::vector<std::string> ChoicesOf(const TrainOptions& options, const PreparedRu
   std::vector<std::string> choices;
   if (!options.resume.empty()) return choices;
   if (SourceIsConfig(options)) {
-    choices.push_back(fmt::format("'{}' holds settings, not data, and is read as --config.",
-                                  options.source));
+    choices.push_back(
+        fmt::format("'{}' holds settings, not data, and is read as --config.", options.source));
   }
   if (ConfigOf(options).ModelName().empty()) {
     choices.push_back(fmt::format("no --model was given; '{}' is the default for such data.",

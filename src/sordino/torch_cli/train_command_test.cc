@@ -531,9 +531,11 @@ TEST_F(TrainCommand, MistakesAreToldInOneSentenceAndMakeNoFolder) {
 }
 
 TEST_F(TrainCommand, WhatIsMissingIsToldAtOnceWithALineThatWorks) {
-  const std::vector<std::string> line = {
-      "train",    train_, "--columns", "x:numeric:0:1", "y:numeric:0:1", "above:label:no|yes",
-      "--epochs", "1",    "--out",     out_};
+  const std::vector<std::string> line = {"train",         train_,
+                                         "--columns",     "x:numeric:0:1",
+                                         "y:numeric:0:1", "above:label:no|yes",
+                                         "--epochs",      "1",
+                                         "--out",         out_};
   const CommandOutcome told = RunProgram(line);
   ExpectOneSentence(told, "3 settings are missing: the number of records (--records: ");
   EXPECT_THAT(told.err, HasSubstr("the budget (--epsilon: "));
@@ -572,8 +574,7 @@ TEST_F(TrainCommand, TheFirstWordIsDataOrAConfigurationByItsContent) {
   EXPECT_EQ(said.out, read.out);
   EXPECT_EQ(said.err.find("holds settings"), std::string::npos);
   // With --config the word is the data, in the place of those of the file.
-  const CommandOutcome other = RunProgram(
-      {"train", "gone.csv", "--config", config, "--dry-run"});
+  const CommandOutcome other = RunProgram({"train", "gone.csv", "--config", config, "--dry-run"});
   ExpectOneSentence(other, "'gone.csv' is neither a known dataset nor a file");
   for (const char* command : {"fit", "data", "kernel"}) {
     ExpectOneSentence(RunProgram({command, config}), "holds settings of 'sordino train'");
@@ -608,10 +609,12 @@ TEST_P(TrainMistakes, AreToldInOneSentence) { ExpectMistake(GetParam()); }
 INSTANTIATE_TEST_SUITE_P(
     CommandLines, TrainMistakes,
     ::testing::Values(
-        Mistake{"train", "2 settings are missing: the data (--data: or any file or folder), and "
-                         "the budget (--epsilon"},
-        Mistake{"train digits --model mlp", "this would work: sordino train digits --model mlp "
-                                            "--epsilon 3"},
+        Mistake{"train",
+                "2 settings are missing: the data (--data: or any file or folder), and "
+                "the budget (--epsilon"},
+        Mistake{"train digits --model mlp",
+                "this would work: sordino train digits --model mlp "
+                "--epsilon 3"},
         Mistake{"train digits --data digits --epsilon 1", "name the data once"},
         Mistake{"train digits --config /nonexistent.toml --epsilon 1", "/nonexistent.toml"},
         Mistake{"train digits --eps 3", "did you mean '--epsilon'?"},
