@@ -145,7 +145,6 @@ class PageFormatter : public CLI::Formatter {
         }
       }
       if (shown.empty()) continue;
-      if (!text.empty()) text += '\n';
       text += make_group(heading, false, shown);
     }
     if (left_out > 0) {
