@@ -233,7 +233,7 @@ class CommandLineTest(unittest.TestCase):
         for words, node in commands:
             if not words or words[0] in ('help',) or not node['options']:
                 continue
-            shown = self.run_sordino(*words, '--help')
+            shown = self.run_sordino(*words, '--help-all')
             if 'needs libtorch' in shown.stderr:
                 continue
             self.assertEqual(shown.returncode, 0, shown)

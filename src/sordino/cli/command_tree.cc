@@ -1,8 +1,11 @@
 #include "sordino/cli/command_tree.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <sstream>
+
+#include "sordino/cli/help_page.h"
 
 namespace sordino {
 namespace {
@@ -71,6 +74,11 @@ CommandNode DescribeApp(const CLI::App& app) {
   }
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     if (!command->get_group().empty()) node.commands.push_back(DescribeApp(*command));
+  }
+  if (app.get_parent() == nullptr) {
+    std::stable_sort(node.commands.begin(), node.commands.end(), [](const auto& a, const auto& b) {
+      return PlaceOfCommand(a.name) < PlaceOfCommand(b.name);
+    });
   }
   return node;
 }

@@ -10,6 +10,7 @@
 #include "sordino/cli/calibrate_command.h"
 #include "sordino/cli/experiment_command.h"
 #include "sordino/cli/help_command.h"
+#include "sordino/cli/help_page.h"
 #include "sordino/cli/ledger_command.h"
 #include "sordino/cli/plan_command.h"
 #include "sordino/cli/program.h"
@@ -24,7 +25,7 @@ int main(int argc, char** argv) {
   CLI::App app("Differentially private statistics and learning.", "sordino");
   app.set_version_flag("--version", "sordino " SORDINO_VERSION);
   app.require_subcommand(1);
-  app.get_formatter()->column_width(34);
+  sordino::UseHelpPages(app);
   sordino::AddAccountCommand(app);
   sordino::AddAuditCommand(app);
   sordino::AddCalibrateCommand(app);
@@ -36,7 +37,9 @@ int main(int argc, char** argv) {
   sordino::AddReportCommand(app, SORDINO_VERSION);
   sordino::ListTorchCommands(app);
   sordino::AddHelpCommands(app, SORDINO_VERSION);
-  app.footer("Every command has --help with an example, and --json for programs.");
+  app.footer(
+      "Every command has --help with what is needed first and an example, --help-all with every "
+      "flag, and --json for programs.");
   words = sordino::WithoutHelpCommand(app, std::move(words));
   words = sordino::WithLearnCommand(std::move(words));
   if (sordino::IsTorchCommand(words)) {

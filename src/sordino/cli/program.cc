@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cctype>
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -19,6 +20,7 @@
 #include <vector>
 
 #include "sordino/base/error.h"
+#include "sordino/base/known_meaning.h"
 #include "sordino/base/shown_text.h"
 #include "sordino/base/stop.h"
 #include "sordino/cli/report_json.h"
@@ -26,10 +28,12 @@
 namespace sordino {
 namespace {
 
-// The end of a sentence about an unknown name: the known one that is nearest, if any is near.
+// The end of a sentence about an unknown name: the known one that means the same, or that is
+// nearest by its letters, if any is near.
 std::string Suggestion(std::string_view given, const std::vector<std::string>& known) {
   const std::vector<std::string_view> names(known.begin(), known.end());
-  const std::string nearest = NearestName(given, names);
+  const std::string meant = NameByMeaning(given, names);
+  const std::string nearest = meant.empty() ? NearestName(given, names) : meant;
   return nearest.empty() ? "." : "; did you mean '" + nearest + "'?";
 }
 
@@ -130,6 +134,23 @@ void RefuseEmptyAfterEquals(const std::vector<std::string>& words) {
   }
 }
 
+// As a shell takes it.
+std::string QuotedWord(const std::string& word) {
+  constexpr std::string_view kPlain = "_-./:=,+@%~";
+  const bool plain = std::all_of(word.begin(), word.end(), [&](unsigned char c) {
+    return std::isalnum(c) != 0 || kPlain.find(static_cast<char>(c)) != std::string_view::npos;
+  });
+  if (plain && !word.empty()) return word;
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+std::string& LineOfProcess() {
+  static std::string line = "sordino";
+  return line;
+}
+
 bool ReaderIsGone() {
   struct pollfd output = {STDOUT_FILENO, POLLOUT, 0};
   return poll(&output, 1, 0) == 1 && (output.revents & POLLERR) != 0;
@@ -193,7 +214,10 @@ int Report(int code, std::string_view sentence, bool json) {
   return code;
 }
 
+std::string GivenLine() { return LineOfProcess(); }
+
 int RunCommandLine(CLI::App& app, std::vector<std::string> words) {
+  for (const std::string& word : words) LineOfProcess() += ' ' + QuotedWord(word);
   // A closed pipe, and a file that may not grow, show as failed writes instead of signals.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);

@@ -55,6 +55,9 @@ bool WantsJson(const std::vector<std::string>& words);
 // standard output; returns the code.
 int Report(int code, std::string_view sentence, bool json);
 
+// The words that RunCommandLine was given as a line for a shell: "sordino train 'my data.csv'".
+std::string GivenLine();
+
 // Parses the words after the program's name, which runs the command that they name, flushes what
 // was written and returns the exit code.
 int RunCommandLine(CLI::App& app, std::vector<std::string> words);

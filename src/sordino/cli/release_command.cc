@@ -15,6 +15,7 @@
 #include "sordino/accounting/failures.h"
 #include "sordino/base/error.h"
 #include "sordino/base/known_name.h"
+#include "sordino/base/missing_setting.h"
 #include "sordino/base/progress.h"
 #include "sordino/base/shown_text.h"
 #include "sordino/base/stop.h"
@@ -268,7 +269,30 @@ void PrintDryRun(const ReleaseOptions& options, const ReleaseLedger& ledger) {
   std::cout << AlignedTable(rows, 1) << "nothing was read, charged or released\n";
 }
 
+// More than one thing that a release needs and does not have. What else is wrong is told later.
+void RefuseMissing(const ReleaseOptions& o) {
+  std::vector<MissingSetting> missing;
+  if (o.file.empty()) missing.push_back({"the table", "visits.csv", "or - for the input"});
+  const bool asks = o.count || !o.sums.empty() || !o.means.empty() || !o.variances.empty() ||
+                    !o.histograms.empty() || !o.quantiles.empty();
+  if (!asks) {
+    missing.push_back({"what to release", "--count",
+                       "or --sum, --mean, --variance, --histogram, "
+                       "--quantile"});
+  }
+  std::vector<std::string> bounded = o.sums;
+  bounded.insert(bounded.end(), o.means.begin(), o.means.end());
+  bounded.insert(bounded.end(), o.variances.begin(), o.variances.end());
+  if (o.schema.empty() && o.bounds.empty() && !bounded.empty()) {
+    missing.push_back({fmt::format("the bounds of '{}'", bounded.front()),
+                       fmt::format("--bounds {}=0,100", bounded.front()), "or --schema"});
+  }
+  if (!o.epsilon && o.spend.empty()) missing.push_back({"the budget", "--epsilon 0.5"});
+  if (missing.size() > 1 || o.file.empty()) throw Error(MissingSentence(missing, GivenLine()));
+}
+
 void Run(const ReleaseOptions& options) {
+  RefuseMissing(options);
   const TableRequest request = MakeTableRequest(options);
   TableRelease release(request);
   const ReleaseRecord record(options);
@@ -341,8 +365,7 @@ void AddReleaseCommand(CLI::App& app) {
   command
       ->add_option("file", o.file,
                    "CSV file whose first line names the columns, also .gz or .xz; - reads input")
-      ->type_name("FILE")
-      ->required();
+      ->type_name("FILE");
   command->add_flag("--count", o.count, "The number of rows");
   AddList(*command, "--sum", o.sums, "COL", "The sum of a column");
   AddList(*command, "--mean", o.means, "COL", "The mean of a column");

@@ -549,5 +549,16 @@ TEST(DescribeRelease, NamesEveryStatisticAndTheFile) {
   EXPECT_EQ(DescribeRelease(request, "-"), "release count, quantile 0.25 of age by city");
 }
 
+TEST(ReleaseCommand, WhatIsMissingIsToldAtOnce) {
+  ExpectMistake({"release",
+                 "3 settings are missing: the table (visits.csv: or - for the input), what "
+                 "to release (--count: "});
+  ExpectMistake({"release x.csv", "2 settings are missing: what to release (--count: "});
+  ExpectMistake({"release x.csv --mean age",
+                 "the bounds of 'age' (--bounds: or --schema), and the budget (--epsilon). With "
+                 "values of your own this would work: sordino release x.csv --mean age --bounds "
+                 "age=0,100 --epsilon 0.5"});
+}
+
 }  // namespace
 }  // namespace sordino

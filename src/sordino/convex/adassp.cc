@@ -55,7 +55,7 @@ double ProductSensitivity(const FitQuestion& q) {
       static_cast<double>(std::min(kMaxConvexRows, kMaxConvexEntries / q.table.features));
   const double terms = static_cast<double>(kProductBlock) + rows / kProductBlock + 4;
   const double one = q.table.row_bound * q.table.target_bound;
-  return (internal::NeighbourFactor(q.adjacency) + 2 * terms * 0x1p-52 * rows) * one;
+  return (internal::NeighbourFactor(q) + 2 * terms * 0x1p-52 * rows) * one;
 }
 
 // The expected size of the noise on the matrix in the norm that counts: sqrt(d log(2 d^2 / 0.05))

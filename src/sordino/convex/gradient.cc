@@ -90,7 +90,7 @@ double StepSensitivity(const FitPlan& plan) {
   const double rounding = internal::MaxGradientRounding(plan.question.table, Radius(plan.question));
   // Below a sampler the unit is the bound on one row under every adjacency.
   if (plan.sampling_rate < 1) return plan.clip + 2 * rounding;
-  return internal::NeighbourFactor(plan.question.adjacency) * plan.clip + 2 * rounding;
+  return internal::NeighbourFactor(plan.question) * plan.clip + 2 * rounding;
 }
 
 Event StepEvent(const FitPlan& plan, NoiseMultiplier z) {
@@ -152,6 +152,12 @@ class Gradient : public FitMethod {
       plan.sampling_rate = std::min(
           1.0, static_cast<double>(options.Whole(kBatch)) / static_cast<double>(question.records));
       if (plan.is_laplace) return internal::Refused(*this, "a batch size needs a delta above 0.");
+      if (plan.sampling_rate < 1 && question.rows_per_user > 1) {
+        return internal::Refused(
+            *this,
+            "a batch draws rows one by one, and the rows of a user would enter "
+            "it together or not; leave out the batch size.");
+      }
     }
     return Complete(plan, options);
   }

@@ -50,6 +50,14 @@ void CheckQuestion(const FitQuestion& question) {
   }
   CheckRange("the norm of the weights that is assumed", question.weight_norm, 0, true, 1e6, false);
   if (question.lambda) CheckRange("lambda", *question.lambda, 1e-100, false, 1e100, false);
+  CheckRange("the number of rows of a user", static_cast<double>(question.rows_per_user), 1, false,
+             static_cast<double>(kMaxFitRowsPerUser), false);
+  if (question.rows_per_user > 1 && question.adjacency != Adjacency::kAddRemove) {
+    throw Error(fmt::format(
+        "users with up to {} rows need add-remove adjacency: under {} the number of rows is "
+        "public, and a user who is replaced would change it.",
+        question.rows_per_user, AdjacencyName(question.adjacency)));
+  }
 }
 
 std::vector<PlannedFit> PlanFits(const FitQuestion& question) {

@@ -5,6 +5,18 @@
 // the event that a ledger is charged, and nothing about the data changes it. Fit then looks at the
 // data once.
 //
+// Users with several rows. Where neighbours add or remove a user with at most k rows, every proof
+// of this module holds for the sum of the user's losses in the place of a row's loss. For it, with
+// |grad l| <= L and a Hessian of rank at most m and trace at most beta for a row: the gradient has
+// at most the norm k L, in k m dimensions that the user's rows decide; the Hessian is positive
+// semidefinite of rank at most k m and trace at most k beta; the sum of the user's x x^T has at
+// most the Frobenius norm k R^2, and that of x y at most k R B (the triangle inequality each time).
+// That is all that the proofs use of a record. So sensitivities are multiplied by k
+// (internal::NeighbourFactor), and objective perturbation has k L, k beta and k m. Whoever makes
+// the table keeps at most k rows of a user, whatever others do (tables/rows_per_user.h). Under the
+// other adjacencies the number of rows is public, and replacing a user would change it: they are
+// refused.
+//
 // A new method is a file that defines a class derived from FitMethod and a function that returns
 // it, and a line in method_list.inc. Its file has the theorem that bounds its sensitivity.
 #ifndef SORDINO_CONVEX_METHOD_H_
@@ -40,7 +52,9 @@ struct FitQuestion {
   Adjacency adjacency = Adjacency::kAddRemove;
   std::optional<double> lambda = std::nullopt;  // chosen by theory where it is not given
   double weight_norm = kDefaultWeightNorm;
+  std::int64_t rows_per_user = 1;  // k, of one that is added or removed
 };
+inline constexpr std::int64_t kMaxFitRowsPerUser = 10'000;
 
 // A noise of a plan, for people: {"on the coefficients", 0.01}.
 struct PlannedNoise {

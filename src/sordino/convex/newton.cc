@@ -45,7 +45,7 @@ constexpr const OptionSpec* kNewtonOptions[] = {&kNewtonSteps};
 double NewtonRadius(const FitQuestion& question) { return 100 * internal::WeightNorm(question); }
 
 double NewtonSensitivity(const FitPlan& plan) {
-  return internal::NeighbourFactor(plan.question.adjacency) * plan.clip +
+  return internal::NeighbourFactor(plan.question) * plan.clip +
          2 * internal::MaxGradientRounding(plan.question.table, NewtonRadius(plan.question));
 }
 

@@ -52,10 +52,11 @@ struct MinimumShares {
 PerturbedObjective ObjectiveOf(const FitQuestion& q, double lambda) {
   const LossBounds bounds = internal::BoundsOf(q);
   const double r = q.table.row_bound;
-  return {.gradient_bound = bounds.slope * r,
-          .trace_bound = bounds.trace * r * r,
+  const auto k = static_cast<double>(q.rows_per_user);  // a record is a user (method.h)
+  return {.gradient_bound = k * bounds.slope * r,
+          .trace_bound = k * bounds.trace * r * r,
           .regularisation = lambda,
-          .directions = bounds.directions,
+          .directions = q.rows_per_user * bounds.directions,
           .adjacency = q.adjacency};
 }
 

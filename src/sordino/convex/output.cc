@@ -75,7 +75,7 @@ double DescentSmoothness(const FitQuestion& q, double lambda) {
 
 double OutputSensitivity(const FitPlan& plan, double lambda) {
   const FitQuestion& q = plan.question;
-  const double distance = internal::NeighbourFactor(q.adjacency) * internal::GradientBound(q);
+  const double distance = internal::NeighbourFactor(q) * internal::GradientBound(q);
   if (plan.steps == 0) return (distance + 2 * plan.gradient_norm_limit) / lambda * (1 + 0x1p-40);
   const double kept =
       std::pow(1 - lambda / DescentSmoothness(q, lambda), static_cast<double>(plan.steps));

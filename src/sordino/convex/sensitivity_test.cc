@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <vector>
 
 #include "sordino/base/error.h"
@@ -282,6 +283,160 @@ TEST(MomentSensitivity, OneRowMovesTheMatrixByItsSquare) {
   }
   EXPECT_LE(largest, replaced);
   EXPECT_GT(largest, 0.999 * std::sqrt(2.0));
+}
+
+// A table of `base` rows and then the rows of one user.
+struct UserTables {
+  Problem with;
+  Problem without;
+};
+
+UserTables TablesOf(const TableShape& shape, const at::Tensor& base, const at::Tensor& user,
+                    const at::Tensor& base_y, const at::Tensor& user_y) {
+  return {Table(shape, at::cat({base, user}), at::cat({base_y, user_y})),
+          Table(shape, base, base_y)};
+}
+
+FitQuestion UserQuestion(const char* loss, std::int64_t features, std::int64_t rows_per_user) {
+  FitQuestion question;
+  question.table = ShapeFor(loss, features);
+  question.records = 1000;
+  question.delta = Delta(1e-6);
+  question.rows_per_user = rows_per_user;
+  return question;
+}
+
+TEST(UserSensitivity, SumsMoveByNoMoreThanTheNoiseCovers) {
+  at::manual_seed(10);
+  for (const char* loss : {"squares", "logistic", "softmax", "huber"}) {
+    for (const std::int64_t k : {1, 2, 5}) {
+      const FitQuestion question = UserQuestion(loss, 3, k);
+      const FitPlan plan = PlanFit(question, Choice("gradient"));
+      const FitPlan newton = PlanFit(question, Choice("newton"));
+      const double covered = plan.noises[0].deviation / plan.multiplier;
+      const double moment = newton.noises[1].deviation / newton.second_multiplier;
+      double largest = 0;
+      for (int trial = 0; trial < 40; ++trial) {
+        const bool alike = trial % 2 == 0;  // all rows of the user are the same
+        at::Tensor user = at::randn({k, 3}, at::kDouble).mul_(3);
+        at::Tensor user_y = RandomTargets(question.table, k);
+        if (alike) {
+          user = user.narrow(0, 0, 1).expand({k, 3}).contiguous();
+          user_y = user_y.narrow(0, 0, 1).expand({k}).contiguous();
+        }
+        const UserTables tables = TablesOf(question.table, at::randn({4, 3}, at::kDouble), user,
+                                           RandomTargets(question.table, 4), user_y);
+        const at::Tensor theta = at::randn({3, tables.with.scores()}, at::kDouble).mul_(trial);
+        const double moved = internal::GradientSum(tables.with, theta, plan.clip)
+                                 .sub(internal::GradientSum(tables.without, theta, plan.clip))
+                                 .norm()
+                                 .item<double>();
+        EXPECT_LE(moved, covered) << loss << " " << k;
+        EXPECT_LE(moved, newton.noises[0].deviation / newton.multiplier) << loss << " " << k;
+        const double matrix = internal::SecondMoment(tables.with)
+                                  .sub(internal::SecondMoment(tables.without))
+                                  .norm()
+                                  .item<double>();
+        EXPECT_LE(matrix, moment);
+        if (alike && user[0].norm().item<double>() > 1) {
+          EXPECT_GT(matrix, 0.999 * moment);
+        }
+        largest = std::max(largest, moved);
+      }
+      EXPECT_GT(largest, 0.98 * covered) << loss << " " << k;
+    }
+  }
+}
+
+TEST(UserSensitivity, MinimaMoveByNoMoreThanTheNoiseCovers) {
+  at::manual_seed(11);
+  for (const char* loss : {"squares", "logistic", "softmax", "huber"}) {
+    for (const std::int64_t k : {2, 5}) {
+      FitQuestion question = UserQuestion(loss, 2, k);
+      question.lambda = 0.5;
+      const FitPlan plan =
+          PlanFit(question, Choice("output", {{"proximal-steps", std::int64_t{1}}}));
+      for (int trial = 0; trial < 10; ++trial) {
+        const UserTables tables = TablesOf(
+            question.table, at::randn({3, 2}, at::kDouble), at::randn({k, 2}, at::kDouble).mul_(3),
+            RandomTargets(question.table, 3), RandomTargets(question.table, k));
+        const double moved = ExactMinimum(tables.with, *question.lambda)
+                                 .sub(ExactMinimum(tables.without, *question.lambda))
+                                 .norm()
+                                 .item<double>();
+        EXPECT_LE(moved, plan.noises[0].deviation / plan.multiplier) << loss << " " << k;
+      }
+    }
+  }
+  // Rows that pull together, against a strong regularisation: nearly attained.
+  FitQuestion question = UserQuestion("squares", 1, 4);
+  question.lambda = 1000;
+  const FitPlan plan = PlanFit(question, Choice("output", {{"proximal-steps", std::int64_t{1}}}));
+  const at::Tensor one = at::ones({4, 1}, at::kDouble);
+  const UserTables tables = TablesOf(question.table, one.narrow(0, 0, 0), one,
+                                     at::zeros({0}, at::kDouble), at::ones({4}, at::kDouble));
+  const double moved =
+      ExactMinimum(tables.with, 1000).sub(ExactMinimum(tables.without, 1000)).norm().item<double>();
+  EXPECT_GT(moved, 0.99 * plan.noises[0].deviation / plan.multiplier);
+}
+
+TEST(UserSensitivity, ProductsWithTheTargetsAreCovered) {
+  const FitPlan plan = PlanFit(UserQuestion("squares", 2, 3), Choice("adassp"));
+  EXPECT_NEAR(plan.noises[0].deviation / plan.multiplier, 3, 1e-2);  // 3 rows x x^T
+  EXPECT_NEAR(plan.noises[1].deviation / plan.multiplier, 3, 1e-2);  // 3 rows x y
+}
+
+// delta(epsilon) of the minimum of (lambda / 2) t^2 + b t for a Gaussian b, with and without the
+// losses log(1 + e^-t) of k rows, by its density: t is the minimum for one b.
+double ExactObjectiveDelta(std::int64_t rows, double lambda, double sigma, double epsilon) {
+  const auto k = static_cast<double>(rows);
+  const auto log_density = [&](double t, double count) {
+    const double p = 1 / (1 + std::exp(-t));
+    const double b = count * (1 - p) - lambda * t;
+    return -0.5 * b * b / (sigma * sigma) + std::log(lambda + count * p * (1 - p));
+  };
+  const double scale = 1 / (sigma * std::sqrt(2 * std::numbers::pi));
+  const double reach = (k + 12 * sigma) / lambda;
+  const int cells = 400'000;
+  double up = 0;
+  double down = 0;
+  for (int i = 0; i < cells; ++i) {
+    const double t = -reach + 2 * reach * (i + 0.5) / cells;
+    const double with = scale * std::exp(log_density(t, k));
+    const double without = scale * std::exp(log_density(t, 0));
+    up += std::max(0.0, with - std::exp(epsilon) * without);
+    down += std::max(0.0, without - std::exp(epsilon) * with);
+  }
+  return std::max(up, down) * 2 * reach / cells;
+}
+
+TEST(UserSensitivity, ObjectivePerturbationHidesAUserByItsDensity) {
+  for (const std::int64_t k : {1, 2, 4}) {
+    FitQuestion question = UserQuestion("logistic", 1, k);
+    question.delta = Delta(1e-4);
+    question.lambda = 20;
+    const FitPlan plan = PlanFit(question, Choice("objective"));
+    EXPECT_LE(ExactObjectiveDelta(k, *question.lambda, plan.sigma, 1), 1e-4) << k;
+    // The noise for half as many rows would not do.
+    if (k == 1) continue;
+    question.rows_per_user = k / 2;
+    const FitPlan less = PlanFit(question, Choice("objective"));
+    EXPECT_GT(ExactObjectiveDelta(k, *question.lambda, less.sigma, 1), 1e-4) << k;
+  }
+}
+
+TEST(UserSensitivity, WhatIsNotCoveredIsRefused) {
+  FitQuestion question = UserQuestion("logistic", 2, 2);
+  EXPECT_THROW(PlanFit(question, Choice("gradient", {{"batch", std::int64_t{100}}})), Error);
+  EXPECT_NO_THROW(PlanFit(question, Choice("gradient", {{"batch", std::int64_t{1000}}})));
+  question.adjacency = Adjacency::kReplaceOne;
+  EXPECT_THROW(PlanFits(question), Error);
+  question.adjacency = Adjacency::kZeroOut;
+  EXPECT_THROW(PlanFits(question), Error);
+  question.rows_per_user = 1;
+  EXPECT_NO_THROW(PlanFits(question));
+  question.rows_per_user = 0;
+  EXPECT_THROW(PlanFits(question), Error);
 }
 
 }  // namespace

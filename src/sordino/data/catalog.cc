@@ -13,6 +13,7 @@
 #include "sordino/data/internal/data_source.h"
 #include "sordino/data/internal/declaration_check.h"
 #include "sordino/data/text_reader.h"
+#include "sordino/data/vocabulary_source.h"
 
 namespace sordino {
 namespace {
@@ -73,8 +74,9 @@ std::string VocabularyText(const DataRequest& request) {
   const DataSource source = SourceOf(request);
   if (source.vocabulary.empty()) return "";
   // Without a list of words a known set takes them from public text.
-  return request.vocabulary.empty() ? VocabularyOf(source.vocabulary).Text()
-                                    : ReadVocabulary(source.vocabulary.front()).Text();
+  return request.vocabulary.empty()
+             ? VocabularyOf(source.vocabulary).Text()
+             : MakeVocabulary(ParseVocabularySource(request.vocabulary)).Text();
 }
 
 std::string FormatOf(const DataRequest& request) {

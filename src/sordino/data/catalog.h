@@ -32,6 +32,7 @@ struct DataRequest {
   std::string test_labels;
   std::string format;  // one of DataFormatNames(); empty: by the name of the file
   std::vector<std::int64_t> shape;
+  std::string resize;  // of images: "64x48", "64x48:crop" (image_resize.h); empty: to the shape
   std::int64_t classes = 0;
   std::vector<std::string> class_names;
   std::int64_t records = 0;
@@ -47,7 +48,7 @@ struct DataRequest {
   std::int64_t rows_per_user = 0;
   // Of a table: rows with a cell that does not keep to the declaration.
   MalformedRows malformed = MalformedRows::kRefuse;
-  std::string vocabulary;   // text: a file of words, one a line
+  std::string vocabulary;   // text: where its words come from (vocabulary_source.h)
   std::int64_t length = 0;  // text: tokens of an example
 };
 

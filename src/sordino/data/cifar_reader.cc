@@ -111,6 +111,7 @@ const DataFormat& CifarFormat() {
       .endings = {".bin"},
       .is_folder = [](const fs::path& path) { return !Stored(path / "data_batch_1.bin").empty(); },
       .takes = {"shape", "classes", "class-names"},
+      .needs = {{"classes", "the classes", "--classes 10"}},
       .files = BatchFiles,
       .open = [](const DataRequest& request, DatasetDeclaration& declaration) -> DatasetReader {
         declaration.kind = InputKind::kImage;

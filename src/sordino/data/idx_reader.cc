@@ -205,6 +205,9 @@ const DataFormat& IdxFormat() {
                    static_cast<std::size_t>(bytes[3]) <= kMaxIdxDimensions;
           },
       .takes = {"labels", "shape", "classes", "class-names"},
+      .needs = {{"labels", "the labels", "--labels labels-idx1-ubyte"},
+                {"shape", "the shape of an example", "--shape 1,28,28"},
+                {"classes", "the classes", "--classes 10"}},
       .open = [](const DataRequest& request, DatasetDeclaration& declaration) -> DatasetReader {
         DeclareShape(request, true, declaration);
         return [](const SplitFiles& files, const DatasetDeclaration& declared, const ReadOptions&) {

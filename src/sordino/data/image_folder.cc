@@ -1,6 +1,5 @@
 #include "sordino/data/image_folder.h"
 
-#include <ATen/ops/_upsample_bilinear2d_aa.h>
 #include <ATen/ops/empty.h>
 #include <fmt/format.h>
 
@@ -16,6 +15,7 @@
 #include "sordino/base/error.h"
 #include "sordino/base/progress.h"
 #include "sordino/data/image_codec.h"
+#include "sordino/data/image_resize.h"
 #include "sordino/data/internal/array_bytes.h"
 #include "sordino/data/internal/data_format.h"
 #include "sordino/data/internal/format_declaration.h"
@@ -154,9 +154,11 @@ std::vector<LabelledFile> FindFiles(const fs::path& root, const fs::path& folder
 
 class Loader {
  public:
-  Loader(const fs::path& folder, const DatasetDeclaration& declaration,
-         const ImageFolderOptions& options)
-      : name_((folder / "...").string()), wanted_{declaration.shape[1], declaration.shape[2]} {
+  // `name` is what errors call an image.
+  Loader(std::string name, const DatasetDeclaration& declaration, const ImageFolderOptions& options)
+      : name_(std::move(name)),
+        resize_{
+            .width = declaration.shape[2], .height = declaration.shape[1], .rule = options.resize} {
     image_options_.channels = declaration.shape[0];
     image_options_.background = options.background;
   }
@@ -175,13 +177,7 @@ class Loader {
  private:
   at::Tensor Read(const fs::path& path) const {
     const std::vector<std::byte> bytes = ReadImageFile(path);
-    const ImageSize size = ReadImageSize(bytes, name_);
-    at::Tensor image = DecodeImage(bytes, name_, image_options_);
-    if (size == wanted_) return image;
-    const at::Tensor stretched =
-        at::_upsample_bilinear2d_aa(image.unsqueeze(0).to(at::kFloat),
-                                    {wanted_.height, wanted_.width}, /*align_corners=*/false);
-    return stretched.squeeze(0).round_().clamp_(0, 255).to(at::kByte);
+    return Resized(DecodeImage(bytes, name_, image_options_), resize_);
   }
 
   // The errors of reading name the file.
@@ -194,8 +190,8 @@ class Loader {
     }
   }
 
-  std::string name_;  // of any image in the folder
-  ImageSize wanted_;
+  std::string name_;
+  Resize resize_;
   ImageOptions image_options_;
 };
 
@@ -217,6 +213,15 @@ void CheckRequest(const DatasetDeclaration& declaration) {
 }
 
 }  // namespace
+
+Dataset ReadOneImage(const std::filesystem::path& file, const DatasetDeclaration& declaration,
+                     const ImageFolderOptions& options) {
+  CheckRequest(declaration);
+  const Loader loader(file.string(), declaration, options);
+  Dataset data{declaration, loader.Load(file).unsqueeze(0), {}};
+  data.ids.push_back(file.filename().string());
+  return data;
+}
 
 Dataset ReadImageFolder(const std::filesystem::path& folder, const DatasetDeclaration& declaration,
                         const ImageFolderOptions& options) {
@@ -241,7 +246,7 @@ Dataset ReadImageFolder(const std::filesystem::path& folder, const DatasetDeclar
                     fmt::format("they are {}", files.size()));
   }
 
-  const Loader loader(folder, declaration, options);
+  const Loader loader((folder / "...").string(), declaration, options);
   Dataset data{declaration, at::empty(shape, at::kByte), {}};
   // In shares, and for people only: how many images there are is private.
   const bool on_terminal = Progress::DetectStyle() == Progress::Style::kBar;
@@ -255,6 +260,11 @@ Dataset ReadImageFolder(const std::filesystem::path& folder, const DatasetDeclar
       [&](std::size_t done) { progress.Update(kShares * done / files.size()); });
   progress.Update(kShares);
   progress.Finish();
+  if (options.named) {
+    for (const LabelledFile& file : files) {
+      data.ids.push_back(file.path.lexically_relative(folder).generic_string());
+    }
+  }
   if (!options.labelled) return data;
   data.labels = at::empty({shape[0]}, at::kLong);
   auto* const label = data.labels.mutable_data_ptr<std::int64_t>();
@@ -264,23 +274,62 @@ Dataset ReadImageFolder(const std::filesystem::path& folder, const DatasetDeclar
 }
 
 namespace internal {
+namespace {
+
+// Of any size: --resize declares the size and the rule, or --shape the size alone.
+ResizeRule DeclareImages(const DataRequest& request, DatasetDeclaration& declaration) {
+  DataRequest full = request;
+  if (request.resize.empty()) {
+    DeclareShape(full, false, declaration);
+    return ResizeRule::kStretch;
+  }
+  const Resize resize = ParseResize(request.resize);
+  if (full.shape.empty()) full.shape = {3, resize.height, resize.width};
+  DeclareShape(full, false, declaration);
+  if (full.shape[1] != resize.height || full.shape[2] != resize.width) {
+    throw Error(fmt::format(
+        "--resize {} makes pictures of the height {} and the width {}, and --shape declares {}; "
+        "leave --shape out for colours, or give {}.",
+        request.resize, resize.height, resize.width, internal::ShapeText(full.shape),
+        internal::ShapeText(
+            std::vector<std::int64_t>{full.shape[0], resize.height, resize.width})));
+  }
+  return resize.rule;
+}
+
+}  // namespace
 
 const DataFormat& ImagesFormat() {
   static const DataFormat format = {
       .name = "images",
       .help = "a folder FOLDER/<class>/*.png or .jpg",
+      .endings = {".png", ".jpg", ".jpeg"},
       .is_folder = [](const fs::path&) { return true; },
-      .takes = {"shape", "classes", "class-names"},
+      .takes = {"shape", "resize", "classes", "class-names"},
+      .needs = {{"shape", "the shape of an example", "--resize 64x64", "or --shape 3,64,64"},
+                {"classes", "the classes", "--class-names cat,dog"}},
       .open = [](const DataRequest& request, DatasetDeclaration& declaration) -> DatasetReader {
-        DeclareShape(request, false, declaration);
-        return [](const SplitFiles& files, const DatasetDeclaration& declared,
-                  const ReadOptions& options) {
+        const ResizeRule rule = DeclareImages(request, declaration);
+        return [rule](const SplitFiles& files, const DatasetDeclaration& declared,
+                      const ReadOptions& options) {
           const fs::path& folder = files.inputs.front();
           ImageFolderOptions how;
+          how.resize = rule;
+          std::error_code failure;
+          if (fs::is_regular_file(folder, failure)) {
+            if (!options.labelled) return ReadOneImage(folder, declared, how);
+            throw Error(
+                fmt::format("'{}' is one image without a label; give a folder with a "
+                            "subfolder for each class, or apply a model to it with "
+                            "'sordino predict'.",
+                            folder.string()));
+          }
+          how.named = !options.labelled;
           how.labelled = options.labelled || HasClassFolders(folder);
           return ReadImageFolder(folder, declared, how);
         };
-      }};
+      },
+      .record_names = "file"};
   return format;
 }
 

@@ -348,6 +348,9 @@ const DataFormat& NpyFormat() {
       .endings = {".npy"},
       .begins = [](std::string_view bytes) { return bytes.starts_with("\x93NUMPY"); },
       .takes = {"labels", "shape", "classes", "class-names"},
+      .needs = {{"labels", "the labels", "--labels labels.npy"},
+                {"shape", "the shape of an example", "--shape 1,28,28"},
+                {"classes", "the classes", "--classes 10"}},
       .open = [](const DataRequest& request, DatasetDeclaration& declaration) -> DatasetReader {
         DeclareShape(request, true, declaration);
         return [](const SplitFiles& files, const DatasetDeclaration& declared, const ReadOptions&) {

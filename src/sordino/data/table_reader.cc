@@ -15,6 +15,7 @@
 #include "sordino/data/internal/data_format.h"
 #include "sordino/data/internal/declaration_check.h"
 #include "sordino/data/internal/format_declaration.h"
+#include "sordino/data/text_reader.h"
 #include "sordino/tables/cell.h"
 #include "sordino/tables/compressed_file.h"
 #include "sordino/tables/csv_reader.h"
@@ -189,6 +190,10 @@ class RowReader {
           to += column.values.size();
           break;
         }
+        case ColumnRole::kText:
+          if (!options_.layout.IsMissing(cell)) AddHashedWords(cell, column.buckets, to);
+          to += column.buckets;
+          break;
         case ColumnRole::kLabel:
           labels_.push_back(static_cast<std::int64_t>(CategoryOf(column, cell, line)));
           break;
@@ -364,6 +369,10 @@ std::string TemplateOf(const std::filesystem::path& path, const DataRequest& req
   return SchemaTemplate(rows.names(), layout);
 }
 
+constexpr internal::NeededSetting kNeededColumns = {
+    "columns", "the columns of the table", "--schema schema.toml",
+    "a file that 'sordino data FILE --declare schema.toml' makes to be filled in"};
+
 const std::vector<std::string_view>& TableSettings() {
   static const std::vector<std::string_view> keys = {
       "columns", "schema", "no-header", "encoding", "delimiter", "missing", "id", "rows-per-user"};
@@ -440,6 +449,7 @@ const DataFormat& CsvFormat() {
       .help = "a table with commas between its fields",
       .endings = {".csv"},
       .takes = TableSettings(),
+      .needs = {kNeededColumns},
       .open = [](const DataRequest& request,
                  DatasetDeclaration& declared) { return OpenTable(request, ',', declared); },
       .schema_template = [](const std::filesystem::path& path,
@@ -453,6 +463,7 @@ const DataFormat& TsvFormat() {
       .help = "a table with tabs between its fields",
       .endings = {".tsv"},
       .takes = TableSettings(),
+      .needs = {kNeededColumns},
       .open = [](const DataRequest& request,
                  DatasetDeclaration& declared) { return OpenTable(request, '\t', declared); },
       .schema_template =

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <span>
@@ -13,6 +14,7 @@
 #include "sordino/base/error.h"
 #include "sordino/data/internal/data_format.h"
 #include "sordino/data/internal/format_declaration.h"
+#include "sordino/data/vocabulary_source.h"
 #include "sordino/tables/compressed_file.h"
 #include "sordino/tables/data_error.h"
 
@@ -155,7 +157,14 @@ Vocabulary::Vocabulary(const std::vector<std::string>& words, const std::string&
   }
 }
 
+Vocabulary Vocabulary::Hashed(std::int64_t buckets) {
+  Vocabulary vocabulary({}, "");
+  vocabulary.buckets_ = buckets;
+  return vocabulary;
+}
+
 std::int64_t Vocabulary::Id(std::string_view word) const {
+  if (buckets_ > 0) return kUnknownToken + 1 + HashedWord(word, buckets_);
   const auto found = ids_.find(word);
   return found == ids_.end() ? kUnknownToken : found->second;
 }
@@ -173,6 +182,24 @@ std::vector<std::string> Tokens(std::string_view sentence) {
     words.back().push_back(LowerCase(c));
   }
   return words;
+}
+
+std::int64_t HashedWord(std::string_view word, std::int64_t buckets) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : word) {
+    hash ^= static_cast<unsigned char>(c);
+    hash *= 0x100000001b3;
+  }
+  return static_cast<std::int64_t>(hash % static_cast<std::uint64_t>(buckets));
+}
+
+void AddHashedWords(std::string_view text, std::int64_t buckets, float* to) {
+  for (const std::string& word : Tokens(text)) to[HashedWord(word, buckets)] += 1;
+  double square = 0;
+  for (std::int64_t i = 0; i < buckets; ++i) square += std::pow(double{to[i]}, 2);
+  if (square == 0) return;
+  const double scale = 1 / std::sqrt(square);
+  for (std::int64_t i = 0; i < buckets; ++i) to[i] = static_cast<float>(double{to[i]} * scale);
 }
 
 std::string Vocabulary::Text() const {
@@ -195,7 +222,8 @@ Vocabulary ReadVocabulary(const std::filesystem::path& path) {
   return {words, path.string()};
 }
 
-Vocabulary VocabularyOf(const std::vector<std::filesystem::path>& public_texts, TextOrder order) {
+Vocabulary VocabularyOf(const std::vector<std::filesystem::path>& public_texts, TextOrder order,
+                        std::size_t most) {
   std::map<std::string, std::int64_t> counts;
   for (const std::filesystem::path& path : public_texts) {
     const std::vector<std::byte> bytes = ReadWholeFile(path);
@@ -210,7 +238,9 @@ Vocabulary VocabularyOf(const std::vector<std::filesystem::path>& public_texts, 
                    [](const auto& a, const auto& b) { return a.second > b.second; });
   std::vector<std::string> words;
   words.reserve(sorted.size());
-  for (const auto& [word, count] : sorted) words.push_back(word);
+  for (const auto& [word, count] : sorted) {
+    if (words.size() < most) words.push_back(word);
+  }
   return {words, "the public text"};
 }
 
@@ -237,15 +267,20 @@ const DataFormat& TextFormat() {
       .help = "a line: label, tab, sentence",
       .endings = {".txt", ".tsv"},
       .takes = {"classes", "class-names", "vocabulary", "length"},
+      .needs = {{"classes", "the classes", "--class-names bad,good"},
+                {"vocabulary", "the words", "--vocabulary hash:4096",
+                 "or a file of public words, or text:FILE of public text"},
+                {"length", "the tokens of an example", "--length 64"}},
       .open = [](const DataRequest& request, DatasetDeclaration& declaration) -> DatasetReader {
         Need(request.length > 0, "tokens of an example", "--length, such as 64");
         Need(!request.vocabulary.empty(), "vocabulary",
-             "--vocabulary with a file of public words, one a line");
+             "--vocabulary with a file of public words, one a line, text:FILE with public text, or "
+             "hash:4096");
+        const VocabularySource from = ParseVocabularySource(request.vocabulary);
         declaration.kind = InputKind::kTokens;
         declaration.shape = {request.length};
-        declaration.vocabulary_source =
-            fmt::format("the file '{}', declared public", request.vocabulary);
-        Vocabulary vocabulary = ReadVocabulary(request.vocabulary);
+        declaration.vocabulary_source = from.Words();
+        Vocabulary vocabulary = MakeVocabulary(from);
         declaration.vocabulary = vocabulary.size();
         return [vocabulary = std::move(vocabulary)](const SplitFiles& files,
                                                     const DatasetDeclaration& declared,

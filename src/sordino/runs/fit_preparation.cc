@@ -130,21 +130,23 @@ void CheckData(const FitSettings& settings, const DatasetDeclaration& declaratio
                     "logistic.",
                     model.name, declaration.classes));
   }
-  if (declaration.rows_per_user > 1) {
-    throw Error(fmt::format(
-        "'fit' protects people with one row each, and {} rows of a user were declared; give "
-        "--rows-per-user 1, or use 'sordino train'.",
-        declaration.rows_per_user));
-  }
 }
 
 Adjacency AdjacencyOf(const PreparedFit& fit) {
   if (fit.settings.non_private) return Adjacency::kAddRemove;
   const std::string& given = fit.settings.adjacency;
-  const Adjacency adjacency = !given.empty()                ? ParseAdjacency(given)
-                              : fit.budget                  ? fit.budget->adjacency
-                              : fit.declaration.records > 0 ? Adjacency::kAddRemove
-                                                            : Adjacency::kReplaceOne;
+  const Adjacency adjacency = !given.empty() ? ParseAdjacency(given)
+                              : fit.budget   ? fit.budget->adjacency
+                              : fit.declaration.records > 0 || fit.declaration.rows_per_user > 1
+                                  ? Adjacency::kAddRemove
+                                  : Adjacency::kReplaceOne;
+  if (adjacency != Adjacency::kAddRemove && fit.declaration.rows_per_user > 1) {
+    throw Error(fmt::format(
+        "people have up to {} rows here, so the number of rows is not public and the fit is "
+        "add-remove, not {}; give --adjacency add-remove{}, or --rows-per-user 1.",
+        fit.declaration.rows_per_user, AdjacencyName(adjacency),
+        fit.budget ? " and a ledger that counts so" : ""));
+  }
   if (adjacency == Adjacency::kAddRemove && fit.declaration.records == 0) {
     throw Error(
         "under add-remove the number of records is private, and a plan needs one; give --records "
@@ -203,6 +205,7 @@ FitQuestion QuestionOf(const PreparedFit& fit) {
     question.delta = Delta(*settings.delta);
   }
   question.adjacency = AdjacencyOf(fit);
+  question.rows_per_user = std::max<std::int64_t>(1, fit.declaration.rows_per_user);
   if (fit.selection) {
     question.epsilon = fit.selection->run_epsilon;
     question.delta = fit.selection->run_delta;
@@ -375,6 +378,7 @@ FitFacts PlannedFacts(const PreparedFit& fit) {
   }
   facts.records = plan.question.records;
   facts.counts_users = fit.declaration.rows_per_user > 0;
+  facts.rows_per_user = fit.declaration.rows_per_user;
   facts.adjacency = plan.question.adjacency;
   facts.delta = fit.settings.delta.value_or(0);
   facts.epsilon =

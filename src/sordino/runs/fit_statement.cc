@@ -47,10 +47,18 @@ void WriteFitOpening(Page& page, const FitFacts& facts) {
 
 void WriteFitGuarantee(Page& page, const FitFacts& facts) {
   page.Heading("What is protected");
-  page.Paragraph(facts.counts_users
-                     ? "One person, with at most one record in the data."
-                     : "One record of the data. A person who is behind several records is "
-                       "protected less: with k records, epsilon counts about k times.");
+  if (facts.counts_users) {
+    page.Paragraph(
+        facts.rows_per_user > 1
+            ? fmt::format("One person, with at most {} records in the data: further ones "
+                          "were left out.",
+                          facts.rows_per_user)
+            : std::string("One person, with at most one record in the data."));
+  } else {
+    page.Paragraph(
+        "One record of the data. A person who is behind several records is protected less: with k "
+        "records, epsilon counts about k times.");
+  }
   internal::WriteComparison(page, "the data", FitChange(facts), facts.adjacency);
   internal::WriteStrength(page, {.is_planned = facts.state == RunState::kPlanned,
                                  .epsilon = facts.epsilon,

@@ -21,6 +21,7 @@ struct FitFacts {
   std::string plan;          // a sentence: lambda, row bound, noise, certificate
   std::int64_t records = 0;  // 0: private
   bool counts_users = false;
+  std::int64_t rows_per_user = 0;  // of users: at most
   Adjacency adjacency = Adjacency::kAddRemove;
   Interval epsilon;
   double delta = 0;

@@ -25,6 +25,9 @@ namespace {
 
 constexpr double kDefaultBatch = 512;
 constexpr double kDefaultEpochs = 40;
+// Images that 'cnn-mnist' and 'cnn-cifar' take (docs/models.md).
+constexpr std::int64_t kLeastMnistSide = 14;
+constexpr std::int64_t kLeastCifarSide = 8;
 constexpr double kNamedDataDelta = 1e-5;
 // Batch, clipping norm, noise and learning rate (kMaxStepFactor) are at most 1e9 each: their
 // product, which is the largest step of a weight, is then below the largest number of single
@@ -41,10 +44,8 @@ void CheckNames(const TrainConfig& config) {
         "there is nothing to train on; give --data with a dataset's name, such as digits, or a "
         "file.");
   }
-  if (config.model.name.empty() == config.model.script.empty()) {
-    throw Error(config.model.name.empty()
-                    ? "there is no model; give --model with a name, such as cnn-mnist, or --script."
-                    : "--model and --script are two models; give one of them.");
+  if (!config.model.name.empty() && !config.model.script.empty()) {
+    throw Error("--model and --script are two models; give one of them.");
   }
   if (!config.model.script.empty() &&
       (!config.model.activation.empty() || config.model.width != 0)) {
@@ -281,8 +282,18 @@ std::string TrainConfig::ModelName() const {
   return model.script.empty() ? model.name : std::filesystem::path(model.script).stem().string();
 }
 
+std::string DefaultModelName(const DatasetDeclaration& declaration) {
+  if (declaration.kind == InputKind::kTokens) return "transformer";
+  if (declaration.kind == InputKind::kFeatures) return "mlp";
+  const std::int64_t channels = declaration.shape[0];
+  const std::int64_t side = std::min(declaration.shape[1], declaration.shape[2]);
+  if (channels == 1 && side >= kLeastMnistSide) return "cnn-mnist";
+  return side >= kLeastCifarSide ? "cnn-cifar" : "logistic";
+}
+
 TrainConfig Completed(TrainConfig config, const DatasetDeclaration& declaration) {
   CheckNames(config);
+  if (config.ModelName().empty()) config.model.name = DefaultModelName(declaration);
   CheckBudget(config);
   config.data = WithSchema(std::move(config.data));  // a run does not need the file again
   CompletePrivacy(config, declaration);

@@ -118,10 +118,15 @@ struct TrainConfig {
 };
 
 // With what was left out filled in from the declaration of the data and from the defaults: delta
-// (1e-5 for data of the catalogue; otherwise it must be given), batch, steps, adjacency, learning
-// rate, options of the components, evaluations. Completing twice is completing once. Throws Error
-// for settings that contradict each other and for what is missing.
+// (1e-5 for data of the catalogue; otherwise it must be given), model, batch, steps, adjacency,
+// learning rate, options of the components, evaluations. Completing twice is completing once.
+// Throws Error for settings that contradict each other and for what is missing.
 TrainConfig Completed(TrainConfig config, const DatasetDeclaration& declaration);
+
+// The model that is taken where none is named, by the kind of the data: tables and features 'mlp',
+// grey images 'cnn-mnist' and others 'cnn-cifar' ('logistic' where they are too small for these),
+// text 'transformer'.
+std::string DefaultModelName(const DatasetDeclaration& declaration);
 
 // The parts of a completed configuration.
 PlanOptions PlanOptionsOf(const TrainConfig& config, const DatasetDeclaration& declaration);

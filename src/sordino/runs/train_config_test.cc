@@ -120,6 +120,27 @@ TEST(TrainConfig, DeltaMustBeGivenForDataThatAreNotNamed) {
   EXPECT_EQ(Completed(config, Images()).privacy.delta, 1e-6);
 }
 
+TEST(TrainConfig, TheModelFollowsFromTheKindOfTheData) {
+  const auto model = [](InputKind kind, std::vector<std::int64_t> shape) {
+    TrainConfig config = Named();
+    config.model.name.clear();
+    DatasetDeclaration data = Images();
+    data.kind = kind;
+    data.shape = std::move(shape);
+    return Completed(config, data).model.name;
+  };
+  EXPECT_EQ(model(InputKind::kImage, {1, 28, 28}), "cnn-mnist");
+  EXPECT_EQ(model(InputKind::kImage, {1, 13, 28}), "cnn-cifar");
+  EXPECT_EQ(model(InputKind::kImage, {3, 32, 32}), "cnn-cifar");
+  EXPECT_EQ(model(InputKind::kImage, {3, 7, 32}), "logistic");
+  EXPECT_EQ(model(InputKind::kFeatures, {12}), "mlp");
+  EXPECT_EQ(model(InputKind::kTokens, {64}), "transformer");
+  TrainConfig script = Named();
+  script.model.name.clear();
+  script.model.script = "m.pt";
+  EXPECT_EQ(Completed(script, Images()).model.name, "");
+}
+
 TEST(TrainConfig, WhatIsMissingOrContradictsItselfIsAMistake) {
   const auto change = [](auto&& edit) {
     TrainConfig config = Named();
@@ -127,7 +148,6 @@ TEST(TrainConfig, WhatIsMissingOrContradictsItselfIsAMistake) {
     return MistakeOf(config);
   };
   EXPECT_THAT(change([](auto& c) { c.data.source = ""; }), HasSubstr("give --data"));
-  EXPECT_THAT(change([](auto& c) { c.model.name = ""; }), HasSubstr("give --model"));
   EXPECT_THAT(change([](auto& c) { c.model.script = "m.pt"; }), HasSubstr("two models"));
   EXPECT_THAT(change([](auto& c) { c.privacy.epsilon.reset(); }), HasSubstr("there is no budget"));
   EXPECT_THAT(change([](auto& c) { c.privacy.noise = 1; }), HasSubstr("both given"));

@@ -62,6 +62,13 @@ std::vector<Setting> DataRows() {
        .field = SORDINO_FIELD(data.shape),
        .positive = true},
       {.section = "data",
+       .key = "resize",
+       .flag = "--resize",
+       .value_name = "WxH",
+       .help = "Of images: stretched to this width and height; 64x48:crop takes the middle, "
+               "64x48:pad adds black",
+       .field = SORDINO_FIELD(data.resize)},
+      {.section = "data",
        .key = "classes",
        .flag = "--classes",
        .value_name = "N",
@@ -98,7 +105,7 @@ std::vector<Setting> DataRows() {
        .flag = "--columns",
        .value_name = "COLUMN",
        .help = "Of a table: age:numeric:0:120, city:categorical:A|B, sick:label:no|yes, "
-               "cost:target:0:5000, id:user",
+               "cost:target:0:5000, note:text:1024, id:user",
        .field = SORDINO_FIELD(data.columns.declared),
        .repeats = true,
        .rival = "schema"},
@@ -144,7 +151,8 @@ std::vector<Setting> DataRows() {
        .key = "vocabulary",
        .flag = "--vocabulary",
        .value_name = "FILE",
-       .help = "Text: the words, one a line",
+       .help = "Text: public words, one a line; text:FILE takes those of public text, hash:4096 "
+               "needs none",
        .field = SORDINO_FIELD(data.vocabulary)},
       {.section = "data",
        .key = "length",

@@ -69,6 +69,9 @@ struct GivenFlag {
 // of epochs. Throws Error that names the flag.
 void SetFromFlags(TrainConfig& config, std::span<const GivenFlag> flags);
 
+// Whether a file holds settings and not data: its name ends in ".toml", or its first line that is
+// neither blank nor a comment is the name of a section, such as [data].
+bool IsTrainConfig(const std::filesystem::path& file);
 // Throws Error with the name of the file, the line, and the nearest known key where one is unknown.
 TrainConfig ReadTrainConfig(const std::filesystem::path& file);
 TrainConfig ParseTrainConfig(std::string_view text, const std::string& name);

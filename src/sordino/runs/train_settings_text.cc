@@ -12,6 +12,7 @@
 
 #include "sordino/base/error.h"
 #include "sordino/base/exact_count.h"
+#include "sordino/base/known_meaning.h"
 #include "sordino/base/known_name.h"
 #include "sordino/base/list_text.h"
 #include "sordino/base/toml_nesting.h"
@@ -146,7 +147,7 @@ class FileReader {
             return candidate.section == section && candidate.key == name;
           });
       if (setting == settings.end()) {
-        const std::string guess = DidYouMean(name, keys);
+        const std::string guess = DidYouMeanBy(name, keys);
         Fail(node, fmt::format("'{}' is not a key of [{}]; {}", name, section,
                                guess.empty() ? fmt::format("its keys are {}", OneOf(keys))
                                              : guess.substr(0, guess.size() - 1)));
@@ -302,6 +303,29 @@ TrainConfig ParseTrainConfig(std::string_view text, const std::string& name) {
         fmt::format("{}, line {}: this is not TOML: {}.", name, error.source().begin.line, what));
   }
   return FileReader(name).Read(table);
+}
+
+bool IsTrainConfig(const std::filesystem::path& file) {
+  if (file.extension() == ".toml") return true;
+  std::error_code failure;
+  if (!std::filesystem::is_regular_file(file, failure)) return false;
+  constexpr std::size_t kLongestStart = 4096;
+  std::string start(kLongestStart, '\0');
+  std::ifstream stream(file, std::ios::binary);
+  stream.read(start.data(), static_cast<std::streamsize>(start.size()));
+  start.resize(static_cast<std::size_t>(std::max<std::streamsize>(0, stream.gcount())));
+  std::istringstream lines(start);
+  for (std::string line; std::getline(lines, line);) {
+    line = line.substr(0, line.find('#'));
+    const std::size_t begin = line.find_first_not_of(" \t\r");
+    if (begin == std::string::npos) continue;
+    line = line.substr(begin, line.find_last_not_of(" \t\r") + 1 - begin);
+    const auto settings = TrainSettings();
+    return std::any_of(settings.begin(), settings.end(), [&](const Setting& setting) {
+      return line == fmt::format("[{}]", setting.section);
+    });
+  }
+  return false;
 }
 
 TrainConfig ReadTrainConfig(const std::filesystem::path& file) {

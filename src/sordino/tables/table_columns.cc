@@ -16,11 +16,11 @@
 namespace sordino {
 namespace {
 
-constexpr std::array<std::string_view, 5> kRoleNames = {"numeric", "categorical", "label", "target",
-                                                        "user"};
+constexpr std::array<std::string_view, 6> kRoleNames = {"numeric", "categorical", "label",
+                                                        "target",  "user",        "text"};
 constexpr const char* kForms =
-    "NAME:numeric:LOW:HIGH, NAME:categorical:A|B, NAME:label:A|B, NAME:target:LOW:HIGH or "
-    "NAME:user";
+    "NAME:numeric:LOW:HIGH, NAME:categorical:A|B, NAME:label:A|B, NAME:target:LOW:HIGH, "
+    "NAME:text:BUCKETS or NAME:user";
 constexpr char kSpelling = '~';
 
 [[noreturn]] void ThrowUnreadable(const std::string& text) {
@@ -33,6 +33,14 @@ void SetBounds(TableColumn& column, std::string_view text) {
                     ParseNumber(text.substr(0, colon), &column.low) == NumberError::kNone &&
                     ParseNumber(text.substr(colon + 1), &column.high) == NumberError::kNone;
   if (!both) column.low = column.high = 0;  // refused by CheckColumn
+}
+
+// 0, which CheckColumn refuses, for what is no whole number.
+std::int64_t BucketsOf(std::string_view text) {
+  double number = 0;
+  const bool whole = ParseNumber(text, &number) == NumberError::kNone && number >= 0 &&
+                     number <= static_cast<double>(kMaxTextBuckets) && number == std::floor(number);
+  return whole ? static_cast<std::int64_t>(number) : 0;
 }
 
 // The parts between bars that do not stand in quotes, as they are written.
@@ -83,6 +91,7 @@ TableColumn ParseColumn(const std::string& text) {
   column.role = static_cast<ColumnRole>(known - kRoleNames.begin());
   const std::string_view rest = with_rest ? with_rest->second : std::string_view();
   if (column.role == ColumnRole::kUser && with_rest) ThrowUnreadable(text);
+  if (column.role == ColumnRole::kText) column.buckets = BucketsOf(rest);
   if (column.HasBounds()) SetBounds(column, rest);
   if (column.HasValues() && !Trimmed(rest).empty()) SetValues(column, rest);
   CheckColumn(column);
@@ -99,6 +108,8 @@ std::int64_t TableColumn::Features() const {
       return 1;
     case ColumnRole::kCategorical:
       return static_cast<std::int64_t>(values.size());
+    case ColumnRole::kText:
+      return buckets;
     case ColumnRole::kLabel:
     case ColumnRole::kTarget:
     case ColumnRole::kUser:
@@ -124,6 +135,13 @@ void AddValue(TableColumn& column, std::vector<std::string> spellings) {
 }
 
 void CheckColumn(const TableColumn& column) {
+  if (column.role == ColumnRole::kText &&
+      (column.buckets < 2 || column.buckets > kMaxTextBuckets)) {
+    throw Error(
+        fmt::format("the text column '{}' needs the number of features that its words are hashed "
+                    "into, from 2 to {}, such as note:text:1024.",
+                    column.name, kMaxTextBuckets));
+  }
   if (column.HasBounds() &&
       (!(column.low < column.high) || !std::isfinite(column.high - column.low))) {
     throw Error(fmt::format(
@@ -179,6 +197,7 @@ std::string ColumnText(const TableColumn& column) {
   std::string text = ListValue(column.name, ":") + ':';
   text += kRoleNames[static_cast<std::size_t>(column.role)];
   if (column.HasBounds()) text += fmt::format(":{}:{}", column.low, column.high);
+  if (column.role == ColumnRole::kText) text += fmt::format(":{}", column.buckets);
   for (std::size_t i = 0; i < column.values.size(); ++i) {
     text += (i == 0 ? ':' : '|') + ListValue(column.values[i], "|~");
     for (const ValueSpelling& spelling : column.spellings) {

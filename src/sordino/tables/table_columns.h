@@ -5,6 +5,7 @@
 //   sick:label:no~n|yes~y        the class, in the order of the names; n and y are other spellings
 //   cost:target:0:5000           the number that a model predicts, clamped to the bounds
 //   id:user                      whose row it is
+//   note:text:1024               free text, whose words are hashed into so many features
 //
 // Names and values are written as in all lists (base/list_text.h): income:label:"a|b"|c. The
 // category "*" takes every value that is not named, an empty cell too.
@@ -21,8 +22,9 @@
 namespace sordino {
 
 inline constexpr std::string_view kOtherCategory = "*";
+inline constexpr std::int64_t kMaxTextBuckets = 65'536;
 
-enum class ColumnRole : std::uint8_t { kNumeric, kCategorical, kLabel, kTarget, kUser };
+enum class ColumnRole : std::uint8_t { kNumeric, kCategorical, kLabel, kTarget, kUser, kText };
 
 // Another way in which a value stands in the table.
 struct ValueSpelling {
@@ -37,6 +39,7 @@ struct TableColumn {
   double high = 1;
   std::vector<std::string> values;  // kCategorical, kLabel
   std::vector<ValueSpelling> spellings = {};
+  std::int64_t buckets = 0;  // kText: features that words are hashed into, 2 to kMaxTextBuckets
 
   // Numbers that an example has for the column.
   std::int64_t Features() const;

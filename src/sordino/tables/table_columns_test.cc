@@ -98,5 +98,19 @@ TEST(ColumnText, IsReadBackToTheSameColumn) {
   }
 }
 
+TEST(TableColumns, TextIsHashedIntoADeclaredNumberOfFeatures) {
+  const std::vector<TableColumn> columns = ParseColumns({"note:text:1024", "\"a:b\":text:2"});
+  EXPECT_EQ(columns[0].role, ColumnRole::kText);
+  EXPECT_EQ(columns[0].Features(), 1024);
+  EXPECT_EQ(columns[1].name, "a:b");
+  for (const TableColumn& column : columns) {
+    EXPECT_EQ(ColumnText(ParseColumns({ColumnText(column)})[0]), ColumnText(column));
+  }
+  for (const char* wrong : {"note:text", "note:text:", "note:text:1", "note:text:65537",
+                            "note:text:2.5", "note:text:x"}) {
+    EXPECT_THROW(ParseColumns({wrong}), Error) << wrong;
+  }
+}
+
 }  // namespace
 }  // namespace sordino

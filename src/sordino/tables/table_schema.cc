@@ -23,7 +23,8 @@ namespace {
 constexpr std::array<std::string_view, 2> kSections = {"table", "column"};
 constexpr std::array<std::string_view, 5> kTableKeys = {"encoding", "header", "delimiter",
                                                         "missing", "rows-per-user"};
-constexpr std::array<std::string_view, 5> kColumnKeys = {"name", "kind", "low", "high", "values"};
+constexpr std::array<std::string_view, 6> kColumnKeys = {"name", "kind",   "low",
+                                                         "high", "values", "buckets"};
 constexpr std::string_view kIgnored = "ignored";
 constexpr std::uintmax_t kMaxBytes = std::uintmax_t{16} << 20;
 
@@ -172,6 +173,13 @@ class SchemaReader {
       column.high = Number(*high, "high");
     }
     if (named) ReadValues(*values, column);
+    if (const toml::node* const buckets = table.get("buckets")) {
+      if (column.role != ColumnRole::kText) {
+        Refuse(*buckets, fmt::format("the column '{}' is {}, and buckets are of text.", column.name,
+                                     kinds[role]));
+      }
+      column.buckets = buckets->value_exact<std::int64_t>().value_or(0);
+    }
     At(table, [&] { CheckColumn(column); });
     schema_.columns.push_back(std::move(column));
   }
@@ -257,6 +265,8 @@ std::string SchemaTemplate(std::span<const std::string> names, const TableLayout
       "#   label        with values: the classes; [\"no\", \"n\"] is a value with two spellings\n"
       "#   target       with low and high: the number to predict\n"
       "#   user         whose row it is; [table] then needs rows-per-user\n"
+      "#   text         with buckets = 1024: free text, whose words are hashed into so many "
+      "features\n"
       "#   ignored      not read\n\n"
       "[table]\n"
       "encoding = {}\n"

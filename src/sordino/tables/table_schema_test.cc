@@ -152,5 +152,14 @@ TEST(SchemaTemplate, RefusesAFirstLineThatIsARecord) {
               AllOf(HasSubstr("header = false"), HasSubstr("name = \"2\"")));
 }
 
+TEST(TableSchema, TextHasBuckets) {
+  const TableSchema schema =
+      ParseSchema("[[column]]\nname = \"note\"\nkind = \"text\"\nbuckets = 64\n", "s.toml");
+  EXPECT_EQ(ColumnText(schema.columns[0]), "note:text:64");
+  EXPECT_THROW(ParseSchema("[[column]]\nname = \"note\"\nkind = \"text\"\n", "s.toml"), Error);
+  EXPECT_THROW(ParseSchema("[[column]]\nname = \"id\"\nkind = \"user\"\nbuckets = 64\n", "s.toml"),
+               Error);
+}
+
 }  // namespace
 }  // namespace sordino

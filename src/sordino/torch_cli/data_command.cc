@@ -100,8 +100,7 @@ std::string Picture(const CommandOptions& options, const Dataset& test) {
 
 DataRequest RequestOf(const CommandOptions& options) {
   TrainConfig config;
-  SetFromFlags(config, options.data.Given());
-  config.data.source = options.source;
+  SetFromFlags(config, WithSource(options.data.Given(), options.source));
   return config.data;
 }
 
@@ -302,9 +301,7 @@ void AddDataCommand(CLI::App& app) {
       ->add_option("source", o.source,
                    fmt::format("{}; or a file or folder", fmt::join(DatasetNames(), ", ")))
       ->type_name("NAME|FILE");
-  o.data.AddTo(*command, [](const Setting& setting) {
-    return setting.section == "data" && setting.key != "source";
-  });
+  o.data.AddTo(*command, [](const Setting& setting) { return setting.section == "data"; });
   command->add_flag("--formats", o.formats, "List the data formats and the flags that each takes");
   command
       ->add_option(

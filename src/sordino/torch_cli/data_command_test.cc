@@ -139,13 +139,32 @@ TEST(DataCommand, WritesASchemaToFillInFromTheHeaderAlone) {
 
 TEST(DataCommand, ListsTheFormatsThatItsFlagNames) {
   const CommandOutcome text = Call({"data", "--formats"});
-  const CommandOutcome help = RunProgram({"data", "--help"});
+  const CommandOutcome help = RunProgram({"data", "--help-all"});
   const Json json = Json::parse(Call({"data", "--formats", "--json"}).out);
   ASSERT_EQ(json.at("formats").size(), DataFormatNames().size());
   for (const std::string_view name : DataFormatNames()) {
     EXPECT_THAT(text.out, HasSubstr(std::string(name) + " "));
     EXPECT_THAT(help.out, HasSubstr(std::string(name)));
   }
+}
+
+TEST(DataCommand, ResizingDeclaresTheShapeOfPictures) {
+  const TestFolder folder;
+  folder.Write("photos/cat/a.png", "not looked at");
+  std::vector<std::string> line = {"data",          (folder / "photos").string(),
+                                   "--class-names", "cat,dog",
+                                   "--declaration", "--json",
+                                   "--resize",      "16x8:crop"};
+  const Json json = Json::parse(Call(line).out);
+  EXPECT_EQ(json.at("shape"), (std::vector<int>{3, 8, 16}));
+  line.insert(line.end(), {"--shape", "1,8,16"});
+  EXPECT_EQ(Json::parse(Call(line).out).at("shape"), (std::vector<int>{1, 8, 16}));
+  line.back() = "1,16,8";
+  EXPECT_THAT(Call(line).error, HasSubstr("makes pictures of the height 8 and the width 16"));
+  EXPECT_THAT(Call({"data", "digits", "--resize", "8x8"}).error,
+              HasSubstr("--resize was given for 'digits'"));
+  EXPECT_THAT(Call({"data", PatientsFile(), "--resize", "8x8"}).error,
+              HasSubstr("--resize was given for"));
 }
 
 TEST(DataCommand, DeclarationReadsNoRecords) {
@@ -211,6 +230,7 @@ INSTANTIATE_TEST_SUITE_P(
     DataCommand, DataMistakes,
     ::testing::Values(Mistake{"data", "no data were named"},
                       Mistake{"data digit", "did you mean 'digits'"},
+                      Mistake{"data digits --data digits", "name the data once"},
                       Mistake{"data digits --classes ten", "--classes"},
                       Mistake{"data digits --classes 0", "whole number from 1"},
                       Mistake{"data digits --classes 5", "beyond the declared classes 0 to 4"},

@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <string>
+#include <system_error>
 #include <variant>
 #include <vector>
 
@@ -17,13 +19,16 @@
 #include "sordino/base/known_name.h"
 #include "sordino/base/progress.h"
 #include "sordino/cli/command_tree.h"
+#include "sordino/cli/interval_text.h"
 #include "sordino/cli/ledger_forecast.h"
 #include "sordino/cli/program.h"
 #include "sordino/cli/purpose_flags.h"
 #include "sordino/cli/report_json.h"
 #include "sordino/cli/torch_program.h"
 #include "sordino/runs/fit_run.h"
+#include "sordino/runs/missing_settings.h"
 #include "sordino/torch_cli/fit_report.h"
+#include "sordino/torch_cli/public_data.h"
 #include "sordino/torch_cli/reported_errors.h"
 #include "sordino/torch_cli/risk_report.h"
 #include "sordino/torch_cli/train_options.h"
@@ -37,6 +42,8 @@ constexpr auto kFitAdjacencies = std::span(kAdjacencyNames).first<2>();
 struct FitOptions {
   FitSettings settings;
   std::string source;
+  bool baseline = false;
+  bool public_data = false;
   bool dry_run = false;
   bool json = false;
   bool show_private = false;
@@ -46,16 +53,15 @@ struct FitOptions {
 
 FitSettings SettingsOf(const FitOptions& options) {
   TrainConfig config;
-  SetFromFlags(config, options.data.Given());
+  SetFromFlags(config, WithSource(options.data.Given(), options.source));
   FitSettings settings = options.settings;
   settings.data = config.data;
-  if (!options.source.empty()) {
-    if (!settings.data.source.empty()) {
-      throw Error(
-          fmt::format("both '{}' and --data were given; name the data once.", options.source));
-    }
-    settings.data.source = options.source;
+  std::vector<MissingSetting> missing = MissingSettings(settings);
+  const bool known = settings.data.source.empty() || IsDatasetName(settings.data.source);
+  if (options.dry_run && settings.data.records == 0 && !known) {
+    missing.push_back({"the number of records", "--records 20000", "--dry-run reads no data"});
   }
+  if (!missing.empty()) throw Error(MissingSentence(missing, GivenLine()));
   CheckRiskFlags(options.risk, settings.data, settings.non_private, settings.ledger);
   settings.measures_risk = options.risk.measure;
   if (settings.measures_risk && settings.tune) {
@@ -84,8 +90,73 @@ void DryRun(const PreparedFit& fit, bool json) {
   }
 }
 
+// The same fit without privacy, for public data. Everything that can be refused is, before the
+// private one spends.
+FitSettings BaselineOf(FitSettings settings, const FitOptions& options) {
+  if (settings.non_private) {
+    throw Error(
+        "--baseline is the fit without privacy beside a private one, and --non-private has no "
+        "other; leave one of them out.");
+  }
+  CheckPublicData(settings.data, options.public_data, "a baseline is");
+  if (!settings.ledger.empty()) {
+    throw Error(
+        fmt::format("the data have the ledger '{}', so they are private, and a baseline is "
+                    "computed without noise; "
+                    "leave out --baseline.",
+                    settings.ledger));
+  }
+  if (!settings.out.empty()) {
+    settings.out += "-baseline";
+    std::error_code failure;
+    if (std::filesystem::exists(settings.out, failure)) {
+      throw Error(fmt::format(
+          "'{}', where the baseline goes, is there already; give another --out.", settings.out));
+    }
+  }
+  settings.non_private = true;
+  settings.epsilon.reset();
+  settings.delta.reset();
+  settings.adjacency.clear();
+  settings.method = Choice(std::string(kAutoMethod));
+  settings.tune.reset();
+  settings.insecure_seed.reset();
+  return settings;
+}
+
+FitOutcome Fitted(PreparedFit& fit) {
+  std::unique_ptr<Progress> progress;
+  FitOutcome outcome = RunFit(fit, [&](std::string_view what, double share) {
+    if (what != "fit" || fit.selection) return;  // the time of a selection is secret
+    if (!progress) progress = std::make_unique<Progress>("fit", 100);
+    progress->Update(static_cast<std::uint64_t>(100 * share));
+  });
+  if (progress) progress->Finish();
+  return outcome;
+}
+
+// One below the other, on the same public test set where there is one.
+void PrintComparison(const FitOutcome& fit, const FitOutcome& baseline) {
+  std::cout << "\nNOT PRIVATE: the same without noise, for public data and to compare with\n";
+  std::vector<std::vector<std::string>> rows = {{"baseline", baseline.folder.string()}};
+  if (fit.test && fit.test->accuracy) {
+    rows.push_back(
+        {"test accuracy", fmt::format("{:.2f}%, and {:.2f}% with privacy",
+                                      100 * *baseline.test->accuracy, 100 * *fit.test->accuracy)});
+  }
+  if (fit.test && fit.test->error) {
+    rows.push_back({"mean squared error", fmt::format("{:.6g}, and {:.6g} with privacy",
+                                                      baseline.test->error->mean_squared,
+                                                      fit.test->error->mean_squared)});
+  }
+  std::cout << AlignedTable(rows, 1);
+}
+
 void Run(const FitOptions& options) {
-  PreparedFit fit = PrepareFit(SettingsOf(options));
+  const FitSettings settings = SettingsOf(options);
+  PreparedFit fit = PrepareFit(settings);
+  std::optional<PreparedFit> baseline;
+  if (options.baseline) baseline = PrepareFit(BaselineOf(settings, options));
   if (options.dry_run) {
     DryRun(fit, options.json);
     return;
@@ -97,24 +168,28 @@ void Run(const FitOptions& options) {
     std::cerr << "sordino: the number of records was not declared, so it is taken to be public "
                  "(replace-one); --records keeps it private.\n";
   }
-  std::unique_ptr<Progress> progress;
-  const FitOutcome outcome = RunFit(fit, [&](std::string_view what, double share) {
-    if (what != "fit" || fit.selection) return;  // the time of a selection is secret
-    if (!progress) progress = std::make_unique<Progress>("fit", 100);
-    progress->Update(static_cast<std::uint64_t>(100 * share));
-  });
-  if (progress) progress->Finish();
+  const FitOutcome outcome = Fitted(fit);
   if (options.show_private && outcome.malformed > 0) {
     std::cerr << fmt::format(
         "sordino: {} rows that do not keep to the declaration were left out; this number is about "
         "the private data, keep it to yourself.\n",
         outcome.malformed);
   }
-  if (options.json) {
-    PrintReport(FitOutcomeJson(outcome), /*one_line=*/true);
-  } else {
-    PrintFitOutcome(outcome);
+  std::optional<FitOutcome> compared;
+  if (baseline) {
+    if (baseline->settings.out.empty()) {
+      baseline->settings.out = outcome.folder.string() + "-baseline";
+    }
+    compared = Fitted(*baseline);
   }
+  if (options.json) {
+    nlohmann::ordered_json json = FitOutcomeJson(outcome);
+    if (compared) json["baseline"] = FitOutcomeJson(*compared);
+    PrintReport(json, /*one_line=*/true);
+    return;
+  }
+  PrintFitOutcome(outcome);
+  if (compared) PrintComparison(outcome, *compared);
 }
 
 void AddBudgetFlags(CLI::App& command, FitSettings& s) {
@@ -156,6 +231,19 @@ void AddBudgetFlags(CLI::App& command, FitSettings& s) {
   command
       .add_flag("--non-private", s.non_private,
                 "NOT PRIVATE: the best model without noise, for public data and to compare with")
+      ->group("Privacy");
+}
+
+void AddBaselineFlags(CLI::App& command, FitOptions& o) {
+  command
+      .add_flag(
+          "--baseline", o.baseline,
+          "NOT PRIVATE: fit the model without noise too, beside the private one; for datasets "
+          "by name, and with --public-data")
+      ->group("Privacy");
+  command
+      .add_flag("--public-data", o.public_data,
+                "The data are public: needed by --baseline for files, because it has no noise")
       ->group("Privacy");
 }
 
@@ -226,6 +314,7 @@ void AddFitCommand(CLI::App& app) {
       ->group("Data");
   AddModelFlags(*command, o);
   AddBudgetFlags(*command, o.settings);
+  AddBaselineFlags(*command, o);
   command
       ->add_option("--out", o.settings.out,
                    "The run folder; runs/<time>-<data>-logistic if left out")

@@ -263,7 +263,7 @@ TEST_F(FitCommand, DryRunComparesTheMethodsWithoutReadingTheData) {
   const CommandOutcome text = Fit(broken, "--epsilon 1 --records 50000 --dry-run");
   EXPECT_THAT(text.out, HasSubstr("<- used"));
   EXPECT_THAT(text.out, HasSubstr("PLANNED"));
-  ExpectRefusal(Fit(broken, "--epsilon 1 --dry-run"), "give --records");
+  ExpectRefusal(Fit(broken, "--epsilon 1 --dry-run"), "--records: --dry-run reads no data");
 }
 
 TEST_F(FitCommand, WithoutDeclaredRecordsTheirNumberIsPublicAndSaid) {
@@ -293,9 +293,64 @@ TEST_F(FitCommand, WithoutDeclaredRecordsTheirNumberIsPublicAndSaid) {
   }
 }
 
+// Rows of PointsTable, three for each person.
+std::string PeopleTable(int people, int rows) {
+  std::string csv = "who,x,y,above\n";
+  double x = 0.1;
+  double y = 0.7;
+  for (int i = 0; i < people * rows; ++i) {
+    x = std::fmod(x + 0.6180339887, 1);
+    y = std::fmod(y + 0.7548776662, 1);
+    csv += "p" + std::to_string(i / rows) + ',' + std::to_string(x) + ',' + std::to_string(y) +
+           (y > x ? ",yes\n" : ",no\n");
+  }
+  return csv;
+}
+
+TEST_F(FitCommand, PeopleWithSeveralRowsAreProtectedWhole) {
+  const std::vector<std::string> columns = {"who:user", "x:numeric:0:1", "y:numeric:0:1",
+                                            "above:label:no|yes"};
+  const std::string line = "--epsilon 5 --records 6000 --rows-per-user 3 --method gradient --json";
+  const CommandOutcome outcome = Fit(PeopleTable(2000, 3), line, columns);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const OrderedJson json = OrderedJson::parse(outcome.out);
+  EXPECT_EQ(json["plan"]["adjacency"], "add-remove");
+  EXPECT_LT(json["coefficients"]["x"], 0);
+  EXPECT_GT(json["coefficients"]["y"], 0);
+  EXPECT_THAT(ReadTestFile(Place("run/statement.txt")),
+              HasSubstr("One person, with at most 3 records in the data"));
+  EXPECT_EQ(OrderedJson::parse(ReadTestFile(Place("run/record.json")))["rows_per_user"], 3);
+  // One row a person needs a third of the noise for the same budget.
+  const auto noise = [&](const std::string& rows) {
+    const CommandOutcome planned = Fit(PeopleTable(10, 1),
+                                       "--epsilon 5 --records 6000 --method gradient --steps 10 "
+                                       "--clip 1 --dry-run --json --rows-per-user " +
+                                           rows,
+                                       columns);
+    EXPECT_EQ(planned.exit_code, 0) << planned.err;
+    return OrderedJson::parse(planned.out)["plan"]["noise"][0]["deviation"].get<double>();
+  };
+  EXPECT_NEAR(noise("3") / noise("1"), 3, 1e-3);
+}
+
+TEST_F(FitCommand, RowsBeyondThoseOfAPersonChangeNothing) {
+  const std::vector<std::string> columns = {"who:user", "x:numeric:0:1", "y:numeric:0:1",
+                                            "above:label:no|yes"};
+  const std::string line =
+      "--epsilon 5 --records 300 --rows-per-user 3 --insecure-seed 5 --method output --json";
+  std::string table = PeopleTable(100, 3);
+  const CommandOutcome capped = Fit(table, line, columns, "capped");
+  for (int i = 0; i < 50; ++i) table += "p7,1,0,yes\n";
+  const CommandOutcome flooded = Fit(table, line, columns, "flooded");
+  ASSERT_EQ(capped.exit_code, 0) << capped.err;
+  ASSERT_EQ(flooded.exit_code, 0) << flooded.err;
+  EXPECT_EQ(OrderedJson::parse(capped.out)["coefficients"],
+            OrderedJson::parse(flooded.out)["coefficients"]);
+}
+
 TEST_F(FitCommand, MistakesGetOneSentence) {
   const std::string table = PointsTable(50);
-  ExpectRefusal(Fit(table, ""), "there is no budget");
+  ExpectRefusal(Fit(table, ""), "a setting is missing: the budget (--epsilon: or --non-private");
   ExpectRefusal(Fit(table, "--epsilon 0"), "--epsilon is 0");
   ExpectRefusal(Fit(table, "--epsilon -1"), "--epsilon is -1");
   ExpectRefusal(Fit(table, "--epsilon nan"), "--epsilon is nan");
@@ -313,16 +368,68 @@ TEST_F(FitCommand, MistakesGetOneSentence) {
                 "--model least-squares");
   ExpectRefusal(Fit(table, "--epsilon 1 --records 50", {"x:numeric:0:1"}),
                 "give a label column, or a target column");
-  ExpectRefusal(Fit("x,u,above\n1,a,no\n", "--epsilon 1 --records 5 --rows-per-user 2",
+  ExpectRefusal(Fit("x,u,above\n1,a,no\n",
+                    "--epsilon 1 --records 5 --rows-per-user 2 --adjacency replace-one",
                     {"x:numeric:0:1", "u:user", "above:label:no|yes"}),
-                "--rows-per-user 1");
+                "people have up to 2 rows here");
+  ExpectRefusal(Fit("x,u,above\n1,a,no\n", "--epsilon 1 --rows-per-user 2",
+                    {"x:numeric:0:1", "u:user", "above:label:no|yes"}),
+                "give --records");
   ExpectRefusal(Fit("", "--epsilon 1 --records 5"), "is empty");
   const CommandOutcome bad = Fit("x,y,above\nPRIVATE-7391,1,no\n", "--epsilon 1 --records 5");
   ExpectRefusal(bad, "no finite number in the column 'x'");
   EXPECT_THAT(bad.err, Not(HasSubstr("7391")));
-  ExpectRefusal(RunProgram({"fit", "--epsilon", "1", "--delta", "1e-5"}), "there are no data");
+  ExpectRefusal(RunProgram({"fit", "--epsilon", "1", "--delta", "1e-5"}),
+                "a setting is missing: the data (--data");
   ExpectRefusal(RunProgram({"fit", "nowhere.csv", "--epsilon", "1", "--delta", "1e-5"}),
                 "neither a known dataset nor a file");
+}
+
+TEST_F(FitCommand, ABaselineStandsBesideTheFitWhereTheDataArePublic) {
+  const std::string test = folder_.Write("test.csv", PointsTable(200)).string();
+  const std::string line = "--epsilon 2 --records 2000 --json --test " + test;
+  const CommandOutcome outcome = Fit(PointsTable(2000), line + " --baseline --public-data");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const OrderedJson json = OrderedJson::parse(outcome.out);
+  EXPECT_EQ(json["private"], true);
+  EXPECT_EQ(json["baseline"]["private"], false);
+  EXPECT_EQ(json["baseline"]["run"], Place("run-baseline"));
+  EXPECT_GT(json["baseline"]["test_accuracy"], 0.95);
+  EXPECT_THAT(ReadTestFile(Place("run-baseline/statement.txt")), StartsWith("NOT PRIVATE"));
+  EXPECT_THAT(ReadTestFile(Place("run/statement.txt")), StartsWith("Privacy statement"));
+  const CommandOutcome text =
+      Fit(PointsTable(2000), "--epsilon 2 --records 2000 --baseline --public-data --test " + test,
+          kPoints, "text");
+  ASSERT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_THAT(text.out, HasSubstr("\nNOT PRIVATE: the same without noise"));
+  EXPECT_THAT(text.out, HasSubstr("% with privacy"));
+  // The baseline is that of --non-private.
+  const CommandOutcome open =
+      Fit(PointsTable(2000), "--non-private --records 2000 --json --test " + test, kPoints, "open");
+  EXPECT_EQ(OrderedJson::parse(open.out)["coefficients"], json["baseline"]["coefficients"]);
+}
+
+TEST_F(FitCommand, ABaselineOfPrivateDataIsRefusedBeforeAnythingIsSpent) {
+  const std::string table = PointsTable(500);
+  ExpectRefusal(Fit(table, "--epsilon 1 --records 500 --baseline"), "--public-data");
+  ExpectRefusal(Fit(table, "--non-private --baseline --public-data --records 500"),
+                "leave one of them out");
+  EXPECT_FALSE(fs::exists(Place("run")));
+  const std::string ledger = Place("points.db");
+  ASSERT_EQ(RunProgram({"ledger", "init", ledger, "--epsilon", "8", "--delta", "1e-5"}).exit_code,
+            0);
+  const std::string before = ReadTestFile(ledger);
+  ExpectRefusal(Fit(table, "--epsilon 1 --records 500 --baseline --public-data --ledger " + ledger),
+                "so they are private");
+  folder_.Write("table.csv.sordino.toml", "ledger = \"points.db\"\n");
+  ExpectRefusal(Fit(table, "--epsilon 1 --records 500 --baseline --public-data"),
+                "they have the ledger");
+  EXPECT_EQ(ReadTestFile(ledger), before);
+  fs::remove(Place("table.csv.sordino.toml"));
+  fs::create_directory(Place("run-baseline"));
+  ExpectRefusal(Fit(table, "--epsilon 1 --records 500 --baseline --public-data"),
+                "is there already");
+  EXPECT_FALSE(fs::exists(Place("run")));
 }
 
 TEST_F(FitCommand, ASeededFitSaysThatItIsNotPrivate) {

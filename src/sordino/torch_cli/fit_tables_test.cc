@@ -183,5 +183,34 @@ TEST_F(FitTables, MoreColumnsThanRowsAndTheSameColumnTwiceEndInAModel) {
   }
 }
 
+// Notes whose words tell the class, beside a number that does not.
+std::string NotesTable(int rows) {
+  std::string csv = "note,x,sick\n";
+  for (int i = 0; i < rows; ++i) {
+    csv += std::string(i % 2 == 0 ? "\"Fever, cough\" at night" : "all well today") + " no" +
+           std::to_string(i % 7) + ",0." + std::to_string(i % 10) +
+           (i % 2 == 0 ? ",yes\n" : ",no\n");
+  }
+  return csv;
+}
+
+TEST_F(FitTables, FreeTextIsHashedIntoFeatures) {
+  const std::vector<std::string> columns = {"note:text:32", "x:numeric:0:1", "sick:label:no|yes"};
+  const std::string test = folder_.Write("test.csv", NotesTable(101)).string();
+  const CommandOutcome outcome =
+      Fit(NotesTable(4000), "--epsilon 3 --records 4000 --json --test " + test, columns);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const nlohmann::json json = nlohmann::json::parse(outcome.out);
+  EXPECT_GT(json["test_accuracy"], 0.95);
+  EXPECT_EQ(json["coefficients"].size(), 34U);  // 32 buckets, x and the intercept
+  EXPECT_TRUE(json["coefficients"].contains("note#31"));
+  // sqrt(1 + 1 + 1/4): no norm of hashed words exceeds 1.
+  EXPECT_NEAR(json["plan"]["row_bound"].get<double>(), 1.5, 1e-9);
+  const std::string fresh = folder_.Write("new.csv", "note,x\nfever,0.5\nwell,0.5\n").string();
+  const CommandOutcome predicted = RunProgram({"predict", Place("run"), fresh});
+  ASSERT_EQ(predicted.exit_code, 0) << predicted.err;
+  EXPECT_THAT(predicted.out, ::testing::MatchesRegex("class,probability\n[^\n]+\nno,[^\n]+\n"));
+}
+
 }  // namespace
 }  // namespace sordino

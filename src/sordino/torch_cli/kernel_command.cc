@@ -54,6 +54,7 @@ constexpr const char* kPublicNote =
     "For public data only: a kernel is computed from records without noise.";
 
 struct KernelFlags {
+  std::string source;
   TrainFlags settings;
   std::string examples = "64";
   std::string clipping = kAllClippings;
@@ -145,7 +146,7 @@ ClippingAnswer AnswerOf(std::string_view name, const std::vector<at::Tensor>& ke
 
 KernelAnswer SolveKernel(const KernelFlags& flags) {
   TrainConfig config;
-  SetFromFlags(config, flags.settings.Given());
+  SetFromFlags(config, WithSource(flags.settings.Given(), flags.source));
   const std::vector<std::string_view> clippings = ClippingsOf(flags);
   KernelAnswer answer;
   answer.examples = static_cast<std::int64_t>(ParseWhole("--examples", flags.examples));
@@ -304,7 +305,7 @@ void RunKernel(const KernelFlags& flags) {
   std::optional<OutputFile> picture;
   if (flags.picture) {
     TrainConfig config;
-    SetFromFlags(config, flags.settings.Given());
+    SetFromFlags(config, WithSource(flags.settings.Given(), flags.source));
     std::vector<std::filesystem::path> inputs;
     if (!config.data.source.empty()) {
       for (const DataFile& file : FilesOf(config.data)) inputs.emplace_back(file.path);
@@ -326,6 +327,10 @@ void AddKernelCommand(CLI::App& app) {
   CLI::App* command = app.add_subcommand("kernel", TorchCommandSummary("kernel"));
   const auto flags = std::make_shared<KernelFlags>();
   KernelFlags& f = *flags;
+  command
+      ->add_option("data", f.source,
+                   fmt::format("{}; or a file or folder", fmt::join(DatasetNames(), ", ")))
+      ->type_name("NAME|FILE");
   f.settings.AddTo(*command, [](const Setting& setting) {
     return setting.section == "data" || setting.section == "model" || setting.flag == "--clip";
   });
@@ -343,7 +348,7 @@ void AddKernelCommand(CLI::App& app) {
   command->add_flag("--json", f.json, "One JSON object on standard output");
   AddShowPrivate(*command, f.show_private);
   command->footer(
-      "Example:\n  sordino kernel --data digits --model cnn-mnist --examples 64 --clipping all");
+      "Example:\n  sordino kernel digits --model cnn-mnist --examples 64 --clipping all");
   command->callback([flags] { ReportErrors(flags->show_private, [&] { RunKernel(*flags); }); });
 }
 

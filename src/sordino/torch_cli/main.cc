@@ -6,6 +6,7 @@
 #include "sordino/base/core_dump.h"
 #include "sordino/cli/audit_command.h"
 #include "sordino/cli/help_command.h"
+#include "sordino/cli/help_page.h"
 #include "sordino/cli/plan_command.h"
 #include "sordino/cli/program.h"
 #include "sordino/device/blas_kernels.h"
@@ -26,7 +27,7 @@ int main(int argc, char** argv) {
   CLI::App app("The commands of sordino that need libtorch.", "sordino");
   app.set_version_flag("--version", "sordino " SORDINO_VERSION);
   app.require_subcommand(1);
-  app.get_formatter()->column_width(34);
+  sordino::UseHelpPages(app);
   sordino::AddAuditCommand(app);
   sordino::AddMembershipCommand(app);
   sordino::AddReconstructCommand(app);

@@ -21,11 +21,14 @@
 #include "sordino/base/error.h"
 #include "sordino/base/output_file.h"
 #include "sordino/base/progress.h"
+#include "sordino/base/quantity.h"
+#include "sordino/base/shown_text.h"
 #include "sordino/cli/program.h"
 #include "sordino/cli/report_json.h"
 #include "sordino/cli/torch_program.h"
 #include "sordino/data/batch_loader.h"
 #include "sordino/data/format_settings.h"
+#include "sordino/runs/missing_settings.h"
 #include "sordino/runs/run_folder.h"
 #include "sordino/runs/run_ledger.h"
 #include "sordino/torch_cli/class_quality_report.h"
@@ -45,11 +48,15 @@ constexpr std::string_view kClassHeader = "class,probability";
 constexpr std::string_view kNumberHeader = "prediction";
 
 struct PredictOptions {
+  std::string model;  // a place on the line, as --run
+  std::string source;
   std::string run;
   std::string out;
   std::string device = "cpu";
   bool probabilities = false;
+  std::optional<double> threshold;
   std::string id;
+  std::string names;  // the heading of the names of the records; empty: they have none
   bool public_labels = false;
   bool force = false;
   bool json = false;
@@ -106,7 +113,7 @@ std::string ClassName(const DatasetDeclaration& declaration, std::int64_t label)
 
 // "id,class,probability": the beginning of every file of predictions.
 std::string Header(const PredictOptions& options, const DatasetDeclaration& declaration) {
-  return (options.id.empty() ? "" : CsvField(options.id) + ',') +
+  return (options.names.empty() ? "" : CsvField(options.names) + ',') +
          std::string(declaration.target ? kNumberHeader : kClassHeader);
 }
 
@@ -140,7 +147,7 @@ std::string Csv(const PredictOptions& options, const Dataset& data,
 Json PredictionJson(const PredictOptions& options, const Dataset& data,
                     const Prediction& prediction, std::size_t index) {
   Json json;
-  if (!data.ids.empty()) json["id"] = data.ids[index];
+  if (!data.ids.empty()) json[options.id.empty() ? options.names : "id"] = data.ids[index];
   if (data.declaration.target) {
     json["prediction"] = NumberJson(prediction.number);
     return json;
@@ -169,6 +176,15 @@ PredictionError ErrorOf(const Dataset& data, const std::vector<Prediction>& pred
   return error;
 }
 
+double ShareOfRight(const Dataset& data, const std::vector<Prediction>& predictions) {
+  std::size_t right = 0;
+  for (std::size_t i = 0; i < predictions.size(); ++i) {
+    const auto label = data.labels[static_cast<std::int64_t>(i)].item<std::int64_t>();
+    right += predictions[i].label == label ? 1 : 0;
+  }
+  return static_cast<double>(right) / static_cast<double>(predictions.size());
+}
+
 Quality QualityOf(const PredictOptions& options, const Dataset& data,
                   const std::vector<Prediction>& predictions) {
   if (!options.public_labels) return {};
@@ -184,7 +200,32 @@ Quality QualityOf(const PredictOptions& options, const Dataset& data,
     meter.Add(predictions[i].probabilities,
               data.labels[static_cast<std::int64_t>(i)].item<std::int64_t>());
   }
-  return {.classes = meter.Quality()};
+  Quality quality = {.classes = meter.Quality()};
+  if (options.threshold) quality.classes->accuracy = ShareOfRight(data, predictions);
+  return quality;
+}
+
+// With a threshold the second class is the one that is looked for.
+void TakeThreshold(const std::optional<double>& threshold, const DatasetDeclaration& declaration,
+                   std::vector<Prediction>& predictions) {
+  if (!threshold) return;
+  for (Prediction& prediction : predictions) {
+    prediction.label = prediction.probabilities[1] >= *threshold ? 1 : 0;
+  }
+  std::cerr << fmt::format("sordino: the class is '{}' from a probability of {:g} on, else '{}'.\n",
+                           ShownText(ClassName(declaration, 1)), *threshold,
+                           ShownText(ClassName(declaration, 0)));
+}
+
+void CheckThreshold(const std::optional<double>& threshold, const DatasetDeclaration& declaration) {
+  if (!threshold) return;
+  if (declaration.target || declaration.classes != 2) {
+    throw Error(fmt::format(
+        "--threshold decides between two classes, and the model predicts {}; leave it out.",
+        declaration.target ? std::string("a number")
+                           : fmt::format("{} classes", declaration.classes)));
+  }
+  CheckRange("--threshold", *threshold, 0, false, 1, false);
 }
 
 void PrintJson(const PredictOptions& options, const TrainedRun& run, const Dataset& data,
@@ -222,16 +263,45 @@ OutputFile FileOfPredictions(const PredictOptions& options, const TrainedRun& ru
   return {{"--out", options.out, predictions, options.force}, inputs};
 }
 
-void Run(const PredictOptions& options) {
-  if (options.run.empty()) {
-    throw Error("there is no model; give --run with the folder of a run of 'sordino train'.");
+// `predict MODEL DATA`; the old spellings --run and --data take the place of either.
+PredictOptions Named(PredictOptions options) {
+  if (!options.run.empty() && !options.model.empty()) {
+    if (!options.source.empty()) {
+      throw Error(
+          fmt::format("both '{}' and --run were given; name the model once.", options.model));
+    }
+    options.source = options.model;
+  } else if (options.run.empty()) {
+    options.run = options.model;
   }
+  return options;
+}
+
+void RefuseMissing(const PredictOptions& options, const std::vector<GivenFlag>& given) {
+  std::vector<MissingSetting> missing;
+  if (options.run.empty()) {
+    missing.push_back(
+        {"the model", "--run runs/first", "the folder of a run of 'sordino train' or of a fit"});
+  }
+  TrainConfig asked;
+  SetFromFlags(asked, given);
+  if (asked.data.source.empty()) {
+    missing.push_back({"the records", "--data new.csv", "a file, a folder or an image"});
+  }
+  if (!missing.empty()) throw Error(MissingSentence(missing, GivenLine()));
+}
+
+void Run(const PredictOptions& given) {
+  PredictOptions options = Named(given);
+  const std::vector<GivenFlag> flags = WithSource(options.data.Given(), options.source);
+  RefuseMissing(options, flags);
   const c10::Device device = ParseDevice(options.device);
   const TrainedRun run = OpenRun(options.run, device);
-  DataRequest request =
-      RequestLike(run, options.data.Given(),
-                  "there is nothing to predict; give --data with the file of the records.");
+  DataRequest request = RequestLike(
+      run, flags, "there is nothing to predict; give --data with the file of the records.");
   request.id = options.id;
+  options.names = RecordNames(request);
+  CheckThreshold(options.threshold, run.data);
   if (options.public_labels && !run.config.run.non_private) {
     CheckPublicRecords(request, run.config.data);
   }
@@ -245,7 +315,8 @@ void Run(const PredictOptions& options) {
   }
   if (!run.is_private)
     std::cerr << "sordino: NOT PRIVATE: the model was trained without privacy.\n";
-  const std::vector<Prediction> predictions = Predict(run, data, device);
+  std::vector<Prediction> predictions = Predict(run, data, device);
+  TakeThreshold(options.threshold, run.data, predictions);
   const Quality quality = QualityOf(options, data, predictions);
   if (out) out->Write(Csv(options, data, predictions));
   if (options.json) {
@@ -269,11 +340,19 @@ void AddPredictCommand(CLI::App& app) {
   CLI::App* command = app.add_subcommand("predict", TorchCommandSummary("predict"));
   const auto options = std::make_shared<PredictOptions>();
   PredictOptions& o = *options;
-  command->add_option("--run", o.run, "The folder of a run of 'sordino train'")
+  command->add_option("model", o.model, "The folder of a run of 'sordino train' or 'sordino fit'")
       ->type_name("FOLDER");
+  command->add_option("data", o.source, "The records: a file, a folder or one image")
+      ->type_name("NAME|FILE");
+  command->add_option("--run", o.run, "The model, as in the first place")->type_name("FOLDER");
   command->add_option("--out", o.out, "Write the predictions to this CSV file")->type_name("FILE");
   command->add_flag("--probabilities", o.probabilities,
                     "The probabilities of all classes, in their order");
+  command
+      ->add_option("--threshold", o.threshold,
+                   "Of two classes: the second one from this probability on; the likelier one if "
+                   "left out")
+      ->type_name("P");
   command->add_option("--id", o.id, "Of a table: a column that is written beside each prediction")
       ->type_name("COLUMN");
   command->add_flag("--public-labels", o.public_labels,
@@ -288,8 +367,11 @@ void AddPredictCommand(CLI::App& app) {
     return setting.section == "data" && setting.key.rfind("test", 0) != 0;
   });
   command->footer(
-      "Example:\n  sordino predict --run runs/20260101-120000-digits-cnn-mnist --data new.npy "
-      "--out predictions.csv\nWhat was declared about the data of the run holds here too; flags "
+      "Examples:\n  sordino predict runs/20260101-120000-digits-cnn-mnist new.npy --out "
+      "predictions.csv\n"
+      "  sordino predict wards visits.csv --probabilities --threshold 0.3\n"
+      "  sordino predict cats photo.png\nWhat was declared about the data of the run holds here "
+      "too; flags "
       "override it.");
   command->callback([options] { ReportErrors(options->show_private, [&] { Run(*options); }); });
 }

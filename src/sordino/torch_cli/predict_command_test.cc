@@ -1,6 +1,8 @@
+#include <ATen/ops/full.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -12,6 +14,7 @@
 
 #include "sordino/base/testing/test_folder.h"
 #include "sordino/cli/command_test_support.h"
+#include "sordino/torch_cli/contact_sheet.h"
 #include "sordino/torch_cli/testing/points_table.h"
 
 // Everything here goes through `sordino`, which replaces itself by sordino-torch.
@@ -202,6 +205,62 @@ TEST_F(PredictCommand, TellsTheAccuracyOnlyOfLabelsThatAreDeclaredPublic) {
   fs::remove(data);
 }
 
+TEST_F(PredictCommand, TheModelAndTheRecordsStandOnTheLine) {
+  const std::string data = WriteTestFile("new.csv", "x,y\n0.1,0.9\n0.9,0.1\n");
+  const std::string old = RunProgram({"predict", "--run", *run_, "--data", data}).out;
+  EXPECT_THAT(old, HasSubstr("class,probability\nyes,"));
+  for (const std::vector<std::string>& line :
+       std::vector<std::vector<std::string>>{{"predict", *run_, data},
+                                             {"predict", "--run", *run_, data},
+                                             {"predict", *run_, "--data", data}}) {
+    const CommandOutcome outcome = RunProgram(line);
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_EQ(outcome.out, old);
+  }
+  fs::remove(data);
+}
+
+TEST_F(PredictCommand, AThresholdDecidesBetweenTwoClasses) {
+  const std::string data = WriteTestFile("new.csv", PointsTable(100, "\"no, not\""));
+  const auto answers = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> line = {"predict", *run_, data, "--json", "--probabilities"};
+    line.insert(line.end(), more.begin(), more.end());
+    const CommandOutcome outcome = RunProgram(line);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return Json::parse(outcome.out);
+  };
+  const Json plain = answers({});
+  std::vector<std::size_t> found;
+  for (const char* threshold : {"0", "0.2", "0.5", "0.9", "1"}) {
+    const Json json = answers({"--threshold", threshold, "--public-labels"});
+    std::size_t yes = 0;
+    std::size_t right = 0;
+    for (std::size_t i = 0; i < 100; ++i) {
+      const Json& one = json["predictions"][i];
+      const double second = one["probabilities"][1];
+      EXPECT_EQ(one["class"] == "yes", second >= std::stod(threshold));
+      EXPECT_EQ(one["probability"], one["probabilities"][one["class"] == "yes" ? 1 : 0]);
+      EXPECT_EQ(one["probabilities"], plain["predictions"][i]["probabilities"]);
+      yes += one["class"] == "yes" ? 1 : 0;
+    }
+    found.push_back(yes);
+    std::istringstream rows(PointsTable(100, "\"no, not\""));
+    std::string row;
+    std::getline(rows, row);
+    for (std::size_t i = 0; std::getline(rows, row); ++i) {
+      right += row.ends_with("yes") == (json["predictions"][i]["class"] == "yes") ? 1 : 0;
+    }
+    EXPECT_DOUBLE_EQ(json["accuracy"], static_cast<double>(right) / 100);
+  }
+  EXPECT_EQ(found.front(), 100U);
+  EXPECT_TRUE(std::is_sorted(found.rbegin(), found.rend()));
+  EXPECT_GT(found[1], found[3]);
+  const CommandOutcome beyond = RunProgram({"predict", *run_, data, "--threshold", "1.5"});
+  EXPECT_EQ(beyond.exit_code, 2);
+  EXPECT_THAT(beyond.err, HasSubstr("--threshold is 1.5"));
+  fs::remove(data);
+}
+
 TEST_F(PredictCommand, MistakesAreToldInOneSentence) {
   const auto mistake = [&](const std::vector<std::string>& words, const std::string& part) {
     const CommandOutcome outcome = RunProgram(words);
@@ -210,9 +269,10 @@ TEST_F(PredictCommand, MistakesAreToldInOneSentence) {
     EXPECT_THAT(outcome.err, HasSubstr(part));
     EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
   };
-  mistake({"predict"}, "give --run");
+  mistake({"predict"}, "2 settings are missing: the model (--run");
+  mistake({"predict", *run_, "x.csv", "--run", *run_}, "name the model once");
   mistake({"predict", "--run", "/nonexistent", "--data", "x"}, "has no config.toml");
-  mistake({"predict", "--run", *run_}, "give --data");
+  mistake({"predict", "--run", *run_}, "a setting is missing: the records (--data");
   mistake({"predict", "--run", *run_, "--data", "absent.csv"}, "absent.csv");
   mistake({"predict", "--run", *run_, "--data", "digits"}, "the shape 1,28,28");
   mistake({"predict", "--run", *run_, "--data", "x.csv", "--out", ""}, "'--out' is empty");
@@ -228,7 +288,65 @@ TEST_F(PredictCommand, MistakesAreToldInOneSentence) {
 TEST_F(PredictCommand, HelpHasAnExample) {
   const CommandOutcome outcome = RunProgram(Words("predict --help"));
   EXPECT_EQ(outcome.exit_code, 0);
-  EXPECT_THAT(outcome.out, HasSubstr("Example:\n  sordino predict --run "));
+  EXPECT_THAT(outcome.out, HasSubstr("Examples:\n  sordino predict runs/"));
+}
+
+// A model of two pictures, bright and dark.
+TEST(PredictImages, FilesAreNamedAndOneIsEnough) {
+  const TestFolder root;
+  const auto picture = [&](const std::string& name, std::int64_t value, std::int64_t width = 8) {
+    const at::Tensor sheet = at::full({8, width, 3}, value, at::kByte);
+    const std::vector<std::uint8_t> bytes = EncodePng(sheet);
+    return root.Write(name, std::string(bytes.begin(), bytes.end())).string();
+  };
+  for (int i = 0; i < 6; ++i) {
+    picture("train/dark/" + std::to_string(i) + ".png", 2 * i);
+    picture("train/bright/" + std::to_string(i) + ".png", 255 - 2 * i);
+  }
+  const std::string run = (root / "run").string();
+  const CommandOutcome trained = RunProgram({"train",
+                                             (root / "train").string(),
+                                             "--resize",
+                                             "6x6:crop",
+                                             "--class-names",
+                                             "dark,bright",
+                                             "--records",
+                                             "12",
+                                             "--batch",
+                                             "12",
+                                             "--steps",
+                                             "60",
+                                             "--lr",
+                                             "1",
+                                             "--model",
+                                             "logistic",
+                                             "--non-private",
+                                             "--threads",
+                                             "1",
+                                             "--out",
+                                             run});
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  const std::string one = picture("new/a night.png", 5);
+  picture("new/noon.png", 250, 20);
+  const CommandOutcome folder = RunProgram({"predict", run, (root / "new").string()});
+  ASSERT_EQ(folder.exit_code, 0) << folder.err;
+  EXPECT_THAT(folder.out, MatchesRegex("file,class,probability\na night.png,dark,(1|0[.][0-9]+)\n"
+                                       "noon.png,bright,(1|0[.][0-9]+)\n"));
+  const CommandOutcome single = RunProgram({"predict", run, one, "--json"});
+  ASSERT_EQ(single.exit_code, 0) << single.err;
+  const Json json = Json::parse(single.out);
+  EXPECT_EQ(json["records"], 1);
+  EXPECT_EQ(json["predictions"][0]["file"], "a night.png");
+  EXPECT_EQ(json["predictions"][0]["class"], "dark");
+  // In folders of classes the folder is part of the name.
+  const CommandOutcome labelled = RunProgram({"predict", run, (root / "train").string()});
+  EXPECT_THAT(labelled.out, HasSubstr("\ndark/0.png,dark,"));
+  EXPECT_THAT(labelled.out, HasSubstr("\nbright/5.png,bright,"));
+  const CommandOutcome refused = RunProgram(
+      {"train", one, "--shape", "1,8,8", "--class-names", "dark,bright", "--records", "12",
+       "--noise", "1", "--delta", "1e-5", "--steps", "2", "--out", (root / "none").string()});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("is one image without a label"));
 }
 
 // The words of sst2 come from its public files, which another machine does not have.
@@ -254,6 +372,57 @@ TEST(PredictText, AModelOfNamedTextNeedsNeitherItsVocabularyNorItsLengthAgain) {
   const CommandOutcome changed = RunProgram({"predict", "--run", run, "--data", fresh});
   EXPECT_EQ(changed.exit_code, 2);
   EXPECT_THAT(changed.err, HasSubstr("vocabulary.txt' was changed"));
+}
+
+// Neither a vocabulary nor its file: hashed words, and words of public text.
+TEST(PredictText, WordsAreHashedOrTakenFromPublicText) {
+  const TestFolder root;
+  std::string text;
+  for (int i = 0; i < 40; ++i) text += "1\tgood fine film\n0\tbad dull film\n";
+  const std::string train = root.Write("train.tsv", text).string();
+  const std::string words =
+      root.Write("public.txt", "fine words are good\nbad dull film\n").string();
+  const std::string fresh = root.Write("new.tsv", "good fine film\nbad dull film\n").string();
+  for (const std::string& vocabulary : {std::string("hash:64"), "text:" + words}) {
+    const std::string run = (root / ("run" + vocabulary.substr(0, 4))).string();
+    const CommandOutcome trained = RunProgram({"train",
+                                               train,
+                                               "--format",
+                                               "text",
+                                               "--vocabulary",
+                                               vocabulary,
+                                               "--length",
+                                               "4",
+                                               "--class-names",
+                                               "bad,good",
+                                               "--model",
+                                               "lstm",
+                                               "--width",
+                                               "8",
+                                               "--non-private",
+                                               "--records",
+                                               "80",
+                                               "--batch",
+                                               "40",
+                                               "--steps",
+                                               "60",
+                                               "--optimizer",
+                                               "adam",
+                                               "--lr",
+                                               "0.05",
+                                               "--threads",
+                                               "1",
+                                               "--out",
+                                               run});
+    ASSERT_EQ(trained.exit_code, 0) << trained.err;
+    EXPECT_EQ(fs::exists(run + "/vocabulary.txt"), vocabulary != "hash:64");
+    fs::remove(words);
+    const CommandOutcome outcome = RunProgram({"predict", run, fresh});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_THAT(outcome.out, MatchesRegex("class,probability\ngood,[0-9.]+\nbad,[0-9.]+\n"))
+        << vocabulary;
+    root.Write("public.txt", "fine words are good\nbad dull film\n");
+  }
 }
 
 }  // namespace

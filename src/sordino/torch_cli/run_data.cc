@@ -34,6 +34,7 @@ DataRequest RequestLike(const TrainedRun& run, const std::vector<GivenFlag>& fla
     data.rows_per_user = then.rows_per_user;
   }
   if (takes("classes")) data.classes = run.data.classes;
+  if (takes("resize")) data.resize = then.resize;
   if (takes("class-names")) data.class_names = run.data.class_names;
   if (takes("vocabulary")) data.vocabulary = then.vocabulary;
   if (takes("length") && run.data.kind == InputKind::kTokens) data.length = run.data.shape[0];

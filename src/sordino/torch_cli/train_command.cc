@@ -1,6 +1,7 @@
 #include "sordino/torch_cli/train_command.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <cmath>
@@ -24,6 +25,7 @@
 #include "sordino/cli/torch_program.h"
 #include "sordino/distributed/communicator.h"
 #include "sordino/runs/distributed_run.h"
+#include "sordino/runs/missing_settings.h"
 #include "sordino/runs/training_run.h"
 #include "sordino/torch_cli/class_quality_report.h"
 #include "sordino/torch_cli/reported_errors.h"
@@ -37,6 +39,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct TrainOptions {
+  std::string source;  // data, or a configuration
   std::string config;
   std::string resume;
   bool dry_run = false;
@@ -50,12 +53,16 @@ struct TrainOptions {
 // A bar on a terminal, lines elsewhere. All of it is public.
 class Bar : public RunObserver {
  public:
-  explicit Bar(const PreparedRun& run) : run_(run) {}
+  Bar(const PreparedRun& run, std::vector<std::string> choices)
+      : run_(run), choices_(std::move(choices)) {}
 
   // Only now: a mistake in the data is one sentence, without a plan before it.
   void OnStart() override {
     if (run_.privacy != RunPrivacy::kPrivate) {
       std::cerr << "sordino: " << NotPrivateWarning(run_.privacy) << '\n';
+    }
+    for (const std::string& choice : choices_) {
+      std::cerr << "sordino: " << ShownText(choice) << '\n';
     }
     std::cerr << "sordino: " << ShownText(run_.facts.model) << "; " << run_.facts.plan << '\n';
     if (!run_.device.is_cpu() && run_.communicator != nullptr && run_.communicator->Size() > 1) {
@@ -105,6 +112,7 @@ class Bar : public RunObserver {
 
  private:
   const PreparedRun& run_;
+  std::vector<std::string> choices_;  // what was not said in so many words
   std::unique_ptr<Progress> features_;
   std::unique_ptr<Progress> steps_;
 };
@@ -253,15 +261,45 @@ void PrintPlan(const RunResult& result) {
   std::cout << AlignedTable(rows, 1) << '\n' << ShownLines(Statement(result.facts));
 }
 
+// The word without a flag is a configuration where it holds one, and there is neither --config nor
+// --format.
+bool SourceIsConfig(const TrainOptions& options) {
+  if (!options.config.empty() || options.source.empty() || IsDatasetName(options.source)) {
+    return false;
+  }
+  for (const GivenFlag& flag : options.flags.Given()) {
+    if (flag.setting->flag == "--format") return false;
+  }
+  return IsTrainConfig(options.source);
+}
+
 TrainConfig ConfigOf(const TrainOptions& options) {
-  TrainConfig config = options.config.empty() ? TrainConfig() : ReadTrainConfig(options.config);
-  SetFromFlags(config, options.flags.Given());
+  const bool is_config = SourceIsConfig(options);
+  const std::string& file = is_config ? options.source : options.config;
+  TrainConfig config = file.empty() ? TrainConfig() : ReadTrainConfig(file);
+  SetFromFlags(config, WithSource(options.flags.Given(), is_config ? "" : options.source));
   return config;
+}
+
+// What the program decided about the line, in sentences.
+std::vector<std::string> ChoicesOf(const TrainOptions& options, const PreparedRun& run) {
+  std::vector<std::string> choices;
+  if (!options.resume.empty()) return choices;
+  if (SourceIsConfig(options)) {
+    choices.push_back(
+        fmt::format("'{}' holds settings, not data, and is read as --config.", options.source));
+  }
+  if (ConfigOf(options).ModelName().empty()) {
+    choices.push_back(fmt::format("no --model was given; '{}' is the default for such data.",
+                                  run.config.model.name));
+  }
+  return choices;
 }
 
 PreparedRun PrepareSettings(const TrainOptions& options) {
   if (!options.resume.empty()) {
-    if (!options.config.empty() || !options.flags.Given().empty() || options.dry_run) {
+    if (!options.source.empty() || !options.config.empty() || !options.flags.Given().empty() ||
+        options.dry_run) {
       throw Error(
           "--resume continues a run as it was configured; leave out all other settings (--json, "
           "--processes, --join-timeout and --trust-network may stay).");
@@ -274,6 +312,8 @@ PreparedRun PrepareSettings(const TrainOptions& options) {
   if (IsRestarted() && !out.empty() && std::filesystem::exists(out / kCheckpointFolder)) {
     return PrepareResume(out, LocalRank());
   }
+  const std::vector<MissingSetting> missing = MissingSettings(config);
+  if (!missing.empty()) throw Error(MissingSentence(missing, GivenLine()));
   return PrepareRun(config, LocalRank());
 }
 
@@ -293,6 +333,9 @@ void Plan(const TrainOptions& options) {
     if (!sentence.empty()) std::cerr << "sordino: " << sentence << '\n';
   }
   const RunResult planned = PlannedResult(run);
+  for (const std::string& choice : ChoicesOf(options, run)) {
+    std::cerr << "sordino: " << ShownText(choice) << '\n';
+  }
   if (options.json) {
     Json json = ResultJson(planned, true);
     if (outlook) json["ledger"].update(ForecastJson(*outlook->after));
@@ -307,7 +350,7 @@ void Plan(const TrainOptions& options) {
 }
 
 void Train(PreparedRun& run, const TrainOptions& options) {
-  Bar bar(run);
+  Bar bar(run, ChoicesOf(options, run));
   const RunResult result = RunTraining(run, bar);
   bar.Finish();
   if (result.interrupted) {
@@ -357,9 +400,16 @@ void AddTrainCommand(CLI::App& app) {
   const auto options = std::make_shared<TrainOptions>();
   TrainOptions& o = *options;
   command
-      ->add_option("config", o.config,
+      ->add_option("data", o.source,
+                   fmt::format("What to train on, as with --data: {}, a file or a folder; or a "
+                               "configuration, which is recognised by its content",
+                               fmt::join(DatasetNames(), ", ")))
+      ->type_name("NAME|FILE");
+  command
+      ->add_option("--config", o.config,
                    "A TOML file with settings, such as the config.toml of a run; flags win over it")
-      ->type_name("CONFIG");
+      ->type_name("CONFIG")
+      ->group("Data");
   o.flags.AddTo(*command, [](const Setting&) { return true; });
   command
       ->add_option("--resume", o.resume,
@@ -376,12 +426,12 @@ void AddTrainCommand(CLI::App& app) {
   AddShowPrivate(*command, o.show_private);
   command->footer(
       "Examples:\n"
-      "  sordino train --data digits --model cnn-mnist --epsilon 3 --epochs 5\n"
-      "  sordino train --data mnist --model cnn-mnist --epsilon 3 --delta 1e-5 --epochs 40 "
-      "--batch 512\n"
-      "  sordino train config.toml --epsilon 1\n"
-      "  sordino train config.toml --dry-run\n"
-      "  sordino train config.toml --ledger visits.db\n"
+      "  sordino train digits --epsilon 3 --epochs 5\n"
+      "  sordino train visits.csv --schema visits.toml --records 20000 --epsilon 3 --delta 1e-6 "
+      "--ledger visits.db\n"
+      "  sordino train photos --shape 3,64,64 --class-names cat,dog --records 20000 --epsilon 3 "
+      "--delta 1e-6\n"
+      "  sordino train --config config.toml --epsilon 1 --dry-run\n"
       "  sordino train config.toml --processes 4\n"
       "  sordino train --resume runs/20261115-114500-digits-cnn-mnist");
   command->callback([options] { ReportErrors(options->show_private, [&] { Run(*options); }); });

@@ -448,9 +448,9 @@ TEST_F(TrainCommand, ResumeTakesNoOtherSettings) {
 }
 
 TEST_F(TrainCommand, HelpHasEveryFlagAndExamples) {
-  const CommandOutcome outcome = RunProgram(Words("train --help"));
+  const CommandOutcome outcome = RunProgram(Words("train --help-all"));
   EXPECT_EQ(outcome.exit_code, 0);
-  EXPECT_THAT(outcome.out, HasSubstr("Examples:\n  sordino train --data digits"));
+  EXPECT_THAT(outcome.out, HasSubstr("Examples:\n  sordino train digits"));
   for (const Setting& setting : TrainSettings()) {
     EXPECT_THAT(outcome.out, HasSubstr("  " + std::string(setting.flag)));
   }
@@ -495,9 +495,9 @@ values = ["no", "yes"]
 }
 
 TEST_F(TrainCommand, DataAreDeclaredByTheSameFlagsAsInTheDataCommand) {
-  const std::string help = RunProgram(Words("data --help")).out;
+  const std::string help = RunProgram(Words("data --help-all")).out;
   for (const Setting& setting : TrainSettings()) {
-    if (setting.section != "data" || setting.flag == "--data") continue;
+    if (setting.section != "data") continue;
     EXPECT_THAT(help, HasSubstr("  " + std::string(setting.flag) + " "));
   }
 }
@@ -505,7 +505,7 @@ TEST_F(TrainCommand, DataAreDeclaredByTheSameFlagsAsInTheDataCommand) {
 TEST_F(TrainCommand, MistakesAreToldInOneSentenceAndMakeNoFolder) {
   const std::vector<std::pair<std::string, std::string>> mistakes = {
       {"--epsilon 5 --steps 20 --noise 1", "--epsilon and --noise are both given"},
-      {"--steps 20", "there is no budget"},
+      {"--steps 20", "a setting is missing: the budget (--epsilon: or --noise"},
       {"--epsilon 5 --delta 1e-30 --steps 20", "no noise meets epsilon 5 and delta 1e-30"},
       {"--epsilon 5 --steps 20 --epochs 3", "--epochs and --steps are both given"},
       {"--epsilon five", "'five' in --epsilon"},
@@ -530,6 +530,57 @@ TEST_F(TrainCommand, MistakesAreToldInOneSentenceAndMakeNoFolder) {
   for (const auto& [more, part] : mistakes) {
     ExpectOneSentence(RunProgram(Line(more)), part);
     EXPECT_FALSE(fs::exists(out_)) << more;
+  }
+}
+
+TEST_F(TrainCommand, WhatIsMissingIsToldAtOnceWithALineThatWorks) {
+  const std::vector<std::string> line = {"train",         train_,
+                                         "--columns",     "x:numeric:0:1",
+                                         "y:numeric:0:1", "above:label:no|yes",
+                                         "--epochs",      "1",
+                                         "--out",         out_};
+  const CommandOutcome told = RunProgram(line);
+  ExpectOneSentence(told, "3 settings are missing: the number of records (--records: ");
+  EXPECT_THAT(told.err, HasSubstr("the budget (--epsilon: "));
+  EXPECT_THAT(told.err, HasSubstr("and delta (--delta: "));
+  EXPECT_FALSE(fs::exists(out_));
+  const std::string begin = "this would work: ";
+  std::string suggested = told.err.substr(told.err.find(begin) + begin.size());
+  suggested.pop_back();
+  EXPECT_THAT(suggested, HasSubstr("'above:label:no|yes'"));
+  // Words as a shell reads them.
+  std::vector<std::string> words = Words(suggested);
+  ASSERT_EQ(words.front(), "sordino");
+  words.erase(words.begin());
+  for (std::string& word : words) std::erase(word, '\'');
+  const CommandOutcome trained = RunProgram(words);
+  EXPECT_EQ(trained.exit_code, 0) << suggested << '\n' << trained.err;
+  EXPECT_THAT(trained.err, HasSubstr("no --model was given; 'mlp' is the default for such data."));
+  EXPECT_THAT(ReadTestFile(out_ + "/config.toml"), HasSubstr("name = \"mlp\""));
+}
+
+TEST_F(TrainCommand, TheFirstWordIsDataOrAConfigurationByItsContent) {
+  std::vector<std::string> line = {"train", train_};
+  for (const std::string& word : Line("--noise 1 --steps 3")) {
+    if (word != "train" && word != "--data" && word != train_) line.push_back(word);
+  }
+  const CommandOutcome data = RunProgram(line);
+  ASSERT_EQ(data.exit_code, 0) << data.err;
+  EXPECT_THAT(data.err, Not(HasSubstr("holds settings")));
+  // The settings of that run under a name that tells nothing.
+  const std::string config = WriteTestFile("settings", ReadTestFile(out_ + "/config.toml"));
+  fs::remove_all(out_);
+  const CommandOutcome read = RunProgram({"train", config, "--out", out_, "--dry-run", "--json"});
+  ASSERT_EQ(read.exit_code, 0) << read.err;
+  EXPECT_THAT(read.err, HasSubstr("holds settings, not data, and is read as --config."));
+  const CommandOutcome said = RunProgram({"train", "--config", config, "--dry-run", "--json"});
+  EXPECT_EQ(said.out, read.out);
+  EXPECT_EQ(said.err.find("holds settings"), std::string::npos);
+  // With --config the word is the data, in the place of those of the file.
+  const CommandOutcome other = RunProgram({"train", "gone.csv", "--config", config, "--dry-run"});
+  ExpectOneSentence(other, "'gone.csv' is neither a known dataset nor a file");
+  for (const char* command : {"fit", "data", "kernel"}) {
+    ExpectOneSentence(RunProgram({command, config}), "holds settings of 'sordino train'");
   }
 }
 
@@ -561,7 +612,17 @@ TEST_P(TrainMistakes, AreToldInOneSentence) { ExpectMistake(GetParam()); }
 INSTANTIATE_TEST_SUITE_P(
     CommandLines, TrainMistakes,
     ::testing::Values(
-        Mistake{"train", "give --data"}, Mistake{"train --data digits", "give --model"},
+        Mistake{"train",
+                "2 settings are missing: the data (--data: or any file or folder), and "
+                "the budget (--epsilon"},
+        Mistake{"train digits --model mlp",
+                "this would work: sordino train digits --model mlp "
+                "--epsilon 3"},
+        Mistake{"train digits --data digits --epsilon 1", "name the data once"},
+        Mistake{"train digits --config /nonexistent.toml --epsilon 1", "/nonexistent.toml"},
+        Mistake{"train digits --eps 3", "did you mean '--epsilon'?"},
+        Mistake{"train digits --learning-rate 3", "did you mean '--lr'?"},
+        Mistake{"train digits --batch-size 3", "did you mean '--batch'?"},
         Mistake{"train --data digits --model mlp --epsilon 1 --ledger= --dry-run",
                 "'--ledger' is empty"},
         Mistake{"train --data digts --model mlp --epsilon 1", "did you mean 'digits'?"},

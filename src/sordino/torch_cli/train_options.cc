@@ -4,7 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 
+#include "sordino/base/error.h"
 #include "sordino/cli/command_tree.h"
 #include "sordino/data/catalog.h"
 #include "sordino/models/model.h"
@@ -54,6 +56,28 @@ std::vector<GivenFlag> TrainFlags::Given() const {
   for (const Flag& flag : flags_) {
     if (flag.option->count() > 0) given.push_back({flag.setting, flag.option->results()});
   }
+  return given;
+}
+
+std::vector<GivenFlag> WithSource(std::vector<GivenFlag> given, const std::string& source) {
+  if (source.empty()) return given;
+  const auto settings = TrainSettings();
+  const auto data = std::find_if(settings.begin(), settings.end(),
+                                 [](const Setting& setting) { return setting.flag == "--data"; });
+  bool has_format = false;
+  for (const GivenFlag& flag : given) {
+    if (flag.setting == &*data) {
+      throw Error(fmt::format("both '{}' and --data were given; name the data once.", source));
+    }
+    has_format = has_format || flag.setting->flag == "--format";
+  }
+  if (!has_format && !IsDatasetName(source) && IsTrainConfig(source)) {
+    throw Error(fmt::format(
+        "'{}' holds settings of 'sordino train' and no data; give a file of data, a folder or a "
+        "dataset by name.",
+        source));
+  }
+  given.push_back({&*data, {source}});
   return given;
 }
 

@@ -30,6 +30,10 @@ class TrainFlags {
   std::vector<Flag> flags_;
 };
 
+// The flags with the data that stand on the line without one, as if they were after --data. Throws
+// Error where both are there, and for a file that holds settings.
+std::vector<GivenFlag> WithSource(std::vector<GivenFlag> given, const std::string& source);
+
 }  // namespace sordino
 
 #endif  // SORDINO_TORCH_CLI_TRAIN_OPTIONS_H_

@@ -26,6 +26,10 @@ double GaussianBudget(Epsilon epsilon, Delta delta, double failure) {
 
 double NeighbourFactor(Adjacency adjacency) { return adjacency == Adjacency::kReplaceOne ? 2 : 1; }
 
+double NeighbourFactor(const FitQuestion& question) {
+  return NeighbourFactor(question.adjacency) * static_cast<double>(question.rows_per_user);
+}
+
 std::int64_t Parameters(const FitQuestion& question) {
   return question.table.features * CheckedLoss(question.table).Scores(question.table.classes);
 }

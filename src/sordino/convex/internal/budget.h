@@ -18,6 +18,8 @@ double GaussianBudget(Epsilon epsilon, Delta delta, double failure);
 // 2 where neighbours replace a row, 1 where they add, remove or empty one: the distance of sums of
 // vectors of norm 1.
 double NeighbourFactor(Adjacency adjacency);
+// The same where neighbours differ in a user with several rows (method.h).
+double NeighbourFactor(const FitQuestion& question);
 
 // Of a question.
 std::int64_t Parameters(const FitQuestion& question);

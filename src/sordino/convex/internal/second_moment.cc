@@ -32,7 +32,9 @@ double SecondMomentSensitivity(const FitQuestion& question) {
       static_cast<double>(std::min(kMaxConvexRows, kMaxConvexEntries / question.table.features));
   const double terms = static_cast<double>(kMomentBlock) + rows / kMomentBlock + 4;
   const double rounding = terms * 0x1p-52 * rows;
-  return ((replaces ? std::numbers::sqrt2 : 1) + 2 * rounding) * r2 * (1 + 0x1p-40);
+  const double rows_moved =
+      (replaces ? std::numbers::sqrt2 : 1) * static_cast<double>(question.rows_per_user);
+  return (rows_moved + 2 * rounding) * r2 * (1 + 0x1p-40);
 }
 
 double SecondMomentDraws(std::int64_t features) {

@@ -26,6 +26,7 @@ constexpr FormatSetting kFormatSettings[] = {
     {.key = "labels", .given = [](const DataRequest& r) { return !r.labels.empty(); }},
     {.key = "test-labels", .given = [](const DataRequest& r) { return !r.test_labels.empty(); }},
     {.key = "shape", .given = [](const DataRequest& r) { return !r.shape.empty(); }},
+    {.key = "resize", .given = [](const DataRequest& r) { return !r.resize.empty(); }},
     {.key = "classes", .given = [](const DataRequest& r) { return r.classes > 0; }},
     {.key = "class-names", .given = [](const DataRequest& r) { return !r.class_names.empty(); }},
     {.key = "columns", .given = [](const DataRequest& r) { return !r.columns.declared.empty(); }},
@@ -122,6 +123,17 @@ const DataFormat& RecognisedFormat(const fs::path& path, const DataRequest& requ
   }
   throw Error(fmt::format("the name of '{}' does not show its format; name it with --format: {}.",
                           path.string(), OneOf(DataFormatNames())));
+}
+
+bool IsGiven(const DataRequest& request, std::string_view key) {
+  const auto given = [&](std::string_view name) {
+    return std::any_of(std::begin(kFormatSettings), std::end(kFormatSettings),
+                       [&](const FormatSetting& setting) {
+                         return setting.key == name && setting.given(request);
+                       });
+  };
+  return given(key) || (key == "classes" && given("class-names")) ||
+         (key == "columns" && given("schema")) || (key == "shape" && given("resize"));
 }
 
 void RefuseUnused(const DataRequest& request, const DataFormat& format) {

@@ -31,6 +31,14 @@ struct ReadOptions {
 using DatasetReader =
     std::function<Dataset(const SplitFiles& files, const DatasetDeclaration&, const ReadOptions&)>;
 
+// A setting without which a format's files cannot be read.
+struct NeededSetting {
+  std::string_view key;   // of one that is enough; class names are classes, a schema has columns
+  std::string_view what;  // "the shape of an example"
+  std::string_view give;  // "--shape 3,64,64"
+  std::string_view note = {};
+};
+
 struct DataFormat {
   std::string_view name;  // "idx"
   std::string_view help;  // what the files are, in a few words
@@ -43,6 +51,8 @@ struct DataFormat {
   // Keys of the section "data", besides source, test, format, records, mean and deviation, which
   // every format takes.
   std::vector<std::string_view> takes = {};
+  // Of these, what must be declared; open() refuses a request without it.
+  std::vector<NeededSetting> needs = {};
   // The files of a set that was named by `path`; none: the path itself. A folder may hold its test
   // set too.
   std::vector<std::filesystem::path> (*files)(const std::filesystem::path& path,
@@ -50,6 +60,8 @@ struct DataFormat {
   // Checks what was declared, fills in the declaration and returns what reads the files. Public
   // files are read, private ones are not.
   DatasetReader (*open)(const DataRequest& request, DatasetDeclaration& declaration) = nullptr;
+  // The heading of the names that its records have by themselves; empty: they have none.
+  std::string_view record_names = {};
   // A schema to fill in, from the names of the columns; none: the format has no columns.
   std::string (*schema_template)(const std::filesystem::path& path,
                                  const DataRequest& request) = nullptr;
@@ -69,6 +81,8 @@ const DataFormat& FormatNamed(std::string_view name);
 // Of `path` by its name, its folder or its first bytes. Throws Error where nothing tells.
 const DataFormat& RecognisedFormat(const std::filesystem::path& path, const DataRequest& request);
 
+// Whether a setting was declared, by itself or by one that says the same.
+bool IsGiven(const DataRequest& request, std::string_view key);
 // Throws Error for a declared setting that the format does not take.
 void RefuseUnused(const DataRequest& request, const DataFormat& format);
 

@@ -13,6 +13,7 @@
 #include "sordino/data/internal/format_declaration.h"
 #include "sordino/data/internal/known_datasets.h"
 #include "sordino/data/text_reader.h"
+#include "sordino/data/vocabulary_source.h"
 #include "sordino/tables/table_schema.h"
 
 namespace sordino {
@@ -42,6 +43,14 @@ fs::path NeededFile(const std::string& path, std::string_view what) {
         fmt::format("the file of the {}, '{}', does not exist; give one that does.", what, path));
   }
   return path;
+}
+
+// None where words are hashed.
+std::vector<fs::path> VocabularyFiles(const DataRequest& request) {
+  if (request.vocabulary.empty()) return {};
+  const VocabularySource source = ParseVocabularySource(request.vocabulary);
+  if (source.file.empty()) return {};
+  return {NeededFile(source.file, "vocabulary")};
 }
 
 SplitFiles FilesAt(const DataFormat& format, const fs::path& path, const std::string& labels,
@@ -80,9 +89,7 @@ DataSource FileSource(const DataRequest& request) {
   source.train = FilesAt(*source.format, path, request.labels, false);
   const fs::path name = path.has_filename() ? path : path.parent_path();
   source.declaration.name = name.filename().string();
-  if (!request.vocabulary.empty()) {
-    source.vocabulary = {NeededFile(request.vocabulary, "vocabulary")};
-  }
+  source.vocabulary = VocabularyFiles(request);
   source.read = source.format->open(request, source.declaration);
   TakeDeclared(request, source.declaration);
   return source;
@@ -102,6 +109,7 @@ void RefuseForKnown(const DataRequest& request, const DataSource& source) {
   };
   refuse(!request.labels.empty(), "--labels");
   refuse(!request.format.empty(), "--format");
+  refuse(!request.resize.empty(), "--resize");
   refuse(request.test.empty() && !request.test_labels.empty(), "--test-labels");
   refuse(source.format == nullptr && !request.test.empty(), "--test");
   internal::RefuseUnused(request, SettingsOf(source));
@@ -114,7 +122,7 @@ internal::DatasetReader KnownSentences(const DataRequest& request, DataSource& s
   if (!request.vocabulary.empty()) {
     DataRequest full = request;
     full.length = declaration.shape[0];
-    source.vocabulary = {NeededFile(request.vocabulary, "vocabulary")};
+    source.vocabulary = VocabularyFiles(request);
     return source.format->open(full, declaration);
   }
   Vocabulary vocabulary = VocabularyOf(source.vocabulary);
@@ -165,6 +173,25 @@ bool TakesSetting(const DataRequest& request, std::string_view key) {
   return internal::IsKnown(request.source)
              ? SettingsOf(internal::KnownSource(request.source)).Takes(key)
              : FormatFor(request, ExistingPath(request.source)).Takes(key);
+}
+
+std::string RecordNames(const DataRequest& request) {
+  if (!request.id.empty() || internal::IsKnown(request.source)) return request.id;
+  return std::string(FormatFor(request, ExistingPath(request.source)).record_names);
+}
+
+std::vector<MissingSetting> MissingDeclarations(const DataRequest& request, bool to_train) {
+  if (request.source.empty()) return {{"the data", "--data digits", "or any file or folder"}};
+  if (internal::IsKnown(request.source)) return {};
+  std::vector<MissingSetting> missing;
+  for (const internal::NeededSetting& needed :
+       FormatFor(request, ExistingPath(request.source)).needs) {
+    if (needed.key == "labels" && !to_train) continue;
+    if (internal::IsGiven(request, needed.key)) continue;
+    missing.push_back(
+        {std::string(needed.what), std::string(needed.give), std::string(needed.note)});
+  }
+  return missing;
 }
 
 DataRequest WithSchema(DataRequest request) {

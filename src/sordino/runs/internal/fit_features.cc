@@ -25,6 +25,7 @@ constexpr std::array<std::string_view, 1> kFitFeatures = {"scattering"};
 // What a column adds at most to the square of a row's norm about the centre.
 double LargestSquare(const TableColumn& column) {
   if (column.role == ColumnRole::kNumeric) return 0.25;
+  if (column.role == ColumnRole::kText) return 1;  // the norm of hashed words
   if (column.role != ColumnRole::kCategorical) return 0;
   return 1 - 1 / static_cast<double>(column.values.size());
 }
@@ -41,6 +42,9 @@ std::vector<std::string> internal::ColumnFeatureNames(const std::vector<std::str
   std::vector<std::string> names;
   for (const TableColumn& column : ParseColumns(declared)) {
     if (column.role == ColumnRole::kNumeric) names.push_back(column.name);
+    for (std::int64_t i = 0; i < column.buckets; ++i) {
+      names.push_back(fmt::format("{}#{}", column.name, i));
+    }
     if (column.role != ColumnRole::kCategorical) continue;
     for (const std::string& value : column.values) names.push_back(column.name + '=' + value);
   }
@@ -52,6 +56,7 @@ std::vector<double> internal::ColumnCentre(const std::vector<std::string>& decla
   std::vector<double> centre;
   for (const TableColumn& column : ParseColumns(declared)) {
     if (column.role == ColumnRole::kNumeric) centre.push_back(0.5);
+    centre.insert(centre.end(), static_cast<std::size_t>(column.buckets), 0);
     if (column.role != ColumnRole::kCategorical) continue;
     centre.insert(centre.end(), column.values.size(),
                   1 / static_cast<double>(column.values.size()));

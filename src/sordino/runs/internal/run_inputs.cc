@@ -15,6 +15,7 @@
 #include "sordino/base/error.h"
 #include "sordino/base/sha256.h"
 #include "sordino/data/catalog.h"
+#include "sordino/data/vocabulary_source.h"
 #include "sordino/runs/train_settings.h"
 #include "sordino/schedules/schedule.h"
 
@@ -56,9 +57,14 @@ TrainConfig WithAbsolutePaths(TrainConfig config) {
   const bool is_named = std::find(names.begin(), names.end(), config.data.source) != names.end();
   for (std::string* path :
        {&config.data.source, &config.data.labels, &config.data.test, &config.data.test_labels,
-        &config.data.vocabulary, &config.model.script, &config.model.pretrained}) {
+        &config.model.script, &config.model.pretrained}) {
     if (path->empty() || (path == &config.data.source && is_named)) continue;
     *path = fs::absolute(*path).lexically_normal().string();
+  }
+  if (!config.data.vocabulary.empty()) {
+    VocabularySource words = ParseVocabularySource(config.data.vocabulary);
+    if (!words.file.empty()) words.file = fs::absolute(words.file).lexically_normal().string();
+    config.data.vocabulary = words.Setting();
   }
   for (const ScheduleText& schedule : SchedulesOf(config)) {
     if (const std::optional<std::string> file = Schedule::FileOf(*schedule.text)) {

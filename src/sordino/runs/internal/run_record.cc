@@ -70,6 +70,7 @@ std::string FitRecord(const FitFacts& facts, const RecordFacts& more) {
                     {"method", facts.method},
                     {"state", StateName(facts.state)}};
   record.counts_users = facts.counts_users;
+  record.rows_per_user = facts.rows_per_user;
   return DeploymentRecord(record);
 }
 
