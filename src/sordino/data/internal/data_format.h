@@ -50,6 +50,9 @@ struct DataFormat {
   // Checks what was declared, fills in the declaration and returns what reads the files. Public
   // files are read, private ones are not.
   DatasetReader (*open)(const DataRequest& request, DatasetDeclaration& declaration) = nullptr;
+  // The names of the columns; none: the format has no columns.
+  std::vector<std::string> (*column_names)(const std::filesystem::path& path,
+                                           const DataRequest& request) = nullptr;
   // A schema to fill in, from the names of the columns; none: the format has no columns.
   std::string (*schema_template)(const std::filesystem::path& path,
                                  const DataRequest& request) = nullptr;
