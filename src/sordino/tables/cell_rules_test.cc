@@ -155,7 +155,8 @@ TEST(CellRules, MistakesAreNamed) {
   EXPECT_THAT(RuleComplaint("x:numeric:0:1:format=YYYY"), HasSubstr("rule of dates"));
   EXPECT_THAT(RuleComplaint("x:numeric:0:1:censored=all"), HasSubstr("limit or half"));
   EXPECT_THAT(RuleComplaint("x:numeric:0:1:not-a-number=zero"), HasSubstr("missing"));
-  EXPECT_THAT(RuleComplaint("x:numeric:0:1:comma"), HasSubstr("cannot be read"));
+  EXPECT_THAT(RuleComplaint("x:numeric:0:1:comma"), HasSubstr("two bounds"));
+  EXPECT_THAT(RuleComplaint("x:boolean:a|b:comma"), HasSubstr("cannot be read"));
   EXPECT_THAT(RuleComplaint("x:target:0:1:not-a-number=missing"), HasSubstr("cannot be missing"));
   EXPECT_THAT(RuleComplaint("x:date:0:1"), HasSubstr("birth:date:1920-01-01"));
   EXPECT_THAT(RuleComplaint("x:date:2000-01-01:2001-01-01:format=MM.DD"), HasSubstr("has no YYYY"));

@@ -69,8 +69,8 @@ void SetRoundBounds(const Range& range, TableColumn& column) {
   // Divided where the step is below 1, so that 0.1 stays 0.1.
   const double inverse = std::round(1 / step);
   const auto at = [&](double steps) { return step < 1 ? steps / inverse : steps * step; };
-  column.low = at(std::floor(range.low / step * (1 + 1e-12)));
-  column.high = at(std::ceil(range.high / step * (1 - 1e-12)));
+  column.low = at(std::floor(range.low / step + 1e-9));
+  column.high = at(std::ceil(range.high / step - 1e-9));
   if (column.low > range.low) column.low = range.low;
   if (column.high < range.high) column.high = range.high;
 }
@@ -81,7 +81,7 @@ void SetYearBounds(const Range& range, TableColumn& column) {
   ParseIsoDate(year(range.high) + "-12-31", &column.high);
 }
 
-// What stands around the digits of a cell: "kg" of "<72 kg", "CHF" of "CHF 5".
+// What stands around the digits of a cell: "kg" of "<72 kg", "CHF" of "CHF 5", but nothing of "A5".
 std::string_view UnitAround(std::string_view cell) {
   constexpr std::string_view kOfNumbers = "0123456789.,'+-";
   const std::size_t begin = cell.find_first_of(kOfNumbers);
@@ -93,7 +93,9 @@ std::string_view UnitAround(std::string_view cell) {
     before.remove_prefix(1);
   }
   const std::string_view behind = Trimmed(cell.substr(end + 1));
-  return behind.empty() ? Trimmed(before) : behind;
+  if (!behind.empty()) return behind;
+  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  return before.empty() || is_letter(before.back()) ? std::string_view() : Trimmed(before);
 }
 
 bool IsCensored(std::string_view cell) {

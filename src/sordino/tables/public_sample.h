@@ -28,10 +28,10 @@ std::vector<DraftColumn> ReadCodebook(const std::string& path, const KnownLayout
                                       std::vector<std::string>& missing);
 
 struct PublicSources {
-  std::string sample;    // a file; empty: none
-  std::string codebook;  // likewise; wins over the sample
-  KnownLayout layout;
-  std::string predicted;  // the column that becomes the label or target; empty: none
+  std::string sample = {};  // a file; empty: none
+  std::string codebook = {};  // likewise; wins over the sample
+  KnownLayout layout = {};
+  std::string predicted = {};  // the column that becomes the label or target; empty: none
 };
 // A schema file. Throws Error where a file cannot be read, and where no column is called
 // `predicted` or it can be neither a label nor a target.

@@ -54,9 +54,10 @@ TEST_F(PublicSampleTest, NumbersHaveBoundsThatAreRoundedOutward) {
   EXPECT_EQ(ColumnOf(Lines({"1", "99999"})), "x:numeric:0:100000");
   EXPECT_EQ(ColumnOf(Lines({"0.12", "0.587"})), "x:numeric:0.12:0.59");
   EXPECT_EQ(ColumnOf(Lines({"-3", "4.25"})), "x:numeric:-3:4.3");
-  EXPECT_EQ(ColumnOf(Lines({"1,5", "2,25", "10,5"})), "x:numeric:1.5:11:decimal=,");
+  EXPECT_EQ(ColumnOf(Lines({"1,5", "2,25", "10,5"})), "x:numeric:1.5:10.5:decimal=,");
   EXPECT_EQ(ColumnOf(Lines({"1.234,5", "2,25"})), "x:numeric:0:1300:decimal=,:thousands=.");
   EXPECT_EQ(ColumnOf(Lines({"72 kg", "80 kg", "90"})), "x:numeric:72:90:unit=kg");
+  EXPECT_EQ(ColumnOf(Lines({"CHF 72", "CHF 80"})), "x:numeric:72:80:unit=CHF");
   EXPECT_EQ(ColumnOf(Lines({"<0.5", "3", "7.5"})), "x:numeric:0.5:7.5:censored=limit");
   EXPECT_EQ(ColumnOf(Lines({"1", "2", "3", "4", "5", "6", "refused"})),
             "x:numeric:1:6:not-a-number=missing");

@@ -110,6 +110,8 @@ void FindSeparators(std::string_view text, const std::string& path, const KnownL
   std::vector<char> quotes = {'"', '\''};
   if (known.delimiter) delimiters = {*known.delimiter};
   if (known.quote) quotes = {*known.quote};
+  const std::string_view first_line = text.substr(0, text.find('\n'));
+  bool may_be_narrow = true;  // no delimiter stands in the first line and fails below it
   std::vector<Try> good;
   for (const char quote : quotes) {
     for (const char delimiter : delimiters) {
@@ -117,6 +119,7 @@ void FindSeparators(std::string_view text, const std::string& path, const KnownL
       one.layout.delimiter = delimiter;
       one.layout.quote = quote;
       const std::optional<Rows> rows = Split(text, one.layout, kTriedRows);
+      if (!rows) may_be_narrow = may_be_narrow && first_line.find(delimiter) == std::string::npos;
       if (!rows || rows->empty()) continue;
       one.width = rows->front().size();
       one.meaning = Meaning(*rows);
@@ -126,6 +129,8 @@ void FindSeparators(std::string_view text, const std::string& path, const KnownL
   // A table of one column is split by none of them.
   if (std::any_of(good.begin(), good.end(), [](const Try& one) { return one.width > 1; })) {
     std::erase_if(good, [](const Try& one) { return one.width == 1; });
+  } else if (!may_be_narrow) {
+    good.clear();
   }
   if (good.empty()) {
     throw Error(fmt::format(
@@ -189,6 +194,7 @@ PublicTable ReadPublicTable(const std::string& path, const KnownLayout& known) {
   if (table.is_text) {
     table.layout.encoding = known.encoding.value_or(EncodingOf(bytes, path));
     text = InUtf8(bytes, table.layout.encoding, path);
+    if (Trimmed(text).empty()) throw Error(fmt::format("the public sample '{}' has no rows.", path));
     FindSeparators(text, path, known, table.layout);
   } else {
     text = Drained(ArrowTableText(path, true));

@@ -13,10 +13,10 @@ namespace sordino {
 
 // What is known already is not searched for.
 struct KnownLayout {
-  std::optional<Encoding> encoding;
-  std::optional<char> delimiter;
-  std::optional<char> quote;
-  std::optional<bool> header;
+  std::optional<Encoding> encoding = {};
+  std::optional<char> delimiter = {};
+  std::optional<char> quote = {};
+  std::optional<bool> header = {};
 };
 
 struct PublicTable {

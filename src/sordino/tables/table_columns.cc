@@ -52,7 +52,13 @@ void SetBounds(TableColumn& column, std::string_view text) {
   }
   for (const std::string& rule : std::span(parts).subspan(rules)) {
     const auto named = SplitName(rule, '=');
-    if (!named) ThrowUnreadable(fmt::format("{}:...:{}", column.name, rule));
+    if (!named && column.cells.form == CellForm::kBoolean) {
+      ThrowUnreadable(fmt::format("{}:boolean:...:{}", column.name, rule));
+    }
+    if (!named) {
+      column.low = column.high = 0;  // as of bounds that are no numbers
+      return;
+    }
     SetCellRule(column.cells, named->first, std::string(Trimmed(named->second)));
   }
 }

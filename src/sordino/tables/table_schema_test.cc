@@ -176,7 +176,7 @@ high = 10
   EXPECT_THAT(column("kind = 'boolean'\nlow = 0\nhigh = 1"), HasSubstr("neither low nor high"));
   EXPECT_THAT(column("kind = 'label'\nvalues = ['a', 'b']\nunit = 'kg'"), HasSubstr("has no unit"));
   EXPECT_THAT(column("kind = 'numeric'\nlow = 0\nhigh = 1\nunit = { kg = 0 }"),
-              HasSubstr("line 5: the unit"));
+              HasSubstr("line 6: the unit"));
   EXPECT_THAT(Complaint("[table]\nquote = '`'"), HasSubstr("the quote is"));
 }
 
