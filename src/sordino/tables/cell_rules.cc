@@ -271,7 +271,8 @@ std::vector<std::string> CellRuleTexts(const CellRules& rules) {
                                            : fmt::format("thousands={}", rules.thousands));
   }
   for (const CellUnit& unit : rules.units) {
-    texts.push_back(unit.factor == 1 ? "unit=" + unit.name
+    const bool is_plain = unit.factor == 1 && unit.name.find(kFactor) == std::string::npos;
+    texts.push_back(is_plain ? "unit=" + unit.name
                                      : fmt::format("unit={}{}{}", unit.name, kFactor, unit.factor));
   }
   if (rules.censored != plain.censored) {

@@ -126,6 +126,7 @@ TEST(CellRules, AColumnIsReadBackFromItsText) {
   const std::vector<std::string> texts = {
       "weight:numeric:0:300:decimal=,:thousands=.:unit=kg:unit=lb*0.4536:censored=half",
       "price:target:0:10:thousands=blank:unit=CHF",
+      "torque:numeric:0:10:unit=N*m*1:unit=N*cm*0.01",
       "crp:numeric:0:500:not-a-number=missing",
       "born:date:1920-01-01:2020-12-31:format=DD.MM.YYYY:not-a-number=missing",
       "seen:date:2020-01-01:2020-12-31:\"format=YYYY-MM-DD hh:mm\"",
@@ -140,10 +141,10 @@ TEST(CellRules, AColumnIsReadBackFromItsText) {
     EXPECT_EQ(again.low, column.low);
     EXPECT_EQ(again.high, column.high);
   }
-  const TableColumn born = ParseColumns({texts[3]}).front();
+  const TableColumn born = ParseColumns({texts[4]}).front();
   EXPECT_EQ(born.role, ColumnRole::kNumeric);
   EXPECT_EQ(IsoDate(born.low), "1920-01-01");
-  EXPECT_THAT(ParseColumns({texts[7]}).front().cells.words, ElementsAre("a|b", "c"));
+  EXPECT_THAT(ParseColumns({texts[8]}).front().cells.words, ElementsAre("a|b", "c"));
 }
 
 TEST(CellRules, MistakesAreNamed) {

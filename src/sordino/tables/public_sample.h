@@ -28,7 +28,7 @@ std::vector<DraftColumn> ReadCodebook(const std::string& path, const KnownLayout
                                       std::vector<std::string>& missing);
 
 struct PublicSources {
-  std::string sample = {};  // a file; empty: none
+  std::string sample = {};    // a file; empty: none
   std::string codebook = {};  // likewise; wins over the sample
   KnownLayout layout = {};
   std::string predicted = {};  // the column that becomes the label or target; empty: none

@@ -194,7 +194,8 @@ PublicTable ReadPublicTable(const std::string& path, const KnownLayout& known) {
   if (table.is_text) {
     table.layout.encoding = known.encoding.value_or(EncodingOf(bytes, path));
     text = InUtf8(bytes, table.layout.encoding, path);
-    if (Trimmed(text).empty()) throw Error(fmt::format("the public sample '{}' has no rows.", path));
+    if (Trimmed(text).empty())
+      throw Error(fmt::format("the public sample '{}' has no rows.", path));
     FindSeparators(text, path, known, table.layout);
   } else {
     text = Drained(ArrowTableText(path, true));
