@@ -273,7 +273,7 @@ std::vector<std::string> CellRuleTexts(const CellRules& rules) {
   for (const CellUnit& unit : rules.units) {
     const bool is_plain = unit.factor == 1 && unit.name.find(kFactor) == std::string::npos;
     texts.push_back(is_plain ? "unit=" + unit.name
-                                     : fmt::format("unit={}{}{}", unit.name, kFactor, unit.factor));
+                             : fmt::format("unit={}{}{}", unit.name, kFactor, unit.factor));
   }
   if (rules.censored != plain.censored) {
     texts.push_back(
