@@ -229,6 +229,31 @@ class NeighboursTest(unittest.TestCase):
             self.assertEqual(len(said), 1, (place, said))
             self.assertIn("'y'", said.pop())
 
+    def test_all_kinds_of_bad_cells(self):
+        """Each kind is told once, in one order, whatever there is of it and wherever it stands."""
+        table = ['--columns', 'x:numeric:0:1', 'k:categorical:u|v', 'y:label:a|b']
+        commands = {
+            'fit': ['fit', '--epsilon', '1', '--delta', '1e-6', '--records', str(DECLARED), *table,
+                    '--data'],
+            'train': [*TRAIN, '--rate', '0.1', '--batch', '15', *table, '--data'],
+            'data': ['data', *table, '--records', str(DECLARED)],
+            'release': ['release', '--mean', 'x', '--bounds', '0,1', '--group-by', 'k=u,v',
+                        '--epsilon', '1']}
+        kinds = ['none,u,a\n', ',u,a\n', '0.5,w,a\n', '0.5,u\n', '0.5,u,c\n']
+        for place, words in commands.items():
+            said = set()
+            for number, more in enumerate((kinds, kinds[::-1], [kinds[i % 5] for i in range(DECLARED)],
+                                           ['none,w,c\n', ',u,a\n', '0.5,u,a,b\n'])):
+                good = '0.5,u,a\n' * (3 * number)
+                path = self.write('bad.csv', 'x,k,y\n' + good + ''.join(more) + good)
+                at = [words[0], path, *words[1:]] if words[0] in ('data', 'release') else [*words, path]
+                result = self.run_sordino(at)
+                self.assertEqual((result.returncode, result.stdout), (2, ''), (place, result))
+                said.add(result.stderr)
+            self.assertEqual(len(said), 1, (place, said))
+            for word in ("'x'", "'k'", 'another number of fields'):
+                self.assertIn(word, next(iter(said)), place)
+
     def test_predict(self):
         run = str(self.folder / 'run')
         table = self.write('t.csv', rows(DECLARED))

@@ -158,6 +158,16 @@ class SetupTest(unittest.TestCase):
         self.assertIn('pip could not download the wheels of tools/libtorch.txt', result.stderr)
         self.assertEqual([], list((machine.folder / '.deps').iterdir()))
 
+    def test_fetches_arrow_only_where_it_was_asked_for(self):
+        machine = self.machine()
+        machine.pip_fails()
+        self.assertEqual(machine.setup().returncode, 0)
+        self.assertFalse((machine.folder / 'pip_is_over').exists())
+        result = machine.setup('--parquet')
+        self.assertEqual(result.returncode, 2)
+        self.assertIn('pip could not download the wheels of tools/arrow.txt', result.stderr)
+        self.assertEqual([], list((machine.folder / '.deps').iterdir()))
+
     def test_leaves_nothing_running_when_packages_are_refused(self):
         machine = self.machine(without=['cmake'])
         machine.pip_fails()

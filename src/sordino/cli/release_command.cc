@@ -34,9 +34,8 @@
 #include "sordino/ledger/ledger.h"
 #include "sordino/mechanisms/table_release.h"
 #include "sordino/random/generator.h"
-#include "sordino/tables/compressed_file.h"
-#include "sordino/tables/csv_reader.h"
 #include "sordino/tables/encoding.h"
+#include "sordino/tables/table_file.h"
 
 namespace sordino {
 namespace {
@@ -314,9 +313,7 @@ void Run(const ReleaseOptions& options) {
     stored += got;
     return got;
   };
-  CsvReader reader(
-      InUtf8(Decompressed(std::move(file), options.file), request.layout.encoding, options.file),
-      request.layout.delimiter, options.file);
+  CsvReader reader = OpenTableFile(options.file, request.layout, std::move(file));
   const std::uint64_t size = FileSize(options.file);
   std::unique_ptr<Progress> progress;
   if (size >= kBytesWorthABar) progress = std::make_unique<Progress>("reading", size);
@@ -401,6 +398,8 @@ void AddReleaseCommand(CLI::App& app) {
                   ->type_name("NAME"),
              EncodingNames());
   command->add_option("--delimiter", o.delimiter, "Between fields: one character, or tab")
+      ->type_name("C");
+  command->add_option("--quote", o.quote, "Around fields with delimiters in them: \", ' or none")
       ->type_name("C");
   command->add_option("--missing", o.missing, "Cells without a value, such as '?,\"\"'")
       ->type_name("A,B,...");

@@ -235,11 +235,13 @@ TableLayout LayoutOf(const ReleaseOptions& options, const TableSchema* schema) {
     layout.header = schema->header.value_or(true);
     layout.encoding = schema->encoding.value_or(layout.encoding);
     layout.delimiter = schema->delimiter.value_or(layout.delimiter);
+    layout.quote = schema->quote.value_or(layout.quote);
     layout.missing = schema->missing;
   }
   if (options.no_header) layout.header = false;
   if (!options.encoding.empty()) layout.encoding = ParseEncoding(options.encoding);
   if (!options.delimiter.empty()) layout.delimiter = ParseDelimiter(options.delimiter);
+  if (!options.quote.empty()) layout.quote = ParseQuote(options.quote);
   if (!options.missing.empty()) layout.missing = SplitList(options.missing);
   return layout;
 }

@@ -34,6 +34,7 @@ struct ReleaseOptions {
   bool no_header = false;
   std::string encoding;            // empty: UTF-8
   std::string delimiter;           // empty: a tab for .tsv, else a comma
+  std::string quote;               // empty: a double quote
   std::string missing;             // text,text,...
   std::vector<std::string> spend;  // STATISTIC[:COL[:Q]]=epsilon
   std::optional<double> epsilon;

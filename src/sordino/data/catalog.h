@@ -43,6 +43,7 @@ struct DataRequest {
   bool no_header = false;  // of a table: its first line is a record, columns are called 1, 2, ...
   std::string encoding;    // of a table: one of EncodingNames(); empty: UTF-8
   std::string delimiter;   // of a table: one character or "tab"; empty: that of the format
+  std::string quote;       // of a table: a double or single quote, or "none"; empty: a double quote
   std::vector<std::string> missing;  // of a table: cells without a value
   std::string id;                    // of a table: the column that names its records, kept as text
   std::int64_t rows_per_user = 0;

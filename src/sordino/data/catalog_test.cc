@@ -282,6 +282,31 @@ kind = "user"
   EXPECT_THAT(Complaint(request), HasSubstr("--schema was given"));
 }
 
+TEST_F(CatalogFiles, APatternDeclaresTheColumnsThatTheFirstLineNames) {
+  std::string header = "sick";
+  std::string row = "no";
+  for (int i = 1; i <= 200; ++i) {
+    header += ",lab_" + std::to_string(i);
+    row += "," + std::to_string(2 * i);
+  }
+  DataRequest request;
+  request.source = Write("wide.csv", header + ",note\n" + row + ",x\n");
+  request.schema = Write("schema.toml",
+                         "[[column]]\nnames = 'lab_*'\nkind = 'numeric'\nlow = 0\nhigh = 500\n"
+                         "[[column]]\nname = 'sick'\nkind = 'label'\nvalues = ['no', 'yes']\n");
+  const DataRequest whole = WithSchema(request);
+  ASSERT_EQ(whole.columns.declared.size(), 201U);
+  EXPECT_EQ(whole.columns.declared[0], "sick:label:no|yes");
+  EXPECT_EQ(whole.columns.declared[200], "lab_200:numeric:0:500");
+  EXPECT_EQ(Declare(whole).shape, std::vector<std::int64_t>{200});
+  EXPECT_EQ(OpenData(whole).train.inputs[0][199].item<float>(), 0.8F);
+  request.source = Write("other.csv", "sick,x\nno,1\n");
+  EXPECT_THAT(Complaint(request), HasSubstr("no column of the table has a name like 'lab_*'"));
+  // A first line that is a record is not taken for names, which a run would write down.
+  request.source = Write("headless.csv", "no,lab_7,3\nyes,lab_8,4\n");
+  EXPECT_THAT(Complaint(request), HasSubstr("--no-header"));
+}
+
 TEST_F(CatalogFiles, ATableIsReadInItsDeclaredEncoding) {
   DataRequest request = Named(Write("table.csv",
                                     "Stra\xDF"

@@ -16,12 +16,14 @@
 #include "sordino/data/internal/declaration_check.h"
 #include "sordino/data/internal/format_declaration.h"
 #include "sordino/data/text_reader.h"
-#include "sordino/tables/cell.h"
-#include "sordino/tables/compressed_file.h"
+#include "sordino/tables/arrow_file.h"
+#include "sordino/tables/bad_cells.h"
+#include "sordino/tables/cell_rules.h"
 #include "sordino/tables/csv_reader.h"
 #include "sordino/tables/data_error.h"
 #include "sordino/tables/rows_per_user.h"
-#include "sordino/tables/table_schema.h"
+#include "sordino/tables/schema_text.h"
+#include "sordino/tables/table_file.h"
 
 namespace sordino {
 namespace {
@@ -122,6 +124,13 @@ class FeatureRows {
   std::vector<std::vector<float>> blocks_;
 };
 
+// What can be wrong with a whole row.
+enum class BadRow : std::uint8_t { kBroken, kFields, kNoUser };
+
+std::string ShownValues(const TableColumn& column) {
+  return fmt::format("{}", fmt::join(column.values, "|"));
+}
+
 class RowReader {
  public:
   RowReader(const std::string& name, const TableOptions& options,
@@ -137,24 +146,28 @@ class RowReader {
     }
   }
 
-  // A row with a cell that does not keep to the declaration is a DataError, or counted: at most so
-  // many rows of a user as count at all. One without a user is always a DataError.
+  // Rows with a cell that does not keep to the declaration are left out and counted, or refused by
+  // Finish: at most so many rows of a user as count at all. One without a user is always refused.
   void Take(const std::vector<std::string_view>& fields, std::uint64_t line) {
     if (!Keep(fields, line)) return;
-    if (options_.malformed == MalformedRows::kRefuse) return TakeCells(fields, line);
     const std::size_t labels = labels_.size();
     const std::size_t targets = targets_.size();
-    try {
-      TakeCells(fields, line);
-    } catch (const DataError&) {
-      features_.Drop();
-      labels_.resize(labels);
-      targets_.resize(targets);
-      ++malformed_;
-    }
+    if (TakeCells(fields, line)) return;
+    features_.Drop();
+    labels_.resize(labels);
+    targets_.resize(targets);
+    if (options_.malformed == MalformedRows::kSkip) ++malformed_;
+  }
+
+  // A row that cannot be read at all.
+  void Refuse(BadRow kind, std::string what, std::string advice, std::string detail) {
+    bad_.Add(BadCells::kRow, static_cast<int>(kind), [&]() -> BadCell {
+      return {"a row " + what, fmt::format("a row of '{}' {}; {}.", name_, what, advice), detail};
+    });
   }
 
   Dataset Finish(const DatasetDeclaration& declaration) {
+    bad_.Refuse(name_);
     Dataset data;
     data.declaration = declaration;
     data.ids = std::move(ids_);
@@ -172,21 +185,27 @@ class RowReader {
   }
 
  private:
-  void TakeCells(const std::vector<std::string_view>& fields, std::uint64_t line) {
+  // False where a cell does not keep to the declaration; all cells are looked at.
+  bool TakeCells(const std::vector<std::string_view>& fields, std::uint64_t line) {
     float* to = features_.Add();
+    bool good = true;
     for (std::size_t i = 0; i < places_.size(); ++i) {
       if (!places_[i]) continue;
       const TableColumn& column = options_.columns[i];
       const std::string_view cell = fields[*places_[i]];
       switch (column.role) {
         case ColumnRole::kNumeric: {
-          const double value = std::clamp(NumberOf(column, cell, line), column.low, column.high);
+          const std::optional<double> number = NumberOf(i, cell, line);
+          good = good && number;
+          const double value = std::clamp(number.value_or(column.low), column.low, column.high);
           *to++ = static_cast<float>((value - column.low) / (column.high - column.low));
           break;
         }
         case ColumnRole::kCategorical: {
-          const std::size_t category = CategoryOf(column, cell, line);  // none: after the last
-          if (category < column.values.size()) to[category] = 1;
+          const std::optional<std::size_t> category = CategoryOf(i, cell, line);
+          good = good && category;
+          // None: after the last.
+          if (category && *category < column.values.size()) to[*category] = 1;
           to += column.values.size();
           break;
         }
@@ -194,19 +213,25 @@ class RowReader {
           if (!options_.layout.IsMissing(cell)) AddHashedWords(cell, column.buckets, to);
           to += column.buckets;
           break;
-        case ColumnRole::kLabel:
-          labels_.push_back(static_cast<std::int64_t>(CategoryOf(column, cell, line)));
+        case ColumnRole::kLabel: {
+          const std::optional<std::size_t> label = CategoryOf(i, cell, line);
+          good = good && label;
+          labels_.push_back(static_cast<std::int64_t>(label.value_or(0)));
           break;
+        }
         case ColumnRole::kTarget: {
           const TargetBounds bounds{column.name, column.low, column.high};
-          targets_.push_back(static_cast<float>(bounds.Scaled(NumberOf(column, cell, line))));
+          const std::optional<double> number = NumberOf(i, cell, line);
+          good = good && number;
+          targets_.push_back(static_cast<float>(bounds.Scaled(number.value_or(column.low))));
           break;
         }
         case ColumnRole::kUser:
           break;
       }
     }
-    if (id_) ids_.emplace_back(fields[*id_]);
+    if (id_ && good) ids_.emplace_back(fields[*id_]);
+    return good;
   }
 
   bool Has(ColumnRole role) const {
@@ -222,49 +247,75 @@ class RowReader {
       if (options_.columns[i].role != ColumnRole::kUser) continue;
       const std::string_view user = Trimmed(fields[*places_[i]]);
       if (user.empty()) {
-        throw DataError(
-            fmt::format("a row of '{}' names no user in the column '{}'; every row needs one.",
-                        name_, options_.columns[i].name),
-            fmt::format("it is line {}", line));
+        Refuse(BadRow::kNoUser,
+               fmt::format("names no user in the column '{}'", options_.columns[i].name),
+               "every row needs one", fmt::format("it is line {}", line));
+        return false;
       }
       return cap_->Keep(user);
     }
     return true;
   }
 
-  double NumberOf(const TableColumn& column, std::string_view cell, std::uint64_t line) const {
-    double value = 0;
-    const bool may_miss = column.role == ColumnRole::kNumeric;
-    if (may_miss && options_.layout.IsMissing(cell)) {
-      return column.low + (column.high - column.low) / 2;
-    }
-    if (ParseNumber(cell, &value) == NumberError::kNone) return value;
-    throw DataError(
-        fmt::format("a row of '{}' has {} in the column '{}'; give a finite number{}.", name_,
-                    Trimmed(cell).empty() ? "nothing" : "no finite number", column.name,
-                    may_miss ? ", leave the row out, or declare what stands for a missing value "
-                               "with --missing"
-                             : " or leave the row out"),
-        fmt::format("line {} has {}", line, QuotedText(cell)));
+  // Notes a cell that does not keep to the declaration; under kSkip its row is left out without a
+  // word.
+  void AddBad(std::size_t place, int kind, std::string_view holds, const std::string& advice,
+              std::string_view cell, std::uint64_t line) {
+    if (options_.malformed == MalformedRows::kSkip) return;
+    bad_.Add(BadCells::PlaceOf(place), kind, [&]() -> BadCell {
+      const TableColumn& column = options_.columns[place];
+      const std::string declared =
+          column.HasValues() ? fmt::format(", which was declared as {}", ShownValues(column)) : "";
+      const std::string what =
+          fmt::format("has {} in the column '{}'{}", holds, column.name, declared);
+      return {"a row " + what, fmt::format("a row of '{}' {}; {}.", name_, what, advice),
+              fmt::format("line {} has {}", line, QuotedText(cell))};
+    });
   }
 
-  std::size_t CategoryOf(const TableColumn& column, std::string_view cell,
-                         std::uint64_t line) const {
-    std::size_t place = column.ValueOf(Trimmed(cell));
+  std::optional<double> NumberOf(std::size_t place, std::string_view cell, std::uint64_t line) {
+    const TableColumn& column = options_.columns[place];
+    double value = 0;
+    const bool may_miss = column.role == ColumnRole::kNumeric;
+    const double middle = column.low + (column.high - column.low) / 2;
+    if (may_miss && options_.layout.IsMissing(cell)) return middle;
+    const NumberError error = ReadCell(column.cells, cell, &value);
+    if (error == NumberError::kNone) return value;
+    if (error == NumberError::kMissing) return middle;
+    const CellForm form = column.cells.form;
+    const std::string_view wanted = form == CellForm::kDate      ? "a date as it is declared"
+                                    : form == CellForm::kBoolean ? "yes or no as it is declared"
+                                                                 : "a finite number";
+    const std::string_view holds = error == NumberError::kEmpty ? "nothing"
+                                   : form == CellForm::kDate    ? "no date in the declared format"
+                                   : form == CellForm::kBoolean ? "neither yes nor no"
+                                                                : "no finite number";
+    AddBad(place, error == NumberError::kEmpty ? 0 : 1, holds,
+           fmt::format("give {}{}", wanted,
+                       may_miss ? ", leave the row out, or declare what stands for a missing value "
+                                  "with --missing"
+                                : " or leave the row out"),
+           cell, line);
+    return std::nullopt;
+  }
+
+  std::optional<std::size_t> CategoryOf(std::size_t place, std::string_view cell,
+                                        std::uint64_t line) {
+    const TableColumn& column = options_.columns[place];
+    std::size_t value = column.ValueOf(Trimmed(cell));
     if (column.role == ColumnRole::kCategorical) {
-      if (place == column.values.size()) place = column.ValueOf(kOtherCategory);
-      if (options_.layout.IsMissing(cell)) return place;
+      if (value == column.values.size()) value = column.ValueOf(kOtherCategory);
+      if (options_.layout.IsMissing(cell)) return value;
     }
-    if (place < column.values.size()) return place;
-    throw DataError(
-        fmt::format("a row of '{}' has {} in the column '{}', which was declared as {}; {}.", name_,
-                    Trimmed(cell).empty() ? "nothing" : "a value that is not declared", column.name,
-                    fmt::join(column.values, "|"),
-                    column.role == ColumnRole::kLabel
-                        ? "declare every class, or correct the row"
-                        : "declare every category, add |* for all that are not named, or declare "
-                          "missing values with --missing"),
-        fmt::format("line {} has {}", line, QuotedText(cell)));
+    if (value < column.values.size()) return value;
+    const bool is_empty = Trimmed(cell).empty();
+    AddBad(place, is_empty ? 0 : 1, is_empty ? "nothing" : "a value that is not declared",
+           column.role == ColumnRole::kLabel
+               ? "declare every class, or correct the row"
+               : "declare every category, add |* for all that are not named, or declare "
+                 "missing values with --missing",
+           cell, line);
+    return std::nullopt;
   }
 
   const std::string& name_;
@@ -277,29 +328,26 @@ class RowReader {
   std::vector<std::int64_t> labels_;
   std::vector<float> targets_;
   std::int64_t malformed_ = 0;
+  BadCells bad_;
 };
 
-Dataset ReadRows(ByteSource source, const std::string& name, const DatasetDeclaration& declaration,
+Dataset ReadRows(CsvReader reader, const std::string& name, const DatasetDeclaration& declaration,
                  const TableOptions& options) {
-  CsvReader reader(InUtf8(std::move(source), options.layout.encoding, name),
-                   options.layout.delimiter, name);
   TableRows records(reader, options.layout);
   RowReader rows(name, options, records.names(), declaration.shape[0]);
   while (records.Next()) {
-    if (!reader.broken().empty()) {
-      throw DataError(fmt::format("a line of '{}' cannot be read: {}.", name, reader.broken()),
-                      fmt::format("it is line {}", reader.line()));
-    }
     const std::size_t width = records.names().size();
-    if (reader.fields().size() != width) {
-      throw DataError(
-          fmt::format("a row of '{}' has another number of fields than its first line; correct "
-                      "or leave out the row, or give the --delimiter of the table.",
-                      name),
-          fmt::format("line {} has {} fields, and the first line {}", reader.line(),
-                      reader.fields().size(), width));
+    if (!reader.broken().empty()) {
+      rows.Refuse(BadRow::kBroken, fmt::format("cannot be split into fields: {}", reader.broken()),
+                  "correct it or leave it out", fmt::format("it is line {}", reader.line()));
+    } else if (reader.fields().size() != width) {
+      rows.Refuse(BadRow::kFields, "has another number of fields than its first line",
+                  "correct or leave out the row, or give the --delimiter of the table",
+                  fmt::format("line {} has {} fields, and the first line {}", reader.line(),
+                              reader.fields().size(), width));
+    } else {
+      rows.Take(reader.fields(), reader.line());
     }
-    rows.Take(reader.fields(), reader.line());
   }
   Dataset data = rows.Finish(declaration);
   CheckDeclaration(data);
@@ -313,6 +361,7 @@ TableOptions OptionsFor(const DataRequest& request, char delimiter) {
   options.layout = {
       .encoding = request.encoding.empty() ? Encoding::kUtf8 : ParseEncoding(request.encoding),
       .delimiter = request.delimiter.empty() ? delimiter : ParseDelimiter(request.delimiter),
+      .quote = request.quote.empty() ? TableLayout().quote : ParseQuote(request.quote),
       .header = !request.no_header,
       .missing = request.missing};
   options.rows_per_user = request.rows_per_user;
@@ -356,17 +405,21 @@ internal::DatasetReader OpenTable(const DataRequest& request, char delimiter,
   };
 }
 
-std::string TemplateOf(const std::filesystem::path& path, const DataRequest& request,
-                       char delimiter) {
+std::vector<std::string> NamesIn(const std::filesystem::path& path, const DataRequest& request,
+                                 char delimiter) {
   const TableLayout layout = OptionsFor(request, delimiter).layout;
   const std::string name = path.string();
-  CsvReader reader(InUtf8(Decompressed(OpenFile(name), name), layout.encoding, name),
-                   layout.delimiter, name);
+  CsvReader reader = OpenTableFile(name, layout);
   const TableRows rows(reader, layout);
   if (!rows.has_lines()) {
     throw Error(fmt::format("'{}' is empty, and its columns are not known.", name));
   }
-  return SchemaTemplate(rows.names(), layout);
+  return rows.names();
+}
+
+std::string TemplateOf(const std::filesystem::path& path, const DataRequest& request,
+                       char delimiter) {
+  return SchemaTemplate(NamesIn(path, request, delimiter), OptionsFor(request, delimiter).layout);
 }
 
 constexpr internal::NeededSetting kNeededColumns = {
@@ -374,8 +427,9 @@ constexpr internal::NeededSetting kNeededColumns = {
     "a file that 'sordino data FILE --declare schema.toml' makes to be filled in"};
 
 const std::vector<std::string_view>& TableSettings() {
-  static const std::vector<std::string_view> keys = {
-      "columns", "schema", "no-header", "encoding", "delimiter", "missing", "id", "rows-per-user"};
+  static const std::vector<std::string_view> keys = {"columns",  "schema",    "no-header",
+                                                     "encoding", "delimiter", "quote",
+                                                     "missing",  "id",        "rows-per-user"};
   return keys;
 }
 
@@ -404,12 +458,14 @@ void DeclareColumns(std::span<const TableColumn> columns, DatasetDeclaration& de
 Dataset ReadTable(const std::filesystem::path& path, const DatasetDeclaration& declaration,
                   const TableOptions& options) {
   const std::string name = path.string();
-  return ReadRows(Decompressed(OpenFile(name), name), name, declaration, options);
+  return ReadRows(OpenTableFile(name, options.layout), name, declaration, options);
 }
 
 Dataset ParseTable(std::string_view text, const std::string& name,
                    const DatasetDeclaration& declaration, const TableOptions& options) {
-  return ReadRows(FromText(text), name, declaration, options);
+  const ByteSource source = InUtf8(FromText(text), options.layout.encoding, name);
+  return ReadRows(CsvReader(source, options.layout.delimiter, name, options.layout.quote), name,
+                  declaration, options);
 }
 
 DatasetDeclaration DeclareTable(const DataRequest& request, std::string name) {
@@ -443,33 +499,58 @@ Dataset TakeTable(const ProgramTable& table, const DatasetDeclaration& declarati
 
 namespace internal {
 
-const DataFormat& CsvFormat() {
-  static const DataFormat format = {
-      .name = "csv",
-      .help = "a table with commas between its fields",
-      .endings = {".csv"},
+namespace {
+
+// `kDelimiter` is that of files of this format, where none is declared.
+template <char kDelimiter>
+DataFormat TableFormat(std::string_view name, std::string_view help,
+                       std::vector<std::string_view> endings) {
+  return {
+      .name = name,
+      .help = help,
+      .endings = std::move(endings),
       .takes = TableSettings(),
       .needs = {kNeededColumns},
       .open = [](const DataRequest& request,
-                 DatasetDeclaration& declared) { return OpenTable(request, ',', declared); },
-      .schema_template = [](const std::filesystem::path& path,
-                            const DataRequest& request) { return TemplateOf(path, request, ','); }};
+                 DatasetDeclaration& declared) { return OpenTable(request, kDelimiter, declared); },
+      .column_names = [](const std::filesystem::path& path,
+                         const DataRequest& request) { return NamesIn(path, request, kDelimiter); },
+      .schema_template =
+          [](const std::filesystem::path& path, const DataRequest& request) {
+            return TemplateOf(path, request, kDelimiter);
+          }};
+}
+
+}  // namespace
+
+const DataFormat& CsvFormat() {
+  static const DataFormat format =
+      TableFormat<','>("csv", "a table with commas between its fields", {".csv"});
   return format;
 }
 
 const DataFormat& TsvFormat() {
-  static const DataFormat format = {
-      .name = "tsv",
-      .help = "a table with tabs between its fields",
-      .endings = {".tsv"},
-      .takes = TableSettings(),
-      .needs = {kNeededColumns},
-      .open = [](const DataRequest& request,
-                 DatasetDeclaration& declared) { return OpenTable(request, '\t', declared); },
-      .schema_template =
-          [](const std::filesystem::path& path, const DataRequest& request) {
-            return TemplateOf(path, request, '\t');
-          }};
+  static const DataFormat format =
+      TableFormat<'\t'>("tsv", "a table with tabs between its fields", {".tsv"});
+  return format;
+}
+
+const DataFormat& ParquetFormat() {
+  static const DataFormat format = [] {
+    DataFormat parquet = TableFormat<','>("parquet", "a table in Parquet's columns", {".parquet"});
+    parquet.begins = [](std::string_view bytes) { return IsParquet(bytes); };
+    return parquet;
+  }();
+  return format;
+}
+
+const DataFormat& ArrowFormat() {
+  static const DataFormat format = [] {
+    DataFormat arrow =
+        TableFormat<','>("arrow", "a table as an Arrow or Feather file", {".arrow", ".feather"});
+    arrow.begins = [](std::string_view bytes) { return IsArrow(bytes); };
+    return arrow;
+  }();
   return format;
 }
 

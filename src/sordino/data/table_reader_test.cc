@@ -139,6 +139,53 @@ TEST(TableReader, MalformedRowsGetOneSentenceWithTheirLine) {
   EXPECT_THAT(TableComplaint(""), HasSubstr("is empty"));
 }
 
+TEST(TableReader, AllKindsOfBadCellsAreToldAtOnceWhateverThereIsOfThem) {
+  const std::string header = "age,city,sick\n1,Bern,no\n";
+  const std::string rows = "x,Genf,no\n2,Bern\n,Bern,\ny,Bern,no\n";
+  const std::string said = TableComplaint(header + rows);
+  EXPECT_THAT(said,
+              HasSubstr("'table.csv' does not keep to what was declared: a row has another "
+                        "number of fields than its first line; a row has nothing in the column "
+                        "'age'; a row has no finite number in the column 'age'; a row has a "
+                        "value that is not declared in the column 'city', which was declared "
+                        "as Bern|Basel; a row has nothing in the column 'sick', which was "
+                        "declared as no|yes. Correct"));
+  EXPECT_THAT(said, HasSubstr("in the column 'age': line 3 has 'x';"));
+  const auto sentence = [](const std::string& text) { return text.substr(0, text.find(" (")); };
+  const std::string other = TableComplaint(header + "y,Basel,no\n,Bern,no\n3,Bern,no,a\n" +
+                                           "1,Zug,\n1,Bern,\nz,Genf,yes\n");
+  EXPECT_EQ(sentence(other), sentence(said));
+}
+
+TEST(TableReader, CellsAreReadByTheRulesOfTheirColumn) {
+  TableOptions options;
+  options.layout.delimiter = ';';
+  options.layout.quote = '\'';
+  options.layout.missing = {"?"};
+  const std::vector<std::string> columns = {"weight:numeric:0:200:decimal=,:unit=kg:unit=g*0.001",
+                                            "crp:numeric:0:10:censored=half",
+                                            "born:date:2000-01-01:2000-01-11:format=DD.MM.YYYY",
+                                            "smoker:boolean:nein|ja",
+                                            "lab:numeric:0:4:not-a-number=missing",
+                                            "cost:target:0:100:thousands='"};
+  const Dataset data = TableOf(
+      "weight;crp;born;smoker;lab;cost\n50,5 kg;<5;6.1.2000;ja;n/a;'0'\n"
+      "100000 g;>10;01.01.2000;nein;1;75\n?;1;31.12.2024;?;;100\n",
+      columns, options);
+  EXPECT_THAT(Row(data, 0), ElementsAre(0.2525F, 0.25F, 0.5F, 1, 0.5F));
+  EXPECT_THAT(Row(data, 1), ElementsAre(0.5F, 1, 0, 0, 0.25F));
+  EXPECT_THAT(Row(data, 2), ElementsAre(0.5F, 0.1F, 1, 0.5F, 0.5F));
+  EXPECT_EQ(data.labels[1].item<float>(), 0.5F);
+  const std::string said = TableComplaint(
+      "weight;crp;born;smoker;lab;cost\n50.5;<x;2000-01-01;yes;1;x\n", columns, options);
+  EXPECT_THAT(said, AllOf(HasSubstr("no finite number in the column 'weight'"),
+                          HasSubstr("no finite number in the column 'crp'"),
+                          HasSubstr("no date in the declared format in the column 'born'"),
+                          HasSubstr("neither yes nor no in the column 'smoker'"),
+                          HasSubstr("no finite number in the column 'cost'")));
+  EXPECT_THAT(said, ::testing::Not(HasSubstr("'lab'")));
+}
+
 TEST(TableReader, ColumnsThatTheFileDoesNotHaveAreNamed) {
   EXPECT_THAT(TableComplaint("agee,city,sick\n1,Bern,no\n"),
               AllOf(HasSubstr("no column 'age'"), HasSubstr("is it 'agee'?")));

@@ -42,7 +42,8 @@ void TakeSchemaBounds(TableRequest& request, const TableSchema& schema) {
     }
     const TableColumn* const column = schema.Find(statistic.column);
     if (column != nullptr && column->HasBounds()) {
-      request.bounds.try_emplace(column->name, column->low, column->high);
+      request.bounds.try_emplace(statistic.column, column->low, column->high);
+      request.cells.try_emplace(statistic.column, column->cells);
     }
   }
 }
@@ -52,7 +53,7 @@ void TakeSchemaBins(TableRequest& request, const TableSchema& schema) {
     const TableColumn* const column = schema.Find(statistic.column);
     if (column != nullptr && statistic.kind == TableStatistic::kHistogram &&
         !column->values.empty()) {
-      request.bins.try_emplace(column->name,
+      request.bins.try_emplace(statistic.column,
                                HistogramBins{.edges = {}, .categories = ValuesOf(*column)});
     }
   }

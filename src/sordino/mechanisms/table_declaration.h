@@ -22,7 +22,8 @@ HistogramBins EqualBins(const Bounds& bounds, std::uint64_t count);
 // The declared values of a column. Throws Error for values with several spellings.
 const std::vector<std::string>& ValuesOf(const TableColumn& column);
 
-// Bounds and categories that the request leaves open. The bounds come first: equal bins need them.
+// Bounds and categories that the request leaves open, and how the cells of the columns are read.
+// The bounds come first: equal bins need them.
 void TakeSchemaBounds(TableRequest& request, const TableSchema& schema);
 void TakeSchemaBins(TableRequest& request, const TableSchema& schema);
 

@@ -18,7 +18,6 @@
 #include "sordino/mechanisms/means.h"
 #include "sordino/mechanisms/quantile.h"
 #include "sordino/random/discrete_gaussian.h"
-#include "sordino/tables/cell.h"
 #include "sordino/tables/data_error.h"
 
 namespace sordino {
@@ -56,11 +55,22 @@ double BestClipNorm(double second_moment_root, std::size_t dimension, std::uint6
 struct TableRelease::Column {
   std::string name;
   bool numeric = false;
+  CellRules cells;        // of a numeric one
   std::size_t index = 0;  // in the file
   // Of the current row:
   std::string_view text;
   double number = 0;
   bool missing = false;
+};
+
+// What can be wrong with a row, in the order in which it is told.
+enum class TableRelease::RowFault : std::uint8_t {
+  kBroken,
+  kFields,
+  kEmpty,
+  kNoNumber,
+  kUndeclared,
+  kNoUser
 };
 
 struct TableRelease::Part {
@@ -214,19 +224,25 @@ std::size_t TableRelease::UseColumn(const std::string& name, bool numeric) {
   columns_.emplace_back();
   columns_.back().name = name;
   columns_.back().numeric = numeric;
+  if (const auto rules = request_.cells.find(name); rules != request_.cells.end()) {
+    columns_.back().cells = rules->second;
+  }
   return columns_.size() - 1;
 }
 
 void TableRelease::MakeParts() {
   const bool users = !request_.user_column.empty();
   const bool groups = !request_.group_by.empty();
+  const auto text_is_missing =
+      std::any_of(request_.cells.begin(), request_.cells.end(),
+                  [](const auto& column) { return column.second.text_is_missing; });
   const PrivacyUnit unit{.adjacency = request_.adjacency,
                          .rows = users ? request_.rows_per_user : 1,
                          .groups = groups_->size(),
                          .count_is_public = request_.adjacency == Adjacency::kReplaceOne &&
                                             !users && !groups &&
                                             request_.malformed == MalformedRows::kRefuse &&
-                                            request_.layout.missing.empty()};
+                                            request_.layout.missing.empty() && !text_is_missing};
   for (const GroupByColumn& group : request_.group_by) {
     group_columns_.push_back(UseColumn(group.column, false));
   }
@@ -331,84 +347,103 @@ void TableRelease::SetHeader(const std::vector<std::string>& names) {
   }
 }
 
-void TableRelease::Malformed(std::string_view reason, std::string_view column, std::uint64_t line,
-                             const std::string& detail) {
+void TableRelease::Malformed(RowFault fault, const Column* column, std::string_view reason,
+                             std::uint64_t line, const std::string& detail) {
   if (request_.malformed == MalformedRows::kSkip) {
     if (skipped_++ == 0) first_skipped_ = line;
     return;
   }
-  const std::string what =
-      column.empty() ? std::string(reason) : fmt::format("its field '{}' {}", column, reason);
-  throw DataError(
-      fmt::format("a row is malformed: {}; correct it, skip such rows with --on-error skip, or "
-                  "declare missing values with --missing.",
-                  what),
-      fmt::format("it is line {}{}", line, detail));
+  const std::size_t place =
+      column == nullptr ? BadCells::kRow
+                        : BadCells::PlaceOf(static_cast<std::size_t>(column - columns_.data()));
+  bad_.Add(place, static_cast<int>(fault), [&]() -> BadCell {
+    const std::string what = column == nullptr
+                                 ? std::string(reason)
+                                 : fmt::format("its field '{}' {}", column->name, reason);
+    return {.what = fmt::format("a row is malformed: {}", what),
+            .sentence = fmt::format(
+                "a row is malformed: {}; correct it, skip such rows with --on-error skip, or "
+                "declare missing values with --missing.",
+                what),
+            .detail = fmt::format("it is line {}{}", line, detail)};
+  });
 }
+
+void TableRelease::RefuseMalformed(const std::string& table) const { bad_.Refuse(table); }
 
 void TableRelease::AddBroken(std::string_view reason, std::uint64_t line) {
-  Malformed(reason, "", line);
+  Malformed(RowFault::kBroken, nullptr, reason, line);
 }
 
-// False where the row was skipped.
+// False where the row is malformed. All of its cells are looked at, unless it is skipped.
 bool TableRelease::ReadNumbers(const std::vector<std::string_view>& fields, std::uint64_t line) {
+  bool good = true;
   for (Column& column : columns_) {
     column.text = fields[column.index];
     if (!column.numeric) continue;
     column.missing = request_.layout.IsMissing(column.text);
     if (column.missing) continue;
-    const NumberError error = ParseNumber(column.text, &column.number);
-    if (error != NumberError::kNone) {
-      Malformed(NumberErrorText(error), column.name, line);
-      return false;
-    }
+    const NumberError error = ReadCell(column.cells, column.text, &column.number);
+    column.missing = error == NumberError::kMissing;
+    if (error == NumberError::kNone || column.missing) continue;
+    Malformed(error == NumberError::kEmpty ? RowFault::kEmpty : RowFault::kNoNumber, &column,
+              NumberErrorText(error), line);
+    if (request_.malformed == MalformedRows::kSkip) return false;
+    good = false;
   }
-  return true;
+  return good;
 }
 
-// Whether the cell of a row may be none of the declared values. Where it may not, the row was
-// skipped.
+// Whether the cell of a row may be none of the declared values. Where it may not, the row is
+// malformed.
 bool TableRelease::MayBeUndeclared(const Column& column, std::uint64_t line) {
   if (request_.layout.IsMissing(column.text)) return true;
-  Malformed(Trimmed(column.text).empty()
-                ? "is empty"
-                : "holds a value that is not declared (* declares all that are not named)",
-            column.name, line);
+  const bool is_empty = Trimmed(column.text).empty();
+  Malformed(is_empty ? RowFault::kEmpty : RowFault::kUndeclared, &column,
+            is_empty ? "is empty"
+                     : "holds a value that is not declared (* declares all that are not named)",
+            line);
   return false;
 }
 
-// The group and the categories of a row. False where the row was skipped.
+// The group and the categories of a row. False where it is malformed.
 bool TableRelease::ReadValues(std::uint64_t line) {
+  const bool skips = request_.malformed == MalformedRows::kSkip;
+  bool good = true;
   group_ = 0;
   for (std::size_t i = 0; i < group_columns_.size(); ++i) {
     const Column& column = columns_[group_columns_[i]];
     const std::optional<std::size_t> place = groups_->PlaceOf(i, column.text);
-    if (!place && !MayBeUndeclared(column, line)) return false;
+    good = (place || MayBeUndeclared(column, line)) && good;
+    if (!good && skips) return false;
     if (group_) group_ = place ? std::optional(groups_->With(*group_, i, *place)) : std::nullopt;
   }
   for (Part& part : parts_) {
     if (part.bins == nullptr || part.bins->categories.empty()) continue;
     const Column& column = columns_[*part.column];
     const std::optional<std::size_t> place = part.categories.PlaceOf(column.text);
-    if (!place && !MayBeUndeclared(column, line)) return false;
+    good = (place || MayBeUndeclared(column, line)) && good;
+    if (!good && skips) return false;
     part.category = place ? static_cast<double>(*place) : -1;
   }
-  return true;
+  return good;
 }
 
 void TableRelease::AddRow(const std::vector<std::string_view>& fields, std::uint64_t line) {
   SORDINO_CHECK(header_size_ > 0 && !finished_, "rows come between the header and the release");
   if (fields.size() != header_size_) {
     Malformed(
-        "it has another number of fields than the first line", "", line,
+        RowFault::kFields, nullptr, "it has another number of fields than the first line", line,
         fmt::format(" with {} fields, and the first line has {}", fields.size(), header_size_));
     return;
   }
-  if (!ReadNumbers(fields, line) || !ReadValues(line)) return;
+  const bool has_numbers = ReadNumbers(fields, line);
+  if (!has_numbers && request_.malformed == MalformedRows::kSkip) return;
+  if (!ReadValues(line) || !has_numbers) return;
   if (user_column_) {
     const std::string_view user = Trimmed(columns_[*user_column_].text);
     if (user.empty() || request_.layout.IsMissing(user)) {
-      Malformed("names no user", columns_[*user_column_].name, line);
+      Malformed(RowFault::kNoUser, &columns_[*user_column_], "names no user", line);
       return;
     }
     if (!cap_->Keep(user)) return;
@@ -457,6 +492,7 @@ double TableRelease::failure() const {
 
 TableResult TableRelease::Finish(Generator& generator) {
   SORDINO_CHECK(!finished_, "a release is finished once, because its budget is spent once");
+  RefuseMalformed();
   finished_ = true;
   TableResult result;
   result.epsilon = Epsilon(epsilon_);
@@ -507,6 +543,7 @@ TableResult ReleaseCsv(CsvReader& reader, TableRelease& release, Generator& gene
     }
   }
   progress(reader.bytes());
+  release.RefuseMalformed(reader.name());
   if (charge) charge(release.event());
   return release.Finish(generator);
 }

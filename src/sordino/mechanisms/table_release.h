@@ -9,11 +9,11 @@
 //
 // A malformed row (wrong number of fields, broken quotes, a number that is empty, NaN, infinite,
 // beyond the range of doubles or no number at all, a category or group that was not declared) is
-// refused in a sentence that holds neither its line nor its cells (tables/data_error.h), or
-// skipped. "*" among declared categories or groups takes every value that is not named. A cell that
-// was declared to be missing leaves its row out of the statistics of that column, and of all
-// groups. Skipping and missing cells make the number
-// of rows that count a private number even under replace-one.
+// refused with all others, after the last row and before the charge, in a sentence that holds
+// neither its line nor its cells (tables/bad_cells.h), or skipped. "*" among declared categories or
+// groups takes every value that is not named. A cell that was declared to be missing leaves its row
+// out of the statistics of that column, and of all groups. Skipping and missing cells make the
+// number of rows that count a private number even under replace-one.
 #ifndef SORDINO_MECHANISMS_TABLE_RELEASE_H_
 #define SORDINO_MECHANISMS_TABLE_RELEASE_H_
 
@@ -35,6 +35,8 @@
 #include "sordino/mechanisms/sensitivity.h"
 #include "sordino/mechanisms/streamed_statistic.h"
 #include "sordino/random/generator.h"
+#include "sordino/tables/bad_cells.h"
+#include "sordino/tables/cell_rules.h"
 #include "sordino/tables/csv_reader.h"
 #include "sordino/tables/rows_per_user.h"
 #include "sordino/tables/table_layout.h"
@@ -84,6 +86,7 @@ struct TableRequest {
   // `expected_records` rows, a declared number too. Only the error depends on either being right.
   std::map<std::string, double> second_moment_roots;
   std::uint64_t expected_records = 0;
+  std::map<std::string, CellRules> cells;  // by column; plain numbers where it is left out
   std::vector<GroupByColumn> group_by;  // groups are the combinations of their values
   std::string user_column;              // empty: one row is one unit
   std::uint32_t rows_per_user = 1;
@@ -130,10 +133,12 @@ class TableRelease {
 
   // The names of the columns; throws Error when one that is needed is missing or there twice.
   void SetHeader(const std::vector<std::string>& names);
-  // One record. Throws DataError for a malformed one under kRefuse.
+  // One record.
   void AddRow(const std::vector<std::string_view>& fields, std::uint64_t line);
   // A record that could not be split, and why.
   void AddBroken(std::string_view reason, std::uint64_t line);
+  // Throws DataError where there were malformed ones under kRefuse; `table` stands in the sentence.
+  void RefuseMalformed(const std::string& table = "the table") const;
   const TableLayout& layout() const { return request_.layout; }
   // What Finish will cost. Known before any row is read, so that a release that a budget does not
   // allow is refused without a look at the data.
@@ -141,7 +146,7 @@ class TableRelease {
   // How far in total variation the noise of Finish is at most from that of the event
   // (accounting/failures.h).
   double failure() const;
-  // Draws the noise. Once: the budget is spent.
+  // Draws the noise. Once: the budget is spent. Throws as RefuseMalformed does.
   TableResult Finish(Generator& generator);
 
  private:
@@ -155,7 +160,8 @@ class TableRelease {
   Part MakePart(const StatisticRequest& statistic, const PrivacyUnit& unit,
                 const NoiseBudget& budget);
   void AddToPart(Part& part);
-  void Malformed(std::string_view reason, std::string_view column, std::uint64_t line,
+  enum class RowFault : std::uint8_t;
+  void Malformed(RowFault fault, const Column* column, std::string_view reason, std::uint64_t line,
                  const std::string& detail = "");
   bool ReadNumbers(const std::vector<std::string_view>& fields, std::uint64_t line);
   bool ReadValues(std::uint64_t line);
@@ -174,6 +180,7 @@ class TableRelease {
   std::optional<std::size_t> group_;  // of the current row
   std::optional<std::size_t> user_column_;
   std::optional<RowsPerUser> cap_;
+  BadCells bad_;  // under kRefuse
   std::uint64_t skipped_ = 0;
   std::uint64_t first_skipped_ = 0;
   bool finished_ = false;

@@ -275,6 +275,54 @@ TEST(TableRelease, MissingCellsMakeTheNumberOfRowsPrivate) {
   EXPECT_GT(ReleaseText(request, "age\n60\n").releases[0].release.noise_scale, known);
 }
 
+TEST(TableRelease, TextThatIsMissingMakesTheNumberOfRowsPrivate) {
+  TableRequest request = MeanRequest();
+  request.adjacency = Adjacency::kReplaceOne;
+  const double known = ReleaseText(request, "age\n60\n").releases[0].release.noise_scale;
+  request.cells["age"].decimal = ',';
+  EXPECT_EQ(ReleaseText(request, "age\n60\n").releases[0].release.noise_scale, known);
+  request.cells["age"].text_is_missing = true;
+  EXPECT_GT(ReleaseText(request, "age\n60\n").releases[0].release.noise_scale, known);
+}
+
+TEST(TableRelease, ReadsCellsByTheRulesOfTheirColumn) {
+  TableRequest request = MeanRequest();
+  request.statistics = {{TableStatistic::kSum, "age", 0.5, {}},
+                        {TableStatistic::kCount, "", 0.5, {}}};
+  request.epsilon = 1e6;
+  CellRules& rules = request.cells["age"];
+  for (const auto& [name, value] : {std::pair("decimal", ","), std::pair("unit", "years"),
+                                    std::pair("not-a-number", "missing")}) {
+    SetCellRule(rules, name, value);
+  }
+  const TableResult result =
+      ReleaseText(request, "id,age\n1,\"30,5\"\n2,40 years\n3,refused\n4,\n");
+  EXPECT_NEAR(result.releases[0].release.value(), 70.5, 0.1);
+  EXPECT_NEAR(result.releases[1].release.value(), 4, 0.1);
+}
+
+TEST(TableRelease, TellsAllKindsOfMalformedRowsAtOnceBeforeTheCharge) {
+  TableRequest request = MeanRequest();
+  request.group_by = {{"ward", {"a", "b"}}};
+  const std::string error = ErrorOf(request, "ward,age\nc,x\n,1\na\nb,\nc,y\n");
+  EXPECT_NE(
+      error.find("'the table' does not keep to what was declared: a row is malformed: it has "
+                 "another number of fields than the first line; a row is malformed: its field "
+                 "'ward' is empty; a row is malformed: its field 'ward' holds a value"),
+      std::string::npos)
+      << error;
+  EXPECT_NE(
+      error.find("its field 'age' is empty; a row is malformed: its field 'age' is not a number. "),
+      std::string::npos)
+      << error;
+  TableRelease release(request);
+  release.SetHeader({"ward", "age"});
+  release.AddRow({"c", "1"}, 2);
+  EXPECT_THROW(release.RefuseMalformed(), DataError);
+  InsecureSeededGenerator generator(1);
+  EXPECT_THROW(release.Finish(generator), DataError);
+}
+
 TEST(TableRelease, ReadsATableWithoutAHeader) {
   TableRequest request = MeanRequest();
   request.statistics = {{TableStatistic::kSum, "2", 0.5, {}}};

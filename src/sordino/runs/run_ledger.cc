@@ -34,12 +34,11 @@ bool HaveSameBytes(const std::filesystem::path& one, const std::filesystem::path
 // What such a file says is written down without noise. `what` is "the test file", or what else it
 // is called.
 void CheckPublicFile(const DataFile& file, std::string_view what,
-                     const std::vector<DataFile>& training) {
+                     const std::vector<DataFile>& training,
+                     std::string_view use = "accuracy and loss are computed from it") {
   const auto refuse = [&](std::string_view reason) {
-    throw Error(
-        fmt::format("{} '{}' {}, and accuracy and loss are computed from it without noise; give "
-                    "public records.",
-                    what, file.path, reason));
+    throw Error(fmt::format("{} '{}' {}, and {} without noise; give public records.", what,
+                            file.path, reason, use));
   };
   if (const auto ledger = LedgerOfData(std::filesystem::path(file.path))) {
     refuse(fmt::format("is private: it has the ledger '{}'", ledger->string()));
@@ -88,6 +87,13 @@ void CheckPublicRecords(const DataRequest& records, const DataRequest& trained_o
     if (file.role == kTrainingRecords) file.role = kTestRecords;
     CheckPublicFile(file, "the file", training);
   }
+}
+
+void CheckPublicSample(const std::string& sample, const std::string& source) {
+  std::vector<DataFile> training;
+  if (!source.empty()) training.push_back({.path = source, .role = kTrainingRecords});
+  CheckPublicFile({.path = sample, .role = kTestRecords}, "the public sample", training,
+                  "types, bounds and values are read off it");
 }
 
 std::string LedgerOfData(const std::string& asked, const DataRequest& data) {

@@ -38,6 +38,10 @@ void CheckTestFiles(const DataRequest& data);
 // these are still there.
 void CheckPublicRecords(const DataRequest& records, const DataRequest& trained_on);
 
+// The same for a file that declarations are made from, beside the table that they are for; empty:
+// none.
+void CheckPublicSample(const std::string& sample, const std::string& source);
+
 // In the folder of a run that named none.
 inline constexpr const char* kLedgerFile = "ledger.db";
 

@@ -105,7 +105,8 @@ std::vector<Setting> DataRows() {
        .flag = "--columns",
        .value_name = "COLUMN",
        .help = "Of a table: age:numeric:0:120, city:categorical:A|B, sick:label:no|yes, "
-               "cost:target:0:5000, note:text:1024, id:user",
+               "cost:target:0:5000, note:text:1024, id:user, birth:date:1920-01-01:2020-12-31, "
+               "smoker:boolean",
        .field = SORDINO_FIELD(data.columns.declared),
        .repeats = true,
        .rival = "schema"},
@@ -134,6 +135,12 @@ std::vector<Setting> DataRows() {
        .value_name = "C",
        .help = "Of a table: between fields, one character or tab",
        .field = SORDINO_FIELD(data.delimiter)},
+      {.section = "data",
+       .key = "quote",
+       .flag = "--quote",
+       .value_name = "C",
+       .help = "Of a table: around fields with delimiters in them, \", ' or none",
+       .field = SORDINO_FIELD(data.quote)},
       {.section = "data",
        .key = "missing",
        .flag = "--missing",

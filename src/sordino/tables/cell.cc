@@ -57,8 +57,14 @@ NumberError ParseNumber(std::string_view field, double* number) {
 }
 
 std::string_view NumberErrorText(NumberError error) {
-  constexpr std::array<std::string_view, 5> kTexts = {
-      "", "is empty", "is not a number", "is not finite", "is too large or too small for a double"};
+  constexpr std::array<std::string_view, 8> kTexts = {"",
+                                                      "is empty",
+                                                      "is not a number",
+                                                      "is not finite",
+                                                      "is too large or too small for a double",
+                                                      "is not a date in the declared format",
+                                                      "is neither yes nor no",
+                                                      "is missing"};
   return kTexts[static_cast<std::size_t>(error)];
 }
 

@@ -32,9 +32,10 @@ void CheckEncoding(std::string_view beginning, const std::string& name) {
 
 }  // namespace
 
-CsvReader::CsvReader(ByteSource source, char separator, std::string name)
+CsvReader::CsvReader(ByteSource source, char separator, std::string name, char quote)
     : source_(std::move(source)),
       separator_(separator),
+      quote_(quote == '\0' ? separator : quote),
       name_(std::move(name)),
       buffer_(2 * kReadBlock) {
   const auto beginning = [&] { return std::string_view(buffer_.data(), end_); };
@@ -89,14 +90,16 @@ bool CsvReader::SplitPlain(std::size_t end) {
   const char* field = buffer_.data() + begin_;
   const char* const stop = buffer_.data() + end;
   const char separator = separator_;
-  const char highest = std::max(separator, '"');
+  const char quote = quote_;
+  const char highest = std::max(separator, quote);
   for (const char* c = field; c != stop; ++c) {
-    // Both tests in one: the quote is 0x22, the comma 0x2C, the tab 0x09, and most bytes are above.
+    // Both tests in one: the quote is 0x22 or 0x27, the comma 0x2C, the tab 0x09, and most bytes
+    // are above.
     if (*c > highest) continue;
     if (*c == separator) {
       fields_.emplace_back(field, static_cast<std::size_t>(c - field));
       field = c + 1;
-    } else if (*c == '"') {
+    } else if (*c == quote) {
       return false;
     }
   }
@@ -118,13 +121,13 @@ CsvReader::Quoted CsvReader::SplitQuoted(std::size_t* end, std::uint64_t* breaks
       const std::size_t start = at;
       std::size_t size = 0;
       std::size_t text = start;
-      if (at < end_ && data[at] == '"') {
+      if (at < end_ && data[at] == quote_) {
         text = ++at;
         while (true) {
           if (at == end_) return at_end_ ? Quoted::kBroken : Quoted::kIncomplete;
-          if (data[at] == '"') {
+          if (data[at] == quote_) {
             if (at + 1 == end_ && !at_end_) return Quoted::kIncomplete;
-            if (at + 1 == end_ || data[at + 1] != '"') break;
+            if (at + 1 == end_ || data[at + 1] != quote_) break;
             ++at;
           }
           *breaks += data[at] == '\n' ? 1 : 0;
@@ -140,7 +143,7 @@ CsvReader::Quoted CsvReader::SplitQuoted(std::size_t* end, std::uint64_t* breaks
         if (at < end_ && data[at] != separator_ && data[at] != '\n') return Quoted::kBroken;
       } else {
         while (at < end_ && data[at] != separator_ && data[at] != '\n') {
-          if (data[at] == '"') return Quoted::kBroken;
+          if (data[at] == quote_ && quote_ == '"') return Quoted::kBroken;
           ++at;
         }
         size = at - start;

@@ -1,11 +1,11 @@
 // Streams a CSV file in constant memory.
 //
 // RFC 4180: fields are separated by commas (or another separator, such as the tab of TSV files),
-// records by LF or CRLF, a field may stand in double quotes and then contain separators, line
-// breaks and doubled quotes. A UTF-8 byte-order mark at the start is skipped. Blank lines are
-// skipped too, except where the first record has one field: there a blank line is a record of an
-// empty field. The file is read in blocks of 1 MiB with read(2); fields are views into the block
-// and live until the next call. A record is at most 1 MiB long.
+// records by LF or CRLF, a field may stand in double quotes (or another declared quote, or none)
+// and then contain separators, line breaks and doubled quotes. A UTF-8 byte-order mark at the start
+// is skipped. Blank lines are skipped too, except where the first record has one field: there a
+// blank line is a record of an empty field. The file is read in blocks of 1 MiB with read(2);
+// fields are views into the block and live until the next call. A record is at most 1 MiB long.
 //
 // A record whose quoting is broken (text after a closing quote, a quote that never closes) is
 // reported as such, and reading continues after the end of its first line.
@@ -24,9 +24,10 @@ namespace sordino {
 
 class CsvReader {
  public:
-  // The separator is neither a quote nor a line break. Throws Error, with `name` in its sentence,
-  // for text in UTF-16 and for lines that end in CR alone.
-  explicit CsvReader(ByteSource source, char separator = ',', std::string name = "the table");
+  // The separator is neither a quote nor a line break; the quote \0 stands for none. Throws Error,
+  // with `name` in its sentence, for text in UTF-16 and for lines that end in CR alone.
+  explicit CsvReader(ByteSource source, char separator = ',', std::string name = "the table",
+                     char quote = '"');
 
   // Reads the next record; false at the end of the file. After that, fields() and the rest
   // describe it.
@@ -52,6 +53,7 @@ class CsvReader {
 
   ByteSource source_;
   char separator_;
+  char quote_;  // as separator_ where there is none: that is looked for first
   std::string name_;
   std::vector<char> buffer_;
   std::size_t begin_ = 0;  // of what is not yet split

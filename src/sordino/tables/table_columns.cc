@@ -16,23 +16,51 @@
 namespace sordino {
 namespace {
 
-constexpr std::array<std::string_view, 6> kRoleNames = {"numeric", "categorical", "label",
-                                                        "target",  "user",        "text"};
+constexpr std::array<std::string_view, 8> kKindNames = {
+    "numeric", "categorical", "label", "target", "user", "text", "date", "boolean"};
+constexpr std::size_t kDateKind = 6;
+constexpr std::size_t kBooleanKind = 7;
 constexpr const char* kForms =
     "NAME:numeric:LOW:HIGH, NAME:categorical:A|B, NAME:label:A|B, NAME:target:LOW:HIGH, "
-    "NAME:text:BUCKETS or NAME:user";
+    "NAME:text:BUCKETS, NAME:user, NAME:date:2000-01-01:2020-12-31 or NAME:boolean";
 constexpr char kSpelling = '~';
 
 [[noreturn]] void ThrowUnreadable(const std::string& text) {
   throw Error(fmt::format("the column '{}' cannot be read; write {}.", text, kForms));
 }
 
+bool ParseBound(const TableColumn& column, std::string_view text, double* bound) {
+  return column.cells.form == CellForm::kDate ? ParseIsoDate(text, bound)
+                                              : ParseNumber(text, bound) == NumberError::kNone;
+}
+
+// LOW:HIGH, of dates as 2026-02-28, and rules for the cells behind them. Of yes and no their words
+// instead.
 void SetBounds(TableColumn& column, std::string_view text) {
-  const std::size_t colon = text.find(':');
-  const bool both = colon != std::string_view::npos &&
-                    ParseNumber(text.substr(0, colon), &column.low) == NumberError::kNone &&
-                    ParseNumber(text.substr(colon + 1), &column.high) == NumberError::kNone;
-  if (!both) column.low = column.high = 0;  // refused by CheckColumn
+  std::vector<std::string> parts;
+  if (!Trimmed(text).empty()) parts = SplitList(text, ':');
+  std::size_t rules = 0;
+  if (column.cells.form == CellForm::kBoolean) {
+    if (!parts.empty() && !SplitName(parts[0], '=')) {
+      column.cells.words = SplitList(parts[rules++], '|');
+    }
+  } else {
+    const bool both = parts.size() >= 2 && ParseBound(column, parts[0], &column.low) &&
+                      ParseBound(column, parts[1], &column.high);
+    if (!both) column.low = column.high = 0;  // refused by CheckColumn
+    rules = std::min<std::size_t>(2, parts.size());
+  }
+  for (const std::string& rule : std::span(parts).subspan(rules)) {
+    const auto named = SplitName(rule, '=');
+    if (!named && column.cells.form == CellForm::kBoolean) {
+      ThrowUnreadable(fmt::format("{}:boolean:...:{}", column.name, rule));
+    }
+    if (!named) {
+      column.low = column.high = 0;  // as of bounds that are no numbers
+      return;
+    }
+    SetCellRule(column.cells, named->first, std::string(Trimmed(named->second)));
+  }
 }
 
 // 0, which CheckColumn refuses, for what is no whole number.
@@ -84,11 +112,11 @@ TableColumn ParseColumn(const std::string& text) {
   if (!named || named->first.empty()) ThrowUnreadable(text);
   const auto with_rest = SplitName(named->second, ':');
   const std::string role = with_rest ? with_rest->first : std::string(Trimmed(named->second));
-  const auto known = std::find(kRoleNames.begin(), kRoleNames.end(), role);
-  if (known == kRoleNames.end()) ThrowUnreadable(text);
+  const auto* const known = std::find(kKindNames.begin(), kKindNames.end(), role);
+  if (known == kKindNames.end()) ThrowUnreadable(text);
   TableColumn column;
   column.name = named->first;
-  column.role = static_cast<ColumnRole>(known - kRoleNames.begin());
+  SetColumnKind(column, static_cast<std::size_t>(known - kKindNames.begin()));
   const std::string_view rest = with_rest ? with_rest->second : std::string_view();
   if (column.role == ColumnRole::kUser && with_rest) ThrowUnreadable(text);
   if (column.role == ColumnRole::kText) column.buckets = BucketsOf(rest);
@@ -100,7 +128,22 @@ TableColumn ParseColumn(const std::string& text) {
 
 }  // namespace
 
-std::span<const std::string_view> ColumnRoleNames() { return kRoleNames; }
+std::span<const std::string_view> ColumnKindNames() { return kKindNames; }
+
+void SetColumnKind(TableColumn& column, std::size_t kind) {
+  if (kind < kDateKind) {
+    column.role = static_cast<ColumnRole>(kind);
+    return;
+  }
+  column.role = ColumnRole::kNumeric;
+  column.cells.form = kind == kDateKind ? CellForm::kDate : CellForm::kBoolean;
+}
+
+std::string_view ColumnKindName(const TableColumn& column) {
+  if (column.cells.form == CellForm::kDate) return kKindNames[kDateKind];
+  if (column.cells.form == CellForm::kBoolean) return kKindNames[kBooleanKind];
+  return kKindNames[static_cast<std::size_t>(column.role)];
+}
 
 std::int64_t TableColumn::Features() const {
   switch (role) {
@@ -144,11 +187,18 @@ void CheckColumn(const TableColumn& column) {
   }
   if (column.HasBounds() &&
       (!(column.low < column.high) || !std::isfinite(column.high - column.low))) {
-    throw Error(fmt::format(
-        "the column '{}' needs two bounds, finite and the lower one first, such as "
-        "{}; they are declared and do not come from the data.",
-        column.name,
-        column.role == ColumnRole::kTarget ? "cost:target:0:5000" : "age:numeric:0:120"));
+    throw Error(
+        fmt::format("the column '{}' needs two bounds, finite and the lower one first, such as "
+                    "{}; they are declared and do not come from the data.",
+                    column.name,
+                    column.cells.form == CellForm::kDate ? "birth:date:1920-01-01:2020-12-31"
+                    : column.role == ColumnRole::kTarget ? "cost:target:0:5000"
+                                                         : "age:numeric:0:120"));
+  }
+  CheckCellRules(column.cells);
+  if (column.role == ColumnRole::kTarget && column.cells.text_is_missing) {
+    throw Error(
+        fmt::format("the target '{}' cannot be missing; leave out not-a-number.", column.name));
   }
   if (!column.HasValues()) return;
   std::set<std::string> distinct(column.values.begin(), column.values.end());
@@ -195,9 +245,20 @@ std::vector<TableColumn> ParseColumns(const std::vector<std::string>& declared) 
 
 std::string ColumnText(const TableColumn& column) {
   std::string text = ListValue(column.name, ":") + ':';
-  text += kRoleNames[static_cast<std::size_t>(column.role)];
-  if (column.HasBounds()) text += fmt::format(":{}:{}", column.low, column.high);
+  const CellForm form = column.cells.form;
+  text += ColumnKindName(column);
+  if (form == CellForm::kDate) {
+    text += fmt::format(":{}:{}", IsoDate(column.low), IsoDate(column.high));
+  } else if (column.HasBounds() && form == CellForm::kNumber) {
+    text += fmt::format(":{}:{}", column.low, column.high);
+  }
   if (column.role == ColumnRole::kText) text += fmt::format(":{}", column.buckets);
+  if (!column.cells.words.empty()) {
+    text += fmt::format(":{}", ListValue(ListValue(column.cells.words[0], "|:=") + '|' +
+                                             ListValue(column.cells.words[1], "|:="),
+                                         ":"));
+  }
+  for (const std::string& rule : CellRuleTexts(column.cells)) text += ':' + ListValue(rule, ":");
   for (std::size_t i = 0; i < column.values.size(); ++i) {
     text += (i == 0 ? ':' : '|') + ListValue(column.values[i], "|~");
     for (const ValueSpelling& spelling : column.spellings) {

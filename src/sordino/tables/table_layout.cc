@@ -40,6 +40,15 @@ std::string DelimiterText(char delimiter) {
   return delimiter == '\t' ? "tab" : std::string(1, delimiter);
 }
 
+char ParseQuote(const std::string& text) {
+  if (text == "none") return '\0';
+  if (text == "\"" || text == "'") return text[0];
+  throw Error(fmt::format("the quote is '{}'; give a double quote, a single quote, or none.",
+                          text.substr(0, 40)));
+}
+
+std::string QuoteText(char quote) { return quote == '\0' ? "none" : std::string(1, quote); }
+
 TableRows::TableRows(CsvReader& reader, const TableLayout& layout)
     : reader_(reader), first_is_record_(!layout.header) {
   if (!reader.Next()) {

@@ -22,6 +22,7 @@ MalformedRows ParseMalformedRows(std::string_view what, std::string_view name);
 struct TableLayout {
   Encoding encoding = Encoding::kUtf8;
   char delimiter = ',';
+  char quote = '"';  // \0: none
   // Without a header the columns are called 1, 2, 3, ...
   bool header = true;
   // Cells that hold no value, without blanks at their ends: "?", "".
@@ -34,6 +35,12 @@ struct TableLayout {
 char ParseDelimiter(const std::string& text);
 // What ParseDelimiter reads back.
 std::string DelimiterText(char delimiter);
+
+// What stands around fields with delimiters in them: ", ' or "none". Throws Error for anything
+// else.
+char ParseQuote(const std::string& text);
+// What ParseQuote reads back.
+std::string QuoteText(char quote);
 
 // The records of a table after its header.
 class TableRows {

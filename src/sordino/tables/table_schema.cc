@@ -7,33 +7,55 @@
 #include <array>
 #include <cmath>
 #include <fstream>
-#include <set>
 #include <sstream>
 
 #include "sordino/base/error.h"
 #include "sordino/base/known_name.h"
 #include "sordino/base/list_text.h"
 #include "sordino/base/toml_nesting.h"
-#include "sordino/tables/cell.h"
+#include "sordino/tables/cell_rules.h"
 #include "sordino/tables/encoding.h"
 
 namespace sordino {
 namespace {
 
 constexpr std::array<std::string_view, 2> kSections = {"table", "column"};
-constexpr std::array<std::string_view, 5> kTableKeys = {"encoding", "header", "delimiter",
-                                                        "missing", "rows-per-user"};
-constexpr std::array<std::string_view, 6> kColumnKeys = {"name", "kind",   "low",
-                                                         "high", "values", "buckets"};
-constexpr std::string_view kIgnored = "ignored";
+constexpr std::array<std::string_view, 10> kTableKeys = {
+    "encoding", "header",    "delimiter", "quote",        "missing",
+    "decimal",  "thousands", "censored",  "not-a-number", "rows-per-user"};
+// Rules for cells that [table] declares for all columns that take them.
+constexpr std::array<std::string_view, 4> kTableRules = {"decimal", "thousands", "censored",
+                                                         "not-a-number"};
+constexpr std::array<std::string_view, 13> kColumnKeys = {
+    "name", "names",   "kind",      "low",      "high",         "values", "buckets",
+    "unit", "decimal", "thousands", "censored", "not-a-number", "format"};
+constexpr char kPatternSign = '*';
 constexpr std::uintmax_t kMaxBytes = std::uintmax_t{16} << 20;
 
-// The kinds that a schema may name: the roles of columns, and columns that are not read.
+// The kinds that a schema may name: those of columns, and columns that are not read.
 std::vector<std::string_view> Kinds() {
-  const std::span<const std::string_view> roles = ColumnRoleNames();
-  std::vector<std::string_view> kinds(roles.begin(), roles.end());
-  kinds.push_back(kIgnored);
+  const std::span<const std::string_view> known = ColumnKindNames();
+  std::vector<std::string_view> kinds(known.begin(), known.end());
+  kinds.push_back(kIgnoredKind);
   return kinds;
+}
+
+// Whether a name is one of a pattern, in which a star stands for any text.
+bool Matches(std::string_view pattern, std::string_view name) {
+  const std::size_t star = pattern.find(kPatternSign);
+  if (star == std::string_view::npos) return pattern == name;
+  if (!name.starts_with(pattern.substr(0, star))) return false;
+  pattern.remove_prefix(star + 1);
+  name.remove_prefix(star);
+  for (std::size_t skipped = 0; skipped <= name.size(); ++skipped) {
+    if (Matches(pattern, name.substr(skipped))) return true;
+  }
+  return false;
+}
+
+bool MatchesAny(const std::vector<std::string>& patterns, std::string_view name) {
+  return std::any_of(patterns.begin(), patterns.end(),
+                     [&](const std::string& pattern) { return Matches(pattern, name); });
 }
 
 class SchemaReader {
@@ -95,12 +117,50 @@ class SchemaReader {
     }
   }
 
-  double Number(const toml::node& node, std::string_view key) const {
+  // A finite number; of dates a date, or a text such as 2026-02-28.
+  double Bound(const toml::node& node, std::string_view key, const TableColumn& column) const {
+    if (column.cells.form == CellForm::kDate) return Date(node, key);
     const std::optional<std::int64_t> whole = node.value_exact<std::int64_t>();
     const std::optional<double> real = node.value_exact<double>();
     const double number = whole ? static_cast<double>(*whole) : real.value_or(std::nan(""));
     if (!std::isfinite(number)) Refuse(node, fmt::format("{} must be a finite number.", key));
     return number;
+  }
+
+  double Date(const toml::node& node, std::string_view key) const {
+    const std::optional<toml::date> date = node.value_exact<toml::date>();
+    const std::string text =
+        date ? fmt::format("{:04}-{:02}-{:02}", date->year, date->month, date->day)
+             : node.value_exact<std::string>().value_or("");
+    double days = 0;
+    if (!ParseIsoDate(text, &days)) {
+      Refuse(node, fmt::format("{} must be a date such as 2026-02-28.", key));
+    }
+    return days;
+  }
+
+  // A text; of units also a list of texts, or { kg = 1, lb = 0.4536 }.
+  std::vector<std::string> RuleValues(const toml::node& node, std::string_view key) const {
+    if (const toml::table* const factors = node.as_table()) {
+      std::vector<std::string> units;
+      for (const auto& [name, factor] : *factors) {
+        const TableColumn plain;
+        units.push_back(fmt::format("{}*{}", name.str(), Bound(factor, name.str(), plain)));
+      }
+      return units;
+    }
+    return node.is_array() ? Texts(node, key) : std::vector<std::string>{Text(node, key)};
+  }
+
+  void ReadRules(const toml::table& table, std::span<const std::string_view> keys,
+                 CellRules& rules) const {
+    for (const std::string_view key : keys) {
+      const toml::node* const node = table.get(key);
+      if (node == nullptr) continue;
+      for (const std::string& value : RuleValues(*node, key)) {
+        At(*node, [&] { SetCellRule(rules, key, value); });
+      }
+    }
   }
 
   // Errors of a sentence that does not know of the file.
@@ -130,6 +190,10 @@ class SchemaReader {
       if (!given) Refuse(*text, "delimiter must be a text in quotes.");
       At(*text, [&] { schema_.delimiter = ParseDelimiter(*given == "\t" ? "tab" : *given); });
     }
+    if (const toml::node* const quote = table->get("quote")) {
+      At(*quote, [&] { schema_.quote = ParseQuote(Text(*quote, "quote")); });
+    }
+    ReadRules(*table, kTableRules, rules_);
     if (const toml::node* const missing = table->get("missing")) {
       schema_.missing = Texts(*missing, "missing");
     }
@@ -139,92 +203,150 @@ class SchemaReader {
     }
   }
 
-  void ReadColumn(const toml::table& table) {
-    CheckKeys(table, kColumnKeys, "[[column]]");
-    const toml::node* const name = table.get("name");
-    const toml::node* const kind = table.get("kind");
-    if (name == nullptr || kind == nullptr) Refuse(table, "a column needs a name and a kind.");
-    TableColumn column;
-    column.name = Text(*name, "name");
-    if (column.name.empty()) Refuse(*name, "the name of a column is empty.");
-    const std::vector<std::string_view> kinds = Kinds();
-    std::size_t role = 0;
-    At(*kind, [&] {
-      role = IndexOfName(fmt::format("the kind of the column '{}'", column.name),
-                         Text(*kind, "kind"), kinds);
-    });
-    if (kinds[role] == kIgnored) return;
-    column.role = static_cast<ColumnRole>(role);
+  // What [table] says of all columns, as far as it can be said of this one.
+  CellRules RulesFor(const TableColumn& column) const {
+    CellRules rules = column.cells.form == CellForm::kNumber ? rules_ : CellRules();
+    rules.form = column.cells.form;
+    rules.text_is_missing = rules_.text_is_missing && column.role == ColumnRole::kNumeric;
+    return rules;
+  }
+
+  void ReadBounds(const toml::table& table, std::string_view kind, TableColumn& column) const {
     const toml::node* const low = table.get("low");
     const toml::node* const high = table.get("high");
     const toml::node* const values = table.get("values");
-    const bool numeric = column.HasBounds();
+    const bool is_boolean = column.cells.form == CellForm::kBoolean;
+    const bool numeric = column.HasBounds() && !is_boolean;
     const bool named = column.HasValues();
     if (numeric != (low != nullptr) || numeric != (high != nullptr) ||
-        named != (values != nullptr)) {
-      Refuse(table,
-             fmt::format("the column '{}' is {}, and so it needs {}.", column.name, kinds[role],
-                         numeric ? "low and high and nothing else"
-                         : named ? "values and nothing else"
-                                 : "neither low and high nor values"));
+        (!is_boolean && named != (values != nullptr))) {
+      Refuse(table, fmt::format("the column '{}' is {}, and so it needs {}.", column.name, kind,
+                                numeric      ? "low and high and no values"
+                                : named      ? "values and neither low nor high"
+                                : is_boolean ? "neither low nor high"
+                                             : "neither low and high nor values"));
     }
     if (numeric) {
-      column.low = Number(*low, "low");
-      column.high = Number(*high, "high");
+      column.low = Bound(*low, "low", column);
+      column.high = Bound(*high, "high", column);
     }
     if (named) ReadValues(*values, column);
     if (const toml::node* const buckets = table.get("buckets")) {
       if (column.role != ColumnRole::kText) {
         Refuse(*buckets, fmt::format("the column '{}' is {}, and buckets are of text.", column.name,
-                                     kinds[role]));
+                                     kind));
       }
       column.buckets = buckets->value_exact<std::int64_t>().value_or(0);
     }
-    At(table, [&] { CheckColumn(column); });
-    schema_.columns.push_back(std::move(column));
+    if (is_boolean && values != nullptr) column.cells.words = Texts(*values, "values");
+    if (column.HasBounds()) {
+      ReadRules(table, CellRuleNames(), column.cells);
+      return;
+    }
+    for (const std::string_view rule : CellRuleNames()) {
+      if (const toml::node* const node = table.get(rule)) {
+        Refuse(*node,
+               fmt::format("the column '{}' is {}, which has no {}.", column.name, kind, rule));
+      }
+    }
+  }
+
+  // One name, or names with patterns among them.
+  std::vector<std::string> NamesOf(const toml::table& table) const {
+    const toml::node* const name = table.get("name");
+    const toml::node* const names = table.get("names");
+    if ((name == nullptr) == (names == nullptr) || table.get("kind") == nullptr) {
+      Refuse(table, "a column needs a name and a kind; columns that are alike have names instead.");
+    }
+    if (name != nullptr) return {Text(*name, "name")};
+    return names->is_array() ? Texts(*names, "names")
+                             : std::vector<std::string>{Text(*names, "names")};
+  }
+
+  void Add(const toml::table& table, TableColumn column, bool is_ignored, bool may_be_pattern) {
+    const bool is_pattern = may_be_pattern && column.name.find(kPatternSign) != std::string::npos;
+    if (!is_pattern) {
+      if (is_ignored) {
+        schema_.ignored.push_back(std::move(column.name));
+      } else {
+        schema_.columns.push_back(std::move(column));
+      }
+      return;
+    }
+    if (column.name.find_first_not_of(std::string(1, kPatternSign)) == std::string::npos) {
+      Refuse(table, "a pattern needs more than stars, such as lab_*.");
+    }
+    if (is_ignored) {
+      schema_.ignored_patterns.push_back(std::move(column.name));
+      return;
+    }
+    if (column.role != ColumnRole::kNumeric && column.role != ColumnRole::kCategorical) {
+      Refuse(table, fmt::format("the pattern '{}' cannot be that of a label, target, user or "
+                                "text; name the column.",
+                                column.name));
+    }
+    schema_.patterns.push_back(std::move(column));
+  }
+
+  void ReadColumn(const toml::table& table) {
+    CheckKeys(table, kColumnKeys, "[[column]]");
+    const std::vector<std::string> names = NamesOf(table);
+    const toml::node& kind = *table.get("kind");
+    for (const std::string& name : names) {
+      if (name.empty()) Refuse(table, "the name of a column is empty.");
+      TableColumn column{.name = name};
+      const std::vector<std::string_view> kinds = Kinds();
+      std::size_t place = 0;
+      At(kind, [&] {
+        place = IndexOfName(fmt::format("the kind of the column '{}'", column.name),
+                            Text(kind, "kind"), kinds);
+      });
+      const bool is_ignored = kinds[place] == kIgnoredKind;
+      if (!is_ignored) {
+        SetColumnKind(column, place);
+        column.cells = RulesFor(column);
+        ReadBounds(table, kinds[place], column);
+        At(table, [&] { CheckColumn(column); });
+      }
+      Add(table, std::move(column), is_ignored, table.get("names") != nullptr);
+    }
   }
 
   const std::string& name_;
+  CellRules rules_;  // of [table]
   TableSchema schema_;
 };
-
-std::string TomlText(std::string_view text) {
-  std::string quoted = "\"";
-  for (const char c : text) {
-    const auto code = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      quoted += {'\\', c};
-    } else if (code < 0x20 || code == 0x7F) {
-      quoted += fmt::format("\\u{:04X}", code);
-    } else {
-      quoted += c;
-    }
-  }
-  return quoted + '"';
-}
-
-void CheckNames(std::span<const std::string> names) {
-  std::set<std::string> distinct;
-  for (const std::string& name : names) {
-    double number = 0;
-    if (name.empty() || !distinct.insert(name).second ||
-        ParseNumber(name, &number) != NumberError::kNotANumber) {
-      throw Error(
-          "the first line does not look like one that names the columns (a name is empty, a number "
-          "or twice there); give --no-header where the table has none.");
-    }
-    if (!IsUtf8(name)) {
-      throw Error("a name in the first line is not text in UTF-8; save the table as UTF-8.");
-    }
-  }
-}
 
 }  // namespace
 
 const TableColumn* TableSchema::Find(std::string_view name) const {
-  const auto found = std::find_if(columns.begin(), columns.end(),
-                                  [&](const TableColumn& column) { return column.name == name; });
-  return found == columns.end() ? nullptr : &*found;
+  const auto named = [&](const TableColumn& column) { return column.name == name; };
+  const auto found = std::find_if(columns.begin(), columns.end(), named);
+  if (found != columns.end()) return &*found;
+  if (std::find(ignored.begin(), ignored.end(), name) != ignored.end()) return nullptr;
+  if (MatchesAny(ignored_patterns, name)) return nullptr;
+  const auto pattern =
+      std::find_if(patterns.begin(), patterns.end(),
+                   [&](const TableColumn& column) { return Matches(column.name, name); });
+  return pattern == patterns.end() ? nullptr : &*pattern;
+}
+
+std::vector<TableColumn> TableSchema::ColumnsOf(std::span<const std::string> names) const {
+  std::vector<TableColumn> all = columns;
+  for (const TableColumn& pattern : patterns) {
+    const std::size_t before = all.size();
+    for (const std::string& name : names) {
+      if (Find(name) != &pattern) continue;
+      all.push_back(pattern);
+      all.back().name = name;
+    }
+    if (all.size() == before) {
+      throw Error(fmt::format("no column of the table has a name like '{}'; leave the pattern out.",
+                              pattern.name));
+    }
+  }
+  CheckColumns(all);
+  return all;
 }
 
 TableSchema ParseSchema(std::string_view text, const std::string& name) {
@@ -253,33 +375,6 @@ TableSchema ReadSchema(const std::filesystem::path& file) {
   content << in.rdbuf();
   if (!in) throw Error(fmt::format("the schema '{}' cannot be read.", file.string()));
   return ParseSchema(content.str(), file.string());
-}
-
-std::string SchemaTemplate(std::span<const std::string> names, const TableLayout& layout) {
-  if (layout.header) CheckNames(names);
-  std::string text = fmt::format(
-      "# What is declared about the columns of a table. Fill in what is known without the data:\n"
-      "# bounds and values must not come from the rows. The kinds of columns:\n"
-      "#   numeric      with low and high; numbers are clamped to them\n"
-      "#   categorical  with values = [\"a\", \"b\"]; \"*\" takes all that are not named\n"
-      "#   label        with values: the classes; [\"no\", \"n\"] is a value with two spellings\n"
-      "#   target       with low and high: the number to predict\n"
-      "#   user         whose row it is; [table] then needs rows-per-user\n"
-      "#   text         with buckets = 1024: free text, whose words are hashed into so many "
-      "features\n"
-      "#   ignored      not read\n\n"
-      "[table]\n"
-      "encoding = {}\n"
-      "header = {}\n"
-      "delimiter = {}\n"
-      "# missing = [\"?\", \"\"]  # cells without a value\n"
-      "# rows-per-user = 1\n",
-      TomlText(EncodingName(layout.encoding)), layout.header,
-      TomlText(DelimiterText(layout.delimiter)));
-  for (const std::string& name : names) {
-    text += fmt::format("\n[[column]]\nname = {}\nkind = \"{}\"\n", TomlText(name), kIgnored);
-  }
-  return text;
 }
 
 }  // namespace sordino

@@ -5,8 +5,11 @@
 //   encoding = "utf-8"       # or "latin-1", "windows-1252", "utf-16"
 //   header = true            # false: the columns are called "1", "2", ...
 //   delimiter = ","          # or "tab", ";", ...
+//   quote = "'"              # around fields that hold delimiters; '"' if left out, or "none"
 //   missing = ["?", ""]      # cells without a value
-//   rows-per-user = 3        # with a column of the kind user
+//   decimal = ","            # rules for the cells of all columns that take them: decimal,
+//   thousands, not-a-number = "missing" # censored, not-a-number (cell_rules.h) rows-per-user = 3
+//   # with a column of the kind user
 //
 //   [[column]]
 //   name = "age"
@@ -19,8 +22,16 @@
 //   kind = "label"           # or "categorical"
 //   values = ["<=50K", [">50K", ">50K."]]   # the second with two spellings
 //
-// Further kinds are "target" (with low and high), "user" and "ignored". All keys of [table] may be
-// left out. Values are written as they stand in the table; blanks at their ends do not count.
+//   [[column]]
+//   names = "lab_*"          # every column of such a name that no other line names; or a list
+//   kind = "numeric"
+//   low = 0
+//   high = 500
+//   unit = { mg = 1, g = 1000 }  # and other rules for cells
+//
+// Further kinds are "target" (with low and high), "date" (likewise), "boolean", "user" and
+// "ignored". All keys of [table] may be left out. Values are written as they stand in the table;
+// blanks at their ends do not count.
 #ifndef SORDINO_TABLES_TABLE_SCHEMA_H_
 #define SORDINO_TABLES_TABLE_SCHEMA_H_
 
@@ -41,23 +52,24 @@ struct TableSchema {
   std::optional<bool> header;
   std::optional<Encoding> encoding;
   std::optional<char> delimiter;
+  std::optional<char> quote;
   std::vector<std::string> missing;
-  std::int64_t rows_per_user = 0;    // 0: left out
-  std::vector<TableColumn> columns;  // without those that are ignored
+  std::int64_t rows_per_user = 0;          // 0: left out
+  std::vector<TableColumn> columns;        // without those that are ignored
+  std::vector<TableColumn> patterns = {};  // named by patterns
+  std::vector<std::string> ignored = {};
+  std::vector<std::string> ignored_patterns = {};
 
-  // nullptr where the schema does not declare it.
+  // By its name, else by the first pattern that fits; nullptr where the schema does not declare it.
   const TableColumn* Find(std::string_view name) const;
+  // The columns of a table with these names: the named ones, then those of each pattern in the
+  // order of the table. Throws Error where a pattern has none.
+  std::vector<TableColumn> ColumnsOf(std::span<const std::string> names) const;
 };
 
 // Throws Error with the name of the file, the line, and the nearest known key where one is unknown.
 TableSchema ReadSchema(const std::filesystem::path& file);
 TableSchema ParseSchema(std::string_view text, const std::string& name);
-
-// A schema to fill in: every column by its name, ignored until a kind is written. It holds the
-// layout and the names and nothing else. Throws Error where the names cannot be those of columns (a
-// name that is empty, a number, there twice, or not in UTF-8), which are cells of a table without a
-// header.
-std::string SchemaTemplate(std::span<const std::string> names, const TableLayout& layout);
 
 }  // namespace sordino
 

@@ -119,37 +119,111 @@ TEST(TableSchema, MistakesNameTheFileTheLineAndWhatIsAllowed) {
   EXPECT_THROW(ReadSchema(folder / "none.toml"), Error);
 }
 
-TEST(SchemaTemplate, HoldsTheNamesAndIsASchemaThatDeclaresNothing) {
-  const std::vector<std::string> names = {"age", "a \"b\"", "with\nbreak", "Größe"};
-  const std::string text = SchemaTemplate(names, {.delimiter = '\t'});
-  const TableSchema schema = ParseSchema(text, "template");
-  EXPECT_TRUE(schema.columns.empty());
-  EXPECT_EQ(schema.delimiter, '\t');
-  EXPECT_EQ(schema.header, true);
-  EXPECT_EQ(schema.encoding, Encoding::kUtf8);
-  std::string filled = text;
-  const std::string ignored = "kind = \"ignored\"";
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    filled.replace(filled.find(ignored), ignored.size(), "kind='numeric'\nlow=0\nhigh=1");
-  }
-  const TableSchema full = ParseSchema(filled, "filled");
-  ASSERT_EQ(full.columns.size(), names.size());
-  for (std::size_t i = 0; i < names.size(); ++i) EXPECT_EQ(full.columns[i].name, names[i]);
+TEST(TableSchema, RulesForCellsHoldForTheTableOrAColumn) {
+  const TableSchema schema = ParseSchema(R"(
+[table]
+quote = "'"
+decimal = ","
+not-a-number = "missing"
+
+[[column]]
+name = "weight"
+kind = "numeric"
+low = 0
+high = 300
+unit = { kg = 1, lb = 0.4536 }
+
+[[column]]
+name = "crp"
+kind = "numeric"
+low = 0
+high = 500
+decimal = "."
+censored = "half"
+
+[[column]]
+name = "born"
+kind = "date"
+low = 1920-01-01
+high = "2020-12-31"
+format = "DD.MM.YYYY"
+
+[[column]]
+name = "smoker"
+kind = "boolean"
+values = ["nein", "ja"]
+
+[[column]]
+name = "cost"
+kind = "target"
+low = 0
+high = 10
+)",
+                                         "rules.toml");
+  EXPECT_EQ(schema.quote, '\'');
+  std::vector<std::string> texts;
+  for (const TableColumn& column : schema.columns) texts.push_back(ColumnText(column));
+  EXPECT_THAT(
+      texts,
+      ElementsAre("weight:numeric:0:300:decimal=,:unit=kg:unit=lb*0.4536:not-a-number=missing",
+                  "crp:numeric:0:500:censored=half:not-a-number=missing",
+                  "born:date:1920-01-01:2020-12-31:format=DD.MM.YYYY:not-a-number=missing",
+                  "smoker:boolean:nein|ja:not-a-number=missing", "cost:target:0:10:decimal=,"));
+  const auto column = [](const std::string& rest) {
+    return Complaint("[[column]]\nname = 'x'\n" + rest);
+  };
+  EXPECT_THAT(column("kind = 'date'\nlow = 0\nhigh = 1"), HasSubstr("a date such as 2026-02-28"));
+  EXPECT_THAT(column("kind = 'boolean'\nlow = 0\nhigh = 1"), HasSubstr("neither low nor high"));
+  EXPECT_THAT(column("kind = 'label'\nvalues = ['a', 'b']\nunit = 'kg'"), HasSubstr("has no unit"));
+  EXPECT_THAT(column("kind = 'numeric'\nlow = 0\nhigh = 1\nunit = { kg = 0 }"),
+              HasSubstr("line 6: the unit"));
+  EXPECT_THAT(Complaint("[table]\nquote = '`'"), HasSubstr("the quote is"));
 }
 
-TEST(SchemaTemplate, RefusesAFirstLineThatIsARecord) {
-  for (const std::vector<std::string>& cells :
-       {std::vector<std::string>{"ann", "30"}, {"a", ""}, {"a", "a"}, {"a", "\xFF"}, {"nan"}}) {
-    try {
-      SchemaTemplate(cells, {});
-      FAIL() << cells.back();
-    } catch (const Error& error) {
-      EXPECT_EQ(std::string(error.what()).find("ann"), std::string::npos);
-      EXPECT_EQ(std::string(error.what()).find("30"), std::string::npos);
-    }
+TEST(TableSchema, PatternsStandForTheColumnsOfATableThatNoOtherLineNames) {
+  const TableSchema schema = ParseSchema(R"(
+[[column]]
+names = "lab_*"
+kind = "numeric"
+low = 0
+high = 500
+
+[[column]]
+names = ["height", "*_note", "lab_id"]
+kind = "ignored"
+
+[[column]]
+name = "lab_sex"
+kind = "categorical"
+values = ["f", "m"]
+
+[[column]]
+name = "a*"
+kind = "boolean"
+)",
+                                         "patterns.toml");
+  const std::vector<std::string> names = {"lab_2",      "lab_id", "height", "lab_sex", "lab_",
+                                          "lab_a_note", "x",      "lab_1",  "a*"};
+  std::vector<std::string> found;
+  for (const TableColumn& column : schema.ColumnsOf(names)) found.push_back(column.name);
+  // Named ones first; then in the order of the table.
+  EXPECT_THAT(found, ElementsAre("lab_sex", "a*", "lab_2", "lab_", "lab_1"));
+  EXPECT_EQ(schema.Find("lab_7")->high, 500);
+  EXPECT_EQ(schema.Find("lab_id"), nullptr);
+  EXPECT_EQ(schema.Find("lab_b_note"), nullptr);
+  EXPECT_EQ(schema.Find("aa"), nullptr);  // `name` is no pattern
+  try {
+    schema.ColumnsOf(std::vector<std::string>{"x"});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("like 'lab_*'"));
   }
-  EXPECT_THAT(SchemaTemplate(std::vector<std::string>{"1", "2"}, {.header = false}),
-              AllOf(HasSubstr("header = false"), HasSubstr("name = \"2\"")));
+  EXPECT_THAT(Complaint("[[column]]\nnames = '**'\nkind = 'boolean'"),
+              HasSubstr("more than stars"));
+  EXPECT_THAT(Complaint("[[column]]\nnames = 'y*'\nkind = 'label'\nvalues = ['a', 'b']"),
+              HasSubstr("cannot be that of a label"));
+  EXPECT_THAT(Complaint("[[column]]\nname = 'a'\nnames = 'y*'\nkind = 'user'"),
+              HasSubstr("names instead"));
 }
 
 TEST(TableSchema, TextHasBuckets) {

@@ -24,6 +24,7 @@
 #include "sordino/cli/torch_program.h"
 #include "sordino/data/catalog.h"
 #include "sordino/runs/run_ledger.h"
+#include "sordino/tables/public_sample.h"
 #include "sordino/torch_cli/contact_sheet.h"
 #include "sordino/torch_cli/reported_errors.h"
 #include "sordino/torch_cli/train_options.h"
@@ -42,6 +43,7 @@ struct CommandOptions {
   TrainFlags data;
   std::optional<std::string> picture;
   std::optional<std::string> declare;
+  PublicSources from;
   bool formats = false;
   bool declaration_only = false;
   bool force = false;
@@ -250,9 +252,45 @@ void PrintText(const DataAnswer& answer, const std::optional<std::string>& pictu
   std::cout << ShownLines(text);
 }
 
+// What was said about the layout of the table holds for the sample.
+PublicSources SourcesOf(const CommandOptions& options, const DataRequest& request) {
+  PublicSources sources = options.from;
+  KnownLayout& layout = sources.layout;
+  if (!request.encoding.empty()) layout.encoding = ParseEncoding(request.encoding);
+  if (!request.delimiter.empty()) layout.delimiter = ParseDelimiter(request.delimiter);
+  if (!request.quote.empty()) layout.quote = ParseQuote(request.quote);
+  if (request.no_header) layout.header = false;
+  return sources;
+}
+
+// A schema from public data; the table that it is for is not read, and need not be named.
+void WriteFromPublic(const CommandOptions& options, const DataRequest& request) {
+  std::vector<std::filesystem::path> inputs;
+  if (!request.source.empty()) inputs.emplace_back(request.source);
+  for (const std::string& file : {options.from.sample, options.from.codebook}) {
+    if (file.empty()) continue;
+    CheckPublicSample(file, request.source);
+    inputs.emplace_back(file);
+  }
+  const OutputFile file({"--declare", *options.declare, kSchema, options.force}, inputs);
+  file.Write(SchemaFromPublic(SourcesOf(options, request)));
+  std::cout << fmt::format(
+      "The columns are declared in {} as the public data show them; go through it, and see with\n"
+      "sordino data {} --schema {} whether the table keeps to it.\n",
+      *options.declare, request.source.empty() ? "TABLE" : request.source, *options.declare);
+}
+
 // A schema to fill in. Its only input is the first line of the table.
 void WriteTemplate(const CommandOptions& options) {
   const DataRequest request = RequestOf(options);
+  if (!options.from.sample.empty() || !options.from.codebook.empty()) {
+    return WriteFromPublic(options, request);
+  }
+  if (!options.from.predicted.empty()) {
+    throw Error(
+        "--predicts needs a --public-sample or a --codebook, which the values or bounds of the "
+        "column come from.");
+  }
   const std::vector<std::filesystem::path> inputs = {request.source};
   const OutputFile file({"--declare", *options.declare, kSchema, options.force}, inputs);
   file.Write(SchemaTemplateOf(request));
@@ -283,6 +321,12 @@ void PrintFormats(bool json) {
 void Run(const CommandOptions& options) {
   if (options.formats) return PrintFormats(options.json);
   if (options.declare) return WriteTemplate(options);
+  if (!(options.from.sample + options.from.codebook + options.from.predicted).empty()) {
+    throw Error(
+        "--public-sample, --codebook and --predicts make a schema; say with --declare FILE where "
+        "to "
+        "write it.");
+  }
   const DataAnswer answer = Solve(options);
   if (options.json) {
     PrintJson(answer);
@@ -309,6 +353,18 @@ void AddDataCommand(CLI::App& app) {
           "Write a schema file to fill in, with the names of a table's columns and nothing "
           "of its rows")
       ->type_name("FILE");
+  command
+      ->add_option("--public-sample", o.from.sample,
+                   "With --declare: read kinds, bounds, values and layout off this public table")
+      ->type_name("FILE");
+  command
+      ->add_option("--codebook", o.from.codebook,
+                   "With --declare: likewise, from a table with a row for each column")
+      ->type_name("FILE");
+  command
+      ->add_option("--predicts", o.from.predicted,
+                   "With these: the column that a model shall tell, the label or target")
+      ->type_name("COLUMN");
   command->add_flag("--declaration", o.declaration_only,
                     "Show the declaration and read no records");
   command
@@ -321,7 +377,8 @@ void AddDataCommand(CLI::App& app) {
       "Examples:\n"
       "  sordino data digits --picture digits.png\n"
       "  sordino data patients.csv --columns 'age:numeric:0:120' 'sick:label:no|yes'\n"
-      "  sordino data patients.csv --declare schema.toml");
+      "  sordino data patients.csv --declare schema.toml\n"
+      "  sordino data patients.csv --declare schema.toml --public-sample older.csv");
   command->callback([options] { ReportErrors(options->show_private, [&] { Run(*options); }); });
 }
 

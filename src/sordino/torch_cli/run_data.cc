@@ -30,6 +30,7 @@ DataRequest RequestLike(const TrainedRun& run, const std::vector<GivenFlag>& fla
     data.no_header = then.no_header;
     data.encoding = then.encoding;
     data.delimiter = then.delimiter;
+    data.quote = then.quote;
     data.missing = then.missing;
     data.rows_per_user = then.rows_per_user;
   }

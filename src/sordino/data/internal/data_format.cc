@@ -34,6 +34,7 @@ constexpr FormatSetting kFormatSettings[] = {
     {.key = "no-header", .given = [](const DataRequest& r) { return r.no_header; }},
     {.key = "encoding", .given = [](const DataRequest& r) { return !r.encoding.empty(); }},
     {.key = "delimiter", .given = [](const DataRequest& r) { return !r.delimiter.empty(); }},
+    {.key = "quote", .given = [](const DataRequest& r) { return !r.quote.empty(); }},
     {.key = "id", .given = [](const DataRequest& r) { return !r.id.empty(); }},
     {.key = "missing", .given = [](const DataRequest& r) { return !r.missing.empty(); }},
     {.key = "rows-per-user", .given = [](const DataRequest& r) { return r.rows_per_user > 0; }},

@@ -62,6 +62,9 @@ struct DataFormat {
   DatasetReader (*open)(const DataRequest& request, DatasetDeclaration& declaration) = nullptr;
   // The heading of the names that its records have by themselves; empty: they have none.
   std::string_view record_names = {};
+  // The names of the columns; none: the format has no columns.
+  std::vector<std::string> (*column_names)(const std::filesystem::path& path,
+                                           const DataRequest& request) = nullptr;
   // A schema to fill in, from the names of the columns; none: the format has no columns.
   std::string (*schema_template)(const std::filesystem::path& path,
                                  const DataRequest& request) = nullptr;

@@ -14,6 +14,7 @@
 #include "sordino/data/internal/known_datasets.h"
 #include "sordino/data/text_reader.h"
 #include "sordino/data/vocabulary_source.h"
+#include "sordino/tables/schema_text.h"
 #include "sordino/tables/table_schema.h"
 
 namespace sordino {
@@ -152,9 +153,6 @@ DataSource NamedSource(const DataRequest& request) {
 
 // Flags win over what a schema says.
 void TakeSchema(const TableSchema& schema, DataRequest& request) {
-  for (const TableColumn& column : schema.columns) {
-    request.columns.declared.push_back(ColumnText(column));
-  }
   if (schema.header) request.no_header = request.no_header || !*schema.header;
   if (schema.encoding && request.encoding.empty()) {
     request.encoding = EncodingName(*schema.encoding);
@@ -162,9 +160,19 @@ void TakeSchema(const TableSchema& schema, DataRequest& request) {
   if (schema.delimiter && request.delimiter.empty()) {
     request.delimiter = DelimiterText(*schema.delimiter);
   }
+  if (schema.quote && request.quote.empty()) request.quote = QuoteText(*schema.quote);
   if (request.missing.empty()) request.missing = schema.missing;
   if (request.rows_per_user == 0) request.rows_per_user = schema.rows_per_user;
   request.schema.clear();
+}
+
+// Patterns stand for the columns that the first line of the table names.
+std::vector<TableColumn> ColumnsOf(const TableSchema& schema, const DataRequest& request) {
+  if (schema.patterns.empty()) return schema.columns;
+  const DataFormat& format = FormatFor(request, ExistingPath(request.source));
+  const std::vector<std::string> names = format.column_names(request.source, request);
+  if (!request.no_header) CheckColumnNames(names);
+  return schema.ColumnsOf(names);
 }
 
 }  // namespace
@@ -200,13 +208,16 @@ DataRequest WithSchema(DataRequest request) {
     throw Error("both --schema and --columns were given; declare the columns in one of them.");
   }
   const TableSchema schema = ReadSchema(request.schema);
-  if (schema.columns.empty()) {
+  if (schema.columns.empty() && schema.patterns.empty()) {
     throw Error(
         fmt::format("the schema '{}' ignores every column; give the kinds of those that "
                     "are used.",
                     request.schema));
   }
   TakeSchema(schema, request);
+  for (const TableColumn& column : ColumnsOf(schema, request)) {
+    request.columns.declared.push_back(ColumnText(column));
+  }
   return request;
 }
 
