@@ -84,7 +84,7 @@ constexpr Meaning kMeanings[] = {
     {"describe inspect check validate schema declare", "data"},
     {"query count sum mean histogram quantile stats statistics aggregate", "release"},
     {"accountant epsilon compose privacy spent", "account"},
-    {"budgets charge charges", "ledger"},
+    {"budget budgets charge charges", "ledger"},
     {"attack mia membership", "audit"},
     {"show view dashboard ui html page visualize", "report"},
     {"benchmark time speed", "bench"},

@@ -32,12 +32,12 @@ constexpr std::array<std::string_view, 6> kHeadings = {"Data",   "Privacy",  "Mo
                                                        "Method", "Training", "Run"};
 constexpr std::string_view kLastHeading = "Options";
 
-struct Page {
+struct PageFlags {
   std::string_view command;
   std::array<std::string_view, 24> flags;  // in any order; the rest is empty
 };
 
-constexpr std::array<Page, 6> kPages = {{
+constexpr std::array<PageFlags, 6> kPages = {{
     {"train",
      {"--config",     "--schema", "--columns", "--shape",  "--resize",        "--class-names",
       "--vocabulary", "--length", "--records", "--test",   "--rows-per-user", "--epsilon",
@@ -66,14 +66,14 @@ std::string WholeName(const CLI::App& command) {
   return WholeName(*above) + ' ' + command.get_name();
 }
 
-const Page* PageOf(const CLI::App& command) {
+const PageFlags* PageOf(const CLI::App& command) {
   const std::string name = WholeName(command);
-  const auto* const found = std::find_if(kPages.begin(), kPages.end(),
-                                         [&](const Page& page) { return page.command == name; });
+  const auto* const found = std::find_if(
+      kPages.begin(), kPages.end(), [&](const PageFlags& page) { return page.command == name; });
   return found == kPages.end() ? nullptr : found;
 }
 
-bool IsOn(const Page& page, const CLI::Option& option) {
+bool IsOn(const PageFlags& page, const CLI::Option& option) {
   return std::any_of(page.flags.begin(), page.flags.end(), [&](std::string_view flag) {
     return !flag.empty() && option.check_lname(std::string(flag.substr(2)));
   });
@@ -124,7 +124,7 @@ class PageFormatter : public CLI::Formatter {
 
  private:
   std::string FlagsOf(const CLI::App* app, CLI::AppFormatMode mode) const {
-    const Page* const page = mode == CLI::AppFormatMode::Normal ? PageOf(*app) : nullptr;
+    const PageFlags* const page = mode == CLI::AppFormatMode::Normal ? PageOf(*app) : nullptr;
     std::vector<std::string> headings = app->get_groups();
     std::stable_sort(headings.begin(), headings.end(), [](const auto& a, const auto& b) {
       return PlaceOfHeading(a) < PlaceOfHeading(b);
@@ -165,7 +165,7 @@ void UseHelpPages(CLI::App& app) {
 
 std::vector<std::pair<std::string_view, std::string_view>> FlagsOfHelpPages() {
   std::vector<std::pair<std::string_view, std::string_view>> flags;
-  for (const Page& page : kPages) {
+  for (const PageFlags& page : kPages) {
     for (const std::string_view flag : page.flags) {
       if (!flag.empty()) flags.emplace_back(page.command, flag);
     }

@@ -18,7 +18,7 @@ namespace {
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json;
 
 Json Program() { return Json::parse(RunProgram({"help", "--json"}).out)["program"]; }
 

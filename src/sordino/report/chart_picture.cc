@@ -19,6 +19,9 @@ constexpr double kChartTop = 72;
 constexpr double kChartBottom = 376;
 constexpr double kLegendLeft = 540;
 constexpr std::size_t kLegendLength = 24;  // characters that fit beside the chart
+// Widths of a character, in the sizes of ticks and of the legend.
+constexpr double kSmallCharacter = 6;
+constexpr double kLegendCharacter = 7;
 constexpr std::size_t kLegendRows = 18;
 constexpr double kDotRadius = 3;
 constexpr double kWideDecades = 2;  // a logarithmic axis that spans as much has whole decades only
@@ -125,16 +128,6 @@ double ChartY(const ChartScale& scale, double value) {
   return kChartBottom - (kChartBottom - kChartTop) * scale.Share(value);
 }
 
-// At most so many characters of UTF-8 text.
-std::string Shortened(const std::string& text, std::size_t most) {
-  std::size_t count = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool begins = (static_cast<unsigned char>(text[i]) & 0xC0U) != 0x80U;
-    if (begins && ++count > most) return text.substr(0, i) + "…";
-  }
-  return text;
-}
-
 // Ticks beside the chart: on its left with lines across it, or on its right.
 std::string VerticalTicks(const ChartScale& scale, double end, bool on_right) {
   std::string svg;
@@ -162,9 +155,10 @@ std::string HorizontalTicks(const ChartPicture& picture, const ChartScales& scal
   for (const ChartScale::Tick& tick : scales.x.ticks()) {
     svg += fmt::format(
         "<line class=\"axis\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1:.1f}\" y2=\"{2:.1f}\"/>\n"
-        "<text class=\"{5}\" x=\"{0:.1f}\" y=\"{3:.1f}\" text-anchor=\"middle\">{4}</text>\n",
+        "<text class=\"{5}\" x=\"{0:.1f}\" y=\"{3:.1f}\" text-anchor=\"middle\"{6}>{4}</text>\n",
         ChartX(scales, tick.value), kChartBottom, kChartBottom + 5, kChartBottom + 21,
-        SvgEscaped(Shortened(tick.label, longest)), named ? "small" : "");
+        SvgEscaped(tick.label), named ? "small" : "",
+        SvgFit(tick.label, longest, kSmallCharacter * static_cast<double>(longest)));
   }
   return svg;
 }
@@ -227,8 +221,7 @@ std::string CurveSvg(const ChartPicture& picture, std::size_t index, const Chart
 
 std::string LegendName(const ChartCurve& curve) {
   constexpr std::string_view kOnRight = " (right)";
-  if (!curve.on_right) return Shortened(curve.name, kLegendLength);
-  return fmt::format("{}{}", Shortened(curve.name, kLegendLength - kOnRight.size()), kOnRight);
+  return curve.on_right ? fmt::format("{}{}", curve.name, kOnRight) : curve.name;
 }
 
 std::string LegendSvg(const ChartPicture& picture) {
@@ -240,11 +233,12 @@ std::string LegendSvg(const ChartPicture& picture) {
              fmt::format("<text class=\"small\" x=\"{:.0f}\" y=\"{:.1f}\">and {} more</text>\n",
                          kLegendLeft, at, picture.curves.size() - i);
     }
+    const std::string name = LegendName(picture.curves[i]);
     svg += fmt::format(
         "<circle class=\"c{0} dot\" cx=\"{1:.0f}\" cy=\"{2:.1f}\" r=\"4\"/>\n"
-        "<text class=\"c{0}\" x=\"{3:.0f}\" y=\"{4:.1f}\">{5}</text>\n",
-        i % kCurveColours.size(), kLegendLeft, at, kLegendLeft + 10, at + 4.5,
-        SvgEscaped(LegendName(picture.curves[i])));
+        "<text class=\"c{0}\" x=\"{3:.0f}\" y=\"{4:.1f}\"{6}>{5}</text>\n",
+        i % kCurveColours.size(), kLegendLeft, at, kLegendLeft + 10, at + 4.5, SvgEscaped(name),
+        SvgFit(name, kLegendLength, kLegendCharacter * static_cast<double>(kLegendLength)));
   }
   return svg;
 }

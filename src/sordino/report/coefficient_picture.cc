@@ -37,13 +37,6 @@ std::vector<CoefficientBar> Shown(const std::vector<CoefficientBar>& bars) {
   return shown;
 }
 
-std::string ShortName(const std::string& name) {
-  if (name.size() <= kMaxName) return name;
-  std::size_t end = kMaxName - 1;
-  while (end > 0 && (static_cast<unsigned char>(name[end]) & 0xC0U) == 0x80U) --end;
-  return name.substr(0, end) + "…";
-}
-
 class BarAxis {
  public:
   explicit BarAxis(const std::vector<CoefficientBar>& bars) {
@@ -81,10 +74,10 @@ std::string BarSvg(const CoefficientBar& bar, const BarAxis& axis, double y, dou
   const double from = std::min(axis.X(0), axis.X(bar.value));
   const double to = std::max(axis.X(0), axis.X(bar.value));
   std::string svg = fmt::format(
-      "<text class=\"small\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n"
+      "<text class=\"small\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\"{}>{}</text>\n"
       "<rect class=\"bar\" x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\"/>\n",
-      kBarsLeft - 8, y + height / 2 + 4, SvgEscaped(ShortName(bar.name)), from, y + 0.15 * height,
-      to - from, 0.7 * height);
+      kBarsLeft - 8, y + height / 2 + 4, SvgFit(bar.name, kMaxName, kBarsLeft - 16),
+      SvgEscaped(bar.name), from, y + 0.15 * height, to - from, 0.7 * height);
   if (bar.deviation) {
     svg += fmt::format(
         "<line class=\"noise\" x1=\"{0:.2f}\" x2=\"{1:.2f}\" y1=\"{2:.2f}\" y2=\"{2:.2f}\"/>\n",

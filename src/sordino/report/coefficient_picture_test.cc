@@ -49,5 +49,14 @@ TEST(CoefficientSvg, TakesNoBarsAndBarsOfNothing) {
               Not(HasSubstr("nan")));
 }
 
+TEST(CoefficientSvg, LongNamesAreNarrowerAndNeverCut) {
+  const std::string name = "highest level of education=" + std::string(30, 'x');
+  const std::string svg = CoefficientSvg(
+      {.bars = {{name, 1, 0.0}, {"age", 1, 0.0}}, .title = "", .caption = "", .warning = ""});
+  EXPECT_THAT(svg,
+              HasSubstr(" textLength=\"204\" lengthAdjust=\"spacingAndGlyphs\">" + name + "<"));
+  EXPECT_THAT(svg, HasSubstr("text-anchor=\"end\">age<"));
+}
+
 }  // namespace
 }  // namespace sordino

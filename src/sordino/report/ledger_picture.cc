@@ -213,14 +213,6 @@ std::string BudgetLine(const LedgerAxes& axes) {
       kLedgerLeft, kLedgerRight, y, kLedgerLeft + 6, y - 5);
 }
 
-// The name for a legend: cut between characters of UTF-8, and never inside one.
-std::string Shortened(const std::string& name) {
-  if (name.size() <= kLongestName) return name;
-  std::size_t end = kLongestName - 3;
-  while (end > 0 && (static_cast<unsigned char>(name[end]) & 0xC0U) == 0x80U) --end;
-  return name.substr(0, end) + "...";
-}
-
 std::string Legend(const std::vector<std::string>& names) {
   std::string svg;
   for (std::size_t i = 0; i < std::min(names.size(), kColours); ++i) {
@@ -230,10 +222,10 @@ std::string Legend(const std::vector<std::string>& names) {
     const bool shared = i + 1 == kColours && names.size() > kColours;
     svg += fmt::format(
         "<rect class=\"key run{}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"11\" height=\"11\" "
-        "rx=\"2\"/>\n<text class=\"small\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n",
+        "rx=\"2\"/>\n<text class=\"small\" x=\"{:.1f}\" y=\"{:.1f}\"{}>{}</text>\n",
         i, x, y, x + 17, y + 9.5,
-        shared ? fmt::format("{} more", names.size() - kColours + 1)
-               : SvgEscaped(Shortened(names[i])));
+        shared ? "" : SvgFit(names[i], kLongestName, (kLedgerRight - kLedgerLeft) / 2 - 24),
+        shared ? fmt::format("{} more", names.size() - kColours + 1) : SvgEscaped(names[i]));
   }
   return svg;
 }

@@ -184,15 +184,15 @@ TEST(LedgerPicture, MoreThanTheBudgetStaysInThePicture) {
   EXPECT_THAT(svg, HasSubstr(">250%</text>"));
 }
 
-TEST(LedgerPicture, TextIsEscapedAndLongNamesAreCutBetweenCharacters) {
+TEST(LedgerPicture, TextIsEscapedAndLongNamesAreWhole) {
   std::vector<LedgerPoint> points = Points();
   points[0].run = "a<b & c";
   points[1].run = "x";
-  for (int i = 0; i < 40; ++i) points[1].run += "\u00e9";
+  for (int i = 0; i < 60; ++i) points[1].run += "\u00e9";
   const std::string svg = LedgerSvg(points, {"t<i>tle", "", "", 8});
   EXPECT_THAT(svg, HasSubstr("a&lt;b &amp; c"));
   EXPECT_THAT(svg, HasSubstr("t&lt;i&gt;tle"));
-  EXPECT_THAT(svg, HasSubstr("\u00e9...</text>"));
+  EXPECT_THAT(svg, HasSubstr(" lengthAdjust=\"spacingAndGlyphs\">" + points[1].run + "</text>"));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "sordino/base/shown_text.h"
@@ -37,6 +38,14 @@ std::string SvgOpening(const SvgHeading& heading, std::string_view style, double
                    "<text class=\"small\" x=\"{0:.0f}\" y=\"{3:.0f}\">{4}</text>\n",
                    left, line_y, SvgEscaped(heading.title), line_y + 18,
                    SvgEscaped(heading.caption));
+}
+
+std::string SvgFit(std::string_view text, std::size_t most, double width) {
+  const auto characters = std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
+  });
+  if (static_cast<std::size_t>(characters) <= most) return "";
+  return fmt::format(" textLength=\"{:.0f}\" lengthAdjust=\"spacingAndGlyphs\"", width);
 }
 
 std::string SvgEscaped(std::string_view text) {

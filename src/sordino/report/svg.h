@@ -27,6 +27,10 @@ std::string SvgOpening(const SvgHeading& heading, std::string_view style, double
 // Text as it stands between tags.
 std::string SvgEscaped(std::string_view text);
 
+// Attributes of a <text> that may be longer than its place: beyond `most` characters it is drawn
+// narrower, into `width`, and never cut. Empty where it fits.
+std::string SvgFit(std::string_view text, std::size_t most, double width);
+
 // The distance of about `count` round ticks over a span > 0: 1, 2 or 5 times a power of ten.
 double TickDistance(double span, int count);
 

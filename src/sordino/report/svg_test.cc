@@ -36,5 +36,11 @@ TEST(Svg, StyleHoldsTheRulesOfBothReaders) {
   EXPECT_THAT(style, testing::EndsWith("}</style>\n"));
 }
 
+TEST(Svg, WhatFitsKeepsItsWidth) {
+  EXPECT_EQ(SvgFit("name", 4, 20), "");
+  EXPECT_EQ(SvgFit("\u00e9\u00e9\u00e9\u00e9", 4, 20), "");
+  EXPECT_EQ(SvgFit("names", 4, 20), " textLength=\"20\" lengthAdjust=\"spacingAndGlyphs\"");
+}
+
 }  // namespace
 }  // namespace sordino
