@@ -175,13 +175,14 @@ std::string NoisePlanSvg(const NoisePlanQuestion& question, const NoisePlan& pla
   picture.caption =
       fmt::format("cyclic Poisson sampling at rate {:g}, delta {:g}, the best number of bands",
                   question.budget->rate.value(), question.budget->delta.value());
-  picture.x = {.label = "epsilon", .logarithmic = true};
-  picture.y = {.label = "RMSE over independent noise"};
+  picture.x.label = "epsilon";
+  picture.x.logarithmic = true;
+  picture.y.label = "RMSE over independent noise";
   std::int64_t steps = 0;
   for (const NoisePlanCell& cell : plan.budget->cells) {
     if (cell.steps != steps) {
       steps = cell.steps;
-      picture.curves.push_back({.name = fmt::format("{:g} epochs", cell.epochs)});
+      picture.curves.emplace_back().name = fmt::format("{:g} epochs", cell.epochs);
     }
     picture.curves.back().points.push_back({.x = cell.epsilon, .y = cell.ratio});
   }

@@ -68,6 +68,7 @@ SampledBudgetPlan PlanBudget(const NoisePlanQuestion& question, const Strategy& 
                             .ratio = choice->Ratio()});
     }
   }
+  progress(done, done);
   return plan;
 }
 

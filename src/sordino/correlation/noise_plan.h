@@ -64,7 +64,7 @@ struct NoisePlan {
 };
 
 // Throws Error for what cannot be answered, and where no noise meets the budget. `progress` is
-// called with what is done of the total before each choice of bands.
+// called with what is done of the total, before each choice of bands and after the last.
 NoisePlan PlanNoise(const NoisePlanQuestion& question,
                     const std::function<void(std::uint64_t done, std::uint64_t total)>& progress);
 

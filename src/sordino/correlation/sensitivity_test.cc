@@ -120,9 +120,10 @@ TEST(ToeplitzSensitivity, IsThatOfBruteForceWhereItSaysExact) {
   std::mt19937 draws(2);
   std::normal_distribution<double> normal;
   for (int round = 0; round < 24; ++round) {
-    const bool falls = round % 2 == 0;
-    std::vector<double> column(1 + static_cast<std::size_t>(round / 2) % 8);
-    for (double& value : column) value = normal(draws);
+    const bool falls = round % 3 == 0;
+    const bool positive = round % 3 == 1;
+    std::vector<double> column(1 + static_cast<std::size_t>(round / 3) % 8);
+    for (double& value : column) value = positive ? std::abs(normal(draws)) : normal(draws);
     column[0] = 1;
     if (falls) {
       for (std::size_t t = 1; t < column.size(); ++t) {
