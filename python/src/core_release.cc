@@ -23,8 +23,9 @@
 #include "sordino/mechanisms/table_declaration.h"
 #include "sordino/mechanisms/table_release.h"
 #include "sordino/random/generator.h"
-#include "sordino/tables/compressed_file.h"
 #include "sordino/tables/csv_reader.h"
+#include "sordino/tables/encoding.h"
+#include "sordino/tables/table_file.h"
 #include "sordino/tables/table_schema.h"
 
 namespace py = pybind11;
@@ -286,6 +287,7 @@ TableLayout LayoutOf(const ReleaseArguments& given, const Text& file, const Tabl
       layout.header = schema->header.value_or(layout.header);
       layout.encoding = schema->encoding.value_or(layout.encoding);
       layout.delimiter = schema->delimiter.value_or(layout.delimiter);
+      layout.quote = schema->quote.value_or(layout.quote);
     }
     if (given.no_header) layout.header = false;
     if (given.encoding) layout.encoding = ParseEncoding(*given.encoding);
@@ -419,10 +421,9 @@ class PlannedRelease {
     const TableResult result = [&] {
       const py::gil_scoped_release release;
       const std::string name = file_.value_or("the table");
-      ByteSource source =
-          file_ ? InUtf8(Decompressed(OpenFile(*file_), name), request_.layout.encoding, name)
-                : ByteSource([&memory](std::span<char> buffer) { return memory->Read(buffer); });
-      CsvReader reader(std::move(source), request_.layout.delimiter, name);
+      const ByteSource cells = [&memory](std::span<char> buffer) { return memory->Read(buffer); };
+      CsvReader reader = file_ ? OpenTableFile(*file_, request_.layout)
+                               : CsvReader(cells, request_.layout.delimiter, name);
       return ReleaseCsv(
           reader, release_, *generator,
           [](std::uint64_t) {

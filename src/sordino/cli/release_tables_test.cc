@@ -194,6 +194,58 @@ values = ["rome", "oslo", "*"]
   EXPECT_THAT(Call({file, "--schema", schema + "x", "--count"}).error, HasSubstr("schema.tomlx"));
 }
 
+TEST_F(ReleaseTables, ReadCellsByTheRulesOfASchema) {
+  const std::string schema = Write("rules.toml", R"(
+[table]
+delimiter = ";"
+decimal = ","
+quote = "'"
+
+[[column]]
+names = "lab_*"
+kind = "numeric"
+low = 0
+high = 500
+censored = "half"
+not-a-number = "missing"
+
+[[column]]
+name = "weight"
+kind = "numeric"
+low = 0
+high = 300
+unit = { kg = 1, g = 0.001 }
+
+[[column]]
+name = "born"
+kind = "date"
+low = 1970-01-01
+high = 1980-01-01
+format = "DD.MM.YYYY"
+
+[[column]]
+name = "smoker"
+kind = "boolean"
+)");
+  const std::string table = Write("rules.csv",
+                                  "lab_1;lab_2;weight;born;smoker;city\n"
+                                  "<8;1,4;80,5 kg;11.1.1970;yes;'Biel; Bienne'\n"
+                                  "n/a;>100;9500 g;01.01.1960;NO;Bern\n");
+  const std::vector<std::string> all = {table,   "--schema", schema,  "--sum",  "lab_1",
+                                        "--sum", "lab_2",    "--sum", "weight", "--sum",
+                                        "born",  "--sum",    "smoker"};
+  EXPECT_EQ(Values(all), (std::vector<long>{4, 101, 90, 10, 1}));
+  const std::string wrong = Write("wrong.csv",
+                                  "lab_1;lab_2;weight;born;smoker;city\n"
+                                  "1;2;80.5 kg;1970-01-11;maybe;Bern\n");
+  std::vector<std::string> same = all;
+  same[0] = wrong;
+  EXPECT_THAT(Call(same).error,
+              AllOf(HasSubstr("its field 'weight' is not a number"),
+                    HasSubstr("its field 'born' is not a date in the declared format"),
+                    HasSubstr("its field 'smoker' is neither yes nor no"), Not(HasSubstr("80.5"))));
+}
+
 TEST_F(ReleaseTables, RefuseValuesThatAreNotDeclared) {
   const std::string file = Write("wards.csv", "ward\nsurgery\nSECRET-WARD\nsurgery\n");
   for (const std::vector<std::string>& call : std::vector<std::vector<std::string>>{
