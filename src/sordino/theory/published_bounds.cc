@@ -69,7 +69,8 @@ std::optional<double> DynamicVariance(const PublishedQuestion& q, double t) {
 }
 std::optional<double> MomentumVariance(const PublishedQuestion& q, double t) {
   if (!q.steps || !q.gamma) return std::nullopt;
-  return (std::pow(*q.gamma, *q.steps + t) + std::pow(*q.gamma, (*q.steps - t) / 2)) / q.budget;
+  const double gamma = q.momentum_gamma.value_or(*q.gamma);
+  return (std::pow(gamma, *q.steps + t) + std::pow(gamma, (*q.steps - t) / 2)) / q.budget;
 }
 
 constexpr Row kRows[] = {

@@ -29,13 +29,14 @@ struct PublishedBound {
 };
 
 struct PublishedQuestion {
-  double records = 0;                            // N
-  double dimension = 0;                          // D
-  double budget = 0;                             // R
-  std::optional<double> epsilon = std::nullopt;  // of the budget, which one row needs
-  std::optional<double> delta = std::nullopt;    // likewise, for two schedules
-  std::optional<double> steps = std::nullopt;    // T, for schedules
-  std::optional<double> gamma = std::nullopt;    // of the problem, for dynamic schedules
+  double records = 0;                                   // N
+  double dimension = 0;                                 // D
+  double budget = 0;                                    // R
+  std::optional<double> epsilon = std::nullopt;         // of the budget, which one row needs
+  std::optional<double> delta = std::nullopt;           // likewise, for two schedules
+  std::optional<double> steps = std::nullopt;           // T, for schedules
+  std::optional<double> gamma = std::nullopt;           // of the problem, for dynamic schedules
+  std::optional<double> momentum_gamma = std::nullopt;  // with momentum; left out, the same
 };
 
 inline constexpr double kPublishedFailure = 0.05;

@@ -65,6 +65,7 @@ Plan MakePlan(const ConvergenceProblem& problem, const PlanBudget& budget,
   if (question) {
     question->steps = static_cast<double>(plan.schedule_steps);
     question->gamma = problem.gamma();
+    if (plan.momentum) question->momentum_gamma = plan.momentum->gamma();
   }
   plan.table = PublishedBounds(question);
   if (plan.schedule_steps <= kMaxScheduleSteps) {
