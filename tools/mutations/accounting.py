@@ -82,7 +82,7 @@ MUTATIONS = [
     Mutation("parallel parts add up to the least of them", "accounting/events/parallel.cc",
              "std::max(worst.rho, one.rho);", "std::min(worst.rho, one.rho);",
              "Zcdp.*"),
-    Mutation("rho of a Gaussian is half of it", "accounting/events/gaussian.cc",
+    Mutation("rho of a Gaussian is half of it", "accounting/internal/event_families.cc",
              "return {0.5 / (sigma * sigma), \"\"};", "return {0.25 / (sigma * sigma), \"\"};",
              "Zcdp.*"),
     Mutation("delta is converted at the wrong end", "accounting/accountant.cc",

@@ -87,8 +87,8 @@ struct TableRequest {
   std::map<std::string, double> second_moment_roots;
   std::uint64_t expected_records = 0;
   std::map<std::string, CellRules> cells;  // by column; plain numbers where it is left out
-  std::vector<GroupByColumn> group_by;  // groups are the combinations of their values
-  std::string user_column;              // empty: one row is one unit
+  std::vector<GroupByColumn> group_by;     // groups are the combinations of their values
+  std::string user_column;                 // empty: one row is one unit
   std::uint32_t rows_per_user = 1;
   Adjacency adjacency = Adjacency::kAddRemove;
   NoiseKind noise = NoiseKind::kLaplace;

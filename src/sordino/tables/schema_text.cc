@@ -22,7 +22,8 @@ constexpr std::string_view kKinds =
     "one\n"
     "#   boolean      yes and no; or with values = [\"nein\", \"ja\"], the one for no first\n"
     "#   user         whose row it is; [table] then needs rows-per-user\n"
-    "#   text         with buckets = 1024: free text, whose words are hashed into so many features\n"
+    "#   text         with buckets = 1024: free text, whose words are hashed into so many "
+    "features\n"
     "#   ignored      not read\n"
     "# names = \"lab_*\" instead of a name declares all columns of such names.\n";
 

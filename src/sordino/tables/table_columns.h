@@ -46,8 +46,8 @@ struct TableColumn {
   double high = 1;
   std::vector<std::string> values = {};  // kCategorical, kLabel
   std::vector<ValueSpelling> spellings = {};
-  std::int64_t buckets = 0;      // kText: features that words are hashed into, 2 to kMaxTextBuckets
-  CellRules cells = {};          // kNumeric, kTarget
+  std::int64_t buckets = 0;  // kText: features that words are hashed into, 2 to kMaxTextBuckets
+  CellRules cells = {};      // kNumeric, kTarget
 
   // Numbers that an example has for the column.
   std::int64_t Features() const;

@@ -233,8 +233,8 @@ class SchemaReader {
     if (named) ReadValues(*values, column);
     if (const toml::node* const buckets = table.get("buckets")) {
       if (column.role != ColumnRole::kText) {
-        Refuse(*buckets, fmt::format("the column '{}' is {}, and buckets are of text.", column.name,
-                                     kind));
+        Refuse(*buckets,
+               fmt::format("the column '{}' is {}, and buckets are of text.", column.name, kind));
       }
       column.buckets = buckets->value_exact<std::int64_t>().value_or(0);
     }
