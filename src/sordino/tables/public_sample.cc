@@ -119,6 +119,9 @@ class SampleColumn {
                                         static_cast<double>(cells_.size());
     }
     largest_ = *std::max_element(shares_.begin(), shares_.end());
+    // "<=50K" and ">50K" are classes, not numbers below and above a limit.
+    const auto censored = std::count_if(cells_.begin(), cells_.end(), IsCensored);
+    if (2 * static_cast<std::size_t>(censored) > cells_.size()) largest_ = 0;
   }
 
   const std::string& name() const { return name_; }
@@ -214,10 +217,7 @@ class SampleColumn {
     TableColumn column = Declared();
     column.cells = NumberRules(signs);
     const Range range = RangeOf(column.cells, cells_);
-    if (range.low == range.high) {
-      draft.note = "the sample has one value of it";
-      return true;
-    }
+    if (range.low == range.high) return false;  // one number, spelled in several ways
     column.cells.text_is_missing = range.count < cells_.size();
     if (column.cells.text_is_missing) draft.note = "some cells of the sample are no numbers";
     SetRoundBounds(range, column);

@@ -101,6 +101,8 @@ TEST_F(PublicSampleTest, TheColumnToPredictIsALabelOrATarget) {
   EXPECT_EQ(ColumnText(*SchemaOf(sample, "y").Find("y")), "y:label:no|yes");
   EXPECT_EQ(ColumnText(*SchemaOf(sample, "cost").Find("cost")), "cost:target:10:30");
   EXPECT_EQ(ColumnText(*SchemaOf("y,x\n0,1\n1,2\n", "y").Find("y")), "y:label:0|1");
+  EXPECT_EQ(ColumnText(*SchemaOf("y,x\n<=50K,1\n>50K,2\n<=50K,3\n", "y").Find("y")),
+            "y:label:<=50K|>50K");
   EXPECT_THAT(SentenceOf([&] { TextOf(sample, "z"); }), HasSubstr("no column 'z'"));
 }
 

@@ -137,6 +137,36 @@ TEST(DataCommand, WritesASchemaToFillInFromTheHeaderAlone) {
               HasSubstr("also reads"));
 }
 
+TEST(DataCommand, MakesASchemaFromPublicDataWithoutTheTable) {
+  const TestFolder folder;
+  const std::string schema = (folder / "schema.toml").string();
+  const std::string sample =
+      WriteTestFile("public.csv", "name;age;sick\neve;20,5;yes\nian;60;no\nmia;31;no\n");
+  const std::vector<std::string> words = {"data",       PatientsFile(), "--declare",      schema,
+                                          "--predicts", "sick",         "--public-sample"};
+  const auto with = [&words](const std::string& file) {
+    std::vector<std::string> all = words;
+    all.push_back(file);
+    return all;
+  };
+  ASSERT_EQ(Call(with(sample)).error, "");
+  const std::string text = ReadTestFile(schema);
+  EXPECT_THAT(text,
+              AllOf(HasSubstr("decimal = \",\""), HasSubstr("low = 20"), HasSubstr("high = 60"),
+                    HasSubstr("values = [\"no\", \"yes\"]"), HasSubstr("delimiter = \";\"")));
+  // Neither the table itself nor a copy of it is a public sample.
+  EXPECT_THAT(Call(with(PatientsFile())).error, HasSubstr("is the training file"));
+  const std::string copy = WriteTestFile("copy.csv", ReadTestFile(PatientsFile()));
+  EXPECT_THAT(Call(with(copy)).error, HasSubstr("is a copy of the training file"));
+  EXPECT_EQ(ReadTestFile(schema), text);
+  const std::string book = WriteTestFile("book.csv", "name,kind,low,high\nage,integer,0,120\n");
+  const std::string short_schema = (folder / "short.toml").string();
+  EXPECT_EQ(Call({"data", "--declare", short_schema, "--codebook", book}).error, "");
+  EXPECT_THAT(ReadTestFile(short_schema), HasSubstr("low = 0\nhigh = 120"));
+  EXPECT_THAT(Call({"data", PatientsFile(), "--public-sample", sample}).error,
+              HasSubstr("--declare FILE"));
+}
+
 TEST(DataCommand, ListsTheFormatsThatItsFlagNames) {
   const CommandOutcome text = Call({"data", "--formats"});
   const CommandOutcome help = RunProgram({"data", "--help-all"});
