@@ -78,19 +78,24 @@ FlowShares SharesOf(const FlowFlags& flags, const FlowClipping& clipping, std::u
                     const std::vector<double>& times) {
   std::mt19937_64 random(ParseWhole("--seed", flags.seed));
   const double scale = ParseReal("--scale", flags.scale);
-  const double share = 1 / static_cast<double>(problems);
   FlowShares shares{.clipping = clipping.name, .loss = std::vector<double>(times.size(), 0.0)};
   for (std::uint64_t i = 0; i < problems; ++i) {
     const FlowOutcome outcome =
         FollowFlow(*DrawFlowProblem(flags.problem, scale, random), clipping, times);
-    shares.symmetric += outcome.IsSymmetric() ? share : 0;
-    shares.positive += outcome.HasPositiveForm() ? share : 0;
-    shares.monotone += outcome.rises ? 0 : share;
-    shares.zero += outcome.ReachesZero() ? share : 0;
-    shares.stopped += outcome.Stops() ? share : 0;
+    shares.symmetric += outcome.IsSymmetric() ? 1 : 0;
+    shares.positive += outcome.HasPositiveForm() ? 1 : 0;
+    shares.monotone += outcome.rises ? 0 : 1;
+    shares.zero += outcome.ReachesZero() ? 1 : 0;
+    shares.stopped += outcome.Stops() ? 1 : 0;
     shares.largest_rise = std::max(shares.largest_rise, outcome.largest_rise);
-    for (std::size_t t = 0; t < times.size(); ++t) shares.loss[t] += share * outcome.losses[t];
+    for (std::size_t t = 0; t < times.size(); ++t) shares.loss[t] += outcome.losses[t];
   }
+  const auto count = static_cast<double>(problems);
+  for (double* const sum :
+       {&shares.symmetric, &shares.positive, &shares.monotone, &shares.zero, &shares.stopped}) {
+    *sum /= count;
+  }
+  for (double& loss : shares.loss) loss /= count;
   return shares;
 }
 
