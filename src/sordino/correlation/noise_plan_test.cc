@@ -49,8 +49,9 @@ TEST(PlanNoise, HasACellForTheRunThatWasAskedFor) {
     EXPECT_EQ(cell.bands, plan.budget->sampled.best.bands);
   }
   EXPECT_TRUE(found);
-  // One epoch is worth more than many: less amplification is lost.
-  EXPECT_LT(plan.budget->cells.front().ratio, 1);
+  // A large epsilon wants bands.
+  EXPECT_EQ(plan.budget->cells.back().epsilon, 16);
+  EXPECT_LT(plan.budget->cells.back().ratio, 1);
   EXPECT_THROW(
       PlanNoise({.steps = 10, .budget = SampledBudget{Epsilon(0), Delta(0), SamplingRate(0.1)}},
                 kSilent),
