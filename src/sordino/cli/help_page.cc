@@ -20,7 +20,7 @@ struct CommandGroup {
 
 constexpr std::array<CommandGroup, 5> kCommandGroups = {{
     {"Models and statistics", {"train", "fit", "predict", "data", "release"}},
-    {"Budgets", {"ledger", "account", "calibrate"}},
+    {"Budgets", {"ledger", "account", "calibrate", "sensitivity"}},
     {"What came out", {"report", "audit"}},
     {"Research", {"plan", "kernel", "experiment", "bench"}},
     {"Help", {"help", "completion", "manual"}},

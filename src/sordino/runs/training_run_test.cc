@@ -70,7 +70,7 @@ RunResult Train(const TrainConfig& config) {
   return RunTraining(run, silent);
 }
 
-std::string MistakeOf(const TrainConfig& config) {
+std::string RunMistakeOf(const TrainConfig& config) {
   try {
     Train(config);
   } catch (const Error& error) {
@@ -139,12 +139,12 @@ TEST_F(TrainingRun, CountsItsMistakesOnThePublicTestSet) {
 TEST_F(TrainingRun, RefusesATestSetThatIsPrivate) {
   TrainConfig config = Config();
   config.data.test = config.data.source;
-  EXPECT_THAT(MistakeOf(config), HasSubstr("is the training file"));
+  EXPECT_THAT(RunMistakeOf(config), HasSubstr("is the training file"));
   config.data.test = (root_ / "copy.csv").string();
   std::filesystem::copy_file(config.data.source, config.data.test);
-  EXPECT_THAT(MistakeOf(config), HasSubstr("is a copy of the training file"));
+  EXPECT_THAT(RunMistakeOf(config), HasSubstr("is a copy of the training file"));
   root_.Write("test.csv.sordino.toml", "ledger = \"visits.db\"\n");
-  EXPECT_THAT(MistakeOf(Config()), HasSubstr("is private: it has the ledger"));
+  EXPECT_THAT(RunMistakeOf(Config()), HasSubstr("is private: it has the ledger"));
 }
 
 TEST_F(TrainingRun, SaysWhoAnswersForItAndWhatItIsFor) {
@@ -159,7 +159,7 @@ TEST_F(TrainingRun, SaysWhoAnswersForItAndWhatItIsFor) {
   EXPECT_THAT(ReadRunFile(result.folder / "config.toml"),
               HasSubstr("curator = \"Clinic of Rome\""));
   config.run.purpose.use = "a\nb";
-  EXPECT_THAT(MistakeOf(config), HasSubstr("--use holds a line break"));
+  EXPECT_THAT(RunMistakeOf(config), HasSubstr("--use holds a line break"));
 }
 
 TEST_F(TrainingRun, CanariesAuditIt) {
@@ -220,13 +220,13 @@ TEST_F(TrainingRun, CanariesThatAreRecordsAuditItAndCountInThePlan) {
 TEST_F(TrainingRun, CanariesThatTheDataDoNotAllowAreRefusedBeforeTheFirstCharge) {
   TrainConfig config = Config();
   config.run.canary_kind = "mislabelled";
-  EXPECT_THAT(MistakeOf(config), HasSubstr("without --canaries"));
+  EXPECT_THAT(RunMistakeOf(config), HasSubstr("without --canaries"));
   config.run.canaries = 100;  // all of the test set
-  EXPECT_THAT(MistakeOf(config), HasSubstr("the test set, which has 100 records"));
+  EXPECT_THAT(RunMistakeOf(config), HasSubstr("the test set, which has 100 records"));
   config.data.test.clear();
-  EXPECT_THAT(MistakeOf(config), HasSubstr("there is none; give --test"));
+  EXPECT_THAT(RunMistakeOf(config), HasSubstr("there is none; give --test"));
   config.run.canary_kind = "random-input";
-  EXPECT_THAT(MistakeOf(config), HasSubstr("rows of features"));
+  EXPECT_THAT(RunMistakeOf(config), HasSubstr("rows of features"));
   config.run.canary_kind = "mislabelled";
   config.data.test = (root_ / "test.csv").string();
   config.run.canaries = 20;
@@ -234,29 +234,29 @@ TEST_F(TrainingRun, CanariesThatTheDataDoNotAllowAreRefusedBeforeTheFirstCharge)
   config.privacy.sampling = "full";
   config.privacy.adjacency = "zero-out";
   config.privacy.micro_batch = 2;
-  EXPECT_THAT(MistakeOf(config), HasSubstr("cannot be used with micro-batches"));
+  EXPECT_THAT(RunMistakeOf(config), HasSubstr("cannot be used with micro-batches"));
   EXPECT_FALSE(fs::exists(root_ / "run"));
 }
 
 TEST_F(TrainingRun, CanariesThatCannotBeAreRefused) {
   TrainConfig config = Config();
   config.run.canaries = 7;
-  EXPECT_THAT(MistakeOf(config), HasSubstr("--canaries is 7; give 16 to"));
+  EXPECT_THAT(RunMistakeOf(config), HasSubstr("--canaries is 7; give 16 to"));
   config.run.canaries = 20;  // the model has 6 numbers
-  EXPECT_THAT(MistakeOf(config), HasSubstr("give at most 6 canaries"));
+  EXPECT_THAT(RunMistakeOf(config), HasSubstr("give at most 6 canaries"));
   config.model.name = "mlp";
   config.privacy.epsilon.reset();
   config.privacy.noise = 1e-200;
-  EXPECT_THAT(MistakeOf(config), HasSubstr("too small beside sums of this many records"));
+  EXPECT_THAT(RunMistakeOf(config), HasSubstr("too small beside sums of this many records"));
   config.privacy.noise = 1;
   config.privacy.delta = 1e-300;  // less than what can fail
-  EXPECT_THAT(MistakeOf(config), HasSubstr("this one has no finite epsilon"));
+  EXPECT_THAT(RunMistakeOf(config), HasSubstr("this one has no finite epsilon"));
   config.privacy.delta = 1e-5;
   config.privacy.noise = 0;
-  EXPECT_THAT(MistakeOf(config), HasSubstr("--noise 0 claims nothing"));
+  EXPECT_THAT(RunMistakeOf(config), HasSubstr("--noise 0 claims nothing"));
   config.privacy.noise.reset();
   config.run.non_private = true;
-  EXPECT_THAT(MistakeOf(config), HasSubstr("--non-private claims nothing"));
+  EXPECT_THAT(RunMistakeOf(config), HasSubstr("--non-private claims nothing"));
   EXPECT_FALSE(fs::exists(root_ / "run"));
 }
 
@@ -403,7 +403,7 @@ TEST_F(TrainingRun, MistakesAreFoundBeforeAFolderIsMade) {
   const auto change = [&](auto&& edit) {
     TrainConfig config = Config();
     edit(config);
-    std::string mistake = MistakeOf(config);
+    std::string mistake = RunMistakeOf(config);
     EXPECT_FALSE(fs::exists(root_ / "run")) << mistake;
     return mistake;
   };
@@ -430,7 +430,7 @@ TEST_F(TrainingRun, MistakesAreFoundBeforeAFolderIsMade) {
 TEST_F(TrainingRun, AnotherRunIsNeverOverwritten) {
   Train(Config());
   const std::string before = ReadRunFile(root_ / "run" / "model.safetensors");
-  EXPECT_THAT(MistakeOf(Config()), HasSubstr("never overwritten"));
+  EXPECT_THAT(RunMistakeOf(Config()), HasSubstr("never overwritten"));
   EXPECT_EQ(ReadRunFile(root_ / "run" / "model.safetensors"), before);
 }
 

@@ -43,7 +43,6 @@ struct FitOptions {
   FitSettings settings;
   std::string source;
   bool baseline = false;
-  bool public_data = false;
   bool dry_run = false;
   bool json = false;
   bool show_private = false;
@@ -62,7 +61,9 @@ FitSettings SettingsOf(const FitOptions& options) {
     missing.push_back({"the number of records", "--records 20000", "--dry-run reads no data"});
   }
   if (!missing.empty()) throw Error(MissingSentence(missing, GivenLine()));
-  CheckRiskFlags(options.risk, settings.data, settings.non_private, settings.ledger);
+  RiskFlags risk = options.risk;
+  if (options.baseline && !risk.measure) risk.public_data = false;  // it is for the baseline
+  CheckRiskFlags(risk, settings.data, settings.non_private, settings.ledger);
   settings.measures_risk = options.risk.measure;
   if (settings.measures_risk && settings.tune) {
     throw Error("--risk is of one fit, and --tune makes several in secret; leave one of them out.");
@@ -98,7 +99,7 @@ FitSettings BaselineOf(FitSettings settings, const FitOptions& options) {
         "--baseline is the fit without privacy beside a private one, and --non-private has no "
         "other; leave one of them out.");
   }
-  CheckPublicData(settings.data, options.public_data, "a baseline is");
+  CheckPublicData(settings.data, options.risk.public_data, "a baseline is");
   if (!settings.ledger.empty()) {
     throw Error(
         fmt::format("the data have the ledger '{}', so they are private, and a baseline is "
@@ -240,10 +241,6 @@ void AddBaselineFlags(CLI::App& command, FitOptions& o) {
           "--baseline", o.baseline,
           "NOT PRIVATE: fit the model without noise too, beside the private one; for datasets "
           "by name, and with --public-data")
-      ->group("Privacy");
-  command
-      .add_flag("--public-data", o.public_data,
-                "The data are public: needed by --baseline for files, because it has no noise")
       ->group("Privacy");
 }
 

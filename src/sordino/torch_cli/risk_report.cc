@@ -54,7 +54,7 @@ void AddRiskFlags(CLI::App& command, RiskFlags& flags) {
       ->group("Run");
   command
       .add_flag("--public-data", flags.public_data,
-                "The data are public: needed for --risk of files")
+                "The data are public: needed for what has no noise, of files")
       ->group("Run");
 }
 

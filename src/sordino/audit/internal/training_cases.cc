@@ -58,6 +58,21 @@ Statistic Mixtures(double q, double noise, bool replaced) {
   };
 }
 
+// Where every `groups`-th step draws the canary at rate q, beginning with one of the first.
+Statistic OneOfTheGroups(std::size_t groups, double q, double noise) {
+  return [=](const std::vector<double>& sums) {
+    double mean = 0;
+    for (std::size_t group = 0; group < groups; ++group) {
+      double score = 0;
+      for (std::size_t t = group; t < sums.size(); t += groups) {
+        score += LogMixtureOf(q, (sums[t] - 0.5) / (noise * noise));
+      }
+      mean += std::exp(score);
+    }
+    return std::log(mean);
+  };
+}
+
 // Where one of the steps has it.
 Statistic OneOfTheSteps(double noise) {
   return [=](const std::vector<double>& sums) {
@@ -169,6 +184,10 @@ void AddSamplers(std::vector<SelfAuditCase>& cases) {
   cases.push_back(MakeCase("poisson-replace-one", "4 Poisson batches, replace-one",
                            Sampled("poisson", kRate, 4, Adjacency::kReplaceOne),
                            Mixtures(kRate, 1, true), 20'000));
+  DiracTraining cyclic = Sampled("cyclic", kRate, 4, Adjacency::kAddRemove);
+  cyclic.plan.sampling.options.Set("groups", std::int64_t{2});
+  cases.push_back(MakeCase("cyclic", "2 groups of records in turn, 4 steps", cyclic,
+                           OneOfTheGroups(2, 2 * kRate, 1), 20'000));
   cases.push_back(MakeCase("allocation", "an epoch of 4 allocated batches",
                            Sampled("allocation", kRate, 4, Adjacency::kAddRemove), OneOfTheSteps(1),
                            20'000));
@@ -263,7 +282,7 @@ Statistic AlongTheMatrix(std::vector<double> column, const std::vector<std::int6
   };
 }
 
-// Noise that is correlated between steps: one participation in a round of 4 steps, where bands are
+// Batches in order, and noise that is correlated between steps: one participation in a round of 4 steps, where bands are
 // few, and all steps, where they are many. Of batches in order the canaries of the first are
 // scored.
 void AddCorrelations(std::vector<SelfAuditCase>& cases) {
@@ -284,13 +303,17 @@ void AddCorrelations(std::vector<SelfAuditCase>& cases) {
     const Statistic statistic =
         AlongTheMatrix(MakeStrategy(strategy, steps)->Coefficients(4), pattern, 4);
     SelfAuditCase one =
-        CaseOf(name, fmt::format("correlated noise, {}", strategy), training, training.plan.steps);
+        CaseOf(name,
+               fmt::format("{}, noise correlated by '{}'",
+                           by_round ? "batches in order" : "full batches", strategy),
+               training, training.plan.steps);
     one.quick_scores = 20'000;
     one.score = [=](World world, std::int64_t scores, AuditRuns& runs) {
       return TrainingScores(training, scored, statistic, world, scores, runs);
     };
     cases.push_back(std::move(one));
   };
+  add("ordered", "none", true);
   add("correlated-round", "banded:4", true);
   add("correlated-run", "bisr:3", false);
 }
