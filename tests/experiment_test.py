@@ -13,6 +13,8 @@ import tempfile
 import xml.etree.ElementTree
 
 LIMIT_SECONDS = 1200
+# Measures of quick forms that must lie above this: twice the accuracy of guessing.
+FLOORS = {'transfer': ('accuracy', 0.2)}
 
 
 def run(sordino, name):
@@ -31,6 +33,9 @@ def run(sordino, name):
         for cell in results['cells']:
             assert cell['values'], cell
             seconds += cell['seconds']
+            if name in FLOORS:
+                measure, floor = FLOORS[name]
+                assert cell['values'][measure] > floor, cell
             for value in cell['values'].values():
                 assert not isinstance(value, dict) or len(value['x']) == len(value['y']) > 0, cell
         with open(out / 'results.csv', encoding='utf-8', newline='') as file:
