@@ -328,7 +328,7 @@ void AddKernelCommand(CLI::App& app) {
   const auto flags = std::make_shared<KernelFlags>();
   KernelFlags& f = *flags;
   command
-      ->add_option("data", f.source,
+      ->add_option("source", f.source,
                    fmt::format("{}; or a file or folder", fmt::join(DatasetNames(), ", ")))
       ->type_name("NAME|FILE");
   f.settings.AddTo(*command, [](const Setting& setting) {

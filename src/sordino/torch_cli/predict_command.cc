@@ -342,7 +342,7 @@ void AddPredictCommand(CLI::App& app) {
   PredictOptions& o = *options;
   command->add_option("model", o.model, "The folder of a run of 'sordino train' or 'sordino fit'")
       ->type_name("FOLDER");
-  command->add_option("data", o.source, "The records: a file, a folder or one image")
+  command->add_option("source", o.source, "The records: a file, a folder or one image")
       ->type_name("NAME|FILE");
   command->add_option("--run", o.run, "The model, as in the first place")->type_name("FOLDER");
   command->add_option("--out", o.out, "Write the predictions to this CSV file")->type_name("FILE");

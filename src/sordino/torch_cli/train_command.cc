@@ -400,7 +400,7 @@ void AddTrainCommand(CLI::App& app) {
   const auto options = std::make_shared<TrainOptions>();
   TrainOptions& o = *options;
   command
-      ->add_option("data", o.source,
+      ->add_option("source", o.source,
                    fmt::format("What to train on, as with --data: {}, a file or a folder; or a "
                                "configuration, which is recognised by its content",
                                fmt::join(DatasetNames(), ", ")))
