@@ -319,7 +319,7 @@ TEST_F(FitCommand, PeopleWithSeveralRowsAreProtectedWhole) {
   EXPECT_GT(json["coefficients"]["y"], 0);
   EXPECT_THAT(ReadTestFile(Place("run/statement.txt")),
               HasSubstr("One person, with at most 3 records in the data"));
-  EXPECT_EQ(OrderedJson::parse(ReadTestFile(Place("run/record.json")))["rows_per_user"], 3);
+  EXPECT_THAT(ReadTestFile(Place("run/record.json")), HasSubstr("\"rows_per_user\": 3"));
   // One row a person needs a third of the noise for the same budget.
   const auto noise = [&](const std::string& rows) {
     const CommandOutcome planned = Fit(PeopleTable(10, 1),
