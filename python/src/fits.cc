@@ -83,7 +83,7 @@ TableColumn ColumnOf(const Declared& declared) {
   const auto& [name, kind, low, high, values] = declared;
   TableColumn column;
   column.name = name;
-  column.role = static_cast<ColumnRole>(IndexOfName("the kind", kind, ColumnRoleNames()));
+  SetColumnKind(column, IndexOfName("the kind", kind, ColumnKindNames()));
   column.low = low;
   column.high = high;
   for (const std::vector<std::string>& spellings : values) AddValue(column, spellings);
@@ -91,16 +91,27 @@ TableColumn ColumnOf(const Declared& declared) {
   return column;
 }
 
+// Rules for cells are about text, and estimators take numbers and values.
 Declared DeclaredOf(const TableColumn& column) {
+  if (column.cells != CellRules() || column.role == ColumnRole::kText) {
+    throw Error(fmt::format(
+        "the column '{}' of the schema is {} with rules for its cells, which estimators do not "
+        "take; give them a frame of numbers and values, or use 'sordino fit'.",
+        column.name, ColumnKindName(column)));
+  }
   std::vector<std::vector<std::string>> values;
   for (const std::string& value : column.values) values.push_back({value});
   for (const ValueSpelling& other : column.spellings) values[other.value].push_back(other.text);
-  const auto role = static_cast<std::size_t>(column.role);
-  return {column.name, std::string(ColumnRoleNames()[role]), column.low, column.high, values};
+  return {column.name, std::string(ColumnKindName(column)), column.low, column.high, values};
 }
 
 py::dict Schema(const std::string& file) {
   const TableSchema schema = ReadSchema(file);
+  if (!schema.patterns.empty()) {
+    throw Error(fmt::format("the schema '{}' names columns by the pattern '{}', which estimators do "
+                            "not take; name the columns.",
+                            file, schema.patterns.front().name));
+  }
   std::vector<Declared> columns;
   for (const TableColumn& column : schema.columns) columns.push_back(DeclaredOf(column));
   return py::dict(py::arg("columns") = columns, py::arg("missing") = schema.missing,
