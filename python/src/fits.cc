@@ -108,9 +108,10 @@ Declared DeclaredOf(const TableColumn& column) {
 py::dict Schema(const std::string& file) {
   const TableSchema schema = ReadSchema(file);
   if (!schema.patterns.empty()) {
-    throw Error(fmt::format("the schema '{}' names columns by the pattern '{}', which estimators do "
-                            "not take; name the columns.",
-                            file, schema.patterns.front().name));
+    throw Error(
+        fmt::format("the schema '{}' names columns by the pattern '{}', which estimators do "
+                    "not take; name the columns.",
+                    file, schema.patterns.front().name));
   }
   std::vector<Declared> columns;
   for (const TableColumn& column : schema.columns) columns.push_back(DeclaredOf(column));

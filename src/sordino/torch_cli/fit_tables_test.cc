@@ -206,10 +206,13 @@ TEST_F(FitTables, FreeTextIsHashedIntoFeatures) {
   EXPECT_TRUE(json["coefficients"].contains("note#31"));
   // sqrt(1 + 1 + 1/4): no norm of hashed words exceeds 1.
   EXPECT_NEAR(json["plan"]["row_bound"].get<double>(), 1.5, 1e-9);
-  const std::string fresh = folder_.Write("new.csv", "note,x\ncough and fever at night,0.5\nall well today,0.5\n").string();
+  const std::string fresh =
+      folder_.Write("new.csv", "note,x\ncough and fever at night,0.5\nall well today,0.5\n")
+          .string();
   const CommandOutcome predicted = RunProgram({"predict", Place("run"), fresh});
   ASSERT_EQ(predicted.exit_code, 0) << predicted.err;
-  EXPECT_THAT(predicted.out, ::testing::MatchesRegex("class,probability\n[a-z]+,[^\n]+\nno,[^\n]+\n"));
+  EXPECT_THAT(predicted.out,
+              ::testing::MatchesRegex("class,probability\n[a-z]+,[^\n]+\nno,[^\n]+\n"));
 }
 
 }  // namespace

@@ -282,9 +282,9 @@ Statistic AlongTheMatrix(std::vector<double> column, const std::vector<std::int6
   };
 }
 
-// Batches in order, and noise that is correlated between steps: one participation in a round of 4 steps, where bands are
-// few, and all steps, where they are many. Of batches in order the canaries of the first are
-// scored.
+// Batches in order, and noise that is correlated between steps: one participation in a round of 4
+// steps, where bands are few, and all steps, where they are many. Of batches in order the canaries
+// of the first are scored.
 void AddCorrelations(std::vector<SelfAuditCase>& cases) {
   const auto add = [&](const char* name, const char* strategy, bool by_round) {
     DiracTraining training = FullBatches(Adjacency::kZeroOut);
