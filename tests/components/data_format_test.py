@@ -28,7 +28,7 @@ class DataFormatTest(unittest.TestCase):
 
     def test_help_lists_and_errors_know_it(self):
         for command in ('data', 'train', 'predict'):
-            self.assertIn('text or dummy', ' '.join(run(command, '--help')[1].split()))
+            self.assertIn('text or dummy', ' '.join(run(command, '--help-all')[1].split()))
         self.assertIn('two numbers and a label on each line', run('data', '--formats')[1])
         formats = json.loads(run('data', '--formats', '--json')[1])['formats']
         self.assertEqual(formats[-1]['name'], 'dummy')

@@ -549,7 +549,7 @@ TEST(DescribeRelease, NamesEveryStatisticAndTheFile) {
   EXPECT_EQ(DescribeRelease(request, "-"), "release count, quantile 0.25 of age by city");
 }
 
-TEST(ReleaseCommand, WhatIsMissingIsToldAtOnce) {
+TEST(MissingReleaseSettings, AreToldAtOnce) {
   ExpectMistake({"release",
                  "3 settings are missing: the table (visits.csv: or - for the input), what "
                  "to release (--count: "});

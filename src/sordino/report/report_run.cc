@@ -44,6 +44,7 @@ constexpr std::size_t kSha256Bytes = 32;
 constexpr auto kShownSettings = std::to_array<std::string_view>({
     "data.format",
     "data.shape",
+    "data.resize",
     "data.classes",
     "data.records",
     "data.rows-per-user",

@@ -166,7 +166,7 @@ TEST(TrainConfig, WhatIsMissingOrContradictsItselfIsAMistake) {
                 c.privacy.sampling = "fixed";
                 c.privacy.rate = 0.1;
               }),
-              HasSubstr("--rate is for --sampling poisson or allocation"));
+              HasSubstr("--rate is for --sampling poisson, allocation or cyclic"));
   EXPECT_THAT(change([](auto& c) { c.training.copies = 0; }), HasSubstr("--copies is 0"));
   EXPECT_THAT(change([](auto& c) {
                 c.training.optimizer = {"adam", {{"momentum", 0.9}}};

@@ -187,8 +187,8 @@ TEST_F(FitTables, MoreColumnsThanRowsAndTheSameColumnTwiceEndInAModel) {
 std::string NotesTable(int rows) {
   std::string csv = "note,x,sick\n";
   for (int i = 0; i < rows; ++i) {
-    csv += std::string(i % 2 == 0 ? "\"Fever, cough\" at night" : "all well today") + " no" +
-           std::to_string(i % 7) + ",0." + std::to_string(i % 10) +
+    csv += std::string(i % 2 == 0 ? "\"Fever, cough at night" : "\"all well today") + " no" +
+           std::to_string(i % 7) + "\",0." + std::to_string(i % 10) +
            (i % 2 == 0 ? ",yes\n" : ",no\n");
   }
   return csv;

@@ -170,7 +170,9 @@ void RunReconstruction(const ReconstructFlags& flags) {
   ReconstructionOptions options = OptionsOf(flags);
   std::vector<double> epsilons;
   for (const std::string& text : flags.epsilons) {
-    epsilons.push_back(Epsilon(ParseReal("--epsilon", text)).value());
+    const double epsilon = ParseReal("--epsilon", text);
+    CheckRange("--epsilon", epsilon, 0, true, kInfinity, true);
+    epsilons.push_back(epsilon);
   }
   CheckPublicData(config.data, flags.public_data, "pictures of records are");
   const DatasetDeclaration declaration = Declare(config.data);
