@@ -524,7 +524,8 @@ TEST_F(TrainCommand, MistakesAreToldInOneSentenceAndMakeNoFolder) {
       {"--epsilon 5 --sampling allocation --rate-schedule linear:0.5", "needs poisson sampling"},
       {"--epsilon 5 --sampling allocation --micro-batch 2", "no bounded sensitivity"},
       {"--epsilon 5 --sampling allocation --rate 0.3", "one over a whole number of batches"},
-      {"--epsilon 5 --sampling full --rate 0.3", "--rate is for --sampling poisson, allocation or cyclic"},
+      {"--epsilon 5 --sampling full --rate 0.3",
+       "--rate is for --sampling poisson, allocation or cyclic"},
       {"--epsilon 5 --test-labels x", "labels"},
   };
   for (const auto& [more, part] : mistakes) {
