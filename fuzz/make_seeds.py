@@ -120,6 +120,7 @@ def seeds():
                   b'zero-out: parallel(pure(1), zcdp(0.5), none)',
                   b'add-remove: truncated-poisson(1000, 0.1, 200, gaussian(1))',
                   b'add-remove: 10*allocation(100, gaussian(2))',
+                  b'add-remove: best-tnb(-0.5, 0.1, 3*gaussian(2))',
                   b'add-remove: mixture-gaussian(1, 0, 0.5, 1, 0.5)',
                   b'replace-one: fixed(0.1, randomized-response(0.5, 4))',
                   b'add-remove: compose(tree(2, 16), discrete-gaussian(3, 1), exponential(1))'],

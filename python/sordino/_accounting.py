@@ -122,11 +122,14 @@ def account(*, delta: Optional[float] = None, epsilon: Optional[float] = None,
             event: Union[Event, str, None] = None, rate: Optional[float] = None,
             noise: Optional[float] = None, steps: Optional[float] = None,
             sampling: Optional[Sampling] = None, mechanism: Optional[Mechanism] = None,
-            adjacency: Optional[Adjacency] = None, sensitivity: Optional[float] = None) -> Spent:
+            adjacency: Optional[Adjacency] = None, sensitivity: Optional[float] = None,
+            select: Optional[str] = None) -> Spent:
     """The certified epsilon at `delta`, or the delta at `epsilon`, of what was released.
 
     It is described by `noise` (standard deviation or scale over the sensitivity), `rate` (the
     probability that a record enters a batch) and `steps`, or by an `event`, which `steps` repeats.
+    With `select`, 'tnb:ETA:GAMMA' or 'poisson:MEAN', only the best of several runs of it is
+    released, and their number is drawn in secret.
 
     >>> spent = account(rate=.01, noise=4, steps=10_000, delta=1e-5)
     >>> round(spent.lower, 4), round(spent.upper, 4), spent.decided_by
@@ -135,6 +138,8 @@ def account(*, delta: Optional[float] = None, epsilon: Optional[float] = None,
     1.5
     >>> spent.delta(epsilon=1).upper < 1e-5
     True
+    >>> round(account(noise=4, delta=1e-5, select='tnb:0:0.1').upper, 2)
+    1.19
     """
     if event is None:
         whole = _core.steps_event(rate, noise, steps, sampling, adjacency, mechanism, sensitivity)
@@ -145,6 +150,8 @@ def account(*, delta: Optional[float] = None, epsilon: Optional[float] = None,
                         'given, to repeat the whole event.')
         whole = event if isinstance(event, Event) else Event(event)
         whole = whole if steps is None else whole * _whole(steps)
+    if select is not None:
+        whole = _core.best_of(select, whole)
     answer = _core.account(whole, delta, epsilon)
     asked, given = ('epsilon', delta) if epsilon is None else ('delta', epsilon)
     assert given is not None
@@ -154,16 +161,18 @@ def account(*, delta: Optional[float] = None, epsilon: Optional[float] = None,
 def calibrate(*, epsilon: float, delta: float, rate: Optional[float] = None,
               noise: Optional[float] = None, steps: Optional[float] = None,
               sampling: Optional[Sampling] = None, mechanism: Optional[Mechanism] = None,
-              adjacency: Optional[Adjacency] = None,
-              sensitivity: Optional[float] = None) -> Calibration:
+              adjacency: Optional[Adjacency] = None, sensitivity: Optional[float] = None,
+              select: Optional[str] = None) -> Calibration:
     """Solves for what is left out so that the budget is met: `noise`, else `steps`, else `rate`.
+
+    `select` is that of `account`; then `steps` are given.
 
     >>> least = calibrate(epsilon=1, delta=1e-5, rate=.01, steps=10_000)
     >>> round(least.noise, 3), least.epsilon.upper <= 1
     (3.813, True)
     """
     return Calibration(_core.calibrate(epsilon, delta, rate, noise, steps, sampling, adjacency,
-                                       mechanism, sensitivity))
+                                       mechanism, sensitivity, select))
 
 
 def _whole(steps: float) -> int:

@@ -10,6 +10,7 @@
 
 #include "errors.h"
 #include "sordino/accounting/accountant.h"
+#include "sordino/accounting/best_of.h"
 #include "sordino/accounting/step_calibration.h"
 #include "sordino/accounting/step_shape.h"
 #include "sordino/base/directed_text.h"
@@ -83,6 +84,7 @@ struct StepArguments {
   Text adjacency;
   Text mechanism;
   Number sensitivity;
+  Text select;
 };
 
 StepShape ShapeOf(const StepArguments& given, bool has_rate) {
@@ -191,6 +193,7 @@ StepQuestion QuestionOf(const StepArguments& given, double epsilon, double delta
     }
   }
   if (unknown == StepUnknown::kNoise && !given.steps) question.steps = 1;
+  question.select = given.select;
   return question;
 }
 
@@ -310,19 +313,22 @@ PYBIND11_MODULE(_core, module) {
       [](Number rate, Number noise, Number steps, Text sampling, Text adjacency, Text mechanism,
          Number sensitivity) {
         return sordino::python::StepsEvent(
-            {rate, noise, steps, sampling, adjacency, mechanism, sensitivity});
+            {rate, noise, steps, sampling, adjacency, mechanism, sensitivity, {}});
       },
       py::arg("rate"), py::arg("noise"), py::arg("steps"), py::arg("sampling"),
       py::arg("adjacency"), py::arg("mechanism"), py::arg("sensitivity"));
+  module.def("best_of", &sordino::BestOf, py::arg("select"), py::arg("run"));
   module.def(
       "calibrate",
       [](double epsilon, double delta, Number rate, Number noise, Number steps, Text sampling,
-         Text adjacency, Text mechanism, Number sensitivity) {
+         Text adjacency, Text mechanism, Number sensitivity, Text select) {
         return sordino::python::CalibrationOf(
-            {rate, noise, steps, sampling, adjacency, mechanism, sensitivity}, epsilon, delta);
+            {rate, noise, steps, sampling, adjacency, mechanism, sensitivity, select}, epsilon,
+            delta);
       },
       py::arg("epsilon"), py::arg("delta"), py::arg("rate"), py::arg("noise"), py::arg("steps"),
-      py::arg("sampling"), py::arg("adjacency"), py::arg("mechanism"), py::arg("sensitivity"));
+      py::arg("sampling"), py::arg("adjacency"), py::arg("mechanism"), py::arg("sensitivity"),
+      py::arg("select"));
   sordino::python::BindAudit(module);
   sordino::python::BindLedger(module);
   sordino::python::BindPlan(module);

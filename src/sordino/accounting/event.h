@@ -88,6 +88,10 @@ class Event {
   // One pass of random allocation over `batches` steps, each the child, which must be Gaussian.
   // Refused under replace-one, for which no bound is proven. One batch is the child itself.
   static Event Allocation(std::uint64_t batches, Event gaussian);
+  // The best of K runs, K drawn in secret: from the truncated negative binomial distribution of
+  // shape eta, or from the Poisson distribution, where K may be 0.
+  static Event BestTnb(double eta, double gamma, Event run);
+  static Event BestPoisson(double mean, Event run);
   static Event Repeat(Event child, std::uint64_t count);
   // Nested compositions are flattened and equal children merged by hash, wherever they stand, so
   // a schedule that returns to an old value costs one group. Order of first appearance is kept.

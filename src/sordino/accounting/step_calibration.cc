@@ -4,6 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
+
+#include "sordino/accounting/best_of.h"
+#include "sordino/base/error.h"
 
 namespace sordino {
 namespace {
@@ -14,6 +18,12 @@ constexpr std::uint64_t kUnboundedSteps = std::uint64_t{1} << 39;
 constexpr double kMinNoise = 3e-4;
 
 }  // namespace
+
+Event StepQuestion::EventAt(NoiseMultiplier at_noise, SamplingRate at_rate,
+                            std::uint64_t at_steps) const {
+  Event run = Event::Repeat(shape.Step(at_noise, at_rate), shape.CountOf(at_steps, at_rate));
+  return select ? BestOf(*select, std::move(run)) : run;
+}
 
 double TakesPart(const StepQuestion& question) {
   const bool is_drawn =
@@ -26,7 +36,7 @@ double TakesPart(const StepQuestion& question) {
 }
 
 bool AnyNoiseMeets(const StepQuestion& question) {
-  return question.unknown == StepUnknown::kNoise &&
+  return question.unknown == StepUnknown::kNoise && !question.select &&
          TakesPart(question) <= question.budget.delta.value();
 }
 
@@ -38,6 +48,11 @@ std::optional<NoiseCalibration> LeastNoise(const StepQuestion& question, std::ui
 
 std::optional<StepAnswer> SolveStep(const StepQuestion& question) {
   const StepBudget& budget = question.budget;
+  if (question.select && question.unknown == StepUnknown::kSteps) {
+    throw Error(
+        "the best of several runs was given without the steps of a run; give --steps, and leave "
+        "out --noise or --rate.");
+  }
   if (AnyNoiseMeets(question)) return StepAnswer{0, false, {0, 0}, std::nullopt};
   switch (question.unknown) {
     case StepUnknown::kNoise:

@@ -28,10 +28,11 @@ struct StepQuestion {
   std::optional<NoiseMultiplier> noise;
   std::optional<SamplingRate> rate;
   std::optional<std::uint64_t> steps;
+  // Only the best of several runs of all steps is released (best_of.h); not where steps are asked
+  // for.
+  std::optional<std::string> select = {};
 
-  Event EventAt(NoiseMultiplier at_noise, SamplingRate at_rate, std::uint64_t at_steps) const {
-    return Event::Repeat(shape.Step(at_noise, at_rate), shape.CountOf(at_steps, at_rate));
-  }
+  Event EventAt(NoiseMultiplier at_noise, SamplingRate at_rate, std::uint64_t at_steps) const;
   // Where nothing is sampled, every record enters every step.
   SamplingRate RateOrOne() const { return rate.value_or(SamplingRate(1)); }
 };

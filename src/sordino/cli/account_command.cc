@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "sordino/accounting/accountant.h"
+#include "sordino/accounting/best_of.h"
 #include "sordino/accounting/epsilon_formulas.h"
 #include "sordino/accounting/renyi.h"
 #include "sordino/accounting/tradeoff.h"
@@ -138,12 +139,18 @@ AccountAnswer Solve(const AccountOptions& options) {
   if (wants_curve && asks_delta) {
     throw Error("--curve shows epsilon against steps and needs --delta instead of --epsilon.");
   }
+  if (wants_curve && options.event.select) {
+    throw Error(
+        "--curve shows epsilon against steps, and --select releases nothing before the last one; "
+        "leave out one of the two.");
+  }
   const double given = asks_delta ? Epsilon(ParseReal("--epsilon", *options.epsilon)).value()
                                   : Delta(ParseReal("--delta", *options.delta)).value();
   const std::vector<double> orders =
       options.orders ? ParseOrders(*options.orders) : std::vector<double>();
   const StepSequence sequence = MakeSequence(options);
   Event event = sequence.Prefix(sequence.TotalSteps());
+  if (options.event.select) event = BestOf(*options.event.select, std::move(event));
   AccountReport report =
       asks_delta ? AccountDelta(event, Epsilon(given)) : Account(event, Delta(given));
   AccountAnswer answer{std::move(event), asks_delta, given, std::move(report), {}, "", {}};

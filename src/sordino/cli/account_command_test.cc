@@ -160,6 +160,23 @@ TEST(AccountCommand, MechanismsAndSamplersReachTheEvent) {
             "add-remove: 100*fixed(0.5, gaussian(2))");
 }
 
+TEST(AccountCommand, SelectPricesTheBestOfSeveralRuns) {
+  const Json best = AccountJson("account --noise 4 --delta 1e-5 --select tnb:0:0.1");
+  EXPECT_EQ(best["event"], "add-remove: best-tnb(0, 0.1, gaussian(4))");
+  EXPECT_NEAR(Upper(best), 1.19112, 1e-3);
+  EXPECT_LT(best["epsilon"]["lower"].get<double>(), Upper(best));
+  const Json text =
+      AccountJson("account --event add-remove:gaussian(4) --delta 1e-5 --select tnb:0:0.1");
+  EXPECT_EQ(text, best);
+}
+
+TEST(AccountCommand, SelectIsRefusedWhereItSaysNothing) {
+  const std::string flags = "account --noise 4 --delta 1e-5";
+  EXPECT_THAT(Account(flags + " --select geometric:3").error, HasSubstr("give tnb:ETA:GAMMA"));
+  EXPECT_THAT(Account(flags + " --select tnb:0:2").error, HasSubstr("the number of runs"));
+  EXPECT_THAT(Account(flags + " --select tnb:0:0.1 --curve").error, HasSubstr("leave out one"));
+}
+
 TEST(AccountCommand, ReplaceOneSaysWhatTheNoiseIsRelativeTo) {
   EXPECT_THAT(Account(std::string(kUsual) + " --adjacency replace-one").out,
               HasSubstr("relative to the bound C"));

@@ -82,13 +82,14 @@ StepQuestion MakeQuestion(const CalibrateOptions& options) {
   if (flags.rate) question.rate = SamplingRate(ParseReal("--rate", *flags.rate));
   if (flags.steps) question.steps = ParseSteps(*flags.steps);
   if (unknown == StepUnknown::kNoise && !flags.steps) question.steps = 1;
+  question.select = flags.select;
   return question;
 }
 
 // The formulas of the lecture notes are about Gaussian noise and need a budget inside the open
 // range.
 bool FormulasApply(const StepQuestion& question) {
-  return question.unknown == StepUnknown::kNoise && !AnyNoiseMeets(question) &&
+  return question.unknown == StepUnknown::kNoise && !AnyNoiseMeets(question) && !question.select &&
          question.shape.mechanism == Mechanism::kGaussian && question.RateOrOne().value() > 0 &&
          question.budget.epsilon.value() > 0 && question.budget.delta.value() > 0 &&
          question.budget.delta.value() < 1 &&
@@ -110,8 +111,9 @@ std::vector<Formula> Formulas(const StepQuestion& question) {
 std::vector<NoiseFormulaRow> Table(const StepQuestion& question, const StepAnswer& answer) {
   if (!FormulasApply(question)) {
     throw Error(
-        "--table compares formulas for Gaussian noise; they need a rate well above delta, an "
-        "epsilon above 0 and a delta between 0 and 1.");
+        "--table compares formulas for Gaussian noise without --select; they need a rate well "
+        "above "
+        "delta, an epsilon above 0 and a delta between 0 and 1.");
   }
   std::vector<std::uint64_t> steps;
   for (std::uint64_t t = 1; t < *question.steps; t *= 10) steps.push_back(t);
@@ -212,7 +214,8 @@ std::string NextText(const StepQuestion& question, const StepAnswer& answer) {
     return "Next: ask again with a delta well below one over the number of records.";
   }
   const StepShape& shape = question.shape;
-  if (shape.mechanism != Mechanism::kGaussian || shape.sampling == Sampling::kNone) {
+  if (shape.mechanism != Mechanism::kGaussian || shape.sampling == Sampling::kNone ||
+      question.select) {
     return "Next: before the release, 'sordino ledger charge FILE --event EVENT --note TEXT' with "
            "the event above charges the ledger of the data.";
   }

@@ -187,5 +187,18 @@ TEST(CalibrateProgram, AnswersWithExitCodeZero) {
   EXPECT_EQ(Json::parse(outcome.out), CalibrateJson(kUsualTarget));
 }
 
+TEST(CalibrateCommand, SelectSolvesForTheNoiseOfARun) {
+  const Json json = CalibrateJson("calibrate --epsilon 1 --delta 1e-5 --select tnb:0:0.1");
+  const double noise = json["noise_multiplier"].get<double>();
+  EXPECT_EQ(json["event"], fmt::format("add-remove: best-tnb(0, 0.1, gaussian({}))", noise));
+  EXPECT_LE(Spent(fmt::format("--noise {} --select tnb:0:0.1", noise)), 1);
+  EXPECT_GT(Spent(fmt::format("--noise {} --select tnb:0:0.1", noise * 0.995)), 1);
+}
+
+TEST(CalibrateCommand, SelectNeedsTheStepsOfARun) {
+  EXPECT_THAT(Calibrate("calibrate --noise 4 --epsilon 1 --delta 1e-5 --select tnb:0:0.1").error,
+              HasSubstr("give --steps"));
+}
+
 }  // namespace
 }  // namespace sordino

@@ -57,6 +57,12 @@ void AddEventFlags(CLI::App& command, EventOptions& options) {
       .add_option("--sensitivity", options.sensitivity,
                   "Whole-number sensitivity of a discrete mechanism (1)")
       ->type_name("NUMBER");
+  command
+      .add_option(
+          "--select", options.select,
+          "Only the best of several runs is released, their number is secret: tnb:ETA:GAMMA "
+          "or poisson:MEAN")
+      ->type_name("RUNS");
 }
 
 StepShape ShapeOf(const EventOptions& options, bool has_rate) {

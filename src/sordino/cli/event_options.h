@@ -29,6 +29,7 @@ struct EventOptions {
   std::optional<std::string> adjacency;
   std::optional<std::string> mechanism;
   std::optional<std::string> sensitivity;
+  std::optional<std::string> select;  // the best of several runs of all of it
 };
 
 void AddEventFlags(CLI::App& command, EventOptions& options);

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
+#include "sordino/accounting/internal/pairs/selection.h"
 #include "sordino/base/error.h"
 
 namespace sordino {
@@ -60,6 +62,64 @@ Event SamplerFamily::Make(EventArguments arguments) const {
   arguments.adjacency = event.adjacency();
   Check(arguments, event);
   return event.IsNone() ? event : Of(std::move(arguments));
+}
+
+namespace {
+
+bool HoldsSelection(const Event& event) {
+  if (dynamic_cast<const BestFamily*>(&event.kind()) != nullptr) return true;
+  return std::any_of(event.children().begin(), event.children().end(),
+                     [](const auto& term) { return HoldsSelection(term.first); });
+}
+
+}  // namespace
+
+// The profile of a run is made of hundreds of answers, so that a selection inside another one would
+// take hours.
+Event BestFamily::Make(EventArguments arguments) const {
+  auto& [event, count] = arguments.terms.front();
+  if (HoldsSelection(event)) {
+    throw Error(fmt::format(
+        "'{}' was given runs that hold the best of other runs; describe them by their own "
+        "guarantee, such as approximate(EPSILON, DELTA).",
+        name()));
+  }
+  if (count != 1) event = Event::Repeat(std::move(event), std::exchange(count, 1));
+  arguments.adjacency = event.adjacency();
+  return event.IsNone() ? event : Of(std::move(arguments));
+}
+
+Event BestFamily::OfRun(const Event& event, Event run) const {
+  EventArguments arguments{event.adjacency(), {}, {{std::move(run), 1}}};
+  for (std::size_t place = 0; place < numbers(); ++place) {
+    arguments.numbers.push_back(event.number(FieldAt(place).name));
+  }
+  return New(std::move(arguments));
+}
+
+Event BestFamily::DoubledReach(const Event& event) const {
+  return OfRun(event, sordino::DoubledReach(ChildOf(event)));
+}
+
+Event BestFamily::FixedReach(const Event& event) const {
+  return OfRun(event, sordino::FixedReach(ChildOf(event)));
+}
+
+DominatingPairs BestFamily::Pairs(const Event& event, const PairUse& use) const {
+  return SelectionPairs(Runs(event), ChildOf(event), use);
+}
+
+ZcdpResult BestFamily::Zcdp(const Event&) const {
+  return {kInfinity, "no bound for zCDP is known for the best of several runs"};
+}
+
+double BestFamily::StepEpsilon(const Event& event, double log_delta,
+                               std::optional<RenyiCurve>& curve) const {
+  return EpsilonByCurve(event, log_delta, curve);
+}
+
+double BestFamily::LeastLogDelta(const Event& event) const {
+  return std::min(0.0, SumOfLeastLogDeltas(event) + std::max(0.0, std::log(Runs(event).Mean())));
 }
 
 void CombinationFamily::CheckSameAdjacency(Adjacency wanted, Adjacency given) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "sordino/accounting/internal/event_kind.h"
+#include "sordino/accounting/internal/pairs/run_count.h"
 
 namespace sordino {
 
@@ -127,6 +128,55 @@ class SamplerFamily : public InnerFamily {
 
   // A sample of nothing is nothing.
   Event Make(EventArguments arguments) const override;
+};
+
+// The best of several runs of one event (internal/pairs/selection.h).
+class BestFamily : public InnerFamily {
+ public:
+  BestFamily(std::string_view name, std::vector<EventField> fields)
+      : InnerFamily(name, std::move(fields), 1) {}
+  // How often it is run.
+  virtual RunCount Runs(const Event& event) const = 0;
+
+  // The best of nothing is nothing.
+  Event Make(EventArguments arguments) const override;
+  void AddNoiseUnits(const Event& event, bool NoiseUnits::*place,
+                     NoiseUnits& units) const override {
+    AddUnitsOfChildren(event, place, units);
+  }
+  std::optional<EventSampling> Sampling(const Event&) const override { return {}; }
+  // What holds for every pair of neighbours of a run holds for those that are further apart.
+  Event DoubledReach(const Event& event) const override;
+  Event FixedReach(const Event& event) const override;
+  Event Coarsened(const Event& event, const CoarseGrid&) const override { return event; }
+  std::optional<double> ContourHits(const Event&, std::optional<double>) const override {
+    return {};
+  }
+  KeptPart Kept(const Event& event) const override { return {event, 0}; }
+  DominatingPairs Pairs(const Event& event, const PairUse& use) const override;
+  std::string_view ReasonOfUse() const override {
+    return "the profile of a run is computed down to a chance that is small beside delta, and what "
+           "lies below counts for the mean number of runs; delta is not above that, or the "
+           "composition is beyond the engines";
+  }
+  std::optional<DominatingPairs> PoissonPairs(const Event&, double, const PairUse&) const override {
+    return {};
+  }
+  std::string RenyiReason(const Event& event) const override {
+    return RenyiReasonOfChildren(event);
+  }
+  RenyiFunction PoissonRenyi(const Event&, double) const override { return {}; }
+  ZcdpResult Zcdp(const Event& event) const override;
+  double StepEpsilon(const Event& event, double log_delta,
+                     std::optional<RenyiCurve>& curve) const override;
+  double LeastLogDelta(const Event& event) const override;
+  std::optional<double> EpsilonAtOwnDelta(const Event&, double,
+                                          std::optional<double>) const override {
+    return {};
+  }
+
+ private:
+  Event OfRun(const Event& event, Event run) const;
 };
 
 // Events beside each other: a sequence, or alternatives.

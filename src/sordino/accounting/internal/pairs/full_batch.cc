@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sordino/accounting/gaussian.h"
+#include "sordino/accounting/internal/pairs/profile_pair.h"
 
 namespace sordino {
 namespace {
@@ -29,15 +30,6 @@ struct Grid {
   double reach;  // in standard deviations
   double per_noise;
 };
-
-struct ProfilePoint {
-  double growth;
-  double delta;
-};
-
-double ProfileFall(const ProfilePoint& a, const ProfilePoint& b) {
-  return (a.delta - b.delta) / (b.growth - a.growth);
-}
 
 // The threshold at which the growth is zero: w = e^{t / sigma^2} is the positive root of
 // up e^-kappa w^2 + middle w + down e^-kappa, kappa = 1 / (2 sigma^2).
@@ -82,35 +74,6 @@ void AddPoints(const Terms& terms, double sigma, Grid grid, double from,
     }
     points.push_back({growth, std::max(0.0, delta) + kTermError * error});
   }
-}
-
-// The losses above zero of a convex profile that lies below these points.
-LossPair LossesOf(std::vector<ProfilePoint> points) {
-  std::sort(points.begin(), points.end(),
-            [](const ProfilePoint& a, const ProfilePoint& b) { return a.growth < b.growth; });
-  std::vector<ProfilePoint> hull;
-  for (const ProfilePoint& point : points) {
-    if (!hull.empty() && point.growth <= hull.back().growth) {
-      hull.back().delta = std::max(hull.back().delta, point.delta);
-      continue;
-    }
-    // By the slopes that the masses are made of, so that no mass is below zero.
-    while (hull.size() > 1 &&
-           ProfileFall(hull[hull.size() - 2], hull.back()) < ProfileFall(hull.back(), point)) {
-      hull.pop_back();
-    }
-    hull.push_back(point);
-  }
-  LossPair pair;
-  // Beyond its least value the profile counts as constant.
-  while (hull.size() > 1 && hull.back().delta >= hull[hull.size() - 2].delta) hull.pop_back();
-  pair.infinite_mass = hull.back().delta;
-  for (std::size_t i = 1; i < hull.size(); ++i) {
-    const double fall = ProfileFall(hull[i - 1], hull[i]) -
-                        (i + 1 < hull.size() ? ProfileFall(hull[i], hull[i + 1]) : 0);
-    if (fall > 0) pair.atoms.push_back({std::log1p(hull[i].growth), fall * (1 + hull[i].growth)});
-  }
-  return pair;
 }
 
 // The positive losses, from P to Q where P has the record (or not).

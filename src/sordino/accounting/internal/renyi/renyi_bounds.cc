@@ -190,27 +190,12 @@ double BoundedRangeRenyi(double epsilon, double order) {
   return RenyiFromNodes(nodes, order);
 }
 
-double RepeatAndSelectRenyi(const RenyiFunction& inner, double mean, double shape, double order) {
-  CheckRange("the mean number of runs", mean, 1, false, kInfinity, true);
-  CheckRange("the shape of the number of runs", shape, -1, true, kInfinity, true);
-  if (mean == 1) return inner(order);
-  // Mean as a function of log(1/gamma); it rises with it.
-  const auto mean_of = [shape](double log_inverse) {
-    const double gamma = std::exp(-log_inverse);
-    if (shape == 0) return (1 / gamma - 1) / log_inverse;
-    return shape * -std::expm1(-log_inverse) / (gamma * -std::expm1(-shape * log_inverse));
-  };
-  double low = 1e-12;
-  double high = 1;
-  while (mean_of(high) < mean && high < 700) high *= 2;
-  for (int i = 0; i < 200; ++i) {
-    const double mid = 0.5 * (low + high);
-    (mean_of(mid) < mean ? low : high) = mid;
-  }
-  const double log_inverse_gamma = high;
+double BestOfNegativeBinomialRenyi(const RenyiFunction& inner, const RunCount& runs, double order) {
+  const double factor = 1 + runs.eta();
+  const double log_inverse_gamma = -std::log(runs.gamma());
   const auto extra = [&](double t) {
     const double other = 1 + std::exp(t);
-    return (1 + shape) * ((1 - 1 / other) * inner(other) + log_inverse_gamma / other);
+    return factor * ((1 - 1 / other) * inner(other) + log_inverse_gamma / other);
   };
   double best = kInfinity;
   double best_t = 0;
@@ -225,7 +210,22 @@ double RepeatAndSelectRenyi(const RenyiFunction& inner, double mean, double shap
   best = std::min(
       best,
       boost::math::tools::brent_find_minima(extra, best_t - 0.5, best_t + 0.5, 24, most).second);
-  return inner(order) + best + std::log(mean) / (order - 1);
+  return inner(order) + best + std::log(runs.Mean()) / (order - 1);
+}
+
+// With f'(1 - u) = mean e^{-mean u} the moment E_Q'[(Q/Q')^order] is e^-mean for the empty result,
+// and of the rest the integral of q^order q'^(1 - order) mean e^x, x = mean ((order - 1) u' - order
+// u) <= mean (order - 1) delta, with delta that of the mechanism at e^epsilon = 1 + 1 / (order -
+// 1).
+double BestOfPoissonRenyi(const RenyiFunction& inner,
+                          const std::function<double(double)>& log_delta, double mean,
+                          double order) {
+  if (order == 1) return kInfinity;
+  const double a = order - 1;
+  const double delta = std::exp(log_delta(std::log1p(1 / a)));
+  const double rest = std::log(mean) + a * (inner(order) + mean * delta);
+  const double more = std::max(rest, -mean);
+  return (more + std::log1p(std::exp(std::min(rest, -mean) - more))) / a;
 }
 
 }  // namespace sordino

@@ -4,6 +4,8 @@
 
 #include <functional>
 
+#include "sordino/accounting/internal/pairs/run_count.h"
+
 namespace sordino {
 
 using RenyiFunction = std::function<double(double)>;
@@ -30,10 +32,14 @@ double PublishedFixedGaussianRenyi(double q, double sigma, int order);
 // arXiv 1909.13830): the largest divergence over pairs with losses t and t - epsilon.
 double BoundedRangeRenyi(double epsilon, double order);
 
-// Running a mechanism a random number of times and keeping the best result. The number of runs
-// follows the truncated negative binomial distribution with shape eta > -1 (1: geometric, 0:
-// logarithmic) and the given mean >= 1 (Papernot and Steinke 2021, arXiv 2110.03620, theorem 2).
-double RepeatAndSelectRenyi(const RenyiFunction& inner, double mean, double shape, double order);
+// The best of K runs of a mechanism, K from the truncated negative binomial distribution (Papernot
+// and Steinke 2021, arXiv 2110.03620, theorem 2).
+double BestOfNegativeBinomialRenyi(const RenyiFunction& inner, const RunCount& runs, double order);
+// K from the Poisson distribution of this mean (their theorem 6, and the chance that nothing is
+// released beside it); `log_delta` is that of the mechanism at an epsilon.
+double BestOfPoissonRenyi(const RenyiFunction& inner,
+                          const std::function<double(double)>& log_delta, double mean,
+                          double order);
 
 }  // namespace sordino
 

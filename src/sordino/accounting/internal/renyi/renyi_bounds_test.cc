@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "sordino/accounting/gaussian.h"
 #include "sordino/base/error.h"
 #include "sordino/base/quantity.h"
 
@@ -52,13 +53,26 @@ TEST(FixedRenyiBound, IsAboveThePublishedGaussianBound) {
   EXPECT_NEAR(bound(2.5) * 1.5, 0.5 * (bound(2) + 2 * bound(3)), 1e-12);
 }
 
-TEST(RepeatAndSelectRenyi, DoublesOrTriplesPurePrivacy) {
+TEST(BestOfNegativeBinomialRenyi, DoublesOrTriplesPurePrivacy) {
   const RenyiFunction pure = [](double) { return 0.7; };
-  EXPECT_NEAR(RepeatAndSelectRenyi(pure, 100, 1, 1e12), 0.7 * 3, 1e-8);
-  EXPECT_NEAR(RepeatAndSelectRenyi(pure, 100, 0, 1e12), 0.7 * 2, 1e-8);
-  EXPECT_EQ(RepeatAndSelectRenyi(pure, 1, 1, 5), 0.7);
-  EXPECT_THROW(RepeatAndSelectRenyi(pure, 0.5, 1, 5), Error);
-  EXPECT_THROW(RepeatAndSelectRenyi(pure, 5, -1, 5), Error);
+  const auto at = [&](double eta) {
+    const RunCount runs = RunCount::TruncatedNegativeBinomial(eta, 0.01);
+    return BestOfNegativeBinomialRenyi(pure, runs, 1e12);
+  };
+  EXPECT_NEAR(at(1), 0.7 * 3, 1e-8);
+  EXPECT_NEAR(at(0), 0.7 * 2, 1e-8);
+  EXPECT_NEAR(at(-0.5), 0.7 * 1.5, 1e-8);
+}
+
+// A moment cannot be smaller than that of the empty result.
+TEST(BestOfPoissonRenyi, CountsTheChanceOfNoRun) {
+  const RenyiFunction inner = [](double order) { return order / 32; };
+  const auto log_delta = [](double epsilon) { return GaussianLogDelta(0.25, epsilon); };
+  for (const double mean : {1e-3, 0.1, 1.0, 10.0}) {
+    for (const double order : {1.5, 2.0, 8.0}) {
+      EXPECT_GT(BestOfPoissonRenyi(inner, log_delta, mean, order), 0);
+    }
+  }
 }
 
 }  // namespace
