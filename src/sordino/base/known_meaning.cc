@@ -106,7 +106,7 @@ constexpr Meaning kMeanings[] = {
     {"irls second-order newton-raphson", "newton"},
     {"ssp sufficient-statistics", "adassp"},
     {"momentum nesterov heavy-ball", "sgd"},
-    // Values: clipping, sampling, noise, schedules.
+    // Values: clipping, sampling, noise.
     {"per-example per-sample example sample standard vanilla constant", "flat"},
     {"per-layer per-parameter layers", "layerwise"},
     {"auto auto-s auto-v autos normalised normalized normalise nsgd psac", "automatic"},
@@ -125,14 +125,10 @@ constexpr Meaning kMeanings[] = {
     {"ftrl dp-ftrl binary-tree", "tree"},
     {"mf banded-mf matrix-factorization toeplitz", "banded"},
     {"independent iid", "none"},
-    {"geometric two-sided-geometric", "discrete-laplace exponential"},
+    {"geometric two-sided-geometric", "discrete-laplace"},
     {"add remove add-or-remove add-or-remove-one unbounded", "add-remove"},
     {"replace substitute substitution swap change-one bounded", "replace-one"},
     {"zero zeroing", "zero-out"},
-    {"exp", "exponential"},
-    {"none off no flat fixed", "constant"},
-    {"multistep piecewise steps", "step"},
-    {"cosine-annealing", "cosine"},
     {"fp32 float single", "float32"},
     {"bf16 fp16 float16 half mixed amp", "bfloat16"},
     // Values: data.
