@@ -11,7 +11,7 @@ libtorch, up to the first that needs it. SORDINO_PAGE=tutorial-table.md runs tho
   that are not here), ```sh needs-tools (the source tree, other programs), ```sh outline (names stand
   for others). Its sordino commands must have the flags that it shows all the same.
 - A ```cpp block that starts with '// examples/NAME.cc' is that file without its opening comment.
-- The commands that README.md and docs/cli.md list are those of the program.
+- The rows of the status of README.md, and the commands that docs/cli.md lists, are what there is.
 - Every relative link leads to a file and a heading, also in the folders of docs/; docs/README.md links every page.
 - Every file that a recipe of CONTRIBUTING.md names exists.
 - The map is one page, and every decision is short, has a question and an answer, and is in the index.
@@ -204,11 +204,6 @@ class BlocksTest(unittest.TestCase):
 class CommandsTest(unittest.TestCase):
     names = property(lambda self: sorted(node['name'] for node in described()['commands']))
 
-    def test_status_of_the_readme_lists_those_of_the_program(self):
-        row = re.search(r'^\| commands \| ([^|]*)\|', (SOURCE / 'README.md').read_text(encoding='utf-8'),
-                        re.MULTILINE)
-        self.assertEqual(re.findall(r'`([\w ]+)`', row[1]), self.names)
-
     def test_page_of_the_command_line_lists_those_of_the_program(self):
         text = (SOURCE / 'docs/cli.md').read_text(encoding='utf-8')
         self.assertEqual(sorted(set(re.findall(r'^\| `sordino ([a-z]+)', text, re.MULTILINE))), self.names)
@@ -218,6 +213,59 @@ class CommandsTest(unittest.TestCase):
         named = set(re.findall(r'sordino ([a-z]+)', re.search(r'^```text\n(.*?)^```', text,
                                                                re.MULTILINE | re.DOTALL)[1]))
         self.assertEqual(sorted(named | {'help', 'completion', 'manual'}), self.names)
+
+
+class StatusTest(unittest.TestCase):
+    """Every row of the table under '## Status' is compared with what there is."""
+    readme = (SOURCE / 'README.md').read_text(encoding='utf-8')
+
+    def rows(self):
+        status = re.search(r'^## Status$(.*?)^## ', self.readme, re.MULTILINE | re.DOTALL)[1]
+        cells = [[cell.strip() for cell in line.strip('|').split('|')]
+                 for line in status.splitlines() if line.startswith('|')]
+        return {name: there for name, there, _ in cells[2:]}
+
+    def test_every_row_has_a_test(self):
+        for name in self.rows():
+            self.assertTrue(hasattr(self, f'test_{name}'), name)
+        self.assertEqual(len(self.rows()), 4)
+
+    def test_version(self):
+        project = re.search(r'project\(Sordino VERSION ([\d.]+)', (SOURCE / 'CMakeLists.txt').read_text())[1]
+        self.assertIn(f'\nVersion {project} is in the making', self.readme)
+        printed = subprocess.run([SORDINO, '--version'], capture_output=True, text=True, check=True).stdout
+        self.assertIn(project, printed)
+
+    def test_commands(self):
+        self.assertEqual(re.findall(r'`([\w ]+)`', self.rows()['commands']),
+                         sorted(node['name'] for node in described()['commands']))
+
+    @unittest.skipUnless(HAS_TORCH, 'built without libtorch')
+    def test_noise(self):
+        kinds, _, rest = self.rows()['noise'].partition('; ')
+        train = next(node for node in described()['commands'] if node['name'] == 'train')
+        flags = {name: option for option in train['options'] for name in option['names']}
+        self.assertEqual(kinds.lower().split(', '), flags['--noise-kind']['choices'])
+        self.assertEqual(rest, 'with schedules, or correlated between steps')
+        self.assertTrue({'--noise-schedule', '--noise-correlation'} <= set(flags))
+
+    def test_Python(self):
+        packages = {'Hugging Face': 'transformers', 'Lightning': 'lightning', 'scikit-learn': 'sklearn',
+                    'scripts for Opacus': 'opacus'}
+        torch, *names = self.rows()['Python'].split(', ')
+        self.assertEqual([packages[name] for name in names],
+                         [name for name in packages.values() if (SOURCE / 'python/sordino' / name).is_dir()])
+        folders = {path.name for path in (SOURCE / 'python/sordino').iterdir() if (path / '__init__.py').exists()}
+        self.assertEqual(folders, {'torch', *packages.values()})
+        pinned = re.search(r'^torch==(\d+\.\d+)', (SOURCE / 'tools/python.txt').read_text(), re.MULTILINE)[1]
+        self.assertEqual(torch, f'torch {pinned}')
+
+    def test_machines(self):
+        system, _, rest = self.rows()['machines'].partition('; ')
+        known = re.search(r"^  ('Linux .*)\) ;;$", (SOURCE / 'tools/setup').read_text(), re.MULTILINE)[1]
+        self.assertEqual([f'Linux {arch}' for arch in re.findall(r'\w+64\w*', system)],
+                         re.findall(r"'([^']+)'", known))
+        self.assertEqual(rest, 'one process or many, processors and GPUs (CUDA)')
 
 
 class ReadmeTest(unittest.TestCase):

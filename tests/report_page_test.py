@@ -427,7 +427,8 @@ class PageTest(unittest.TestCase):
             shown = self.browser.evaluate(
                 f'[...document.querySelectorAll("[data-table=numbers-{name}] tbody tr")]'
                 '.map(row => [...row.children].slice(0, 3).map(e => e.textContent))')
-            points = self.chart(name, '''chart.data.datasets.filter(d => d.label !== "pure chance")
+            points = self.chart(name, '''chart.data.datasets
+                .filter(d => !["pure chance", "right as often as said"].includes(d.label))
                 .flatMap(d => d.data.map(p => [d.label, p.x, p.y]))''')
             self.assertEqual(len(shown), len(points), name)
             for (series, *texts), (label, *values) in zip(shown, points):
@@ -546,6 +547,8 @@ class PageTest(unittest.TestCase):
         self.assertEqual(names, kept['classes'])
         bins = [bin for bin in kept['quality']['calibration'] if bin['records'] > 0]
         self.assertTrue(bins)
+        self.assertEqual(self.chart('calibration-0', 'chart.data.datasets[0].data.map(p => [p.x, p.y])'),
+                         [[bin['probability'], bin['right']] for bin in bins])
         for table, rows in (('quality', 3), ('calibration', len(bins))):
             self.assertEqual(self.browser.evaluate(
                 f'document.querySelectorAll("[data-table={table}] tbody tr").length'), rows)
@@ -643,6 +646,17 @@ class PageTest(unittest.TestCase):
         steps = 'document.querySelector("#start [data-path$=step]").textContent'
         self.assertEqual(self.browser.evaluate(steps), '60')
         self.browser.click(*self.box('.series button'))  # a choice that stays
+        # So do the place of the reader, the focus and what was unfolded.
+        self.browser.evaluate('''(() => {
+            document.querySelector('details.numbers').open = true;
+            document.querySelector('[data-details=settings-0]').open = true;
+            document.querySelector('[data-details=settings-0] th button').focus();
+            document.querySelector('[data-details=settings-0]').scrollIntoView(); })();
+            new Promise(r => setTimeout(r, 300))''')
+        where = ('[document.activeElement.textContent, document.activeElement.closest("details").dataset.details, '
+                 'Math.round(document.querySelector("[data-details=settings-0]").getBoundingClientRect().top)]')
+        before = self.browser.evaluate(where)
+        self.assertEqual(before[1], 'settings-0')
         with open(run / 'metrics.jsonl', 'a', encoding='utf-8') as metrics:
             metrics.write(json.dumps({'private': True, 'step': 70, 'epsilon': 1.0,
                                       'test_accuracy': 0.9, 'seconds': 7}) + '\n')
@@ -651,6 +665,10 @@ class PageTest(unittest.TestCase):
             const look = () => {steps} === "70" ? done() : setTimeout(look, 100);
             look(); }})''')
         self.assertFalse(self.chart('accuracy', 'chart.isDatasetVisible(0)'))
+        after = self.browser.evaluate(where)
+        self.assertEqual(after[:2], before[:2])
+        # One row more in the table of numbers above it.
+        self.assertLess(abs(after[2] - before[2]), 60)
 
     def test_printing_is_light_and_unfolded(self):
         self.browser.call('Emulation.setEmulatedMedia',

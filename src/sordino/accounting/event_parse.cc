@@ -12,6 +12,7 @@
 #include "sordino/accounting/event.h"
 #include "sordino/accounting/internal/event_kind.h"
 #include "sordino/base/error.h"
+#include "sordino/base/known_meaning.h"
 
 namespace sordino {
 namespace {
@@ -140,7 +141,7 @@ class Parser {
     std::vector<std::string_view> known;
     for (const EventKind* kind : EventKinds()) known.push_back(kind->name());
     if (name.empty()) Fail(place, "the name of an event must stand here, such as 'gaussian'.");
-    const std::string nearest = NearestName(name.substr(0, 40), known);
+    const std::string nearest = LikelyName(name.substr(0, 40), known);
     Fail(place, fmt::format("'{}' is no event{}", name.substr(0, 40),
                             nearest.empty() ? "; use one such as 'gaussian' or 'compose'."
                                             : fmt::format("; did you mean '{}'?", nearest)));

@@ -1,11 +1,9 @@
 #include "sordino/base/known_meaning.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cctype>
 
-#include "sordino/base/known_name.h"
+#include "sordino/base/error.h"
 
 namespace sordino {
 namespace {
@@ -90,6 +88,69 @@ constexpr Meaning kMeanings[] = {
     {"benchmark time speed", "bench"},
     {"man", "manual"},
     {"grid sweep", "experiment"},
+    // Values: models and methods.
+    {"logreg logit logistic-regression multinomial softmax softmax-regression", "logistic"},
+    {"ols linear linear-regression ridge regression", "least-squares logistic"},
+    {"svc linear-svm linearsvc hinge huber support-vector-machine", "svm"},
+    {"nn dnn neural-network dense fully-connected feedforward", "mlp"},
+    {"cnn conv convnet lenet convolutional", "cnn-mnist"},
+    {"resnet wide-resnet wideresnet wrn", "wrn-16-4"},
+    {"rnn gru recurrent", "lstm"},
+    {"bert gpt attention", "transformer"},
+    {"scatter scattering scatternet", "scatternet-linear"},
+    {"linear-probe linear-probing", "mobilenet-linear"},
+    {"gd sgd gradient-descent noisy-gradient noisy-sgd dp-sgd dpsgd", "gradient sgd"},
+    {"output-perturbation", "output"},
+    {"objective-perturbation", "objective"},
+    {"amp approximate-minima approximate-minima-perturbation", "minima"},
+    {"irls second-order newton-raphson", "newton"},
+    {"ssp sufficient-statistics", "adassp"},
+    {"momentum nesterov heavy-ball", "sgd"},
+    // Values: clipping, sampling, noise.
+    {"per-example per-sample example sample standard vanilla constant", "flat"},
+    {"per-layer per-parameter layers", "layerwise"},
+    {"auto auto-s auto-v autos normalised normalized normalise nsgd psac", "automatic"},
+    {"quantile andrew", "adaptive"},
+    {"ghost-clipping ghost-norm book-keeping bookkeeping bk", "ghost"},
+    {"vmap functorch hooks materialised materialize materialized explicit", "materialise"},
+    {"microbatch microbatches naive", "loop"},
+    {"random-projection projection johnson-lindenstrauss sketch", "jl"},
+    {"without-replacement fixed-size uniform", "fixed"},
+    {"all full-batch gd", "full"},
+    {"shuffle shuffled shuffling random-allocation balls-and-bins", "allocation"},
+    {"bernoulli binomial subsampled", "poisson"},
+    {"stream streaming sequential", "ordered"},
+    {"gauss normal", "gaussian"},
+    {"laplacian double-exponential", "laplace"},
+    {"ftrl dp-ftrl binary-tree", "tree"},
+    {"mf banded-mf matrix-factorization toeplitz", "banded"},
+    {"independent iid", "none"},
+    {"geometric two-sided-geometric", "discrete-laplace"},
+    {"add remove add-or-remove add-or-remove-one unbounded", "add-remove"},
+    {"replace substitute substitution swap change-one bounded", "replace-one"},
+    {"zero zeroing", "zero-out"},
+    {"fp32 float single", "float32"},
+    {"bf16 fp16 float16 half mixed amp", "bfloat16"},
+    // Values: data.
+    {"utf8 unicode", "utf-8"},
+    {"iso-8859-1 iso8859-1 latin1", "latin-1"},
+    {"cp1252 cp-1252 ansi", "windows-1252"},
+    {"jpg jpeg png folder image-folder imagefolder", "images"},
+    {"numpy", "npy"},
+    {"ubyte", "idx"},
+    {"feather ipc", "arrow"},
+    {"number int integer float double real continuous", "numeric"},
+    {"category factor enum nominal ordinal discrete", "categorical"},
+    {"bool binary logical flag", "boolean"},
+    {"datetime timestamp day", "date"},
+    {"class outcome", "label"},
+    {"response", "target"},
+    {"id patient customer", "user"},
+    {"string free-text", "text"},
+    {"average avg", "mean"},
+    {"var", "variance"},
+    {"hist frequencies", "histogram"},
+    {"percentile", "quantile"},
 };
 
 std::vector<std::string_view> Words(std::string_view text) {
@@ -136,9 +197,9 @@ std::string NameByMeaning(std::string_view given, std::span<const std::string_vi
   return "";
 }
 
-std::string DidYouMeanBy(std::string_view given, std::span<const std::string_view> known) {
-  const std::string meant = NameByMeaning(given, known);
-  return meant.empty() ? DidYouMean(given, known) : fmt::format("did you mean '{}'? ", meant);
+std::string LikelyName(std::string_view given, std::span<const std::string_view> known) {
+  std::string meant = NameByMeaning(given, known);
+  return meant.empty() ? NearestName(given, known) : meant;
 }
 
 std::vector<std::string_view> NamesOfMeanings() {

@@ -34,11 +34,24 @@ TEST(KnownMeaning, NamesWithoutDashesKeepNone) {
   EXPECT_EQ(NameByMeaning("learning_rate", keys), "learning-rate");
 }
 
+TEST(KnownMeaning, ValuesMeanWhatIsKnownInTheirPlace) {
+  constexpr std::array<std::string_view, 3> fits = {"logistic", "least-squares", "svm"};
+  constexpr std::array<std::string_view, 2> networks = {"logistic", "mlp"};
+  constexpr std::array<std::string_view, 3> clippings = {"flat", "layerwise", "automatic"};
+  EXPECT_EQ(NameByMeaning("logistic_regression", fits), "logistic");
+  EXPECT_EQ(NameByMeaning("LogReg", networks), "logistic");
+  EXPECT_EQ(NameByMeaning("linear", fits), "least-squares");
+  EXPECT_EQ(NameByMeaning("linear", networks), "logistic");
+  EXPECT_EQ(NameByMeaning("per_layer", clippings), "layerwise");
+  EXPECT_EQ(NameByMeaning("AUTO-S", clippings), "automatic");
+  EXPECT_EQ(NameByMeaning("svm", clippings), "");
+}
+
 TEST(KnownMeaning, MeaningComesBeforeLetters) {
   // By its letters '--eps' is nearest to '--steps'.
-  EXPECT_EQ(DidYouMeanBy("--eps", kFlags), "did you mean '--epsilon'? ");
-  EXPECT_EQ(DidYouMeanBy("--bacth", kFlags), "did you mean '--batch'? ");
-  EXPECT_EQ(DidYouMeanBy("--colour", kFlags), "");
+  EXPECT_EQ(LikelyName("--eps", kFlags), "--epsilon");
+  EXPECT_EQ(LikelyName("--bacth", kFlags), "--batch");
+  EXPECT_EQ(LikelyName("--colour", kFlags), "");
 }
 
 }  // namespace

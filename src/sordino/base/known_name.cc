@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "sordino/base/error.h"
+#include "sordino/base/known_meaning.h"
 
 namespace sordino {
 namespace {
@@ -15,8 +16,8 @@ constexpr std::size_t kLongestShown = 40;
 }  // namespace
 
 std::string DidYouMean(std::string_view given, std::span<const std::string_view> known) {
-  const std::string nearest = NearestName(given.substr(0, kLongestShown), known);
-  return nearest.empty() ? "" : fmt::format("did you mean '{}'? ", nearest);
+  const std::string likely = LikelyName(given.substr(0, kLongestShown), known);
+  return likely.empty() ? "" : fmt::format("did you mean '{}'? ", likely);
 }
 
 std::string OneOf(std::span<const std::string_view> names) {

@@ -9,7 +9,7 @@
 
 namespace sordino {
 
-// "did you mean 'digits'? ", or nothing where no known name is near.
+// "did you mean 'digits'? ": by meaning or letters (known_meaning.h), or nothing.
 std::string DidYouMean(std::string_view given, std::span<const std::string_view> known);
 
 // "poisson, fixed or full"

@@ -33,6 +33,9 @@ TEST(KnownName, MistakeIsOneSentenceWithTheNearestName) {
             "poisson, fixed or full.");
   EXPECT_EQ(Sentence("everything"),
             "the sampling is 'everything', which is not known; it can be poisson, fixed or full.");
+  EXPECT_EQ(Sentence("full-batch"),
+            "the sampling is 'full-batch', which is not known; did you mean 'full'? it can be "
+            "poisson, fixed or full.");
   EXPECT_LT(Sentence(std::string(10'000, 'x')).size(), 150U);
 }
 

@@ -1,8 +1,9 @@
-// Progress of long work: a bar that redraws itself on a terminal, plain lines elsewhere.
+// Progress of long work: a bar that redraws itself on a terminal; elsewhere nothing, or plain lines
+// where SORDINO_PROGRESS asks for them.
 //
 // Writes to standard error only, so that standard output stays clean for results. On a terminal
-// the bar is redrawn at most ten times a second; elsewhere a line is written at most every ten
-// seconds and at the end. Amounts are shown in percent: a total may be the size of private data.
+// the bar is redrawn at most ten times a second; a line is written at most every ten seconds and at
+// the end. Amounts are shown in percent: a total may be the size of private data.
 // Only public values may be put into the note: whoever calls decides.
 #ifndef SORDINO_BASE_PROGRESS_H_
 #define SORDINO_BASE_PROGRESS_H_
@@ -31,7 +32,8 @@ class Progress {
   // Draws the last state and ends the line. Further calls do nothing.
   void Finish();
 
-  // kBar when standard error is a terminal, kLines otherwise.
+  // kBar where standard error is a terminal; else kLines where SORDINO_PROGRESS is set and not
+  // empty, and kSilent where it is not.
   static Style DetectStyle();
 
  private:

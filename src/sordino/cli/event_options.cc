@@ -12,28 +12,10 @@
 #include "sordino/base/adjacency_names.h"
 #include "sordino/base/error.h"
 #include "sordino/base/exact_count.h"
+#include "sordino/base/known_name.h"
 #include "sordino/cli/command_tree.h"
 
 namespace sordino {
-namespace {
-
-// The position of a name in the list of those that a flag knows.
-std::size_t Choose(std::string_view flag, std::string_view given,
-                   std::span<const std::string_view> known) {
-  std::string list;
-  for (std::size_t i = 0; i < known.size(); ++i) {
-    if (known[i] == given) return i;
-    if (i > 0) list += i + 1 == known.size() ? " or " : ", ";
-    list += known[i];
-  }
-  const std::string nearest = NearestName(given, known);
-  throw Error(fmt::format(
-      "{} '{}' is unknown; {} be {}.", flag, given,
-      nearest.empty() ? std::string("it must") : fmt::format("did you mean '{}'? It must", nearest),
-      list));
-}
-
-}  // namespace
 
 void AddEventFlags(CLI::App& command, EventOptions& options) {
   command.add_option("--rate", options.rate, "Probability that a record enters a batch")
@@ -69,15 +51,16 @@ StepShape ShapeOf(const EventOptions& options, bool has_rate) {
   StepShape shape;
   if (options.mechanism) {
     shape.mechanism =
-        static_cast<Mechanism>(Choose("--mechanism", *options.mechanism, kMechanismNames));
+        static_cast<Mechanism>(IndexOfName("--mechanism", *options.mechanism, kMechanismNames));
   }
   if (options.adjacency) {
-    Choose("--adjacency", *options.adjacency, kAdjacencyNames);
+    IndexOfName("--adjacency", *options.adjacency, kAdjacencyNames);
     shape.adjacency = ParseAdjacency(*options.adjacency);
   }
   shape.sampling = has_rate ? Sampling::kPoisson : Sampling::kNone;
   if (options.sampling) {
-    shape.sampling = static_cast<Sampling>(Choose("--sampling", *options.sampling, kSamplingNames));
+    shape.sampling =
+        static_cast<Sampling>(IndexOfName("--sampling", *options.sampling, kSamplingNames));
     if (shape.sampling == Sampling::kNone && has_rate) {
       throw Error("--sampling none was given with a rate; leave out one of the two.");
     }

@@ -11,6 +11,7 @@
 
 #include "sordino/base/known_meaning.h"
 #include "sordino/cli/command_test_support.h"
+#include "sordino/tables/table_columns.h"
 
 namespace sordino {
 namespace {
@@ -108,9 +109,13 @@ TEST(HelpPage, WhatIsSuggestedByMeaningExists) {
     for (const std::string& name : NamesOf(node)) {
       known.insert(name.substr(std::min(name.find_first_not_of('-'), name.size())));
     }
+    for (const Json& option : node["options"]) {
+      for (const Json& choice : option["choices"]) known.insert(choice.get<std::string>());
+    }
     for (const Json& child : node["commands"]) self(self, child);
   };
   collect(collect, program);
+  for (const std::string_view kind : ColumnKindNames()) known.insert(std::string(kind));
   for (const std::string_view name : NamesOfMeanings()) {
     EXPECT_THAT(known, Contains(std::string(name)));
   }

@@ -131,7 +131,9 @@ void PrintFlowText(const FlowFlags& flags, std::uint64_t problems,
   std::cout << fmt::format(
                    "{} gradient flows of '{}', until time {}; losses over that of the start\n",
                    problems, flags.problem, flags.time)
-            << AlignedTable(rows, 8);
+            << AlignedTable(rows, 8)
+            << "\nNext: 'sordino kernel DATA --clipping all' asks the same of your own model, on "
+               "public data.\n";
 }
 
 void PlanClipping(const FlowFlags& flags) {

@@ -43,6 +43,7 @@ TEST(PlanClipping, PrintsATable) {
   ASSERT_EQ(outcome.error, "");
   EXPECT_THAT(outcome.out, HasSubstr("2 gradient flows of 'network'"));
   EXPECT_THAT(outcome.out, HasSubstr("local-flat"));
+  EXPECT_THAT(outcome.out, HasSubstr("\nNext: 'sordino kernel DATA --clipping all' asks"));
 }
 
 class PlanClippingMistakes : public ::testing::TestWithParam<Mistake> {};

@@ -93,9 +93,15 @@ void PlanMean(const MeanFlags& flags) {
   }
   if (flags.json) {
     PrintReport(report);
-  } else {
-    PrintText(report);
+    return;
   }
+  PrintText(report);
+  std::cout << fmt::format(
+      "\nNext: 'sordino release FILE {} --epsilon {:g}' makes such a mean of a table of your "
+      "own.\n",
+      question.kind == MeanKind::kVector ? "--vector-mean COLUMNS --clip-norm 1"
+                                         : "--mean COLUMN --bounds 0,1",
+      question.epsilon.value());
 }
 
 struct DescentFlags : TrialFlags {
@@ -176,6 +182,12 @@ void PlanDescent(const DescentFlags& flags) {
   std::cout << "Excess risk over the initial one:\n";
   PrintRisk(risk, "");
   if (momentum) PrintRisk(*momentum, "with momentum, ");
+  std::cout
+      << (risk.dynamic < risk.uniform
+              ? "\nNext: 'sordino train --noise-schedule optimal' spreads a budget so; 'sordino "
+                "plan learn' finds the schedule of your own model on public data.\n"
+              : "\nNext: train with the same noise in all steps; here the best schedule is no "
+                "better.\n");
 }
 
 void AddPlanMean(CLI::App& plan) {

@@ -12,6 +12,7 @@
 namespace sordino {
 namespace {
 
+using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
 Json Answer(const std::string& line) {
@@ -55,6 +56,21 @@ TEST(PlanDescent, MeasuresBothSchedulesBelowTheirBounds) {
   // The noise of the last step is the most harmful, and theory bounds that of all of them.
   EXPECT_GT(influence["measured"].back(), influence["measured"].front());
   EXPECT_LT(influence["measured"].back(), influence["predicted"].back().get<double>() * 2);
+}
+
+TEST(PlanTrials, EndWithWhatToDoNow) {
+  const auto told = [](const std::string& line) {
+    return CallCommand(AddPlanCommand, Words(line)).out;
+  };
+  EXPECT_THAT(
+      told("plan mean --kind scalar --records 100 --epsilon 0.5"),
+      HasSubstr("\nNext: 'sordino release FILE --mean COLUMN --bounds 0,1 --epsilon 0.5' makes"));
+  EXPECT_THAT(
+      told("plan mean --kind vector --dimension 4 --records 100 --epsilon 1 --delta 1e-5"),
+      HasSubstr(
+          "\nNext: 'sordino release FILE --vector-mean COLUMNS --clip-norm 1 --epsilon 1' makes"));
+  EXPECT_THAT(told("plan descent --records 10000 --epsilon 1 --delta 1e-5 --seeds 5"),
+              HasSubstr("\nNext: "));
 }
 
 class PlanTrialsMistakes : public ::testing::TestWithParam<Mistake> {};

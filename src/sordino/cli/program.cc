@@ -32,9 +32,8 @@ namespace {
 // nearest by its letters, if any is near.
 std::string Suggestion(std::string_view given, const std::vector<std::string>& known) {
   const std::vector<std::string_view> names(known.begin(), known.end());
-  const std::string meant = NameByMeaning(given, names);
-  const std::string nearest = meant.empty() ? NearestName(given, names) : meant;
-  return nearest.empty() ? "." : "; did you mean '" + nearest + "'?";
+  const std::string likely = LikelyName(given, names);
+  return likely.empty() ? "." : "; did you mean '" + likely + "'?";
 }
 
 std::vector<std::string> CommandNames(const CLI::App& app) {

@@ -246,6 +246,32 @@ kind = "boolean"
                     HasSubstr("its field 'smoker' is neither yes nor no"), Not(HasSubstr("80.5"))));
 }
 
+// A norm stands in the place of declared bounds, not of what a cell means: 1.000 is a thousand
+// here.
+TEST_F(ReleaseTables, ReadTheCellsOfMeansWithANormByTheRulesOfASchema) {
+  const std::string schema = Write("rules.toml", R"(
+[table]
+delimiter = ";"
+decimal = ","
+thousands = "."
+not-a-number = "missing"
+
+[[column]]
+names = ["a", "b"]
+kind = "numeric"
+low = 0
+high = 5000
+)");
+  const std::string table =
+      Write("norms.csv", "a;b\n1.000;2.000,5\n3.000;3.999,5\nunknown;3.000\n");
+  EXPECT_EQ(Values({table, "--schema", schema, "--vector-mean", "a,b", "--clip-norm", "1e4"}),
+            (std::vector<long>{2000, 3000}));
+  // Clipped at 10 sqrt(1e6) / 2.
+  EXPECT_EQ(Values({table, "--schema", schema, "--mean", "a", "--second-moment", "10",
+                    "--expected-records", "1"}),
+            (std::vector<long>{2000}));
+}
+
 TEST_F(ReleaseTables, RefuseValuesThatAreNotDeclared) {
   const std::string file = Write("wards.csv", "ward\nsurgery\nSECRET-WARD\nsurgery\n");
   for (const std::vector<std::string>& call : std::vector<std::vector<std::string>>{

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <vector>
 
 #include "sordino/base/error.h"
+#include "sordino/base/list_text.h"
 
 namespace sordino {
 
@@ -35,15 +37,16 @@ const std::vector<std::string>& ValuesOf(const TableColumn& column) {
 
 void TakeSchemaBounds(TableRequest& request, const TableSchema& schema) {
   for (const StatisticRequest& statistic : request.statistics) {
-    // What was asked for wins over the file.
-    if (statistic.kind == TableStatistic::kMean &&
-        request.second_moment_roots.contains(statistic.column)) {
-      continue;
-    }
-    const TableColumn* const column = schema.Find(statistic.column);
-    if (column != nullptr && column->HasBounds()) {
-      request.bounds.try_emplace(statistic.column, column->low, column->high);
-      request.cells.try_emplace(statistic.column, column->cells);
+    const bool is_vector = statistic.kind == TableStatistic::kVectorMean;
+    // A norm that was asked for stands in the place of the bounds, not of how cells are read.
+    const bool has_norm = is_vector || (statistic.kind == TableStatistic::kMean &&
+                                        request.second_moment_roots.contains(statistic.column));
+    for (const std::string& name :
+         is_vector ? SplitList(statistic.column) : std::vector{statistic.column}) {
+      const TableColumn* const column = schema.Find(name);
+      if (column == nullptr || !column->HasBounds()) continue;
+      request.cells.try_emplace(name, column->cells);
+      if (!has_norm) request.bounds.try_emplace(name, column->low, column->high);
     }
   }
 }

@@ -47,6 +47,10 @@ CardJson TestResults(const CardJson& run) {
   }
   if (!run["predictions"].is_null()) {
     results.update(Fields(run["predictions"], {"classes", "confusion"}));
+    const auto quality = run["predictions"].find("quality");
+    if (quality != run["predictions"].end()) {
+      results.update(Fields(*quality, {"log_loss", "auroc", "calibration_error", "calibration"}));
+    }
   }
   return results;
 }
@@ -72,9 +76,12 @@ CardJson DataProtection(const CardJson& data, const CardJson& run) {
                      {"data", run["data"]},
                      {"private", run["private"]},
                      {"protected_unit", RecordValue(run, "unit of privacy")},
+                     {"rows_per_user", RecordValue(run, "rows of one user, at most")},
                      {"definition", RecordValue(run, "definition of privacy")},
+                     {"trust_model", RecordValue(run, "trust model")},
                      {"adjacency", RecordValue(run, "adjacency")},
                      {"accounting", RecordValue(run, "accounting")},
+                     {"failure", RecordValue(run, "probability of failures, paid out of delta")},
                      {"event", run["event"]}};
   // Null without privacy: nothing limits an attack.
   const CardJson& guarantee = run["guarantee"];

@@ -8,6 +8,14 @@
 #include "sordino/base/shown_text.h"
 
 namespace sordino {
+namespace {
+
+// Widths of a character of the heading, generous.
+constexpr double kTitleCharacter = 9;
+constexpr double kCaptionCharacter = 6;
+constexpr double kHeadingMargin = 12;
+
+}  // namespace
 
 std::string SvgStyle(std::string_view light, std::string_view dark) {
   return fmt::format(
@@ -27,6 +35,10 @@ std::string SvgOpening(const SvgHeading& heading, std::string_view style, double
       "aria-label=\"{2}\">\n{3}"
       "<rect class=\"back\" width=\"{0:.0f}\" height=\"{1:.0f}\"/>\n",
       kSvgWidth, kSvgHeight, heading.label, style);
+  const double room = kSvgWidth - left - kHeadingMargin;
+  const auto fit = [room](std::string_view text, double character) {
+    return SvgFit(text, static_cast<std::size_t>(room / character), room);
+  };
   double line_y = 24;
   if (!heading.warning.empty()) {
     svg += fmt::format("<text class=\"warning\" x=\"{:.0f}\" y=\"{:.0f}\">{}</text>\n", left,
@@ -34,14 +46,16 @@ std::string SvgOpening(const SvgHeading& heading, std::string_view style, double
     line_y += 22;
   }
   return svg + fmt::format(
-                   "<text class=\"title\" x=\"{0:.0f}\" y=\"{1:.0f}\">{2}</text>\n"
-                   "<text class=\"small\" x=\"{0:.0f}\" y=\"{3:.0f}\">{4}</text>\n",
-                   left, line_y, SvgEscaped(heading.title), line_y + 18,
+                   "<text class=\"title\" x=\"{0:.0f}\" y=\"{1:.0f}\"{2}>{3}</text>\n"
+                   "<text class=\"small\" x=\"{0:.0f}\" y=\"{4:.0f}\"{5}>{6}</text>\n",
+                   left, line_y, fit(heading.title, kTitleCharacter), SvgEscaped(heading.title),
+                   line_y + 18, fit(heading.caption, kCaptionCharacter),
                    SvgEscaped(heading.caption));
 }
 
 std::string SvgFit(std::string_view text, std::size_t most, double width) {
-  const auto characters = std::count_if(text.begin(), text.end(), [](char c) {
+  const std::string shown = ShownText(text);
+  const auto characters = std::count_if(shown.begin(), shown.end(), [](char c) {
     return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
   });
   if (static_cast<std::size_t>(characters) <= most) return "";

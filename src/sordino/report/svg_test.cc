@@ -42,5 +42,17 @@ TEST(Svg, WhatFitsKeepsItsWidth) {
   EXPECT_EQ(SvgFit("names", 4, 20), " textLength=\"20\" lengthAdjust=\"spacingAndGlyphs\"");
 }
 
+TEST(Svg, ALongHeadingIsNarrowerAndNeverCut) {
+  const std::string title = "income of " + std::string(100, 'x');
+  const std::string svg =
+      SvgOpening({.label = "a picture", .warning = "", .title = title, .caption = "short"}, "", 60);
+  EXPECT_THAT(svg, testing::HasSubstr(" textLength=\"648\" lengthAdjust=\"spacingAndGlyphs\">" +
+                                      title + "</text>"));
+  EXPECT_THAT(svg, testing::HasSubstr(">short</text>"));
+  EXPECT_EQ(svg.find("textLength"), svg.rfind("textLength"));
+  // A mark that is shown by its code is as long as the code.
+  EXPECT_NE(SvgFit("ab\u202e", 4, 20), "");
+}
+
 }  // namespace
 }  // namespace sordino

@@ -8,6 +8,8 @@
 #include "sordino/clipping/clipping_component.h"
 #include "sordino/clipping/norms_component.h"
 #include "sordino/data/catalog.h"
+#include "sordino/device/precision.h"
+#include "sordino/device/recorded_graph.h"
 #include "sordino/noise/noise_component.h"
 #include "sordino/optimizers/optimizer_component.h"
 #include "sordino/runs/internal/component_rows.h"
@@ -479,13 +481,15 @@ std::vector<Setting> TrainingRows() {
        .flag = "--precision",
        .value_name = "NAME",
        .help = "Products: float32; tf32, which rounds factors to 11 bits on a GPU; or bfloat16",
-       .field = SORDINO_FIELD(training.precision)},
+       .field = SORDINO_FIELD(training.precision),
+       .choices = kPrecisionNames},
       {.section = "training",
        .key = "graph",
        .flag = "--graph",
        .value_name = "NAME",
        .help = "Steps on a GPU are recorded and replayed: off, auto (where they can be) or on",
-       .field = SORDINO_FIELD(training.graph)},
+       .field = SORDINO_FIELD(training.graph),
+       .choices = kGraphUseNames},
       {.section = "training",
        .key = "threads",
        .flag = "--threads",

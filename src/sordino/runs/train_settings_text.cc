@@ -12,7 +12,6 @@
 
 #include "sordino/base/error.h"
 #include "sordino/base/exact_count.h"
-#include "sordino/base/known_meaning.h"
 #include "sordino/base/known_name.h"
 #include "sordino/base/list_text.h"
 #include "sordino/base/toml_nesting.h"
@@ -147,7 +146,7 @@ class FileReader {
             return candidate.section == section && candidate.key == name;
           });
       if (setting == settings.end()) {
-        const std::string guess = DidYouMeanBy(name, keys);
+        const std::string guess = DidYouMean(name, keys);
         Fail(node, fmt::format("'{}' is not a key of [{}]; {}", name, section,
                                guess.empty() ? fmt::format("its keys are {}", OneOf(keys))
                                              : guess.substr(0, guess.size() - 1)));

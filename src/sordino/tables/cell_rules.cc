@@ -196,14 +196,16 @@ NumberError ReadByForm(const CellRules& rules, std::string_view cell, double* nu
   return NumberError::kNotANumber;
 }
 
-// "." for ".", and " " for "blank".
+// "." for ".", " " for "blank", and no sign for "none", by which a column leaves out thousands that
+// its table has.
 char SignOf(std::string_view name, const std::string& text) {
   constexpr std::string_view kSigns = ".,' _";
+  if (name == "thousands" && text == "none") return '\0';
   const std::string sign = text == kBlank ? " " : text;
   const bool known = sign.size() == 1 && kSigns.find(sign[0]) != std::string_view::npos;
   if (known && (name == "thousands" || sign == "." || sign == ",")) return sign[0];
   throw Error(fmt::format("{} is '{}'; give {}.", name, text,
-                          name == "decimal" ? "'.' or ','" : "'.', ',', ''', '_' or blank"));
+                          name == "decimal" ? "'.' or ','" : "'.', ',', ''', '_', blank or none"));
 }
 
 CellUnit UnitOf(const std::string& text) {

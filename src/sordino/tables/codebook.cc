@@ -12,6 +12,7 @@
 #include "sordino/base/error.h"
 #include "sordino/base/known_name.h"
 #include "sordino/base/list_text.h"
+#include "sordino/tables/cell_rules.h"
 #include "sordino/tables/public_sample.h"
 
 namespace sordino {
@@ -130,11 +131,21 @@ bool IsUnit(const std::string& text) {
          std::string_view("0123456789+-.,").find(text[0]) == std::string_view::npos;
 }
 
+// A number with a decimal comma as one with a point. 1,234 may be a thousand, and stays as it is:
+// no bound.
+std::string BoundOf(const std::string& text) {
+  const std::size_t comma = text.find(',');
+  double number = 0;
+  const bool decides = comma != std::string::npos && text.size() - comma != 4 &&
+                       ReadCell({.decimal = ','}, text, &number) == NumberError::kNone;
+  return decides ? text.substr(0, comma) + '.' + text.substr(comma + 1) : text;
+}
+
 // As --columns takes it.
 std::string ColumnOf(const Entry& entry, const std::string& kind) {
   std::string text = ListValue(entry.parts[kName], ":") + ':' + kind;
   const bool bounded = kind == "numeric" || kind == "target" || kind == "date";
-  if (bounded) text += ':' + entry.parts[kLow] + ':' + entry.parts[kHigh];
+  if (bounded) text += ':' + BoundOf(entry.parts[kLow]) + ':' + BoundOf(entry.parts[kHigh]);
   if (!bounded && entry.Has(kValues)) {
     const char separator = entry.parts[kValues].find('|') != std::string::npos ? '|' : ',';
     std::string values;

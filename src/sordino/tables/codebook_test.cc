@@ -45,6 +45,15 @@ TEST(Codebook, DeclaresKindsBoundsValuesUnitsAndFormats) {
   EXPECT_THAT(missing, ElementsAre("?", "NA"));
 }
 
+TEST(Codebook, BoundsMayHaveADecimalComma) {
+  std::vector<std::string> missing;
+  const std::vector<DraftColumn> columns =
+      ReadBook("name;min;max\nweight;0,5;300,25\nchange;-1,5;2\n", missing);
+  EXPECT_EQ(ColumnText(*columns[0].declared), "weight:numeric:0.5:300.25");
+  EXPECT_EQ(ColumnText(*columns[1].declared), "change:numeric:-1.5:2");
+  EXPECT_THAT(BookComplaint("name;min;max\nweight;0;1,234\n"), HasSubstr("column 'weight'"));
+}
+
 TEST(Codebook, MistakesNameTheColumn) {
   EXPECT_THAT(BookComplaint("a,b\nx,numeric\n"), HasSubstr("call it 'name'"));
   EXPECT_THAT(BookComplaint("name,low,high\nage,9,3\n"), HasSubstr("column 'age'"));

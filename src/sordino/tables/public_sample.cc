@@ -295,6 +295,29 @@ void MakePredicted(DraftColumn& draft, const SampleColumn* column) {
   draft.note = "what a model shall tell";
 }
 
+// What a codebook tells of a column whose cells the sample shows: it has no words for decimal
+// signs, and may leave units and the format of dates out.
+DraftColumn Joined(const DraftColumn& shown, DraftColumn told) {
+  if (!shown.declared) {
+    if (told.note.empty() && told.declared->HasBounds()) told.note = shown.note;
+    return told;
+  }
+  CellRules& cells = told.declared->cells;
+  const CellRules& seen = shown.declared->cells;
+  if (!told.declared->HasBounds() || !shown.declared->HasBounds() || cells.form != seen.form) {
+    return told;
+  }
+  if (cells.form == CellForm::kDate && cells.date_format == CellRules().date_format) {
+    cells.date_format = seen.date_format;
+  } else if (cells.form == CellForm::kNumber) {
+    const std::vector<CellUnit> units = cells.units.empty() ? seen.units : cells.units;
+    cells = seen;
+    cells.units = units;
+    cells.text_is_missing = seen.text_is_missing && told.declared->role == ColumnRole::kNumeric;
+  }
+  return told;
+}
+
 }  // namespace
 
 std::vector<DraftColumn> DraftColumns(PublicTable& table) {
@@ -317,7 +340,7 @@ std::vector<DraftColumn> DraftColumns(PublicTable& table) {
   return drafts;
 }
 
-std::string SchemaFromPublic(const PublicSources& sources) {
+PublicSchema SchemaFromPublic(const PublicSources& sources) {
   PublicTable table;
   std::vector<DraftColumn> drafts;
   std::vector<SampleColumn> columns;
@@ -334,7 +357,7 @@ std::string SchemaFromPublic(const PublicSources& sources) {
       if (found == drafts.end()) {
         drafts.push_back(std::move(told));
       } else if (told.declared) {
-        *found = std::move(told);
+        *found = Joined(*found, std::move(told));
       }
     }
     table.is_text = table.is_text && !sources.sample.empty();
@@ -351,11 +374,15 @@ std::string SchemaFromPublic(const PublicSources& sources) {
     const auto place = static_cast<std::size_t>(found - drafts.begin());
     MakePredicted(*found, place < columns.size() ? &columns[place] : nullptr);
   }
-  return SchemaText(
-      drafts, table.layout, table.is_text,
-      sources.codebook.empty()
-          ? "Made from a public sample, and nothing of the private table was read."
-          : "Made from a public codebook, and nothing of the private table was read.");
+  const std::string source =
+      fmt::format("Made from a public {}, and nothing of the private table was read.",
+                  sources.codebook.empty() ? "sample"
+                  : sources.sample.empty() ? "codebook"
+                                           : "sample and codebook");
+  PublicSchema schema;
+  schema.text = SchemaText(drafts, table.layout, table.is_text, source);
+  schema.columns = std::move(drafts);
+  return schema;
 }
 
 }  // namespace sordino

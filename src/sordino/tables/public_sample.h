@@ -28,14 +28,19 @@ std::vector<DraftColumn> ReadCodebook(const std::string& path, const KnownLayout
                                       std::vector<std::string>& missing);
 
 struct PublicSources {
-  std::string sample = {};    // a file; empty: none
-  std::string codebook = {};  // likewise; wins over the sample
+  std::string sample = {};  // a file; empty: none
+  // Likewise; wins over the sample, which says how cells are written where the codebook does not.
+  std::string codebook = {};
   KnownLayout layout = {};
   std::string predicted = {};  // the column that becomes the label or target; empty: none
 };
-// A schema file. Throws Error where a file cannot be read, and where no column is called
-// `predicted` or it can be neither a label nor a target.
-std::string SchemaFromPublic(const PublicSources& sources);
+struct PublicSchema {
+  std::vector<DraftColumn> columns;
+  std::string text;  // of the schema file
+};
+// Throws Error where a file cannot be read, and where no column is called `predicted` or it can be
+// neither a label nor a target.
+PublicSchema SchemaFromPublic(const PublicSources& sources);
 
 }  // namespace sordino
 

@@ -23,7 +23,7 @@ class PublicSampleTest : public ::testing::Test {
     PublicSources sources{.predicted = predicted};
     if (!sample.empty()) sources.sample = Write("sample.csv", sample);
     if (!codebook.empty()) sources.codebook = Write("codebook.csv", codebook);
-    return SchemaFromPublic(sources);
+    return SchemaFromPublic(sources).text;
   }
   TableSchema SchemaOf(const std::string& sample, const std::string& predicted = "",
                        const std::string& codebook = "") {
@@ -123,6 +123,31 @@ TEST_F(PublicSampleTest, ACodebookWinsOverTheSample) {
   EXPECT_EQ(schema.Find("dose"), nullptr);
   EXPECT_THAT(schema.missing, ElementsAre("-9"));
   EXPECT_THAT(TextOf("", "", codebook), AllOf(HasSubstr("without bounds"), HasSubstr("codebook")));
+}
+
+// Bounds stand in the codebook; how cells are written, in the sample alone.
+TEST_F(PublicSampleTest, ACodebookLeavesWhatItCannotSayToTheSample) {
+  const std::string codebook =
+      "name;kind;low;high;unit\n"
+      "weight;numeric;0;300;\n"
+      "crp;numeric;0;500;mg/l\n"
+      "born;date;1900-01-01;2020-12-31;\n"
+      "sum;numeric;0;9000;\n"
+      "city;categorical;;;\n";
+  const std::string sample =
+      "weight;crp;born;city\n"
+      "70,5 kg;<0,5;31.1.2001;A\n"
+      "80 kg;12,25;6.12.1999;B\n"
+      "90 kg;3,75;6.12.1998;A\n";
+  const TableSchema schema = SchemaOf(sample, "", codebook);
+  EXPECT_EQ(ColumnText(*schema.Find("weight")), "weight:numeric:0:300:decimal=,:unit=kg");
+  EXPECT_EQ(ColumnText(*schema.Find("crp")),
+            "crp:numeric:0:500:decimal=,:unit=mg/l:censored=limit");
+  EXPECT_EQ(ColumnText(*schema.Find("born")), "born:date:1900-01-01:2020-12-31:format=DD.MM.YYYY");
+  EXPECT_EQ(ColumnText(*schema.Find("city")), "city:categorical:A|B|*");
+  // What the sample leaves open stays asked.
+  EXPECT_THAT(TextOf("sum\n\"1,234\"\n\"5,678\"\n", "", codebook),
+              HasSubstr("is 1,234 a thousand?"));
 }
 
 }  // namespace

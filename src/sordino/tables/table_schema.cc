@@ -205,6 +205,7 @@ class SchemaReader {
 
   // What [table] says of all columns, as far as it can be said of this one.
   CellRules RulesFor(const TableColumn& column) const {
+    if (!column.HasBounds()) return column.cells;
     CellRules rules = column.cells.form == CellForm::kNumber ? rules_ : CellRules();
     rules.form = column.cells.form;
     rules.text_is_missing = rules_.text_is_missing && column.role == ColumnRole::kNumeric;

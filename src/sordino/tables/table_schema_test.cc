@@ -180,6 +180,77 @@ high = 10
   EXPECT_THAT(Complaint("[table]\nquote = '`'"), HasSubstr("the quote is"));
 }
 
+// Rules of [table] concern the cells of numbers. A run writes each column down by ColumnText and
+// reads it back, so no kind may carry a rule that its text cannot.
+TEST(TableSchema, RulesOfTheTableLeaveColumnsWithoutNumbersAlone) {
+  const TableSchema schema = ParseSchema(R"(
+[table]
+decimal = ","
+thousands = "."
+censored = "half"
+not-a-number = "missing"
+
+[[column]]
+name = "weight"
+kind = "numeric"
+low = 0
+high = 300
+
+[[column]]
+name = "dose"
+kind = "numeric"
+low = 0
+high = 1
+decimal = "."
+thousands = "none"
+
+[[column]]
+name = "city"
+kind = "categorical"
+values = ["3,5", "*"]
+
+[[column]]
+name = "sick"
+kind = "label"
+values = ["no", "yes"]
+
+[[column]]
+name = "born"
+kind = "date"
+low = 1920-01-01
+high = 2020-12-31
+
+[[column]]
+name = "smoker"
+kind = "boolean"
+
+[[column]]
+name = "note"
+kind = "text"
+buckets = 64
+
+[[column]]
+name = "who"
+kind = "user"
+)",
+                                         "rules.toml");
+  std::vector<std::string> texts;
+  for (const TableColumn& column : schema.columns) texts.push_back(ColumnText(column));
+  EXPECT_THAT(
+      texts,
+      ElementsAre("weight:numeric:0:300:decimal=,:thousands=.:censored=half:"
+                  "not-a-number=missing",
+                  "dose:numeric:0:1:censored=half:not-a-number=missing", "city:categorical:3,5|*",
+                  "sick:label:no|yes", "born:date:1920-01-01:2020-12-31:not-a-number=missing",
+                  "smoker:boolean:not-a-number=missing", "note:text:64", "who:user"));
+  const std::vector<TableColumn> again = ParseColumns(texts);
+  ASSERT_EQ(again.size(), schema.columns.size());
+  for (std::size_t i = 0; i < again.size(); ++i) {
+    EXPECT_EQ(again[i].values, schema.columns[i].values) << texts[i];
+    EXPECT_EQ(again[i].cells, schema.columns[i].cells) << texts[i];
+  }
+}
+
 TEST(TableSchema, PatternsStandForTheColumnsOfATableThatNoOtherLineNames) {
   const TableSchema schema = ParseSchema(R"(
 [[column]]

@@ -11,6 +11,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -263,6 +264,29 @@ PublicSources SourcesOf(const CommandOptions& options, const DataRequest& reques
   return sources;
 }
 
+Json ColumnsJson(std::span<const DraftColumn> columns) {
+  Json list = Json::array();
+  for (const DraftColumn& column : columns) {
+    list.push_back({{"name", column.name},
+                    {"declaration", column.declared ? Json(ColumnText(*column.declared)) : nullptr},
+                    {"note", column.note.empty() ? Json(nullptr) : Json(column.note)}});
+  }
+  return list;
+}
+
+// `columns` are those of public data; null where the names come from the table, whose first line
+// may be a record.
+void PrintDeclared(const CommandOptions& options, const Json& columns, const std::string& text) {
+  if (!options.json) {
+    std::cout << ShownLines(text);
+    return;
+  }
+  Json report = NewReport();
+  report["file"] = *options.declare;
+  report["columns"] = columns;
+  PrintReport(report);
+}
+
 // A schema from public data; the table that it is for is not read, and need not be named.
 void WriteFromPublic(const CommandOptions& options, const DataRequest& request) {
   std::vector<std::filesystem::path> inputs;
@@ -273,11 +297,18 @@ void WriteFromPublic(const CommandOptions& options, const DataRequest& request) 
     inputs.emplace_back(file);
   }
   const OutputFile file({"--declare", *options.declare, kSchema, options.force}, inputs);
-  file.Write(SchemaFromPublic(SourcesOf(options, request)));
-  std::cout << fmt::format(
+  const PublicSchema schema = SchemaFromPublic(SourcesOf(options, request));
+  file.Write(schema.text);
+  std::string text = fmt::format(
       "The columns are declared in {} as the public data show them; go through it, and see with\n"
       "sordino data {} --schema {} whether the table keeps to it.\n",
       *options.declare, request.source.empty() ? "TABLE" : request.source, *options.declare);
+  for (const DraftColumn& column : schema.columns) {
+    if (column.declared) continue;
+    text += fmt::format("  left open: {}{}{}\n", column.name, column.note.empty() ? "" : ": ",
+                        column.note);
+  }
+  PrintDeclared(options, ColumnsJson(schema.columns), text);
 }
 
 // A schema to fill in. Its only input is the first line of the table.
@@ -294,9 +325,10 @@ void WriteTemplate(const CommandOptions& options) {
   const std::vector<std::filesystem::path> inputs = {request.source};
   const OutputFile file({"--declare", *options.declare, kSchema, options.force}, inputs);
   file.Write(SchemaTemplateOf(request));
-  std::cout << fmt::format(
-      "The names of the columns are in {}; write the kind of each that is used.\n",
-      *options.declare);
+  PrintDeclared(
+      options, nullptr,
+      fmt::format("The names of the columns are in {}; write the kind of each that is used.\n",
+                  *options.declare));
 }
 
 void PrintFormats(bool json) {

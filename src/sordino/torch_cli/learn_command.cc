@@ -121,8 +121,7 @@ std::string LearnText(const LearnedSchedule& learned, const std::optional<std::s
         "No decay can be told from chance at level {:g}, so the schedule is equal noise. More "
         "--seeds, fewer --blocks or a larger --factor show a smaller one.\n",
         kDecayLevel);
-    if (file) text += fmt::format("\nThe file {} has equal noise.\n", *file);
-    return text;
+    return text + "\nNext: train with the same noise in all steps, which needs no schedule.\n";
   }
   text += fmt::format("decay of the influence  {:.4f} a step{}\n", learned.influence.decay,
                       learned.influence.decay < 1 ? ", for --decay" : "");
@@ -130,8 +129,10 @@ std::string LearnText(const LearnedSchedule& learned, const std::optional<std::s
     text += fmt::format("condition number        {:.3g}\n", learned.influence.kappa);
   }
   text += fmt::format("noise term              {:.3f} of that of equal noise\n", 1 / learned.gain);
-  if (file) text += fmt::format("\nUse it with: sordino train --noise-schedule file:{}\n", *file);
-  return text;
+  return text +
+         (file ? fmt::format("\nNext: 'sordino train --noise-schedule file:{}' uses it.\n", *file)
+               : "\nNext: with --schedule-out FILE this writes the schedule, which 'sordino train "
+                 "--noise-schedule file:FILE' uses.\n");
 }
 
 void RunLearn(const LearnFlags& flags) {

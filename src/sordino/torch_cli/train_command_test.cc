@@ -41,6 +41,7 @@ class TrainCommand : public ::testing::Test {
   }
   ~TrainCommand() override {
     unsetenv("SORDINO_STATE");
+    unsetenv("SORDINO_PROGRESS");
     fs::remove_all(train_ + ".state");
     fs::remove_all(out_);
     fs::remove(train_);
@@ -154,7 +155,12 @@ TEST_F(TrainCommand, AdaptiveNoiseEndsWithItsEpsilonAndSaysHowOftenItWasLowered)
                     "--validation-share is for --noise-schedule adaptive");
 }
 
+TEST_F(TrainCommand, ProgressIsWrittenToALogOnlyWhereItIsAskedFor) {
+  EXPECT_EQ(RunProgram(Line("--epsilon 5 --steps 20 --json")).err, "");
+}
+
 TEST_F(TrainCommand, JsonIsTheOnlyLineAndHasTheFieldsInOrder) {
+  setenv("SORDINO_PROGRESS", "1", 1);
   const CommandOutcome outcome = RunProgram(Line("--epsilon 5 --steps 20 --json"));
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), '\n'), 1);

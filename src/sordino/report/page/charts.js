@@ -259,7 +259,7 @@ function numbersOf(spec) {
   const key = 'numbers of ' + spec.name;
   const fold = el('details', {class: 'numbers', 'data-details': key, open: folds.get(key) ? '' : null},
                   el('summary', {}, 'Numbers of this chart'));
-  fold.ontoggle = () => {
+  const fill = () => {
     if (!fold.open || fold.querySelector('table')) return;
     const shown = spec.series.filter((series) => series.colour !== 'x');
     const hasErrors = shown.some((series) => series.errors);
@@ -269,6 +269,8 @@ function numbersOf(spec) {
         ...(hasErrors ? series.errors?.[i].map((end) => show(spec.y, end)) ?? ['', ''] : [])])),
       {name: 'numbers-' + spec.name}));
   };
+  fold.ontoggle = fill;
+  fill();  // a watched page is as long at once as it was
   return fold;
 }
 

@@ -50,14 +50,21 @@ function exampleFigure(predictions, example, at) {
       el('div', {class: 'soft'}, 'record ' + example.record)));
 }
 
-// Two tables: the numbers, and how often classes are right that are predicted with a probability.
-function qualityTables(quality, at) {
+// The numbers, and how often classes are right that are predicted with a probability: a curve and its table.
+const kAsSaid = {name: 'right as often as said', colour: 'x', dashed: true, bare: true, points: [{x: 0, y: 0}, {x: 1, y: 1}]};
+function qualityParts(quality, at, i) {
   const rows = [['Log-loss', cell(quality.log_loss, 'plain', at + '.log_loss')],
                 ['Area under the ROC curve', cell(quality.auroc, 'plain', at + '.auroc')],
                 ['Calibration error', cell(quality.calibration_error, 'percent', at + '.calibration_error')]];
   const bins = quality.calibration.map((bin, k) => ({...bin, path: `${at}.calibration.${k}`})).filter((bin) => bin.records > 0);
   return [el('h4', {}, 'Probabilities'),
     dataTable('Quality of the probabilities', ['', 'value'], rows.filter(([, shown]) => shown.value !== undefined), {name: 'quality', isFixed: true}),
+    chartPanel({
+      name: 'calibration-' + i, square: true, title: 'Whether the probabilities can be believed',
+      text: 'Below the dashed line the model is surer than it should be, above it less sure.',
+      series: [{name: 'public test set', colour: i, points: bins.map((bin) => ({x: bin.probability, y: bin.right}))}, kAsSaid],
+      x: {label: 'probability of the predicted class', range: {min: 0, max: 1}, show: percent, ticks: share},
+      y: {label: 'right', range: {min: 0, max: 1}, show: percent, ticks: share}}),
     dataTable('Calibration', ['probability of the predicted class', 'right', 'records'],
       bins.map((bin) => [cell(bin.probability, 'percent', bin.path + '.probability'), cell(bin.right, 'percent', bin.path + '.right'),
                          cell(bin.records, 'whole', bin.path + '.records')]), {name: 'calibration'})];
@@ -67,7 +74,7 @@ function predictionsFold(run, i, isOpen) {
   const at = `runs.${i}.predictions`;
   const predictions = run.predictions;
   return fold(`predictions-${i}`, 'Public test set', isOpen, confusionTable(predictions, at),
-    predictions.quality ? qualityTables(predictions.quality, at + '.quality') : null,
+    predictions.quality ? qualityParts(predictions.quality, at + '.quality', i) : null,
     predictions.examples.length === 0 ? null : [el('h4', {}, 'Examples'),
       el('p', {class: 'soft'}, 'The first records of the test set, and the mistakes that the model was surest of.'),
       el('div', {class: 'examples'}, predictions.examples.map((example, k) =>

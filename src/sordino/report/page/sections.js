@@ -125,6 +125,28 @@ function render(data) {
   document.querySelector('nav').replaceChildren(el('h2', {}, 'Contents'), el('ul', {}, parts.map(link)));
 }
 
+// ---- Where the reader of a watched page is: what has the focus and how far boxes are scrolled, by their places.
+function placeOf(node) {
+  const path = [];
+  for (; node && node !== document.body; node = node.parentElement) path.unshift([...node.parentElement.children].indexOf(node));
+  return path;
+}
+const nodeAt = (path) => path.reduce((node, k) => node?.children[k], document.body);
+
+function whereTheReaderIs() {
+  const focused = document.activeElement ?? document.body;
+  const boxes = [...document.querySelectorAll('nav, .scroll')].filter((box) => box.scrollLeft || box.scrollTop);
+  return {x: window.scrollX, y: window.scrollY, focused: placeOf(focused), tag: focused.tagName,
+          boxes: boxes.map((box) => ({path: placeOf(box), left: box.scrollLeft, top: box.scrollTop}))};
+}
+
+function goBackTo(place) {
+  for (const {path, left, top} of place.boxes) nodeAt(path)?.scrollTo(left, top);
+  const node = nodeAt(place.focused);
+  if (node !== document.body && node?.tagName === place.tag) node.focus({preventScroll: true});
+  window.scrollTo(place.x, place.y);
+}
+
 function start() {
   let text = document.getElementById('data').textContent;
   const theme = el('button', {id: 'theme', type: 'button'}, 'Light or dark');
@@ -165,7 +187,9 @@ function start() {
       const newer = page.getElementById('data').textContent;
       if (newer === text) return;
       text = newer;
+      const place = whereTheReaderIs();
       render(JSON.parse(text));
+      goBackTo(place);
     } catch (error) {
       // The server has ended: the page stays as it is.
       if (++failures === 5) clearInterval(timer);
