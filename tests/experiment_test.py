@@ -43,6 +43,7 @@ def run(sordino, name):
         for picture in report['pictures']:
             root = xml.etree.ElementTree.parse(out / picture).getroot()
             points = [e for e in root.iter() if e.tag.endswith('circle') and e.get('r') == '3']
+            points += [e for e in root.iter() if e.tag.endswith('image')]  # that a command drew
             assert points, f'{name}: {picture} shows nothing'
         # Again from what is kept: nothing runs.
         again = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)

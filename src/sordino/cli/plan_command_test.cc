@@ -89,7 +89,7 @@ TEST(PlanCommand, PrintsTheNoiseVariancesOfTheTable) {
   const double constant = (1 - std::pow(0.9, 10)) / (1 - std::sqrt(0.9));
   EXPECT_NEAR(first, row(7, "first_variance") * constant, 1e-9 * first);
   const CommandOutcome text = CallCommand(AddPlanCommand, Words(line));
-  EXPECT_THAT(text.out, HasSubstr("their noise variances over T = 20 steps"));
+  EXPECT_THAT(text.out, HasSubstr("their noise variances sigma_t^2 over T = 20 steps"));
   EXPECT_THAT(text.out, HasSubstr("the schedule above: "));
 }
 

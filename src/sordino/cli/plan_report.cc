@@ -170,11 +170,11 @@ std::string PlanText(const Plan& plan) {
       noise.push_back(
           {name, cell(row.first_variance), cell(row.last_variance), std::string(row.schedule)});
     }
-    text +=
-        "\npublished orders with every constant 1, to compare how they scale\n" +
-        AlignedTable(bounds, 2) +
-        fmt::format("\ntheir noise variances over T = {} steps, likewise\n", plan.schedule_steps) +
-        AlignedTable(noise, 3);
+    text += "\npublished orders with every constant 1, to compare how they scale\n" +
+            AlignedTable(bounds, 2) +
+            fmt::format("\ntheir noise variances sigma_t^2 over T = {} steps, likewise\n",
+                        plan.schedule_steps) +
+            AlignedTable(noise, 3);
     if (!plan.noise.empty()) {
       const auto square = [&](double value) { return number(value * value); };
       text += fmt::format("the schedule above: {} at first, {} at last; equal noise: {}\n",

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <optional>
 
 #include "sordino/experiments/internal/cell_group.h"
 #include "sordino/experiments/internal/number_text.h"
 #include "sordino/experiments/results.h"
+#include "sordino/experiments/results_folder.h"
 
 namespace sordino {
 namespace {
@@ -131,6 +134,27 @@ class Chart {
 };
 
 }  // namespace
+
+std::string PictureSvg(const Experiment& experiment, const Picture& picture,
+                       std::span<const CellResult> results) {
+  constexpr std::uintmax_t kMaxSvgBytes = std::uintmax_t{1} << 20;
+  const ChartPicture chart = ChartOf(experiment, picture, results);
+  if (picture.file.empty()) return ChartSvg(chart);
+  const Part& part = *experiment.FindPart(picture.part);
+  for (const CellResult& result : results) {
+    const bool is_shown =
+        result.failure.empty() && &experiment.parts[result.cell.part] == &part &&
+        std::all_of(picture.where.begin(), picture.where.end(), [&](const auto& pair) {
+          const auto axis = part.FindAxis(pair.first) - part.axes.data();
+          return result.cell.labels[static_cast<std::size_t>(axis)] == pair.second;
+        });
+    if (!is_shown) continue;
+    const std::optional<std::string> svg =
+        ReadSmallFile(result.folder / picture.file, kMaxSvgBytes);
+    if (svg && svg->starts_with("<svg")) return *svg;
+  }
+  return ChartSvg(chart);
+}
 
 ChartPicture ChartOf(const Experiment& experiment, const Picture& picture,
                      std::span<const CellResult> results) {

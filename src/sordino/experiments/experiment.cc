@@ -100,13 +100,28 @@ void CheckMeasureName(const Experiment& experiment, const Picture& picture, cons
       experiment.name, picture.name, name, part.name, DidYouMean(name, known), OneOf(known)));
 }
 
+// It is drawn by the command, and lies in the folder of a cell.
+void CheckPictureFile(const Experiment& experiment, const Picture& picture, const Part& part) {
+  const bool is_plain = picture.file.ends_with(".svg") && picture.file.front() != '.' &&
+                        picture.file.find('/') == std::string::npos;
+  const bool is_chart = !picture.x.empty() || !picture.y.empty() || !picture.right.empty() ||
+                        !picture.by.empty() || picture.each_repeat;
+  if (is_plain && !is_chart && part.reads.empty()) return;
+  throw Error(fmt::format(
+      "{}: the picture '{}' is the file '{}'; it is the name of an SVG file without a folder that "
+      "the command of '{}' writes, and has no x, y, right, by and each-repeat.",
+      experiment.name, picture.name, picture.file.substr(0, kMaxNameLength), part.name));
+}
+
 void CheckPicture(const Experiment& experiment, const Picture& picture) {
   const Part* const part = experiment.FindPart(picture.part);
   if (part == nullptr) {
     throw Error(fmt::format("{}: the picture '{}' is of the part '{}', which is not there.",
                             experiment.name, picture.name, picture.part));
   }
-  if (picture.y.empty()) {
+  if (!picture.file.empty()) {
+    CheckPictureFile(experiment, picture, *part);
+  } else if (picture.y.empty()) {
     throw Error(fmt::format("{}: the picture '{}' has no y; give the measures that it shows.",
                             experiment.name, picture.name));
   }

@@ -42,6 +42,8 @@
 //   right = ["epsilon"]        # measures against a second axis on the right
 //   by = ["clip"]              # axes whose values are curves
 //   x-log = true
+//   file = "rebuilt.svg"       # in the place of x, y and by: the picture that the command of the
+//                              # first cell drew with a setting such as picture = "rebuilt.svg"
 //
 // Cells are the values of the axes of a part times the repeats. Whoever reads a file gets it
 // checked: every name that a picture uses is there, and an axis that is neither x nor by is fixed
@@ -126,6 +128,7 @@ struct Picture {
   std::string name;  // of its file, without .svg
   std::string title;
   std::string part;
+  std::string file;  // that the command wrote; empty: a chart of measures
   std::string x;
   std::vector<std::string> y;
   std::vector<std::string> right;  // measures against an axis of their own

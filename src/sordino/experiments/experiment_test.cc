@@ -174,6 +174,22 @@ TEST(Experiment, RefusesPicturesOfWhatIsNotThere) {
             kNothingRefused);
 }
 
+TEST(Experiment, APictureThatACommandDrewIsAFileOfOneCell) {
+  const std::string part = PartOf("account") +
+                           "[[part.axis]]\nname = \"noise\"\nvalues = [1, 2]\n"
+                           "[[part.measure]]\nname = \"e\"\npath = \"e\"\n"
+                           "[[picture]]\nname = \"p\"\n";
+  const std::string one = "where = {noise = 2}\n";
+  EXPECT_EQ(RefusalOf(part + "file = \"drawn.svg\"\n" + one), kNothingRefused);
+  EXPECT_THAT(RefusalOf(part + "file = \"drawn.svg\"\n"), HasSubstr("mixes the values"));
+  for (const char* const file : {"../drawn.svg", "run/drawn.svg", ".svg", "drawn.html"}) {
+    EXPECT_THAT(RefusalOf(part + "file = \"" + file + "\"\n" + one),
+                HasSubstr("the name of an SVG file without a folder"));
+  }
+  EXPECT_THAT(RefusalOf(part + "file = \"drawn.svg\"\ny = \"e\"\n" + one),
+              HasSubstr("has no x, y, right, by"));
+}
+
 TEST(Experiment, RefusesMoreCellsThanAreRun) {
   std::string text = PartOf("account");
   for (const char* const name : {"a", "b", "c", "d", "e", "f"}) {

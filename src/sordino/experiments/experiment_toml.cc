@@ -28,9 +28,9 @@ constexpr std::array<std::string_view, 4> kAxisKeys = {"name", "values", "quick"
 constexpr std::array<std::string_view, 6> kMeasureKeys = {"name",    "path", "column",
                                                           "against", "take", "table"};
 constexpr std::array<std::string_view, 3> kTableRequestKeys = {"records", "columns", "test"};
-constexpr std::array<std::string_view, 15> kPictureKeys = {
-    "name",    "title",   "part",        "x",     "y",     "right",     "by",         "where",
-    "x-label", "y-label", "right-label", "x-log", "y-log", "right-log", "each-repeat"};
+constexpr std::array<std::string_view, 16> kPictureKeys = {
+    "file",  "name",    "title",   "part",        "x",     "y",     "right",     "by",
+    "where", "x-label", "y-label", "right-label", "x-log", "y-log", "right-log", "each-repeat"};
 
 class ExperimentReader {
  public:
@@ -267,6 +267,7 @@ class ExperimentReader {
     picture.title = TextOf(table, "title", experiment_.title);
     picture.part =
         TextOf(table, "part", experiment_.parts.empty() ? "" : experiment_.parts.front().name);
+    picture.file = TextOf(table, "file", "");
     picture.x = TextOf(table, "x", "");
     picture.y = TextsOf(table, "y");
     picture.right = TextsOf(table, "right");

@@ -14,7 +14,7 @@ constexpr std::string_view kHead = R"(<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>The documents, repeated</title>
 <style>
@@ -74,8 +74,8 @@ std::string MeasuredHtml(const ReproducedExperiment& reproduced) {
                                          HumanDuration(seconds), SpendingSentence(experiment)));
   if (failed > 0) html += Paragraph("failed", fmt::format("{} of the cells failed.", failed));
   for (const Picture& picture : experiment.pictures) {
-    html += fmt::format("<figure>{}</figure>\n",
-                        ChartSvg(ChartOf(experiment, picture, reproduced.results)));
+    html +=
+        fmt::format("<figure>{}</figure>\n", PictureSvg(experiment, picture, reproduced.results));
   }
   for (std::size_t part = 0; part < experiment.parts.size(); ++part) {
     if (experiment.parts.size() > 1) {

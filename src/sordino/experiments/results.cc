@@ -260,8 +260,7 @@ void WriteResults(const Experiment& experiment, std::span<const CellResult> resu
   WriteWholeFile(folder / "results.csv", ResultsCsv(experiment, results));
   WriteWholeFile(folder / "series.csv", SeriesCsv(experiment, results));
   for (const Picture& picture : experiment.pictures) {
-    WriteWholeFile(folder / (picture.name + ".svg"),
-                   ChartSvg(ChartOf(experiment, picture, results)));
+    WriteWholeFile(folder / (picture.name + ".svg"), PictureSvg(experiment, picture, results));
   }
   WriteWholeFile(folder / "summary.md", SummaryPage(experiment, results, command));
 }

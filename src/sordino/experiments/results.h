@@ -22,6 +22,10 @@ std::string SeriesCsv(const Experiment& experiment, std::span<const CellResult> 
 // Means over the repeats with their standard deviations.
 ChartPicture ChartOf(const Experiment& experiment, const Picture& picture,
                      std::span<const CellResult> results);
+// The picture as SVG: the chart, or the file that the first cell of its part and `where` wrote. An
+// empty chart where no cell did.
+std::string PictureSvg(const Experiment& experiment, const Picture& picture,
+                       std::span<const CellResult> results);
 // Markdown: what was run, what was spent, a table for each part and the pictures. `command` is the
 // line that made it.
 std::string SummaryPage(const Experiment& experiment, std::span<const CellResult> results,

@@ -37,6 +37,7 @@ class ResultsFolder {
 
   const std::filesystem::path& path() const { return folder_; }
   std::filesystem::path Tables() const { return folder_ / "tables"; }
+  std::filesystem::path Of(const Cell& cell) const { return folder_ / "cells" / cell.id; }
   std::filesystem::path RunOf(const Cell& cell) const { return Of(cell) / "run"; }
   std::filesystem::path OutputOf(const Cell& cell) const { return Of(cell) / "output.json"; }
   std::filesystem::path MessagesOf(const Cell& cell) const { return Of(cell) / "messages.txt"; }
@@ -49,7 +50,6 @@ class ResultsFolder {
   void Finish(const Cell& cell, const FinishedCell& finished) const;
 
  private:
-  std::filesystem::path Of(const Cell& cell) const { return folder_ / "cells" / cell.id; }
   void Claim(const Experiment& experiment);
   void Lock();
 

@@ -185,6 +185,29 @@ TEST_F(ResultsTest, PageSaysWhatWasSpentAndEscapesTexts) {
   EXPECT_THAT(SummaryPage(experiment_, results_, "x"), HasSubstr("| 1 | c | 11.5 ± 0.71 |"));
 }
 
+TEST_F(ResultsTest, APictureThatACommandDrewIsThatOfTheFirstCellThatHasIt) {
+  const TestFolder folder;
+  const std::string text = std::string(kTwoAxes) +
+                           "[[picture]]\nname = \"drawn\"\nfile = \"drawn.svg\"\n"
+                           "where = {noise = 2, kind = \"c\"}\n";
+  const Experiment experiment = ParseExperiment(text, "mine", false);
+  const Picture& picture = experiment.pictures.back();
+  std::vector<CellResult> results = Results(experiment);
+  for (CellResult& result : results) {
+    result.folder = folder / result.cell.id;
+    folder.Write(result.cell.id + "/drawn.svg", "<svg>" + result.cell.id + "</svg>");
+  }
+  // noise 2, kind c: the last two, of the repeats 1 and 2
+  const std::size_t first = results.size() - 2;
+  EXPECT_EQ(PictureSvg(experiment, picture, results), "<svg>" + results[first].cell.id + "</svg>");
+  results[first].failure = "exit code 2: no.";
+  EXPECT_EQ(PictureSvg(experiment, picture, results),
+            "<svg>" + results[first + 1].cell.id + "</svg>");
+  folder.Write(results[first + 1].cell.id + "/drawn.svg", "<html>");
+  EXPECT_EQ(PictureSvg(experiment, picture, results),
+            ChartSvg(ChartOf(experiment, picture, results)));
+}
+
 TEST_F(ResultsTest, WritesItsFiles) {
   const TestFolder folder;
   WriteResults(experiment_, results_, folder.path(), "x");

@@ -192,7 +192,8 @@ std::vector<CellResult> RunCells(const Experiment& experiment, const std::vector
   std::deque<std::size_t> waiting;
   std::vector<bool> is_waiting;
   for (const Cell& cell : cells) {
-    CellResult result{.cell = cell, .failure = "", .finished = {}, .values = {}};
+    CellResult result{
+        .cell = cell, .failure = "", .finished = {}, .values = {}, .folder = folder.Of(cell)};
     // Before anything runs: what cannot be placed is told at once.
     PlacedWords(cell, {.run = folder.RunOf(cell), .tables = folder.Tables(), .data = request.data});
     // A cell that read the files of another one is kept with them alone.

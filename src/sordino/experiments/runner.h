@@ -21,6 +21,7 @@ struct CellResult {
   std::string failure;  // the sentence of a cell that failed; empty: it finished
   FinishedCell finished;
   std::vector<MeasuredValue> values;  // of the measures of its part; empty where it failed
+  std::filesystem::path folder = {};  // with the files that its command wrote
 };
 
 struct RunRequest {

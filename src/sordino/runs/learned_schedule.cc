@@ -10,7 +10,6 @@
 #include "sordino/runs/config_trainer.h"
 #include "sordino/runs/run_folder.h"
 #include "sordino/runs/training_run.h"
-#include "sordino/theory/noise_schedule.h"
 
 namespace sordino {
 namespace {
@@ -159,13 +158,7 @@ LearnedSchedule LearnSchedule(const TrainConfig& config, const LearnOptions& opt
   }
   for (std::size_t k = 0; k < learned.blocks.size(); ++k) Average(learned.blocks[k], measured[k]);
   learned.test = TestDecay(learned.blocks, measured, steps);
-  learned.influence = learned.test.is_significant ? FitInfluence(learned.blocks, steps)
-                                                  : EqualInfluence(learned.blocks, steps);
-  // Of the budget of `steps` steps with the factor 1.
-  learned.noise = OptimalNoise(learned.influence.weights, static_cast<double>(steps));
-  const std::vector<double> equal(static_cast<std::size_t>(steps), 1);
-  learned.gain = NoiseTerm(learned.influence.weights, equal) /
-                 NoiseTerm(learned.influence.weights, learned.noise);
+  learned.schedule = ScheduleOf(learned.blocks, learned.test, steps);
   return learned;
 }
 

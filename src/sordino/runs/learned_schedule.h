@@ -3,11 +3,10 @@
 // For each seed the run of the settings is made once as it is, and once for every block of steps
 // with `factor` times the noise in that block. Runs of one seed share their first weights, their
 // batches and the noise of the other blocks, so that their final losses differ by what the block
-// does. theory/learned_influence.h tests the differences for a decay. Where it is significant, it
-// makes influence weights of them, and the schedule is the best one for these
-// (theory/noise_schedule.h); else it is equal noise. The runs are seeded: nothing about them is
-// private. The seed of the model decides all of their seeds: settings with another one have other
-// first weights, batches and noise in every run.
+// does. theory/learned_influence.h makes a schedule of the differences: the best one for the decay
+// that is fitted to them, or equal noise where there is none beyond chance. The runs are seeded:
+// nothing about them is private. The seed of the model decides all of their seeds: settings with
+// another one have other first weights, batches and noise in every run.
 #ifndef SORDINO_RUNS_LEARNED_SCHEDULE_H_
 #define SORDINO_RUNS_LEARNED_SCHEDULE_H_
 
@@ -31,9 +30,7 @@ struct LearnOptions {
 struct LearnedSchedule {
   std::vector<BlockInfluence> blocks;
   DecayTest test;
-  LearnedInfluence influence;  // equal where the test is not significant
-  std::vector<double> noise;   // factors of the noise, as a file of a schedule holds them
-  double gain = 0;             // the noise term of equal noise over that of the schedule
+  InfluenceSchedule schedule;
   std::int64_t runs = 0;
 };
 

@@ -50,11 +50,11 @@ TEST_F(LearnedScheduleTest, LateNoiseMattersMoreAndGetsLess) {
   EXPECT_GT(learned.blocks[3].weight, learned.blocks[0].weight + 2 * learned.blocks[0].error);
   EXPECT_TRUE(learned.test.is_significant);
   EXPECT_GT(learned.test.slope, 0);
-  EXPECT_LT(learned.influence.decay, 1);
-  ASSERT_EQ(learned.noise.size(), 60U);
-  EXPECT_LT(learned.noise.back(), learned.noise.front());
-  EXPECT_GT(learned.gain, 1);
-  EXPECT_NEAR(BudgetSpent(learned.noise), 60, 1e-9);
+  EXPECT_LT(learned.schedule.influence.decay, 1);
+  ASSERT_EQ(learned.schedule.noise.size(), 60U);
+  EXPECT_LT(learned.schedule.noise.back(), learned.schedule.noise.front());
+  EXPECT_GT(learned.schedule.gain, 1);
+  EXPECT_NEAR(BudgetSpent(learned.schedule.noise), 60, 1e-9);
 }
 
 // Steps so small that noise in one of them is as good as in another: the final loss is that of the
@@ -65,9 +65,10 @@ TEST_F(LearnedScheduleTest, ChanceMakesEqualNoise) {
   const LearnedSchedule learned = LearnSchedule(config, {.seeds = 4, .blocks = 3, .factor = 3});
   EXPECT_FALSE(learned.test.is_significant);
   EXPECT_GT(learned.test.p_value, kDecayLevel);
-  EXPECT_EQ(learned.influence.decay, 1);
-  for (const double factor : learned.noise) EXPECT_NEAR(factor, 1, 1e-12);
-  EXPECT_NEAR(learned.gain, 1, 1e-12);
+  EXPECT_EQ(learned.schedule.equal, EqualNoise::kChance);
+  EXPECT_EQ(learned.schedule.influence.decay, 1);
+  for (const double factor : learned.schedule.noise) EXPECT_NEAR(factor, 1, 1e-12);
+  EXPECT_NEAR(learned.schedule.gain, 1, 1e-12);
 }
 
 TEST_F(LearnedScheduleTest, RepeatsItselfWithItsSeedAndNotWithAnother) {

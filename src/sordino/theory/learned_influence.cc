@@ -9,6 +9,7 @@
 #include "sordino/base/check.h"
 #include "sordino/base/error.h"
 #include "sordino/base/quantity.h"
+#include "sordino/theory/noise_schedule.h"
 
 namespace sordino {
 namespace {
@@ -121,7 +122,8 @@ LearnedInfluence EqualInfluence(std::span<const BlockInfluence> blocks, std::int
   return learned;
 }
 
-LearnedInfluence FitInfluence(std::span<const BlockInfluence> blocks, std::int64_t steps) {
+std::optional<LearnedInfluence> FitDecay(std::span<const BlockInfluence> blocks,
+                                         std::int64_t steps) {
   CheckBlocks(blocks, steps);
   double best_log = 0;
   Fit best;
@@ -135,14 +137,12 @@ LearnedInfluence FitInfluence(std::span<const BlockInfluence> blocks, std::int64
       best_log = log_gamma;
     }
   }
-  if (!(best.scale >= 2 * best.scale_error)) {
-    throw Error(
-        "the influence of the noise cannot be told from chance; use more seeds, more noise or "
-        "fewer blocks.");
+  if (!(best_log < 0) || !std::isfinite(best.scale) || !(best.scale >= 2 * best.scale_error)) {
+    return std::nullopt;
   }
   LearnedInfluence learned;
   learned.decay = std::exp(best_log);
-  learned.kappa = best_log < 0 ? -1 / std::expm1(best_log) : kInfinity;
+  learned.kappa = -1 / std::expm1(best_log);
   learned.scale = best.scale;
   learned.scale_error = best.scale_error;
   learned.weights.reserve(static_cast<std::size_t>(steps));
@@ -152,6 +152,23 @@ LearnedInfluence FitInfluence(std::span<const BlockInfluence> blocks, std::int64
                  best.scale * std::exp(best_log * static_cast<double>(steps - 1 - t))));
   }
   return learned;
+}
+
+InfluenceSchedule ScheduleOf(std::span<const BlockInfluence> blocks, const DecayTest& test,
+                             std::int64_t steps) {
+  const std::vector<double> ones(static_cast<std::size_t>(steps), 1);
+  const std::optional<LearnedInfluence> fitted =
+      test.is_significant ? FitDecay(blocks, steps) : std::nullopt;
+  if (!fitted) {
+    return {.influence = EqualInfluence(blocks, steps),
+            .noise = ones,
+            .equal = test.is_significant ? EqualNoise::kNoDecay : EqualNoise::kChance};
+  }
+  InfluenceSchedule schedule;
+  schedule.influence = *fitted;
+  schedule.noise = OptimalNoise(fitted->weights, static_cast<double>(steps));
+  schedule.gain = NoiseTerm(fitted->weights, ones) / NoiseTerm(fitted->weights, schedule.noise);
+  return schedule;
 }
 
 }  // namespace sordino

@@ -7,11 +7,13 @@
 // blocks by weighted least squares, which smooths what few runs leave rough.
 //
 // Before that, TestDecay says whether the blocks differ by more than chance: a schedule that was
-// fitted to chance is worse than equal noise. The fit itself always finds some gamma.
+// fitted to chance is worse than equal noise. A fit always finds some gamma; it is a decay only
+// below 1, where early noise dies away. Where there is none, the schedule is equal noise, too.
 #ifndef SORDINO_THEORY_LEARNED_INFLUENCE_H_
 #define SORDINO_THEORY_LEARNED_INFLUENCE_H_
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -26,8 +28,8 @@ struct BlockInfluence {
 };
 
 struct LearnedInfluence {
-  double decay = 1;             // gamma
-  double kappa = 0;             // 1 / (1 - gamma), the condition number; infinite from gamma 1 on
+  double decay = 1;             // gamma, at most 1
+  double kappa = 0;             // 1 / (1 - gamma), the condition number; infinite for gamma 1
   double scale = 0;             // c
   double scale_error = 0;       // standard error of c at this gamma
   std::vector<double> weights;  // of each step
@@ -47,16 +49,37 @@ struct DecayTest {
 inline constexpr double kDecayLevel = 0.05;
 
 // `measured` has the influence of each block for each seed, [blocks][seeds]. Throws Error as
-// FitInfluence does, and for fewer than two seeds.
+// FitDecay does, and for fewer than two seeds.
 DecayTest TestDecay(std::span<const BlockInfluence> blocks,
                     std::span<const std::vector<double>> measured, std::int64_t steps);
 
 // The same weight in every step: gamma 1, and c the mean of the blocks, weighted by their errors.
 LearnedInfluence EqualInfluence(std::span<const BlockInfluence> blocks, std::int64_t steps);
 
-// Throws Error for fewer than two blocks, for blocks outside of the steps, for errors that are not
-// positive, and where c is not at least twice its standard error: then the runs were too few.
-LearnedInfluence FitInfluence(std::span<const BlockInfluence> blocks, std::int64_t steps);
+// nullopt where no decay can be fitted: gamma is not below 1, or c is not finite or not at least
+// twice its standard error. Throws Error for fewer than two blocks, for blocks outside of the steps
+// and for errors that are not positive.
+std::optional<LearnedInfluence> FitDecay(std::span<const BlockInfluence> blocks,
+                                         std::int64_t steps);
+
+// Why a schedule is equal noise.
+enum class EqualNoise {
+  kNot,      // it is not: a decay was fitted
+  kChance,   // the test of the decay is not significant
+  kNoDecay,  // FitDecay has none
+};
+
+struct InfluenceSchedule {
+  LearnedInfluence influence;
+  std::vector<double> noise;  // factors of the noise of each step; their budget is that of ones
+  double gain = 1;            // the noise term of equal noise over that of the schedule
+  EqualNoise equal = EqualNoise::kNot;
+};
+
+// The best schedule (noise_schedule.h) for the decay that is fitted to the blocks, or equal noise.
+// Throws Error as FitDecay does.
+InfluenceSchedule ScheduleOf(std::span<const BlockInfluence> blocks, const DecayTest& test,
+                             std::int64_t steps);
 
 }  // namespace sordino
 

@@ -28,22 +28,24 @@ std::vector<BlockInfluence> Blocks(double scale, double decay, std::int64_t step
 }
 
 TEST(LearnedInfluence, FindsTheDecayOfExactMeasurements) {
-  for (const double decay : {0.9, 0.97, 0.995, 1.0}) {
-    const LearnedInfluence learned = FitInfluence(Blocks(3, decay, 100, 8, 1e-6, 1), 100);
-    EXPECT_NEAR(learned.decay, decay, 5e-4) << decay;
-    EXPECT_NEAR(learned.scale, 3, 0.05) << decay;
-    ASSERT_EQ(learned.weights.size(), 100U);
-    EXPECT_NEAR(learned.weights[99] / learned.weights[98], 1 / decay, 1e-3) << decay;
+  for (const double decay : {0.9, 0.97, 0.995}) {
+    const auto learned = FitDecay(Blocks(3, decay, 100, 8, 1e-6, 1), 100);
+    ASSERT_TRUE(learned) << decay;
+    EXPECT_NEAR(learned->decay, decay, 5e-4) << decay;
+    EXPECT_NEAR(learned->scale, 3, 0.05) << decay;
+    ASSERT_EQ(learned->weights.size(), 100U);
+    EXPECT_NEAR(learned->weights[99] / learned->weights[98], 1 / decay, 1e-3) << decay;
   }
 }
 
 TEST(LearnedInfluence, IsNearTheTruthWithNoise) {
   // The last block has the weight 2 and errors of a tenth; a false alarm has five deviations.
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
-    const LearnedInfluence learned = FitInfluence(Blocks(2, 0.96, 100, 8, 0.05, seed), 100);
-    EXPECT_NEAR(learned.scale, 2, 5 * 2 * learned.scale_error) << seed;
-    EXPECT_GT(learned.decay, 0.9) << seed;
-    EXPECT_LT(learned.decay, 0.99) << seed;
+    const auto learned = FitDecay(Blocks(2, 0.96, 100, 8, 0.05, seed), 100);
+    ASSERT_TRUE(learned) << seed;
+    EXPECT_NEAR(learned->scale, 2, 5 * 2 * learned->scale_error) << seed;
+    EXPECT_GT(learned->decay, 0.9) << seed;
+    EXPECT_LT(learned->decay, 0.99) << seed;
   }
 }
 
@@ -129,20 +131,71 @@ TEST(EqualInfluence, IsTheMeanOfTheBlocks) {
   EXPECT_THROW(EqualInfluence(blocks, 100), Error);
 }
 
-TEST(LearnedInfluence, WhatCannotBeToldFromChanceIsRefused) {
-  int accepted = 0;
+// Of nothing but chance.
+TEST(LearnedInfluence, ManyMeasurementsOfNothingHaveNoDecay) {
+  int fitted = 0;
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
-    try {
-      FitInfluence(Blocks(0, 0.96, 100, 8, 1, seed), 100);
-      ++accepted;
-    } catch (const Error&) {
-    }
+    fitted += FitDecay(Blocks(0, 0.96, 100, 8, 1, seed), 100).has_value();
   }
   // One decay of many is chosen, so that more than one in forty passes two deviations.
-  EXPECT_LT(accepted, 25);
-  EXPECT_THROW(FitInfluence(Blocks(3, 0.9, 100, 1, 1e-6, 1), 100), Error);
-  EXPECT_THROW(FitInfluence(Blocks(3, 0.9, 100, 4, 0, 1), 100), Error);
-  EXPECT_THROW(FitInfluence(Blocks(3, 0.9, 100, 4, 1, 1), 50), Error);
+  EXPECT_LT(fitted, 25);
+}
+
+TEST(LearnedInfluence, AnInfluenceThatFallsHasNoDecay) {
+  for (const double growth : {1.001, 1.01, 1.04}) {
+    EXPECT_FALSE(FitDecay(Blocks(3, growth, 100, 8, 1e-6, 1), 100)) << growth;
+  }
+  EXPECT_FALSE(FitDecay(Blocks(-3, 0.96, 100, 8, 1e-3, 1), 100));  // noise that helps
+}
+
+TEST(LearnedInfluence, BlocksThatSayNothingAreRefused) {
+  EXPECT_THROW(FitDecay(Blocks(3, 0.9, 100, 1, 1e-6, 1), 100), Error);
+  EXPECT_THROW(FitDecay(Blocks(3, 0.9, 100, 4, 0, 1), 100), Error);
+  EXPECT_THROW(FitDecay(Blocks(3, 0.9, 100, 4, 1, 1), 50), Error);
+  auto blocks = Blocks(3, 0.9, 100, 4, 1, 1);
+  blocks[2].weight = std::nan("");
+  EXPECT_THROW(FitDecay(blocks, 100), Error);
+}
+
+DecayTest Significant() { return {.slope = 1, .p_value = 0.01, .is_significant = true}; }
+
+void ExpectEqualNoise(const InfluenceSchedule& schedule, EqualNoise why) {
+  EXPECT_EQ(schedule.equal, why);
+  EXPECT_EQ(schedule.noise, std::vector<double>(100, 1));
+  EXPECT_EQ(schedule.gain, 1);
+  EXPECT_EQ(schedule.influence.decay, 1);
+}
+
+TEST(InfluenceSchedule, IsEqualNoiseWhereThereIsNoDecay) {
+  ExpectEqualNoise(ScheduleOf(Blocks(3, 0.96, 100, 8, 1e-3, 1), {}, 100), EqualNoise::kChance);
+  ExpectEqualNoise(ScheduleOf(Blocks(3, 1.02, 100, 8, 1e-3, 1), Significant(), 100),
+                   EqualNoise::kNoDecay);
+  ExpectEqualNoise(ScheduleOf(Blocks(-3, 0.96, 100, 8, 1e-3, 1), Significant(), 100),
+                   EqualNoise::kNoDecay);
+  // Sums that overflow or vanish.
+  for (const double size : {1e-200, 1e200}) {
+    ExpectEqualNoise(ScheduleOf(Blocks(size, 0.96, 100, 8, size, 1), Significant(), 100),
+                     EqualNoise::kNoDecay);
+  }
+}
+
+TEST(InfluenceSchedule, SpendsTheBudgetOfEqualNoiseAndFallsWithTheDecay) {
+  for (const double decay : {0.5, 0.96, 0.9999}) {
+    for (const double scale : {1e-100, 1.0, 1e100}) {
+      const InfluenceSchedule schedule =
+          ScheduleOf(Blocks(scale, decay, 100, 8, 1e-6 * scale, 1), Significant(), 100);
+      ASSERT_EQ(schedule.equal, EqualNoise::kNot) << decay << ' ' << scale;
+      double spent = 0;
+      for (std::size_t t = 0; t < 100; ++t) {
+        spent += 1 / (schedule.noise[t] * schedule.noise[t]);
+        if (t > 0) {
+          EXPECT_LT(schedule.noise[t], schedule.noise[t - 1]);
+        }
+      }
+      EXPECT_NEAR(spent, 100, 1e-9);
+      EXPECT_GT(schedule.gain, 1);
+    }
+  }
 }
 
 }  // namespace

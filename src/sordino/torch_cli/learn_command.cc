@@ -78,26 +78,44 @@ LearnOptions LearnOptionsOf(const LearnFlags& flags) {
   return options;
 }
 
+// Why the schedule is equal noise; empty where it is not.
+std::string EqualNoiseSentence(const LearnedSchedule& learned) {
+  if (learned.schedule.equal == EqualNoise::kNot) return "";
+  if (learned.schedule.equal == EqualNoise::kNoDecay) {
+    return "The influence does not grow towards the last step beyond chance, so no decay can be "
+           "fitted and the schedule is equal noise.";
+  }
+  return fmt::format(
+      "No decay can be told from chance at level {:g}, so the schedule is equal noise; more "
+      "--seeds, fewer --blocks or a larger --factor show a smaller one.",
+      kDecayLevel);
+}
+
 Json LearnJson(const LearnedSchedule& learned) {
   Json json = NewReport();
   json["public_data_only"] = true;
   json["runs"] = learned.runs;
-  json["steps"] = learned.noise.size();
-  json["decay"] = learned.influence.decay;
-  json["kappa"] = std::isfinite(learned.influence.kappa) ? Json(learned.influence.kappa) : Json();
-  json["gain"] = learned.gain;
+  json["steps"] = learned.schedule.noise.size();
+  json["decay"] = learned.schedule.influence.decay;
+  json["kappa"] = std::isfinite(learned.schedule.influence.kappa)
+                      ? Json(learned.schedule.influence.kappa)
+                      : Json();
+  json["gain"] = learned.schedule.gain;
   json["decay_test"] = {{"slope", learned.test.slope},
                         {"standard_error", learned.test.error},
                         {"p_value", learned.test.p_value},
                         {"level", kDecayLevel},
                         {"significant", learned.test.is_significant}};
+  const std::string equal = EqualNoiseSentence(learned);
+  json["equal_noise_because"] = equal.empty() ? Json() : Json(equal);
   for (const BlockInfluence& block : learned.blocks) {
     json["blocks"].push_back({{"first_step", block.first + 1},
                               {"steps", block.steps},
                               {"influence", block.weight},
                               {"standard_error", block.error}});
   }
-  json["schedule"] = {{"noise", learned.noise}, {"influence", learned.influence.weights}};
+  json["schedule"] = {{"noise", learned.schedule.noise},
+                      {"influence", learned.schedule.influence.weights}};
   return json;
 }
 
@@ -107,7 +125,7 @@ std::string LearnText(const LearnedSchedule& learned, const std::optional<std::s
     const auto middle = static_cast<std::size_t>(block.first + block.steps / 2);
     rows.push_back({fmt::format("{} to {}", block.first + 1, block.first + block.steps),
                     fmt::format("{:.3g}", block.weight), fmt::format("{:.2g}", block.error),
-                    fmt::format("{:.3f}", learned.noise[middle])});
+                    fmt::format("{:.3f}", learned.schedule.noise[middle])});
   }
   std::string text = fmt::format(
       "Learned from {} runs on public data, which are not private.\n\n{}\nInfluence is what noise "
@@ -116,19 +134,17 @@ std::string LearnText(const LearnedSchedule& learned, const std::optional<std::s
       "probability {:.2g} (t-test)\n",
       learned.runs, AlignedTable(rows, 4), learned.test.slope, learned.test.error,
       learned.test.p_value);
-  if (!learned.test.is_significant) {
-    text += fmt::format(
-        "No decay can be told from chance at level {:g}, so the schedule is equal noise. More "
-        "--seeds, fewer --blocks or a larger --factor show a smaller one.\n",
-        kDecayLevel);
-    return text + "\nNext: train with the same noise in all steps, which needs no schedule.\n";
+  const std::string equal = EqualNoiseSentence(learned);
+  if (!equal.empty()) {
+    return text + equal +
+           (file ? fmt::format("\nThe file {} has equal noise.\n", *file) : "\n") +
+           "\nNext: train with the same noise in all steps, which needs no schedule.\n";
   }
-  text += fmt::format("decay of the influence  {:.4f} a step{}\n", learned.influence.decay,
-                      learned.influence.decay < 1 ? ", for --decay" : "");
-  if (std::isfinite(learned.influence.kappa)) {
-    text += fmt::format("condition number        {:.3g}\n", learned.influence.kappa);
-  }
-  text += fmt::format("noise term              {:.3f} of that of equal noise\n", 1 / learned.gain);
+  text += fmt::format(
+      "decay of the influence  {:.4f} a step, for --decay\ncondition number        {:.3g}\n",
+      learned.schedule.influence.decay, learned.schedule.influence.kappa);
+  text += fmt::format("noise term              {:.3f} of that of equal noise\n",
+                      1 / learned.schedule.gain);
   return text +
          (file ? fmt::format("\nNext: 'sordino train --noise-schedule file:{}' uses it.\n", *file)
                : "\nNext: with --schedule-out FILE this writes the schedule, which 'sordino train "
@@ -157,9 +173,9 @@ void RunLearn(const LearnFlags& flags) {
   const LearnedSchedule learned = LearnSchedule(config, options);
   if (progress) progress->Finish();
   if (out) {
-    out->Write(ScheduleTableText(
-        fmt::format("learned from {} runs of {} steps", learned.runs, learned.noise.size()),
-        "noise", learned.noise));
+    out->Write(ScheduleTableText(fmt::format("learned from {} runs of {} steps", learned.runs,
+                                             learned.schedule.noise.size()),
+                                 "noise", learned.schedule.noise));
   }
   if (flags.json) {
     PrintReport(LearnJson(learned));

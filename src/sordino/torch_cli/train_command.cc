@@ -273,11 +273,25 @@ bool SourceIsConfig(const TrainOptions& options) {
   return IsTrainConfig(options.source);
 }
 
+// A file may have both: it is a private run that is repeated without privacy, or a finished run.
+void CheckClipFlag(const TrainConfig& config, const std::vector<GivenFlag>& flags) {
+  if (!config.run.non_private) return;
+  for (const GivenFlag& flag : flags) {
+    if (flag.setting->flag != "--clip") continue;
+    throw Error(
+        fmt::format("--non-private does not clip, so --clip {} has no meaning beside it; give "
+                    "--noise 0 to clip without noise, or leave it out.",
+                    flag.texts.front()));
+  }
+}
+
 TrainConfig ConfigOf(const TrainOptions& options) {
   const bool is_config = SourceIsConfig(options);
   const std::string& file = is_config ? options.source : options.config;
   TrainConfig config = file.empty() ? TrainConfig() : ReadTrainConfig(file);
-  SetFromFlags(config, WithSource(options.flags.Given(), is_config ? "" : options.source));
+  const std::vector<GivenFlag> flags = options.flags.Given();
+  SetFromFlags(config, WithSource(flags, is_config ? "" : options.source));
+  CheckClipFlag(config, flags);
   return config;
 }
 

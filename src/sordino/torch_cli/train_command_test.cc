@@ -50,8 +50,11 @@ class TrainCommand : public ::testing::Test {
 
   // A run that takes a second, with more flags after it.
   std::vector<std::string> Line(const std::string& more = "") const {
-    std::vector<std::string> words = Words(
-        "train --model logistic --records 300 --batch 30 --clip 1 --lr 2 --threads 1 " + more);
+    std::vector<std::string> words =
+        Words("train --model logistic --records 300 --batch 30 --lr 2 --threads 1 " + more);
+    if (more.find("--non-private") == std::string::npos) {
+      words.insert(words.end(), {"--clip", "1"});
+    }
     if (more.find("--delta") == std::string::npos) {
       words.insert(words.end(), {"--delta", "1e-5"});
     }
@@ -305,6 +308,20 @@ TEST_F(TrainCommand, WithoutPrivacyItSaysSoOnEveryChannel) {
   const CommandOutcome seeded = RunProgram(Line("--insecure-seed 3 --epsilon 5 --steps 5 --json"));
   EXPECT_EQ(OrderedJson::parse(seeded.out)["private"], false);
   EXPECT_THAT(seeded.err, StartsWith("sordino: NOT PRIVATE"));
+}
+
+TEST_F(TrainCommand, RefusesAClipThatWithoutPrivacyWouldNotBeUsed) {
+  std::vector<std::string> words = Line("--non-private --steps 5");
+  words.insert(words.end(), {"--clip", "0.1"});
+  ExpectOneSentence(RunProgram(words), "give --noise 0 to clip without noise");
+  EXPECT_FALSE(fs::exists(out_));
+  // That of a file is the private run that is compared with.
+  const std::string file = train_ + ".toml";
+  std::ofstream(file) << "[privacy]\nepsilon = 3\nclip = 0.5\n";
+  const CommandOutcome recipe =
+      RunProgram(Line("--non-private --steps 5 --dry-run --config " + file));
+  EXPECT_EQ(recipe.exit_code, 0) << recipe.err;
+  fs::remove(file);
 }
 
 // Without it, the matrix products of some Arm machines never return (device/blas_kernels.h).
