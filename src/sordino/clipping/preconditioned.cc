@@ -24,15 +24,16 @@ constexpr OptionSpec kMomentDecay{.key = "clip-moment-decay",
                                   .fallback = kPreconditionedDefaults.moment_decay,
                                   .high = 1,
                                   .high_open = false};
-constexpr OptionSpec kScaleFloor{.key = "clip-scale-floor",
-                                 .flag = "--clip-scale-floor",
-                                 .value_name = "X",
-                                 .help = "Added to the scale, in its root mean squares",
-                                 .what = "the floor of the preconditioner",
-                                 .fallback = kPreconditionedDefaults.floor,
-                                 .low = 1e-3,
-                                 .high = 1e3,
-                                 .high_open = false};
+constexpr OptionSpec kScaleFloor{
+    .key = "clip-scale-floor",
+    .flag = "--clip-scale-floor",
+    .value_name = "X",
+    .help = "Added to the scale of a coordinate, as a share of the mean scale",
+    .what = "the floor of the preconditioner",
+    .fallback = kPreconditionedDefaults.floor,
+    .low = 1e-3,
+    .high = 1e3,
+    .high_open = false};
 constexpr const OptionSpec* kPreconditionedOptions[] = {&kMomentDecay, &kScaleFloor};
 
 class PreconditionedComponent : public ClippingComponent {
