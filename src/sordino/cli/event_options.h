@@ -29,6 +29,9 @@ struct EventOptions {
   std::optional<std::string> adjacency;
   std::optional<std::string> mechanism;
   std::optional<std::string> sensitivity;
+  std::optional<std::string> correlation;  // --noise-correlation
+  std::optional<std::string> separation;
+  std::optional<std::string> participations;
 };
 
 void AddEventFlags(CLI::App& command, EventOptions& options);
