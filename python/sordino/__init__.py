@@ -10,9 +10,10 @@ from sordino._accounting import Calibration, Interval, Spent, account, calibrate
 from sordino._core import Event
 from sordino._error import Error
 from sordino._ledger import Budget, Entry, Ledger, Left
+from sordino._noise_plan import Bands, FixedOrder, NoiseCell, NoisePlan, plan_noise
 from sordino._plan import Horizon, Plan, plan
 from sordino._release import Release, Statistic, release
 
-__all__ = ['Budget', 'Calibration', 'Entry', 'Error', 'Event', 'Horizon', 'Interval', 'Ledger',
-           'Left', 'Plan', 'Release', 'Spent', 'Statistic', 'account', 'audit', 'calibrate', 'plan',
-           'release']
+__all__ = ['Bands', 'Budget', 'Calibration', 'Entry', 'Error', 'Event', 'FixedOrder', 'Horizon',
+           'Interval', 'Ledger', 'Left', 'NoiseCell', 'NoisePlan', 'Plan', 'Release', 'Spent',
+           'Statistic', 'account', 'audit', 'calibrate', 'plan', 'plan_noise', 'release']

@@ -92,3 +92,6 @@ def plan(kappa: Optional[float], alpha: Optional[float], constants: list[Optiona
          epsilon: Optional[float], delta: Optional[float], budget: Optional[float],
          momentum: Optional[float], step_size: Optional[float],
          steps: Optional[float]) -> dict[str, Any]: ...
+def plan_noise(steps: float, separation: Optional[float], participations: Optional[float],
+               strategy: str, objective: Optional[str], epsilon: Optional[float],
+               delta: Optional[float], rate: Optional[float]) -> dict[str, Any]: ...

@@ -332,5 +332,6 @@ PYBIND11_MODULE(_core, module) {
   sordino::python::BindAudit(module);
   sordino::python::BindLedger(module);
   sordino::python::BindPlan(module);
+  sordino::python::BindNoisePlan(module);
   sordino::python::BindRelease(module);
 }

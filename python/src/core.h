@@ -33,6 +33,7 @@ void BindRelease(pybind11::module_& module);
 void BindLedger(pybind11::module_& module);
 void BindAudit(pybind11::module_& module);
 void BindPlan(pybind11::module_& module);
+void BindNoisePlan(pybind11::module_& module);
 
 }  // namespace sordino::python
 

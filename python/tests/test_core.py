@@ -200,6 +200,46 @@ def test_a_plan_without_a_problem_is_refused(problem, sentence):
         sordino.plan(**problem)
 
 
+@pytest.mark.parametrize('problem', [
+    {'steps': 128, 'participations': 4, 'strategy': 'banded:32'},
+    {'steps': 100, 'separation': 10, 'strategy': 'bifr:2', 'objective': 'max-error'},
+    {'steps': 64, 'strategy': 'tree'}, {'steps': 40, 'separation': 10},
+    {'steps': 12, 'rate': 0.5, 'epsilon': 4, 'delta': 1e-6}])
+def test_plan_noise_answers_as_the_command_does(problem):
+    flags = [word for name, value in problem.items() for word in (f'--{name}', value)]
+    theirs = core_support.run_program('plan', 'noise', *flags)
+    ours = sordino.plan_noise(**problem)
+    for name in ('strategy', 'steps', 'separation', 'participations', 'rmse', 'max_error',
+                 'sensitivity', 'independent_rmse'):
+        assert getattr(ours, name) == theirs[name], name
+    assert ours.coefficients == (theirs['coefficients'] or [])
+    assert ours.strategy in repr(ours)
+    if 'epsilon' not in problem:
+        assert ours.best is None and ours.fixed_order is None and not ours.bands
+        return
+    budget = theirs['budget']
+    assert ours.sampled_strategy == budget['strategy']
+    for mine, other in [(ours.best, budget['best']), (ours.independent, budget['independent']),
+                        *zip(ours.bands, budget['bands'])]:
+        assert (mine.bands, mine.noise, mine.rmse, mine.ratio) == tuple(
+            other[name] for name in ('bands', 'noise', 'rmse', 'ratio'))
+        assert mine.epsilon.upper == other['epsilon']['upper'] <= 4
+    assert len(ours.bands) == len(budget['bands'])
+    assert ours.fixed_order._asdict() == budget['fixed_order']
+    assert [cell._asdict() for cell in ours.table] == budget['table']
+
+
+@pytest.mark.parametrize('problem, sentence', [
+    ({'steps': 0}, 'steps'), ({'steps': 10.5}, 'steps'),
+    ({'steps': 10, 'strategy': 'bandet:2'}, 'banded'),
+    ({'steps': 10, 'objective': 'mean'}, 'objective'),
+    ({'steps': 10, 'epsilon': 1, 'delta': 1e-6}, 'rate is missing'),
+    ({'steps': 10, 'epsilon': 0, 'delta': 1e-6, 'rate': 0.1}, 'epsilon')])
+def test_a_plan_of_noise_that_makes_no_sense_is_refused(problem, sentence):
+    with pytest.raises(sordino.Error, match=sentence):
+        sordino.plan_noise(**problem)
+
+
 def test_right_guesses_prove_what_the_command_says():
     flags = ('audit', 'bound', '--canaries', 1000, '--guesses', 100, '--correct', 95, '--delta',
              1e-5)
@@ -236,6 +276,8 @@ def test_scores_prove_what_the_command_says(tmp_path):
     lambda: sordino.account(noise=2, delta=1e-5), lambda: sordino.account(noise=2, delta=1e-5).interval,
     lambda: sordino.calibrate(epsilon=1, delta=1e-5),
     lambda: sordino.plan(kappa=10, alpha=1e-4),
+    lambda: sordino.plan_noise(steps=20),
+    lambda: sordino.plan_noise(steps=12, rate=0.5, epsilon=4, delta=1e-6),
     lambda: sordino.audit.bound(canaries=100, guesses=50, correct=45, epsilon=1),
     lambda: sordino.audit.scores(range(10, 20), range(10), rates=[0.1])])
 def test_answers_are_shown_in_a_notebook(shown):

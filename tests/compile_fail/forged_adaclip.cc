@@ -5,7 +5,7 @@
 sordino::NoisedGradients Noised(sordino::AdaClip& policy, const sordino::NoisedGradients& noised,
                                 const std::vector<at::Tensor>& secret) {
 #ifdef MISTAKE
-  policy.Restore(secret, secret);
+  policy.Restore({secret, secret});
 #else
   static_cast<void>(secret);
 #endif

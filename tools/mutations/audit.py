@@ -70,4 +70,8 @@ MUTATIONS = [
              "std::sqrt(coordinates); }",
              "double UnitOfDistance(double) const override { return 0.5; }",
              case("noise_laplace")),
+    Mutation("the sensitivity of a matrix is that of independent noise",
+             "noise/internal/correlation.cc",
+             "found.sensitivity = strategy->Sensitivity(of_event);", "found.sensitivity = 1;",
+             case("correlated_run")),
 ]

@@ -28,10 +28,12 @@ Event StepQuestion::EventAt(NoiseMultiplier at_noise, SamplingRate at_rate,
 double TakesPart(const StepQuestion& question) {
   const bool is_drawn =
       question.shape.sampling == Sampling::kPoisson || question.shape.sampling == Sampling::kFixed;
-  const double rate = question.RateOrOne().value();
-  if (!is_drawn || rate == 1) return 1;
+  if (!is_drawn) return 1;
+  const double rate = question.shape.ReleaseRate(question.RateOrOne()).value();
+  if (rate == 1) return 1;
   constexpr double kRounding = 1e-12;
-  const double steps = static_cast<double>(*question.steps);
+  const auto steps =
+      static_cast<double>(question.shape.CountOf(*question.steps, question.RateOrOne()));
   return std::min(1.0, -std::expm1(steps * std::log1p(-rate)) * (1 + kRounding));
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "sordino/accounting/noise_units.h"
@@ -31,6 +32,7 @@ std::uint64_t BatchesOf(SamplingRate rate) {
 
 Event StepShape::Step(NoiseMultiplier noise, SamplingRate rate) const {
   const auto leaf = [&] {
+    if (matrix) return Event::Matrix(noise, matrix->sensitivity, adjacency);
     const double absolute = noise.value() * static_cast<double>(sensitivity);
     switch (mechanism) {
       case Mechanism::kLaplace:
@@ -46,7 +48,7 @@ Event StepShape::Step(NoiseMultiplier noise, SamplingRate rate) const {
   };
   switch (sampling) {
     case Sampling::kPoisson:
-      return Event::Poisson(rate, leaf());
+      return Event::Poisson(ReleaseRate(rate), leaf());
     case Sampling::kFixed:
       return Event::Fixed(rate, leaf());
     case Sampling::kAllocation:
@@ -58,7 +60,15 @@ Event StepShape::Step(NoiseMultiplier noise, SamplingRate rate) const {
 }
 
 std::uint64_t StepShape::StepsOfOne(SamplingRate rate) const {
+  if (matrix) return matrix->steps;
   return sampling == Sampling::kAllocation ? BatchesOf(rate) : 1;
+}
+
+SamplingRate StepShape::ReleaseRate(SamplingRate rate) const {
+  if (!matrix) return rate;
+  const double of_group = rate.value() * static_cast<double>(matrix->steps);
+  // Above 1 by rounding only.
+  return SamplingRate(of_group <= 1 + 1e-12 ? std::min(of_group, 1.0) : of_group);
 }
 
 std::uint64_t StepShape::CountOf(std::uint64_t steps, SamplingRate rate) const {

@@ -46,6 +46,7 @@ const std::map<std::string, double>& Floors() {
       {"clipping-automatic", 0.8},
       {"clipping-adaptive", 0.7},
       {"clipping-adaptive-layerwise", 0.7},
+      {"clipping-preconditioned", 0.8},
       {"clipping-adaclip", 0.8},
       {"norms-materialise", 0.75},
       {"norms-ghost", 0.75},

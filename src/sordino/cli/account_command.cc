@@ -68,7 +68,8 @@ struct AccountAnswer {
 StepSequence ParseEventFlag(const AccountOptions& options) {
   const EventOptions& flags = options.event;
   if (options.schedule || flags.rate || flags.noise || flags.sampling || flags.adjacency ||
-      flags.mechanism || flags.sensitivity) {
+      flags.mechanism || flags.sensitivity || flags.correlation || flags.separation ||
+      flags.participations) {
     throw Error(
         fmt::format("{} says everything about the mechanism; besides it only --steps may be given, "
                     "to repeat the whole event.",

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "sordino/cli/command_test_support.h"
+#include "sordino/cli/plan_command.h"
+#include "sordino/correlation/strategy.h"
 
 namespace sordino {
 namespace {
@@ -48,6 +50,46 @@ TEST(AccountCommand, GivesTheDocumentedJsonWithKnownValues) {
   EXPECT_EQ(json["methods"]["gdp"]["sound"], false);
   EXPECT_NEAR(json["methods"]["moments"]["epsilon"].get<double>(), 1.2586, 1e-3);
   EXPECT_GT(json["methods"]["rdp"]["order"].get<double>(), 1);
+}
+
+// Records in a fixed order: one release of all steps, with the sensitivity that `plan noise` says.
+TEST(AccountCommand, CorrelatedNoiseInAFixedOrderIsOneRelease) {
+  const std::string steps = "account --noise 3 --steps 12 --delta 1e-5 --noise-correlation ";
+  // The sensitivity is rounded up.
+  EXPECT_THAT(AccountJson(steps + "none")["event"].get<std::string>(),
+              HasSubstr("add-remove: matrix(3, 1.0000000000"));
+  const double independent = Upper(AccountJson("account --noise 3 --steps 12 --delta 1e-5"));
+  EXPECT_NEAR(Upper(AccountJson(steps + "none --separation 1")), independent, 1e-6);
+  EXPECT_NEAR(Upper(AccountJson(steps + "none --separation 3 --participations 4")),
+              Upper(AccountJson("account --noise 3 --steps 4 --delta 1e-5")), 1e-6);
+  const Json plan = Json::parse(
+      CallCommand(AddPlanCommand, Words("plan noise --steps 60 --separation 10 --strategy blt:2 "
+                                        "--json"))
+          .out);
+  const Json blt = AccountJson(
+      "account --noise 5 --steps 60 --separation 10 --noise-correlation blt:2 --delta 1e-5");
+  EXPECT_NEAR(Upper(blt),
+              Upper(AccountJson(fmt::format("account --noise {} --delta 1e-5",
+                                            5 / plan["sensitivity"].get<double>()))),
+              1e-6);
+}
+
+// Cyclic Poisson sampling: a round of all groups is a release, which is charged whole.
+TEST(AccountCommand, CorrelatedNoiseOfSampledBatchesIsARelease) {
+  const std::string flags = "account --rate 0.01 --noise 2 --delta 1e-6 --noise-correlation ";
+  EXPECT_THAT(AccountJson(flags + "none --steps 300")["event"].get<std::string>(),
+              HasSubstr("add-remove: 300*poisson(0.01, matrix(2, 1.0000000000"));
+  const Json banded = AccountJson(flags + "banded:7 --steps 1000");
+  EXPECT_THAT(banded["event"].get<std::string>(), HasSubstr("143*poisson(0.07, matrix(2, "));
+  EXPECT_THAT(AccountJson(flags + "banded:7 --steps 995")["event"].get<std::string>(),
+              HasSubstr("143*poisson(0.07, matrix(2, "));
+  // Noise that is larger by the norm of a column has the published event of BandMF.
+  const auto strategy = MakeStrategy("banded:7", {1000, 7, 143});
+  const double norm = strategy->Sensitivity({1000, 7, 1});
+  EXPECT_GT(norm, 1.05);
+  const Json same = AccountJson(fmt::format(
+      "account --delta 1e-6 --event add-remove:143*poisson(0.07,gaussian({:.17g}))", 2 / norm));
+  EXPECT_NEAR(Upper(banded), Upper(same), 1e-6);
 }
 
 TEST(AccountCommand, AnAllocationThatWasBegunCountsWhole) {
@@ -374,6 +416,29 @@ TEST_P(AccountMistake, IsToldInOneSentenceWithExitCodeTwo) { ExpectMistake(GetPa
 INSTANTIATE_TEST_SUITE_P(
     Every, AccountMistake,
     ::testing::Values(
+        Mistake{"account --noise 1 --noise-correlation banded:2 --delta 1e-5",
+                "--steps is missing"},
+        Mistake{"account --noise 1 --steps 9 --noise-correlation bandet:2 --delta 1e-5", "banded"},
+        Mistake{"account --noise 1 --steps 9 --separation 3 --delta 1e-5",
+                "give --noise-correlation too"},
+        Mistake{"account --noise 1 --steps 9 --separation 0 --noise-correlation none --delta 1e-5",
+                "0"},
+        Mistake{"account --noise 1 --steps 9 --rate 0.2 --separation 3 --noise-correlation "
+                "banded:3 --delta 1e-5",
+                "follow from the bands"},
+        Mistake{"account --noise 1 --steps 9 --rate 0.5 --noise-correlation banded:3 --delta 1e-5",
+                "a rate of at most 0.333333"},
+        Mistake{"account --noise 1 --steps 9 --rate 0.2 --adjacency replace-one "
+                "--noise-correlation banded:3 --delta 1e-5",
+                "not proven for replace-one"},
+        Mistake{"account --noise 1 --steps 9 --rate 0.2 --sampling fixed --noise-correlation "
+                "banded:3 --delta 1e-5",
+                "rest between two steps"},
+        Mistake{"account --noise 1 --steps 9 --mechanism laplace --noise-correlation banded:3 "
+                "--delta 1e-5",
+                "Gaussian noise"},
+        Mistake{"account --event gaussian(1) --noise-correlation banded:3 --delta 1e-5",
+                "only --steps"},
         Mistake{"account --rate 1.5 --noise 1 --delta 1e-5", "1.5"},
         Mistake{"account --rate -0.1 --noise 1 --delta 1e-5", "-0.1"},
         Mistake{"account --rate nan --noise 1 --delta 1e-5", "'nan' in --rate"},

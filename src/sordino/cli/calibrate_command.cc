@@ -50,6 +50,11 @@ StepQuestion MakeQuestion(const CalibrateOptions& options) {
     throw Error(fmt::format("{} is missing; the budget is --epsilon together with --delta.",
                             options.epsilon ? "--delta" : "--epsilon"));
   }
+  if (flags.correlation && flags.noise) {
+    throw Error(
+        "with --noise-correlation the noise is solved for; leave out --noise, or ask `sordino "
+        "account` what it spends.");
+  }
   const bool unsampled = flags.sampling == "none";
   const bool seeks_rate = flags.noise && flags.steps && !flags.rate && !unsampled;
   const StepUnknown unknown = !flags.noise ? StepUnknown::kNoise
@@ -71,6 +76,9 @@ StepQuestion MakeQuestion(const CalibrateOptions& options) {
   if (options.table && unknown != StepUnknown::kNoise) {
     throw Error("--table compares noise formulas; leave out --noise to solve for the noise.");
   }
+  if (options.table && flags.correlation) {
+    throw Error("--table compares formulas for independent noise; leave out --noise-correlation.");
+  }
   StepQuestion question{unknown,
                         ShapeOf(flags, flags.rate || seeks_rate),
                         {Epsilon(ParseReal("--epsilon", *options.epsilon)),
@@ -90,9 +98,9 @@ StepQuestion MakeQuestion(const CalibrateOptions& options) {
 // range.
 bool FormulasApply(const StepQuestion& question) {
   return question.unknown == StepUnknown::kNoise && !AnyNoiseMeets(question) && !question.select &&
-         question.shape.mechanism == Mechanism::kGaussian && question.RateOrOne().value() > 0 &&
-         question.budget.epsilon.value() > 0 && question.budget.delta.value() > 0 &&
-         question.budget.delta.value() < 1 &&
+         question.shape.mechanism == Mechanism::kGaussian && !question.shape.matrix &&
+         question.RateOrOne().value() > 0 && question.budget.epsilon.value() > 0 &&
+         question.budget.delta.value() > 0 && question.budget.delta.value() < 1 &&
          // Where fewer visits than this are expected, the basic formula is the root of a negative
          // number.
          1.25 * question.RateOrOne().value() > question.budget.delta.value();
@@ -215,7 +223,7 @@ std::string NextText(const StepQuestion& question, const StepAnswer& answer) {
   }
   const StepShape& shape = question.shape;
   if (shape.mechanism != Mechanism::kGaussian || shape.sampling == Sampling::kNone ||
-      question.select) {
+      shape.matrix || question.select) {
     return "Next: before the release, 'sordino ledger charge FILE --event EVENT --note TEXT' with "
            "the event above charges the ledger of the data.";
   }

@@ -9,6 +9,8 @@
 
 #include "sordino/cli/account_command.h"
 #include "sordino/cli/command_test_support.h"
+#include "sordino/correlation/bands_choice.h"
+#include "sordino/correlation/strategy.h"
 
 namespace sordino {
 namespace {
@@ -36,6 +38,32 @@ double Spent(const std::string& flags) {
       CallCommand(AddAccountCommand, Words("account " + flags + " --delta 1e-5 --json"));
   EXPECT_EQ(outcome.error, "") << flags;
   return Json::parse(outcome.out)["epsilon"]["upper"].get<double>();
+}
+
+TEST(CalibrateCommand, CorrelatedNoiseIsSolvedForTheNoiseOfARow) {
+  const std::string flags = "calibrate --epsilon 4 --delta 1e-6 --steps 1000 ";
+  const Json sampled = CalibrateJson(flags + "--rate 0.01 --noise-correlation banded:10");
+  EXPECT_THAT(sampled["event"].get<std::string>(), HasSubstr("100*poisson(0.1, matrix("));
+  EXPECT_FALSE(sampled.contains("formulas"));
+  const auto row = CalibrateBands(
+      {.steps = 1000, .rate = SamplingRate(0.01), .epsilon = Epsilon(4), .delta = Delta(1e-6)}, 10);
+  const double norm = MakeStrategy("banded:10", {1000, 10, 100})->Sensitivity({1000, 10, 1});
+  EXPECT_NEAR(sampled["noise_multiplier"].get<double>() / norm, row->noise.value(), 1e-4);
+  const Json in_order = CalibrateJson(flags + "--separation 100 --noise-correlation blt:2");
+  const double sensitivity = MakeStrategy("blt:2", {1000, 100, 10})->Sensitivity();
+  const Json gaussian = CalibrateJson("calibrate --epsilon 4 --delta 1e-6");
+  EXPECT_NEAR(in_order["noise_multiplier"].get<double>() / sensitivity,
+              gaussian["noise_multiplier"].get<double>(), 1e-4);
+  EXPECT_THAT(Calibrate(flags + "--noise 1 --noise-correlation blt:2").error,
+              HasSubstr("leave out --noise"));
+  EXPECT_THAT(Calibrate(flags + "--rate 0.01 --table --noise-correlation banded:2").error,
+              HasSubstr("independent noise"));
+  EXPECT_THAT(Calibrate("calibrate --epsilon 4 --delta 1e-6 --noise-correlation blt:2").error,
+              HasSubstr("--steps is missing"));
+  // Every record is in a round of ten groups, and in ten independent batches with probability 0.65.
+  const std::string rare = "calibrate --epsilon 1 --delta 0.7 --steps 10 --rate 0.1 ";
+  EXPECT_EQ(CalibrateJson(rare + "--noise-correlation none")["any_noise"], true);
+  EXPECT_FALSE(CalibrateJson(rare + "--noise-correlation banded:10").contains("any_noise"));
 }
 
 TEST(CalibrateCommand, AllocationsAreSolvedForNoiseAndWholeEpochs) {

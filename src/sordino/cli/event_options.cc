@@ -14,8 +14,68 @@
 #include "sordino/base/exact_count.h"
 #include "sordino/base/known_name.h"
 #include "sordino/cli/command_tree.h"
+#include "sordino/correlation/noise_plan.h"
+#include "sordino/correlation/strategy.h"
 
 namespace sordino {
+namespace {
+
+std::int64_t WholeFlag(std::string_view flag, const std::string& text) {
+  return static_cast<std::int64_t>(ParseWhole(flag, text));
+}
+
+// The matrix of --noise-correlation. With a rate it is that of one round of cyclic Poisson
+// sampling, from as many groups as it has bands; without one it is that of all steps.
+MatrixRelease MatrixOf(const EventOptions& options, const StepShape& shape) {
+  if (!options.steps) {
+    throw Error("--steps is missing; what correlated noise spends depends on all steps together.");
+  }
+  if (shape.mechanism != Mechanism::kGaussian) {
+    throw Error("--noise-correlation is for Gaussian noise; leave out --mechanism.");
+  }
+  const std::int64_t steps = WholeFlag("--steps", *options.steps);
+  const std::string& text = *options.correlation;
+  if (shape.sampling == Sampling::kNone) {
+    NoisePlanQuestion question{.steps = steps};
+    if (options.separation) question.separation = WholeFlag("--separation", *options.separation);
+    if (options.participations) {
+      question.participations = WholeFlag("--participations", *options.participations);
+    }
+    return {.sensitivity = MakeStrategy(text, question.Pattern())->Sensitivity(),
+            .steps = static_cast<std::uint64_t>(steps)};
+  }
+  if (shape.sampling != Sampling::kPoisson) {
+    throw Error(
+        "--noise-correlation is for records that rest between two steps: Poisson sampling from "
+        "groups in turn, or no sampling; leave out --sampling.");
+  }
+  if (shape.adjacency == Adjacency::kReplaceOne) {
+    throw Error(
+        "--noise-correlation with a rate is not proven for replace-one; use add-remove or "
+        "zero-out, or leave out --rate.");
+  }
+  if (options.separation || options.participations) {
+    throw Error(
+        "--separation and --participations are for records in a fixed order; with --rate they "
+        "follow from the bands, so leave them out.");
+  }
+  const std::int64_t bands = BandsOf(text, steps);
+  const auto groups = static_cast<double>(bands);
+  if (options.rate && ParseReal("--rate", *options.rate) * groups > 1 + 1e-12) {
+    throw Error(fmt::format(
+        "--rate {} from one of {} groups is more than the group; '{}' needs a rate of at most "
+        "{:g}.",
+        *options.rate, bands, text, 1 / groups));
+  }
+  // Made for all rounds, as `sordino train` makes it; a release is one round.
+  const Participation pattern{
+      .steps = steps, .separation = bands, .count = (steps - 1) / bands + 1};
+  const Participation round{.steps = steps, .separation = bands, .count = 1};
+  return {.sensitivity = MakeStrategy(text, pattern)->Sensitivity(round),
+          .steps = static_cast<std::uint64_t>(bands)};
+}
+
+}  // namespace
 
 void AddEventFlags(CLI::App& command, EventOptions& options) {
   command.add_option("--rate", options.rate, "Probability that a record enters a batch")
@@ -45,6 +105,21 @@ void AddEventFlags(CLI::App& command, EventOptions& options) {
           "Only the best of several runs is released, their number is secret: tnb:ETA:GAMMA "
           "or poisson:MEAN")
       ->type_name("RUNS");
+  SetChoices(
+      *command
+           .add_option("--noise-correlation", options.correlation,
+                       "Noise that is correlated between steps: " + Strategies().ChoiceHelp())
+           ->type_name("NAME"),
+      Strategies().names());
+  command
+      .add_option("--separation", options.separation,
+                  "Steps from one participation of a record to its next, at least (correlated "
+                  "noise without a rate; all)")
+      ->type_name("NUMBER");
+  command
+      .add_option("--participations", options.participations,
+                  "Of a record, at most (correlated noise without a rate; as many as fit)")
+      ->type_name("NUMBER");
 }
 
 StepShape ShapeOf(const EventOptions& options, bool has_rate) {
@@ -78,6 +153,12 @@ StepShape ShapeOf(const EventOptions& options, bool has_rate) {
     }
     shape.sensitivity = ParseWhole("--sensitivity", *options.sensitivity);
     if (shape.sensitivity == 0) throw Error("--sensitivity is 0; it must be at least 1.");
+  }
+  if (options.correlation) {
+    shape.matrix = MatrixOf(options, shape);
+  } else if (options.separation || options.participations) {
+    throw Error(fmt::format("{} is for correlated noise; give --noise-correlation too.",
+                            options.separation ? "--separation" : "--participations"));
   }
   return shape;
 }

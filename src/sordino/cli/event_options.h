@@ -29,7 +29,10 @@ struct EventOptions {
   std::optional<std::string> adjacency;
   std::optional<std::string> mechanism;
   std::optional<std::string> sensitivity;
-  std::optional<std::string> select;  // the best of several runs of all of it
+  std::optional<std::string> select;       // the best of several runs of all of it
+  std::optional<std::string> correlation;  // --noise-correlation
+  std::optional<std::string> separation;
+  std::optional<std::string> participations;
 };
 
 void AddEventFlags(CLI::App& command, EventOptions& options);

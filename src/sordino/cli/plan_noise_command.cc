@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <array>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -24,9 +23,6 @@
 
 namespace sordino {
 namespace {
-
-// In the order of CorrelationObjective.
-constexpr std::array<std::string_view, 2> kObjectiveNames = {"rmse", "max-error"};
 
 struct NoisePlanFlags {
   std::string steps;

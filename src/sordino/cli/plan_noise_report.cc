@@ -17,13 +17,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kShownCoefficients = 6;
 
-// Those of C up to its last band.
-std::vector<double> BandCoefficients(const Strategy& strategy) {
-  std::vector<double> column = strategy.Coefficients(strategy.participation().steps);
-  column.resize(std::min(column.size(), static_cast<std::size_t>(strategy.Bands())));
-  return column;
-}
-
 Json BandsJson(const BandsRow& row, const BandsRow& independent) {
   return {{"bands", row.bands},
           {"noise", row.noise.value()},
@@ -58,9 +51,8 @@ Json SampledBudgetJson(const SampledBudget& budget, const SampledBudgetPlan& pla
   return json;
 }
 
-std::string CoefficientText(const Strategy& strategy) {
-  if (!strategy.IsToeplitz()) return "";
-  const std::vector<double> column = BandCoefficients(strategy);
+std::string CoefficientText(const std::vector<double>& column) {
+  if (column.empty()) return "";
   std::string text = "coefficients";
   for (std::size_t i = 0; i < std::min(column.size(), kShownCoefficients); ++i) {
     text += fmt::format(" {:.6g}", column[i]);
@@ -139,8 +131,7 @@ std::string NoisePlanJson(const NoisePlanQuestion& question, const NoisePlan& pl
   json["max_error"] = plan.max_error;
   json["sensitivity"] = plan.sensitivity;
   json["independent_rmse"] = plan.independent_rmse;
-  json["coefficients"] =
-      plan.strategy->IsToeplitz() ? Json(BandCoefficients(*plan.strategy)) : Json(nullptr);
+  json["coefficients"] = plan.strategy->IsToeplitz() ? Json(plan.Coefficients()) : Json(nullptr);
   if (plan.budget) json["budget"] = SampledBudgetJson(*question.budget, *plan.budget);
   return json.dump(2) + "\n";
 }
@@ -153,7 +144,7 @@ std::string NoisePlanText(const NoisePlanQuestion& question, const NoisePlan& pl
       "{:.6g}\n",
       plan.strategy->text(), pattern.steps, pattern.count, pattern.separation, plan.rmse,
       plan.rmse / plan.independent_rmse, plan.max_error, plan.sensitivity);
-  text += CoefficientText(*plan.strategy);
+  text += CoefficientText(plan.Coefficients());
   if (plan.budget) {
     text +=
         fmt::format("\nat epsilon {:g} and delta {:g}, cyclic Poisson sampling at rate {:g}\n{}",

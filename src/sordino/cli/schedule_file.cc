@@ -41,6 +41,9 @@ StepSequence SequenceOf(const ScheduleTable& table, const EventOptions& flags) {
       throw Error("there is no column 'noise'; add one, or give --noise for every step.");
     }
   });
+  if (flags.correlation) {
+    throw Error("--noise-correlation is accounted for equal steps; leave out --schedule.");
+  }
   const StepShape shape = ShapeOf(flags, rates != nullptr || flags.rate);
   const double common_rate = flags.rate ? ParseReal("--rate", *flags.rate) : 1;
   const double common_noise = flags.noise ? ParseReal("--noise", *flags.noise) : 0;

@@ -27,6 +27,13 @@ std::string Refusal(const std::string& text, const EventOptions& flags = {}) {
   return "nothing was thrown";
 }
 
+TEST(ScheduleFile, RefusesCorrelatedNoise) {
+  EventOptions flags;
+  flags.correlation = "banded:2";
+  flags.steps = "4";
+  EXPECT_THAT(Refusal("noise\n4\n2\n", flags), HasSubstr("equal steps"));
+}
+
 TEST(ScheduleFile, ColumnsComeInAnyOrderAndTheRestFromFlags) {
   EXPECT_EQ(Composed("steps,noise,rate\n10,4,0.5\n20,2,0.25\n"),
             "add-remove: compose(10*poisson(0.5, gaussian(4)), 20*poisson(0.25, gaussian(2)))");

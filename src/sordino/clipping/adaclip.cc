@@ -4,12 +4,11 @@
 
 #include <fmt/format.h>
 
+#include <memory>
 #include <string>
-#include <utility>
 
 #include "sordino/base/error.h"
-#include "sordino/clipping/clipping_component.h"
-#include "sordino/gradients/saved_tensors.h"
+#include "sordino/clipping/internal/scaled_state.h"
 
 namespace sordino {
 namespace {
@@ -64,57 +63,6 @@ constexpr OptionSpec kVarianceFactor{
 constexpr const OptionSpec* kAdaClipOptions[] = {&kMeanDecay, &kVarianceDecay, &kVarianceMin,
                                                  &kVarianceMax, &kVarianceFactor};
 
-// Names in a checkpoint.
-constexpr const char* kMean = "clip.mean.";
-constexpr const char* kVariance = "clip.variance.";
-
-}  // namespace
-
-// Named by gradients/adaclip.h as its friend: nothing else restores a policy.
-class AdaClipState : public ClippingState {
- public:
-  AdaClipState(std::vector<NamedParameter> parameters, const AdaClipOptions& options)
-      : parameters_(std::move(parameters)), policy_(parameters_, options) {}
-
-  const ClippingPolicy& StepPolicy(ClipNorm /*clip*/) override { return policy_; }
-
-  bool NeedsAllGradients() const override { return true; }
-
-  NoisedGradients AfterNoise(NoisedGradients mean, const BoundedSum& /*sum*/, std::int64_t /*step*/,
-                             RandomSource& /*random*/) override {
-    NoisedGradients gradients = policy_.ToGradients(mean);
-    policy_.Update(mean);
-    return gradients;
-  }
-
-  NamedTensors Save() const override {
-    NamedTensors state;
-    for (std::size_t i = 0; i < parameters_.size(); ++i) {
-      state.emplace_back(kMean + parameters_[i].name, CopyToCpu(policy_.mean()[i]));
-      state.emplace_back(kVariance + parameters_[i].name, CopyToCpu(policy_.variance()[i]));
-    }
-    return state;
-  }
-
-  void Restore(SavedTensors& saved) override {
-    std::vector<at::Tensor> mean;
-    std::vector<at::Tensor> variance;
-    for (std::size_t i = 0; i < parameters_.size(); ++i) {
-      const at::Tensor& like = policy_.variance()[i];
-      mean.push_back(saved.Take(kMean + parameters_[i].name, like.sizes(), like.scalar_type()));
-      variance.push_back(
-          saved.Take(kVariance + parameters_[i].name, like.sizes(), like.scalar_type()));
-    }
-    policy_.Restore(mean, variance);
-  }
-
- private:
-  std::vector<NamedParameter> parameters_;
-  AdaClip policy_;
-};
-
-namespace {
-
 class AdaClipComponent : public ClippingComponent {
  public:
   AdaClipComponent()
@@ -145,13 +93,15 @@ class AdaClipComponent : public ClippingComponent {
   std::unique_ptr<ClippingState> Start(
       const ClippingTerms& terms, const OptionValues& options,
       const std::vector<NamedParameter>& parameters) const override {
-    return std::make_unique<AdaClipState>(
-        parameters, AdaClipOptions{.bound = terms.clip,
-                                   .mean_decay = options.Number(kMeanDecay),
-                                   .variance_decay = options.Number(kVarianceDecay),
-                                   .smallest_variance = options.Number(kVarianceMin),
-                                   .largest_variance = options.Number(kVarianceMax),
-                                   .variance_factor = options.Number(kVarianceFactor)});
+    return std::make_unique<ScaledClippingState>(
+        parameters,
+        std::make_unique<AdaClip>(
+            parameters, AdaClipOptions{.bound = terms.clip,
+                                       .mean_decay = options.Number(kMeanDecay),
+                                       .variance_decay = options.Number(kVarianceDecay),
+                                       .smallest_variance = options.Number(kVarianceMin),
+                                       .largest_variance = options.Number(kVarianceMax),
+                                       .variance_factor = options.Number(kVarianceFactor)}));
   }
 
   std::string Description(const ClippingTerms& terms) const override {

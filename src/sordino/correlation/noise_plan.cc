@@ -95,6 +95,13 @@ Participation NoisePlanQuestion::Pattern() const {
   return pattern;
 }
 
+std::vector<double> NoisePlan::Coefficients() const {
+  if (!strategy->IsToeplitz()) return {};
+  std::vector<double> column = strategy->Coefficients(strategy->participation().steps);
+  column.resize(std::min(column.size(), static_cast<std::size_t>(strategy->Bands())));
+  return column;
+}
+
 NoisePlan PlanNoise(const NoisePlanQuestion& question,
                     const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
   const Participation pattern = question.Pattern();

@@ -3,11 +3,13 @@
 #ifndef SORDINO_CORRELATION_NOISE_PLAN_H_
 #define SORDINO_CORRELATION_NOISE_PLAN_H_
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sordino/base/quantity.h"
@@ -16,6 +18,9 @@
 #include "sordino/correlation/strategy.h"
 
 namespace sordino {
+
+// In the order of CorrelationObjective.
+inline constexpr std::array<std::string_view, 2> kObjectiveNames = {"rmse", "max-error"};
 
 struct SampledBudget {
   Epsilon epsilon;
@@ -61,6 +66,9 @@ struct NoisePlan {
   double sensitivity;
   double independent_rmse;  // for the same pattern
   std::optional<SampledBudgetPlan> budget = {};
+
+  // Those of C up to its last band; empty where the strategy is not Toeplitz.
+  std::vector<double> Coefficients() const;
 };
 
 // Throws Error for what cannot be answered, and where no noise meets the budget. `progress` is

@@ -33,6 +33,9 @@ TEST(PlanNoise, ComparesWithIndependentNoiseOfTheSamePattern) {
   EXPECT_NEAR(plan.rmse, 5.130562, 1e-6);
   EXPECT_NEAR(plan.independent_rmse, std::sqrt(4 * 129 / 2.0), 1e-9);
   EXPECT_FALSE(plan.budget);
+  EXPECT_EQ(plan.Coefficients().size(), 32U);
+  EXPECT_EQ(plan.Coefficients().front(), 1);
+  EXPECT_TRUE(PlanNoise({.steps = 8, .strategy = "tree"}, kSilent).Coefficients().empty());
 }
 
 TEST(PlanNoise, HasACellForTheRunThatWasAskedFor) {

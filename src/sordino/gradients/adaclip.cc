@@ -1,24 +1,19 @@
 #include "sordino/gradients/adaclip.h"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/addcmul.h>
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/mul.h>
-#include <ATen/ops/zeros_like.h>
 
-#include <algorithm>
 #include <cmath>
 #include <string>
-#include <utility>
 
-#include "sordino/base/check.h"
 #include "sordino/base/error.h"
 
 namespace sordino {
 
 AdaClip::AdaClip(const std::vector<NamedParameter>& parameters, AdaClipOptions options)
-    : options_(options), below_({BelowBound(options.bound.value())}) {
+    : ScaledClipping("AdaCliP", parameters, options.bound), options_(options) {
   CheckRange("the decay of AdaCliP's mean", options.mean_decay, 0, false, 1, false);
   CheckRange("the decay of AdaCliP's variance", options.variance_decay, 0, false, 1, false);
   // Standard deviations and their sums must be normal float32 numbers.
@@ -27,68 +22,18 @@ AdaClip::AdaClip(const std::vector<NamedParameter>& parameters, AdaClipOptions o
              false, 1e30, false);
   CheckRange("AdaCliP's variance factor", options.variance_factor, 0, true, kInfinity, true);
   const double first = std::sqrt(options.smallest_variance * options.largest_variance);
-  for (const NamedParameter& parameter : parameters) {
-    if (!parameter.value.requires_grad()) {
-      continue;
-    }
-    const at::ScalarType type =
-        parameter.value.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
-    const at::Tensor like = parameter.value.detach();
-    transform_.centre.push_back(at::zeros_like(like, like.options().dtype(type)));
-    variance_.push_back(at::full_like(like, first, like.options().dtype(type)));
-  }
-  if (variance_.empty()) {
-    throw Error("AdaCliP was given " + std::to_string(parameters.size()) +
-                " parameters of which none requires a gradient; pass the parameters that are "
-                "trained.");
+  for (const at::Tensor& like : transform_.centre) {
+    variance_.push_back(at::full_like(like, first));
   }
   SetScale();
 }
 
-std::vector<std::int64_t> AdaClip::Groups(const std::vector<NamedParameter>& parameters) const {
-  if (parameters.size() != variance_.size()) {
-    throw Error("AdaCliP was made for " + std::to_string(variance_.size()) + " parameters and " +
-                std::to_string(parameters.size()) +
-                " are clipped; make it from the parameters that are clipped.");
-  }
-  for (std::size_t i = 0; i < parameters.size(); ++i) {
-    if (parameters[i].value.sizes() != variance_[i].sizes()) {
-      throw Error("parameter '" + parameters[i].name +
-                  "' has another shape than the one that AdaCliP was made for; make it from the "
-                  "parameters that are clipped, in their order.");
-    }
-  }
-  return ClippingGroups::Flat().Assign(parameters);
-}
-
-at::Tensor AdaClip::Factors(const at::Tensor& norms) const { return FactorsToBound(below_, norms); }
-
-std::vector<double> AdaClip::Bounds() const { return {options_.bound.value()}; }
-
 std::string AdaClip::Description() const {
-  return "AdaCliP at " + FormatNumbers(options_.bound.value()) + " of centred and scaled gradients";
+  return "AdaCliP at " + FormatNumbers(Bounds()) + " of centred and scaled gradients";
 }
 
-void AdaClip::CheckShapes(const NoisedGradients& mean) const {
-  SORDINO_CHECK(mean.value().size() == variance_.size(), "one tensor for each parameter");
-  for (std::size_t i = 0; i < variance_.size(); ++i) {
-    SORDINO_CHECK(mean.value()[i].sizes() == variance_[i].sizes(),
-                  "a noised mean has the shape of its parameter");
-  }
-}
-
-NoisedGradients AdaClip::ToGradients(const NoisedGradients& mean) const {
-  CheckShapes(mean);
-  std::vector<at::Tensor> gradients;
-  gradients.reserve(variance_.size());
-  double least = kInfinity;
-  for (std::size_t i = 0; i < variance_.size(); ++i) {
-    gradients.push_back(at::addcmul(transform_.centre[i], transform_.scale[i], mean.value()[i]));
-    if (variance_[i].numel() == 0) continue;
-    least = std::min(least, transform_.scale[i].min().item<double>());
-  }
-  return NoisedGradients(std::move(gradients),
-                         mean.standard_deviation() * (least == kInfinity ? 1 : least));
+std::vector<ScaledClipping::Tracked> AdaClip::tracked() const {
+  return {{"mean", &transform_.centre}, {"variance", &variance_}};
 }
 
 void AdaClip::Update(const NoisedGradients& mean) {
@@ -106,23 +51,10 @@ void AdaClip::Update(const NoisedGradients& mean) {
   SetScale();
 }
 
-void AdaClip::Restore(const std::vector<at::Tensor>& mean,
-                      const std::vector<at::Tensor>& variance) {
-  const auto fits = [&](const std::vector<at::Tensor>& saved) {
-    if (saved.size() != variance_.size()) return false;
-    for (std::size_t i = 0; i < saved.size(); ++i) {
-      if (saved[i].sizes() != variance_[i].sizes() ||
-          saved[i].scalar_type() != variance_[i].scalar_type()) {
-        return false;
-      }
-    }
-    return true;
-  };
-  if (!fits(mean) || !fits(variance)) {
-    throw Error(
-        "the saved mean and variance of AdaCliP are not those of these parameters; resume with the "
-        "model of the run that was saved.");
-  }
+void AdaClip::Restore(const std::vector<std::vector<at::Tensor>>& saved) {
+  CheckSaved(saved);
+  const std::vector<at::Tensor>& mean = saved[0];
+  const std::vector<at::Tensor>& variance = saved[1];
   // Averages of values in this range leave it by rounding only.
   const double low = options_.smallest_variance * (1 - 1e-3);
   const double high = options_.largest_variance * (1 + 1e-3);

@@ -7,9 +7,8 @@
 //
 // summed, noised and divided by the public batch size to y; then g~ = b y + m goes to the
 // optimizer. Among all scales with E||w||^2 <= 1 this b makes the noise that reaches g~ smallest:
-// minimise sum b_j^2 subject to sum s_j^2 / b_j^2 = 1 (theorem 2 of the paper). The sensitivity of
-// the sum is that of flat clipping at C: m and b are functions of earlier releases only, because
-// Update takes nothing but noised values:
+// minimise sum b_j^2 subject to sum s_j^2 / b_j^2 = 1 (theorem 2 of the paper). m and b are
+// functions of earlier releases only (scaled_clipping.h):
 //
 //     m <- beta_1 m + (1 - beta_1) g~,
 //     v  = min(max(k ((g~ - m)^2 - (b sd)^2), h_1), h_2),   s^2 <- beta_2 s^2 + (1 - beta_2) v,
@@ -20,14 +19,12 @@
 #ifndef SORDINO_GRADIENTS_ADACLIP_H_
 #define SORDINO_GRADIENTS_ADACLIP_H_
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "sordino/base/quantity.h"
-#include "sordino/gradients/clipping_groups.h"
-#include "sordino/gradients/clipping_policy.h"
 #include "sordino/gradients/noised_value.h"
+#include "sordino/gradients/scaled_clipping.h"
 
 namespace sordino {
 
@@ -40,46 +37,29 @@ struct AdaClipOptions {
   double variance_factor = 1;        // k > 0
 };
 
-class AdaClip : public ClippingPolicy {
+class AdaClip : public ScaledClipping {
  public:
   // The mean starts at 0. Frozen parameters are left out. Throws Error when an option is out of
   // range or no parameter requires a gradient.
   explicit AdaClip(const std::vector<NamedParameter>& parameters, AdaClipOptions options = {});
 
-  std::vector<std::int64_t> Groups(const std::vector<NamedParameter>& parameters) const override;
-  at::Tensor Factors(const at::Tensor& norms) const override;
-  std::vector<double> Bounds() const override;
-  const CoordinateTransform* transform() const override { return &transform_; }
   std::string Description() const override;
-
-  // b y + m for the noised mean y: gradients for the optimizer, post-processing of y. Their noise
-  // has the standard deviation b_j sd in coordinate j.
-  NoisedGradients ToGradients(const NoisedGradients& mean) const;
-
-  // Tracks mean and variance; after ToGradients, which undoes the transform of this step.
-  void Update(const NoisedGradients& mean);
+  void Update(const NoisedGradients& mean) override;
+  std::vector<Tracked> tracked() const override;
 
   // What was tracked, one tensor for each parameter: m and s^2.
   const std::vector<at::Tensor>& mean() const { return transform_.centre; }
   const std::vector<at::Tensor>& variance() const { return variance_; }
 
  private:
-  friend class AdaClipState;  // of training, which saves and restores what was tracked
-  friend class TestForgery;   // testing/forged_values.h, which is not installed
+  // The mean and the variance. Throws Error when an entry of the mean is not finite, or a variance
+  // is outside the range of the options.
+  void Restore(const std::vector<std::vector<at::Tensor>>& saved) override;
 
-  // Resumes from what an earlier policy of the same parameters and options tracked, which are
-  // functions of noised values. Private: ToGradients would make a NoisedValue of any mean that is
-  // given here. Throws Error when a tensor has another shape or type, an entry of the mean is not
-  // finite, or a variance is outside the range of the options.
-  void Restore(const std::vector<at::Tensor>& mean, const std::vector<at::Tensor>& variance);
-
-  void CheckShapes(const NoisedGradients& mean) const;
   void SetScale();
 
   AdaClipOptions options_;
-  GroupColumn below_;
   std::vector<at::Tensor> variance_;
-  CoordinateTransform transform_;
 };
 
 }  // namespace sordino

@@ -183,7 +183,7 @@ TEST(AdaClip, ARestoredPolicyContinuesBitForBit) {
   AdaClip policy(Model(), options);
   for (int step = 0; step < 5; ++step) policy.Update(Mean(random, 1));
   AdaClip restored(Model(), options);
-  TestForgery::Restore(restored, policy.mean(), policy.variance());
+  TestForgery::Restore(restored, {policy.mean(), policy.variance()});
   for (int step = 0; step < 3; ++step) {
     for (std::size_t i = 0; i < 2; ++i) {
       EXPECT_TRUE(restored.transform()->centre[i].equal(policy.transform()->centre[i]));
@@ -199,15 +199,16 @@ TEST(AdaClip, RefusesASavedStateOfAnotherModelOrOutOfRange) {
   AdaClip policy(Model());
   const std::vector<at::Tensor> mean = {at::zeros({3, 2}), at::zeros({2})};
   const std::vector<at::Tensor> variance = {at::full({3, 2}, 0.1), at::full({2}, 0.1)};
-  EXPECT_NO_THROW(TestForgery::Restore(policy, mean, variance));
-  EXPECT_THROW(TestForgery::Restore(policy, {mean[0]}, variance), Error);
-  EXPECT_THROW(TestForgery::Restore(policy, mean, {variance[0], variance[0]}), Error);
-  EXPECT_THROW(TestForgery::Restore(policy, {mean[0], at::zeros({2}, at::kDouble)}, variance),
+  EXPECT_NO_THROW(TestForgery::Restore(policy, {mean, variance}));
+  EXPECT_THROW(TestForgery::Restore(policy, {{mean[0]}, variance}), Error);
+  EXPECT_THROW(TestForgery::Restore(policy, {mean, {variance[0], variance[0]}}), Error);
+  EXPECT_THROW(TestForgery::Restore(policy, {{mean[0], at::zeros({2}, at::kDouble)}, variance}),
                Error);
+  EXPECT_THROW(TestForgery::Restore(policy, {mean}), Error);
   for (const double wrong : {0.0, 1e-13, 2.0, std::nan("")}) {
-    EXPECT_THROW(TestForgery::Restore(policy, mean, {variance[0], at::full({2}, wrong)}), Error);
+    EXPECT_THROW(TestForgery::Restore(policy, {mean, {variance[0], at::full({2}, wrong)}}), Error);
   }
-  EXPECT_THROW(TestForgery::Restore(policy, {mean[0], at::full({2}, std::nan(""))}, variance),
+  EXPECT_THROW(TestForgery::Restore(policy, {{mean[0], at::full({2}, std::nan(""))}, variance}),
                Error);
 }
 

@@ -21,6 +21,7 @@
 #include "sordino/gradients/global_clipping.h"
 #include "sordino/gradients/jl_clipping.h"
 #include "sordino/gradients/layerwise_clipping.h"
+#include "sordino/gradients/preconditioned_clipping.h"
 #include "sordino/gradients/testing/forged_values.h"
 #include "sordino/gradients/testing/gradients_test_support.h"
 #include "sordino/gradients/testing/seeded_directions.h"
@@ -59,6 +60,10 @@ std::vector<NamedPolicy> Policies(const std::vector<NamedParameter>& parameters)
   }
   adaclip->Update(ForgedGradients(mean, 0.1));
   policies.push_back({"AdaCliP", std::move(adaclip)});
+  auto preconditioned = std::make_unique<PreconditionedClipping>(
+      parameters, ClipNorm(0.3), PreconditionedClippingOptions{.moment_decay = 0, .floor = 0.01});
+  preconditioned->Update(ForgedGradients(mean, 0.1));
+  policies.push_back({"preconditioned", std::move(preconditioned)});
   return policies;
 }
 

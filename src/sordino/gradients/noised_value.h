@@ -4,7 +4,7 @@
 // a release that was charged. The private counts and sums are PrivateValues, of another type: an
 // update from un-noised data does not compile. The constructor is private, and its only friends are
 // the functions of the noise step (noise/gradient_noise.h), NoisedShards, which joins the noised
-// values of several processes, and AdaClip, which maps one noised value to another
+// values of several processes, and ScaledClipping, which maps one noised value to another
 // (tests/compile_fail/forged_noised_value.cc, forged_adaclip.cc). The value carries the standard
 // deviation of its noise, and the policy stops the program when it is smaller than what was
 // declared for the accounting.
@@ -21,12 +21,12 @@
 
 namespace sordino {
 
-class AdaClip;
 class BoundedSum;
 class DeviceNoise;
 class FixedPointShard;
 class NoisedShards;
 class RandomSource;
+class ScaledClipping;
 struct StepNoise;
 
 template <typename T>
@@ -48,7 +48,7 @@ class NoisedValue {
                                                        const StepNoise& noise,
                                                        RandomSource& source);
   friend class NoisedShards;
-  friend class AdaClip;
+  friend class ScaledClipping;
   friend class TestForgery;  // testing/forged_values.h, which is not installed
 
   NoisedValue(T value, double standard_deviation)

@@ -70,6 +70,8 @@ constexpr auto kShownSettings = std::to_array<std::string_view>({
     "privacy.clip-variance-min",
     "privacy.clip-variance-max",
     "privacy.clip-variance-factor",
+    "privacy.clip-moment-decay",
+    "privacy.clip-scale-floor",
     "privacy.adjacency",
     "privacy.clip",
     "privacy.noise-schedule",

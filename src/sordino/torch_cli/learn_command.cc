@@ -136,8 +136,7 @@ std::string LearnText(const LearnedSchedule& learned, const std::optional<std::s
       learned.test.p_value);
   const std::string equal = EqualNoiseSentence(learned);
   if (!equal.empty()) {
-    return text + equal +
-           (file ? fmt::format("\nThe file {} has equal noise.\n", *file) : "\n") +
+    return text + equal + (file ? fmt::format("\nThe file {} has equal noise.\n", *file) : "\n") +
            "\nNext: train with the same noise in all steps, which needs no schedule.\n";
   }
   text += fmt::format(

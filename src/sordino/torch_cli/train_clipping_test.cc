@@ -113,6 +113,8 @@ INSTANTIATE_TEST_SUITE_P(
         ClippingCase{"adaptive", "--clipping adaptive", "adaptive clipping at 1", 1500},
         ClippingCase{"adaptive_layerwise", "--clipping adaptive-layerwise --clip-rate 0.1",
                      "adaptive-layerwise clipping at 1", 1500},
+        ClippingCase{"preconditioned", "--clipping preconditioned --clip-moment-decay 0.9",
+                     "preconditioned clipping at 1 of scaled gradients", 800},
         ClippingCase{"adaclip", "--clipping adaclip --clip-mean-decay 0.9",
                      "AdaCliP clipping at 1 of centred and scaled gradients", 800},
         ClippingCase{"jl", "--norms jl --jl-directions 8 --jl-failure 1e-12",
@@ -140,6 +142,7 @@ TEST_F(TrainClippingMistakes, AreToldInOneSentence) {
   Expect("--clipping adaptive-layerwise --noise-kind laplace", "needs Gaussian noise");
   Expect("--clipping adaptive-layerwise --count-noise 0.01", "leaves nothing");
   Expect("--clipping adaclip --norms jl", "use exact norms");
+  Expect("--clipping preconditioned --norms jl", "use exact norms");
   Expect("--clipping adaclip --clip-schedule linear:0.5", "leave out the schedule");
   Expect("--clipping adaclip --clip-variance-min 2", "smallest variance is 2");
   Expect("--clipping global", "needs a threshold");

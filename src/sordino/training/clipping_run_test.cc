@@ -16,6 +16,7 @@
 #include "sordino/gradients/clipper.h"
 #include "sordino/gradients/flat_clipping.h"
 #include "sordino/gradients/jl_clipping.h"
+#include "sordino/gradients/preconditioned_clipping.h"
 #include "sordino/noise/gradient_noise.h"
 #include "sordino/training/testing/trainer_cases.h"
 #include "sordino/training/trainer.h"
@@ -70,6 +71,11 @@ TEST(ClippingNoise, IsWhatThePlanSaysForEveryPolicy) {
                kSteps),
        left * 1.01 / batch},
       {Options(ConstantAdaClip(), "automatic", kSteps), b * 3 * 1.01 / batch},
+      {Options({"preconditioned", {{"clip-moment-decay", 1.0}}}, "automatic", kSteps),
+       3 * 1.01 / batch},
+      // The squared norm of the noise is the same whatever the scale is.
+      {Options({"preconditioned", {{"clip-moment-decay", 0.99}}}, "automatic", kSteps),
+       3 * 1.01 / batch},
       {Options("flat", FewDirections(), kSteps), 3 * jl / batch},
   };
   for (const NoiseCase& noise : cases) {
@@ -155,6 +161,7 @@ TEST(ClippingSensitivity, OneRecordMovesAnUpdateByAtMostTheUnitOfTheNoise) {
       {Options("adaptive"), 1.01},
       {Options("adaptive-layerwise"), 1.01},
       {Options(ConstantAdaClip()), 1.01 * 0.5 * std::sqrt(5.0)},  // b = 0.5 sqrt(5)
+      {Options("preconditioned"), 1.01},
       {Options("flat", FewDirections()), phi * 1.02},
   };
   for (const Case& tested : cases) {
@@ -251,6 +258,96 @@ TEST(AdaClipRun, SavesWhatItTracksAndRefusesAnotherState) {
     EXPECT_THROW(make().RestoreState(wrong, 1), Error) << state[i].first;
     wrong.erase(wrong.begin() + static_cast<std::ptrdiff_t>(i));
     EXPECT_THROW(make().RestoreState(wrong, 1), Error) << state[i].first;
+  }
+}
+
+// Step by step by hand, with the noise of the same seed and a clipping norm that falls.
+TEST(PreconditionedRun, IsClippedNoisedMappedBackAndTracked) {
+  const Dataset data = RandomFeatures(kRecords, 4, 5);
+  PlanOptions options = Options(
+      {"preconditioned", {{"clip-moment-decay", 0.5}, {"clip-scale-floor", 0.01}}}, "automatic", 6);
+  options.clip = ClipNorm(0.7);
+  options.clip_schedule = Schedule::Parse("linear:0.5");
+  const PrivacyPlan plan(options, NoiseMultiplier(0.4), Delta(1e-5));
+  Weights trained(4);
+  Trainer trainer(plan, trained.Named(), trained.SquaredError(), data, {.learning_rate = 0.3},
+                  {.insecure_seed = 9});
+  Weights own(4);
+  Clipper clipper(own.Named(), {}, plan.Sum());
+  PreconditionedClipping policy(own.Named(), ClipNorm(0.7), {.moment_decay = 0.5, .floor = 0.01});
+  RandomSource random(9);
+  for (std::int64_t step = 0; step < 6; ++step) {
+    trainer.Step();
+    policy.SetBound(plan.StepClip(step));
+    const BoundedSum sum =
+        clipper.ClippedSum(own.SquaredError(), {data.inputs, data.labels}, policy);
+    const NoisedGradients mean = AddNoise(sum,
+                                          {.multiplier = NoiseMultiplier(0.4),
+                                           .divisor = static_cast<double>(kRecords),
+                                           .step = step},
+                                          random);
+    const NoisedGradients gradients = policy.ToGradients(mean);
+    policy.Update(mean);
+    const at::NoGradGuard no_grad;
+    own.value.sub_(0.3 * gradients.value()[0]);
+    EXPECT_LT((own.value - trained.value).abs().max().item<double>(), 1e-6) << step;
+  }
+  EXPECT_GT(trained.value.detach().norm().item<double>(), 0.01);
+}
+
+// With a scale that stays 1 the sums, their noise and the weights are those of flat clipping.
+TEST(PreconditionedRun, WithAScaleOfOneIsFlatClippingBitForBit) {
+  const Dataset data = RandomFeatures(kRecords, 4, 5);
+  const auto trained = [&](const Choice& clipping) {
+    const PrivacyPlan plan(Options(clipping, "materialise", 4), NoiseMultiplier(0.4), Delta(1e-5));
+    Weights weights(4);
+    Trainer trainer(plan, weights.Named(), weights.SquaredError(), data, {.learning_rate = 0.3},
+                    {.insecure_seed = 9});
+    trainer.Run();
+    return weights.value.detach().clone();
+  };
+  const at::Tensor flat = trained("flat");
+  EXPECT_TRUE(trained({"preconditioned", {{"clip-moment-decay", 1.0}}}).equal(flat));
+  EXPECT_FALSE(trained({"preconditioned", {{"clip-moment-decay", 0.5}}}).equal(flat));
+}
+
+TEST(PreconditionedRun, ChargesWhatFlatClippingChargesAndRefusesEstimatedNorms) {
+  const auto event = [](const Choice& clipping) {
+    return PrivacyPlan(Options(clipping, "automatic", 7), NoiseMultiplier(0.9), Delta(1e-5))
+        .event()
+        .ToString();
+  };
+  EXPECT_EQ(event("preconditioned"), event("flat"));
+  EXPECT_THAT([] { PrivacyPlan(Options("preconditioned", "jl"), NoiseMultiplier(1), Delta(1e-5)); },
+              testing::ThrowsMessage<Error>(testing::HasSubstr("use exact norms")));
+}
+
+TEST(PreconditionedRun, SavesTheSecondMomentAndRefusesAnother) {
+  const Dataset data = RandomFeatures(kRecords, 4, 5);
+  const PrivacyPlan plan(Options("preconditioned", "automatic", 4), NoiseMultiplier(1),
+                         Delta(1e-5));
+  Weights weights(4);
+  const auto make = [&] {
+    return Trainer(plan, weights.Named(), weights.SquaredError(), data, {.learning_rate = 0.1},
+                   {.insecure_seed = 1});
+  };
+  Trainer trainer = make();
+  trainer.Step();
+  const NamedTensors state = trainer.SaveState();
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : state) names.push_back(name);
+  EXPECT_THAT(names,
+              testing::UnorderedElementsAre("parameter.weights", "updates", "clip.moment.weights"));
+  make().RestoreState(state, 1);
+  for (std::size_t i = 0; i < state.size(); ++i) {
+    if (!state[i].first.starts_with("clip.")) continue;
+    NamedTensors wrong = state;
+    wrong[i].second = at::full_like(state[i].second, -1);
+    EXPECT_THROW(make().RestoreState(wrong, 1), Error);
+    wrong[i].second = at::ones({5});
+    EXPECT_THROW(make().RestoreState(wrong, 1), Error);
+    wrong.erase(wrong.begin() + static_cast<std::ptrdiff_t>(i));
+    EXPECT_THROW(make().RestoreState(wrong, 1), Error);
   }
 }
 

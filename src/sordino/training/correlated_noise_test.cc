@@ -138,6 +138,7 @@ TEST(CorrelatedPlan, RefusesWhatTheProofDoesNotCover) {
   EXPECT_EQ(mistake([](auto& o) { o.clip_schedule = Schedule::Parse("linear:0.5"); }),
             "(accepted)");
   EXPECT_EQ(mistake([](auto& o) { o.clipping = "adaclip"; }), "(accepted)");
+  EXPECT_EQ(mistake([](auto& o) { o.clipping = "preconditioned"; }), "(accepted)");
   EXPECT_THAT(mistake([](auto& o) { o.adjacency = Adjacency::kReplaceOne; }),
               HasSubstr("add-remove and zero-out"));
   for (const char* const sampling : {"fixed", "allocation"}) {

@@ -452,6 +452,13 @@ TEST(PrivacyPlan, RefusesWhatContradictsItself) {
         o.norms = "jl";
       },
       [](auto& o) {
+        o.clipping = "preconditioned";
+        o.norms = "jl";
+      },
+      [](auto& o) {
+        o.clipping = {"preconditioned", {{"clip-scale-floor", 1e-4}}};
+      },
+      [](auto& o) {
         o.norms = {"jl", {{"jl-failure", 0.7}}};
       },
       [](auto& o) {

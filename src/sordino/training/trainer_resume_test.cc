@@ -197,6 +197,8 @@ std::vector<ResumeCase> ResumeCases() {
       {.name = "Layerwise", .plan = [](PlanOptions& options) { options.clipping = "layerwise"; }},
       {.name = "AdaptiveLayerwise",
        .plan = [](PlanOptions& options) { options.clipping = "adaptive-layerwise"; }},
+      {.name = "Preconditioned",
+       .plan = [](PlanOptions& options) { options.clipping = "preconditioned"; }},
       {.name = "AdaClip", .plan = [](PlanOptions& options) { options.clipping = "adaclip"; }},
       {.name = "EstimatedNorms",
        .plan =

@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "sordino/gradients/adaclip.h"
 #include "sordino/gradients/bounded_sum.h"
 #include "sordino/gradients/fixed_point_sum.h"
 #include "sordino/gradients/noised_value.h"
+#include "sordino/gradients/scaled_clipping.h"
 
 namespace sordino {
 
@@ -26,9 +26,8 @@ class TestForgery {
   static NoisedValue<T> Noised(T value, double standard_deviation) {
     return NoisedValue<T>(std::move(value), standard_deviation);
   }
-  static void Restore(AdaClip& policy, const std::vector<at::Tensor>& mean,
-                      const std::vector<at::Tensor>& variance) {
-    policy.Restore(mean, variance);
+  static void Restore(ScaledClipping& policy, const std::vector<std::vector<at::Tensor>>& saved) {
+    policy.Restore(saved);
   }
 };
 

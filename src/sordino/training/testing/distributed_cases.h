@@ -165,6 +165,9 @@ inline std::vector<RunCase> RunCases() {
     run.plan.clipping = "adaptive-layerwise";
     run.physical_batch = 7;
   });
+  add("Preconditioned", [](RunCase& run) {
+    run.plan.clipping = {"preconditioned", {{"clip-moment-decay", 0.5}}};
+  });
   add("AdaClip", [](RunCase& run) {
     run.plan.clipping = "adaclip";
     run.optimizer = {.learning_rate = 3};
