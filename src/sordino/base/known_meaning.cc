@@ -76,9 +76,9 @@ constexpr Meaning kMeanings[] = {
     {"compare non-private-baseline", "baseline"},
     {"checkpoint model-path model-dir", "run resume"},
     // Commands.
-    {"learn dp-sgd dpsgd finetune fine-tune", "train"},
-    {"regression logistic regress glm", "fit"},
-    {"test evaluate eval infer inference apply score classify", "predict"},
+    {"learn training dp-sgd dpsgd finetune fine-tune", "train"},
+    {"fitting regression logistic regress glm", "fit"},
+    {"test evaluate eval infer inference apply score classify prediction predictions", "predict"},
     {"describe inspect check validate schema declare", "data"},
     {"query count sum mean histogram quantile stats statistics aggregate", "release"},
     {"accountant epsilon compose privacy spent", "account"},

@@ -263,6 +263,11 @@ OutputFile FileOfPredictions(const PredictOptions& options, const TrainedRun& ru
   return {{"--out", options.out, predictions, options.force}, inputs};
 }
 
+bool IsRun(const std::string& folder) {
+  std::error_code ignored;
+  return std::filesystem::is_regular_file(std::filesystem::path(folder) / "config.toml", ignored);
+}
+
 // `predict MODEL DATA`; the old spellings --run and --data take the place of either.
 PredictOptions Named(PredictOptions options) {
   if (!options.run.empty() && !options.model.empty()) {
@@ -273,6 +278,10 @@ PredictOptions Named(PredictOptions options) {
     options.source = options.model;
   } else if (options.run.empty()) {
     options.run = options.model;
+    if (!options.source.empty() && IsRun(options.source) && !IsRun(options.model)) {
+      throw Error(fmt::format("the model comes first; write sordino predict {} {}.", options.source,
+                              options.model));
+    }
   }
   return options;
 }

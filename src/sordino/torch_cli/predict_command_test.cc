@@ -271,6 +271,8 @@ TEST_F(PredictCommand, MistakesAreToldInOneSentence) {
   };
   mistake({"predict"}, "2 settings are missing: the model (--run");
   mistake({"predict", *run_, "x.csv", "--run", *run_}, "name the model once");
+  mistake({"predict", "x.csv", *run_},
+          "the model comes first; write sordino predict " + *run_ + " x.csv.");
   mistake({"predict", "--run", "/nonexistent", "--data", "x"}, "has no config.toml");
   mistake({"predict", "--run", *run_}, "a setting is missing: the records (--data");
   mistake({"predict", "--run", *run_, "--data", "absent.csv"}, "absent.csv");
