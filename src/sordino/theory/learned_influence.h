@@ -63,7 +63,7 @@ std::optional<LearnedInfluence> FitDecay(std::span<const BlockInfluence> blocks,
                                          std::int64_t steps);
 
 // Why a schedule is equal noise.
-enum class EqualNoise {
+enum class EqualNoise : std::uint8_t {
   kNot,      // it is not: a decay was fitted
   kChance,   // the test of the decay is not significant
   kNoDecay,  // FitDecay has none
