@@ -205,10 +205,10 @@ std::unique_ptr<UseRule> GroupNormUse(const Place& place) {
 }
 
 std::unique_ptr<UseRule> UnitsGroupNormUse(const Place& place) {
-  using Slot = UnitsGroupNormBackward::Slot;
-  if (place.slot == Slot::kInput) return nullptr;
+  using NormSlot = UnitsGroupNormBackward::Slot;
+  if (place.slot == NormSlot::kInput) return nullptr;
   return std::make_unique<ImageSum>(
-      [node = place.node, is_scale = place.slot == Slot::kScale](const at::Tensor& gradient) {
+      [node = place.node, is_scale = place.slot == NormSlot::kScale](const at::Tensor& gradient) {
         const GroupNormGradients found =
             static_cast<UnitsGroupNormBackward&>(*node).GradientsOfImages(gradient);
         return is_scale ? found.scale : found.shift;
