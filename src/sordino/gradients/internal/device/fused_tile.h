@@ -15,11 +15,8 @@
 #include <bit>
 #include <cstdint>
 
-#if defined(__CUDACC__)
-#define SORDINO_HOST_DEVICE __host__ __device__ __forceinline__
-#else
-#define SORDINO_HOST_DEVICE inline
-#endif
+#include "sordino/gradients/internal/device/host_device.h"
+
 #if defined(__CUDA_ARCH__)
 #define SORDINO_UNROLL _Pragma("unroll")
 #define SORDINO_NO_UNROLL _Pragma("unroll 1")

@@ -39,18 +39,38 @@ __device__ double BlockSum(double value) {
   return sum;
 }
 
-// A block a row and matrix.
-__global__ void SquaredNormsKernel(RowMatrices all, double* squared) {
-  const RowMatrix& matrix = all.matrices[blockIdx.y];
+// A block a row and span.
+__global__ void SpanNormsKernel(const __grid_constant__ RowMatrices all, double* spans) {
+  const auto span = static_cast<int>(blockIdx.y);
+  int m = all.count - 1;
+  while (all.matrices[m].first_span > span) --m;
+  const RowMatrix& matrix = all.matrices[m];
   const std::int64_t row = blockIdx.x;
   const float* values = matrix.values + row * matrix.width;
+  const ColumnRange columns = ColumnsOfSpan(matrix.width, span - matrix.first_span);
   double sum = 0;
-  for (std::int64_t k = threadIdx.x; k < matrix.width; k += kThreads) {
+#pragma unroll 4
+  for (std::int64_t k = columns.begin + threadIdx.x; k < columns.end; k += kThreads) {
     const double value = values[k];
     sum += value * value;
   }
   sum = BlockSum(sum);
-  if (threadIdx.x == 0) squared[blockIdx.y * all.rows + row] = sum;
+  if (threadIdx.x == 0) spans[span * all.rows + row] = sum;
+}
+
+// A thread a row and matrix.
+__global__ void AddSpansKernel(const __grid_constant__ RowMatrices all, int span_count,
+                               const double* spans, double* squared) {
+  const std::int64_t at = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (at >= all.count * all.rows) return;
+  const auto m = static_cast<int>(at / all.rows);
+  const int end = m + 1 < all.count ? all.matrices[m + 1].first_span : span_count;
+  double sum = 0;
+#pragma unroll 4
+  for (int span = all.matrices[m].first_span; span < end; ++span) {
+    sum += spans[span * all.rows + at % all.rows];
+  }
+  squared[at] = sum;
 }
 
 // `sum` and the pieces of a group, in their order; `squared` gives the squared norm of a matrix.
@@ -270,9 +290,13 @@ std::int64_t Widest(const RowMatrices& all) {
 
 }  // namespace
 
-void LaunchSquaredNorms(const RowMatrices& all, double* squared, void* stream) {
-  const dim3 grid(static_cast<unsigned>(all.rows), static_cast<unsigned>(all.count));
-  SquaredNormsKernel<<<grid, kThreads, 0, Stream(stream)>>>(all, squared);
+void LaunchSquaredNorms(const RowMatrices& all, int span_count, double* spans, double* squared,
+                        void* stream) {
+  const dim3 grid(static_cast<unsigned>(all.rows), static_cast<unsigned>(span_count));
+  SpanNormsKernel<<<grid, kThreads, 0, Stream(stream)>>>(all, spans);
+  if (spans == squared) return;
+  AddSpansKernel<<<Blocks(all.count * all.rows, kThreads), kThreads, 0, Stream(stream)>>>(
+      all, span_count, spans, squared);
 }
 
 void LaunchAddPieces(const NormPieces& pieces, const double* squared, double limit,

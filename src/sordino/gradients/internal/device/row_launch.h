@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "sordino/gradients/internal/device/host_device.h"
+
 namespace sordino::device {
 
 // As many as fit into the arguments of a launch.
@@ -17,6 +19,7 @@ struct RowMatrix {
   std::int64_t width = 0;
   std::int64_t group = 0;  // the row of the factors
   bool scales = true;      // ScaleRows: by the factor; otherwise rows of factor 0 become 0
+  int first_span = 0;      // SquaredNorms: the spans of the matrices before it
 };
 
 struct RowMatrices {
@@ -25,8 +28,38 @@ struct RowMatrices {
   std::int64_t rows = 0;
 };
 
-// squared[m, row]: the squared norms of the rows of matrix m, float64.
-void LaunchSquaredNorms(const RowMatrices& all, double* squared, void* stream);
+// A row is added up in spans of so many columns, each by a block of threads: few examples with wide
+// rows use the whole device. Spans depend on the width alone, so that a row has the same bits
+// whatever stands beside it.
+inline constexpr std::int64_t kLeastSpan = 4096;
+inline constexpr std::int64_t kMostSpans = 256;
+struct ColumnRange {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+};
+SORDINO_HOST_DEVICE ColumnRange ColumnsOfSpan(std::int64_t width, std::int64_t span) {
+  std::int64_t columns = (width + kMostSpans - 1) / kMostSpans;
+  columns = columns < kLeastSpan ? kLeastSpan : columns;
+  const std::int64_t begin = span * columns;
+  return {begin, begin + columns < width ? begin + columns : width};
+}
+// Sets first_span of all matrices; returns how many spans they have together, each at least one.
+inline int CountSpans(RowMatrices& all) {
+  int count = 0;
+  for (int m = 0; m < all.count; ++m) {
+    all.matrices[m].first_span = count++;
+    while (ColumnsOfSpan(all.matrices[m].width, count - all.matrices[m].first_span - 1).end <
+           all.matrices[m].width) {
+      ++count;
+    }
+  }
+  return count;
+}
+
+// squared[m, row]: the squared norms of the rows of matrix m, float64. `spans` is memory for
+// [spans, rows]; it may be `squared` where each matrix has one.
+void LaunchSquaredNorms(const RowMatrices& all, int span_count, double* spans, double* squared,
+                        void* stream);
 
 // What matrices add to the squared norms of a clipping group: the squared norm of a row of `first`,
 // times that of `second` where it is not negative.

@@ -174,9 +174,14 @@ at::Tensor DeviceSquaredNorms(const std::vector<at::Tensor>& matrices) {
         return device::RowMatrix{.values = packed.back().const_data_ptr<float>(),
                                  .width = packed.back().size(1)};
       },
-      [&](const device::RowMatrices& all, std::int64_t begin) {
-        device::LaunchSquaredNorms(all, squared.mutable_data_ptr<double>() + begin * rows,
-                                   CurrentStream(squared));
+      [&](device::RowMatrices& all, std::int64_t begin) {
+        double* const result = squared.mutable_data_ptr<double>() + begin * rows;
+        const int spans = device::CountSpans(all);
+        at::Tensor memory;
+        if (spans > all.count) memory = at::empty({spans, rows}, squared.options());
+        device::LaunchSquaredNorms(all, spans,
+                                   memory.defined() ? memory.mutable_data_ptr<double>() : result,
+                                   result, CurrentStream(squared));
       });
   return squared;
 }

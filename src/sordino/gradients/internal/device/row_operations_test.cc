@@ -36,6 +36,29 @@ class RowOperationsCuda : public testing::Test {
   const at::TensorOptions options_ = at::TensorOptions(at::Device(at::kCUDA, 0)).dtype(at::kFloat);
 };
 
+TEST(SpansOfColumns, CoverEachColumnOnce) {
+  device::RowMatrices all;
+  const std::vector<std::int64_t> widths = {0,    1,      4095,    4096,    4097,    8192,
+                                            8193, 100003, 1048576, 1048577, 2359296, 38597376};
+  for (const std::int64_t width : widths) all.matrices[all.count++].width = width;
+  const int spans = device::CountSpans(all);
+  for (int m = 0; m < all.count; ++m) {
+    const int first = all.matrices[m].first_span;
+    const int last = m + 1 < all.count ? all.matrices[m + 1].first_span : spans;
+    EXPECT_EQ(m == 0, first == 0);
+    ASSERT_GT(last, first);
+    EXPECT_LE(last - first, device::kMostSpans);
+    std::int64_t covered = 0;
+    for (int span = first; span < last; ++span) {
+      const auto columns = device::ColumnsOfSpan(all.matrices[m].width, span - first);
+      EXPECT_EQ(columns.begin, covered);
+      EXPECT_TRUE(columns.end > columns.begin || all.matrices[m].width == 0);
+      covered = columns.end;
+    }
+    EXPECT_EQ(covered, all.matrices[m].width);
+  }
+}
+
 TEST_F(RowOperationsCuda, SquaredNormsArePerRow) {
   const auto matrices = Matrices(37);
   const at::Tensor found = DeviceSquaredNorms(matrices);
@@ -44,6 +67,20 @@ TEST_F(RowOperationsCuda, SquaredNormsArePerRow) {
     EXPECT_TRUE(found[static_cast<std::int64_t>(k)].allclose(expected, 1e-14, 0)) << k;
   }
   EXPECT_TRUE(found.equal(DeviceSquaredNorms(matrices)));
+}
+
+// By blocks of threads that each take a span of the columns.
+TEST_F(RowOperationsCuda, WideRowsHaveTheBitsThatTheyHaveAlone) {
+  std::vector<at::Tensor> matrices;
+  for (const std::int64_t width : {3, 4096, 4097, 100'003, 2'500'000}) {
+    matrices.push_back(at::randn({5, width}, options_));
+  }
+  const at::Tensor found = DeviceSquaredNorms(matrices);
+  for (std::int64_t k = 0; k < found.size(0); ++k) {
+    const at::Tensor& matrix = matrices[static_cast<std::size_t>(k)];
+    EXPECT_TRUE(found[k].allclose(matrix.to(at::kDouble).square().sum(1), 1e-13, 0)) << k;
+    EXPECT_TRUE(found[k][3].equal(DeviceSquaredNorms({matrix.narrow(0, 3, 1)})[0][0])) << k;
+  }
 }
 
 TEST_F(RowOperationsCuda, PiecesAddUpByGroup) {
