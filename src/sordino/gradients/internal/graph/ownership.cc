@@ -1,10 +1,13 @@
 #include "sordino/gradients/internal/graph/ownership.h"
 
+#include <ATen/Context.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/ones_like.h>
+#include <c10/util/Exception.h>
+#include <c10/util/env.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/variable.h>
 
@@ -242,11 +245,26 @@ bool Any(const std::vector<std::int64_t>& owner, std::int64_t state) {
   return std::find(owner.begin(), owner.end(), state) != owner.end();
 }
 
-}  // namespace
+// In its scope operations of a GPU add in a fixed order; those that cannot throw.
+class FixedOrder {
+ public:
+  FixedOrder() {
+    // Read by libtorch before each product of cuBLAS.
+    c10::utils::set_env("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/false);
+    at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
+  }
+  ~FixedOrder() { at::globalContext().setDeterministicAlgorithms(was_fixed_, only_warned_); }
+  FixedOrder(const FixedOrder&) = delete;
+  FixedOrder& operator=(const FixedOrder&) = delete;
 
-Ownership FindOwnership(const at::Tensor& losses, std::int64_t units, const Tape& tape,
-                        const std::vector<std::unique_ptr<UseRule>>& rules,
-                        const std::vector<NamedParameter>& parameters) {
+ private:
+  const bool was_fixed_ = at::globalContext().deterministicAlgorithms();
+  const bool only_warned_ = at::globalContext().deterministicAlgorithmsWarnOnly();
+};
+
+Ownership Find(const at::Tensor& losses, std::int64_t units, const Tape& tape,
+               const std::vector<std::unique_ptr<UseRule>>& rules,
+               const std::vector<NamedParameter>& parameters) {
   const Code code(units, losses.scalar_type() == at::kHalf);
   const Captured captured = CaptureAtUses(losses, code, tape, rules);
 
@@ -279,6 +297,27 @@ Ownership FindOwnership(const at::Tensor& losses, std::int64_t units, const Tape
     ownership.settled = ownership.settled && fit.unique;
   }
   return ownership;
+}
+
+}  // namespace
+
+Ownership FindOwnership(const at::Tensor& losses, std::int64_t units, const Tape& tape,
+                        const std::vector<std::unique_ptr<UseRule>>& rules,
+                        const std::vector<NamedParameter>& parameters) {
+  try {
+    return Find(losses, units, tape, rules, parameters);
+  } catch (const DifferentValues&) {
+    if (!losses.is_cuda()) throw;
+    // Rows that are zero but for rounding, such as those of the first query of causal attention,
+    // are other rows each time where sums have no fixed order.
+    try {
+      const FixedOrder scope;
+      return Find(losses, units, tape, rules, parameters);
+    } catch (const c10::Error&) {
+      // An operation has no such order.
+    }
+    throw;
+  }
 }
 
 }  // namespace sordino
