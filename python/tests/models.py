@@ -94,7 +94,8 @@ def _layer(build, *shape, dtype=torch.float32, vocabulary=7):
         def loss(x):
             out = layer(x)
             out = out[0] if isinstance(out, tuple) else out
-            return (out.float() ** 2).mean() + out.sum() * 0.01
+            out = out if out.is_floating_point() else out.float()
+            return (out ** 2).mean() + out.sum() * 0.01
         return layer, loss, (x,)
     return make
 

@@ -10,6 +10,7 @@
 
 #include "sordino/base/error.h"
 #include "sordino/base/testing/test_folder.h"
+#include "sordino/gradients/example_loop.h"
 #include "sordino/gradients/flat_clipping.h"
 #include "sordino/gradients/script_model.h"
 #include "sordino/gradients/testing/gradients_test_support.h"
@@ -327,6 +328,26 @@ TEST(CastsOfParameters, EqualTheLoop) {
       return LossOf(at::linear(x[0].to(at::kDouble), w.t().to(at::kDouble)));
     };
   });
+}
+
+// As models do that compute their loss in float32 whatever they are of.
+TEST(CastsOfParameters, AFloat64ModelMayHaveAFloat32Loss) {
+  const TestModel model = MakeModel(
+      [](ModelMaker& m) {
+        const at::Tensor w = m.Parameter("l.weight", {3, 4});
+        const at::Tensor b = m.Parameter("l.bias", {3});
+        m.Input({2, 4});
+        return [=](const Batch& x) { return LossOf(at::linear(x[0], w, b).to(at::kFloat)); };
+      },
+      at::kDouble);
+  const FlatClipping policy(ClipNorm(1));
+  const Batch batch = model.batch(5);
+  Clipper clipper(model.parameters);
+  const BoundedSum sum = clipper.ClippedSum(model.loss, batch, policy);
+  const LoopResult loop = LoopClippedSum(model.loss, batch, model.parameters, policy);
+  for (std::size_t k = 0; k < loop.sum.size(); ++k) {
+    EXPECT_LT(NormOf({sum.gradients[k] - loop.sum[k]}), 1e-5 * NormOf({loop.sum[k]}));
+  }
 }
 
 TEST(UnreachedParameters, GiveZero) {

@@ -37,9 +37,11 @@ at::Tensor DifferenceOf(const at::Tensor& first, const at::Tensor& second) {
   return second.defined() ? first.to(at::kDouble) - second : first;
 }
 
-// Relative difference that other orders of summation may cause.
-double Tolerance(const at::Tensor& parameter) {
-  const at::ScalarType type = isolated::RoundingType(parameter.scalar_type());
+// Relative difference that other orders of summation may cause. A model in float64 may compute its
+// loss in float32.
+double Tolerance(const at::Tensor& parameter, at::ScalarType of_losses) {
+  const at::ScalarType type =
+      isolated::RoundingType(of_losses == at::kDouble ? parameter.scalar_type() : of_losses);
   if (type == at::kDouble) return 1e-8;
   if (type != at::kFloat) return 1e-1;
   return parameter.is_cpu() ? 2e-3 : 2e-2;  // TF32
@@ -51,7 +53,8 @@ bool IsUsable(double norm) { return std::isfinite(norm) && norm > 0; }
 
 GradientCheck::GradientCheck(const at::Tensor& losses, std::int64_t units, double loss_weight,
                              const std::vector<NamedParameter>& parameters, std::int64_t wanted)
-    : parameters_(parameters) {
+    : parameters_(parameters),
+      tolerance_(Tolerance(parameters.front().value, losses.scalar_type())) {
   // Always the same, so that a model has one verdict.
   std::mt19937_64 engine(20);
   if (units > 1) {
@@ -101,13 +104,12 @@ bool GradientCheck::Compare(const PerExamplePass& pass) const {
 void GradientCheck::CompareOne(const PerExamplePass& pass, const Expected& expected) const {
   const at::Tensor factors = expected.weights.unsqueeze(0).expand_as(pass.squared_norms());
   const auto found = pass.WeightedSums({.float64 = factors.contiguous()}, SumAccuracy{});
-  const double tolerance = Tolerance(parameters_.front().value);
   bool same = true;
   if (expected.alone) {
     const double norm = (pass.squared_norms() * factors).sum().sqrt().item<double>();
     // Values above the limits of rounding.h count as not finite and contribute nothing.
     if (!std::isfinite(norm)) return;
-    same = std::abs(norm - expected.norm) <= tolerance * expected.norm + 1e-6;
+    same = std::abs(norm - expected.norm) <= tolerance_ * expected.norm + 1e-6;
   }
   std::size_t worst = 0;
   double largest = -1;
@@ -124,7 +126,7 @@ void GradientCheck::CompareOne(const PerExamplePass& pass, const Expected& expec
           ? expected.norm
           : (pass.squared_norms().sum(0).sqrt() * expected.weights.abs()).sum().item<double>();
   if (!std::isfinite(scale) || !std::isfinite(squared)) return;
-  if (same && std::sqrt(squared) <= tolerance * scale + 1e-12) return;
+  if (same && std::sqrt(squared) <= tolerance_ * scale + 1e-12) return;
   throw DifferentValues(
       "the gradients per example that were read off the graph are not those of ordinary autograd, "
       "most in the parameter '" +

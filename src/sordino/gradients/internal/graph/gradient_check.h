@@ -42,6 +42,7 @@ class GradientCheck {
   void CompareOne(const PerExamplePass& pass, const Expected& expected) const;
 
   const std::vector<NamedParameter>& parameters_;
+  const double tolerance_;
   std::vector<Expected> expected_;
 };
 
