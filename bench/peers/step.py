@@ -140,7 +140,7 @@ def main():
         small = arguments.device == "cpu" and model in ("lstm", "transformer")
         batch = arguments.batch or (32 if small else 256)
         question = {"model": model, "batch": batch, "seconds": arguments.seconds,
-                    "device": arguments.device}
+                    "device": arguments.device, "threads": arguments.threads}
         column = (model, batch)
         columns.append(column)
         results[column] = ask_sordino(arguments.sordino, question, arguments.threads)

@@ -15,4 +15,8 @@ worker = types.ModuleType("step_worker")
 sys.modules["step_worker"] = worker
 exec(given["step_worker"], worker.__dict__)
 sys.stdin = io.StringIO(given["questions"])
-exec(compile(given["script"], "script", "exec"), {"__name__": "__main__"})
+try:
+    exec(compile(given["script"], "script", "exec"), {"__name__": "__main__"})
+except Exception as error:  # such as a library that is not there
+    for _ in given["questions"].splitlines():
+        print(json.dumps({"error": f"{type(error).__name__}: {error}"[:160]}))

@@ -1,11 +1,10 @@
 """Times steps of the benchmark models in PyTorch: ordinary, torch.func, Opacus.
 
 A worker of step.py: reads one question a line from standard input,
-{"model": "mnist", "batch": 256, "how": "opacus hooks", "seconds": 3, "device": "cpu"}, and answers
-each with one line, {"ms": ..., "steps": ...} or {"error": ...}. The networks are those of
+{"model": "mnist", "batch": 256, "how": "opacus hooks", "seconds": 3, "device": "cpu", "threads": 2},
+and answers each with one line, {"ms": ..., "steps": ...} or {"error": ...}. The networks are those of
 src/sordino/models/benchmark_models.cc; where Opacus needs a layer of its own (DPLSTM), it gets it.
 """
-import os
 import sys
 import warnings
 
@@ -191,6 +190,7 @@ HOW = {"torch, not private": ordinary, "torch.func vmap": functional,
 
 
 def answer(question):
+    torch.set_num_threads(question["threads"])
     device = torch.device(question["device"])
     recurrent = nn.LSTM
     if question["how"].startswith("opacus"):
@@ -208,5 +208,4 @@ def answer(question):
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
     sys.exit(serve(answer))

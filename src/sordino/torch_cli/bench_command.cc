@@ -191,7 +191,8 @@ std::vector<StepAnswer> Measure(const StepQuestion& question) {
                                         .model = name,
                                         .batch = batch,
                                         .device = question.device.is_cpu() ? "cpu" : "cuda",
-                                        .seconds = question.comparison.seconds});
+                                        .seconds = question.comparison.seconds,
+                                        .threads = at::get_num_threads()});
     }
   }
   progress.Update(answers.size());
@@ -224,8 +225,9 @@ void PrintJson(const std::vector<StepAnswer>& answers) {
   PrintReport(json);
 }
 
-// A line for each model and library: its time, and that over ours.
+// A line for each model and library: its time, and that over ours, or why there is none.
 std::string PeerText(const std::vector<StepAnswer>& answers) {
+  std::string problems;
   std::vector<std::vector<std::string>> rows = {
       {"model", "batch", "library", "ms", "over private"}};
   for (const StepAnswer& answer : answers) {
@@ -233,6 +235,8 @@ std::string PeerText(const std::vector<StepAnswer>& answers) {
       std::vector<std::string> row = {answer.model, fmt::format("{}", answer.batch), peer.name};
       if (!peer.problem.empty()) {
         row.insert(row.end(), {"-", "-"});
+        problems += fmt::format("{} at batch {} was not measured with {}: {}\n", answer.model,
+                                answer.batch, peer.name, peer.problem);
       } else {
         const double own = answer.comparison.private_step.milliseconds;
         row.push_back(fmt::format("{:.3f}", peer.milliseconds));
@@ -241,7 +245,7 @@ std::string PeerText(const std::vector<StepAnswer>& answers) {
       rows.push_back(std::move(row));
     }
   }
-  return rows.size() == 1 ? "" : "\n" + AlignedTable(rows, rows.front().size());
+  return rows.size() == 1 ? "" : "\n" + AlignedTable(rows, rows.front().size()) + problems;
 }
 
 void PrintText(const StepQuestion& question, const std::vector<StepAnswer>& answers) {

@@ -106,7 +106,7 @@ PeerStep ReadAnswer(std::string_view name, std::istream& answers) {
   step.name = name;
   std::string line;
   if (!std::getline(answers, line)) {
-    step.problem = "the library is not there, or its process ended.";
+    step.problem = "its process ended.";
     return step;
   }
   const Json answer = Json::parse(line, nullptr, /*allow_exceptions=*/false);
@@ -137,11 +137,9 @@ std::vector<PeerStep> TimePeers(const PeerQuestion& question) {
     std::string questions;
     for (const std::string_view contender : worker.contenders) {
       if (contender.empty()) continue;
-      const Json asked = {{"model", question.model},
-                          {"batch", question.batch},
-                          {"how", contender},
-                          {"seconds", question.seconds},
-                          {"device", question.device}};
+      const Json asked = {{"model", question.model},   {"batch", question.batch},
+                          {"how", contender},          {"seconds", question.seconds},
+                          {"device", question.device}, {"threads", question.threads}};
       questions += asked.dump() + '\n';
     }
     const Json input = {{"step_worker", ScriptText("step_worker.py")},

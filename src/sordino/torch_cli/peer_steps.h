@@ -20,6 +20,7 @@ struct PeerQuestion {
   std::int64_t batch = 0;
   std::string device;
   double seconds = 0;
+  int threads = 1;  // of a processor
 };
 
 // Throws Error for what is not a Python interpreter.
