@@ -1,5 +1,15 @@
 # Writes the suites of a GoogleTest program as tests of CTest: cmake -D PROGRAM= -D LABEL= -D OUTPUT= -P this
-execute_process(COMMAND ${PROGRAM} --gtest_list_tests OUTPUT_VARIABLE listed COMMAND_ERROR_IS_FATAL ANY)
+# A program that was linked a moment ago may still be busy.
+foreach(try RANGE 4)
+  execute_process(COMMAND ${PROGRAM} --gtest_list_tests OUTPUT_VARIABLE listed RESULT_VARIABLE result)
+  if(NOT result MATCHES "busy")
+    break()
+  endif()
+  execute_process(COMMAND ${CMAKE_COMMAND} -E sleep 1)
+endforeach()
+if(NOT result STREQUAL "0")
+  message(FATAL_ERROR "${PROGRAM} --gtest_list_tests: ${result}")
+endif()
 # Skipped is a suite whose output ends with the list of its skipped tests, after none that passed: one that also has a test
 # that failed ends with that, and CTest takes this text before the exit status.
 # "Suite." or "Suite.  # TypeParam = T" at the beginning of a line; tests are indented.
