@@ -20,9 +20,8 @@
 //                             f(kappa) for the trade-off curve f of the event, which is concave, so
 //                             that it holds for the mean over targets. Certified: f is bounded from
 //                             below by the accountant's lines (accounting/tradeoff.h).
-//   RenyiReconstructionBound  the least (kappa e^R(alpha))^((alpha - 1) / alpha) over orders
-//   (Balle,
-//                             Cherubin and Hayes, theorem 3), from the Renyi curve of the event.
+//   RenyiReconstructionBound  the least (kappa e^R(alpha))^((alpha - 1) / alpha) over orders, from
+//                             the Renyi curve of the event (theorem 3 of the first paper).
 #ifndef SORDINO_AUDIT_RECONSTRUCTION_H_
 #define SORDINO_AUDIT_RECONSTRUCTION_H_
 

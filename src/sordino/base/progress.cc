@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <iostream>
 #include <utility>
 
@@ -19,9 +18,7 @@ constexpr auto kLineInterval = std::chrono::seconds(10);
 }  // namespace
 
 Progress::Style Progress::DetectStyle() {
-  if (isatty(STDERR_FILENO) != 0) return Style::kBar;
-  const char* const asked = std::getenv("SORDINO_PROGRESS");
-  return asked != nullptr && *asked != '\0' ? Style::kLines : Style::kSilent;
+  return isatty(STDERR_FILENO) != 0 ? Style::kBar : Style::kLines;
 }
 
 Progress::Progress(std::string title, std::uint64_t total)

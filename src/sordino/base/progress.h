@@ -1,5 +1,4 @@
-// Progress of long work: a bar that redraws itself on a terminal; elsewhere nothing, or plain lines
-// where SORDINO_PROGRESS asks for them.
+// Progress of long work: a bar that redraws itself on a terminal, plain lines elsewhere.
 //
 // Writes to standard error only, so that standard output stays clean for results. On a terminal
 // the bar is redrawn at most ten times a second; a line is written at most every ten seconds and at
@@ -32,8 +31,7 @@ class Progress {
   // Draws the last state and ends the line. Further calls do nothing.
   void Finish();
 
-  // kBar where standard error is a terminal; else kLines where SORDINO_PROGRESS is set and not
-  // empty, and kSilent where it is not.
+  // kBar where standard error is a terminal, else kLines.
   static Style DetectStyle();
 
  private:

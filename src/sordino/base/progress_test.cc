@@ -2,10 +2,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -36,19 +34,6 @@ TEST(Progress, WritesPlainLinesElsewhere) {
   }
   EXPECT_THAT(out.str(), HasSubstr("reading: 50%"));
   EXPECT_THAT(out.str(), Not(HasSubstr("\r")));
-}
-
-TEST(Progress, LinesAreWrittenOnlyWhereTheyAreAskedFor) {
-  if (isatty(STDERR_FILENO) != 0) GTEST_SKIP() << "standard error is a terminal";
-  const char* const before = std::getenv("SORDINO_PROGRESS");
-  const std::string kept = before == nullptr ? "" : before;
-  unsetenv("SORDINO_PROGRESS");
-  EXPECT_EQ(Progress::DetectStyle(), Progress::Style::kSilent);
-  setenv("SORDINO_PROGRESS", "", 1);
-  EXPECT_EQ(Progress::DetectStyle(), Progress::Style::kSilent);
-  setenv("SORDINO_PROGRESS", "1", 1);
-  EXPECT_EQ(Progress::DetectStyle(), Progress::Style::kLines);
-  setenv("SORDINO_PROGRESS", kept.c_str(), 1);
 }
 
 TEST(Progress, ShowsNoCount) {

@@ -120,8 +120,7 @@ std::vector<NoiseFormulaRow> Table(const StepQuestion& question, const StepAnswe
   if (!FormulasApply(question)) {
     throw Error(
         "--table compares formulas for Gaussian noise without --select; they need a rate well "
-        "above "
-        "delta, an epsilon above 0 and a delta between 0 and 1.");
+        "above delta, an epsilon above 0 and a delta between 0 and 1.");
   }
   std::vector<std::uint64_t> steps;
   for (std::uint64_t t = 1; t < *question.steps; t *= 10) steps.push_back(t);

@@ -35,9 +35,8 @@
 //            (1, 4), which is between 1 and s times x / (1 + x). Rounding z down to z sqrt(gamma)
 //            or more adds (1 + a) z^2 (1 - sqrt(gamma))^2 at most, a share of alpha: 1 and (1 +
 //            alpha) s.
-//   uniform  With y = kappa alpha / L and t = L T the bound is e^-t + t y (1 - e^-t). At the
-//   paper's
-//            horizon, t = log(1 / y), it is g(y); its least value m(y) over t >= 0 is at least
+//   uniform  With y = kappa alpha / L and t = L T the bound is e^-t + t y (1 - e^-t). For the paper
+//            t = log(1 / y) and it is g(y); its least value m(y) over t >= 0 is at least
 //            kUniformShare g(y) for y <= 1, with equality at y = 1. Its slope is at most
 //            (1 + e^-2) y <= (1 + e^-2) g(y), so that a whole T costs at most L (1 + e^-2) g(y)
 //            more. x = u y with u = kappa L >= 1, and g(x) / g(y) is between 1 and g(u), because g

@@ -41,7 +41,6 @@ class TrainCommand : public ::testing::Test {
   }
   ~TrainCommand() override {
     unsetenv("SORDINO_STATE");
-    unsetenv("SORDINO_PROGRESS");
     fs::remove_all(train_ + ".state");
     fs::remove_all(out_);
     fs::remove(train_);
@@ -158,14 +157,7 @@ TEST_F(TrainCommand, AdaptiveNoiseEndsWithItsEpsilonAndSaysHowOftenItWasLowered)
                     "--validation-share is for --noise-schedule adaptive");
 }
 
-TEST_F(TrainCommand, ProgressIsWrittenToALogOnlyWhereItIsAskedFor) {
-  const CommandOutcome outcome = RunProgram(Line("--epsilon 5 --steps 20 --json"));
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_THAT(outcome.err, Not(HasSubstr("train: ")));
-}
-
 TEST_F(TrainCommand, JsonIsTheOnlyLineAndHasTheFieldsInOrder) {
-  setenv("SORDINO_PROGRESS", "1", 1);
   const CommandOutcome outcome = RunProgram(Line("--epsilon 5 --steps 20 --json"));
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), '\n'), 1);

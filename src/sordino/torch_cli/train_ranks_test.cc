@@ -38,8 +38,8 @@ class TrainRanks : public ::testing::Test {
     setenv("SORDINO_STATE", (folder_.path() / "state").c_str(), 1);
   }
   ~TrainRanks() override {
-    for (const char* name : {"SORDINO_STATE", "SORDINO_PROGRESS", "RANK", "WORLD_SIZE",
-                             "MASTER_ADDR", "MASTER_PORT", "SORDINO_JOIN_SECRET"}) {
+    for (const char* name : {"SORDINO_STATE", "RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
+                             "SORDINO_JOIN_SECRET"}) {
       unsetenv(name);
     }
   }
@@ -64,7 +64,6 @@ class TrainRanks : public ::testing::Test {
 
   // A seeded run with these numbers of processes.
   void ExpectTheSameWeights(const std::string& device, const std::vector<std::string>& counts) {
-    setenv("SORDINO_PROGRESS", "1", 1);
     for (const std::string& count : counts) {
       const CommandOutcome outcome =
           RunProgram(Line(count, fmt::format("--steps 20 --insecure-seed 5 --json --device {} "
