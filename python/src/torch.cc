@@ -26,7 +26,7 @@
 #include "sordino/base/stop.h"
 #include "sordino/device/precision.h"
 #include "sordino/gradients/clipper.h"
-#include "sordino/gradients/flat_clipping.h"
+#include "sordino/gradients/norm_clipping.h"
 #include "sordino/runs/program_run.h"
 #include "sordino/runs/statement.h"
 #include "sordino/runs/train_settings.h"

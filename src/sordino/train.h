@@ -31,8 +31,8 @@
 #include "sordino/data/dataset.h"             // IWYU pragma: export
 #include "sordino/data/digits.h"              // IWYU pragma: export
 #include "sordino/gradients/clipper.h"        // IWYU pragma: export
-#include "sordino/gradients/flat_clipping.h"  // IWYU pragma: export
 #include "sordino/gradients/loss_function.h"  // IWYU pragma: export
+#include "sordino/gradients/norm_clipping.h"  // IWYU pragma: export
 #include "sordino/gradients/script_model.h"   // IWYU pragma: export
 #include "sordino/optimizers/optimizer.h"     // IWYU pragma: export
 #include "sordino/training/privacy_plan.h"    // IWYU pragma: export

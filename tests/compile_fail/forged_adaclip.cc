@@ -1,6 +1,6 @@
 // A mean that nobody noised does not become a gradient that an optimizer takes, by way of AdaCliP.
 // expect: private within this context|is private
-#include "sordino/gradients/adaclip.h"
+#include "sordino/clipping/adaclip.h"
 
 sordino::NoisedGradients Noised(sordino::AdaClip& policy, const sordino::NoisedGradients& noised,
                                 const std::vector<at::Tensor>& secret) {

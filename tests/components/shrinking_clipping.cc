@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "sordino/clipping/clipping_component.h"
-#include "sordino/gradients/flat_clipping.h"
+#include "sordino/gradients/norm_clipping.h"
 #include "sordino/gradients/saved_tensors.h"
 
 namespace sordino {

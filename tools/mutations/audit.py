@@ -42,7 +42,7 @@ MUTATIONS = [
              "return Event::Poisson(SamplingRate(Rate(plan, step).value() / 2), release);",
              case("poisson")),
     Mutation("the counts of adaptive clipping are not charged",
-             "clipping/internal/adaptive_quantile.cc",
+             "clipping/adaptive.cc",
              "return GradientNoiseMultiplier(total, L2Sensitivity(unit), CountNoise(terms, options, "
              "groups));",
              "static_cast<void>(unit);\n  return total;",

@@ -23,8 +23,7 @@
 #include "sordino/base/error.h"
 #include "sordino/gradients/clipper.h"
 #include "sordino/gradients/clipping_groups.h"
-#include "sordino/gradients/flat_clipping.h"
-#include "sordino/gradients/layerwise_clipping.h"
+#include "sordino/gradients/norm_clipping.h"
 #include "sordino/gradients/tangent_kernel.h"
 
 namespace sordino {
@@ -172,7 +171,7 @@ TEST(ClippedKernel, FactorsAreThoseOfTheClipper) {
   Clipper clipper(network.parameters);
   for (const double clip : {0.01, 1.0, 5.0, 1000.0}) {
     const FlatClipping flat{ClipNorm(clip)};
-    const auto layerwise = LayerwiseClipping::Equal(network.parameters, ClipNorm(clip));
+    const auto layerwise = NormClipping::Layerwise(network.parameters, ClipNorm(clip));
     const auto expect = [&](const char* name, const ClippingPolicy& policy) {
       const at::Tensor norms = clipper.Norms(network.loss(), network.batch, policy);
       const at::Tensor factors =

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "sordino/clipping/norms_component.h"
-#include "sordino/gradients/flat_clipping.h"
+#include "sordino/gradients/norm_clipping.h"
 
 namespace sordino {
 namespace {

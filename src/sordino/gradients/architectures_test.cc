@@ -20,7 +20,7 @@
 #include "sordino/base/error.h"
 #include "sordino/gradients/clipper.h"
 #include "sordino/gradients/example_loop.h"
-#include "sordino/gradients/flat_clipping.h"
+#include "sordino/gradients/norm_clipping.h"
 #include "sordino/gradients/script_model.h"
 #include "sordino/gradients/testing/gradients_test_support.h"
 
@@ -41,7 +41,7 @@ struct Comparison {
   std::optional<double> error;  // relative to the loop, where nothing is random
 };
 
-LossFunction LossOf(const ScriptModel& model) {
+LossFunction LossOfScript(const ScriptModel& model) {
   return [&model](const Batch& batch) {
     return at::cross_entropy_loss(model.Forward({batch[0]}), batch[1], {}, at::Reduction::None);
   };
@@ -50,8 +50,8 @@ LossFunction LossOf(const ScriptModel& model) {
 double ErrorOf(const ScriptModel& model, const Batch& batch) {
   const FlatClipping policy(ClipNorm(1));
   Clipper clipper(model.Parameters());
-  const BoundedSum sum = clipper.ClippedSum(LossOf(model), batch, policy);
-  const LoopResult loop = LoopClippedSum(LossOf(model), batch, clipper.parameters(), policy);
+  const BoundedSum sum = clipper.ClippedSum(LossOfScript(model), batch, policy);
+  const LoopResult loop = LoopClippedSum(LossOfScript(model), batch, clipper.parameters(), policy);
   return RelativeError(sum.gradients, loop.sum);
 }
 
@@ -61,7 +61,7 @@ Comparison Try(const std::filesystem::path& file, const Json& entry) {
   Batch batch = {InputsOf(entry["input"], kExamples), at::randint(10, {kExamples})};
   try {
     const ScriptModel model = LoadScriptModel(file, at::kCPU);
-    Clipper(model.Parameters()).ClippedSum(LossOf(model), batch, FlatClipping(ClipNorm(1)));
+    Clipper(model.Parameters()).ClippedSum(LossOfScript(model), batch, FlatClipping(ClipNorm(1)));
     if (entry["stochastic"].get<bool>()) {
       if (entry["how"] == "trace") return {};  // its dropout stays on
       model.Train(false);

@@ -50,7 +50,7 @@ class BoundedSum {
   const PrivateValue<at::Tensor> clipped;
   // ClippingPolicy::Counts of the batch, for the noise step of an adaptive policy; an undefined
   // tensor and 0 for every other policy. The counts and the gradients are released together and
-  // share one noise multiplier (adaptive_clipping.h, GradientNoiseMultiplier).
+  // share one noise multiplier (clipping/adaptive.h, GradientNoiseMultiplier).
   const PrivateValue<at::Tensor> counts;
   const L2Sensitivity count_sensitivity;
 

@@ -12,11 +12,10 @@
 #include <string>
 #include <vector>
 
-#include "sordino/gradients/adaptive_clipping.h"
-#include "sordino/gradients/flat_clipping.h"
 #include "sordino/gradients/jl_clipping.h"
-#include "sordino/gradients/layerwise_clipping.h"
+#include "sordino/gradients/norm_clipping.h"
 #include "sordino/gradients/testing/gradients_test_support.h"
+#include "sordino/gradients/testing/test_policies.h"
 
 namespace sordino {
 namespace {
@@ -132,7 +131,7 @@ TEST(ChunkedClipper, SumsWhatAClipperSums) {
 TEST(ChunkedClipper, TotalDoesNotDependOnWhoComputedWhat) {
   const TestModel model = MakeModel(ChunkModel(), at::kFloat);
   const Batch batch = model.batch(300);
-  const LayerwiseClipping policy = LayerwiseClipping::Equal(model.parameters, ClipNorm(0.3));
+  const NormClipping policy = NormClipping::Layerwise(model.parameters, ClipNorm(0.3));
   ChunkedClipper clipper(model.parameters);
   const at::Tensor wanted = SumOn(clipper, model, batch, policy).steps().RevealForAudit();
   for (const std::size_t size : {2U, 5U, 16U, 40U}) {
@@ -227,10 +226,10 @@ TEST(ChunkedClipper, LargerBatchesThanDeclaredDifferByAtMostTheSensitivity) {
   }
 }
 
-TEST(ChunkedClipper, CountsOfAnAdaptivePolicyAreThoseOfAClipper) {
+TEST(ChunkedClipper, CountsOfAPolicyAreThoseOfAClipper) {
   const TestModel model = MakeModel(ChunkModel(), at::kFloat);
   const Batch batch = model.batch(101);
-  const AdaptiveClipping policy(ClipNorm(0.5), {.expected_batch = 100, .count_noise = 3});
+  const CountingClipping policy(ClipNorm(0.5));
   Clipper whole(model.parameters);
   ChunkedClipper chunked(model.parameters);
   const BoundedSum wanted = whole.ClippedSum(model.loss, batch, policy);

@@ -5,10 +5,10 @@
 #include <ATen/ops/threshold.h>
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
+#include <cmath>
 #include <limits>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "sordino/base/check.h"
 #include "sordino/base/error.h"
@@ -29,18 +29,12 @@ ClippingGroups ClippingGroups::Flat() { return {}; }
 ClippingGroups ClippingGroups::ByLayer(const std::vector<NamedParameter>& parameters) {
   ClippingGroups groups;
   groups.flat_ = false;
-  std::unordered_map<std::string, std::size_t> index;
+  std::unordered_set<std::string_view> seen;
   for (const NamedParameter& parameter : parameters) {
-    if (!parameter.value.requires_grad()) {
-      continue;
+    const std::string_view layer = LayerOf(parameter.name);
+    if (parameter.value.requires_grad() && seen.insert(layer).second) {
+      groups.layers_.emplace_back(layer);
     }
-    const auto [entry, added] =
-        index.try_emplace(std::string(LayerOf(parameter.name)), groups.layers_.size());
-    if (added) {
-      groups.layers_.push_back(entry->first);
-      groups.coordinates_.push_back(0);
-    }
-    groups.coordinates_[entry->second] += parameter.value.numel();
   }
   if (groups.layers_.empty()) {
     throw Error("layerwise clipping was given " + std::to_string(parameters.size()) +
@@ -114,6 +108,11 @@ at::Tensor FactorsToBound(const GroupColumn& below, const at::Tensor& norms) {
   return at::threshold_(factors, std::numeric_limits<double>::min(), 0.0);
 }
 
+std::vector<ClipNorm> EqualBounds(const ClippingGroups& groups, ClipNorm total) {
+  const double share = 1 / std::sqrt(static_cast<double>(groups.size()));
+  return std::vector<ClipNorm>(groups.size(), ClipNorm(total.value() * share));
+}
+
 std::vector<double> Values(const std::vector<ClipNorm>& bounds) {
   std::vector<double> values;
   values.reserve(bounds.size());
@@ -127,20 +126,6 @@ std::vector<double> ValuesBelow(const std::vector<ClipNorm>& bounds) {
   std::vector<double> values = Values(bounds);
   std::transform(values.begin(), values.end(), values.begin(), BelowBound);
   return values;
-}
-
-std::string FormatNumbers(double number) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%g", number);
-  return text.data();
-}
-
-std::string FormatNumbers(const std::vector<double>& numbers) {
-  std::string text;
-  for (const double number : numbers) {
-    text += (text.empty() ? "" : ", ") + FormatNumbers(number);
-  }
-  return text;
 }
 
 }  // namespace sordino

@@ -33,9 +33,8 @@ class ClippingGroups {
   // made of: bounds would then belong to other layers than the ones they were chosen for.
   std::vector<std::int64_t> Assign(const std::vector<NamedParameter>& parameters) const;
 
-  // Names of the layers, and how many coordinates each has; empty for flat groups.
+  // Names of the layers; empty for flat groups.
   const std::vector<std::string>& layers() const { return layers_; }
-  const std::vector<std::int64_t>& coordinates() const { return coordinates_; }
 
   // Throws Error when `given` bounds (or thresholds) are not one for each group.
   void CheckOneForEach(std::string_view what, std::size_t given) const;
@@ -43,7 +42,6 @@ class ClippingGroups {
  private:
   bool flat_ = true;
   std::vector<std::string> layers_;
-  std::vector<std::int64_t> coordinates_;
 };
 
 // One number for each group as a column [groups, 1] beside the norms [groups, examples].
@@ -70,12 +68,11 @@ inline double BelowBound(double bound) { return bound * (1 - 0x1p-50); }
 // accuracy and becomes 0.
 at::Tensor FactorsToBound(const GroupColumn& below, const at::Tensor& norms);
 
+// One bound C_l for each group with sqrt(sum C_l^2) = total (to rounding: the sensitivity is
+// computed from the bounds, not from the total).
+std::vector<ClipNorm> EqualBounds(const ClippingGroups& groups, ClipNorm total);
 std::vector<double> Values(const std::vector<ClipNorm>& bounds);
 std::vector<double> ValuesBelow(const std::vector<ClipNorm>& bounds);
-// "1.5" for a description.
-std::string FormatNumbers(double number);
-// "1, 2, 0.5"
-std::string FormatNumbers(const std::vector<double>& numbers);
 
 }  // namespace sordino
 

@@ -16,7 +16,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "sordino/gradients/loss_function.h"
@@ -80,9 +79,6 @@ class ClippingPolicy {
   // Everything that Factors depends on beside the norms, for a step that is recorded and replayed
   // (device/recorded_graph.h); empty where it changes from step to step.
   virtual std::vector<double> Numbers() const { return {}; }
-
-  // "flat clipping at 1"
-  virtual std::string Description() const = 0;
 };
 
 }  // namespace sordino

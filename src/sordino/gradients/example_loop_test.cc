@@ -46,7 +46,6 @@ class BoundPolicy : public ClippingPolicy {
   }
   std::vector<double> Bounds() const override { return {bound_}; }
   const CoordinateTransform* transform() const override { return transform_; }
-  std::string Description() const override { return "a bound for tests"; }
 
  private:
   double bound_;

@@ -22,8 +22,8 @@
 
 #include "sordino/base/error.h"
 #include "sordino/gradients/clipper.h"
-#include "sordino/gradients/flat_clipping.h"
 #include "sordino/gradients/internal/isolation/isolation.h"
+#include "sordino/gradients/norm_clipping.h"
 #include "sordino/gradients/script_model.h"
 #include "sordino/gradients/testing/hostile_models_test_support.h"
 

@@ -10,16 +10,14 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <typeinfo>
 #include <vector>
 
 #include "sordino/base/error.h"
-#include "sordino/gradients/adaclip.h"
-#include "sordino/gradients/adaptive_clipping.h"
 #include "sordino/gradients/example_loop.h"
-#include "sordino/gradients/flat_clipping.h"
-#include "sordino/gradients/global_clipping.h"
-#include "sordino/gradients/layerwise_clipping.h"
+#include "sordino/gradients/norm_clipping.h"
 #include "sordino/gradients/testing/seeded_directions.h"
+#include "sordino/gradients/testing/test_policies.h"
 
 namespace sordino {
 namespace {
@@ -187,7 +185,7 @@ TEST(JlNorms, SquareIsUnbiased) {
     std::vector<NamedParameter> parameters = problem.parameters;
     parameters[0].name = "a.weight";
     parameters[1].name = "b.bias";
-    const LayerwiseClipping layers = LayerwiseClipping::Equal(parameters, ClipNorm(1));
+    const NormClipping layers = NormClipping::Layerwise(parameters, ClipNorm(1));
     const ClippingPolicy& policy = layerwise ? static_cast<const ClippingPolicy&>(layers) : flat;
     const at::Tensor exact = LoopClippedSum(problem.loss, problem.batch, parameters, policy).norms;
     const at::Tensor estimate =
@@ -239,14 +237,13 @@ TEST(JlNorms, FollowTheChiSquareDistribution) {
 TEST(JlClippedSum, IsTheSumOfGradientsWithTheFactorsOfTheEstimates) {
   for (const Problem& problem : Problems()) {
     const bool single = problem.parameters[0].value.scalar_type() == at::kFloat;
-    const LayerwiseClipping layerwise = LayerwiseClipping::Equal(problem.parameters, ClipNorm(0.1));
+    const NormClipping layerwise = NormClipping::Layerwise(problem.parameters, ClipNorm(0.1));
     const FlatClipping flat(ClipNorm(0.1));
-    const GlobalClipping global(GlobalBound{ClipNorm(1), ClipNorm(0.5)});
-    const AdaClip adaptive(problem.parameters);
+    const SteepClipping steep(ClipNorm(0.1), 0.01);
     const CentredClipping centred(ClipNorm(0.1), problem.parameters);
-    for (const ClippingPolicy* policy : std::initializer_list<const ClippingPolicy*>{
-             &flat, &layerwise, &global, &adaptive, &centred}) {
-      SCOPED_TRACE(problem.name + ", " + policy->Description());
+    for (const ClippingPolicy* policy :
+         std::initializer_list<const ClippingPolicy*>{&flat, &layerwise, &steep, &centred}) {
+      SCOPED_TRACE(problem.name + ", " + typeid(*policy).name());
       const at::Tensor norms =
           JlNorms(problem.loss, problem.batch, problem.parameters, *policy, 8, Seeded(3));
       const at::Tensor factors = policy->Factors(norms);
@@ -320,12 +317,10 @@ TEST(JlClippedSum, WouldBreakASensitivityWithoutTheFactor) {
 
 TEST(JlClippedSum, SharesTheFailureProbabilityAmongGroupsAndRecords) {
   const Problem problem = Linear();
-  const LayerwiseClipping policy(
-      {{"a.w", problem.parameters[0].value}, {"b.w", problem.parameters[1].value}},
-      {ClipNorm(3), ClipNorm(4)});
   std::vector<NamedParameter> parameters = problem.parameters;
   parameters[0].name = "a.w";
   parameters[1].name = "b.w";
+  const NormClipping policy(ClippingGroups::ByLayer(parameters), {ClipNorm(3), ClipNorm(4)});
   JlOptions options = Options(20, 1e-3);
   const auto sensitivity = [&](Adjacency adjacency) {
     options.adjacency = adjacency;
@@ -387,13 +382,13 @@ TEST(JlClippedSum, GivesNothingToExamplesWithANotFiniteGradientAndAFiniteEstimat
   EXPECT_EQ(result.sum.clipped.RevealForAudit().item<double>(), 2);
 }
 
-TEST(JlClippedSum, HandsOnTheCountsOfAnAdaptivePolicy) {
+TEST(JlClippedSum, HandsOnTheCountsOfAPolicy) {
   Problem problem = Linear();
   const double middle =
       LoopClippedSum(problem.loss, problem.batch, problem.parameters, FlatClipping(ClipNorm(1)))
           .norms.median()
           .item<double>();
-  const AdaptiveClipping policy(ClipNorm(middle), {.expected_batch = 6, .count_noise = 1});
+  const CountingClipping policy{ClipNorm(middle)};
   problem.batch[0][2][1] = std::numeric_limits<double>::infinity();
   const JlResult result =
       JlClippedSum(problem.loss, problem.batch, problem.parameters, policy, Options(8), Seeded(12));

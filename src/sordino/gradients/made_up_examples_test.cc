@@ -13,8 +13,8 @@
 #include "sordino/base/error.h"
 #include "sordino/gradients/chunked_clipper.h"
 #include "sordino/gradients/clipper.h"
-#include "sordino/gradients/flat_clipping.h"
 #include "sordino/gradients/jl_clipping.h"
+#include "sordino/gradients/norm_clipping.h"
 #include "sordino/gradients/testing/seeded_directions.h"
 
 namespace sordino {

@@ -11,7 +11,7 @@
 #include "sordino/base/error.h"
 #include "sordino/base/testing/test_folder.h"
 #include "sordino/gradients/example_loop.h"
-#include "sordino/gradients/flat_clipping.h"
+#include "sordino/gradients/norm_clipping.h"
 #include "sordino/gradients/script_model.h"
 #include "sordino/gradients/testing/gradients_test_support.h"
 

@@ -10,8 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "sordino/gradients/flat_clipping.h"
-#include "sordino/gradients/layerwise_clipping.h"
+#include "sordino/gradients/norm_clipping.h"
 #include "sordino/gradients/testing/gradients_test_support.h"
 
 namespace sordino {
@@ -402,21 +401,19 @@ std::string Disagreement(const TestModel& model, std::uint64_t seed) {
   for (const std::int64_t examples : batches) {
     const Batch batch = model.batch(examples);
     const auto flat = HalfClippedFlat(model, batch);
-    const double bound = flat->Bounds()[0];
-    const auto layers = LayerwiseClipping::BySize(clipper.parameters(), ClipNorm(bound));
-    for (const ClippingPolicy* policy : {static_cast<const ClippingPolicy*>(flat.get()),
-                                         static_cast<const ClippingPolicy*>(&layers)}) {
+    const auto layers = HalfClippedLayers(model, batch);
+    for (const ClippingPolicy* policy : {flat.get(), layers.get()}) {
       const LoopResult loop = LoopClippedSum(model.loss, batch, clipper.parameters(), *policy);
       const BoundedSum sum = clipper.ClippedSum(model.loss, batch, *policy);
       const double error = RelativeError(sum.gradients, loop.sum);
       if (!(error <= 1e-11)) {
-        return policy->Description() + ", batch " + std::to_string(examples) +
-               ": the sum differs by " + std::to_string(error);
+        return std::string(policy == flat.get() ? "flat" : "layerwise") + ", batch " +
+               std::to_string(examples) + ": the sum differs by " + std::to_string(error);
       }
     }
     const double error =
-        LargestDifference(clipper.Norms(model.loss, batch, layers),
-                          LoopClippedSum(model.loss, batch, clipper.parameters(), layers).norms);
+        LargestDifference(clipper.Norms(model.loss, batch, *layers),
+                          LoopClippedSum(model.loss, batch, clipper.parameters(), *layers).norms);
     if (!(error <= 1e-11)) return "the norms differ by " + std::to_string(error);
   }
   return {};

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "sordino/gradients/clipper.h"
-#include "sordino/gradients/flat_clipping.h"
 #include "sordino/gradients/internal/rounding/sum_plan.h"
 #include "sordino/gradients/internal/terms/row_kernels.h"
+#include "sordino/gradients/norm_clipping.h"
 #include "sordino/gradients/testing/gradients_test_support.h"
 
 namespace sordino {

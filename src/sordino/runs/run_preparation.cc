@@ -16,7 +16,7 @@
 #include "sordino/device/precision.h"
 #include "sordino/device/threads.h"
 #include "sordino/gradients/example_count.h"
-#include "sordino/gradients/flat_clipping.h"
+#include "sordino/gradients/norm_clipping.h"
 #include "sordino/noise/gradient_noise.h"
 #include "sordino/runs/config_trainer.h"
 #include "sordino/runs/internal/run_plan.h"

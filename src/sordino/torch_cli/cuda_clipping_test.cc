@@ -19,8 +19,7 @@
 #include "sordino/device/precision.h"
 #include "sordino/gradients/clipper.h"
 #include "sordino/gradients/example_loop.h"
-#include "sordino/gradients/flat_clipping.h"
-#include "sordino/gradients/layerwise_clipping.h"
+#include "sordino/gradients/norm_clipping.h"
 #include "sordino/models/benchmark_models.h"
 #include "sordino/models/model.h"
 
@@ -70,7 +69,7 @@ TEST_P(CudaClipping, EqualsTheLoop) {
   const double typical =
       LoopClippedSum(model.losses, batch, parameters, loose).norms.median().item<double>();
   const FlatClipping flat{ClipNorm(typical)};
-  const auto layers = LayerwiseClipping::Equal(parameters, ClipNorm(typical));
+  const auto layers = NormClipping::Layerwise(parameters, ClipNorm(typical));
   for (const ClippingPolicy* policy :
        {static_cast<const ClippingPolicy*>(&flat), static_cast<const ClippingPolicy*>(&layers)}) {
     const LoopResult loop = LoopClippedSum(model.losses, batch, parameters, *policy);
@@ -79,7 +78,7 @@ TEST_P(CudaClipping, EqualsTheLoop) {
       Clipper clipper(parameters, {.norms = norms});
       for (int step = 0; step < 2; ++step) {
         const BoundedSum sum = clipper.ClippedSum(model.losses, batch, *policy);
-        EXPECT_LT(RelativeError(sum.gradients, loop.sum), 1e-4) << policy->Description();
+        EXPECT_LT(RelativeError(sum.gradients, loop.sum), 1e-4) << policy->Bounds().size();
       }
     }
   }
@@ -141,7 +140,7 @@ TEST_P(CudaClipping, RecordedStepsHaveTheSameBits) {
   const double typical =
       LoopClippedSum(model.losses, first, parameters, loose).norms.median().item<double>();
   const FlatClipping flat{ClipNorm(typical)};
-  const auto layers = LayerwiseClipping::Equal(parameters, ClipNorm(typical));
+  const auto layers = NormClipping::Layerwise(parameters, ClipNorm(typical));
   for (const ClippingPolicy* policy :
        {static_cast<const ClippingPolicy*>(&flat), static_cast<const ClippingPolicy*>(&layers)}) {
     Clipper recorded(parameters, {.graph = GraphUse::kOn, .recorded_batch = kSize});

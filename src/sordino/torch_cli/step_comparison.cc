@@ -15,7 +15,7 @@
 #include "sordino/base/quantity.h"
 #include "sordino/device/precision.h"
 #include "sordino/device/recorded_graph.h"
-#include "sordino/gradients/flat_clipping.h"
+#include "sordino/gradients/norm_clipping.h"
 #include "sordino/noise/gradient_noise.h"
 #include "sordino/optimizers/optimizer.h"
 #include "sordino/random/random_source.h"

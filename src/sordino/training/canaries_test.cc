@@ -12,8 +12,7 @@
 #include <vector>
 
 #include "sordino/base/error.h"
-#include "sordino/gradients/flat_clipping.h"
-#include "sordino/gradients/layerwise_clipping.h"
+#include "sordino/gradients/norm_clipping.h"
 #include "sordino/lower_bounds/canary_audit.h"
 #include "sordino/random/random_source.h"
 #include "sordino/training/testing/resumed_canaries.h"
@@ -74,7 +73,7 @@ TEST(Canaries, WithoutACoordinateForEachAreRefused) {
 
 TEST(Canaries, AreAsLargeAsTheBoundOfTheirClippingGroup) {
   const Canaries canaries = Made(40, TwoLayers());
-  const LayerwiseClipping policy(TwoLayers(), {ClipNorm(3), ClipNorm(0.5)});
+  const NormClipping policy(ClippingGroups::ByLayer(TwoLayers()), {ClipNorm(3), ClipNorm(0.5)});
   std::int64_t in = 0;
   for (const Dirac& dirac : canaries.Gradients(All(40), policy)) {
     EXPECT_EQ(dirac.value, dirac.coordinate < 30 ? 3 : 0.5);

@@ -7,16 +7,17 @@
 
 #include <cmath>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sordino/base/error.h"
+#include "sordino/clipping/adaclip.h"
 #include "sordino/clipping/clipping_component.h"
 #include "sordino/clipping/norms_component.h"
-#include "sordino/gradients/adaclip.h"
+#include "sordino/clipping/preconditioned.h"
 #include "sordino/gradients/clipper.h"
-#include "sordino/gradients/flat_clipping.h"
 #include "sordino/gradients/jl_clipping.h"
-#include "sordino/gradients/preconditioned_clipping.h"
+#include "sordino/gradients/norm_clipping.h"
 #include "sordino/noise/gradient_noise.h"
 #include "sordino/training/testing/trainer_cases.h"
 #include "sordino/training/trainer.h"
@@ -152,18 +153,14 @@ TEST(ClippingSensitivity, OneRecordMovesAnUpdateByAtMostTheUnitOfTheNoise) {
     PlanOptions options;
     double unit;
   };
-  const std::vector<Case> cases = {
-      {Options("flat"), 1.01},
-      {Options("layerwise"), 1.01},
-      {Options({"global", {{"clip-threshold", 2.0}}}), 1.01},
-      {Options({"global-layerwise", {{"clip-threshold", 2.0}}}), 1.01},
-      {Options("automatic"), 1.01},
-      {Options("adaptive"), 1.01},
-      {Options("adaptive-layerwise"), 1.01},
-      {Options(ConstantAdaClip()), 1.01 * 0.5 * std::sqrt(5.0)},  // b = 0.5 sqrt(5)
-      {Options("preconditioned"), 1.01},
-      {Options("flat", FewDirections()), phi * 1.02},
-  };
+  std::vector<Case> cases = {{Options("flat", FewDirections()), phi * 1.02}};
+  for (const std::string_view name : ClippingPolicies().names()) {
+    Choice clipping{std::string(name)};
+    if (name.starts_with("global")) clipping.options = {{"clip-threshold", 2.0}};
+    if (name == "adaclip") clipping = ConstantAdaClip();
+    // b = 0.5 sqrt(5)
+    cases.push_back({Options(clipping), 1.01 * (name == "adaclip" ? 0.5 * std::sqrt(5.0) : 1)});
+  }
   for (const Case& tested : cases) {
     Dataset data = RandomFeatures(kRecords, 5, 4);
     data.labels[kRecords - 1] = 1;  // a gradient that is not zero
@@ -208,12 +205,7 @@ TEST(AdaClipRun, IsClippedNoisedMappedBackAndTracked) {
                   {.insecure_seed = 9});
   Weights own(4);
   Clipper clipper(own.Named(), {}, plan.Sum());
-  AdaClip policy(own.Named(), {.bound = ClipNorm(0.7),
-                               .mean_decay = 0.9,
-                               .variance_decay = 0.8,
-                               .smallest_variance = 1e-4,
-                               .largest_variance = 10,
-                               .variance_factor = 3});
+  AdaClip policy(own.Named(), options.clip, options.clipping.options);
   RandomSource random(9);
   for (std::int64_t step = 0; step < 5; ++step) {
     trainer.Step();
@@ -274,7 +266,7 @@ TEST(PreconditionedRun, IsClippedNoisedMappedBackAndTracked) {
                   {.insecure_seed = 9});
   Weights own(4);
   Clipper clipper(own.Named(), {}, plan.Sum());
-  PreconditionedClipping policy(own.Named(), ClipNorm(0.7), {.moment_decay = 0.5, .floor = 0.01});
+  PreconditionedClipping policy(own.Named(), options.clip, options.clipping.options);
   RandomSource random(9);
   for (std::int64_t step = 0; step < 6; ++step) {
     trainer.Step();

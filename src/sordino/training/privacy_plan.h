@@ -146,7 +146,7 @@ class PrivacyPlan {
 
   NoiseMultiplier StepNoise(std::int64_t step) const;
   // What of it is on the gradients: all, but for adaptive clipping, whose counts of `groups`
-  // clipping groups take a share (gradients/adaptive_clipping.h).
+  // clipping groups take a share (clipping/adaptive.h).
   NoiseMultiplier GradientNoise(std::int64_t step, std::int64_t groups) const;
   // The unit of the noise over the sensitivity of a BoundedSum: 1/2 for Poisson sampling under
   // replace-one, whose Gaussian event counts in C while neighbouring sums are 2C apart; else 1.

@@ -17,13 +17,13 @@
 #include "sordino/base/check.h"
 #include "sordino/base/error.h"
 #include "sordino/gradients/example_loop.h"
-#include "sordino/gradients/flat_clipping.h"
 #include "sordino/gradients/internal/graph/gradient_check.h"
 #include "sordino/gradients/internal/isolation/isolation.h"
 #include "sordino/gradients/internal/isolation/operation_comparison.h"
 #include "sordino/gradients/internal/physical_batch.h"
 #include "sordino/gradients/internal/rounding/rounding.h"
 #include "sordino/gradients/internal/terms/row_kernels.h"
+#include "sordino/gradients/norm_clipping.h"
 
 namespace sordino {
 namespace {

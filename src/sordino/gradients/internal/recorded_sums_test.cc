@@ -9,9 +9,8 @@
 #include <limits>
 
 #include "sordino/base/error.h"
-#include "sordino/gradients/automatic_clipping.h"
-#include "sordino/gradients/flat_clipping.h"
-#include "sordino/gradients/layerwise_clipping.h"
+#include "sordino/gradients/norm_clipping.h"
+#include "sordino/gradients/testing/test_policies.h"
 
 namespace sordino {
 namespace {
@@ -85,7 +84,7 @@ TEST_F(RecordedSumsTest, PaddingAddsNothing) {
     for (std::int64_t examples = 1; examples <= 8; ++examples) {
       PartClipper parts(parameters_, {}, {});
       RecordedSums sums(parts, Recorder());
-      const auto policy = LayerwiseClipping::Equal(parameters_, ClipNorm(0.5));
+      const auto policy = NormClipping::Layerwise(parameters_, ClipNorm(0.5));
       Batch batch = MakeBatch(examples);
       if (!finite) batch[0][0][0] = std::numeric_limits<float>::quiet_NaN();
       static_cast<void>(sums.Sum(loss_, batch, policy, 8));
@@ -118,7 +117,7 @@ TEST_F(RecordedSumsTest, AreForOneLossPolicySizeAndMemory) {
   const LossFunction other = loss_;
   EXPECT_TRUE(is_another(other, batch, policy, 5));
   EXPECT_TRUE(is_another(loss_, batch, FlatClipping(ClipNorm(0.25)), 5));
-  EXPECT_TRUE(is_another(loss_, batch, AutomaticClipping(ClipNorm(0.5), 0.01), 5));
+  EXPECT_TRUE(is_another(loss_, batch, SteepClipping(ClipNorm(0.5), 0.01), 5));
   EXPECT_TRUE(is_another(loss_, {batch[0].to(at::kDouble), batch[1]}, policy, 5));
   EXPECT_TRUE(is_another(loss_, batch, policy, 6));
   first_.set_data(first_.detach().clone());

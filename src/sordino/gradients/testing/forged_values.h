@@ -10,7 +10,6 @@
 #include "sordino/gradients/bounded_sum.h"
 #include "sordino/gradients/fixed_point_sum.h"
 #include "sordino/gradients/noised_value.h"
-#include "sordino/gradients/scaled_clipping.h"
 
 namespace sordino {
 
@@ -26,7 +25,8 @@ class TestForgery {
   static NoisedValue<T> Noised(T value, double standard_deviation) {
     return NoisedValue<T>(std::move(value), standard_deviation);
   }
-  static void Restore(ScaledClipping& policy, const std::vector<std::vector<at::Tensor>>& saved) {
+  template <typename Policy>
+  static void Restore(Policy& policy, const std::vector<std::vector<at::Tensor>>& saved) {
     policy.Restore(saved);
   }
 };

@@ -8,9 +8,8 @@
 #include <utility>
 
 #include "sordino/base/error.h"
-#include "sordino/gradients/flat_clipping.h"
 #include "sordino/gradients/internal/isolation/bfloat16_products.h"
-#include "sordino/gradients/layerwise_clipping.h"
+#include "sordino/gradients/norm_clipping.h"
 
 namespace sordino {
 namespace {
@@ -140,13 +139,13 @@ std::unique_ptr<ClippingPolicy> HalfClippedLayers(const TestModel& model, const 
   for (const auto& p : model.parameters) {
     if (p.value.requires_grad()) trained.push_back(p);
   }
-  const auto wide = LayerwiseClipping::Equal(trained, ClipNorm(1e9));
+  const auto wide = NormClipping::Layerwise(trained, ClipNorm(1e9));
   const at::Tensor norms = LoopClippedSum(model.loss, batch, trained, wide).norms;
   std::vector<ClipNorm> bounds;
   for (std::int64_t k = 0; k < norms.size(0); ++k) {
     bounds.emplace_back(MiddleOf(norms.select(0, k)));
   }
-  return std::make_unique<LayerwiseClipping>(trained, bounds);
+  return std::make_unique<NormClipping>(ClippingGroups::ByLayer(trained), bounds);
 }
 
 Tolerance ToleranceOf(at::ScalarType type) {

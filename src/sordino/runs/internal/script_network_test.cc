@@ -11,7 +11,7 @@
 #include "sordino/base/testing/test_folder.h"
 #include "sordino/gradients/clipper.h"
 #include "sordino/gradients/example_loop.h"
-#include "sordino/gradients/flat_clipping.h"
+#include "sordino/gradients/norm_clipping.h"
 #include "sordino/models/safetensors.h"
 
 namespace sordino {

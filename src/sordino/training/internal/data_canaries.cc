@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "sordino/data/batch_loader.h"
-#include "sordino/gradients/flat_clipping.h"
+#include "sordino/gradients/norm_clipping.h"
 #include "sordino/gradients/saved_tensors.h"
 #include "sordino/training/internal/canary_score.h"
 

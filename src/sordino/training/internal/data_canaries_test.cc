@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "sordino/gradients/flat_clipping.h"
+#include "sordino/gradients/norm_clipping.h"
 #include "sordino/gradients/testing/forged_values.h"
 #include "sordino/lower_bounds/canary_audit.h"
 #include "sordino/random/random_source.h"

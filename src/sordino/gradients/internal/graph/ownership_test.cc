@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "sordino/base/error.h"
-#include "sordino/gradients/flat_clipping.h"
+#include "sordino/gradients/norm_clipping.h"
 #include "sordino/gradients/testing/gradients_test_support.h"
 
 namespace sordino {

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "sordino/device/precision.h"
-#include "sordino/gradients/flat_clipping.h"
 #include "sordino/gradients/internal/isolation/isolation.h"
 #include "sordino/gradients/jl_clipping.h"
+#include "sordino/gradients/norm_clipping.h"
 #include "sordino/gradients/testing/gradients_test_support.h"
 #include "sordino/gradients/testing/seeded_directions.h"
 

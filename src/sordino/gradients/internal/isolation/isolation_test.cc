@@ -10,8 +10,7 @@
 
 #include "sordino/base/quantity.h"
 #include "sordino/base/testing/not_a_number.h"
-#include "sordino/gradients/flat_clipping.h"
-#include "sordino/gradients/layerwise_clipping.h"
+#include "sordino/gradients/norm_clipping.h"
 #include "sordino/gradients/testing/gradients_test_support.h"
 
 namespace sordino {

@@ -10,15 +10,15 @@
 #include <vector>
 
 #include "sordino/base/error.h"
-#include "sordino/gradients/automatic_clipping.h"
 #include "sordino/gradients/clipper.h"
-#include "sordino/gradients/flat_clipping.h"
 #include "sordino/gradients/internal/convolution/convolution_gradients.h"
 #include "sordino/gradients/internal/rounding/rounding.h"
 #include "sordino/gradients/internal/terms/broadcast.h"
 #include "sordino/gradients/internal/terms/row_kernels.h"
 #include "sordino/gradients/internal/terms/term.h"
+#include "sordino/gradients/norm_clipping.h"
 #include "sordino/gradients/testing/gradients_test_support.h"
+#include "sordino/gradients/testing/test_policies.h"
 
 namespace sordino {
 namespace {
@@ -137,12 +137,12 @@ TEST(NeighbouringRounding, APlanIsOfItsPolicy) {
   const Batch batch = {at::full({2, 4000}, 2e-23F), at::tensor({0x1p35F, 0.0F}).unsqueeze(1)};
   Clipper clipper(model.parameters, {.norms = NormMethod::kGhost, .checked_examples = 0}, {});
   EXPECT_NO_THROW(clipper.ClippedSum(model.loss, batch, FlatClipping(ClipNorm(1))));
-  EXPECT_THROW(clipper.ClippedSum(model.loss, batch, AutomaticClipping(ClipNorm(1), 1e-12)), Error);
+  EXPECT_THROW(clipper.ClippedSum(model.loss, batch, SteepClipping(ClipNorm(1), 1e-12)), Error);
 }
 
 TEST(LargestFactor, IsThatOfANormOfZero) {
   EXPECT_EQ(FlatClipping(ClipNorm(3)).LargestFactor(), 1);
-  EXPECT_NEAR(AutomaticClipping(ClipNorm(3), 0.01).LargestFactor(), 300, 1e-9);
+  EXPECT_NEAR(SteepClipping(ClipNorm(3), 0.01).LargestFactor(), 300, 1e-9);
 }
 
 // A record that does not pass a check ends the run; it does not change how others are clipped.

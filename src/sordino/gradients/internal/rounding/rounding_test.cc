@@ -56,7 +56,7 @@ const std::vector<Order>& Orders() {
   return orders;
 }
 
-double NormOf(const Vector& gradient) {
+double LengthOf(const Vector& gradient) {
   double sum = 0;
   for (const float entry : gradient) {
     sum += static_cast<double>(entry) * static_cast<double>(entry);
@@ -73,7 +73,7 @@ Vector ClippedSum(const Vectors& batch, double bound, std::size_t rows, const Or
     for (std::size_t j = 0; j < width; ++j) {
       Vector terms;
       for (std::size_t i = begin; i < end; ++i) {
-        const double norm = NormOf(batch[i]);
+        const double norm = LengthOf(batch[i]);
         const auto factor = static_cast<float>(std::min(1.0, bound * (1 - 0x1p-50) / norm));
         terms.push_back(norm <= kMaxNorm ? factor * batch[i][j] : 0.0F);
       }

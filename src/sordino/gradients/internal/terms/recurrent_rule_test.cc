@@ -14,7 +14,7 @@
 #include "sordino/device/recorded_graph.h"
 #include "sordino/gradients/clipper.h"
 #include "sordino/gradients/example_loop.h"
-#include "sordino/gradients/flat_clipping.h"
+#include "sordino/gradients/norm_clipping.h"
 #include "sordino/gradients/testing/gradients_test_support.h"
 
 namespace sordino {

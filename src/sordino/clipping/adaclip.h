@@ -16,34 +16,27 @@
 // where m in v is the mean that the step was centred at, sd is the standard deviation of the noise
 // on y, so (b sd)^2 is the part of (g~ - m)^2 that is noise, and k = 1 as published. The variance
 // of a mean over B examples is B times smaller than that of one example: k = B tracks the latter.
-#ifndef SORDINO_GRADIENTS_ADACLIP_H_
-#define SORDINO_GRADIENTS_ADACLIP_H_
+#ifndef SORDINO_CLIPPING_ADACLIP_H_
+#define SORDINO_CLIPPING_ADACLIP_H_
 
-#include <string>
 #include <vector>
 
+#include "sordino/base/options.h"
 #include "sordino/base/quantity.h"
+#include "sordino/clipping/scaled_clipping.h"
 #include "sordino/gradients/noised_value.h"
-#include "sordino/gradients/scaled_clipping.h"
 
 namespace sordino {
 
-struct AdaClipOptions {
-  ClipNorm bound{1};                 // C, in units of the scaled gradient
-  double mean_decay = 0.99;          // beta_1 in [0, 1]
-  double variance_decay = 0.9;       // beta_2 in [0, 1]
-  double smallest_variance = 1e-12;  // h_1 > 0, squared units of the gradient
-  double largest_variance = 1;       // h_2 >= h_1; the first variance is sqrt(h_1 h_2)
-  double variance_factor = 1;        // k > 0
-};
-
 class AdaClip : public ScaledClipping {
  public:
-  // The mean starts at 0. Frozen parameters are left out. Throws Error when an option is out of
-  // range or no parameter requires a gradient.
-  explicit AdaClip(const std::vector<NamedParameter>& parameters, AdaClipOptions options = {});
+  // C is in units of the scaled gradient; beta_1 (clip-mean-decay), beta_2 (clip-variance-decay),
+  // h_1 and h_2 (clip-variance-min, clip-variance-max) and k (clip-variance-factor) are options of
+  // the component. The mean starts at 0, the variance at sqrt(h_1 h_2). Frozen parameters are left
+  // out. Throws Error when an option is out of range or no parameter requires a gradient.
+  AdaClip(const std::vector<NamedParameter>& parameters, ClipNorm bound,
+          const OptionValues& options = {});
 
-  std::string Description() const override;
   void Update(const NoisedGradients& mean) override;
   std::vector<Tracked> tracked() const override;
 
@@ -58,10 +51,14 @@ class AdaClip : public ScaledClipping {
 
   void SetScale();
 
-  AdaClipOptions options_;
+  double mean_decay_;
+  double variance_decay_;
+  double smallest_variance_;
+  double largest_variance_;
+  double variance_factor_;
   std::vector<at::Tensor> variance_;
 };
 
 }  // namespace sordino
 
-#endif  // SORDINO_GRADIENTS_ADACLIP_H_
+#endif  // SORDINO_CLIPPING_ADACLIP_H_

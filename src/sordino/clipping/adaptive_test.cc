@@ -1,4 +1,4 @@
-#include "sordino/gradients/adaptive_clipping.h"
+#include "sordino/clipping/adaptive.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
@@ -15,7 +15,6 @@
 
 #include "sordino/base/error.h"
 #include "sordino/gradients/bounded_sum.h"
-#include "sordino/gradients/internal/rounding/sum_sensitivity.h"
 #include "sordino/gradients/testing/clipping_test_support.h"
 #include "sordino/gradients/testing/forged_values.h"
 
@@ -34,7 +33,7 @@ std::vector<NamedParameter> TwoLayers() {
 }
 
 TEST(AdaptiveClipping, FactorTimesNormNeverExceedsTheBoundAlsoAfterAnUpdate) {
-  AdaptiveClipping policy(ClipNorm(1), Options());
+  AdaptiveClipping policy(ClippingGroups::Flat(), {ClipNorm(1)}, Options());
   EXPECT_EQ(Violations(policy, AdversarialNorms(1)), 0);
   policy.Update(ForgedCounts({37.25}, 10));
   const double moved = policy.Bounds()[0];
@@ -43,7 +42,8 @@ TEST(AdaptiveClipping, FactorTimesNormNeverExceedsTheBoundAlsoAfterAnUpdate) {
 }
 
 TEST(AdaptiveClipping, CountsExamplesWithinTheBoundCentredAtAHalf) {
-  const AdaptiveClipping policy(TwoLayers(), {ClipNorm(1), ClipNorm(5)}, Options());
+  const AdaptiveClipping policy(ClippingGroups::ByLayer(TwoLayers()), {ClipNorm(1), ClipNorm(5)},
+                                Options());
   const double infinity = std::numeric_limits<double>::infinity();
   const at::Tensor norms =
       at::cat({Row({0, 1, std::nextafter(1.0, 2.0), 3}), Row({infinity, std::nan(""), 5, 6})});
@@ -55,7 +55,8 @@ TEST(AdaptiveClipping, CountsExamplesWithinTheBoundCentredAtAHalf) {
 }
 
 TEST(AdaptiveClipping, OneExampleChangesTheCountsByNoMoreThanTheirBound) {
-  const AdaptiveClipping policy(TwoLayers(), {ClipNorm(1), ClipNorm(5)}, Options());
+  const AdaptiveClipping policy(ClippingGroups::ByLayer(TwoLayers()), {ClipNorm(1), ClipNorm(5)},
+                                Options());
   const double infinity = std::numeric_limits<double>::infinity();
   const at::Tensor batch = at::cat({Row({0.1, 2, 7}), Row({4, 5, 6})});
   const at::Tensor before = policy.Counts(batch);
@@ -65,7 +66,7 @@ TEST(AdaptiveClipping, OneExampleChangesTheCountsByNoMoreThanTheirBound) {
       EXPECT_DOUBLE_EQ((policy.Counts(added) - before).norm().item<double>(), policy.CountBound());
     }
   }
-  EXPECT_EQ(AdaptiveClipping(ClipNorm(1), Options()).CountBound(), 0.5);
+  EXPECT_EQ(AdaptiveClipping(ClippingGroups::Flat(), {ClipNorm(1)}, Options()).CountBound(), 0.5);
 }
 
 TEST(AdaptiveClipping, GradientsAndCountsShareOneNoiseMultiplier) {
@@ -90,9 +91,9 @@ TEST(AdaptiveClipping, ManyCountsAreOneGaussianReleaseWithTheGradients) {
   for (std::size_t i = 0; i < kGroups; ++i) {
     parameters.push_back(Parameter(std::to_string(i) + ".weight", {1}));
   }
-  const AdaptiveClipping policy(parameters, std::vector<ClipNorm>(kGroups, ClipNorm(1)), Options());
-  const L2Sensitivity counts =
-      SumSensitivity(std::vector<double>{policy.CountBound()}, Adjacency::kAddRemove, 1, 0);
+  const AdaptiveClipping policy(ClippingGroups::ByLayer(parameters),
+                                std::vector<ClipNorm>(kGroups, ClipNorm(1)), Options());
+  const L2Sensitivity counts(policy.CountBound());
   const double z = 1.3;
   const double z_g = GradientNoiseMultiplier(NoiseMultiplier(z), counts, 10).value();
   double squared = 1 / (z_g * z_g);
@@ -115,7 +116,7 @@ TEST(AdaptiveClipping, UpdateIsTheGeometricStepOfThePaper) {
   AdaptiveClippingOptions options = Options();
   options.target_quantile = 0.7;
   options.learning_rate = 0.3;
-  AdaptiveClipping policy(ClipNorm(2), options);
+  AdaptiveClipping policy(ClippingGroups::Flat(), {ClipNorm(2)}, options);
   policy.Update(ForgedCounts({-30}, 10));
   EXPECT_NEAR(policy.Bounds()[0], 2 * std::exp(-0.3 * (-30.0 / 200 + 0.5 - 0.7)), 1e-14);
 }
@@ -124,7 +125,7 @@ TEST(AdaptiveClipping, KeepsTheBoundWithinItsRange) {
   AdaptiveClippingOptions options = Options();
   options.smallest = ClipNorm(0.5);
   options.largest = ClipNorm(4);
-  AdaptiveClipping policy(ClipNorm(2), options);
+  AdaptiveClipping policy(ClippingGroups::Flat(), {ClipNorm(2)}, options);
   policy.Update(ForgedCounts({1e9}, 10));
   EXPECT_EQ(policy.Bounds()[0], 0.5);
   policy.Update(ForgedCounts({-1e9}, 10));
@@ -140,7 +141,8 @@ TEST(AdaptiveClipping, TracksTheQuantileFromNoisedCounts) {
   std::normal_distribution<double> noise(0, 10);
   AdaptiveClippingOptions options = Options();
   options.target_quantile = 0.8;
-  AdaptiveClipping policy(TwoLayers(), {ClipNorm(20), ClipNorm(5)}, options);
+  AdaptiveClipping policy(ClippingGroups::ByLayer(TwoLayers()), {ClipNorm(20), ClipNorm(5)},
+                          options);
   std::vector<double> average(2, 0.0);
   constexpr int kSteps = 400;
   constexpr int kLast = 200;
@@ -177,16 +179,18 @@ TEST(AdaptiveClipping, CannotBeUpdatedFromPrivateCounts) {
 }
 
 TEST(AdaptiveClipping, StopsOnCountsWithLessNoiseThanWasCharged) {
-  AdaptiveClipping policy(ClipNorm(1), Options());
+  AdaptiveClipping policy(ClippingGroups::Flat(), {ClipNorm(1)}, Options());
   EXPECT_DEATH(policy.Update(ForgedCounts({1}, 9.99)), "less noise than was charged");
   EXPECT_DEATH(policy.Update(ForgedCounts({1, 2}, 10)), "one count for each");
   EXPECT_DEATH(policy.Update(ForgedCounts({std::nan("")}, 10)), "finite");
 }
 
 TEST(AdaptiveClipping, GoesOnFromRestoredBoundsToTheLastBit) {
-  AdaptiveClipping first(TwoLayers(), {ClipNorm(1), ClipNorm(5)}, Options());
+  AdaptiveClipping first(ClippingGroups::ByLayer(TwoLayers()), {ClipNorm(1), ClipNorm(5)},
+                         Options());
   first.Update(ForgedCounts({37.25, -11.5}, 10));
-  AdaptiveClipping second(TwoLayers(), {ClipNorm(1), ClipNorm(5)}, Options());
+  AdaptiveClipping second(ClippingGroups::ByLayer(TwoLayers()), {ClipNorm(1), ClipNorm(5)},
+                          Options());
   second.Restore(first.Bounds());
   const at::Tensor norms = at::cat({Row({0.1, 1, 3}), Row({4, 5, 600})});
   for (int step = 0; step < 3; ++step) {
@@ -203,7 +207,8 @@ TEST(AdaptiveClipping, RefusesSavedBoundsThatAreNotItsOwn) {
   AdaptiveClippingOptions options = Options();
   options.smallest = ClipNorm(0.5);
   options.largest = ClipNorm(4);
-  AdaptiveClipping policy(TwoLayers(), {ClipNorm(1), ClipNorm(2)}, options);
+  AdaptiveClipping policy(ClippingGroups::ByLayer(TwoLayers()), {ClipNorm(1), ClipNorm(2)},
+                          options);
   const double infinity = std::numeric_limits<double>::infinity();
   for (const std::vector<double>& wrong : std::vector<std::vector<double>>{{},
                                                                            {1},
@@ -224,14 +229,15 @@ TEST(AdaptiveClipping, RefusesOptionsOutOfRange) {
   const auto refuses = [](auto change) {
     AdaptiveClippingOptions options = Options();
     change(options);
-    EXPECT_THROW(AdaptiveClipping(ClipNorm(1), options), Error);
+    EXPECT_THROW(AdaptiveClipping(ClippingGroups::Flat(), {ClipNorm(1)}, options), Error);
   };
   refuses([](AdaptiveClippingOptions& o) { o.expected_batch = 0; });
   refuses([](AdaptiveClippingOptions& o) { o.count_noise = 0; });
   refuses([](AdaptiveClippingOptions& o) { o.target_quantile = 1.1; });
   refuses([](AdaptiveClippingOptions& o) { o.learning_rate = 0; });
   refuses([](AdaptiveClippingOptions& o) { o.smallest = ClipNorm(2); });
-  EXPECT_THROW(AdaptiveClipping(TwoLayers(), {ClipNorm(1)}, Options()), Error);
+  EXPECT_THROW(AdaptiveClipping(ClippingGroups::ByLayer(TwoLayers()), {ClipNorm(1)}, Options()),
+               Error);
 }
 
 }  // namespace

@@ -26,11 +26,10 @@
 //
 // One C: Factors, Bounds and Counts read the same numbers, and a BoundedSum carries the
 // sensitivity of the C that it was clipped at, whatever Update does later.
-#ifndef SORDINO_GRADIENTS_ADAPTIVE_CLIPPING_H_
-#define SORDINO_GRADIENTS_ADAPTIVE_CLIPPING_H_
+#ifndef SORDINO_CLIPPING_ADAPTIVE_H_
+#define SORDINO_CLIPPING_ADAPTIVE_H_
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "sordino/base/quantity.h"
@@ -61,17 +60,15 @@ NoiseMultiplier GradientNoiseMultiplier(NoiseMultiplier total, L2Sensitivity cou
 
 class AdaptiveClipping : public ClippingPolicy {
  public:
-  AdaptiveClipping(ClipNorm initial, AdaptiveClippingOptions options);
-  // One initial bound for each layer, in the order in which the layers appear.
-  AdaptiveClipping(const std::vector<NamedParameter>& parameters,
-                   const std::vector<ClipNorm>& initial, AdaptiveClippingOptions options);
+  // One initial bound for each group, in their order.
+  AdaptiveClipping(ClippingGroups groups, const std::vector<ClipNorm>& initial,
+                   AdaptiveClippingOptions options);
 
   std::vector<std::int64_t> Groups(const std::vector<NamedParameter>& parameters) const override;
   at::Tensor Factors(const at::Tensor& norms) const override;
   std::vector<double> Bounds() const override;
   at::Tensor Counts(const at::Tensor& norms) const override;
   double CountBound() const override;
-  std::string Description() const override;
 
   // Moves C. The counts are those of BoundedSum with noise on them; noise smaller than
   // count_noise stops the program, because the event was charged for count_noise.
@@ -84,8 +81,6 @@ class AdaptiveClipping : public ClippingPolicy {
   const AdaptiveClippingOptions& options() const { return options_; }
 
  private:
-  AdaptiveClipping(ClippingGroups groups, const std::vector<ClipNorm>& initial,
-                   AdaptiveClippingOptions options);
   void Set(std::vector<double> bounds);
 
   ClippingGroups groups_;
@@ -96,4 +91,4 @@ class AdaptiveClipping : public ClippingPolicy {
 
 }  // namespace sordino
 
-#endif  // SORDINO_GRADIENTS_ADAPTIVE_CLIPPING_H_
+#endif  // SORDINO_CLIPPING_ADAPTIVE_H_

@@ -1,4 +1,4 @@
-#include "sordino/gradients/preconditioned_clipping.h"
+#include "sordino/clipping/preconditioned.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/full.h>
@@ -14,7 +14,7 @@
 #include "sordino/base/error.h"
 #include "sordino/base/testing/not_a_number.h"
 #include "sordino/gradients/clipper.h"
-#include "sordino/gradients/flat_clipping.h"
+#include "sordino/gradients/norm_clipping.h"
 #include "sordino/gradients/testing/clipping_test_support.h"
 #include "sordino/gradients/testing/forged_values.h"
 
@@ -58,7 +58,7 @@ TEST(PreconditionedClipping, FactorTimesNormNeverExceedsTheBound) {
 
 TEST(PreconditionedClipping, TheFirstStepsAreTheFormula) {
   PreconditionedClipping policy({Parameter("w", {2})}, ClipNorm(1),
-                                {.moment_decay = 0.8, .floor = 0.5});
+                                {{"clip-moment-decay", 0.8}, {"clip-scale-floor", 0.5}});
   const auto scale = [&](int j) { return policy.transform()->scale[0][j].item<double>(); };
   EXPECT_EQ(scale(0), 1);
   EXPECT_EQ(scale(1), 1);
@@ -88,7 +88,7 @@ TEST(PreconditionedClipping, TheScaleHasMeanSquareOneAndAFloor) {
   for (const double size : {1e-12, 1e-3, 1.0, 1e12, 1e30}) {
     std::mt19937_64 random(4);
     PreconditionedClipping policy(PreconditionedModel(), ClipNorm(1),
-                                  {.moment_decay = 0, .floor = 0.01});
+                                  {{"clip-moment-decay", 0.0}, {"clip-scale-floor", 0.01}});
     for (int step = 0; step < 5; ++step) {
       policy.Update(NormalMean(random, size));
       EXPECT_NEAR(MeanSquareOfTheScale(policy), 1, 1e-6) << size;
@@ -99,7 +99,7 @@ TEST(PreconditionedClipping, TheScaleHasMeanSquareOneAndAFloor) {
   }
   // All of it in one coordinate.
   PreconditionedClipping policy({Parameter("w", {4})}, ClipNorm(1),
-                                {.moment_decay = 0, .floor = 1e-3});
+                                {{"clip-moment-decay", 0.0}, {"clip-scale-floor", 1e-3}});
   policy.Update(ForgedGradients({at::tensor({1.0F, 0.0F, 0.0F, 0.0F})}, 1));
   EXPECT_NEAR(policy.transform()->scale[0][0].item<double>(), 2, 2e-3);
   EXPECT_NEAR(policy.transform()->scale[0][3].item<double>(), 1e-3, 1e-5);
@@ -112,7 +112,7 @@ TEST(PreconditionedClipping, TheScaleFollowsTheGradientsAndNotTheirNoise) {
   std::normal_distribution<double> normal;
   const std::vector<double> gradient = {2, 0.5};
   PreconditionedClipping policy({Parameter("w", {2})}, ClipNorm(100),
-                                {.moment_decay = 0.99, .floor = 1e-3});
+                                {{"clip-moment-decay", 0.99}, {"clip-scale-floor", 1e-3}});
   double ratio = 0;
   constexpr int kFirst = 2000;
   constexpr int kSteps = 10'000;
@@ -141,7 +141,7 @@ TEST(PreconditionedClipping, WithAScaleOfOneIsFlatClippingBitForBit) {
   at::Tensor inputs = at::zeros({20, 7});
   for (std::int64_t i = 0; i < inputs.numel(); ++i) inputs.data_ptr<float>()[i] = normal(random);
   // The second moment stays what it was first, the same for all coordinates.
-  PreconditionedClipping policy(parameters, ClipNorm(0.5), {.moment_decay = 1});
+  PreconditionedClipping policy(parameters, ClipNorm(0.5), {{"clip-moment-decay", 1.0}});
   for (int step = 0; step < 3; ++step) {
     Clipper scaled(parameters, {.norms = NormMethod::kMaterialise}, {});
     Clipper flat(parameters, {.norms = NormMethod::kMaterialise}, {});
@@ -162,7 +162,7 @@ TEST(PreconditionedClipping, WithAScaleOfOneIsFlatClippingBitForBit) {
 
 TEST(PreconditionedClipping, ToGradientsStatesTheLeastNoiseOfACoordinate) {
   std::mt19937_64 random(2);
-  PreconditionedClipping policy(PreconditionedModel(), ClipNorm(1), {.moment_decay = 0.5});
+  PreconditionedClipping policy(PreconditionedModel(), ClipNorm(1), {{"clip-moment-decay", 0.5}});
   for (int step = 0; step < 5; ++step) policy.Update(NormalMean(random, 1));
   double least = 1e300;
   for (const at::Tensor& scale : policy.transform()->scale) {
@@ -175,11 +175,11 @@ TEST(PreconditionedClipping, ToGradientsStatesTheLeastNoiseOfACoordinate) {
 TEST(PreconditionedClipping, ARestoredPolicyContinuesBitForBit) {
   for (const int steps : {0, 1, 5}) {
     std::mt19937_64 random(3);
-    const PreconditionedClippingOptions options = {.moment_decay = 0.9};
+    const OptionValues options = {{"clip-moment-decay", 0.9}};
     PreconditionedClipping policy(PreconditionedModel(), ClipNorm(1), options);
     for (int step = 0; step < steps; ++step) policy.Update(NormalMean(random, 1));
     PreconditionedClipping restored(PreconditionedModel(), ClipNorm(1), options);
-    TestForgery::Restore(restored, {*policy.tracked()[0].values});
+    TestForgery::Restore<ScaledClipping>(restored, {*policy.tracked()[0].values});
     for (int step = 0; step < 3; ++step) {
       for (std::size_t i = 0; i < 2; ++i) {
         EXPECT_TRUE(restored.transform()->scale[i].equal(policy.transform()->scale[i])) << steps;
@@ -195,7 +195,7 @@ TEST(PreconditionedClipping, RefusesASavedStateOfAnotherModelOrOutOfRange) {
   PreconditionedClipping policy(PreconditionedModel(), ClipNorm(1));
   const std::vector<at::Tensor> moment = {at::full({3, 2}, 0.1), at::full({2}, 0.1)};
   const auto restore = [&](std::vector<std::vector<at::Tensor>> saved) {
-    TestForgery::Restore(policy, saved);
+    TestForgery::Restore<ScaledClipping>(policy, saved);
   };
   EXPECT_NO_THROW(restore({moment}));
   EXPECT_THROW(restore({}), Error);
@@ -210,9 +210,12 @@ TEST(PreconditionedClipping, RefusesASavedStateOfAnotherModelOrOutOfRange) {
 TEST(PreconditionedClipping, RefusesWhatItWasNotMadeFor) {
   const ClipNorm clip(1);
   EXPECT_THROW(PreconditionedClipping({}, clip), Error);
-  EXPECT_THROW(PreconditionedClipping(PreconditionedModel(), clip, {.moment_decay = 1.5}), Error);
-  EXPECT_THROW(PreconditionedClipping(PreconditionedModel(), clip, {.floor = 0}), Error);
-  EXPECT_THROW(PreconditionedClipping(PreconditionedModel(), clip, {.floor = 1e4}), Error);
+  EXPECT_THROW(PreconditionedClipping(PreconditionedModel(), clip, {{"clip-moment-decay", 1.5}}),
+               Error);
+  EXPECT_THROW(PreconditionedClipping(PreconditionedModel(), clip, {{"clip-scale-floor", 0.0}}),
+               Error);
+  EXPECT_THROW(PreconditionedClipping(PreconditionedModel(), clip, {{"clip-scale-floor", 1e4}}),
+               Error);
   PreconditionedClipping policy(PreconditionedModel(), clip);
   EXPECT_THROW(policy.Groups({Parameter("a.weight", {3, 2})}), Error);
   EXPECT_THROW(policy.Groups({Parameter("a.weight", {6}), Parameter("b.weight", {2})}), Error);

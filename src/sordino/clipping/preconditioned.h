@@ -16,32 +16,28 @@
 //
 // The noise in g~^2 is not taken off. It is b_j^2 sd^2, in proportion to v_j where eps is small,
 // and moves no b_j on average.
-#ifndef SORDINO_GRADIENTS_PRECONDITIONED_CLIPPING_H_
-#define SORDINO_GRADIENTS_PRECONDITIONED_CLIPPING_H_
+#ifndef SORDINO_CLIPPING_PRECONDITIONED_H_
+#define SORDINO_CLIPPING_PRECONDITIONED_H_
 
 #include <ATen/core/Tensor.h>
 
-#include <string>
 #include <vector>
 
+#include "sordino/base/options.h"
 #include "sordino/base/quantity.h"
+#include "sordino/clipping/scaled_clipping.h"
 #include "sordino/gradients/noised_value.h"
-#include "sordino/gradients/scaled_clipping.h"
 
 namespace sordino {
 
-struct PreconditionedClippingOptions {
-  double moment_decay = 0.999;  // beta in [0, 1]
-  double floor = 0.1;           // eps in [1e-3, 1e3]; large is flat clipping
-};
-
 class PreconditionedClipping : public ScaledClipping {
  public:
-  // Throws Error when an option is out of range or no parameter requires a gradient.
+  // With beta (clip-moment-decay) and eps (clip-scale-floor; large is flat clipping) from the
+  // options of the component. Throws Error when one is out of range or no parameter requires a
+  // gradient.
   PreconditionedClipping(const std::vector<NamedParameter>& parameters, ClipNorm bound,
-                         PreconditionedClippingOptions options = {});
+                         const OptionValues& options = {});
 
-  std::string Description() const override;
   void Update(const NoisedGradients& mean) override;
   std::vector<Tracked> tracked() const override;
 
@@ -53,11 +49,12 @@ class PreconditionedClipping : public ScaledClipping {
   static at::Tensor MeanOf(const std::vector<at::Tensor>& values);
   void SetScale();
 
-  PreconditionedClippingOptions options_;
+  double decay_;
+  double floor_;
   std::vector<at::Tensor> moment_;  // v
   bool has_moment_ = false;         // false before the first update, where v is 0
 };
 
 }  // namespace sordino
 
-#endif  // SORDINO_GRADIENTS_PRECONDITIONED_CLIPPING_H_
+#endif  // SORDINO_CLIPPING_PRECONDITIONED_H_

@@ -5,19 +5,23 @@
 // they are functions of earlier releases: given those, w is a fixed function of the record. That
 // holds by type, because Update takes nothing but noised values, and only the checkpoint of a run
 // can set what is tracked from outside.
-#ifndef SORDINO_GRADIENTS_SCALED_CLIPPING_H_
-#define SORDINO_GRADIENTS_SCALED_CLIPPING_H_
+#ifndef SORDINO_CLIPPING_SCALED_CLIPPING_H_
+#define SORDINO_CLIPPING_SCALED_CLIPPING_H_
 
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "sordino/base/quantity.h"
+#include "sordino/clipping/clipping_component.h"
 #include "sordino/gradients/clipping_groups.h"
 #include "sordino/gradients/clipping_policy.h"
+#include "sordino/gradients/loss_function.h"
+#include "sordino/gradients/named_tensors.h"
 #include "sordino/gradients/noised_value.h"
 
 namespace sordino {
@@ -59,8 +63,8 @@ class ScaledClipping : public ClippingPolicy {
   CoordinateTransform transform_;
 
  private:
-  friend class ScaledClippingState;  // of training, which saves and restores what was tracked
-  friend class TestForgery;          // testing/forged_values.h, which is not installed
+  friend class ScaledClippingState;  // which saves and restores what was tracked
+  friend class TestForgery;          // gradients/testing/forged_values.h, which is not installed
 
   // Resumes from what an earlier policy of the same parameters and options tracked, in the order of
   // tracked(): functions of noised values. Private: ToGradients would make a NoisedValue of any
@@ -72,6 +76,26 @@ class ScaledClipping : public ClippingPolicy {
   GroupColumn below_;
 };
 
+// In a run: a noised mean is mapped back for the optimizer, then learned from, and what is tracked
+// is saved.
+class ScaledClippingState : public ClippingState {
+ public:
+  // `policy` is of these parameters.
+  ScaledClippingState(std::vector<NamedParameter> parameters,
+                      std::unique_ptr<ScaledClipping> policy);
+
+  const ClippingPolicy& StepPolicy(ClipNorm clip) override;
+  bool NeedsAllGradients() const override { return true; }
+  NoisedGradients AfterNoise(NoisedGradients mean, const BoundedSum& sum, std::int64_t step,
+                             RandomSource& random) override;
+  NamedTensors Save() const override;
+  void Restore(SavedTensors& saved) override;
+
+ private:
+  std::vector<NamedParameter> parameters_;
+  std::unique_ptr<ScaledClipping> policy_;
+};
+
 }  // namespace sordino
 
-#endif  // SORDINO_GRADIENTS_SCALED_CLIPPING_H_
+#endif  // SORDINO_CLIPPING_SCALED_CLIPPING_H_

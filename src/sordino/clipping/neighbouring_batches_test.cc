@@ -8,62 +8,58 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "sordino/base/quantity.h"
 #include "sordino/base/testing/not_a_number.h"
+#include "sordino/clipping/testing/start_policy.h"
 #include "sordino/device/precision.h"
-#include "sordino/gradients/adaclip.h"
-#include "sordino/gradients/adaptive_clipping.h"
-#include "sordino/gradients/automatic_clipping.h"
-#include "sordino/gradients/flat_clipping.h"
-#include "sordino/gradients/global_clipping.h"
 #include "sordino/gradients/jl_clipping.h"
-#include "sordino/gradients/layerwise_clipping.h"
-#include "sordino/gradients/preconditioned_clipping.h"
+#include "sordino/gradients/norm_clipping.h"
 #include "sordino/gradients/testing/forged_values.h"
 #include "sordino/gradients/testing/gradients_test_support.h"
 #include "sordino/gradients/testing/seeded_directions.h"
+#include "sordino/random/random_source.h"
 
 namespace sordino {
 namespace {
 
+// What a policy is started with where its defaults do not do; one that is not here has none.
+OptionValues NeighbourOptions(std::string_view name) {
+  if (name.starts_with("global")) return {{"clip-threshold", 2.0}};
+  if (name.starts_with("adaptive")) return {{"count-noise", 3.0}};
+  if (name == "preconditioned") return {{"clip-moment-decay", 0.0}, {"clip-scale-floor", 0.01}};
+  return {};
+}
+
 struct NamedPolicy {
   std::string name;
-  std::unique_ptr<ClippingPolicy> policy;
+  std::unique_ptr<ClippingState> state;
+  const ClippingPolicy* policy;
 };
 
-std::vector<NamedPolicy> Policies(const std::vector<NamedParameter>& parameters) {
-  std::vector<NamedPolicy> policies;
-  const auto add = [&](const std::string& name, auto policy) {
-    policies.push_back({name, std::make_unique<decltype(policy)>(std::move(policy))});
-  };
-  const AdaptiveClippingOptions adaptive = {.expected_batch = 5, .count_noise = 3};
-  add("flat", FlatClipping(ClipNorm(0.3)));
-  add("layerwise", LayerwiseClipping::Equal(parameters, ClipNorm(0.3)));
-  add("global", GlobalClipping(GlobalBound{ClipNorm(0.3), ClipNorm(2)}));
-  add("automatic", AutomaticClipping(ClipNorm(0.3)));
-  add("adaptive", AdaptiveClipping(ClipNorm(0.3), adaptive));
-  const ClippingGroups layers = ClippingGroups::ByLayer(parameters);
-  const std::vector<ClipNorm> bounds = EqualBounds(layers, ClipNorm(0.3));
-  std::vector<GlobalBound> global;
-  for (const ClipNorm bound : bounds) global.push_back({bound, ClipNorm(7 * bound.value())});
-  add("layerwise global", GlobalClipping(parameters, global));
-  add("layerwise automatic", AutomaticClipping(parameters, bounds));
-  add("layerwise adaptive", AdaptiveClipping(parameters, bounds, adaptive));
-  auto adaclip = std::make_unique<AdaClip>(parameters);
+// Every policy of the list, behind a step that it learned from.
+std::vector<NamedPolicy> Policies(const TestModel& model) {
+  const std::vector<NamedParameter>& parameters = model.parameters;
   std::vector<at::Tensor> mean;
   mean.reserve(parameters.size());
   for (const NamedParameter& p : parameters) {
     mean.push_back(at::randn(p.value.sizes(), p.value.options()).detach());
   }
-  adaclip->Update(ForgedGradients(mean, 0.1));
-  policies.push_back({"AdaCliP", std::move(adaclip)});
-  auto preconditioned = std::make_unique<PreconditionedClipping>(
-      parameters, ClipNorm(0.3), PreconditionedClippingOptions{.moment_decay = 0, .floor = 0.01});
-  preconditioned->Update(ForgedGradients(mean, 0.1));
-  policies.push_back({"preconditioned", std::move(preconditioned)});
+  const Batch batch = model.batch(5);
+  constexpr ClipNorm kClip(0.3);
+  RandomSource random(9);
+  Clipper clipper(parameters);
+  std::vector<NamedPolicy> policies;
+  for (const std::string_view name : ClippingPolicies().names()) {
+    auto state = StartPolicy({std::string(name), NeighbourOptions(name)}, kClip, parameters);
+    const BoundedSum sum = clipper.ClippedSum(model.loss, batch, state->StepPolicy(kClip));
+    state->AfterNoise(ForgedGradients(mean, 0.1), sum, /*step=*/0, random);
+    const ClippingPolicy& policy = state->StepPolicy(kClip);
+    policies.push_back({std::string(name), std::move(state), &policy});
+  }
   return policies;
 }
 
@@ -127,7 +123,7 @@ TEST(NeighbouringBatches, DifferByAtMostTheSensitivityForEveryPolicy) {
     Batch batch = model.batch(5);
     batch[1] = at::ones_like(batch[1]);
     batch = Join(batch, Slice(batch, 2, 4));  // with duplicates
-    for (const NamedPolicy& named : Policies(model.parameters)) {
+    for (const NamedPolicy& named : Policies(model)) {
       Clipper removing(model.parameters, {}, {.adjacency = Adjacency::kAddRemove});
       Clipper replacing(model.parameters, {}, {.adjacency = Adjacency::kReplaceOne});
       const BoundedSum before = removing.ClippedSum(model.loss, batch, *named.policy);
@@ -156,7 +152,7 @@ TEST(NeighbouringBatches, OfOneAndTwoRecordsDifferByAtMostTheSensitivity) {
     const TestModel model = MakeModel(NeighbourModel(), type);
     Batch other = model.batch(1);
     other[1] = at::ones_like(other[1]);
-    for (const NamedPolicy& named : Policies(model.parameters)) {
+    for (const NamedPolicy& named : Policies(model)) {
       Clipper clipper(model.parameters, {}, {.adjacency = Adjacency::kAddRemove});
       const auto records = Adversaries(type, other);
       for (std::size_t k = 0; k < records.size(); ++k) {
@@ -210,7 +206,7 @@ TEST(NeighbouringBatches, WithEstimatedNormsDifferByAtMostTheSensitivity) {
     Batch batch = model.batch(5);
     batch[1] = at::ones_like(batch[1]);
     const auto records = Adversaries(type, batch);
-    for (const NamedPolicy& named : Policies(model.parameters)) {
+    for (const NamedPolicy& named : Policies(model)) {
       if (named.policy->transform() != nullptr) continue;
       for (std::size_t k = 0; k < records.size(); ++k) {
         const SeededDirections directions(100 + k);
@@ -249,7 +245,7 @@ TEST(NeighbouringBatches, LargerThanDeclaredDifferByAtMostTheSensitivity) {
     const TestModel model = MakeModel(NeighbourModel(), type);
     Batch all = model.batch(20);
     all[1] = at::ones_like(all[1]);
-    for (const NamedPolicy& named : Policies(model.parameters)) {
+    for (const NamedPolicy& named : Policies(model)) {
       Clipper clipper(model.parameters, {}, {.largest_batch = kDeclared});
       Clipper wide(model.parameters);
       const auto records = Adversaries(type, all);
@@ -322,7 +318,7 @@ TEST(NeighbouringBatches, OfMicroBatchesDifferByAtMostTheSensitivity) {
   batch[1][3] = -50;
   for (const Adjacency adjacency : {Adjacency::kZeroOut, Adjacency::kReplaceOne}) {
     double largest = 0;
-    for (const NamedPolicy& named : Policies(model.parameters)) {
+    for (const NamedPolicy& named : Policies(model)) {
       for (const std::int64_t width : {2, 3}) {
         Clipper clipper(model.parameters, {}, {.adjacency = adjacency, .micro_batch = width});
         const BoundedSum before = clipper.ClippedSum(model.loss, batch, *named.policy);
@@ -363,7 +359,7 @@ TEST(CutBatches, GiveTheSumAndTheCountsOfTheWholeBatch) {
     const TestModel model = MakeModel(
         recurrent ? RecurrentModel("gru", false, 1, false) : NeighbourModel(), at::kDouble);
     const Batch batch = model.batch(7);
-    for (const NamedPolicy& named : Policies(model.parameters)) {
+    for (const NamedPolicy& named : Policies(model)) {
       Clipper whole(model.parameters);
       const BoundedSum expected = whole.ClippedSum(model.loss, batch, *named.policy);
       for (const std::int64_t physical : {1, 2, 3, 7}) {
@@ -400,7 +396,7 @@ TEST(CutBatches, OfADeclaredSizeHaveThatSizeInEveryPass) {
 
 TEST(EmptyBatches, HaveZeroSumsZeroCountsAndTheSameSensitivity) {
   const TestModel model = MakeModel(NeighbourModel(), at::kDouble);
-  for (const NamedPolicy& named : Policies(model.parameters)) {
+  for (const NamedPolicy& named : Policies(model)) {
     Clipper clipper(model.parameters);
     const BoundedSum full = clipper.ClippedSum(model.loss, model.batch(3), *named.policy);
     const BoundedSum empty = clipper.ClippedSum(model.loss, model.batch(0), *named.policy);

@@ -1,4 +1,4 @@
-#include "sordino/gradients/adaclip.h"
+#include "sordino/clipping/adaclip.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
@@ -39,13 +39,13 @@ NoisedGradients Mean(std::mt19937_64& random, double deviation) {
 }
 
 TEST(AdaClip, FactorTimesNormNeverExceedsTheBound) {
-  EXPECT_EQ(Violations(AdaClip(Model()), AdversarialNorms(1)), 0);
-  EXPECT_EQ(Violations(AdaClip(Model(), {.bound = ClipNorm(2.5)}), AdversarialNorms(2.5)), 0);
+  EXPECT_EQ(Violations(AdaClip(Model(), ClipNorm(1)), AdversarialNorms(1)), 0);
+  EXPECT_EQ(Violations(AdaClip(Model(), ClipNorm(2.5)), AdversarialNorms(2.5)), 0);
 }
 
 TEST(AdaClip, TheTransformIsUndoneByToGradients) {
   std::mt19937_64 random(1);
-  AdaClip policy(Model());
+  AdaClip policy(Model(), ClipNorm(1));
   for (int step = 0; step < 5; ++step) {
     policy.Update(Mean(random, 1));
   }
@@ -65,7 +65,7 @@ TEST(AdaClip, TheTransformIsUndoneByToGradients) {
 TEST(AdaClip, TheScaleGivesTransformedGradientsOfUnitNorm) {
   // sum_j s_j^2 / b_j^2 = 1 at every step: the constraint that the scale is optimal for.
   std::mt19937_64 random(2);
-  AdaClip policy(Model(), {.mean_decay = 0.5, .variance_decay = 0.5});
+  AdaClip policy(Model(), ClipNorm(1), {{"clip-mean-decay", 0.5}, {"clip-variance-decay", 0.5}});
   std::vector<at::Tensor> variance = {at::full({3, 2}, 1e-6), at::full({2}, 1e-6)};
   for (int step = 0; step < 10; ++step) {
     double sum = 0;
@@ -91,7 +91,8 @@ TEST(AdaClip, TracksTheMeanAndTheVarianceOfNoisedGradients) {
   std::normal_distribution<double> normal;
   const std::vector<double> means = {3, -1};
   const std::vector<double> deviations = {0.2, 0.02};
-  AdaClip policy({Parameter("w", {2})}, {.mean_decay = 0.99, .variance_decay = 0.99});
+  AdaClip policy({Parameter("w", {2})}, ClipNorm(1),
+                 {{"clip-mean-decay", 0.99}, {"clip-variance-decay", 0.99}});
   for (int step = 0; step < 3000; ++step) {
     at::Tensor y = at::zeros({2});
     for (std::int64_t j = 0; j < 2; ++j) {
@@ -116,7 +117,7 @@ TEST(AdaClip, TracksTheMeanAndTheVarianceOfNoisedGradients) {
 
 TEST(AdaClip, TheCancellationCoversThePartsOfATransformedGradient) {
   std::mt19937_64 random(5);
-  AdaClip policy(Model());
+  AdaClip policy(Model(), ClipNorm(1));
   EXPECT_EQ(TransformCancellation(*policy.transform(), 1, 1), 1);
   for (int step = 0; step < 20; ++step) {
     policy.Update(Mean(random, 1));
@@ -141,8 +142,9 @@ TEST(AdaClip, TheCancellationCoversThePartsOfATransformedGradient) {
 }
 
 TEST(AdaClip, KeepsTheVarianceWithinItsRange) {
-  AdaClip policy({Parameter("w", {1})},
-                 {.variance_decay = 0, .smallest_variance = 0.01, .largest_variance = 4});
+  AdaClip policy(
+      {Parameter("w", {1})}, ClipNorm(1),
+      {{"clip-variance-decay", 0.0}, {"clip-variance-min", 0.01}, {"clip-variance-max", 4.0}});
   // One coordinate: b = s.
   policy.Update(ForgedGradients({at::full({1}, 1e10)}, 0.1));
   EXPECT_NEAR(policy.transform()->scale[0].item<double>(), 2, 1e-5);
@@ -151,11 +153,12 @@ TEST(AdaClip, KeepsTheVarianceWithinItsRange) {
 }
 
 TEST(AdaClip, TheFirstStepIsTheFormulaOfThePaper) {
-  AdaClip policy({Parameter("w", {1})}, {.mean_decay = 0.9,
-                                         .variance_decay = 0.8,
-                                         .smallest_variance = 0.01,
-                                         .largest_variance = 4,
-                                         .variance_factor = 2});
+  AdaClip policy({Parameter("w", {1})}, ClipNorm(1),
+                 {{"clip-mean-decay", 0.9},
+                  {"clip-variance-decay", 0.8},
+                  {"clip-variance-min", 0.01},
+                  {"clip-variance-max", 4.0},
+                  {"clip-variance-factor", 2.0}});
   // s^2 = sqrt(0.01 * 4) = 0.2 = b^2; y = 1.5 with noise 0.5.
   const double b = std::sqrt(0.2);
   const NoisedGradients mean = ForgedGradients({at::full({1}, 1.5)}, 0.5);
@@ -168,7 +171,7 @@ TEST(AdaClip, TheFirstStepIsTheFormulaOfThePaper) {
 
 TEST(AdaClip, ToGradientsStatesTheLeastNoiseOfACoordinate) {
   std::mt19937_64 random(2);
-  AdaClip policy(Model(), {.largest_variance = 100});
+  AdaClip policy(Model(), ClipNorm(1), {{"clip-variance-max", 100.0}});
   for (int step = 0; step < 5; ++step) policy.Update(Mean(random, 1));
   double least = 1e300;
   for (const at::Tensor& scale : policy.transform()->scale) {
@@ -179,11 +182,11 @@ TEST(AdaClip, ToGradientsStatesTheLeastNoiseOfACoordinate) {
 
 TEST(AdaClip, ARestoredPolicyContinuesBitForBit) {
   std::mt19937_64 random(3);
-  const AdaClipOptions options = {.mean_decay = 0.9, .largest_variance = 100};
-  AdaClip policy(Model(), options);
+  const OptionValues options = {{"clip-mean-decay", 0.9}, {"clip-variance-max", 100.0}};
+  AdaClip policy(Model(), ClipNorm(1), options);
   for (int step = 0; step < 5; ++step) policy.Update(Mean(random, 1));
-  AdaClip restored(Model(), options);
-  TestForgery::Restore(restored, {policy.mean(), policy.variance()});
+  AdaClip restored(Model(), ClipNorm(1), options);
+  TestForgery::Restore<ScaledClipping>(restored, {policy.mean(), policy.variance()});
   for (int step = 0; step < 3; ++step) {
     for (std::size_t i = 0; i < 2; ++i) {
       EXPECT_TRUE(restored.transform()->centre[i].equal(policy.transform()->centre[i]));
@@ -196,19 +199,24 @@ TEST(AdaClip, ARestoredPolicyContinuesBitForBit) {
 }
 
 TEST(AdaClip, RefusesASavedStateOfAnotherModelOrOutOfRange) {
-  AdaClip policy(Model());
+  AdaClip policy(Model(), ClipNorm(1));
   const std::vector<at::Tensor> mean = {at::zeros({3, 2}), at::zeros({2})};
   const std::vector<at::Tensor> variance = {at::full({3, 2}, 0.1), at::full({2}, 0.1)};
-  EXPECT_NO_THROW(TestForgery::Restore(policy, {mean, variance}));
-  EXPECT_THROW(TestForgery::Restore(policy, {{mean[0]}, variance}), Error);
-  EXPECT_THROW(TestForgery::Restore(policy, {mean, {variance[0], variance[0]}}), Error);
-  EXPECT_THROW(TestForgery::Restore(policy, {{mean[0], at::zeros({2}, at::kDouble)}, variance}),
+  EXPECT_NO_THROW(TestForgery::Restore<ScaledClipping>(policy, {mean, variance}));
+  EXPECT_THROW(TestForgery::Restore<ScaledClipping>(policy, {{mean[0]}, variance}), Error);
+  EXPECT_THROW(TestForgery::Restore<ScaledClipping>(policy, {mean, {variance[0], variance[0]}}),
                Error);
-  EXPECT_THROW(TestForgery::Restore(policy, {mean}), Error);
+  EXPECT_THROW(TestForgery::Restore<ScaledClipping>(
+                   policy, {{mean[0], at::zeros({2}, at::kDouble)}, variance}),
+               Error);
+  EXPECT_THROW(TestForgery::Restore<ScaledClipping>(policy, {mean}), Error);
   for (const double wrong : {0.0, 1e-13, 2.0, std::nan("")}) {
-    EXPECT_THROW(TestForgery::Restore(policy, {mean, {variance[0], at::full({2}, wrong)}}), Error);
+    EXPECT_THROW(
+        TestForgery::Restore<ScaledClipping>(policy, {mean, {variance[0], at::full({2}, wrong)}}),
+        Error);
   }
-  EXPECT_THROW(TestForgery::Restore(policy, {{mean[0], at::full({2}, std::nan(""))}, variance}),
+  EXPECT_THROW(TestForgery::Restore<ScaledClipping>(
+                   policy, {{mean[0], at::full({2}, std::nan(""))}, variance}),
                Error);
 }
 
@@ -220,19 +228,21 @@ TEST(AdaClip, CannotBeUpdatedFromPrivateSums) {
 }
 
 TEST(AdaClip, RefusesWhatItWasNotMadeFor) {
-  EXPECT_THROW(AdaClip({}), Error);
-  EXPECT_THROW(AdaClip(Model(), {.mean_decay = 1.5}), Error);
-  EXPECT_THROW(AdaClip(Model(), {.variance_decay = -0.1}), Error);
-  EXPECT_THROW(AdaClip(Model(), {.smallest_variance = 0}), Error);
-  EXPECT_THROW(AdaClip(Model(), {.smallest_variance = 1, .largest_variance = 0.5}), Error);
-  AdaClip policy(Model());
+  EXPECT_THROW(AdaClip({}, ClipNorm(1)), Error);
+  EXPECT_THROW(AdaClip(Model(), ClipNorm(1), {{"clip-mean-decay", 1.5}}), Error);
+  EXPECT_THROW(AdaClip(Model(), ClipNorm(1), {{"clip-variance-decay", -0.1}}), Error);
+  EXPECT_THROW(AdaClip(Model(), ClipNorm(1), {{"clip-variance-min", 0.0}}), Error);
+  EXPECT_THROW(
+      AdaClip(Model(), ClipNorm(1), {{"clip-variance-min", 1.0}, {"clip-variance-max", 0.5}}),
+      Error);
+  AdaClip policy(Model(), ClipNorm(1));
   EXPECT_THROW(policy.Groups({Parameter("a.weight", {3, 2})}), Error);
   EXPECT_THROW(policy.Groups({Parameter("a.weight", {6}), Parameter("a.bias", {2})}), Error);
   EXPECT_EQ(policy.Groups(Model()), (std::vector<std::int64_t>{0, 0}));
   std::vector<NamedParameter> partly_frozen = Model();
   partly_frozen.push_back(Parameter("frozen.weight", {9}));
   partly_frozen.back().value.set_requires_grad(false);
-  EXPECT_NO_THROW(AdaClip(partly_frozen).Groups(Model()));
+  EXPECT_NO_THROW(AdaClip(partly_frozen, ClipNorm(1)).Groups(Model()));
   EXPECT_DEATH(policy.Update(ForgedGradients({at::zeros({1})}, 1)), "one tensor");
 }
 
