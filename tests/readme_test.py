@@ -32,7 +32,7 @@ SOURCE = pathlib.Path(sys.argv.pop(1)).resolve()
 PAGES = [*sorted(SOURCE.glob('*.md')), *sorted(SOURCE.glob('docs/*.md'))]
 NOISY = '# numbers vary'
 # An experiment looks up the flags of the commands that it calls.
-NEEDS_TORCH = re.compile('sordino (train|fit|predict|data|bench|kernel|audit membership|audit reconstruct|audit self|'
+NEEDS_TORCH = re.compile('sordino (train|tune|fit|predict|data|bench|kernel|audit membership|audit reconstruct|audit self|'
                          'plan learn|experiment mine)')
 HAS_TORCH = (SORDINO.parent / 'sordino-torch').exists()
 MARKS = ('long', 'needs-data', 'needs-tools', 'outline')

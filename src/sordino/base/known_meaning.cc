@@ -77,6 +77,7 @@ constexpr Meaning kMeanings[] = {
     {"checkpoint model-path model-dir", "run resume"},
     // Commands.
     {"learn training dp-sgd dpsgd finetune fine-tune", "train"},
+    {"tuning hyperparameter hyperparameters hpo optuna search", "tune"},
     {"fitting regression logistic regress glm", "fit"},
     {"test evaluate eval infer inference apply score classify prediction predictions", "predict"},
     {"describe inspect check validate schema declare", "data"},

@@ -19,7 +19,7 @@ struct CommandGroup {
 };
 
 constexpr std::array<CommandGroup, 5> kCommandGroups = {{
-    {"Models and statistics", {"train", "fit", "predict", "data", "release"}},
+    {"Models and statistics", {"train", "tune", "fit", "predict", "data", "release"}},
     {"Budgets", {"ledger", "account", "calibrate", "sensitivity"}},
     {"What came out", {"report", "audit"}},
     {"Research", {"plan", "kernel", "experiment", "bench"}},
@@ -28,8 +28,8 @@ constexpr std::array<CommandGroup, 5> kCommandGroups = {{
 
 // Headings in the order in which people need them; those that are not here come behind them, and
 // that of CLI11 ("Options", which has --help) last.
-constexpr std::array<std::string_view, 6> kHeadings = {"Data",   "Privacy",  "Model",
-                                                       "Method", "Training", "Run"};
+constexpr std::array<std::string_view, 7> kHeadings = {"Data",     "Privacy", "Model", "Method",
+                                                       "Training", "Tries",   "Run"};
 constexpr std::string_view kLastHeading = "Options";
 
 struct PageFlags {
@@ -37,12 +37,16 @@ struct PageFlags {
   std::array<std::string_view, 24> flags;  // in any order; the rest is empty
 };
 
-constexpr std::array<PageFlags, 6> kPages = {{
+constexpr std::array<PageFlags, 7> kPages = {{
     {"train",
      {"--config",     "--schema", "--columns", "--shape",  "--resize",        "--class-names",
       "--vocabulary", "--length", "--records", "--test",   "--rows-per-user", "--epsilon",
       "--delta",      "--clip",   "--model",   "--script", "--batch",         "--epochs",
       "--lr",         "--out",    "--ledger",  "--resume", "--dry-run",       "--json"}},
+    {"tune", {"--config", "--schema",        "--columns", "--shape",   "--class-names", "--records",
+              "--test",   "--rows-per-user", "--epsilon", "--delta",   "--clip",        "--model",
+              "--script", "--batch",         "--epochs",  "--lr",      "--try",         "--tries",
+              "--select", "--out",           "--ledger",  "--dry-run", "--json"}},
     {"fit",
      {"--schema", "--columns", "--records", "--test", "--rows-per-user", "--epsilon", "--delta",
       "--ledger", "--model", "--out", "--non-private", "--baseline", "--dry-run", "--json"}},

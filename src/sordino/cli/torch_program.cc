@@ -23,7 +23,7 @@ struct TorchCommand {
   std::string_view summary;
 };
 
-constexpr std::array<TorchCommand, 10> kTorchCommands = {{
+constexpr std::array<TorchCommand, 11> kTorchCommands = {{
     {"audit membership", "How well records that a model was trained on are told from others."},
     {"audit reconstruct", "What an adversary who knows all records but one rebuilds of it."},
     {"audit self",
@@ -35,6 +35,7 @@ constexpr std::array<TorchCommand, 10> kTorchCommands = {{
     {"plan learn", "A schedule of the noise, learned on public data."},
     {"predict", "Applies a trained model to records."},
     {"train", "From data to a private model, its accuracy, its epsilon and its statement."},
+    {"tune", "The best of several private trainings, as one charge for all of them."},
 }};
 
 const TorchCommand* Find(std::string_view name) {

@@ -15,10 +15,10 @@ namespace sordino {
 namespace {
 
 // Commands that read records, so that running them spends a budget.
-constexpr std::array<std::string_view, 5> kSpendingCommands = {"train", "fit", "release", "predict",
-                                                               "audit membership"};
+constexpr std::array<std::string_view, 6> kSpendingCommands = {
+    "train", "tune", "fit", "release", "predict", "audit membership"};
 // Those that write a run folder, which is put into the folder of the cell.
-constexpr std::array<std::string_view, 2> kRunCommands = {"train", "fit"};
+constexpr std::array<std::string_view, 3> kRunCommands = {"train", "tune", "fit"};
 // What an experiment decides itself.
 constexpr std::array<std::string_view, 3> kOwnFlags = {"json", "out", "resume"};
 // Those that name a file which the command writes: it lies in the folder of the cell.

@@ -1,4 +1,7 @@
-// The best of several private runs as one release, with a number of runs that nobody learns.
+// The best of several private runs as one release, with a number of runs that nobody learns: how
+// the number is drawn, and the plan for a run of which epsilon and delta alone are known. What the
+// best of runs of an event costs is more exactly the event best-tnb or best-poisson
+// (accounting/event.h).
 //
 // A mechanism Q is run K times, K drawn in secret and at least 1, and the result of the best score
 // is released; the score is a function of the result and of public data. Taking K fixed would cost
@@ -34,12 +37,39 @@
 #include <optional>
 
 #include "sordino/accounting/event.h"
+#include "sordino/accounting/run_count.h"
 #include "sordino/base/quantity.h"
 #include "sordino/random/generator.h"
 
 namespace sordino {
 
 inline constexpr double kMaxExpectedRuns = 1000;
+inline constexpr double kMaxPoissonRuns = 500;  // the chance of none is a normal number
+
+// min(K, most) of a distribution of K: a number that can be drawn, and that a schedule of runs can
+// be made for which does not tell it.
+class SecretRuns {
+ public:
+  // Throws Error for a mean above kMaxExpectedRuns, or above kMaxPoissonRuns of a Poisson one.
+  SecretRuns(const RunCount& count, std::int64_t most);
+  // With the least `most` that K exceeds with at most this probability.
+  static SecretRuns Within(const RunCount& count, double probability);
+
+  const RunCount& count() const { return count_; }
+  std::int64_t most() const { return most_; }
+  // How far what is drawn is from K, in total variation: P(K > most), and the rounding of Draw.
+  double Failure() const;
+  std::int64_t Draw(Generator& generator) const;
+
+ private:
+  double First() const;                      // P(K = Least())
+  double Next(double p, double runs) const;  // P(K = runs + 1) of p = P(K = runs)
+  std::int64_t Least() const { return count_.IsPoisson() ? 0 : 1; }
+  double Above(std::int64_t runs) const;  // P(K > runs), rounded up
+
+  RunCount count_;
+  std::int64_t most_;
+};
 
 // What is left for each run of a selection that spends epsilon and delta.
 struct SelectionBudget {
@@ -52,20 +82,8 @@ struct SelectionBudget {
 // in (1, kMaxExpectedRuns] and epsilon is positive and finite.
 std::optional<SelectionBudget> PlanSelection(Epsilon epsilon, Delta delta, double expected_runs,
                                              Adjacency adjacency);
-
-// The logarithmic distribution of a mean above 1.
-class LogarithmicRuns {
- public:
-  explicit LogarithmicRuns(double mean);
-  double gamma() const { return gamma_; }
-  double Probability(std::int64_t runs) const;
-  // Within kDrawError of the distribution in total variation.
-  std::int64_t Draw(Generator& generator) const;
-  static constexpr double kDrawError = 0x1p-45;
-
- private:
-  double gamma_;
-};
+// How often it makes a run: the logarithmic distribution of this mean.
+SecretRuns SelectionRuns(double expected_runs);
 
 }  // namespace sordino
 

@@ -14,7 +14,7 @@ namespace {
 // The distribution of what is released: results stand in the order of their scores, from the worst,
 // and `scores` tells which are tied.
 std::vector<double> Selected(const std::vector<double>& run, const std::vector<int>& scores,
-                             const LogarithmicRuns& runs) {
+                             const RunCount& runs) {
   const double gamma = runs.gamma();
   const auto f = [&](double x) { return std::log1p(-(1 - gamma) * x) / std::log(gamma); };
   std::vector<double> released(run.size());
@@ -38,36 +38,62 @@ double Divergence(const std::vector<double>& p, const std::vector<double>& q, do
   return delta;
 }
 
-TEST(LogarithmicRuns, HasItsMeanAndSumsToOne) {
-  for (const double mean : {1.01, 2.0, 5.0, 10.0, 100.0, 1000.0}) {
-    const LogarithmicRuns runs(mean);
-    double sum = 0;
-    double first = 0;
-    for (std::int64_t k = 1; k < 2'000'000 && (k < 100 || runs.Probability(k) > 1e-18); ++k) {
-      sum += runs.Probability(k);
-      first += static_cast<double>(k) * runs.Probability(k);
-    }
-    EXPECT_NEAR(sum, 1, 1e-9) << mean;
-    EXPECT_NEAR(first / mean, 1, 1e-6) << mean;
-    EXPECT_LE(first, mean * (1 + 1e-9));
+void ExpectDraws(const RunCount& count, std::int64_t most) {
+  const SecretRuns runs(count, most);
+  InsecureSeededGenerator generator(3);
+  constexpr int kDraws = 200'000;
+  std::vector<int> counts(static_cast<std::size_t>(most) + 1);
+  for (int i = 0; i < kDraws; ++i) {
+    const std::int64_t k = runs.Draw(generator);
+    ASSERT_GE(k, count.IsPoisson() ? 0 : 1);
+    ASSERT_LE(k, most);
+    ++counts[static_cast<std::size_t>(k)];
+  }
+  // 150 counts at 5 standard deviations, and one for the small ones: a false alarm in 1e4 seeds.
+  double below = 0;
+  for (std::int64_t k = 0; k <= most; ++k) {
+    const double p = k < most ? count.Probability(k) : 1 - below;
+    below += p;
+    EXPECT_NEAR(counts[static_cast<std::size_t>(k)], kDraws * p, 5 * std::sqrt(kDraws * p) + 1)
+        << k;
   }
 }
 
-TEST(LogarithmicRuns, DrawsWithItsProbabilities) {
-  const LogarithmicRuns runs(5);
-  InsecureSeededGenerator generator(3);
-  constexpr int kDraws = 200'000;
-  std::vector<int> counts(20);
-  for (int i = 0; i < kDraws; ++i) {
-    const std::int64_t k = runs.Draw(generator);
-    ASSERT_GE(k, 1);
-    if (k < 20) ++counts[static_cast<std::size_t>(k)];
+TEST(SecretRuns, AreDrawnWithTheirProbabilities) {
+  ExpectDraws(RunCount::NegativeBinomialOfMean(0, 5), 60);
+  ExpectDraws(RunCount::NegativeBinomialOfMean(1, 4), 20);
+  ExpectDraws(RunCount::NegativeBinomialOfMean(-0.5, 3), 20);
+  ExpectDraws(RunCount::Poisson(3), 12);
+  ExpectDraws(RunCount::Poisson(8), 9);  // more than that is drawn as 9
+}
+
+TEST(SecretRuns, FailWithTheProbabilityOfMoreRunsThanAreMade) {
+  for (const RunCount& count :
+       {RunCount::NegativeBinomialOfMean(0, 5), RunCount::NegativeBinomialOfMean(2, 50),
+        RunCount::NegativeBinomialOfMean(-0.9, 2), RunCount::Poisson(0.5), RunCount::Poisson(40),
+        RunCount::Poisson(500)}) {
+    for (const double probability : {0.3, 1e-3, 1e-9}) {
+      const SecretRuns runs = SecretRuns::Within(count, probability);
+      double above = 0;
+      for (std::int64_t k = runs.most() + 1; k < runs.most() + 1'000'000; ++k) {
+        const double p = count.Probability(k);
+        above += p;
+        if (p < 1e-12 * above) break;
+      }
+      EXPECT_LE(above, probability);
+      EXPECT_GT(above + count.Probability(runs.most()), probability * (1 - 1e-5));
+      EXPECT_GE(runs.Failure(), above);
+      // The rounding of a draw.
+      const double rounding =
+          0x1p-53 * (1000 + 4 * (count.Mean() + static_cast<double>(runs.most())));
+      EXPECT_LE(runs.Failure(), above * (1 + 1e-5) + rounding);
+    }
   }
-  // 19 counts at 5 standard deviations: a false alarm in 1e5 seeds.
-  for (std::int64_t k = 1; k < 20; ++k) {
-    const double p = runs.Probability(k);
-    EXPECT_NEAR(counts[static_cast<std::size_t>(k)], kDraws * p, 5 * std::sqrt(kDraws * p)) << k;
-  }
+}
+
+TEST(SecretRuns, MistakesGetOneSentence) {
+  EXPECT_THROW(SecretRuns(RunCount::Poisson(501), 10), Error);
+  EXPECT_THROW(SecretRuns(RunCount::TruncatedNegativeBinomial(1, 1e-4), 10), Error);
 }
 
 TEST(PrivateSelection, CostsTwiceThePureEpsilonOfARunWhateverTheNumberOfRuns) {
@@ -76,7 +102,7 @@ TEST(PrivateSelection, CostsTwiceThePureEpsilonOfARunWhateverTheNumberOfRuns) {
   double largest = 0;
   for (int trial = 0; trial < 4000; ++trial) {
     const double epsilon = 0.1 + 2 * uniform();
-    const LogarithmicRuns runs(1.05 + std::exp(6 * uniform()));
+    const RunCount runs = RunCount::NegativeBinomialOfMean(0, 1.05 + std::exp(6 * uniform()));
     // A pair whose ratios are within e^epsilon: weights in [1, e^epsilon] of a common measure,
     // normalised, may differ by more; so the true loss is computed and compared.
     const std::size_t size = 2 + generator.Next64() % 5;
@@ -113,7 +139,7 @@ TEST(PrivateSelection, KeepsToTheDeltaOfTheTheorem) {
   for (const double epsilon : {0.2, 1.0, 3.0}) {
     for (const double delta : {1e-6, 1e-3, 1e-2}) {
       for (const double mean : {1.5, 5.0, 50.0}) {
-        const LogarithmicRuns runs(mean);
+        const RunCount runs = RunCount::NegativeBinomialOfMean(0, mean);
         const double heads = std::exp(epsilon) / (1 + std::exp(epsilon));
         for (const std::vector<int>& scores :
              {std::vector<int>{0, 1, 2, 3}, {3, 2, 1, 0}, {1, 2, 3, 3}, {2, 0, 3, 1}}) {

@@ -346,7 +346,7 @@ FittedModel FitBest(PreparedFit& fit, const Problem& problem, const FitTest& tes
   if (!fit.selection) return FitOnce(fit, *fit.plan, problem, test, random(), progress);
   RandomSource choices = random();
   const std::unique_ptr<Generator> generator = choices.Stream({.tensor = kModelStream});
-  const std::int64_t count = LogarithmicRuns(*fit.settings.tune).Draw(*generator);
+  const std::int64_t count = SelectionRuns(*fit.settings.tune).Draw(*generator);
   std::optional<FittedModel> best;
   for (std::int64_t i = 0; i < count; ++i) {
     // 2^64 is no multiple of the number of plans: a bias far below the error that is paid for.

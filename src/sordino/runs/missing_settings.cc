@@ -6,6 +6,8 @@
 namespace sordino {
 namespace {
 
+constexpr const char* kBudget = "the budget";
+
 const MissingSetting kMissingDelta = {"delta", "--delta 1e-6",
                                       "well below one over the number of records"};
 
@@ -36,8 +38,8 @@ std::vector<MissingSetting> MissingSettings(const TrainConfig& config) {
   std::vector<MissingSetting> missing = MissingDeclarations(config.data, /*to_train=*/true);
   AddRecords(config, missing);
   if (!config.privacy.epsilon && !config.privacy.noise && !config.run.non_private) {
-    missing.push_back({"the budget", "--epsilon 3",
-                       "or --noise, or --non-private for a comparison without privacy"});
+    missing.push_back(
+        {kBudget, "--epsilon 3", "or --noise, or --non-private for a comparison without privacy"});
   }
   if (!config.privacy.delta && config.AddsNoise() && NeedsDelta(config.data)) {
     missing.push_back(kMissingDelta);
@@ -50,9 +52,21 @@ std::vector<MissingSetting> MissingSettings(const FitSettings& settings) {
   if (settings.non_private) return missing;
   if (!settings.epsilon) {
     missing.push_back(
-        {"the budget", "--epsilon 1", "or --non-private for public data and to compare with"});
+        {kBudget, "--epsilon 1", "or --non-private for public data and to compare with"});
   }
   if (!settings.delta && NeedsDelta(settings.data)) missing.push_back(kMissingDelta);
+  return missing;
+}
+
+std::vector<MissingSetting> MissingSettings(const TuneSettings& settings) {
+  std::vector<MissingSetting> missing = MissingSettings(settings.config);
+  for (MissingSetting& one : missing) {
+    if (one.what == kBudget) one.note = "of all tries together";
+  }
+  if (settings.tries.empty()) {
+    missing.push_back({"what is tried", "--try lr=0.1..4:log,clip=0.1,1",
+                       "settings with a list of values or a range each"});
+  }
   return missing;
 }
 

@@ -7,12 +7,14 @@
 #include "sordino/base/missing_setting.h"
 #include "sordino/runs/fit_run.h"
 #include "sordino/runs/train_config.h"
+#include "sordino/runs/tuned_training.h"
 
 namespace sordino {
 
 // Throws Error for data that are not there. Reads no records.
 std::vector<MissingSetting> MissingSettings(const TrainConfig& config);
 std::vector<MissingSetting> MissingSettings(const FitSettings& settings);
+std::vector<MissingSetting> MissingSettings(const TuneSettings& settings);
 
 }  // namespace sordino
 

@@ -168,8 +168,8 @@ PreparedRun PrepareRun(const TrainConfig& config, int local_rank) {
   return internal::PrepareWithNoise(config, std::nullopt, local_rank);
 }
 
-PreparedRun internal::PrepareWithNoise(const TrainConfig& config, std::optional<double> noise,
-                                       int local_rank) {
+PreparedRun internal::PrepareUntold(const TrainConfig& config, std::optional<double> noise,
+                                    int local_rank) {
   // What needs no data comes first, so that a misspelt name is not hidden by a missing file.
   const c10::Device device = UseDevice(config, local_rank);
   if (config.data.source.empty()) Completed(config, {});  // says what is missing
@@ -183,6 +183,12 @@ PreparedRun internal::PrepareWithNoise(const TrainConfig& config, std::optional<
       Assembled(std::move(completed), std::move(declaration), device, std::move(model), noise);
   CheckAugmentation(run);
   TryStep(run);
+  return run;
+}
+
+PreparedRun internal::PrepareWithNoise(const TrainConfig& config, std::optional<double> noise,
+                                       int local_rank) {
+  PreparedRun run = PrepareUntold(config, noise, local_rank);
   run.facts =
       internal::PlannedFacts(run.config, run.declaration, run.plan, run.model->Description());
   if (run.config.run.canaries > 0 && !std::isfinite(run.facts.epsilon.upper)) {

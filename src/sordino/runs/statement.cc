@@ -53,6 +53,8 @@ void WriteOpening(Page& page, const StatementFacts& facts) {
                          ? fmt::format("The run ended after {} of at most {} steps: the next one "
                                        "would have passed its epsilon.",
                                        facts.steps, facts.planned_steps)
+                     : !facts.tuning.empty()
+                         ? fmt::format("Every try made all of its {} steps.", facts.steps)
                          : fmt::format("The run ended after all of its {} steps.", facts.steps));
       break;
     case RunState::kInterrupted:
@@ -126,9 +128,9 @@ void WriteGuarantee(Page& page, const StatementFacts& facts) {
   internal::WriteStrength(page, {.is_planned = facts.state == RunState::kPlanned,
                                  .epsilon = facts.epsilon,
                                  .delta = facts.delta,
-                                 .of = facts.adaptive       ? ""
-                                       : facts.counts_whole ? "the plan"
-                                                            : "these steps"});
+                                 .of = facts.adaptive || !facts.tuning.empty() ? ""
+                                       : facts.counts_whole                    ? "the plan"
+                                                                               : "these steps"});
   WriteStop(page, facts);
   if (const std::string warning = WeakGuaranteeWarning(facts); !warning.empty()) {
     page.Paragraph(warning);
@@ -169,6 +171,7 @@ void WriteMethod(Page& page, const StatementFacts& facts) {
           : Sentence(facts.plan));
   if (!facts.sampling.empty()) page.Paragraph(facts.sampling);
   if (facts.adaptive) WriteAdaptive(page, facts);
+  if (!facts.tuning.empty()) page.Paragraph(facts.tuning);
   if (!facts.event.empty()) {
     page.Paragraph(facts.counts_whole && facts.state == RunState::kInterrupted
                        ? "What counts, the whole plan, as data for 'sordino account --event':"
@@ -200,10 +203,12 @@ void WriteAssumptions(Page& page, const StatementFacts& facts) {
       facts.normalisation.empty()
           ? std::string("and nothing to normalise by")
           : fmt::format("and the constants of normalisation ({})", facts.normalisation)));
-  page.Point(
-      "Model, learning rate, clipping norm and all other settings were chosen without looking at "
-      "the "
-      "private data.");
+  page.Point(facts.tuning.empty()
+                 ? "Model, learning rate, clipping norm and all other settings were chosen without "
+                   "looking at the private data."
+                 : "What was tried, and every setting that was not, was chosen without looking at "
+                   "the private data. Nobody learns how many of the tries counted, nor any score "
+                   "but that of the released one.");
   if (!facts.pretrained.empty()) {
     page.Point(
         fmt::format("The weights that training began with ({}) do not come from the private "
@@ -232,9 +237,11 @@ void WriteLimits(Page& page, const StatementFacts& facts) {
   if (facts.ledger.empty()) {
     page.Point(fmt::format(
         "Other runs on the same data. Each adds its own epsilon and delta to what the same {} has "
-        "lost, also a run whose model was thrown away, and also those of a search for good "
-        "settings. This page counts one run; a ledger (--ledger) counts them all.",
-        Unit(facts)));
+        "lost, also a run whose model was thrown away{}; a ledger (--ledger) counts them all.",
+        Unit(facts),
+        facts.tuning.empty()
+            ? ", and also those of a search for good settings. This page counts one run"
+            : ". This page counts one tuning, with all of its tries"));
   } else {
     page.Point(fmt::format(
         "Releases from the same data that were not charged to the ledger named above, also of a "

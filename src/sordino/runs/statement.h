@@ -65,15 +65,16 @@ struct StatementFacts {
   double delta = 0;
   std::int64_t steps = 0;  // made, or planned
   std::int64_t planned_steps = 0;
-  bool charges_epochs = false;            // an event is that of an epoch, not of a step
-  bool has_secret_batches = true;         // nobody may know who was in which batch
-  std::string sampling;                   // a paragraph of the sampler; empty: nothing to add
-  std::string plan;                       // a sentence: privacy_plan.h
-  std::string event;                      // accounting/event.h
-  std::string normalisation;              // where its constants are from; empty: pixels / 255
-  std::string pretrained;                 // the file that the weights began with; empty: none
-  std::string norms_assumption;           // of how norms were found; empty: none
-  bool has_test = false;                  // a public test set was looked at
+  bool charges_epochs = false;     // an event is that of an epoch, not of a step
+  bool has_secret_batches = true;  // nobody may know who was in which batch
+  std::string sampling;            // a paragraph of the sampler; empty: nothing to add
+  std::string plan;                // a sentence: privacy_plan.h
+  std::string event;               // accounting/event.h
+  std::string tuning;              // how it was chosen among tries; empty: it is the only one
+  std::string normalisation;       // where its constants are from; empty: pixels / 255
+  std::string pretrained;          // the file that the weights began with; empty: none
+  std::string norms_assumption;    // of how norms were found; empty: none
+  bool has_test = false;           // a public test set was looked at
   std::optional<AdaptiveFacts> adaptive;  // nullopt: the plan was fixed in advance
   std::string audit;                      // a paragraph of run_audit.h; empty: there was none
   std::string stopped_by;                 // why it was stopped, where it was not asked to: a clause

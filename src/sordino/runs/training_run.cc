@@ -125,20 +125,6 @@ void ComputeFeatures(PreparedRun& run, internal::RunData& data, RunObserver& obs
   if (data.splits.test) replace(*data.splits.test, 0.2);
 }
 
-internal::RunData ReadData(PreparedRun& run, RunObserver& observer) {
-  internal::RunData data{.splits = OpenData(run.config.data)};
-  data.test_records = internal::TestRecordsOf(run.config.data, data.splits);
-  CheckStop();
-  const RunSettings& settings = run.config.run;
-  if (settings.canaries > 0 && AreRecords(settings.canary_kind)) {
-    data.canaries = MakeCanaryRecords(settings.canary_kind, settings.canaries, run.declaration,
-                                      data.splits.test);
-  }
-  run.facts.has_test = data.splits.test.has_value();
-  if (run.model->HasFeatures()) ComputeFeatures(run, data, observer);
-  return data;
-}
-
 void RequireSameRecords(Communicator& communicator, const internal::RunData& data) {
   RequireSameData(communicator, data.splits.train);
   if (data.canaries) RequireSameCanaries(communicator, *data.canaries);
@@ -247,6 +233,20 @@ void WriteResult(const PreparedRun& run, const RunFolder& folder, internal::Trai
 
 }  // namespace
 
+internal::RunData internal::ReadData(PreparedRun& run, RunObserver& observer) {
+  RunData data{.splits = OpenData(run.config.data)};
+  data.test_records = TestRecordsOf(run.config.data, data.splits);
+  CheckStop();
+  const RunSettings& settings = run.config.run;
+  if (settings.canaries > 0 && AreRecords(settings.canary_kind)) {
+    data.canaries = MakeCanaryRecords(settings.canary_kind, settings.canaries, run.declaration,
+                                      data.splits.test);
+  }
+  run.facts.has_test = data.splits.test.has_value();
+  if (run.model->HasFeatures()) ComputeFeatures(run, data, observer);
+  return data;
+}
+
 RunResult PlannedResult(const PreparedRun& run) {
   RunResult result;
   result.epsilon = run.facts.epsilon;
@@ -289,7 +289,7 @@ RunResult RunTraining(PreparedRun& run, RunObserver& observer) {
       run.resume ? run.resume->folder.path() : ChooseRunFolder(run.config, std::time(nullptr));
   const std::unique_ptr<RunLedger> ledger = MakeRunLedger(run);
   if (ledger) OpenLedger(*ledger, run, observer);
-  internal::RunData data = ReadData(run, observer);
+  internal::RunData data = internal::ReadData(run, observer);
   if (run.communicator != nullptr) {
     RequireSameRecords(*run.communicator, data);
     CheckStop(run.communicator);
@@ -336,7 +336,7 @@ RunResult RunTraining(PreparedRun& run, RunObserver& observer) {
 void ServeTraining(PreparedRun& run) {
   const StopGuard guard;  // all ranks stop together
   RunObserver nobody;
-  internal::RunData data = ReadData(run, nobody);
+  internal::RunData data = internal::ReadData(run, nobody);
   RequireSameRecords(*run.communicator, data);
   CheckStop(run.communicator);
   TrainerOptions options;

@@ -128,6 +128,8 @@ namespace internal {
 // With the noise multiplier of a plan that was made before.
 PreparedRun PrepareWithNoise(const TrainConfig& config, std::optional<double> noise,
                              int local_rank);
+// The same without `facts`: one of several runs, of which a single statement tells.
+PreparedRun PrepareUntold(const TrainConfig& config, std::optional<double> noise, int local_rank);
 // What another rank than rank 0 needs of a run that rank 0 has prepared: no ledger, nothing to
 // tell.
 PreparedRun PrepareServing(const TrainConfig& config, double noise, int local_rank);

@@ -20,6 +20,7 @@
 #include "sordino/torch_cli/reconstruct_command.h"
 #include "sordino/torch_cli/self_audit_command.h"
 #include "sordino/torch_cli/train_command.h"
+#include "sordino/torch_cli/tune_command.h"
 
 int main(int argc, char** argv) {
   sordino::DisableCoreDumps();
@@ -40,6 +41,7 @@ int main(int argc, char** argv) {
   sordino::AddLearnCommand(app);
   sordino::AddPredictCommand(app);
   sordino::AddTrainCommand(app);
+  sordino::AddTuneCommand(app);
   sordino::AddHelpJsonCommand(app);
   return sordino::RunCommandLine(app,
                                  std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc));

@@ -22,6 +22,18 @@ std::string Help(const Setting& setting) {
   return value.empty() || setting.IsSwitch() ? help : fmt::format("{} ({})", help, value);
 }
 
+// A file may have both: it is a private run that is repeated without privacy, or a finished run.
+void CheckClipFlag(const TrainConfig& config, const std::vector<GivenFlag>& flags) {
+  if (!config.run.non_private) return;
+  for (const GivenFlag& flag : flags) {
+    if (flag.setting->flag != "--clip") continue;
+    throw Error(
+        fmt::format("--non-private does not clip, so --clip {} has no meaning beside it; give "
+                    "--noise 0 to clip without noise, or leave it out.",
+                    flag.texts.front()));
+  }
+}
+
 }  // namespace
 
 void TrainFlags::AddTo(CLI::App& command, const std::function<bool(const Setting&)>& wanted) {
@@ -79,6 +91,25 @@ std::vector<GivenFlag> WithSource(std::vector<GivenFlag> given, const std::strin
   }
   given.push_back({&*data, {source}});
   return given;
+}
+
+bool SourceIsConfig(const std::string& source, const std::string& config, const TrainFlags& flags) {
+  if (!config.empty() || source.empty() || IsDatasetName(source)) return false;
+  for (const GivenFlag& flag : flags.Given()) {
+    if (flag.setting->flag == "--format") return false;
+  }
+  return IsTrainConfig(source);
+}
+
+TrainConfig ConfigOf(const std::string& source, const std::string& config,
+                     const TrainFlags& flags) {
+  const bool is_config = SourceIsConfig(source, config, flags);
+  const std::string& file = is_config ? source : config;
+  TrainConfig read = file.empty() ? TrainConfig() : ReadTrainConfig(file);
+  const std::vector<GivenFlag> given = flags.Given();
+  SetFromFlags(read, WithSource(given, is_config ? "" : source));
+  CheckClipFlag(read, given);
+  return read;
 }
 
 }  // namespace sordino

@@ -34,6 +34,12 @@ class TrainFlags {
 // Error where both are there, and for a file that holds settings.
 std::vector<GivenFlag> WithSource(std::vector<GivenFlag> given, const std::string& source);
 
+// Whether the word without a flag is a configuration: it holds one, and there is neither --config
+// (`config`) nor --format.
+bool SourceIsConfig(const std::string& source, const std::string& config, const TrainFlags& flags);
+// What all of them say together; flags win over a file.
+TrainConfig ConfigOf(const std::string& source, const std::string& config, const TrainFlags& flags);
+
 }  // namespace sordino
 
 #endif  // SORDINO_TORCH_CLI_TRAIN_OPTIONS_H_

@@ -51,7 +51,8 @@ PlanOptions PrivacyPlan::Chosen(PlanOptions options, sordino::Epsilon epsilon, D
 }
 
 std::optional<PrivacyPlan> PrivacyPlan::ForBudget(const PlanOptions& options,
-                                                  sordino::Epsilon epsilon, Delta delta) {
+                                                  sordino::Epsilon epsilon, Delta delta,
+                                                  const ReleaseOfRuns& released) {
   const PlanOptions checked = internal::Checked(Chosen(options, epsilon, delta));
   if (checked.held_out) {
     throw Error(
@@ -61,10 +62,10 @@ std::optional<PrivacyPlan> PrivacyPlan::ForBudget(const PlanOptions& options,
   PlanOptions without_counts = checked;
   without_counts.clipping = "flat";
   const auto event_of = [&](NoiseMultiplier noise) {
-    return PrivacyPlan(without_counts, noise, delta).event();
+    return released.EventOf(PrivacyPlan(without_counts, noise, delta).event());
   };
-  const double failure =
-      PrivacyPlan(without_counts, NoiseMultiplier(1), delta).Failure(checked.steps);
+  const double failure = released.Failure(
+      PrivacyPlan(without_counts, NoiseMultiplier(1), delta).Failure(checked.steps));
   for (const double share : kFailureShares) {
     const double paid = delta.value() * share;
     sordino::Epsilon target = epsilon;

@@ -37,10 +37,12 @@
 #define SORDINO_TRAINING_PRIVACY_PLAN_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "sordino/accounting/event.h"
@@ -90,6 +92,17 @@ struct PlanOptions {
   std::optional<HeldOutPlan> held_out = {};
 };
 
+// What is released of several runs of a plan.
+struct ReleaseOfRuns {
+  // What all of them together cost, from the event of one; empty: there is one, and it is released.
+  std::function<Event(Event run)> event = {};
+  double runs = 1;     // expected
+  double failure = 0;  // probability of what is not in the event, beside that of each run
+
+  Event EventOf(Event run) const { return event ? event(std::move(run)) : run; }
+  double Failure(double of_run) const { return failure + runs * of_run; }
+};
+
 class PrivacyPlan {
  public:
   // The noise multiplier is given. Throws Error for options that contradict each other.
@@ -99,9 +112,10 @@ class PrivacyPlan {
   static PlanOptions Chosen(PlanOptions options, sordino::Epsilon epsilon, Delta delta);
   // The least noise that spends at most epsilon, of the options that Chosen gives; nullopt when
   // none does. A budget so large that delta does not pay for failures at it is held to the epsilon
-  // up to which it does, if that is at least kLargeEpsilon.
+  // up to which it does, if that is at least kLargeEpsilon. The budget is that of what is released:
+  // with several runs the plan is that of each.
   static std::optional<PrivacyPlan> ForBudget(const PlanOptions& options, sordino::Epsilon epsilon,
-                                              Delta delta);
+                                              Delta delta, const ReleaseOfRuns& released = {});
 
   const PlanOptions& options() const { return options_; }
   NoiseMultiplier noise() const { return noise_; }

@@ -1,5 +1,5 @@
 // best-tnb(eta, gamma, event): the best of K runs of the event, K from the truncated negative
-// binomial distribution (internal/pairs/run_count.h).
+// binomial distribution (accounting/run_count.h).
 #include "sordino/accounting/internal/event_families.h"
 #include "sordino/accounting/internal/renyi/renyi_bounds.h"
 

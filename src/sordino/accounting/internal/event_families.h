@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "sordino/accounting/internal/event_kind.h"
-#include "sordino/accounting/internal/pairs/run_count.h"
+#include "sordino/accounting/run_count.h"
 
 namespace sordino {
 

@@ -35,6 +35,9 @@ struct RunData {
   TestRecords test_records = {};
 };
 
+// Those of the run's settings, with the features of its model. Throws Stopped.
+RunData ReadData(PreparedRun& run, RunObserver& observer);
+
 class TrainingLoop {
  public:
   // Without privacy there is no ledger.

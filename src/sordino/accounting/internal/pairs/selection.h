@@ -1,4 +1,4 @@
-// The best of K independent runs of a mechanism, K drawn in secret (run_count.h).
+// The best of K independent runs of a mechanism, K drawn in secret (accounting/run_count.h).
 //
 // Let Q and Q' be the distributions of a run's result on two neighbouring datasets. Results have a
 // total order that depends on public data only (a score that is part of the result, say); of equal
@@ -45,8 +45,8 @@
 #include "sordino/accounting/effort.h"
 #include "sordino/accounting/event.h"
 #include "sordino/accounting/internal/pairs/dominating_pair.h"
-#include "sordino/accounting/internal/pairs/run_count.h"
 #include "sordino/accounting/loss_pair.h"
+#include "sordino/accounting/run_count.h"
 
 namespace sordino {
 

@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include "sordino/accounting/internal/pairs/run_count.h"
+#include "sordino/accounting/run_count.h"
 
 namespace sordino {
 

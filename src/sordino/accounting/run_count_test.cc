@@ -1,4 +1,4 @@
-#include "sordino/accounting/internal/pairs/run_count.h"
+#include "sordino/accounting/run_count.h"
 
 #include <gtest/gtest.h>
 
@@ -38,6 +38,9 @@ void ExpectSeries(const RunCount& runs, const std::function<double(int)>& probab
     EXPECT_NEAR(runs.Mass(u, width), sum.grown, 1e-9 * sum.grown);
   }
   EXPECT_NEAR(runs.Mass(0, 1) + runs.None(), 1, 1e-12);
+  for (const int k : {0, 1, 2, 7, 60}) {
+    EXPECT_NEAR(runs.Probability(k), probability(k), 1e-12 * probability(k));
+  }
 }
 
 TEST(RunCount, TruncatedNegativeBinomialIsItsSeries) {
@@ -61,6 +64,16 @@ TEST(RunCount, EtaZeroIsLogarithmic) {
   ExpectSeries(RunCount::TruncatedNegativeBinomial(0, gamma), [&](int k) {
     return k == 0 ? 0.0 : std::pow(1 - gamma, k) / (k * -std::log(gamma));
   });
+}
+
+TEST(RunCount, NegativeBinomialsAreFoundByTheirMeans) {
+  for (const double eta : {-0.9, -0.5, 0.0, 1.0, 5.0}) {
+    for (const double mean : {1.01, 2.0, 10.0, 1000.0}) {
+      const double found = RunCount::NegativeBinomialOfMean(eta, mean).Mean();
+      EXPECT_NEAR(found / mean, 1, 1e-6) << eta;
+      EXPECT_LE(found, mean) << eta;
+    }
+  }
 }
 
 TEST(RunCount, PoissonIsItsSeries) {

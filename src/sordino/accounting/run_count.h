@@ -8,18 +8,23 @@
 //
 // Everything is asked at s = 1 - u, where u is the chance that another run does better: small u
 // decides, and 1 - u would lose its digits.
-#ifndef SORDINO_ACCOUNTING_INTERNAL_RUN_COUNT_H_
-#define SORDINO_ACCOUNTING_INTERNAL_RUN_COUNT_H_
+#ifndef SORDINO_ACCOUNTING_RUN_COUNT_H_
+#define SORDINO_ACCOUNTING_RUN_COUNT_H_
+
+#include <cstdint>
 
 namespace sordino {
 
 class RunCount {
  public:
   static RunCount TruncatedNegativeBinomial(double eta, double gamma);
+  // With the least gamma, to a few roundings, whose mean is not above this one, which is above 1.
+  static RunCount NegativeBinomialOfMean(double eta, double mean);
   static RunCount Poisson(double mean);
 
   double Mean() const { return Slope(0); }
   double None() const;  // the probability that K is 0
+  double Probability(std::int64_t runs) const;
   // The derivative of E[s^K] in s at s = 1 - u, which falls in u.
   double Slope(double u) const;
   // What E[s^K] grows by from s = 1 - u - width to s = 1 - u: the chance that the released result
@@ -42,4 +47,4 @@ class RunCount {
 
 }  // namespace sordino
 
-#endif  // SORDINO_ACCOUNTING_INTERNAL_RUN_COUNT_H_
+#endif  // SORDINO_ACCOUNTING_RUN_COUNT_H_
