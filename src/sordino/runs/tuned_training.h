@@ -15,11 +15,9 @@
 //     scored and dropped. K is above that number with a probability that is paid for out of delta
 //     (accounting/failures.h), with what can fail in each of E[K] tries.
 //   - Nothing is written of a try before all are made. The files are those of the best one, made
-//   the
-//     same way whichever it was; a part of them is written before the first try and is planned.
+//     the same way whichever it was; a part of them is written before the first try, as planned.
 //   - Where no try counts (K = 0 of a Poisson number), and where the weights of the best one are
-//   not
-//     finite, the model is one with initial weights. It is trained no less: all tries take all
+//     not finite, the model has its initial weights. It is trained no less: all tries take all
 //     steps.
 //
 // A tuning is one charge, which is durable before the first noise is drawn. It cannot be resumed:
