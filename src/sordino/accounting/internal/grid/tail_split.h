@@ -21,9 +21,9 @@
 // shift, s the largest one, X = E(u-1)^2 <= q^2 (e^{s^2/sigma^2} - 1), f(v) = v^{1+c} - 1 -
 // (1+c)(v-1) >= 0, for a whole c and one shift B = E[f(v)] = sum over k >= 2 of
 // C(1+c, k) (1-q)^{1+c-k} q^k (e^{k(k-1)s^2/(2 sigma^2)} - 1), and g = (1-q)^{-c}.
-//   v = 1:  E_Q[e^{-cL}] - 1 = E[u^{-c} - 1 + c(u-1)] <= c(c+1)/2 g (1-q)^{-2} X, by Taylor, u >=
-//   1-q. Else E_Q[e^{-cL}] - 1 = E[v^{1+c} u^{-c} - 1 - (1+c)(v-1) + c(u-1)]. Where v = 1-a <= 1
-//   the
+//   v = 1:  E_Q[e^{-cL}] - 1 = E[u^{-c} - 1 + c(u-1)] <= c(c+1)/2 g (1-q)^{-2} X, by Taylor,
+//     u >= 1-q.
+//   Else  E_Q[e^{-cL}] - 1 = E[v^{1+c} u^{-c} - 1 - (1+c)(v-1) + c(u-1)]. Where v = 1-a <= 1 the
 //     integrand is at most u^{-c} - 1 + c(u-1) + (1+c) a (1-u^{-c}) + c(1+c)/2 a^2 g, a <= q, of
 //     mean at most c(c+1)/2 g (1-q)^{-2} X + (3/2) c(c+1) q^2 g (1-u^{-c} <= c (u-1)_+, of mean <=
 //     cq). Where v > 1 all shifts of u count for less than 1, u = 1-a with 0 <= a <= q, and with r

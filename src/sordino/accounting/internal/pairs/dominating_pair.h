@@ -27,8 +27,7 @@
 // full_batch.h. In a full batch alone, which is enough for one of many different steps,
 //   add-remove: ((1-r) N(0) + r N(2), N(0)) and the reverse. A dataset of n records has neighbours
 //     with N = n - 1 and with N = n others; both are directions.
-//   replace-one and zero-out: the neighbour's record has the same place in the batch, so the pair
-//   is
+//   replace-one and zero-out: the neighbour's record has the same place in the batch. The pair is
 //     (1-r) w0 + r w1 against (1-r) w0 + r w1', where the three centres are at distance at most two
 //     from each other. By advanced joint convexity (arXiv 1807.01647, theorem 2) its profile at
 //     log(1 + r (e^eps - 1)) is at most r delta(eps) with delta that of a Gaussian of shift two:
