@@ -18,7 +18,7 @@ namespace sordino {
 class RunCount {
  public:
   static RunCount TruncatedNegativeBinomial(double eta, double gamma);
-  // With the least gamma, to a few roundings, whose mean is not above this one, which is above 1.
+  // With the least gamma from 1e-9 whose mean is not above this one, which is above 1.
   static RunCount NegativeBinomialOfMean(double eta, double mean);
   static RunCount Poisson(double mean);
 

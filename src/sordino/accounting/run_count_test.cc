@@ -67,13 +67,15 @@ TEST(RunCount, EtaZeroIsLogarithmic) {
 }
 
 TEST(RunCount, NegativeBinomialsAreFoundByTheirMeans) {
-  for (const double eta : {-0.9, -0.5, 0.0, 1.0, 5.0}) {
+  for (const double eta : {-0.5, 0.0, 1.0, 5.0}) {
     for (const double mean : {1.01, 2.0, 10.0, 1000.0}) {
       const double found = RunCount::NegativeBinomialOfMean(eta, mean).Mean();
       EXPECT_NEAR(found / mean, 1, 1e-6) << eta;
       EXPECT_LE(found, mean) << eta;
     }
   }
+  // Where no gamma of an event has this mean, the nearest one.
+  EXPECT_LT(RunCount::NegativeBinomialOfMean(-0.9, 1000).Mean(), 10);
 }
 
 TEST(RunCount, PoissonIsItsSeries) {

@@ -88,7 +88,12 @@ RunCount CountOf(const TuneSettings& settings) {
   if (text.starts_with(kTnb)) {
     const auto [stop, error] = std::from_chars(text.data() + kTnb.size(), end, eta);
     if (error == std::errc() && stop == end && eta > -1 && eta <= 10) {
-      return RunCount::NegativeBinomialOfMean(eta, settings.expected);
+      const RunCount count = RunCount::NegativeBinomialOfMean(eta, settings.expected);
+      if (count.Mean() > 0.999 * settings.expected) return count;
+      throw Error(fmt::format(
+          "--select {} has a mean of at most {:.3g}, and --tries is {:g}; give fewer, or a larger "
+          "ETA.",
+          text, count.Mean(), settings.expected));
     }
   }
   throw Error(fmt::format(

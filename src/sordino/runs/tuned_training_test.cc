@@ -286,6 +286,11 @@ TEST_F(TunedTraining, MistakesAreFoundBeforeAnythingIsSpent) {
   EXPECT_THAT(mistake([](auto& s) { s.distribution = "tnb:-1"; }), HasSubstr("--select is"));
   EXPECT_THAT(mistake([](auto& s) { s.distribution = "geometric"; }), HasSubstr("--select is"));
   EXPECT_THAT(mistake([](auto& s) {
+                s.distribution = "tnb:-0.9";
+                s.expected = 50;
+              }),
+              HasSubstr("has a mean of at most 7.15"));
+  EXPECT_THAT(mistake([](auto& s) {
                 s.distribution = "tnb:0";
                 s.expected = 500;
               }),

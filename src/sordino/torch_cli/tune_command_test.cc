@@ -9,6 +9,7 @@
 
 #include "sordino/base/testing/test_folder.h"
 #include "sordino/cli/command_test_support.h"
+#include "sordino/torch_cli/testing/points_table.h"
 
 // Everything here goes through `sordino`, which replaces itself by sordino-torch.
 namespace sordino {
@@ -18,14 +19,19 @@ using OrderedJson = nlohmann::ordered_json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr const char* kSmall =
-    "tune digits --model logistic --epsilon 3 --batch 256 --steps 4 --tries 2 --try "
-    "lr=0.1..2:log,clip=0.1,1";
-
 class TuneCommand : public ::testing::Test {
  protected:
   CommandOutcome Tune(const std::string& more) const {
-    return RunProgram(Words(std::string(kSmall) + " " + more));
+    return RunProgram(Words(
+        "tune " + Place("train.csv") + " --test " + Place("test.csv") +
+        " --columns x:numeric:0:1 y:numeric:0:1 above:label:no|yes --records 400 --delta 1e-5 "
+        "--model logistic --epsilon 3 --sampling full --steps 5 --tries 1.5 --try "
+        "lr=0.1..2:log,clip=0.1,1 " +
+        more));
+  }
+  TuneCommand() {
+    folder_.Write("train.csv", PointsTable(400));
+    folder_.Write("test.csv", PointsTable(100));
   }
   std::string Place(const std::string& name) const { return (folder_ / name).string(); }
 
@@ -42,8 +48,8 @@ TEST_F(TuneCommand, LeavesARunThatOtherCommandsRead) {
   EXPECT_THAT(keys, ElementsAre("schema", "run", "epsilon", "delta", "renyi_epsilon",
                                 "noise_multiplier", "sampling_rate", "steps", "test_accuracy",
                                 "test_log_loss", "test_auroc", "test_calibration_error", "seconds",
-                                "private", "tries", "expected_tries", "chosen"));
-  EXPECT_EQ(json["expected_tries"], 2);
+                                "private", "interrupted", "tries", "expected_tries", "chosen"));
+  EXPECT_EQ(json["expected_tries"], 1.5);
   EXPECT_GT(json["tries"], 10);
   EXPECT_TRUE(json["chosen"].contains("lr"));
   EXPECT_TRUE(json["chosen"].contains("clip"));
@@ -67,8 +73,8 @@ TEST_F(TuneCommand, ADryRunSaysWhatItWouldCost) {
             0);
   const CommandOutcome planned = Tune("--dry-run --ledger " + ledger);
   ASSERT_EQ(planned.exit_code, 0) << planned.err;
-  EXPECT_THAT(planned.out, HasSubstr("best-poisson(2, "));
-  EXPECT_THAT(planned.out, HasSubstr("of which 2 are expected to count"));
+  EXPECT_THAT(planned.out, HasSubstr("best-poisson(1.5, "));
+  EXPECT_THAT(planned.out, HasSubstr("of which 1.5 are expected to count"));
   EXPECT_THAT(planned.out, HasSubstr("of its budget"));
   EXPECT_THAT(RunProgram({"ledger", "show", ledger}).out, HasSubstr("10"));
 }
