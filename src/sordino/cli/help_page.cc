@@ -19,7 +19,7 @@ struct CommandGroup {
 };
 
 constexpr std::array<CommandGroup, 5> kCommandGroups = {{
-    {"Models and statistics", {"train", "tune", "fit", "predict", "data", "release"}},
+    {"Models and statistics", {"train", "fit", "tune", "predict", "data", "release"}},
     {"Budgets", {"ledger", "account", "calibrate", "sensitivity"}},
     {"What came out", {"report", "audit"}},
     {"Research", {"plan", "kernel", "experiment", "bench"}},
