@@ -40,8 +40,8 @@ at::Tensor DifferenceOf(const at::Tensor& first, const at::Tensor& second) {
 // Relative difference that other orders of summation may cause. A model in float64 may compute its
 // loss in float32.
 double Tolerance(const at::Tensor& parameter, at::ScalarType of_losses) {
-  const at::ScalarType type =
-      isolated::RoundingType(of_losses == at::kDouble ? parameter.scalar_type() : of_losses);
+  const at::ScalarType own = parameter.scalar_type();
+  const at::ScalarType type = isolated::RoundingType(own == at::kDouble ? of_losses : own);
   if (type == at::kDouble) return 1e-8;
   if (type != at::kFloat) return 1e-1;
   return parameter.is_cpu() ? 2e-3 : 2e-2;  // TF32
