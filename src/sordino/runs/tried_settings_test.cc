@@ -17,7 +17,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-std::string MistakeIn(const std::vector<std::string>& texts) {
+std::string MistakeInTries(const std::vector<std::string>& texts) {
   try {
     ParseTriedSettings(texts);
   } catch (const Error& error) {
@@ -49,7 +49,7 @@ TEST(TriedSettings, AreThoseThatTheCostDoesNotDependOn) {
                            "rate", "model", "width", "optimizer", "data", "ledger", "out", "seed",
                            "clipping", "micro-batch", "copies", "insecure-seed"}) {
     EXPECT_THAT(names, Not(Contains(name))) << name;
-    EXPECT_THAT(MistakeIn({std::string(name) + "=1,2"}), HasSubstr("lr")) << name;
+    EXPECT_THAT(MistakeInTries({std::string(name) + "=1,2"}), HasSubstr("lr")) << name;
   }
 }
 
@@ -71,7 +71,7 @@ TEST(TriedSettings, MistakesGetOneSentence) {
       {{"lr=1,lr=2"}, "has lr twice"},
       {{"lr=1", "lr=2"}, "has lr twice"}};
   for (const auto& [texts, part] : mistakes) {
-    EXPECT_THAT(MistakeIn(texts), HasSubstr(part));
+    EXPECT_THAT(MistakeInTries(texts), HasSubstr(part));
   }
   // As the flag would say.
   EXPECT_THROW(WithValues({}, ParseTriedSettings({"lr=x,y"}), {"x"}), Error);
