@@ -57,6 +57,18 @@ TEST(ImageNetworks, TheActivationIsTheOneChosen) {
   }
 }
 
+TEST(ImageNetworks, InitialLogitsOfCnnCifarDependOnTheImage) {
+  at::manual_seed(5);
+  const at::Tensor images = at::randn({32, 3, 32, 32});
+  for (const std::string activation : {"relu", "tanh", "gelu", "silu", "elu"}) {
+    const auto model = MakeModel("cnn-cifar", {.input = {3, 32, 32}, .classes = 10},
+                                 {.activation = activation}, c10::kCPU);
+    const double deviation = model->Forward(images).std(0).mean().item<double>();
+    EXPECT_GT(deviation, 1e-3) << activation;
+    EXPECT_LT(deviation, 1) << activation;
+  }
+}
+
 TEST(ImageNetworks, CnnMnistComputesWhatThePaperDescribes) {
   const auto model = MakeModel("cnn-mnist", {.input = {1, 28, 28}, .classes = 10},
                                {.activation = "tanh"}, c10::kCPU);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "sordino/base/error.h"
 #include "sordino/base/known_name.h"
@@ -42,6 +43,13 @@ Activation ChooseActivation(const ModelOptions& options, std::string_view otherw
   std::transform(kActivations.begin(), kActivations.end(), names.begin(),
                  [](const auto& activation) { return activation.name; });
   return kActivations[IndexOfName("the activation", name, names)].function;
+}
+
+double GainOf(Activation activation) {
+  const at::Tensor values = at::linspace(-8, 8, 1601, at::kDouble);
+  const at::Tensor density = (values.square() * -0.5).exp();
+  const at::Tensor mean_square = (activation(values).square() * density).sum() / density.sum();
+  return 1 / std::sqrt(mean_square.item<double>());
 }
 
 std::int64_t ChooseWidth(const ModelOptions& options, std::int64_t otherwise) {

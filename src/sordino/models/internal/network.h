@@ -32,6 +32,10 @@ using Activation = at::Tensor (*)(const at::Tensor&);
 // `otherwise` when the options name none; throws Error for a name that is not known.
 Activation ChooseActivation(const ModelOptions& options, std::string_view otherwise);
 
+// What keeps the mean square of a signal from layer to layer: 1 over the root of the mean square
+// that the activation makes of standard normal values.
+double GainOf(Activation activation);
+
 // The options' width or `otherwise`; throws Error unless it is in [1, 65536].
 std::int64_t ChooseWidth(const ModelOptions& options, std::int64_t otherwise);
 
