@@ -158,11 +158,14 @@ std::vector<TriedSetting> ParseTriedSettings(const std::vector<std::string>& tex
   return all;
 }
 
+std::vector<std::string> TriedSetting::Extremes() const {
+  if (!range) return values;
+  return {fmt::format("{}", range->low), fmt::format("{}", range->high)};
+}
+
 TryValues FirstValues(const std::vector<TriedSetting>& tried) {
   TryValues values;
-  for (const TriedSetting& one : tried) {
-    values.push_back(one.range ? fmt::format("{}", one.range->low) : one.values.front());
-  }
+  for (const TriedSetting& one : tried) values.push_back(one.Extremes().front());
   return values;
 }
 

@@ -36,6 +36,8 @@ struct TriedSetting {
 
   std::string name() const;  // "lr"
   std::string Text() const;  // "lr=0.1..4:log"
+  // The values that are looked at whatever is drawn: all of a list, both ends of a range.
+  std::vector<std::string> Extremes() const;
 };
 
 // The names of the settings that can be tried.

@@ -184,28 +184,44 @@ TrainConfig ConfigOfTry(const PreparedTuning& tuning, const TryValues& values, s
   return config;
 }
 
+// Throws Error where a try with these values cannot be made, or costs something else.
+void CheckTry(const PreparedTuning& tuning, const TryValues& values) {
+  const PrivacyPlan& plan = tuning.run.plan;
+  const PreparedRun run = internal::PrepareUntold(ConfigOfTry(tuning, values, 0),
+                                                  plan.noise().value(), /*local_rank=*/0);
+  if (run.plan.event() == plan.event() &&
+      run.plan.Failure(plan.steps()) <= plan.Failure(plan.steps())) {
+    return;
+  }
+  throw Error(fmt::format(
+      "the privacy of a try with {} is not that of one with {}, and all tries must "
+      "cost the same; leave such values out of --try.",
+      SettingsText(tuning.tried, values), SettingsText(tuning.tried, FirstValues(tuning.tried))));
+}
+
+// Each value by itself, so that a mistake is refused whatever is drawn.
+void CheckTriedValues(const PreparedTuning& tuning) {
+  TryValues values = FirstValues(tuning.tried);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::string first = values[i];
+    for (const std::string& value : tuning.tried[i].Extremes()) {
+      if (value == first) continue;
+      values[i] = value;
+      CheckTry(tuning, values);
+    }
+    values[i] = first;
+  }
+}
+
 // The values of all tries, those that do not count among them. What was drawn is looked at before
 // the charge: it was drawn without the data, and may be refused.
 std::vector<TryValues> DrawTries(const PreparedTuning& tuning) {
   const std::unique_ptr<Generator> generator = Draws(tuning.run.config, kValuesStep);
-  const PrivacyPlan& plan = tuning.run.plan;
   std::vector<TryValues> all;
   std::set<TryValues> checked;
   for (std::int64_t i = 0; i < tuning.tries.most(); ++i) {
     all.push_back(DrawValues(tuning.tried, *generator));
-    if (!checked.insert(all.back()).second) continue;
-    const PreparedRun run = internal::PrepareUntold(ConfigOfTry(tuning, all.back(), 0),
-                                                    plan.noise().value(), /*local_rank=*/0);
-    if (run.plan.event() == plan.event() &&
-        run.plan.Failure(plan.steps()) <= plan.Failure(plan.steps())) {
-      continue;
-    }
-    throw Error(
-        fmt::format("the privacy of a try with {} is not that of one with {}, and all tries must "
-                    "cost the same; "
-                    "leave such values out of --try.",
-                    SettingsText(tuning.tried, all.back()),
-                    SettingsText(tuning.tried, FirstValues(tuning.tried))));
+    if (checked.insert(all.back()).second) CheckTry(tuning, all.back());
   }
   return all;
 }
@@ -399,6 +415,7 @@ PreparedTuning PrepareTuning(const TuneSettings& settings) {
       .tries = tries,
       .event = released.EventOf(plan->event()),
       .failure = released.Failure(plan->Failure(plan->steps()))};
+  CheckTriedValues(tuning);
   tuning.run.facts = FactsOf(tuning);
   return tuning;
 }

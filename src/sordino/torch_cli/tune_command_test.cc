@@ -89,6 +89,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Mistake{"tune digits --try lr=1,2", "--epsilon"},
                       Mistake{"tune digits --epsilon 1 --try batch=1,2", "--try batch"},
                       Mistake{"tune digits --epsilon 1 --try lr=2..1", "empty range"},
+                      Mistake{"tune digits --epsilon 1 --try lr=1,abc", "abc"},
+                      Mistake{"tune digits --epsilon 1 --try momentum=0.5..2", "momentum"},
                       Mistake{"tune digits --epsilon 1 --try lr=1,2 --tries 0", "--tries is 0"},
                       Mistake{"tune digits --epsilon 1 --try lr=1,2 --select x", "--select"},
                       Mistake{"tune digits --epsilon 1 --try lr=1,2 --noise 2", "--noise"}));

@@ -98,9 +98,9 @@ nn::Conv2d Convolution3x3(std::int64_t in, std::int64_t out) {
   return nn::Conv2d(nn::Conv2dOptions(in, out, 3).padding(1));
 }
 
-// Its weights are drawn at the scale that its activation needs: eight layers with those that libtorch
-// draws give logits that hardly depend on the image (a deviation of 1e-4 with ReLU), and the first
-// steps of a run are lost.
+// Its weights are drawn at the scale that its activation needs: eight layers with those that
+// libtorch draws give logits that hardly depend on the image (a deviation of 1e-4 with ReLU), and
+// the first steps of a run are lost.
 class CnnCifar : public Network {
  public:
   CnnCifar(const ModelShape& shape, const ModelOptions& options)
