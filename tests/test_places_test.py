@@ -1,4 +1,4 @@
-"""x.cc has x_test.cc beside it, or a row of docs/tests.md says which test it has.
+"""x.cc has x_test.cc beside it, or a row of docs/tests.md says which test it has. Kernels have one folder.
 
   test_places_test.py PROJECT
 """
@@ -51,6 +51,11 @@ def violations(project):
             covered |= hits
     found += [f'{place} has neither {place.stem}_test.cc beside it nor a row of docs/tests.md'
               for place in without - covered]
+    listed = re.findall(r'[\w/]+\.cu', (root / 'kernels/CMakeLists.txt').read_text(encoding='utf-8'))
+    for path in root.rglob('*.cu'):
+        place = str(path.relative_to(root))
+        if not place.startswith('kernels/') or place.removeprefix('kernels/') not in listed:
+            found.append(f'{place} is a kernel: it belongs in kernels/, with a line in CMakeLists.txt')
     return sorted(found)
 
 

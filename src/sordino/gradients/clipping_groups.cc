@@ -1,18 +1,15 @@
 #include "sordino/gradients/clipping_groups.h"
 
-#include <ATen/ops/div.h>
 #include <ATen/ops/from_blob.h>
-#include <ATen/ops/threshold.h>
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "sordino/base/check.h"
 #include "sordino/base/error.h"
-#include "sordino/gradients/internal/terms/row_kernels.h"
+#include "sordino/kernels/row_sums.h"
 
 namespace sordino {
 namespace {
@@ -102,10 +99,7 @@ const at::Tensor& GroupColumn::OnDeviceOf(const at::Tensor& norms) const {
 }
 
 at::Tensor FactorsToBound(const GroupColumn& below, const at::Tensor& norms) {
-  const at::Tensor& bounds = below.OnDeviceOf(norms);
-  if (norms.is_cpu()) return FactorsWithin(norms, bounds);
-  at::Tensor factors = at::div(bounds, norms).clamp_max_(1.0);
-  return at::threshold_(factors, std::numeric_limits<double>::min(), 0.0);
+  return FactorsWithin(norms, below.OnDeviceOf(norms));
 }
 
 std::vector<ClipNorm> EqualBounds(const ClippingGroups& groups, ClipNorm total) {

@@ -12,9 +12,9 @@
 
 #include "sordino/gradients/clipper.h"
 #include "sordino/gradients/internal/rounding/sum_plan.h"
-#include "sordino/gradients/internal/terms/row_kernels.h"
 #include "sordino/gradients/norm_clipping.h"
 #include "sordino/gradients/testing/gradients_test_support.h"
+#include "sordino/kernels/row_sums.h"
 
 namespace sordino {
 namespace {

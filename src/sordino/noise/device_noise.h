@@ -37,6 +37,7 @@
 #include <vector>
 
 #include "sordino/device/descent.h"
+#include "sordino/kernels/launch.h"
 #include "sordino/noise/gradient_noise.h"
 #include "sordino/noise/noise_memory.h"
 #include "sordino/random/random_source.h"
@@ -46,7 +47,7 @@ namespace sordino {
 class DeviceNoise {
  public:
   // Whether this build has the kernel. Where it has not, no object can be made (Error).
-  static bool IsBuilt();
+  static bool IsBuilt() { return kKernelsAreBuilt; }
   // Whether it serves this sum: its tensors, float32 or float64, lie on one CUDA device, and the
   // kind of noise draws by index.
   static bool Serves(const BoundedSum& sum, const NoiseComponent& kind);

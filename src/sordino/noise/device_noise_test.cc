@@ -12,7 +12,7 @@
 #include "sordino/base/error.h"
 #include "sordino/device/recorded_graph.h"
 #include "sordino/gradients/testing/forged_values.h"
-#include "sordino/noise/internal/grid_step.h"
+#include "sordino/kernels/grid_step.h"
 #include "sordino/random/indexed_gaussian.h"
 
 namespace sordino {

@@ -13,9 +13,9 @@
 #include "sordino/base/check.h"
 #include "sordino/base/error.h"
 #include "sordino/base/vector_clones.h"
-#include "sordino/gradients/parallel_shares.h"
+#include "sordino/device/parallel_shares.h"
+#include "sordino/kernels/grid_step.h"
 #include "sordino/noise/device_noise.h"
-#include "sordino/noise/internal/grid_step.h"
 #include "sordino/random/grid_noise.h"
 
 namespace sordino {

@@ -1,23 +1,15 @@
 // What a noise process remembers of earlier steps, and what of it becomes part of the noise n_t of
-// step t. w_t is its draw, s counts the steps since the process began:
-//
-//   kDraws    n_t = w_t + f_1 w_{t-1} + f_2 w_{t-2} + ...
-//   kNoise    n_t = w_t + f_1 n_{t-1} + f_2 n_{t-2} + ...
-//   kBuffers  n_t = w_t + sum_k f_k b_k,  then  b_k = decay_k b_k + w_t
-//   kTree     n_t = w_t + sum_{l < z} f_l w_{t - 2^l},  2^z the largest power of 2 in s + 1
-//
-// Everything before the first step is 0. These are the rows of C^-1 w for bands of C^-1, for bands
-// of C, for a C^-1 whose coefficients are sums of geometric series, and for the tree, whose node of
-// level l ends at a multiple of 2^l.
+// step t (kernels/memory_kind.h has the formulas). These are the rows of C^-1 w for bands of C^-1,
+// for bands of C, for a C^-1 whose coefficients are sums of geometric series, and for the tree,
+// whose node of level l ends at a multiple of 2^l.
 #ifndef SORDINO_NOISE_NOISE_MEMORY_H_
 #define SORDINO_NOISE_NOISE_MEMORY_H_
 
-#include <cstdint>
 #include <vector>
 
-namespace sordino {
+#include "sordino/kernels/memory_kind.h"
 
-enum class MemoryKind : std::uint8_t { kNone, kDraws, kNoise, kBuffers, kTree };
+namespace sordino {
 
 struct NoiseMemory {
   MemoryKind kind = MemoryKind::kNone;

@@ -9,10 +9,10 @@
 
 #include "sordino/base/check.h"
 #include "sordino/base/error.h"
-#include "sordino/gradients/parallel_shares.h"
+#include "sordino/device/parallel_shares.h"
 #include "sordino/gradients/saved_tensors.h"
+#include "sordino/kernels/correlated_block.h"
 #include "sordino/noise/device_noise.h"
-#include "sordino/noise/internal/correlated_block.h"
 
 namespace sordino {
 namespace {

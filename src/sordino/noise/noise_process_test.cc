@@ -13,7 +13,7 @@
 #include "sordino/base/error.h"
 #include "sordino/gradients/saved_tensors.h"
 #include "sordino/gradients/testing/forged_values.h"
-#include "sordino/noise/internal/correlated_block.h"
+#include "sordino/kernels/correlated_block.h"
 
 namespace sordino {
 namespace {

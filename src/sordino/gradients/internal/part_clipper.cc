@@ -22,8 +22,8 @@
 #include "sordino/gradients/internal/isolation/operation_comparison.h"
 #include "sordino/gradients/internal/physical_batch.h"
 #include "sordino/gradients/internal/rounding/rounding.h"
-#include "sordino/gradients/internal/terms/row_kernels.h"
 #include "sordino/gradients/norm_clipping.h"
+#include "sordino/kernels/row_sums.h"
 
 namespace sordino {
 namespace {

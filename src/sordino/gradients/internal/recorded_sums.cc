@@ -15,9 +15,10 @@
 #include <utility>
 
 #include "sordino/base/error.h"
-#include "sordino/gradients/internal/device/padded_copy.h"
 #include "sordino/gradients/internal/isolation/isolation.h"
 #include "sordino/gradients/internal/physical_batch.h"
+#include "sordino/kernels/launch.h"
+#include "sordino/kernels/padded_copy.h"
 
 namespace sordino {
 namespace {
@@ -91,7 +92,7 @@ void RecordedSums::Recording::Fill(const Batch& batch, std::int64_t micro_batch)
   const at::NoGradGuard no_grad;
   const std::int64_t examples = Examples(batch);
   const std::int64_t units = examples / micro_batch;
-  if (HasPaddedCopy() && mask.is_cuda() && CanCopyPadded(batch, inputs)) {
+  if (kKernelsAreBuilt && mask.is_cuda() && CanCopyPadded(batch, inputs)) {
     DevicePaddedCopy(PaddedTensorsOf(batch, inputs, mask, units), mask);
     return;
   }

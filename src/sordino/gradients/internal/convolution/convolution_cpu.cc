@@ -10,13 +10,13 @@
 #include <type_traits>
 #include <vector>
 
+#include "sordino/device/parallel_shares.h"
 #include "sordino/gradients/internal/convolution/convolution_columns.h"
 #include "sordino/gradients/internal/convolution/convolution_gram.h"
 #include "sordino/gradients/internal/convolution/convolution_products.h"
 #include "sordino/gradients/internal/convolution/convolution_shape.h"
 #include "sordino/gradients/internal/convolution/tiled_transpose.h"
-#include "sordino/gradients/internal/terms/row_kernels.h"
-#include "sordino/gradients/parallel_shares.h"
+#include "sordino/kernels/row_sums.h"
 
 namespace sordino {
 namespace {

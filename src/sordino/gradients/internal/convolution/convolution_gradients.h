@@ -26,7 +26,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "sordino/gradients/internal/terms/example_layout.h"
+#include "sordino/kernels/example_layout.h"
 
 namespace sordino {
 

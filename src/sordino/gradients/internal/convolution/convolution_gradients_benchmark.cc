@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "sordino/gradients/internal/convolution/convolution_gradients.h"
-#include "sordino/gradients/internal/terms/example_layout.h"
+#include "sordino/kernels/example_layout.h"
 
 namespace sordino {
 namespace {

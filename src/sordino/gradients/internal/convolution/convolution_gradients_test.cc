@@ -31,7 +31,7 @@
 #include "sordino/gradients/internal/convolution/convolution_gram.h"
 #include "sordino/gradients/internal/convolution/convolution_products.h"
 #include "sordino/gradients/internal/convolution/convolution_shape.h"
-#include "sordino/gradients/internal/terms/example_layout.h"
+#include "sordino/kernels/example_layout.h"
 
 namespace sordino {
 namespace {

@@ -17,9 +17,9 @@
 
 #include "sordino/gradients/internal/graph/parameter_plan.h"
 #include "sordino/gradients/internal/graph/tape.h"
-#include "sordino/gradients/internal/terms/example_layout.h"
 #include "sordino/gradients/internal/terms/use_rule.h"
 #include "sordino/gradients/loss_function.h"
+#include "sordino/kernels/example_layout.h"
 
 namespace sordino {
 

@@ -19,9 +19,9 @@
 #include <utility>
 
 #include "sordino/base/check.h"
+#include "sordino/device/parallel_shares.h"
 #include "sordino/device/precision.h"
 #include "sordino/gradients/internal/isolation/bfloat16_products.h"
-#include "sordino/gradients/parallel_shares.h"
 
 namespace sordino {
 namespace {

@@ -24,9 +24,9 @@
 #include <vector>
 
 #include "sordino/gradients/internal/graph/tape.h"
-#include "sordino/gradients/internal/terms/example_layout.h"
 #include "sordino/gradients/internal/terms/use_rule.h"
 #include "sordino/gradients/loss_function.h"
+#include "sordino/kernels/example_layout.h"
 
 namespace sordino {
 

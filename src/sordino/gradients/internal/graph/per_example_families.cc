@@ -7,8 +7,8 @@
 
 #include "sordino/gradients/internal/graph/per_example_pass.h"
 #include "sordino/gradients/internal/graph/shared_gradients.h"
-#include "sordino/gradients/internal/terms/row_kernels.h"
 #include "sordino/gradients/internal/terms/tied_term.h"
+#include "sordino/kernels/row_sums.h"
 
 namespace sordino {
 namespace {

@@ -16,13 +16,13 @@
 #include "sordino/base/check.h"
 #include "sordino/base/quantity.h"
 #include "sordino/gradients/internal/convolution/convolution_products.h"
-#include "sordino/gradients/internal/device/fused_terms.h"
 #include "sordino/gradients/internal/graph/stand_ins.h"
 #include "sordino/gradients/internal/rounding/rounding.h"
+#include "sordino/gradients/internal/terms/fused_terms.h"
 #include "sordino/gradients/internal/terms/norm_cost.h"
-#include "sordino/gradients/internal/terms/row_kernels.h"
 #include "sordino/gradients/internal/terms/term_rows.h"
 #include "sordino/gradients/internal/terms/tied_term.h"
+#include "sordino/kernels/row_sums.h"
 
 namespace sordino {
 namespace ag = torch::autograd;

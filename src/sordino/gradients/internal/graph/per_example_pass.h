@@ -19,13 +19,13 @@
 
 #include "sordino/gradients/clipper.h"
 #include "sordino/gradients/clipping_policy.h"
-#include "sordino/gradients/internal/device/row_operations.h"
 #include "sordino/gradients/internal/graph/parameter_plan.h"
 #include "sordino/gradients/internal/graph/tape.h"
-#include "sordino/gradients/internal/terms/example_layout.h"
 #include "sordino/gradients/internal/terms/term.h"
 #include "sordino/gradients/internal/terms/use_rule.h"
 #include "sordino/gradients/loss_function.h"
+#include "sordino/kernels/example_layout.h"
+#include "sordino/kernels/row_operations.h"
 
 namespace sordino {
 
@@ -176,7 +176,7 @@ class PerExamplePass {
   // wanted, what they add to the norms of groups, and the uses of parameters that they are all of.
   bool takes_rows_ = false;
   std::vector<at::Tensor> rows_;
-  std::vector<device::NormPiece> pieces_;
+  std::vector<kernels::NormPiece> pieces_;
   std::vector<std::pair<std::size_t, at::Tensor>> row_sums_;        // parameter, gradients
   std::vector<std::pair<std::size_t, std::size_t>> one_row_parts_;  // parameter, index of part
 };

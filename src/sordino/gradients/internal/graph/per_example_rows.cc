@@ -6,8 +6,8 @@
 
 #include "sordino/gradients/internal/graph/per_example_pass.h"
 #include "sordino/gradients/internal/rounding/rounding.h"
-#include "sordino/gradients/internal/terms/row_kernels.h"
 #include "sordino/gradients/internal/terms/term_rows.h"
+#include "sordino/kernels/row_sums.h"
 
 namespace sordino {
 

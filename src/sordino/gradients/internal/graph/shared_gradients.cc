@@ -12,10 +12,10 @@
 #include <exception>
 #include <utility>
 
-#include "sordino/gradients/internal/device/group_norm.h"
 #include "sordino/gradients/internal/isolation/isolated_units.h"
 #include "sordino/gradients/internal/isolation/isolation.h"
 #include "sordino/gradients/internal/physical_batch.h"
+#include "sordino/kernels/group_norm.h"
 
 namespace sordino {
 namespace {

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <string>
 
-#include "sordino/gradients/internal/device/group_norm.h"
+#include "sordino/kernels/group_norm.h"
 
 namespace sordino {
 

@@ -14,11 +14,11 @@
 #include "sordino/gradients/internal/convolution/convolution_gradients.h"
 #include "sordino/gradients/internal/rounding/rounding.h"
 #include "sordino/gradients/internal/terms/broadcast.h"
-#include "sordino/gradients/internal/terms/row_kernels.h"
 #include "sordino/gradients/internal/terms/term.h"
 #include "sordino/gradients/norm_clipping.h"
 #include "sordino/gradients/testing/gradients_test_support.h"
 #include "sordino/gradients/testing/test_policies.h"
+#include "sordino/kernels/row_sums.h"
 
 namespace sordino {
 namespace {

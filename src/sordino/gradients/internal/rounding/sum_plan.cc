@@ -6,7 +6,7 @@
 #include "sordino/base/error.h"
 #include "sordino/gradients/internal/convolution/convolution_products.h"
 #include "sordino/gradients/internal/rounding/rounding.h"
-#include "sordino/gradients/internal/terms/row_kernels.h"
+#include "sordino/kernels/row_sums.h"
 
 namespace sordino {
 namespace {

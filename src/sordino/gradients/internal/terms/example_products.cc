@@ -10,8 +10,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "sordino/gradients/internal/terms/row_kernels.h"
-#include "sordino/gradients/parallel_shares.h"
+#include "sordino/device/parallel_shares.h"
+#include "sordino/kernels/row_sums.h"
 
 namespace sordino {
 namespace {

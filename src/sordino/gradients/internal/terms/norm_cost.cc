@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "sordino/gradients/internal/convolution/convolution_gradients.h"
-#include "sordino/gradients/internal/device/fused_terms.h"
+#include "sordino/gradients/internal/terms/fused_terms.h"
 
 namespace sordino {
 namespace {

@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include "sordino/gradients/internal/terms/example_layout.h"
 #include "sordino/gradients/internal/terms/term.h"
 #include "sordino/gradients/internal/terms/term_rows.h"
 #include "sordino/gradients/internal/terms/use_rule.h"
+#include "sordino/kernels/example_layout.h"
 
 namespace sordino::rule_forms {
 

@@ -9,9 +9,9 @@
 
 #include <cstdint>
 
-#include "sordino/gradients/internal/terms/lstm_entries.h"
-#include "sordino/gradients/internal/terms/lstm_kernels.h"
-#include "sordino/gradients/parallel_shares.h"
+#include "sordino/device/parallel_shares.h"
+#include "sordino/kernels/lstm_entries.h"
+#include "sordino/kernels/lstm_kernels.h"
 
 namespace sordino {
 namespace {

@@ -9,8 +9,8 @@
 #include <tuple>
 #include <vector>
 
-#include "sordino/gradients/internal/terms/lstm_kernels.h"
 #include "sordino/gradients/testing/gradients_test_support.h"
+#include "sordino/kernels/lstm_kernels.h"
 
 namespace sordino {
 namespace {

@@ -19,8 +19,8 @@
 
 #include <cstdint>
 
-#include "sordino/gradients/internal/terms/lstm_kernels.h"
 #include "sordino/gradients/internal/terms/recurrent_layer.h"
+#include "sordino/kernels/lstm_kernels.h"
 
 namespace sordino {
 namespace {

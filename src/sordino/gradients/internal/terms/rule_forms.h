@@ -20,13 +20,13 @@
 #include <utility>
 #include <vector>
 
-#include "sordino/gradients/internal/device/row_operations.h"
 #include "sordino/gradients/internal/terms/broadcast.h"
-#include "sordino/gradients/internal/terms/example_layout.h"
 #include "sordino/gradients/internal/terms/product_forms.h"
 #include "sordino/gradients/internal/terms/term.h"
 #include "sordino/gradients/internal/terms/term_rows.h"
 #include "sordino/gradients/internal/terms/use_rule.h"
+#include "sordino/kernels/example_layout.h"
+#include "sordino/kernels/row_operations.h"
 
 namespace sordino::rule_forms {
 

@@ -3,7 +3,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/zeros.h>
 
-#include "sordino/gradients/internal/device/row_operations.h"
+#include "sordino/kernels/row_operations.h"
 
 namespace sordino {
 namespace {

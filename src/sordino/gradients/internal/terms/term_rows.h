@@ -6,9 +6,9 @@
 
 #include <cstdint>
 
-#include "sordino/gradients/internal/terms/example_layout.h"
-#include "sordino/gradients/internal/terms/row_kernels.h"
 #include "sordino/gradients/internal/terms/term.h"
+#include "sordino/kernels/example_layout.h"
+#include "sordino/kernels/row_sums.h"
 
 namespace sordino {
 

@@ -9,13 +9,13 @@
 #include <utility>
 
 #include "sordino/base/check.h"
-#include "sordino/gradients/internal/device/fused_terms.h"
-#include "sordino/gradients/internal/device/row_operations.h"
 #include "sordino/gradients/internal/terms/example_products.h"
-#include "sordino/gradients/internal/terms/row_kernels.h"
+#include "sordino/gradients/internal/terms/fused_terms.h"
 #include "sordino/gradients/internal/terms/term.h"
 #include "sordino/gradients/internal/terms/term_rows.h"
 #include "sordino/gradients/internal/terms/tied_term.h"
+#include "sordino/kernels/row_operations.h"
+#include "sordino/kernels/row_sums.h"
 
 namespace sordino {
 namespace {

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "sordino/base/check.h"
-#include "sordino/gradients/internal/terms/row_kernels.h"
 #include "sordino/gradients/internal/terms/term_rows.h"
+#include "sordino/kernels/row_sums.h"
 
 namespace sordino {
 namespace {

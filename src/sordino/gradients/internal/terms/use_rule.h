@@ -12,8 +12,8 @@
 
 #include "sordino/gradients/internal/graph/tape.h"
 #include "sordino/gradients/internal/isolation/isolation.h"
-#include "sordino/gradients/internal/terms/example_layout.h"
 #include "sordino/gradients/internal/terms/term.h"
+#include "sordino/kernels/example_layout.h"
 
 namespace sordino {
 

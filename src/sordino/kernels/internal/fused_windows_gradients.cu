@@ -1,0 +1,13 @@
+#include <cuda_runtime.h>
+
+#include "sordino/kernels/internal/fused_kernels.cuh"
+#include "sordino/kernels/internal/fused_launch.h"
+
+namespace sordino {
+
+cudaError_t LaunchGradients(const WindowSource& source, const FusedPlan& plan,
+                            FusedPrecision precision, const FusedWork& work, cudaStream_t stream) {
+  return LaunchChoice<FusedOutput::kGradients>(WindowGradientChoices(), plan.choice, source, precision, work, plan.norms.chunks, stream);
+}
+
+}  // namespace sordino
