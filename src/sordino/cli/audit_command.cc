@@ -144,11 +144,18 @@ std::vector<double> ReadScores(const std::string& path) {
   return scores;
 }
 
+// An event in a line of a picture; of a long one the beginning.
+std::string CaptionOf(const Event& event) {
+  std::string text = "claimed: " + event.ToString();
+  if (text.size() > kMaxCaption) text = text.substr(0, kMaxCaption - 3) + "...";
+  return text;
+}
+
 std::string ScoresPicture(const TwoWorlds& worlds, const std::vector<PrivacyLine>& claim,
                           const std::optional<Event>& event) {
   RocPicture picture;
   picture.title = "How well members are told from others";
-  picture.caption = event ? "claimed: " + event->ToString().substr(0, kMaxCaption) : "";
+  picture.caption = event ? CaptionOf(*event) : "";
   picture.curves = {{"the attack", worlds.Curve()}};
   picture.claim = claim;
   return RocSvg(picture);

@@ -18,6 +18,7 @@ namespace sordino {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using Json = nlohmann::json;
 
 CommandOutcome Audit(const std::string& line) { return CallCommand(AddAuditCommand, Words(line)); }
@@ -77,6 +78,19 @@ TEST_F(AuditScores, AreDrawnWithinWhatIsClaimed) {
   const std::string svg{std::istreambuf_iterator<char>(file), {}};
   EXPECT_THAT(svg, HasSubstr("class=\"limit\""));
   EXPECT_THAT(svg, HasSubstr("add-remove: gaussian(2)"));
+  // Of a long event the beginning is shown, with dots.
+  const std::string steps =
+      "add-remove: compose(10*poisson(0.1, gaussian(1.5)), 20*poisson(0.2, gaussian(2.5)), "
+      "30*poisson(0.3, gaussian(3.5)))";
+  EXPECT_EQ(CallCommand(AddAuditCommand, {"audit", "scores", members, others, "--picture", picture,
+                                          "--force", "--event", steps})
+                .error,
+            "");
+  std::ifstream redrawn(picture);
+  const std::string with_dots{std::istreambuf_iterator<char>(redrawn), {}};
+  EXPECT_THAT(with_dots, HasSubstr("claimed: add-remove: compose(10*"));
+  EXPECT_THAT(with_dots, HasSubstr("...</text>"));
+  EXPECT_THAT(with_dots, Not(HasSubstr("gaussian(3.5)")));
   // An input is never overwritten.
   EXPECT_THAT(Audit(call + " --force --picture " + members).error, HasSubstr("members.csv"));
   std::ifstream again(members);

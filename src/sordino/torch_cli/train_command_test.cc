@@ -304,11 +304,18 @@ TEST_F(TrainCommand, WithoutPrivacyItSaysSoOnEveryChannel) {
   EXPECT_THAT(seeded.err, StartsWith("sordino: NOT PRIVATE"));
 }
 
-TEST_F(TrainCommand, RefusesAClipThatWithoutPrivacyWouldNotBeUsed) {
-  std::vector<std::string> words = Line("--non-private --steps 5");
-  words.insert(words.end(), {"--clip", "0.1"});
-  ExpectOneSentence(RunProgram(words), "give --noise 0 to clip without noise");
-  EXPECT_FALSE(fs::exists(out_));
+TEST_F(TrainCommand, RefusesWhatARunWithoutPrivacyWouldNotUse) {
+  const auto refused = [&](const std::string& flag, const std::string& value,
+                           const std::string& said) {
+    std::vector<std::string> words = Line("--non-private --steps 5");
+    words.insert(words.end(), {flag, value});
+    ExpectOneSentence(RunProgram(words), said);
+    EXPECT_FALSE(fs::exists(out_)) << flag;
+  };
+  refused("--clip", "0.1", "give --noise 0 to clip without noise");
+  refused("--noise", "1.1", "adds no noise, so --noise 1.1 has no meaning beside it");
+  refused("--noise", "0", "so --noise 0 has no meaning beside it");
+  refused("--epsilon", "3", "spends nothing, so --epsilon 3 has no meaning beside it");
   // That of a file is the private run that is compared with.
   const std::string file = train_ + ".toml";
   std::ofstream(file) << "[privacy]\nepsilon = 3\nclip = 0.5\n";

@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <string_view>
 
 #include "sordino/base/error.h"
 #include "sordino/cli/command_tree.h"
@@ -22,15 +23,27 @@ std::string Help(const Setting& setting) {
   return value.empty() || setting.IsSwitch() ? help : fmt::format("{} ({})", help, value);
 }
 
-// A file may have both: it is a private run that is repeated without privacy, or a finished run.
-void CheckClipFlag(const TrainConfig& config, const std::vector<GivenFlag>& flags) {
+// What a run without privacy does not use, with the reason and the way out. A file may have both:
+// it is a private run that is repeated without privacy, or a finished run.
+struct UnusedFlag {
+  std::string_view flag;
+  std::string_view reason;
+  std::string_view advice;
+};
+constexpr UnusedFlag kUnusedWithoutPrivacy[] = {
+    {"--epsilon", "spends nothing", "leave one of them out"},
+    {"--noise", "adds no noise", "leave one of them out"},
+    {"--clip", "does not clip", "give --noise 0 to clip without noise, or leave it out"},
+};
+
+void CheckUnusedFlags(const TrainConfig& config, const std::vector<GivenFlag>& flags) {
   if (!config.run.non_private) return;
-  for (const GivenFlag& flag : flags) {
-    if (flag.setting->flag != "--clip") continue;
-    throw Error(
-        fmt::format("--non-private does not clip, so --clip {} has no meaning beside it; give "
-                    "--noise 0 to clip without noise, or leave it out.",
-                    flag.texts.front()));
+  for (const UnusedFlag& unused : kUnusedWithoutPrivacy) {
+    for (const GivenFlag& flag : flags) {
+      if (flag.setting->flag != unused.flag) continue;
+      throw Error(fmt::format("--non-private {}, so {} {} has no meaning beside it; {}.",
+                              unused.reason, unused.flag, flag.texts.front(), unused.advice));
+    }
   }
 }
 
@@ -108,7 +121,7 @@ TrainConfig ConfigOf(const std::string& source, const std::string& config,
   TrainConfig read = file.empty() ? TrainConfig() : ReadTrainConfig(file);
   const std::vector<GivenFlag> given = flags.Given();
   SetFromFlags(read, WithSource(given, is_config ? "" : source));
-  CheckClipFlag(read, given);
+  CheckUnusedFlags(read, given);
   return read;
 }
 

@@ -122,15 +122,16 @@ bool ComposedGrid::Compose(double log_delta_guess, const Objective& objective) {
   return Build();
 }
 
-double ComposedGrid::LogDelta(double epsilon) const {
-  if (bound_ != Bound::kSpread) return GridLogDelta(epsilon);
+ComposedGrid::Reading ComposedGrid::Read(double epsilon) const {
+  if (bound_ != Bound::kSpread) return ReadGrid(epsilon);
   // delta(epsilon) >= (delta of the grid at epsilon + t) - Pr[the errors exceed t].
-  const double shifted = GridLogDelta(epsilon + spread_);
-  const double share = std::exp(log_exceed_ - shifted);
-  return share < 1 ? shifted + std::log1p(-share) : -kInfinity;
+  Reading shifted = ReadGrid(epsilon + spread_);
+  const double share = std::exp(log_exceed_ - shifted.log_delta);
+  shifted.log_delta = share < 1 ? shifted.log_delta + std::log1p(-share) : -kInfinity;
+  return shifted;
 }
 
-double ComposedGrid::GridLogDelta(double epsilon) const {
+ComposedGrid::Reading ComposedGrid::ReadGrid(double epsilon) const {
   const double ratio = std::exp(-tilt_ * spacing_);
   const double ratio_one = std::exp(-(tilt_ + 1) * spacing_);
   const double position = (epsilon - origin_) / spacing_;
@@ -153,17 +154,24 @@ double ComposedGrid::GridLogDelta(double epsilon) const {
   const double log_front = log_moment_ - tilt_ * epsilon;
   const double front_error =
       log_moment_error_ + 8 * kUnitRoundoff * (std::abs(log_moment_) + std::abs(tilt_ * epsilon));
+  error += above_window_;
   const double infinite = -std::expm1(log_survival_);
   if (bound_ == Bound::kUpper) {
     if (epsilon > last_loss()) error += 1;
-    const double finite =
-        log_front + front_error + std::log(std::max(0.0, sum) + error + above_window_ + 1e-18);
-    if (infinite == 0) return std::min(0.0, finite);
-    return std::min(0.0, std::log(std::exp(std::min(finite, 1.0)) + infinite * (1 + 1e-12)));
+    // Losses between epsilon and the window were folded up, where their weight is less.
+    if (epsilon < origin_) error += below_window_;
+    const double share = error / (std::max(0.0, sum) + error);
+    const double finite = log_front + front_error + std::log(std::max(0.0, sum) + error + 1e-18);
+    if (infinite == 0) return {std::min(0.0, finite), share};
+    const double all = std::exp(std::min(finite, 1.0)) + infinite * (1 + 1e-12);
+    return {std::min(0.0, std::log(all)), share};
   }
-  const double rest = sum - error - above_window_ - below_window_;
+  error += below_window_;
+  const double rest = sum - error;
   const double finite = rest > 0 ? log_front - front_error + std::log(rest) : -kInfinity;
-  return infinite == 0 ? finite : std::log(std::exp(finite) + infinite * (1 - 1e-12));
+  const double share = rest > 0 ? error / sum : 1;
+  if (infinite == 0) return {finite, share};
+  return {std::log(std::exp(finite) + infinite * (1 - 1e-12)), share};
 }
 
 bool ComposedGrid::Build() {

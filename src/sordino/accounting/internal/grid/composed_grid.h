@@ -27,7 +27,14 @@ class ComposedGrid {
   bool Compose(double log_delta_guess, const Objective& objective);
 
   // A bound on log delta(epsilon).
-  double LogDelta(double epsilon) const;
+  double LogDelta(double epsilon) const { return Read(epsilon).log_delta; }
+  // The same, and what share of delta the grid's own errors are: small around the epsilon that the
+  // tilt was chosen for.
+  struct Reading {
+    double log_delta;
+    double error_share;
+  };
+  Reading Read(double epsilon) const;
 
   double last_loss() const { return origin_ + spacing_ * static_cast<double>(mass_.size() - 1); }
   double spacing() const { return spacing_; }
@@ -52,7 +59,7 @@ class ComposedGrid {
 
   double LogMoment(double c) const;
   double Deviation(double c) const;
-  double GridLogDelta(double epsilon) const;
+  Reading ReadGrid(double epsilon) const;
   bool Build();
   // All losses are one value.
   bool BuildDegenerate(double mean);

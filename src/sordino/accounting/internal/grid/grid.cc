@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "sordino/accounting/internal/contour/tilt_search.h"
-#include "sordino/accounting/internal/grid/composed_grid.h"
 
 namespace sordino {
 namespace {
@@ -41,6 +41,35 @@ double SolveOnGrid(const ComposedGrid& grid, Bound bound, double most, Exceeds e
     (exceeds(middle) ? low : high) = middle;
   }
   return bound == Bound::kUpper ? high : low;
+}
+
+// The ranges of a grid are cut for a guess of log delta: the first one, how far below it they still
+// serve, and how far below an answer the next guess is.
+constexpr double kFirstGuess = -20;
+constexpr double kBelowGuess = 8;
+constexpr double kBelowAnswer = 4;
+
+// A grid that resolves delta at an epsilon; a much smaller answer than the guess deserves wider
+// ranges.
+TiltedGrid TiltedTo(std::span<const CountedPair> pairs, double epsilon, Bound bound, Effort effort,
+                    double guess) {
+  TiltedGrid made{epsilon, guess, bound == Bound::kUpper ? 0 : -kInfinity, std::nullopt};
+  for (int round = 0; round < 4; ++round) {
+    ComposedGrid grid(pairs, bound, effort);
+    if (grid.TooMany()) break;
+    if (grid.empty()) {
+      made.log_delta = std::log(-std::expm1(grid.log_survival()));
+      break;
+    }
+    const bool composed = grid.Compose(guess, [&](double moment, double c) {
+      return moment - c * epsilon + LogChernoffConstant(c);
+    });
+    if (!composed) break;
+    made = {epsilon, guess, grid.LogDelta(epsilon), std::move(grid)};
+    if (made.log_delta > guess - kBelowGuess || !std::isfinite(made.log_delta)) break;
+    guess = made.log_delta - kBelowAnswer;
+  }
+  return made;
 }
 
 }  // namespace
@@ -88,23 +117,36 @@ double GridEpsilon(const TailSplit& split, double log_delta, Bound bound, Effort
 
 double GridLogDelta(std::span<const CountedPair> pairs, double epsilon, Bound bound,
                     Effort effort) {
-  const double nothing = bound == Bound::kUpper ? 0 : -kInfinity;
-  double guess = -20;
-  double result = nothing;
-  for (int round = 0; round < 4; ++round) {
-    ComposedGrid grid(pairs, bound, effort);
-    if (grid.TooMany()) return nothing;
-    if (grid.empty()) return std::log(-std::expm1(grid.log_survival()));
-    const bool composed = grid.Compose(guess, [&](double moment, double c) {
-      return moment - c * epsilon + LogChernoffConstant(c);
-    });
-    if (!composed) return result;
-    result = grid.LogDelta(epsilon);
-    // The ranges were cut for the guess; a much smaller answer deserves wider ones.
-    if (result > guess - 8 || !std::isfinite(result)) break;
-    guess = result - 4;
+  return TiltedTo(pairs, epsilon, bound, effort, kFirstGuess).log_delta;
+}
+
+GridProfile::GridProfile(std::vector<CountedPair> pairs, Bound bound, Effort effort)
+    : pairs_(std::move(pairs)), bound_(bound), effort_(effort) {}
+
+double GridProfile::LogDelta(double epsilon) {
+  // So large a share of delta may be the errors of a grid that was tilted for another epsilon.
+  constexpr double kErrorShare = 1e-6;
+  constexpr std::size_t kMaxGrids = 32;
+  double guess = kFirstGuess;
+  if (const TiltedGrid* nearest = Nearest(epsilon)) {
+    const ComposedGrid::Reading read = nearest->grid->Read(epsilon);
+    const bool resolved = read.log_delta > nearest->guess - kBelowGuess &&
+                          (read.error_share <= kErrorShare || nearest->epsilon == epsilon);
+    if (resolved || grids_.size() == kMaxGrids) return read.log_delta;
+    guess = std::min(guess, read.log_delta - kBelowAnswer);
   }
-  return result;
+  TiltedGrid made = TiltedTo(pairs_, epsilon, bound_, effort_, guess);
+  const double log_delta = made.log_delta;
+  if (made.grid) grids_.push_back(std::move(made));
+  return log_delta;
+}
+
+const TiltedGrid* GridProfile::Nearest(double epsilon) const {
+  const auto nearest = std::min_element(
+      grids_.begin(), grids_.end(), [epsilon](const TiltedGrid& a, const TiltedGrid& b) {
+        return std::abs(a.epsilon - epsilon) < std::abs(b.epsilon - epsilon);
+      });
+  return nearest == grids_.end() ? nullptr : &*nearest;
 }
 
 }  // namespace sordino

@@ -11,11 +11,14 @@
 #ifndef SORDINO_ACCOUNTING_INTERNAL_GRID_H_
 #define SORDINO_ACCOUNTING_INTERNAL_GRID_H_
 
+#include <cstddef>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "sordino/accounting/effort.h"
 #include "sordino/accounting/internal/contour/contour.h"
+#include "sordino/accounting/internal/grid/composed_grid.h"
 #include "sordino/accounting/internal/grid/discretise.h"
 #include "sordino/accounting/internal/grid/tail_split.h"
 
@@ -31,6 +34,34 @@ double GridEpsilon(const TailSplit& split, double log_delta, Bound bound, Effort
 // A bound on log delta(epsilon).
 double GridLogDelta(std::span<const CountedPair> pairs, double epsilon, Bound bound,
                     Effort effort = Effort::kFull);
+
+// A grid that was tilted for an epsilon, its guess and its bound of log delta there; no grid where
+// none was composed.
+struct TiltedGrid {
+  double epsilon;
+  double guess;
+  double log_delta;
+  std::optional<ComposedGrid> grid;
+};
+
+// Bounds on log delta at many epsilons of one composition. A grid resolves the epsilons around the
+// one that it was tilted for, over some orders of magnitude of delta; another is composed where
+// none is near.
+class GridProfile {
+ public:
+  GridProfile(std::vector<CountedPair> pairs, Bound bound, Effort effort);
+
+  double LogDelta(double epsilon);
+  std::size_t grids() const { return grids_.size(); }
+
+ private:
+  const TiltedGrid* Nearest(double epsilon) const;
+
+  std::vector<CountedPair> pairs_;
+  Bound bound_;
+  Effort effort_;
+  std::vector<TiltedGrid> grids_;
+};
 
 }  // namespace sordino
 

@@ -203,5 +203,30 @@ TEST(Grid, LowerEndReachesTheLargestLossOfADiscreteRelease) {
   EXPECT_LE(epsilon.lower, largest);
 }
 
+// One profile is asked from both ends, so that most points are read off grids that were tilted for
+// another one.
+TEST(Grid, ProfilesHoldAtEveryPoint) {
+  for (const double a : {0.05, 0.8}) {
+    for (const int k : {7, 60}) {
+      const LossPair pair = DominatingPairsOf(Event::Pure(Epsilon(a))).upper.front();
+      const std::vector<CountedPair> pairs = {{pair, static_cast<std::uint64_t>(k)}};
+      for (const bool rising : {true, false}) {
+        GridProfile upper(pairs, Bound::kUpper, Effort::kFull);
+        GridProfile lower(pairs, Bound::kLower, Effort::kFull);
+        constexpr int kPoints = 200;
+        for (int i = 0; i <= kPoints; ++i) {
+          const double share = static_cast<double>(rising ? i : kPoints - i) / kPoints;
+          const double epsilon = 0.6 * a * k * share;
+          const double exact = std::log(ResponseDelta(a, k, epsilon));
+          EXPECT_GE(upper.LogDelta(epsilon), exact - 1e-12) << a << " " << k << " " << epsilon;
+          EXPECT_LE(upper.LogDelta(epsilon), exact + 5e-3) << a << " " << k << " " << epsilon;
+          EXPECT_LE(lower.LogDelta(epsilon), exact + 1e-12) << a << " " << k << " " << epsilon;
+        }
+        EXPECT_LE(upper.grids(), 12) << a << " " << k;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace sordino

@@ -9,6 +9,7 @@
 
 #include "sordino/accounting/accountant.h"
 #include "sordino/accounting/gaussian.h"
+#include "sordino/accounting/internal/engines/short_profile.h"
 #include "sordino/accounting/internal/pairs/profile_pair.h"
 #include "sordino/accounting/renyi.h"
 
@@ -68,7 +69,9 @@ class RunProfile {
   RunProfile(const Event& run, Effort effort)
       : run_(run),
         effort_(ReasonOfUse(run).empty() ? effort : Effort::kQuick),
-        sigma_(EquivalentGaussian(run)) {}
+        sigma_(EquivalentGaussian(run)) {
+    if (!sigma_) composed_ = ShortProfile::Of(run_, effort_);
+  }
 
   bool closed() const { return sigma_.has_value(); }
 
@@ -84,7 +87,8 @@ class RunProfile {
       const double mu = 1 / *sigma_;
       return std::exp(GaussianLogDelta(mu, epsilon) + GaussianLogDeltaError(mu, epsilon));
     }
-    double log_delta = CertifiedLogDelta(run_, epsilon, effort_).value.upper;
+    double log_delta = composed_ ? composed_->LogDelta(epsilon) : 0;
+    if (!(log_delta < 0)) log_delta = CertifiedLogDelta(run_, epsilon, effort_).value.upper;
     if (!(log_delta < 0)) log_delta = Curve().ToDelta(epsilon).log_delta;
     return std::min(1.0, std::exp(log_delta) * (1 + kSelectionRounding));
   }
@@ -98,6 +102,7 @@ class RunProfile {
   const Event& run_;
   Effort effort_;
   std::optional<double> sigma_;
+  std::optional<ShortProfile> composed_;
   std::optional<RenyiCurve> curve_;
 };
 

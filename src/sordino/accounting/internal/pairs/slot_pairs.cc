@@ -32,22 +32,6 @@ DominatingPairs MakePairs(const std::vector<Event>& options, const PairUse& use)
   return envelopes;
 }
 
-// The releases of slots in one direction, from above or as they are attained; `directions` is
-// raised to how many there are. nullopt where a release has no pair from above.
-std::optional<std::vector<CountedPair>> PairsOf(const Slots& slots, Bound bound, std::size_t d,
-                                                PairsOfSlots& pairs_of, std::size_t& directions) {
-  std::vector<CountedPair> pairs;
-  for (const Slot& slot : slots) {
-    const DominatingPairs all = pairs_of(slot);
-    const std::vector<LossPair>& one = bound == Bound::kUpper ? all.upper : all.attained();
-    if (one.empty() && bound == Bound::kUpper) return std::nullopt;
-    if (one.empty()) continue;
-    directions = std::max(directions, one.size());
-    pairs.push_back({one[d % one.size()], slot.count});
-  }
-  return pairs;
-}
-
 }  // namespace
 
 DominatingPairs PairsOfSlots::operator()(const Slot& slot, bool blocks, bool alone) {
@@ -63,6 +47,20 @@ DominatingPairs PairsOfSlots::operator()(const Slot& slot, bool blocks, bool alo
   const auto [found, is_new] = known_.try_emplace(std::move(key));
   if (is_new) found->second = MakePairs(slot.options, use);
   return found->second;
+}
+
+std::optional<std::vector<CountedPair>> PairsOf(const Slots& slots, Bound bound, std::size_t d,
+                                                PairsOfSlots& pairs_of, std::size_t& directions) {
+  std::vector<CountedPair> pairs;
+  for (const Slot& slot : slots) {
+    const DominatingPairs all = pairs_of(slot);
+    const std::vector<LossPair>& one = bound == Bound::kUpper ? all.upper : all.attained();
+    if (one.empty() && bound == Bound::kUpper) return std::nullopt;
+    if (one.empty()) continue;
+    directions = std::max(directions, one.size());
+    pairs.push_back({one[d % one.size()], slot.count});
+  }
+  return pairs;
 }
 
 std::optional<AdaptiveComposition> CompositionOf(const AlternativeSlots& event, Bound bound,

@@ -7,8 +7,10 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "sordino/accounting/effort.h"
+#include "sordino/accounting/internal/contour/contour.h"
 #include "sordino/accounting/internal/grid/discretise.h"
 #include "sordino/accounting/internal/pairs/adaptive_choice.h"
 #include "sordino/accounting/internal/pairs/alternatives.h"
@@ -31,6 +33,11 @@ class PairsOfSlots {
   bool shared_;
   std::unordered_map<std::string, DominatingPairs> known_;
 };
+
+// The releases of slots in one direction, from above or as they are attained; `directions` is
+// raised to how many there are. nullopt where a release has no pair from above.
+std::optional<std::vector<CountedPair>> PairsOf(const Slots& slots, Bound bound, std::size_t d,
+                                                PairsOfSlots& pairs_of, std::size_t& directions);
 
 // The choices of an event in one direction, from above or as they are attained; `directions` is
 // raised to how many there are. nullopt where a release has no pair from above.
