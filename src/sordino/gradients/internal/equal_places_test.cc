@@ -371,11 +371,11 @@ std::map<std::string, Verdict> TryAll(std::int64_t records) {
 }
 
 // What is drawn at random is drawn by place, so these are called without.
-using Layer = std::function<at::Tensor(const at::Tensor&, const at::Tensor&)>;
+using LayerCall = std::function<at::Tensor(const at::Tensor&, const at::Tensor&)>;
 
 // Of records [1, 7, 24], with a matrix that all share, [96, 24].
-std::map<std::string, Layer> Layers() {
-  std::map<std::string, Layer> layers;
+std::map<std::string, LayerCall> LayerCalls() {
+  std::map<std::string, LayerCall> layers;
   const auto weights = [](const at::Tensor& w, std::int64_t gates) {
     const at::Tensor rows = w.narrow(0, 0, gates * 24);
     return std::vector<at::Tensor>{rows, rows.mul(0.5), rows.select(1, 0), rows.select(1, 1)};
@@ -433,7 +433,7 @@ std::map<std::string, Layer> Layers() {
   return layers;
 }
 
-void TryLayer(const Layer& layer, std::int64_t records, Verdict& verdict) {
+void TryLayer(const LayerCall& layer, std::int64_t records, Verdict& verdict) {
   at::manual_seed(7);
   const at::Tensor input = at::rand({records, 1, 7, 24});
   const at::Tensor shared = at::randn({96, 24}).mul_(0.3);
@@ -469,7 +469,7 @@ TEST_P(EqualPlaces, NoOperationOfAScriptRoundsByPlace) {
   const auto [threads, records] = GetParam();
   const Threads some(threads);
   auto verdicts = TryAll(records);
-  for (const auto& [name, layer] : Layers()) {
+  for (const auto& [name, layer] : LayerCalls()) {
     try {
       TryLayer(layer, records, verdicts[name]);
     } catch (const std::exception& error) {
@@ -513,7 +513,7 @@ def forward(self, x: Tensor) -> Tensor:
   return module;
 }
 
-constexpr double kClip = 0.1;
+constexpr double kChaoticClip = 0.1;
 
 // The clipped sum over a batch by a clipper that is new.
 at::Tensor ChaoticSum(const Batch& batch, bool equal_places) {
@@ -526,7 +526,7 @@ at::Tensor ChaoticSum(const Batch& batch, bool equal_places) {
   Clipper clipper(
       model.Parameters(),
       {.recorded_batch = 400, .equal_places = equal_places, .compare = false, .made_up = made_up});
-  const BoundedSum sum = clipper.ClippedSum(loss, batch, FlatClipping(ClipNorm(kClip)));
+  const BoundedSum sum = clipper.ClippedSum(loss, batch, FlatClipping(ClipNorm(kChaoticClip)));
   return sum.gradients.front().flatten().to(at::kDouble);
 }
 
@@ -548,7 +548,7 @@ at::Tensor ChaoticChunkedSum(const Batch& batch) {
         const Chunk& own = chunks[chunk++];
         return Slice(batch, own.begin, own.end);
       },
-      FlatClipping(ClipNorm(kClip)));
+      FlatClipping(ClipNorm(kChaoticClip)));
   return sum.steps().RevealForAudit().to(at::kDouble) * sum.granularity();
 }
 
@@ -557,7 +557,7 @@ Batch ChaoticBatch(std::int64_t records) {
   return {at::randn({records, 1}), at::randint(3, {records})};
 }
 
-Batch Without(const Batch& batch, std::int64_t record) {
+Batch WithoutRecord(const Batch& batch, std::int64_t record) {
   Batch others;
   for (const at::Tensor& tensor : batch) {
     others.push_back(at::cat(
@@ -583,13 +583,14 @@ TEST_P(ChaoticScripts, StayWithinTheBoundOfOneRecord) {
     const at::Tensor chunked = ChaoticChunkedSum(batch);
     for (const std::int64_t record : {std::int64_t{0}, records / 2, records - 1}) {
       SCOPED_TRACE(std::to_string(records) + " records, record " + std::to_string(record));
-      const Batch others = Without(batch, record);
-      EXPECT_LE((sum - ChaoticSum(others, true)).norm().item<double>(), 1.01 * kClip);
-      EXPECT_LE((chunked - ChaoticChunkedSum(others)).norm().item<double>(), 1.01 * kClip);
+      const Batch others = WithoutRecord(batch, record);
+      EXPECT_LE((sum - ChaoticSum(others, true)).norm().item<double>(), 1.01 * kChaoticClip);
+      EXPECT_LE((chunked - ChaoticChunkedSum(others)).norm().item<double>(), 1.01 * kChaoticClip);
       for (const double value : {0.3, 9.0, std::numeric_limits<double>::quiet_NaN()}) {
         const Batch other = WithOther(batch, record, value);
-        EXPECT_LE((sum - ChaoticSum(other, true)).norm().item<double>(), 2.02 * kClip) << value;
-        EXPECT_LE((chunked - ChaoticChunkedSum(other)).norm().item<double>(), 2.02 * kClip)
+        EXPECT_LE((sum - ChaoticSum(other, true)).norm().item<double>(), 2.02 * kChaoticClip)
+            << value;
+        EXPECT_LE((chunked - ChaoticChunkedSum(other)).norm().item<double>(), 2.02 * kChaoticClip)
             << value;
       }
     }
@@ -610,8 +611,8 @@ TEST(PartsOfEqualPlaces, CountsAreWithinOne) {
   };
   const Batch batch = ChaoticBatch(301);
   const std::int64_t all = count(batch);
-  EXPECT_LE(std::abs(all - count(Without(batch, 0))), 1);
-  EXPECT_LE(std::abs(all - count(Without(batch, 300))), 1);
+  EXPECT_LE(std::abs(all - count(WithoutRecord(batch, 0))), 1);
+  EXPECT_LE(std::abs(all - count(WithoutRecord(batch, 300))), 1);
   EXPECT_LE(std::abs(all - count(WithOther(batch, 7, 9.0))), 1);
 }
 
