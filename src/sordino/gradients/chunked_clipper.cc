@@ -12,6 +12,7 @@
 
 #include "sordino/base/check.h"
 #include "sordino/base/error.h"
+#include "sordino/gradients/internal/equal_places.h"
 #include "sordino/gradients/internal/jl_sum.h"
 #include "sordino/gradients/internal/part_clipper.h"
 #include "sordino/gradients/internal/physical_batch.h"
@@ -50,8 +51,15 @@ struct ChunkedClipper::State {
         sum(the_sum),
         cut{.micro_batch = the_sum.micro_batch,
             .most_examples = std::min(options.physical_batch, kUnitsOfPart * the_sum.micro_batch),
-            .largest_batch = the_sum.largest_batch},
+            .largest_batch = the_sum.largest_batch,
+            .is_padded = options.equal_places},
         most_chunks(ChunkCount(the_sum.largest_batch, cut)) {
+    if (cut.is_padded) {
+      const std::int64_t most = kUnitsOfPart * sum.micro_batch;
+      const at::Device device = parts.parameters().front().value.device();
+      cut.most_examples = EqualPlacesPart(device, cut.most_examples, most, sum.micro_batch);
+      most_chunks = ChunkCount(sum.largest_batch, cut);
+    }
     for (const NamedParameter& parameter : parts.parameters()) {
       coordinates += parameter.value.numel();
       if (parameter.value.scalar_type() == at::kDouble) type = at::kDouble;
@@ -88,8 +96,9 @@ Totals ChunkedClipper::State::SumOfChunk(const LossFunction& loss, const Batch& 
     // What is left behind whole micro-batches is one by itself.
     const std::int64_t examples = Examples(chunk);
     const std::int64_t whole = examples - examples % sum.micro_batch;
-    if (whole == 0 || whole == examples) return parts.Sum(loss, chunk, policy);
-    Totals totals = parts.Sum(loss, Slice(chunk, 0, whole), policy);
+    const std::int64_t padded = cut.is_padded && whole > 0 ? cut.most_examples : 0;
+    if (whole == 0 || whole == examples) return parts.Sum(loss, chunk, policy, padded);
+    Totals totals = parts.Sum(loss, Slice(chunk, 0, whole), policy, padded);
     totals.Add(parts.Sum(loss, Slice(chunk, whole, examples), policy));
     return totals;
   } catch (const std::exception& error) {

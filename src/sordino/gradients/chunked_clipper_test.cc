@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <memory>
 #include <string>
@@ -48,8 +49,9 @@ TEST(Chunks, CoverTheBatchOnceInWholeMicroBatches) {
 // Of the proof in fixed_point_sum.h: chunks of a smaller batch are not so large that a sum is cut
 // off, and there are not more of them.
 TEST(Chunks, HoldAtMostTwiceTheShareOfTheLargestBatch) {
-  for (const std::int64_t most : {0, 1, 7, 8, 100}) {
-    const ChunkOptions options{.most_examples = most};
+  for (const std::int64_t most : {0, 1, 7, 8, 100, -128}) {
+    // A size below zero is one that chunks are padded to.
+    const ChunkOptions options{.most_examples = std::abs(most), .is_padded = most < 0};
     for (std::int64_t largest = 1; largest < 600; largest += 7) {
       const std::int64_t count = ChunkCount(largest, options);
       for (std::int64_t examples = 1; examples <= largest; ++examples) {

@@ -24,9 +24,9 @@ std::int64_t ChunkCount(std::int64_t examples, const ChunkOptions& options) {
   const std::int64_t most = options.most_examples > 0 ? options.most_examples : kChunkExamples;
   const std::int64_t units_in_one = std::max<std::int64_t>(1, most / options.micro_batch);
   std::int64_t count = 1;
-  while (
-      count * units_in_one < units ||
-      (count < kUsualChunks && 2 * count * kSmallestUsualChunk <= examples && 2 * count <= units)) {
+  while (count * units_in_one < units ||
+         (!options.is_padded && count < kUsualChunks &&
+          2 * count * kSmallestUsualChunk <= examples && 2 * count <= units)) {
     count *= 2;
   }
   return count;

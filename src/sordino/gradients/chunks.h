@@ -16,6 +16,8 @@ struct ChunkOptions {
   // one.
   std::int64_t largest_batch = 0;
 
+  bool is_padded = false;  // chunks are padded to most_examples, and no more than are needed
+
   bool IsSurplus(std::int64_t examples) const {
     return largest_batch > 0 && examples > largest_batch;
   }
@@ -30,8 +32,8 @@ struct Chunk {
 
 // The number of chunks of a batch of up to so many examples: the least power of two with which none
 // has more than `most_examples` (or one micro-batch), and at least 16 where that leaves 8 examples
-// in each. It does not fall where batches grow. A batch that is larger than was declared has as
-// many as micro-batches.
+// in each and none is padded. It does not fall where batches grow. A batch that is larger than was
+// declared has as many as micro-batches.
 std::int64_t ChunkCount(std::int64_t examples, const ChunkOptions& options);
 
 // Consecutive chunks of a batch, of as many examples as possible alike; some may be empty.

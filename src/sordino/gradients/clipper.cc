@@ -14,6 +14,8 @@
 
 #include "sordino/base/error.h"
 #include "sordino/gradients/fixed_point_sum.h"
+#include "sordino/gradients/internal/equal_places.h"
+#include "sordino/gradients/internal/isolation/isolation.h"
 #include "sordino/gradients/internal/part_clipper.h"
 #include "sordino/gradients/internal/physical_batch.h"
 #include "sordino/gradients/internal/recorded_sums.h"
@@ -33,6 +35,10 @@ constexpr int kMeasuredPasses = 3;
 // times, which takes as long as records that have so many times the memory of the parameters.
 constexpr std::int64_t kPartBytes = 160 << 20;
 constexpr std::int64_t kPartBytesPerParameterByte = 16;
+// Where places are equal: of a batch whose usual size is known, a part on a CPU is a quarter, so
+// that little is padding; and a part where it is not.
+constexpr std::int64_t kPartsOfUsualBatch = 4;
+constexpr std::int64_t kUnknownBatch = 256;
 // A clipped gradient has 2^59 steps of its grid at most, but for what rounding adds.
 constexpr double kMostStepsOfUnit = 0x1p61;
 
@@ -69,10 +75,16 @@ struct Clipper::State {
   std::int64_t MeasuredExamples() const {
     return measured_passes + 1 < kMeasuredPasses ? kFewExamples : 2 * kFewExamples;
   }
+  bool Measures() const {
+    return options.physical_batch == 0 && measured_passes < kMeasuredPasses &&
+           kFewExamples % sum.micro_batch == 0;
+  }
   std::int64_t PartFrom(std::int64_t begin, std::int64_t examples) const;
   std::int64_t PaddedSize(std::int64_t part, std::int64_t full) const;
   Totals MeasuredPart(const LossFunction& loss, const Batch& batch, const ClippingPolicy& policy);
   std::int64_t RecordedSize() const;
+  std::int64_t EqualSize() const;
+  void MeasureMadeUp(const LossFunction& loss, const ClippingPolicy& policy);
   void CheckRecorded(const ClippingPolicy& policy) const;
   Totals PartSum(const LossFunction& loss, const Batch& part, const ClippingPolicy& policy,
                  std::int64_t padded_examples, bool is_all);
@@ -98,8 +110,8 @@ Totals Clipper::State::SumOfSingleUnits(const LossFunction& loss, const Batch& b
   }
   for (std::int64_t begin = 0; begin < examples; begin += sum.micro_batch) {
     const std::int64_t end = std::min(examples, begin + sum.micro_batch);
-    Totals unit = parts.Sum(loss, Slice(batch, begin, end), policy,
-                            PaddedSize(end - begin, 2 * sum.micro_batch));
+    const std::int64_t size = options.equal_places ? EqualSize() : 2 * sum.micro_batch;
+    Totals unit = parts.Sum(loss, Slice(batch, begin, end), policy, PaddedSize(end - begin, size));
     const at::NoGradGuard no_grad;
     for (std::size_t k = 0; k < parameters.size(); ++k) {
       at::Tensor& gradient = unit.gradients[k];
@@ -120,17 +132,18 @@ Totals Clipper::State::SumOfSingleUnits(const LossFunction& loss, const Batch& b
 Totals Clipper::State::SumOfParts(const LossFunction& loss, const Batch& batch,
                                   const ClippingPolicy& policy) {
   const std::int64_t examples = Examples(batch);
+  if (options.equal_places) MeasureMadeUp(loss, policy);
   TotalsOfParts totals(parameters.size());
   std::int64_t begin = 0;
   while (begin < examples) {
     // Parts of a declared size all have it: the sizes that operations see do not depend on the
     // batch.
-    const std::int64_t padded = RecordedSize() > 0           ? RecordedSize()
+    const std::int64_t padded = options.equal_places         ? EqualSize()
+                                : RecordedSize() > 0         ? RecordedSize()
                                 : options.physical_batch > 0 ? PartFrom(0, examples)
                                                              : 0;
-    const bool measure = options.physical_batch == 0 && measured_passes < kMeasuredPasses &&
-                         examples >= kMeasureFrom && examples - begin >= MeasuredExamples() &&
-                         kFewExamples % sum.micro_batch == 0;
+    const bool measure = Measures() && !options.equal_places && examples >= kMeasureFrom &&
+                         examples - begin >= MeasuredExamples();
     const std::int64_t end = begin + (measure ? MeasuredExamples() : PartFrom(begin, examples));
     const bool all = begin == 0 && end == examples;
     try {
@@ -143,7 +156,8 @@ Totals Clipper::State::SumOfParts(const LossFunction& loss, const Batch& batch,
       begin = end;
     } catch (const std::exception& error) {
       if (!IsOutOfMemory(error) || end - begin <= sum.micro_batch) throw;
-      fitting = (end - begin) / 2;
+      fitting = (options.equal_places ? padded : end - begin) / 2;
+      if (options.equal_places && EqualSize() == padded) throw;
     }
   }
   return totals.Take();
@@ -156,6 +170,15 @@ std::int64_t Clipper::State::RecordedSize() const {
       options.recorded_batch > 0 ? options.recorded_batch : options.physical_batch;
   const std::int64_t whole = std::min(size, fitting) / sum.micro_batch * sum.micro_batch;
   return whole >= 2 * sum.micro_batch ? whole : 0;
+}
+
+// What all parts are padded to where places are equal.
+std::int64_t Clipper::State::EqualSize() const {
+  const at::Device device = parameters.front().value.device();
+  std::int64_t size = options.physical_batch;
+  if (size == 0) size = options.recorded_batch / (device.is_cpu() ? kPartsOfUsualBatch : 1);
+  if (size == 0) size = kUnknownBatch;
+  return EqualPlacesPart(device, size, fitting, sum.micro_batch);
 }
 
 void Clipper::State::CheckRecorded(const ClippingPolicy& policy) const {
@@ -182,7 +205,8 @@ Totals Clipper::State::PartSum(const LossFunction& loss, const Batch& part,
 
 // What a part of whole units is padded to; 0 for the part as it is.
 std::int64_t Clipper::State::PaddedSize(std::int64_t part, std::int64_t full) const {
-  return part < full && part % sum.micro_batch == 0 ? full : 0;
+  const bool is_padded = part < full || (options.equal_places && part == full);
+  return is_padded && part % sum.micro_batch == 0 ? full : 0;
 }
 
 // Examples of the part that begins at `begin`: whole micro-batches, and what is left at the end by
@@ -190,13 +214,21 @@ std::int64_t Clipper::State::PaddedSize(std::int64_t part, std::int64_t full) co
 std::int64_t Clipper::State::PartFrom(std::int64_t begin, std::int64_t examples) const {
   const std::int64_t width = sum.micro_batch;
   const std::int64_t left = examples - begin;
-  std::int64_t size = RecordedSize();
+  std::int64_t size = options.equal_places ? EqualSize() : RecordedSize();
   if (size == 0) {
     size = options.physical_batch > 0 ? std::min(options.physical_batch, fitting)
                                       : PartSize(examples, fitting);
   }
   size = std::min(std::max(size / width, std::int64_t{1}) * width, left);
   return size > width ? size - size % width : size;
+}
+
+// Records have one place and size from the first batch on.
+void Clipper::State::MeasureMadeUp(const LossFunction& loss, const ClippingPolicy& policy) {
+  if (!parts.IsPrivate() || !Measures()) return;
+  const GeneratorStates states(parameters.front().value.device());
+  while (Measures()) MeasuredPart(loss, parts.MadeUp(0, MeasuredExamples()), policy);
+  states.Rewind();
 }
 
 // A large batch is begun with three small parts: one to warm up, and two of different sizes whose

@@ -30,6 +30,9 @@ enum class NormMethod : std::uint8_t {
   kLoop,         // one forward and backward pass for each example: the reference
 };
 
+// Threads of libtorch that equal places allow on a CPU.
+inline constexpr int kThreadsOfEqualPlaces = 2;
+
 // What changes speed and memory, and what is checked; nothing here changes the sum beyond
 // rounding, nor its sensitivity.
 struct GradientOptions {
@@ -44,6 +47,11 @@ struct GradientOptions {
   // What the parts of a batch are padded to where they are recorded, so that one recording serves
   // batches of many sizes and their size does not show in the time; 0: batches as they are.
   std::int64_t recorded_batch = 0;
+  // A record's gradient has the same bits whatever its place in a batch, and whoever is beside it:
+  // for models that are not trusted, which may make much of a last bit. All parts are padded to one
+  // size, from physical_batch, or recorded_batch, on a CPU a multiple of 128, whose process has at
+  // most kThreadsOfEqualPlaces threads. Not for estimated norms.
+  bool equal_places = false;
   // Find out whose row is whose when the graph is new. Off means rows are taken to lie example by
   // example along the first dimension: only for models that were checked before.
   bool probe = true;

@@ -1,6 +1,7 @@
 // PrepareRun of training_run.h: from settings to a plan, a model and everything that can be known
 // before the data are read.
 #include <ATen/Context.h>
+#include <ATen/Parallel.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/format.h>
 
@@ -176,6 +177,11 @@ PreparedRun internal::PrepareUntold(const TrainConfig& config, std::optional<dou
   DatasetDeclaration declaration = Declare(config.data);
   TrainConfig completed = Completed(config, declaration);
   if (config.training.threads > 0) UseThreads(static_cast<int>(config.training.threads));
+  // Left to libtorch there may be more than equal places allow.
+  if (GradientOptionsOf(completed).equal_places && device.is_cpu() &&
+      at::get_num_threads() > kThreadsOfEqualPlaces) {
+    UseThreads(kThreadsOfEqualPlaces);
+  }
   completed.run.ledger = LedgerFile(completed);
   std::unique_ptr<Model> model = MakeConfiguredModel(completed, ModelShapeOf(declaration), device);
   CheckStart(completed, *model);

@@ -47,6 +47,14 @@ void CheckNames(const TrainConfig& config) {
   if (!config.model.name.empty() && !config.model.script.empty()) {
     throw Error("--model and --script are two models; give one of them.");
   }
+  if (!config.model.script.empty() && !config.run.non_private && config.training.device == "cpu" &&
+      config.training.threads > kThreadsOfEqualPlaces) {
+    throw Error(fmt::format(
+        "--threads is {}, and a private run of a --script takes at most {} on a processor, so that "
+        "the rounding of a record does not depend on its place in a batch; give --threads {}, and "
+        "--processes for more.",
+        config.training.threads, kThreadsOfEqualPlaces, kThreadsOfEqualPlaces));
+  }
   if (!config.model.script.empty() &&
       (!config.model.activation.empty() || config.model.width != 0)) {
     throw Error(
@@ -400,6 +408,8 @@ GradientOptions GradientOptionsOf(const TrainConfig& config) {
   GradientOptions options;
   options.physical_batch = config.training.physical_batch;
   options.fallback = config.training.fallback;
+  // A script may come from somebody who is not trusted.
+  options.equal_places = !config.model.script.empty() && !config.run.non_private;
   options.graph = ParseGraphUse("--graph", config.training.graph);
   return options;
 }

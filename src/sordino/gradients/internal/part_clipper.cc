@@ -17,6 +17,7 @@
 #include "sordino/base/check.h"
 #include "sordino/base/error.h"
 #include "sordino/gradients/example_loop.h"
+#include "sordino/gradients/internal/equal_places.h"
 #include "sordino/gradients/internal/graph/gradient_check.h"
 #include "sordino/gradients/internal/isolation/isolation.h"
 #include "sordino/gradients/internal/isolation/operation_comparison.h"
@@ -26,20 +27,6 @@
 #include "sordino/kernels/row_sums.h"
 
 namespace sordino {
-namespace {
-
-// The batch, and copies of its first example after it.
-Batch Padded(const Batch& batch, std::int64_t examples) {
-  Batch padded;
-  for (const at::Tensor& tensor : batch) {
-    std::vector<std::int64_t> sizes = tensor.sizes().vec();
-    sizes.front() = examples - tensor.size(0);
-    padded.push_back(at::cat({tensor, tensor.narrow(0, 0, 1).expand(sizes)}));
-  }
-  return padded;
-}
-
-}  // namespace
 
 void Totals::Add(Totals other) {
   for (std::size_t k = 0; k < gradients.size(); ++k) {
@@ -82,7 +69,9 @@ Totals TotalsOfParts::Take() {
 
 PartClipper::PartClipper(std::vector<NamedParameter> parameters, GradientOptions options,
                          SumOptions sum)
-    : parameters_(std::move(parameters)), options_(options), sum_(sum) {}
+    : parameters_(std::move(parameters)), options_(options), sum_(sum) {
+  if (options_.equal_places) CheckEqualPlaces(parameters_.front().value.device());
+}
 
 // The bounds as [groups, 1], copied to the device when they change.
 const at::Tensor& PartClipper::BoundsOnDeviceOf(const at::Tensor& norms,
@@ -377,18 +366,20 @@ Totals PartClipper::LoopAll(const LossFunction& loss, const Batch& batch,
 
 // A value that is not finite has reached the gradients of other units, or one fails. Each goes
 // beside a copy of itself, by the same rules as before, and through the loop where that fails too:
-// what a unit adds is decided by that unit alone.
+// what a unit adds is decided by that unit alone. Where places are equal the others keep the size
+// of their part, so it is halved until each such unit is alone.
 Totals PartClipper::UnitByUnit(const LossFunction& loss, const Batch& batch,
-                               const ClippingPolicy& policy) {
+                               const ClippingPolicy& policy, std::int64_t padded_examples) {
   const std::int64_t examples = Examples(batch);
   if (Units(examples) == 1) return Loop(loss, batch, policy);
+  const std::int64_t units = options_.equal_places ? (Units(examples) + 1) / 2 : 1;
+  const std::int64_t size = options_.equal_places ? padded_examples : 2 * sum_.micro_batch;
   Totals totals;
-  for (std::int64_t begin = 0; begin < examples; begin += sum_.micro_batch) {
-    const std::int64_t end = std::min(examples, begin + sum_.micro_batch);
+  for (std::int64_t begin = 0; begin < examples; begin += units * sum_.micro_batch) {
+    const std::int64_t end = std::min(examples, begin + units * sum_.micro_batch);
     const Batch unit = Slice(batch, begin, end);
-    const bool is_whole = end - begin == sum_.micro_batch;
-    Totals own =
-        is_whole ? Sum(loss, unit, policy, 2 * sum_.micro_batch) : Loop(loss, unit, policy);
+    const bool is_whole = (end - begin) % sum_.micro_batch == 0;
+    Totals own = is_whole ? Sum(loss, unit, policy, size) : Loop(loss, unit, policy);
     if (begin == 0) {
       totals = std::move(own);
     } else {
@@ -437,9 +428,10 @@ Totals PartClipper::Sum(const LossFunction& loss, const Batch& batch, const Clip
     return FromLosses(LossesOf(loss, padded), {.count = Units(Examples(batch))}, policy, loss,
                       padded);
   } catch (const NeedsLoop&) {
-    return UnitByUnit(loss, batch, policy);
+    return UnitByUnit(loss, batch, policy, padded_examples);
   } catch (const std::exception& error) {
-    if (FailsForRecords(error, loss, policy)) return UnitByUnit(loss, batch, policy);
+    if (FailsForRecords(error, loss, policy))
+      return UnitByUnit(loss, batch, policy, padded_examples);
     const bool by_values = dynamic_cast<const DifferentValues*>(&error) != nullptr;
     const bool by_form = dynamic_cast<const NotPerExample*>(&error) != nullptr;
     if (IsPrivate() || by_values || !by_form || !options_.fallback) throw;

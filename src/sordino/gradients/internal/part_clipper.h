@@ -80,8 +80,12 @@ class PartClipper {
   const std::vector<NamedParameter>& parameters() const { return parameters_; }
   const GradientOptions& options() const { return options_; }
   const SumOptions& sum() const { return sum_; }
+  bool IsPrivate() const { return !options_.made_up.empty(); }
   // Whether sums are float64 until noise is added, whatever the type of the parameters.
   bool is_wide() const { return IsWide(Units(sum_.largest_batch)); }
+
+  // Examples of GradientOptions::made_up, from the first again after the last.
+  Batch MadeUp(std::int64_t first, std::int64_t examples) const;
 
   // The norms of an empty batch, [groups, 0].
   at::Tensor NoNorms(const ClippingPolicy& policy) const;
@@ -104,8 +108,6 @@ class PartClipper {
     return (examples + sum_.micro_batch - 1) / sum_.micro_batch;
   }
   at::Tensor LossesOf(const LossFunction& loss, const Batch& batch) const;
-  bool IsPrivate() const { return !options_.made_up.empty(); }
-  Batch MadeUp(std::int64_t first, std::int64_t examples) const;
   void LookAt(const LossFunction& loss, const Batch& examples, const ClippingPolicy& policy);
   void LookAtMadeUp(const LossFunction& loss, const ClippingPolicy& policy);
   bool FailsForRecords(const std::exception& error, const LossFunction& loss,
@@ -120,7 +122,8 @@ class PartClipper {
   at::Tensor AboveBounds(const at::Tensor& norms, const std::vector<double>& bounds) const;
   const at::Tensor& BoundsOnDeviceOf(const at::Tensor& norms,
                                      const std::vector<double>& bounds) const;
-  Totals UnitByUnit(const LossFunction& loss, const Batch& batch, const ClippingPolicy& policy);
+  Totals UnitByUnit(const LossFunction& loss, const Batch& batch, const ClippingPolicy& policy,
+                    std::int64_t padded_examples);
   Totals Loop(const LossFunction& loss, const Batch& batch, const ClippingPolicy& policy);
   Clipped Clip(const PerExamplePass& pass, const ClippingPolicy& policy, const SumPlan& plan,
                const RealUnits& real) const;

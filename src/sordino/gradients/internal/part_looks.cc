@@ -46,7 +46,6 @@ void PartClipper::LookAtFew(const LossFunction& loss, const Batch& batch,
   states.Rewind();
 }
 
-// Examples of GradientOptions::made_up, from the first again after the last.
 Batch PartClipper::MadeUp(std::int64_t first, std::int64_t examples) const {
   Batch chosen;
   for (const at::Tensor& tensor : options_.made_up) {

@@ -11,7 +11,8 @@
 namespace sordino {
 namespace {
 
-constexpr std::size_t kHeldOutPart = 500;  // records in memory at once
+// Records in memory at once, of equal places (GradientOptions::equal_places).
+constexpr std::size_t kHeldOutPart = 512;
 
 }  // namespace
 
@@ -44,7 +45,8 @@ PrivateValue<std::int64_t> HeldOutRecords::Count(const LossFunction& indicator, 
     loader_->Request({held_out_.begin() + static_cast<std::ptrdiff_t>(begin),
                       held_out_.begin() + static_cast<std::ptrdiff_t>(end)});
     // Which record fails is as private as its count.
-    count += CountExamples(indicator, loader_->Take(), one_by_one, /*hide_errors=*/true)
+    count += CountExamples(indicator, loader_->Take(), one_by_one, /*hide_errors=*/true,
+                           static_cast<std::int64_t>(kHeldOutPart))
                  .RevealForNoise();
   }
   return PrivateValue<std::int64_t>(count);
