@@ -8,6 +8,7 @@
 #include <c10/util/Exception.h>
 #include <torch/library.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -187,8 +188,40 @@ Tensor CrossEntropy(const Tensor& scores, const Tensor& target, const OptionalTe
                0);
 }
 
-// ---- Lists of views ---------------------------------------------------------------------------
+// ---- Views ------------------------------------------------------------------------------------
 // libtorch's rules for these count levels in 64 bits.
+
+// Of a unit whose entries lie one behind the other, and within them.
+Tensor AsStrided(const Tensor& tensor, c10::SymIntArrayRef sizes, c10::SymIntArrayRef strides,
+                 // The signature is libtorch's.
+                 // NOLINTNEXTLINE(performance-unnecessary-value-param)
+                 std::optional<c10::SymInt> offset) {
+  const Layer layer = CurrentLayer();
+  const auto* wrapped = functorch::maybeGetBatchedImpl(tensor);
+  const std::int64_t begin = offset ? offset->expect_int() - tensor.storage_offset() : 0;
+  bool is_inside = tensor.is_contiguous() && begin >= 0 && sizes.size() == strides.size();
+  std::int64_t last = begin;
+  std::vector<std::int64_t> all_sizes = {layer.units};
+  std::vector<std::int64_t> all_strides = {tensor.numel()};
+  for (std::size_t k = 0; is_inside && k < sizes.size(); ++k) {
+    all_sizes.push_back(sizes[k].expect_int());
+    all_strides.push_back(strides[k].expect_int());
+    is_inside = all_sizes.back() > 0 && all_strides.back() >= 0 &&
+                (all_sizes.back() == 1 ||
+                 all_strides.back() <= (tensor.numel() - 1 - last) / (all_sizes.back() - 1));
+    if (is_inside) last += (all_sizes.back() - 1) * all_strides.back();
+  }
+  if (!is_inside || last >= tensor.numel()) {
+    throw NotPerExample(
+        "the model uses as_strided beyond the entries of an example, or on one whose entries do "
+        "not "
+        "lie one behind the other; use reshape, unfold or slices, or call contiguous() before.");
+  }
+  const PlainTensors plain;
+  const Tensor units = wrapped->value().movedim(wrapped->bdim(), 0).contiguous();
+  return functorch::makeBatched(
+      units.as_strided(all_sizes, all_strides, units.storage_offset() + begin), 0, layer.level);
+}
 
 std::vector<Tensor> SplitWithSizes(const Tensor& tensor, c10::SymIntArrayRef sizes,
                                    std::int64_t dim) {
@@ -364,6 +397,7 @@ void RegisterIsolatedOperations() {
                  return EmbeddingBag(weight, indices, offsets, by_frequency, mode, sparse,
                                      row_weights, include_last_offset, std::nullopt);
                });
+    rules.impl("as_strided", AsStrided);
     rules.impl("split_with_sizes", SplitWithSizes);
     rules.impl("split.Tensor", SplitEvenly);
     rules.impl("unbind.int", Unbind);

@@ -11,7 +11,7 @@
 //   nll_loss, nll_loss2d, nll_loss_nd             written with gather
 //   embedding_bag                                 written with embedding
 //   _trilinear (bilinear)                         written with products
-//   split, unbind, stack                          libtorch's rules allow 63 passes in a process
+//   split, unbind, stack, as_strided              libtorch's rules allow 63 passes in a process
 //   equal                                         true for the same memory, whatever its values
 //
 // Every other operation without a rule that libtorch writes with other operations runs as these.

@@ -10,6 +10,7 @@
 
 #include "sordino/base/quantity.h"
 #include "sordino/base/testing/not_a_number.h"
+#include "sordino/gradients/internal/isolation/isolation.h"
 #include "sordino/gradients/norm_clipping.h"
 #include "sordino/gradients/testing/gradients_test_support.h"
 
@@ -46,6 +47,18 @@ std::vector<Layer> Layers() {
   rows("w x", {4}, [](ModelMaker& m) {
     const at::Tensor w = m.Parameter("w", {3, 4});
     return [=](const at::Tensor& x) { return at::mm(w, x.t()).t(); };
+  });
+  rows("overlapping windows", {8}, [](ModelMaker& m) {
+    const at::Tensor w = m.Parameter("w", {2, 4});
+    return [=](const at::Tensor& x) {
+      return at::linear(x.as_strided({x.size(0), 3, 4}, {8, 2, 1}), w);
+    };
+  });
+  rows("spectrum over time", {32}, [](ModelMaker& m) {
+    const at::Tensor w = m.Parameter("w", {32});
+    return [=](const at::Tensor& x) {
+      return at::stft(x * w, 8, 4, 8, at::ones({8}, x.options()), false, true, true).abs();
+    };
   });
   rows("stack of matrices", {2, 4}, [](ModelMaker& m) {
     const at::Tensor w = m.Parameter("w", {2, 4, 3});
@@ -168,6 +181,42 @@ Batch Without(const Batch& batch, std::int64_t example) {
     rest.push_back(at::cat({t.slice(0, 0, example), t.slice(0, example + 1)}));
   }
   return rest;
+}
+
+// libtorch's own rules for some operations end at the 64th pass of a process.
+TEST(Isolation, EveryLayerIsRightAfterManyPasses) {
+  const TestModel any = MakeModel(Layers().front().model, at::kDouble);
+  for (int pass = 0; pass < 70; ++pass) IsolatedLosses(any.loss, any.batch(2), 2);
+  for (const Layer& layer : Layers()) {
+    const TestModel model = MakeModel(layer.model, at::kDouble);
+    const Batch batch = model.batch(3);
+    const auto policy = HalfClippedLayers(model, batch);
+    Clipper clipper(model.parameters, {.norms = NormMethod::kMaterialise});
+    Clipper loop(model.parameters, {.norms = NormMethod::kLoop});
+    EXPECT_TRUE(clipper.Norms(model.loss, batch, *policy)
+                    .allclose(loop.Norms(model.loss, batch, *policy), 1e-9, 1e-12))
+        << layer.name;
+  }
+}
+
+// What is beyond an example in memory is that of another one.
+TEST(Isolation, StridesStayWithinAnExample) {
+  const at::Tensor x = at::arange(12, at::kDouble).view({3, 4});
+  const auto losses = [&](const std::vector<std::int64_t>& sizes,
+                          const std::vector<std::int64_t>& strides, std::int64_t offset) {
+    return IsolatedLosses(
+        [&](const Batch& b) {
+          return b[0].as_strided(sizes, strides, offset).sum().reshape({1}) + 0 * b[0].sum();
+        },
+        {x}, 3);
+  };
+  EXPECT_TRUE(losses({2, 2}, {1, 2}, 0).equal(at::tensor({6.0, 22.0, 38.0}, at::kDouble)));
+  EXPECT_TRUE(losses({2}, {1}, 2).equal(at::tensor({5.0, 13.0, 21.0}, at::kDouble)));
+  EXPECT_THROW(losses({5}, {1}, 0), NotPerExample);
+  EXPECT_THROW(losses({2, 3}, {2, 1}, 1), NotPerExample);
+  EXPECT_THROW(losses({2}, {1}, 3), NotPerExample);
+  EXPECT_THROW(losses({1}, {1}, -1), std::exception);
+  EXPECT_THROW(losses({2, 2}, {std::int64_t{1} << 62, std::int64_t{1} << 62}, 0), NotPerExample);
 }
 
 TEST(Isolation, OtherExamplesKeepTheirNormsWhateverOneExampleHolds) {
