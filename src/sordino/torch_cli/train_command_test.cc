@@ -646,6 +646,8 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"train digits --data digits --epsilon 1", "name the data once"},
         Mistake{"train digits --config /nonexistent.toml --epsilon 1", "/nonexistent.toml"},
         Mistake{"train digits --eps 3", "did you mean '--epsilon'?"},
+        Mistake{"train digits --epsilon 1 --device cpu --script x.pt --threads 4",
+                "takes at most 2 on a processor"},
         Mistake{"train digits --learning-rate 3", "did you mean '--lr'?"},
         Mistake{"train digits --batch-size 3", "did you mean '--batch'?"},
         Mistake{"train --data digits --model mlp --epsilon 1 --ledger= --dry-run",
