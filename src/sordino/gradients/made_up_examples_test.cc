@@ -145,6 +145,34 @@ TEST(MadeUpExamples, DecideAlikeWhateverTheRecordsAre) {
   }
 }
 
+// Weights of zero show nothing, so a look is with others. The records then need no look.
+TEST(MadeUpExamples, ShowTheRowsOfWeightsThatAreZeroToo) {
+  const at::Tensor w = at::full({4, 3}, 0.25).set_requires_grad(true);
+  const at::Tensor head = at::zeros({3, 2}).set_requires_grad(true);
+  const at::Tensor negative = at::full({2}, -0.0F).set_requires_grad(true);
+  int calls = 0;
+  const LossFunction loss = [&](const Batch& b) {
+    ++calls;
+    return at::matmul(at::matmul(b[0], w).tanh(), head).add(negative).square().sub(b[1]).sum(1);
+  };
+  Batch made_up = NormalRows(18, 3);
+  made_up[1] = made_up[1].to(at::kFloat).unsqueeze(1);
+  Clipper clipper({{"w", w}, {"head", head}, {"negative", negative}}, {.made_up = made_up});
+  const FlatClipping policy{ClipNorm(kBound)};
+  clipper.ClippedSum(loss, made_up, policy);
+  const auto version = head._version();
+  for (const std::int64_t records : {5, 7}) {
+    calls = 0;
+    Batch batch = NormalRows(records, 5);
+    batch[1] = batch[1].to(at::kFloat).unsqueeze(1);
+    clipper.ClippedSum(loss, batch, policy);
+    EXPECT_EQ(calls, 1) << records;
+  }
+  EXPECT_EQ(head._version(), version);
+  EXPECT_TRUE(head.eq(0).all().item<bool>());
+  EXPECT_TRUE(negative.signbit().all().item<bool>());
+}
+
 // A look leaves the random numbers of a step as they would be.
 TEST(MadeUpExamples, TakeNoRandomNumbers) {
   const Task task;

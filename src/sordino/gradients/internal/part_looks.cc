@@ -1,10 +1,15 @@
 // How a PartClipper looks at a model before it sums anything: with a few examples of the batch, or
 // with made-up ones (GradientOptions::made_up).
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/randn.h>
 
 #include <cstdint>
 #include <exception>
 #include <utility>
+#include <vector>
 
 #include "sordino/gradients/internal/isolation/isolation.h"
 #include "sordino/gradients/internal/part_clipper.h"
@@ -22,6 +27,33 @@ constexpr std::int64_t kFewUnits = 6;
 // How often a model is looked at with made-up examples, and the seed of its random numbers then.
 constexpr std::int64_t kDraws = 3;
 constexpr std::uint64_t kLookSeed = 41;
+constexpr double kLookDeviation = 0.02;
+
+// Weights that are all zero when training begins (the head of a ViT, the second factor of LoRA)
+// leave gradients of zero, which show nothing: during a look they are small random numbers. Neither
+// their versions nor their bits show it afterwards.
+class WithoutZeros {
+ public:
+  explicit WithoutZeros(const std::vector<NamedParameter>& parameters) {
+    const at::NoGradGuard no_grad;
+    at::Generator generator = at::detail::createCPUGenerator(kLookSeed);
+    for (const NamedParameter& parameter : parameters) {
+      const at::Tensor value = parameter.value.variable_data();
+      if (value.ne(0).any().item<bool>()) continue;
+      zeros_.emplace_back(value, value.clone());
+      value.copy_(at::randn(value.sizes(), generator).mul_(kLookDeviation));
+    }
+  }
+  ~WithoutZeros() {
+    const at::NoGradGuard no_grad;
+    for (const auto& [value, before] : zeros_) value.copy_(before);
+  }
+  WithoutZeros(const WithoutZeros&) = delete;
+  WithoutZeros& operator=(const WithoutZeros&) = delete;
+
+ private:
+  std::vector<std::pair<at::Tensor, at::Tensor>> zeros_;  // with what was there: -0 has other bits
+};
 
 }  // namespace
 
@@ -75,6 +107,7 @@ void PartClipper::LookAt(const LossFunction& loss, const Batch& examples,
     GeneratorStates states;
   };
   const Look look(is_looking_, parameters_.front().value.device());
+  const WithoutZeros weights(parameters_);
   if (falls_back_ || options_.norms == NormMethod::kLoop || Units(Examples(examples)) == 1) {
     LoopAll(loss, examples, policy);
     return;
