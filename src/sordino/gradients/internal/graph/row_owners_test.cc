@@ -17,12 +17,12 @@ constexpr RowArithmetic kLoop = {.fixed_order = true, .on_device = false};
 constexpr RowArithmetic kGpu = {.fixed_order = false, .on_device = true};
 
 // Rows of units one after another, and what the weights make of them.
-struct Rows {
+struct ProbedRows {
   UnitCode code{kUnits, false};
   at::Tensor plain;
   std::vector<at::Tensor> weighted;
 
-  explicit Rows(std::int64_t width, at::ScalarType type = at::kFloat) {
+  explicit ProbedRows(std::int64_t width, at::ScalarType type = at::kFloat) {
     at::manual_seed(3);
     plain = at::randn({kUnits * kEach, width}, at::kDouble).to(type);
     for (std::size_t pass = 0; pass < code.exponent.size(); ++pass) {
@@ -57,7 +57,7 @@ struct Rows {
 TEST(RowOwners, AreReadAlikeByALoopAndByOperations) {
   for (const at::ScalarType type : {at::kFloat, at::kDouble}) {
     for (const std::int64_t width : {1, 5}) {
-      Rows rows(width, type);
+      ProbedRows rows(width, type);
       rows.plain[3].zero_();
       for (at::Tensor& weighted : rows.weighted) weighted[3].zero_();
       rows.plain[8].zero_();  // cancelled
@@ -85,10 +85,10 @@ TEST(RowOwners, AreReadAlikeByALoopAndByOperations) {
 
 TEST(RowOwners, OfFaintRowsAreThoseOfTheLayoutWhereSumsHaveNoFixedOrder) {
   for (const std::int64_t width : {1, 5}) {
-    Rows rows(width);
+    ProbedRows rows(width);
     for (std::int64_t unit = 0; unit < kUnits; ++unit) {
-      rows.MakeFaint(Rows::RowOf(unit, 0), 0, 3e-7);
-      rows.MakeFaint(Rows::RowOf(unit, 2), 1e-4, 3e-7);
+      rows.MakeFaint(ProbedRows::RowOf(unit, 0), 0, 3e-7);
+      rows.MakeFaint(ProbedRows::RowOf(unit, 2), 1e-4, 3e-7);
     }
     EXPECT_FALSE(rows.Fit(kLoop).layout);
     const LayoutFit fit = rows.Fit(kGpu);
@@ -100,36 +100,36 @@ TEST(RowOwners, OfFaintRowsAreThoseOfTheLayoutWhereSumsHaveNoFixedOrder) {
 
 // A unit of which every row is below those of others.
 TEST(RowOwners, OfAUnitOfSmallGradientsAreStillItsOwn) {
-  Rows rows(5);
-  for (std::int64_t k = 0; k < kEach; ++k) rows.MakeFaint(Rows::RowOf(4, k), 1e-5, 1e-12);
+  ProbedRows rows(5);
+  for (std::int64_t k = 0; k < kEach; ++k) rows.MakeFaint(ProbedRows::RowOf(4, k), 1e-5, 1e-12);
   EXPECT_TRUE(rows.Fit(kGpu).layout);
-  rows.MakeFaint(Rows::RowOf(4, 1), 1e-2, 1e-12);
+  rows.MakeFaint(ProbedRows::RowOf(4, 1), 1e-2, 1e-12);
   EXPECT_TRUE(rows.Fit(kGpu).layout);
   // An error of the size that other units have, not its own.
-  rows.MakeFaint(Rows::RowOf(4, 1), 1, 1e-6);
+  rows.MakeFaint(ProbedRows::RowOf(4, 1), 1, 1e-6);
   EXPECT_FALSE(rows.Fit(kGpu).layout);
 }
 
 TEST(RowOwners, OfRowsThatMixUnitsAreOfNoLayout) {
   const auto mixed = [](std::int64_t row, std::int64_t other_unit, double size, double share) {
-    Rows rows(5);
+    ProbedRows rows(5);
     rows.MakeFaint(row, size, 0);
     const at::Tensor more = share * at::randn({5});
     rows.plain[row].add_(more);
     for (std::size_t pass = 0; pass < rows.weighted.size(); ++pass) {
-      const double factor = rows.Factors(pass)[Rows::RowOf(other_unit, 0)].item<double>();
+      const double factor = rows.Factors(pass)[ProbedRows::RowOf(other_unit, 0)].item<double>();
       rows.weighted[pass][row].add_(more, factor);
     }
     return rows.Fit(kGpu);
   };
   for (const double share : {1.0, 1e-2}) {
-    EXPECT_FALSE(mixed(Rows::RowOf(2, 1), 9, 1, share).layout) << share;
-    EXPECT_FALSE(mixed(Rows::RowOf(2, 1), 9, 0, share).layout) << share;
+    EXPECT_FALSE(mixed(ProbedRows::RowOf(2, 1), 9, 1, share).layout) << share;
+    EXPECT_FALSE(mixed(ProbedRows::RowOf(2, 1), 9, 0, share).layout) << share;
   }
 }
 
 TEST(RowOwners, OfRowsInAnotherOrderAreOfNoLayout) {
-  Rows rows(5);
+  ProbedRows rows(5);
   for (at::Tensor& weighted : rows.weighted) {
     const at::Tensor row = weighted[7].clone();
     weighted[7].copy_(weighted[13]);
