@@ -3,7 +3,6 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full_like.h>
-#include <ATen/ops/maximum.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/where.h>
 
@@ -21,7 +20,8 @@ namespace {
 
 // Entries of rows that a GPU looks at together.
 constexpr std::int64_t kEntriesAtOnce = std::int64_t{1} << 25;
-constexpr double kFaint = 1.0 / 32;
+// Of the largest row.
+constexpr double kFaint = 0.25;
 
 // The relative misfit of a row that one example owns alone: rounding commutes with the weights, but
 // kernels that add in no fixed order (CUDA) do not. What differs there in the last of 24 bits may
@@ -171,22 +171,19 @@ bool Any(const std::vector<std::int64_t>& owner, std::int64_t state) {
 }
 
 // Whether every row is what the weights of its unit in the layout make of it, up to the tolerance
-// of a row that is not faint.
+// of the largest row of the unit.
 bool AreOfTheirUnits(const ExampleLayout& layout, const UnitCode& code, const at::Tensor& plain,
                      const std::vector<at::Tensor>& weighted) {
   const auto by_unit = [&](const at::Tensor& rows) {
     return Readable(rows).view({layout.outer, layout.examples, layout.inner, rows.size(1)});
   };
   const at::Tensor x = by_unit(plain);
-  const at::Tensor largest = x.abs().amax(3, /*keepdim=*/true);
-  const at::Tensor allowed =
-      at::maximum(largest, kFaint * largest.amax({0, 2}, /*keepdim=*/true)) * ToleranceOf(plain);
+  const at::Tensor allowed = x.abs().amax({0, 2, 3}, /*keepdim=*/true) * ToleranceOf(plain);
   for (std::size_t pass = 0; pass < weighted.size(); ++pass) {
     const auto& exponents = code.exponent[pass];
     const at::Tensor factors =
         at::tensor(exponents).to(x.scalar_type()).exp2().to(x.device()).view({1, -1, 1, 1});
-    const at::Tensor misfit =
-        (by_unit(weighted[pass]) - factors * x).abs().amax(3, /*keepdim=*/true);
+    const at::Tensor misfit = (by_unit(weighted[pass]) - factors * x).abs();
     // Not a number says nothing, as above.
     if ((misfit > factors * allowed).any().item<bool>()) return false;
   }

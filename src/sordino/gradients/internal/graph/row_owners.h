@@ -50,9 +50,9 @@ struct LayoutFit {
 
 // Kernels of a GPU that add in no fixed order leave rounding errors in rows that are small or zero,
 // such as those of the first query of causal attention: errors of the size that other rows of the
-// unit have, and of another value in each pass. Where rows do not fit there, those that are not
-// faint (below 1/32 of the largest) tell the layout. All rows are then held to the weights of their
-// unit in it, with the tolerance of a row of 1/32 of the largest of the unit.
+// unit have, and of another value in each pass. Where rows do not fit there, those above a quarter
+// of the largest tell the layout. All rows are then held to the weights of their unit in it, with
+// the tolerance of the largest row of the unit.
 LayoutFit FitRows(const UnitCode& code, const at::Tensor& plain,
                   const std::vector<at::Tensor>& weighted, std::int64_t units,
                   const RowArithmetic& arithmetic);

@@ -106,7 +106,7 @@ TEST(RowOwners, OfAUnitOfSmallGradientsAreStillItsOwn) {
   rows.MakeFaint(ProbedRows::RowOf(4, 1), 1e-2, 1e-12);
   EXPECT_TRUE(rows.Fit(kGpu).layout);
   // An error of the size that other units have, not its own.
-  rows.MakeFaint(ProbedRows::RowOf(4, 1), 1, 1e-6);
+  rows.MakeFaint(ProbedRows::RowOf(4, 1), 1, 1e-8);
   EXPECT_FALSE(rows.Fit(kGpu).layout);
 }
 
@@ -122,7 +122,7 @@ TEST(RowOwners, OfRowsThatMixUnitsAreOfNoLayout) {
     }
     return rows.Fit(kGpu);
   };
-  for (const double share : {1.0, 1e-2}) {
+  for (const double share : {1.0, 1e-2, 1e-3}) {
     EXPECT_FALSE(mixed(ProbedRows::RowOf(2, 1), 9, 1, share).layout) << share;
     EXPECT_FALSE(mixed(ProbedRows::RowOf(2, 1), 9, 0, share).layout) << share;
   }
