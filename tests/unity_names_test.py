@@ -1,7 +1,7 @@
 """No name is repeated in the anonymous namespaces of a module: unity_names_test.py SOURCE_DIR
 
 The preset `user` compiles about two dozen files of a module as one, so that each header of libtorch is
-read once for all of them; the preset `release` does the same with eight sources and sixteen tests. What two of
+read once for all of them; the preset `release` does the same with sources and tests. What two of
 these files hide in anonymous namespaces then lies in one: a second constant, type or function of the same
 name and parameters does not compile. A build of separate files, or of other groups of them, does not
 notice, so this test does, in every build.

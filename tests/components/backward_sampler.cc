@@ -16,7 +16,7 @@ constexpr OptionSpec kTurns{.key = "backward-turns",
                             .type = OptionType::kWhole,
                             .fallback = std::int64_t{1},
                             .low = 1};
-constexpr const OptionSpec* kOptions[] = {&kTurns};
+constexpr const OptionSpec* kBackwardOptions[] = {&kTurns};
 
 class BackwardBatches : public BatchSampler {
  public:
@@ -33,7 +33,7 @@ class BackwardBatches : public BatchSampler {
 
 class Backward : public SamplerComponent {
  public:
-  Backward() : SamplerComponent({.name = "backward", .help = "of a test", .options = kOptions}) {}
+  Backward() : SamplerComponent({.name = "backward", .help = "of a test", .options = kBackwardOptions}) {}
   void CheckPlan(const SamplingPlan& plan) const override {
     if (plan.records == 0) throw Error("backward batches need the number of records; declare it.");
   }

@@ -13,7 +13,7 @@ constexpr OptionSpec kGain{.key = "leap-gain",
                            .low_open = true,
                            .high = 10,
                            .high_open = false};
-constexpr const OptionSpec* kOptions[] = {&kGain};
+constexpr const OptionSpec* kLeapOptions[] = {&kGain};
 
 class LeapAlgorithm : public OptimizerAlgorithm {
  public:
@@ -40,7 +40,7 @@ class LeapAlgorithm : public OptimizerAlgorithm {
 
 class Leap : public OptimizerComponent {
  public:
-  Leap() : OptimizerComponent({.name = "leap", .help = "of a test", .options = kOptions}) {}
+  Leap() : OptimizerComponent({.name = "leap", .help = "of a test", .options = kLeapOptions}) {}
   double LearningRate() const override { return 0.125; }
   std::unique_ptr<OptimizerAlgorithm> Make(const std::vector<at::Tensor>& parameters,
                                            const OptionValues& options) const override {

@@ -20,7 +20,7 @@ constexpr OptionSpec kFactor{.key = "shrinking-factor",
                              .low_open = true,
                              .high = 1,
                              .high_open = false};
-constexpr const OptionSpec* kOptions[] = {&kFactor};
+constexpr const OptionSpec* kShrinkingOptions[] = {&kFactor};
 
 class ShrinkingState : public ClippingState {
  public:
@@ -50,7 +50,7 @@ class ShrinkingState : public ClippingState {
 class Shrinking : public ClippingComponent {
  public:
   Shrinking()
-      : ClippingComponent({.name = "shrinking", .help = "of a test", .options = kOptions}) {}
+      : ClippingComponent({.name = "shrinking", .help = "of a test", .options = kShrinkingOptions}) {}
 
   std::unique_ptr<ClippingState> Start(
       const ClippingTerms& /*terms*/, const OptionValues& options,
