@@ -15,7 +15,6 @@
 namespace sordino {
 namespace {
 
-using testing::DensityPair;
 using testing::LaplacePair;
 using testing::Remove;
 
@@ -150,7 +149,7 @@ TEST(Grid, GaussianMatchesTheClosedForm) {
 
 TEST(Grid, OneStepMatchesTheExactRelease) {
   const std::vector<std::pair<std::string, LossPair>> pairs = {
-      {"remove", DensityPair(Remove(0.2, 1))},
+      {"remove", FromDensity(Remove(0.2, 1))},
       {"laplace", LaplacePair(0.5, 0.3, LaplaceDensity::Direction::kAdd)},
       {"discrete Gaussian", DominatingPairsOf(Event::DiscreteGaussian(4, 1)).upper.front()},
       {"fixed",
