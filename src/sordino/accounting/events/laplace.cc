@@ -72,8 +72,7 @@ class LaplaceKind final : public NoiseFamily {
     if (event.adjacency() != Adjacency::kReplaceOne) return {};
     return Same({LaplaceReplaceOne(event.number("noise"), q)});
   }
-  std::optional<std::pair<LossPair, LossPair>> SampledDirections(const Event& event,
-                                                                 double q) const override {
+  std::optional<TwoPairs> SampledDirections(const Event& event, double q) const override {
     const double scale = event.number("noise");
     return std::pair(LaplacePair(scale, q, LaplaceDensity::Direction::kRemove),
                      LaplacePair(scale, q, LaplaceDensity::Direction::kAdd));

@@ -45,10 +45,7 @@ class NoiseFamily : public LeafFamily {
   std::optional<DominatingPairs> FixedPairs(const Event&, double, const PairUse&) const override {
     return {};
   }
-  std::optional<std::pair<LossPair, LossPair>> SampledDirections(const Event&,
-                                                                 double) const override {
-    return {};
-  }
+  std::optional<TwoPairs> SampledDirections(const Event&, double) const override { return {}; }
   std::optional<LossPair> Triangle(const Event&, double) const override { return {}; }
   std::string RenyiReason(const Event& event) const override;
   double StepEpsilon(const Event& event, double log_delta,
@@ -112,10 +109,7 @@ class GuaranteeFamily : public LeafFamily {
   }
   std::optional<double> Precision(const Event&) const override { return {}; }
   bool HasTooLittleNoise(const Event&) const override { return false; }
-  std::optional<std::pair<LossPair, LossPair>> SampledDirections(const Event&,
-                                                                 double) const override {
-    return {};
-  }
+  std::optional<TwoPairs> SampledDirections(const Event&, double) const override { return {}; }
 };
 
 // A guarantee without a delta of its own.
@@ -145,10 +139,7 @@ class InnerFamily : public EventKind {
   }
   std::optional<Outcomes> DiscreteOutcomes(const Event&) const override { return {}; }
   bool HasTooLittleNoise(const Event&) const override { return false; }
-  std::optional<std::pair<LossPair, LossPair>> SampledDirections(const Event&,
-                                                                 double) const override {
-    return {};
-  }
+  std::optional<TwoPairs> SampledDirections(const Event&, double) const override { return {}; }
   std::optional<DominatingPairs> PoissonPairs(const Event&, double, const PairUse&) const override {
     return {};
   }

@@ -155,8 +155,7 @@ class EventKind {
   virtual std::optional<DominatingPairs> FixedPairs(const Event& event, double q,
                                                     const PairUse& use) const = 0;
   // Both directions of sampling it with rate q, in units of its own sensitivity.
-  virtual std::optional<std::pair<LossPair, LossPair>> SampledDirections(const Event& event,
-                                                                         double q) const = 0;
+  virtual std::optional<TwoPairs> SampledDirections(const Event& event, double q) const = 0;
   // The triangle of attained_pairs.h.
   virtual std::optional<LossPair> Triangle(const Event& event, double rate) const = 0;
 

@@ -40,7 +40,7 @@ class SampledProfile {
     values_ = std::move(next);
   }
 
-  std::pair<LossPair, LossPair> ToPairs() const {
+  TwoPairs ToPairs() const {
     LossPair pair;
     LossPair reversed;
     pair.on_lattice = true;
@@ -180,8 +180,8 @@ class SampledProfile {
 
 }  // namespace
 
-std::pair<LossPair, LossPair> SampledRangeUpper(double range, double q, std::uint64_t steps,
-                                                double log_lost, Effort effort) {
+TwoPairs SampledRangeUpper(double range, double q, std::uint64_t steps, double log_lost,
+                           Effort effort) {
   const double width = std::log1p(q * std::expm1(range)) - std::log1p(q * std::expm1(-range));
   const auto n = static_cast<double>(steps);
   // Losses beyond these, in units of the width, are as rare as asked for (Hoeffding).
