@@ -49,9 +49,6 @@ class HalfPureKind final : public DeltaFreeFamily {
 
 }  // namespace
 
-const EventKind& HalfPureEvent() {
-  static const HalfPureKind kind;
-  return kind;
-}
+const EventKind& HalfPureEvent() { return OneOfKind<HalfPureKind>(); }
 
 }  // namespace sordino

@@ -83,10 +83,7 @@ class AllocationKind final : public WholeSamplerFamily {
 
 }  // namespace
 
-const EventKind& AllocationEvent() {
-  static const AllocationKind kind;
-  return kind;
-}
+const EventKind& AllocationEvent() { return OneOfKind<AllocationKind>(); }
 
 Event Event::Allocation(std::uint64_t batches, Event gaussian) {
   return AllocationEvent().New(

@@ -45,10 +45,7 @@ class DiscreteGaussianKind final : public DiscreteNoiseFamily {
 
 }  // namespace
 
-const EventKind& DiscreteGaussianEvent() {
-  static const DiscreteGaussianKind kind;
-  return kind;
-}
+const EventKind& DiscreteGaussianEvent() { return OneOfKind<DiscreteGaussianKind>(); }
 
 Event Event::DiscreteGaussian(double sigma, std::uint64_t sensitivity, Adjacency adjacency) {
   return DiscreteGaussianEvent().New({adjacency, {sigma, WholeNumber(sensitivity)}});

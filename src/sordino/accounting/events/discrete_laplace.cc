@@ -51,10 +51,7 @@ class DiscreteLaplaceKind final : public DiscreteNoiseFamily {
 
 }  // namespace
 
-const EventKind& DiscreteLaplaceEvent() {
-  static const DiscreteLaplaceKind kind;
-  return kind;
-}
+const EventKind& DiscreteLaplaceEvent() { return OneOfKind<DiscreteLaplaceKind>(); }
 
 Event Event::DiscreteLaplace(double scale, std::uint64_t sensitivity, Adjacency adjacency) {
   return DiscreteLaplaceEvent().New({adjacency, {scale, WholeNumber(sensitivity)}});

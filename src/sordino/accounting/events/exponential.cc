@@ -95,10 +95,7 @@ class ExponentialKind final : public DeltaFreeFamily {
 
 }  // namespace
 
-const EventKind& ExponentialEvent() {
-  static const ExponentialKind kind;
-  return kind;
-}
+const EventKind& ExponentialEvent() { return OneOfKind<ExponentialKind>(); }
 
 Event Event::Exponential(Epsilon epsilon, Adjacency adjacency) {
   return ExponentialEvent().New({adjacency, {epsilon.value()}});

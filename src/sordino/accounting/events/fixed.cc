@@ -75,10 +75,7 @@ class FixedKind final : public RateFamily {
 
 }  // namespace
 
-const EventKind& FixedEvent() {
-  static const FixedKind kind;
-  return kind;
-}
+const EventKind& FixedEvent() { return OneOfKind<FixedKind>(); }
 
 Event Event::Fixed(SamplingRate rate, Event child) {
   return FixedEvent().New({child.adjacency(), {rate.value()}, {{std::move(child), 1}}});

@@ -104,10 +104,7 @@ class LaplaceKind final : public NoiseFamily {
 
 }  // namespace
 
-const EventKind& LaplaceEvent() {
-  static const LaplaceKind kind;
-  return kind;
-}
+const EventKind& LaplaceEvent() { return OneOfKind<LaplaceKind>(); }
 
 Event Event::Laplace(NoiseMultiplier noise, Adjacency adjacency) {
   return LaplaceEvent().New({adjacency, {noise.value()}});

@@ -111,10 +111,7 @@ class MixtureGaussianKind final : public NoiseFamily {
 
 }  // namespace
 
-const EventKind& MixtureGaussianEvent() {
-  static const MixtureGaussianKind kind;
-  return kind;
-}
+const EventKind& MixtureGaussianEvent() { return OneOfKind<MixtureGaussianKind>(); }
 
 Event Event::MixtureGaussian(NoiseMultiplier noise,
                              const std::vector<std::pair<double, double>>& parts,

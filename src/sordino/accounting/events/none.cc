@@ -29,10 +29,7 @@ class NoneKind final : public DeltaFreeFamily {
 
 }  // namespace
 
-const EventKind& NoneEvent() {
-  static const NoneKind kind;
-  return kind;
-}
+const EventKind& NoneEvent() { return OneOfKind<NoneKind>(); }
 
 Event Event::None(Adjacency adjacency) { return NoneEvent().New({adjacency, {}}); }
 

@@ -102,10 +102,7 @@ class PoissonKind final : public RateFamily {
 
 }  // namespace
 
-const EventKind& PoissonEvent() {
-  static const PoissonKind kind;
-  return kind;
-}
+const EventKind& PoissonEvent() { return OneOfKind<PoissonKind>(); }
 
 Event Event::Poisson(SamplingRate rate, Event child) {
   return PoissonEvent().New({child.adjacency(), {rate.value()}, {{std::move(child), 1}}});

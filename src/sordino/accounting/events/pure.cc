@@ -53,10 +53,7 @@ class PureKind final : public DeltaFreeFamily {
 
 }  // namespace
 
-const EventKind& PureEvent() {
-  static const PureKind kind;
-  return kind;
-}
+const EventKind& PureEvent() { return OneOfKind<PureKind>(); }
 
 Event Event::Pure(Epsilon epsilon, Adjacency adjacency) {
   return PureEvent().New({adjacency, {epsilon.value()}});

@@ -106,10 +106,7 @@ class RandomizedResponseKind final : public DeltaFreeFamily {
 
 }  // namespace
 
-const EventKind& RandomizedResponseEvent() {
-  static const RandomizedResponseKind kind;
-  return kind;
-}
+const EventKind& RandomizedResponseEvent() { return OneOfKind<RandomizedResponseKind>(); }
 
 Event Event::RandomizedResponse(double p, std::uint32_t buckets, Adjacency adjacency) {
   return RandomizedResponseEvent().New({adjacency, {p, static_cast<double>(buckets)}});

@@ -38,10 +38,7 @@ class TreeKind final : public GaussianFamily {
 
 }  // namespace
 
-const EventKind& TreeEvent() {
-  static const TreeKind kind;
-  return kind;
-}
+const EventKind& TreeEvent() { return OneOfKind<TreeKind>(); }
 
 Event Event::Tree(NoiseMultiplier noise, std::uint64_t steps, Adjacency adjacency) {
   return TreeEvent().New({adjacency, {noise.value(), WholeNumber(steps)}});

@@ -176,10 +176,7 @@ class TruncatedPoissonKind final : public WholeSamplerFamily {
 
 }  // namespace
 
-const EventKind& TruncatedPoissonEvent() {
-  static const TruncatedPoissonKind kind;
-  return kind;
-}
+const EventKind& TruncatedPoissonEvent() { return OneOfKind<TruncatedPoissonKind>(); }
 
 Event Event::TruncatedPoisson(std::uint64_t dataset, SamplingRate rate, std::uint64_t cap,
                               Event gaussian) {

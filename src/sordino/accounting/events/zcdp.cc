@@ -52,10 +52,7 @@ class ZcdpKind final : public DeltaFreeFamily {
 
 }  // namespace
 
-const EventKind& ZcdpEvent() {
-  static const ZcdpKind kind;
-  return kind;
-}
+const EventKind& ZcdpEvent() { return OneOfKind<ZcdpKind>(); }
 
 Event Event::Zcdp(Rho rho, Adjacency adjacency) {
   return ZcdpEvent().New({adjacency, {rho.value()}});

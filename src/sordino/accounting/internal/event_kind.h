@@ -194,6 +194,13 @@ class EventKind {
   std::uint64_t id_;
 };
 
+// What the function of a kind returns: its only object.
+template <typename Kind>
+const EventKind& OneOfKind() {
+  static const Kind kind;
+  return kind;
+}
+
 // The kinds of events/event_list.inc, and each of them by its function.
 const std::vector<const EventKind*>& EventKinds();
 #define SORDINO_COMPONENT(function, file) const EventKind& function();
