@@ -4,9 +4,7 @@
 // tolerance, and is itself no wider than a stated share of it.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
-#include <string>
 #include <vector>
 
 #include "sordino/accounting/accountant.h"

@@ -7,7 +7,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "sordino/base/error.h"
 #include "sordino/base/output_file.h"

@@ -1,7 +1,4 @@
 // fixed(rate, event): a batch of fixed size, drawn without replacement; rate = batch / dataset.
-#include <algorithm>
-#include <cmath>
-
 #include "sordino/accounting/internal/event_families.h"
 #include "sordino/accounting/internal/pairs/attained_pairs.h"
 #include "sordino/accounting/internal/renyi/renyi_gaussian.h"

@@ -1,8 +1,5 @@
 // poisson(rate, event): each record enters the batch with that probability, independently of all
 // others.
-#include <algorithm>
-#include <cmath>
-
 #include "sordino/accounting/internal/event_families.h"
 #include "sordino/accounting/internal/renyi/renyi_gaussian.h"
 

@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <complex>
-#include <string>
 #include <vector>
 
 #include "sordino/accounting/accountant.h"

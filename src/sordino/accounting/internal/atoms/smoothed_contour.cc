@@ -3,10 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
-#include <optional>
-#include <utility>
-#include <vector>
 
 #include "sordino/accounting/internal/atoms/atom_composition.h"
 #include "sordino/accounting/internal/atoms/inversion.h"

@@ -4,10 +4,7 @@
 #include <cmath>
 #include <complex>
 #include <kissfft/kissfft.hh>
-#include <limits>
-#include <memory>
 #include <numbers>
-#include <utility>
 
 #include "sordino/accounting/internal/contour/tilt_search.h"
 #include "sordino/accounting/internal/rounding.h"

@@ -1,7 +1,6 @@
 #include "sordino/accounting/internal/grid/discretise.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <memory>

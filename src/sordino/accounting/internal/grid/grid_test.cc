@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <random>
 
 #include "sordino/accounting/gaussian.h"
 #include "sordino/accounting/internal/engines/exact_release.h"

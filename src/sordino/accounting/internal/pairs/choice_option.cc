@@ -10,6 +10,7 @@ namespace sordino {
 namespace {
 
 constexpr double kMaxPairCells = 1 << 20;
+
 }  // namespace
 
 double ChoiceOption::Steps() const {
