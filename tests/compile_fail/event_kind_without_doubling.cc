@@ -18,25 +18,16 @@ class NewKind final : public NoiseFamily {
   std::optional<double> ContourHits(const Event&, std::optional<double>) const override {
     return {};
   }
-  std::optional<double> Precision(const Event&) const override { return {}; }
   DominatingPairs Pairs(const Event&, const PairUse&) const override { return Missing("no pair"); }
   std::optional<Outcomes> DiscreteOutcomes(const Event&) const override { return {}; }
   bool HasTooLittleNoise(const Event&) const override { return false; }
   std::optional<DominatingPairs> PoissonPairs(const Event&, double, const PairUse&) const override {
     return {};
   }
-  std::optional<std::pair<LossPair, LossPair>> SampledDirections(const Event&,
-                                                                 double) const override {
-    return {};
-  }
-  std::optional<LossPair> Triangle(const Event&, double) const override { return {}; }
   RenyiFunction Renyi(const Event&) const override { return Infinite(); }
   std::optional<LossAtoms> SymmetricAtoms(const Event&) const override { return {}; }
   RenyiFunction PoissonRenyi(const Event&, double) const override { return {}; }
   ZcdpResult Zcdp(const Event&) const override { return {}; }
-  double StepEpsilon(const Event&, double, std::optional<RenyiCurve>&) const override {
-    return kInfinity;
-  }
 };
 
 const EventKind& NewEvent() {

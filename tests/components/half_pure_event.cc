@@ -6,12 +6,11 @@
 namespace sordino {
 namespace {
 
-class HalfPureKind final : public GuaranteeFamily {
+class HalfPureKind final : public DeltaFreeFamily {
  public:
-  HalfPureKind() : GuaranteeFamily("half-pure", {FieldOf<Epsilon>("epsilon")}) {}
+  HalfPureKind() : DeltaFreeFamily("half-pure", {FieldOf<Epsilon>("epsilon")}) {}
   void Check(const EventArguments&) const override {}  // every adjacency
   Event FixedReach(const Event& event) const override { return event; }
-  KeptPart Kept(const Event& event) const override { return {event, 0}; }
   DominatingPairs Pairs(const Event& event, const PairUse& use) const override {
     return DominatingPairsOf(Pure(event), use);
   }
@@ -41,11 +40,6 @@ class HalfPureKind final : public GuaranteeFamily {
   double StepEpsilon(const Event& event, double, std::optional<RenyiCurve>&) const override {
     return event.number("epsilon") / 2;
   }
-  double LeastLogDelta(const Event&) const override { return -kInfinity; }
-  std::optional<double> EpsilonAtOwnDelta(const Event&, double,
-                                          std::optional<double>) const override {
-    return {};
-  }
 
  private:
   static Event Pure(const Event& event) {
@@ -55,9 +49,6 @@ class HalfPureKind final : public GuaranteeFamily {
 
 }  // namespace
 
-const EventKind& HalfPureEvent() {
-  static const HalfPureKind kind;
-  return kind;
-}
+const EventKind& HalfPureEvent() { return OneOfKind<HalfPureKind>(); }
 
 }  // namespace sordino

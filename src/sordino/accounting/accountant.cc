@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "sordino/accounting/composition.h"
+#include "sordino/accounting/gaussian.h"
 #include "sordino/accounting/gdp.h"
 #include "sordino/accounting/internal/engines/contradiction.h"
 #include "sordino/accounting/internal/event_kind.h"
@@ -95,7 +96,7 @@ AccountReport Account(const Event& event, Delta delta, Effort effort) {
       builder.Skip("zcdp", zcdp.reason);
     }
     const GdpResult gdp = GdpOf(event);
-    builder.AddOrSkip("gdp", gdp.reason.empty() ? GdpEpsilon(gdp.mu, log_delta) : kInfinity,
+    builder.AddOrSkip("gdp", gdp.reason.empty() ? GaussianEpsilon(gdp.mu, log_delta) : kInfinity,
                       gdp.reason, std::nullopt, gdp.sound);
     const MethodResult advanced = AdvancedComposition(event, log_delta);
     builder.AddOrSkip("advanced", advanced.epsilon, advanced.reason);
@@ -128,7 +129,8 @@ AccountReport AccountDelta(const Event& event, Epsilon epsilon, Effort effort) {
   const RenyiDeltaResult rdp = curve.ToDelta(epsilon.value());
   builder.AddOrSkip("rdp", ExpUp(rdp.log_delta), curve.reason(), rdp.order);
   const GdpResult gdp = GdpOf(event);
-  builder.AddOrSkip("gdp", gdp.reason.empty() ? ExpUp(GdpLogDelta(gdp.mu, epsilon.value())) : 1.0,
+  builder.AddOrSkip("gdp",
+                    gdp.reason.empty() ? ExpUp(GaussianLogDelta(gdp.mu, epsilon.value())) : 1.0,
                     gdp.reason, std::nullopt, gdp.sound);
   for (const char* name : {"moments", "zcdp", "advanced", "optimal", "basic"}) {
     builder.Skip(name, "it is asked for epsilon at a delta, not the other way round");

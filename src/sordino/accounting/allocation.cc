@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 #include <optional>
 #include <span>
 #include <utility>
@@ -12,6 +11,7 @@
 #include "sordino/accounting/internal/allocation/allocation_band.h"
 #include "sordino/accounting/internal/allocation/allocation_knots.h"
 #include "sordino/accounting/internal/allocation/geometric_sum.h"
+#include "sordino/accounting/internal/rounding.h"
 #include "sordino/base/quantity.h"
 
 namespace sordino {
@@ -314,21 +314,6 @@ void Allocation::Add(AllocationPairs& pairs) const {
   if (band) pairs.add_lower = LowerOn(knots, band->Lower(), Direction::kAdd);
   if (points_) pairs.add_lower_points = LowerOn(knots, points_->lower, Direction::kAdd);
 }
-
-// A sum that keeps what each addition rounds off (Neumaier).
-class CarefulSum {
- public:
-  void Add(double term) {
-    const double next = sum_ + term;
-    lost_ += std::abs(sum_) >= std::abs(term) ? (sum_ - next) + term : (term - next) + sum_;
-    sum_ = next;
-  }
-  double Total() const { return sum_ + lost_; }
-
- private:
-  double sum_ = 0;
-  double lost_ = 0;
-};
 
 // Masses that were rounded or dropped do not sum to one: what is missing is told.
 void CountMasses(LossPair& pair) {

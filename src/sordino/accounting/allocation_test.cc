@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <random>
-#include <string>
-#include <vector>
 
 #include "sordino/accounting/accountant.h"
 #include "sordino/accounting/calibration.h"

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <numeric>
 #include <vector>
 
 #include "sordino/accounting/gaussian.h"
@@ -42,27 +41,11 @@ StepGuarantee ComposeBasic(std::span<const StepGuarantee> steps) {
   return total;
 }
 
-StepGuarantee ComposeParallel(std::span<const StepGuarantee> parts) {
-  StepGuarantee worst;
-  for (const StepGuarantee& part : parts) {
-    const StepGuarantee whole = ComposeBasic(std::span(&part, 1));
-    worst.epsilon = std::max(worst.epsilon, whole.epsilon);
-    worst.log_delta = std::max(worst.log_delta, whole.log_delta);
-  }
-  return worst;
-}
-
 StepGuarantee AmplifyBySampling(StepGuarantee step, double q) {
   CheckRange("the sampling rate", q, 0, false, 1, false);
   step.epsilon = SampledEpsilon(step.epsilon, q);
   step.log_delta += std::log(q);
   return step;
-}
-
-double AdvancedEpsilonOriginal(double epsilon, std::uint64_t count, double log_slack) {
-  const double k = static_cast<double>(count);
-  return (epsilon * std::sqrt(-2 * k * log_slack) + k * epsilon * std::expm1(epsilon)) *
-         (1 + kAdvancedMargin);
 }
 
 double AdvancedEpsilon(std::span<const StepGuarantee> steps, double log_slack) {
@@ -188,11 +171,20 @@ class StepPlan {
   std::string reason_;
 };
 
-MethodResult Finish(double epsilon, std::string_view method) {
-  if (std::isinf(epsilon)) {
-    return {epsilon, fmt::format("{} composition gives no finite epsilon here", method)};
+// What `result_of` makes of the plan, where there is something to compose and enough of delta.
+template <typename ResultOf>
+MethodResult Composed(const Event& event, double log_delta, std::string_view method,
+                      ResultOf result_of) {
+  SORDINO_CHECK(log_delta <= 0, "log delta above 0");
+  if (log_delta == 0) return {0, ""};
+  const StepPlan plan(event, log_delta);
+  if (plan.empty()) return {0, ""};
+  if (!plan.reason().empty()) return {kInfinity, plan.reason()};
+  MethodResult result = result_of(plan);
+  if (std::isinf(result.epsilon) && result.reason.empty()) {
+    result.reason = fmt::format("{} composition gives no finite epsilon here", method);
   }
-  return {epsilon, ""};
+  return result;
 }
 
 // The fraction of the free delta that the steps get; the rest is the slack of the theorem.
@@ -225,45 +217,34 @@ Split BestAdvanced(const StepPlan& plan) {
 }  // namespace
 
 MethodResult BasicComposition(const Event& event, double log_delta) {
-  SORDINO_CHECK(log_delta <= 0, "log delta above 0");
-  if (log_delta == 0) return {0, ""};
-  const StepPlan plan(event, log_delta);
-  if (plan.empty()) return {0, ""};
-  if (!plan.reason().empty()) return {kInfinity, plan.reason()};
-  return Finish(ComposeBasic(plan.At(plan.log_free())).epsilon, "basic");
+  return Composed(event, log_delta, "basic", [](const StepPlan& plan) {
+    return MethodResult{ComposeBasic(plan.At(plan.log_free())).epsilon, ""};
+  });
 }
 
 MethodResult AdvancedComposition(const Event& event, double log_delta) {
-  SORDINO_CHECK(log_delta <= 0, "log delta above 0");
-  if (log_delta == 0) return {0, ""};
-  const StepPlan plan(event, log_delta);
-  if (plan.empty()) return {0, ""};
-  if (!plan.reason().empty()) return {kInfinity, plan.reason()};
-  if (plan.log_free() == -kInfinity) {
+  return Composed(event, log_delta, "advanced", [](const StepPlan& plan) -> MethodResult {
+    if (plan.log_free() > -kInfinity) return {BestAdvanced(plan).epsilon, ""};
     return {kInfinity, "advanced composition needs a delta above the sum of the steps' deltas"};
-  }
-  return Finish(BestAdvanced(plan).epsilon, "advanced");
+  });
 }
 
 MethodResult OptimalComposition(const Event& event, double log_delta) {
-  SORDINO_CHECK(log_delta <= 0, "log delta above 0");
-  if (log_delta == 0) return {0, ""};
-  const StepPlan plan(event, log_delta);
-  if (plan.empty()) return {0, ""};
-  if (!plan.reason().empty()) return {kInfinity, plan.reason()};
-  // Each evaluation sums binomial tails, so the split is taken from advanced composition, whose
-  // optimum lies near, and only its neighbourhood is tried.
-  double best = kInfinity;
-  const double near = plan.log_free() == -kInfinity ? 0 : BestAdvanced(plan).fraction;
-  const std::array<double, 3> factors = {1.0, 0.5, 1.5};
-  const std::size_t tries =
-      plan.adjustable() && plan.size() <= kManyDifferent / 4 ? factors.size() : 1;
-  for (std::size_t i = 0; i < tries; ++i) {
-    const double fraction = std::min(near * factors[i], 0.5 * (1 + near));
-    const std::vector<StepGuarantee> steps = plan.At(plan.log_free() + std::log(fraction));
-    best = std::min(best, OptimalEpsilon(steps, log_delta));
-  }
-  return Finish(best, "optimal");
+  return Composed(event, log_delta, "optimal", [&](const StepPlan& plan) {
+    // Each evaluation sums binomial tails, so the split is taken from advanced composition, whose
+    // optimum lies near, and only its neighbourhood is tried.
+    double best = kInfinity;
+    const double near = plan.log_free() == -kInfinity ? 0 : BestAdvanced(plan).fraction;
+    const std::array<double, 3> factors = {1.0, 0.5, 1.5};
+    const std::size_t tries =
+        plan.adjustable() && plan.size() <= kManyDifferent / 4 ? factors.size() : 1;
+    for (std::size_t i = 0; i < tries; ++i) {
+      const double fraction = std::min(near * factors[i], 0.5 * (1 + near));
+      const std::vector<StepGuarantee> steps = plan.At(plan.log_free() + std::log(fraction));
+      best = std::min(best, OptimalEpsilon(steps, log_delta));
+    }
+    return MethodResult{best, ""};
+  });
 }
 
 }  // namespace sordino

@@ -1,11 +1,11 @@
 // Composition theorems for (epsilon, delta), and amplification by subsampling.
 //
 //   basic      (sum eps_i, sum delta_i)                                 Dwork et al. 2006
-//   advanced   eps sqrt(2k ln(1/d')) + k eps (e^eps - 1),  k delta + d'
-//              Dwork, Rothblum and Vadhan 2010, theorem III.3
-//   advanced, tighter   sqrt(2 ln(1/d') sum eps_i^2) + sum eps_i (e^eps_i - 1) / (e^eps_i + 1)
+//   advanced   sqrt(2 ln(1/d') sum eps_i^2) + sum eps_i (e^eps_i - 1) / (e^eps_i + 1),
+//              sum delta_i + d'
 //              Kairouz, Oh and Viswanath 2015, arXiv 1311.0776, theorem 3.5 (adaptive, different
-//              steps)
+//              steps); below eps sqrt(2k ln(1/d')) + k eps (e^eps - 1) of Dwork, Rothblum and
+//              Vadhan 2010, theorem III.3
 //   optimal    the exact curve of the composition of randomised responses, which dominate every
 //              (eps, delta) mechanism: 1 - (1-delta_total) = (1-delta)^k (1 - H), with
 //              H = E_P[(1 - e^(eps' - loss))_+] a binomial sum; theorem 3.3 of the same paper at
@@ -13,7 +13,6 @@
 //   sampling   eps' = log(1 - q + q e^eps), delta' = q delta, for Poisson sampling under
 //              add-remove and for sampling without replacement under replace-one
 //              (Balle, Barthe and Gaboardi 2018, arXiv 1807.01647, theorems 8 and 9)
-//   parallel   the largest eps and the largest delta over disjoint parts
 //
 // delta is a logarithm throughout: (-inf, 0], -inf for delta 0. Results are rounded up by a
 // relative 1e-12 or more.
@@ -39,12 +38,10 @@ struct StepGuarantee {
 };
 
 StepGuarantee ComposeBasic(std::span<const StepGuarantee> steps);
-StepGuarantee ComposeParallel(std::span<const StepGuarantee> parts);
 // q in [0, 1].
 StepGuarantee AmplifyBySampling(StepGuarantee step, double q);
 
-// epsilon of k steps with the slack delta' added to k delta; the two forms above.
-double AdvancedEpsilonOriginal(double epsilon, std::uint64_t count, double log_slack);
+// epsilon of k steps with the slack delta' added to k delta.
 double AdvancedEpsilon(std::span<const StepGuarantee> steps, double log_slack);
 
 // The smallest epsilon at total delta; infinity where the steps' own deltas already exceed it.

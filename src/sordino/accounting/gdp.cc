@@ -4,15 +4,10 @@
 
 #include <cmath>
 
-#include "sordino/accounting/gaussian.h"
 #include "sordino/accounting/internal/event_kind.h"
 #include "sordino/accounting/renyi.h"
 
 namespace sordino {
-
-double CentralLimitMu(double rate, double sigma, double steps) {
-  return rate * std::sqrt(steps * std::expm1(1 / (sigma * sigma)));
-}
 
 GdpResult GdpOf(const Event& event) {
   double squares = 0;
@@ -38,7 +33,7 @@ GdpResult GdpOf(const Event& event) {
       squares += times / (*inner * *inner);
       continue;
     }
-    const double mu = CentralLimitMu(rate, *inner, times);
+    const double mu = rate * std::sqrt(times * std::expm1(1 / (*inner * *inner)));
     squares += mu * mu;
     sound = false;
   }
@@ -47,9 +42,5 @@ GdpResult GdpOf(const Event& event) {
   }
   return {std::sqrt(squares), sound, ""};
 }
-
-double GdpEpsilon(double mu, double log_delta) { return GaussianEpsilon(mu, log_delta); }
-
-double GdpLogDelta(double mu, double epsilon) { return GaussianLogDelta(mu, epsilon); }
 
 }  // namespace sordino

@@ -23,14 +23,8 @@ struct GdpResult {
   std::string reason;  // why there is no mu; empty where there is
 };
 
+// What a mu is worth says the curve of the Gaussian mechanism (gaussian.h).
 GdpResult GdpOf(const Event& event);
-
-// The mu of the central limit theorem; rate in [0, 1], sigma in (0, inf), steps >= 0.
-double CentralLimitMu(double rate, double sigma, double steps);
-
-// epsilon at exp(log_delta), and the dual direction.
-double GdpEpsilon(double mu, double log_delta);
-double GdpLogDelta(double mu, double epsilon);
 
 }  // namespace sordino
 

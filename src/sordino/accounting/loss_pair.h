@@ -210,6 +210,9 @@ struct LossPair {
   double gaussian_mu = 0;
 };
 
+// Both directions of an adjacency.
+using TwoPairs = std::pair<LossPair, LossPair>;
+
 }  // namespace sordino
 
 #endif  // SORDINO_ACCOUNTING_LOSS_PAIR_H_

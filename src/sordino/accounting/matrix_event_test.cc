@@ -52,7 +52,7 @@ TEST(MatrixEvent, CountsAReplacedRecordTwiceBelowPoissonSampling) {
 }
 
 TEST(MatrixEvent, ATreeIsOneOfItsCases) {
-  for (const std::uint64_t steps : {1U, 2U, 7U, 8U, 1000U}) {
+  for (const std::uint64_t steps : {1U, 2U, 7U, 8U, 1000U, 1600U, 2048U}) {
     const double height = std::ceil(std::log2(static_cast<double>(steps) + 1));
     const double tree = SpentEpsilon(Event::Tree(NoiseMultiplier(5), steps), kMatrixDelta).upper;
     const Event matrix = Event::Matrix(NoiseMultiplier(5), std::sqrt(height));

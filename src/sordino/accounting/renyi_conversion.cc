@@ -129,14 +129,4 @@ RenyiDeltaResult MinimizeDelta(const std::function<double(double)>& curve, doubl
   return {LogDeltaFromRenyi(rdp, order, epsilon), order};
 }
 
-RenyiEpsilonResult MinimizeEpsilon(const std::function<double(double)>& curve, double log_delta,
-                                   std::span<const double> orders, RenyiConversion conversion) {
-  RenyiEpsilonResult best;
-  for (const double order : orders) {
-    const double epsilon = EpsilonFromRenyi(curve(order), order, log_delta, conversion);
-    if (epsilon < best.epsilon) best = {epsilon, order};
-  }
-  return best;
-}
-
 }  // namespace sordino

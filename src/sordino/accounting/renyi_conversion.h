@@ -13,7 +13,6 @@
 #define SORDINO_ACCOUNTING_RENYI_CONVERSION_H_
 
 #include <functional>
-#include <span>
 
 #include "sordino/base/quantity.h"
 
@@ -41,11 +40,6 @@ double LogDeltaFromRenyi(double rdp, double order, double epsilon);
 RenyiEpsilonResult MinimizeEpsilon(const std::function<double(double)>& curve, double log_delta,
                                    RenyiConversion conversion = RenyiConversion::kTight);
 RenyiDeltaResult MinimizeDelta(const std::function<double(double)>& curve, double epsilon);
-
-// The best over a given list of orders, for comparison with accountants that have one.
-RenyiEpsilonResult MinimizeEpsilon(const std::function<double(double)>& curve, double log_delta,
-                                   std::span<const double> orders,
-                                   RenyiConversion conversion = RenyiConversion::kTight);
 
 }  // namespace sordino
 

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <vector>
 
 namespace sordino {
 namespace {
@@ -61,14 +60,6 @@ TEST(RenyiConversion, TrivialDeltas) {
   EXPECT_EQ(MinimizeEpsilon(curve, -kInfinity).epsilon, kInfinity);
   EXPECT_LE(MinimizeDelta(curve, 0).log_delta, 0);
   EXPECT_EQ(MinimizeDelta([](double) { return kInfinity; }, 1).log_delta, 0);
-}
-
-TEST(RenyiConversion, ListOfOrdersReportsItsBestOrder) {
-  const auto curve = [](double order) { return 0.02 * order; };
-  const std::vector<double> orders = {2, 8, 20, 64};
-  const RenyiEpsilonResult result = MinimizeEpsilon(curve, std::log(1e-5), orders);
-  EXPECT_EQ(result.order, 20);
-  EXPECT_GE(result.epsilon, MinimizeEpsilon(curve, std::log(1e-5)).epsilon);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "sordino/accounting/internal/renyi/renyi_bounds.h"
 #include "sordino/accounting/internal/renyi/renyi_gaussian.h"
+#include "sordino/accounting/testing/published_renyi.h"
 #include "sordino/base/error.h"
 
 namespace sordino {
@@ -190,7 +191,7 @@ TEST(FixedRenyi, IsBelowThePublishedBoundAndAbovePoisson) {
       for (const int order : {2, 5, 20, 60}) {
         const double tight =
             Rdp(Event::Fixed(SamplingRate(q), Event::Gaussian(NoiseMultiplier(sigma))), order);
-        ASSERT_LE(tight, PublishedFixedGaussianRenyi(q, sigma, order) * (1 + 1e-9));
+        ASSERT_LE(tight, testing::PublishedFixedGaussianRenyi(q, sigma, order) * (1 + 1e-9));
         ASSERT_GE(tight, Rdp(Sampled(q, sigma), order) * (1 - 1e-9)) << q << " " << sigma;
         ASSERT_LE(tight, order / (2 * sigma * sigma) * (1 + 1e-9));
       }

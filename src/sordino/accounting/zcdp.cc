@@ -6,17 +6,13 @@
 #include "sordino/accounting/renyi.h"
 
 namespace sordino {
+
 ZcdpResult ZcdpOfPure(double epsilon) {
   if (std::isinf(epsilon)) return {kInfinity, "an event with infinite epsilon has no finite rho"};
   return {0.5 * epsilon * epsilon, ""};
 }
 
 ZcdpResult ZcdpOf(const Event& event) { return event.kind().Zcdp(event); }
-
-double ZcdpEpsilonBunSteinke(double rho, double log_delta) {
-  if (log_delta == 0 || rho == 0) return 0;
-  return (rho + 2 * std::sqrt(-rho * log_delta)) * (1 + 1e-15);
-}
 
 RenyiEpsilonResult ZcdpEpsilon(double rho, double log_delta) {
   if (rho == 0) return {0, 2};

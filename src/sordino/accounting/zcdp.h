@@ -6,8 +6,8 @@
 // zCDP does not gain from sampling (a sampled Gaussian has no small linear bound at large orders),
 // so a sampled event keeps the rho of the event inside.
 //
-// To (epsilon, delta): rho + 2 sqrt(rho log(1/delta)) (proposition 1.3), or the smaller optimum of
-// the tight conversion over real orders (arXiv 2004.00010).
+// To (epsilon, delta): the optimum of the tight conversion over real orders (arXiv 2004.00010),
+// which is below rho + 2 sqrt(rho log(1/delta)) (proposition 1.3).
 #ifndef SORDINO_ACCOUNTING_ZCDP_H_
 #define SORDINO_ACCOUNTING_ZCDP_H_
 
@@ -26,7 +26,6 @@ struct ZcdpResult {
 ZcdpResult ZcdpOf(const Event& event);
 
 // rho in [0, inf], log_delta in [-inf, 0].
-double ZcdpEpsilonBunSteinke(double rho, double log_delta);
 RenyiEpsilonResult ZcdpEpsilon(double rho, double log_delta);
 
 }  // namespace sordino

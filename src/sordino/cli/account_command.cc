@@ -29,6 +29,7 @@
 #include "sordino/cli/program.h"
 #include "sordino/cli/report_json.h"
 #include "sordino/cli/schedule_file.h"
+#include "sordino/cli/value_flag.h"
 #include "sordino/report/tradeoff_picture.h"
 #include "sordino/tables/text_file.h"
 
@@ -348,30 +349,20 @@ void AddAccountCommand(CLI::App& app) {
   const auto options = std::make_shared<AccountOptions>();
   AccountOptions& o = *options;
   AddEventFlags(*command, o.event);
-  command->add_option("--delta", o.delta, "The delta at which epsilon is asked for")
-      ->type_name("0..1");
-  command->add_option("--epsilon", o.epsilon, "The epsilon at which delta is asked for")
-      ->type_name("NUMBER");
-  command
-      ->add_option("--schedule", o.schedule,
-                   "CSV file with a line for each step: rate, noise, steps, clip; - reads input")
-      ->type_name("FILE");
-  command
-      ->add_option("--event", o.text, "What was done in the text form of events, instead of flags")
-      ->type_name("TEXT");
-  command
-      ->add_option("--event-file", o.event_file,
-                   "The same in a file, for long events; - reads input")
-      ->type_name("FILE");
-  command->add_option("--orders", o.orders, "Renyi orders to show the curve at, such as 1.5,2,64")
-      ->type_name("LIST");
+  AddValue(*command, "--delta", o.delta, "0..1", "The delta at which epsilon is asked for");
+  AddValue(*command, "--epsilon", o.epsilon, "NUMBER", "The epsilon at which delta is asked for");
+  AddValue(*command, "--schedule", o.schedule, "FILE",
+           "CSV file with a line for each step: rate, noise, steps, clip; - reads input");
+  AddValue(*command, "--event", o.text, "TEXT",
+           "What was done in the text form of events, instead of flags");
+  AddValue(*command, "--event-file", o.event_file, "FILE",
+           "The same in a file, for long events; - reads input");
+  AddValue(*command, "--orders", o.orders, "LIST",
+           "Renyi orders to show the curve at, such as 1.5,2,64");
   command->add_flag("--curve", o.curve, "Epsilon against the number of steps");
-  command->add_option("--picture", o.picture, "Write the curve to this SVG file")
-      ->type_name("FILE");
-  command
-      ->add_option("--tradeoff", o.tradeoff,
-                   "Write the trade-off curve, and the claimed line below it, to this SVG file")
-      ->type_name("FILE");
+  AddValue(*command, "--picture", o.picture, "FILE", "Write the curve to this SVG file");
+  AddValue(*command, "--tradeoff", o.tradeoff, "FILE",
+           "Write the trade-off curve, and the claimed line below it, to this SVG file");
   AddForceFlag(*command, o.force);
   command->add_flag("--json", o.json, "One JSON object on standard output");
   command->footer("Example:\n  sordino account --rate 0.01 --noise 4 --steps 10000 --delta 1e-5");

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <vector>
 
 #include "sordino/cli/command_test_support.h"
 #include "sordino/cli/plan_command.h"

@@ -23,6 +23,7 @@
 #include "sordino/cli/interval_text.h"
 #include "sordino/cli/program.h"
 #include "sordino/cli/report_json.h"
+#include "sordino/cli/value_flag.h"
 #include "sordino/lower_bounds/one_run.h"
 #include "sordino/lower_bounds/two_worlds.h"
 #include "sordino/report/roc_picture.h"
@@ -219,25 +220,19 @@ void AddBound(CLI::App& audit) {
   CLI::App* command = audit.add_subcommand(
       "bound", "Epsilon that right guesses about the canaries of one run prove.");
   const auto flags = std::make_shared<BoundFlags>();
-  command->add_option("--canaries", flags->canaries, "Canaries, each in the data by a fair coin")
-      ->type_name("N")
+  AddValue(*command, "--canaries", flags->canaries, "N",
+           "Canaries, each in the data by a fair coin")
       ->required();
-  command->add_option("--guesses", flags->guesses, "How many of the coins were guessed")
-      ->type_name("N")
+  AddValue(*command, "--guesses", flags->guesses, "N", "How many of the coins were guessed")
       ->required();
-  command->add_option("--correct", flags->correct, "How many of the guesses are right")
-      ->type_name("N")
+  AddValue(*command, "--correct", flags->correct, "N", "How many of the guesses are right")
       ->required();
-  command
-      ->add_option("--delta", flags->delta,
-                   "The delta at which epsilon is asked for; 0 if left out")
-      ->type_name("0..1");
-  command->add_option("--confidence", flags->confidence, "Of the bound; 0.95 if left out")
-      ->type_name("0..1");
-  command->add_option("--method", flags->method, OneOf(kOneRunMethods) + "; one-run if left out")
-      ->type_name("NAME");
-  command->add_option("--epsilon", flags->epsilon, "A claim whose p-value is asked for")
-      ->type_name("NUMBER");
+  AddValue(*command, "--delta", flags->delta, "0..1",
+           "The delta at which epsilon is asked for; 0 if left out");
+  AddValue(*command, "--confidence", flags->confidence, "0..1", "Of the bound; 0.95 if left out");
+  AddValue(*command, "--method", flags->method, "NAME",
+           OneOf(kOneRunMethods) + "; one-run if left out");
+  AddValue(*command, "--epsilon", flags->epsilon, "NUMBER", "A claim whose p-value is asked for");
   command->add_flag("--json", flags->json, "One JSON object on standard output");
   command->footer(
       "Example:\n  sordino audit bound --canaries 1000 --guesses 100 --correct 95 --delta 1e-5");
@@ -248,27 +243,19 @@ void AddScores(CLI::App& audit) {
   CLI::App* command = audit.add_subcommand(
       "scores", "Epsilon, area and true positive rates that the scores of an attack prove.");
   const auto flags = std::make_shared<ScoreFlags>();
-  command->add_option("members", flags->members, "CSV file: scores of records that were trained on")
-      ->type_name("FILE")
+  AddValue(*command, "members", flags->members, "FILE",
+           "CSV file: scores of records that were trained on")
       ->required();
-  command->add_option("others", flags->others, "CSV file: scores of records that were not")
-      ->type_name("FILE")
+  AddValue(*command, "others", flags->others, "FILE", "CSV file: scores of records that were not")
       ->required();
-  command
-      ->add_option("--delta", flags->delta,
-                   "The delta at which epsilon is asked for; 0 if left out")
-      ->type_name("0..1");
-  command->add_option("--confidence", flags->confidence, "Of every bound; 0.95 if left out")
-      ->type_name("0..1");
-  command
-      ->add_option("--picture", flags->picture,
-                   "Draw true against false positive rates to this SVG file")
-      ->type_name("FILE");
-  command
-      ->add_option("--event", flags->event,
-                   "What is claimed of the release, such as 'add-remove: 100*gaussian(8)'; bounds "
-                   "look first where it allows most, and the picture shades what it allows")
-      ->type_name("EVENT");
+  AddValue(*command, "--delta", flags->delta, "0..1",
+           "The delta at which epsilon is asked for; 0 if left out");
+  AddValue(*command, "--confidence", flags->confidence, "0..1", "Of every bound; 0.95 if left out");
+  AddValue(*command, "--picture", flags->picture, "FILE",
+           "Draw true against false positive rates to this SVG file");
+  AddValue(*command, "--event", flags->event, "EVENT",
+           "What is claimed of the release, such as 'add-remove: 100*gaussian(8)'; bounds "
+           "look first where it allows most, and the picture shades what it allows");
   AddForceFlag(*command, flags->force);
   command->add_flag("--json", flags->json, "One JSON object on standard output");
   command->footer("Example:\n  sordino audit scores members.csv others.csv --delta 1e-5");

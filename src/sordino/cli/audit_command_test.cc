@@ -6,7 +6,6 @@
 
 #include <cmath>
 #include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <numbers>
 #include <string>

@@ -3,14 +3,11 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <cmath>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "sordino/accounting/noise_formulas.h"
@@ -19,6 +16,7 @@
 #include "sordino/cli/event_options.h"
 #include "sordino/cli/interval_text.h"
 #include "sordino/cli/report_json.h"
+#include "sordino/cli/value_flag.h"
 
 namespace sordino {
 namespace {
@@ -301,8 +299,8 @@ void AddCalibrateCommand(CLI::App& app) {
   const auto options = std::make_shared<CalibrateOptions>();
   CalibrateOptions& o = *options;
   AddEventFlags(*command, o.event);
-  command->add_option("--epsilon", o.epsilon, "The epsilon that may be spent")->type_name("NUMBER");
-  command->add_option("--delta", o.delta, "The delta that may be spent")->type_name("0..1");
+  AddValue(*command, "--epsilon", o.epsilon, "NUMBER", "The epsilon that may be spent");
+  AddValue(*command, "--delta", o.delta, "0..1", "The delta that may be spent");
   command->add_flag("--table", o.table, "The closed-form noise formulas for growing steps");
   command->add_flag("--json", o.json, "One JSON object on standard output");
   command->footer(

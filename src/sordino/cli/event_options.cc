@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
 #include <span>
@@ -14,6 +12,7 @@
 #include "sordino/base/exact_count.h"
 #include "sordino/base/known_name.h"
 #include "sordino/cli/command_tree.h"
+#include "sordino/cli/value_flag.h"
 #include "sordino/correlation/noise_plan.h"
 #include "sordino/correlation/strategy.h"
 
@@ -78,13 +77,12 @@ MatrixRelease MatrixOf(const EventOptions& options, const StepShape& shape) {
 }  // namespace
 
 void AddEventFlags(CLI::App& command, EventOptions& options) {
-  command.add_option("--rate", options.rate, "Probability that a record enters a batch")
-      ->type_name("0..1");
+  AddValue(command, "--rate", options.rate, "0..1", "Probability that a record enters a batch");
   command
       .add_option("--noise", options.noise,
                   "Standard deviation or scale of the noise over the sensitivity")
       ->type_name("NUMBER");
-  command.add_option("--steps", options.steps, "How often the step is done")->type_name("NUMBER");
+  AddValue(command, "--steps", options.steps, "NUMBER", "How often the step is done");
   const auto named = [&](const char* flag, auto& field, const char* help,
                          std::span<const std::string_view> choices) {
     SetChoices(*command.add_option(flag, field, help)->type_name("NAME"), choices);

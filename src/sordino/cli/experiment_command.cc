@@ -24,6 +24,7 @@
 #include "sordino/cli/program.h"
 #include "sordino/cli/report_json.h"
 #include "sordino/cli/torch_program.h"
+#include "sordino/cli/value_flag.h"
 #include "sordino/experiments/catalog.h"
 #include "sordino/experiments/experiment.h"
 #include "sordino/experiments/grid.h"
@@ -331,7 +332,7 @@ void AddListing(CLI::App& command) {
   CLI::App* show = command.add_subcommand(
       "show", "Prints the TOML file of an experiment, to copy and to change.");
   const auto name = std::make_shared<std::string>();
-  show->add_option("experiment", *name, "Its name")->type_name("NAME")->required();
+  AddValue(*show, "experiment", *name, "NAME", "Its name")->required();
   show->footer("Example:\n  sordino experiment show composition > mine.toml");
   show->callback([name] { ShowExperiment(*name); });
 }
@@ -342,24 +343,16 @@ void AddExperimentCommand(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "experiment", "A command over a grid of settings, with tables and pictures of the results.");
   const auto flags = std::make_shared<ExperimentFlags>();
-  command
-      ->add_option("experiment", flags->name,
-                   "A name of 'experiment list', all of them, or a TOML file")
-      ->type_name("NAME|FILE");
-  command
-      ->add_option(
-          "--out", flags->out,
-          "The folder of the results; experiments/NAME if left out. Finished cells in it are kept")
-      ->type_name("FOLDER");
-  command->add_option("--jobs", flags->jobs, "Cells that run at the same time (1)")->type_name("N");
-  command
-      ->add_option("--device", flags->device,
-                   "Given to commands that have one: cpu, cuda or cuda:N")
-      ->type_name("NAME");
-  command
-      ->add_option("--report", flags->report,
-                   "One HTML page: what the document says, what was measured, why they differ")
-      ->type_name("FILE");
+  AddValue(*command, "experiment", flags->name, "NAME|FILE",
+           "A name of 'experiment list', all of them, or a TOML file");
+  AddValue(
+      *command, "--out", flags->out, "FOLDER",
+      "The folder of the results; experiments/NAME if left out. Finished cells in it are kept");
+  AddValue(*command, "--jobs", flags->jobs, "N", "Cells that run at the same time (1)");
+  AddValue(*command, "--device", flags->device, "NAME",
+           "Given to commands that have one: cpu, cuda or cuda:N");
+  AddValue(*command, "--report", flags->report, "FILE",
+           "One HTML page: what the document says, what was measured, why they differ");
   AddForceFlag(*command, flags->force);
   command->add_flag("--quick", flags->quick, "The quick form: some minutes at most");
   command->add_flag("--dry-run", flags->dry_run, "Print the command of each cell; run nothing");

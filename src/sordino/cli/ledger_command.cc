@@ -19,6 +19,7 @@
 #include "sordino/cli/ledger_report.h"
 #include "sordino/cli/program.h"
 #include "sordino/cli/report_json.h"
+#include "sordino/cli/value_flag.h"
 #include "sordino/ledger/ledger.h"
 
 namespace sordino {
@@ -200,7 +201,7 @@ void Charge(const LedgerFlags& flags) {
 CLI::App* AddAction(CLI::App& ledger, const std::string& name, const std::string& help,
                     LedgerFlags& flags, const std::string& example) {
   CLI::App* action = ledger.add_subcommand(name, help);
-  action->add_option("file", flags.file, "The ledger")->type_name("FILE")->required();
+  AddValue(*action, "file", flags.file, "FILE", "The ledger")->required();
   action->add_flag("--json", flags.json, "One JSON object on standard output");
   action->footer("Example:\n  sordino ledger " + example);
   return action;
@@ -210,27 +211,21 @@ void AddInit(CLI::App& ledger) {
   const auto flags = std::make_shared<LedgerFlags>();
   CLI::App* init = AddAction(ledger, "init", "Makes a ledger with a budget.", *flags,
                              "init visits-ledger.db --epsilon 8 --delta 1e-5");
-  init->add_option("--epsilon", flags->epsilon, "What all releases together may cost")
-      ->type_name("NUMBER")
+  AddValue(*init, "--epsilon", flags->epsilon, "NUMBER", "What all releases together may cost")
       ->required();
-  init->add_option("--delta", flags->delta,
-                   "The probability with which the guarantee may fail, well below one over the "
-                   "number of records; 0 admits pure mechanisms only")
-      ->type_name("0..1")
+  AddValue(*init, "--delta", flags->delta, "0..1",
+           "The probability with which the guarantee may fail, well below one over the "
+           "number of records; 0 admits pure mechanisms only")
       ->required();
-  init->add_option("--adjacency", flags->adjacency, "add-remove, replace-one or zero-out")
-      ->type_name("NAME")
+  AddValue(*init, "--adjacency", flags->adjacency, "NAME", "add-remove, replace-one or zero-out")
       ->capture_default_str();
-  init->add_option("--unit", flags->unit, "What is protected: a record or a user")
-      ->type_name("NAME")
+  AddValue(*init, "--unit", flags->unit, "NAME", "What is protected: a record or a user")
       ->capture_default_str();
-  init->add_option("--filter", flags->filter,
-                   "How runs that are chosen one after the other add up: renyi or gaussian")
-      ->type_name("NAME")
+  AddValue(*init, "--filter", flags->filter, "NAME",
+           "How runs that are chosen one after the other add up: renyi or gaussian")
       ->capture_default_str();
-  init->add_option("--order", flags->order,
-                   "Order of the Renyi filter; left out, the first run's plan decides")
-      ->type_name("NUMBER");
+  AddValue(*init, "--order", flags->order, "NUMBER",
+           "Order of the Renyi filter; left out, the first run's plan decides");
   init->callback([flags] { Init(*flags); });
 }
 
@@ -246,8 +241,7 @@ void AddLedgerCommand(CLI::App& app) {
   auto flags = std::make_shared<LedgerFlags>();
   CLI::App* show = AddAction(*ledger, "show", "What was spent, what is left, by whom and when.",
                              *flags, "show visits-ledger.db --picture visits-ledger.svg");
-  show->add_option("--picture", flags->picture, "Write the used part to this SVG file")
-      ->type_name("FILE");
+  AddValue(*show, "--picture", flags->picture, "FILE", "Write the used part to this SVG file");
   AddForceFlag(*show, flags->force);
   show->add_flag(
       "--all", flags->all,
@@ -259,25 +253,19 @@ void AddLedgerCommand(CLI::App& app) {
   flags = std::make_shared<LedgerFlags>();
   CLI::App* verify = AddAction(*ledger, "verify", "Whether the record is whole.", *flags,
                                "verify visits-ledger.db");
-  verify
-      ->add_option("--expect", flags->expect,
-                   "Hash of an entry that must be in it, from a statement that was kept")
-      ->type_name("HASH");
+  AddValue(*verify, "--expect", flags->expect, "HASH",
+           "Hash of an entry that must be in it, from a statement that was kept");
   verify->callback([flags] { Verify(*flags); });
 
   flags = std::make_shared<LedgerFlags>();
   CLI::App* charge = AddAction(
       *ledger, "charge", "Charges what another program released.", *flags,
       "charge visits-ledger.db --event 'add-remove: gaussian(4)' --note 'survey of 2025'");
-  charge
-      ->add_option("--event", flags->event,
-                   "What was released, in the notation of 'sordino account --event'; its unit is "
-                   "that of the ledger")
-      ->type_name("EVENT")
+  AddValue(*charge, "--event", flags->event, "EVENT",
+           "What was released, in the notation of 'sordino account --event'; its unit is "
+           "that of the ledger")
       ->required();
-  charge->add_option("--note", flags->text, "What it was, in quotes")
-      ->type_name("TEXT")
-      ->required();
+  AddValue(*charge, "--note", flags->text, "TEXT", "What it was, in quotes")->required();
   charge->add_flag("--whole", flags->whole,
                    "Let it take all of the budget where nothing else admits it");
   charge->add_flag("--dry-run", flags->dry_run,
@@ -287,7 +275,7 @@ void AddLedgerCommand(CLI::App& app) {
   flags = std::make_shared<LedgerFlags>();
   CLI::App* note = AddAction(*ledger, "note", "Keeps somebody's words, with the time.", *flags,
                              "note visits-ledger.db 'budget agreed on by the review board'");
-  note->add_option("text", flags->text, "The words, in quotes")->type_name("TEXT")->required();
+  AddValue(*note, "text", flags->text, "TEXT", "The words, in quotes")->required();
   note->callback([flags] { Note(*flags); });
 }
 

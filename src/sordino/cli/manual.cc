@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <sstream>
 
 #include "sordino/base/error.h"
 #include "sordino/cli/program.h"

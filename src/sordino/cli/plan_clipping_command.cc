@@ -18,6 +18,7 @@
 #include "sordino/cli/event_options.h"
 #include "sordino/cli/interval_text.h"
 #include "sordino/cli/report_json.h"
+#include "sordino/cli/value_flag.h"
 #include "sordino/theory/clipped_flow.h"
 
 namespace sordino {
@@ -166,27 +167,20 @@ void AddPlanClippingCommand(CLI::App& plan) {
       "Whether the loss falls to 0 under each way to clip, by flows of drawn problems.");
   const auto flags = std::make_shared<FlowFlags>();
   FlowFlags& f = *flags;
-  SetChoices(*command
-                  ->add_option("--problem", f.problem,
-                               "fixed-kernel, or network for a small one that learns")
-                  ->type_name("NAME")
+  SetChoices(*AddValue(*command, "--problem", f.problem, "NAME",
+                       "fixed-kernel, or network for a small one that learns")
                   ->capture_default_str(),
              FlowProblemNames());
-  command->add_option("--clipping", f.clipping, "One of those of the table, or all")
-      ->type_name("NAME")
+  AddValue(*command, "--clipping", f.clipping, "NAME", "One of those of the table, or all")
       ->capture_default_str();
-  command->add_option("--problems", f.problems, "Problems that are drawn")
-      ->type_name("N")
+  AddValue(*command, "--problems", f.problems, "N", "Problems that are drawn")
       ->capture_default_str();
-  command->add_option("--seed", f.seed, "Of the problems")->type_name("N")->capture_default_str();
-  command->add_option("--clip", f.clip, "The clipping norm C")
-      ->type_name("X")
+  AddValue(*command, "--seed", f.seed, "N", "Of the problems")->capture_default_str();
+  AddValue(*command, "--clip", f.clip, "X", "The clipping norm C")->capture_default_str();
+  AddValue(*command, "--threshold", f.threshold, "X", "The threshold of global-declared")
       ->capture_default_str();
-  command->add_option("--threshold", f.threshold, "The threshold of global-declared")
-      ->type_name("X")
-      ->capture_default_str();
-  command->add_option("--scale", f.scale, "Of the targets")->type_name("X")->capture_default_str();
-  command->add_option("--time", f.time, "Where flows end")->type_name("X")->capture_default_str();
+  AddValue(*command, "--scale", f.scale, "X", "Of the targets")->capture_default_str();
+  AddValue(*command, "--time", f.time, "X", "Where flows end")->capture_default_str();
   command->add_flag("--json", f.json, "One JSON object on standard output");
   command->footer("Example:\n  sordino plan clipping --problem fixed-kernel --problems 100");
   command->callback([flags] { PlanClipping(*flags); });

@@ -7,7 +7,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "sordino/base/error.h"
 #include "sordino/base/output_file.h"
@@ -17,6 +16,7 @@
 #include "sordino/cli/plan_report.h"
 #include "sordino/cli/plan_trials_command.h"
 #include "sordino/cli/program.h"
+#include "sordino/cli/value_flag.h"
 #include "sordino/schedules/schedule_table.h"
 #include "sordino/theory/step_plan.h"
 
@@ -182,15 +182,11 @@ void AddPlanCommand(CLI::App& app) {
   number("--momentum", f.momentum, "Debiased momentum of this decay");
   number("--step-size", f.step_size,
          "With --momentum: times 1 / smoothness; the largest if left out");
-  command->add_option("--steps", f.steps, "Number of steps; the best one if left out")
-      ->type_name("N");
-  command->add_option("--picture", f.picture, "Draw bounds and schedule to this SVG file")
-      ->type_name("FILE");
-  command
-      ->add_option("--schedule-out", f.schedule_out,
-                   "Write the noise of each step to this CSV file, for 'sordino train "
-                   "--noise-schedule file:FILE'")
-      ->type_name("FILE");
+  AddValue(*command, "--steps", f.steps, "N", "Number of steps; the best one if left out");
+  AddValue(*command, "--picture", f.picture, "FILE", "Draw bounds and schedule to this SVG file");
+  AddValue(*command, "--schedule-out", f.schedule_out, "FILE",
+           "Write the noise of each step to this CSV file, for 'sordino train "
+           "--noise-schedule file:FILE'");
   AddForceFlag(*command, f.force);
   command->add_flag("--json", f.json, "One JSON object on standard output");
   command->footer(

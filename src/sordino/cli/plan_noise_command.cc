@@ -19,6 +19,7 @@
 #include "sordino/cli/event_options.h"
 #include "sordino/cli/plan_noise_report.h"
 #include "sordino/cli/program.h"
+#include "sordino/cli/value_flag.h"
 #include "sordino/correlation/noise_plan.h"
 
 namespace sordino {
@@ -116,17 +117,13 @@ void AddPlanNoiseCommand(CLI::App& plan) {
   std::vector<std::string_view> names = {"auto"};
   const auto& known = Strategies().names();
   names.insert(names.end(), known.begin(), known.end());
-  SetChoices(
-      *command
-           ->add_option("--strategy", f.strategy, "auto, " + Strategies().ChoiceHelp() + " (auto)")
-           ->type_name("NAME"),
-      names);
+  SetChoices(*AddValue(*command, "--strategy", f.strategy, "NAME",
+                       "auto, " + Strategies().ChoiceHelp() + " (auto)"),
+             names);
   number("--bands", f.bands, "Of the strategy: bands or buffers");
-  SetChoices(
-      *command
-           ->add_option("--objective", f.objective, "What is made small: rmse or max-error (rmse)")
-           ->type_name("NAME"),
-      kObjectiveNames);
+  SetChoices(*AddValue(*command, "--objective", f.objective, "NAME",
+                       "What is made small: rmse or max-error (rmse)"),
+             kObjectiveNames);
   const auto real = [command](const char* name, std::optional<std::string>& field,
                               const char* help) {
     command->add_option(name, field, help)->type_name("X");
@@ -134,8 +131,7 @@ void AddPlanNoiseCommand(CLI::App& plan) {
   real("--epsilon", f.epsilon, "The epsilon that may be spent, with --delta and --rate");
   real("--delta", f.delta, "The delta that may be spent");
   real("--rate", f.rate, "Expected batch over records");
-  command->add_option("--picture", f.picture, "Draw when it pays to this SVG file")
-      ->type_name("FILE");
+  AddValue(*command, "--picture", f.picture, "FILE", "Draw when it pays to this SVG file");
   AddForceFlag(*command, f.force);
   command->add_flag("--json", f.json, "One JSON object on standard output");
   command->footer(

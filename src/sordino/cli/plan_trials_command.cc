@@ -16,6 +16,7 @@
 #include "sordino/cli/command_tree.h"
 #include "sordino/cli/event_options.h"
 #include "sordino/cli/report_json.h"
+#include "sordino/cli/value_flag.h"
 #include "sordino/mechanisms/mean_trials.h"
 #include "sordino/random/generator.h"
 #include "sordino/theory/private_descent.h"
@@ -34,10 +35,8 @@ struct TrialFlags {
   bool json = false;
 
   void AddTo(CLI::App& command) {
-    command.add_option("--records", records, "Number of records")->type_name("N")->required();
-    command.add_option("--epsilon", epsilon, "The epsilon that is spent")
-        ->type_name("X")
-        ->required();
+    AddValue(command, "--records", records, "N", "Number of records")->required();
+    AddValue(command, "--epsilon", epsilon, "X", "The epsilon that is spent")->required();
     command.add_flag("--json", json, "One JSON object on standard output");
   }
 };
@@ -195,15 +194,12 @@ void AddPlanMean(CLI::App& plan) {
       "mean", "The error of a private mean: predicted, and measured on records that are made up.");
   const auto flags = std::make_shared<MeanFlags>();
   MeanFlags& f = *flags;
-  SetChoices(*command->add_option("--kind", f.kind, "binary, scalar or vector (binary)")
-                  ->type_name("NAME"),
+  SetChoices(*AddValue(*command, "--kind", f.kind, "NAME", "binary, scalar or vector (binary)"),
              kMeanKindNames);
-  command->add_option("--dimension", f.dimension, "Numbers of a vector (1)")->type_name("D");
-  command->add_option("--delta", f.delta, "The delta of Gaussian noise, for vectors")
-      ->type_name("X");
-  command->add_option("--trials", f.trials, "Measure so many releases too")->type_name("N");
-  command->add_option("--seed", f.seed, "Of the made-up records; the noise has none (1)")
-      ->type_name("N");
+  AddValue(*command, "--dimension", f.dimension, "D", "Numbers of a vector (1)");
+  AddValue(*command, "--delta", f.delta, "X", "The delta of Gaussian noise, for vectors");
+  AddValue(*command, "--trials", f.trials, "N", "Measure so many releases too");
+  AddValue(*command, "--seed", f.seed, "N", "Of the made-up records; the noise has none (1)");
   f.AddTo(*command);
   command->footer(
       "Example:\n  sordino plan mean --kind scalar --records 1000 --epsilon 0.5 --trials 500");
@@ -215,13 +211,12 @@ void AddPlanDescent(CLI::App& plan) {
       "descent", "The excess risk of private descent: bounded, and measured on a made-up problem.");
   const auto flags = std::make_shared<DescentFlags>();
   DescentFlags& f = *flags;
-  SetChoices(*command->add_option("--problem", f.problem, "quadratic or logistic (quadratic)")
-                  ->type_name("NAME"),
-             kDescentProblemNames);
-  command->add_option("--delta", f.delta, "The delta that is spent")->type_name("X")->required();
-  command->add_option("--seeds", f.seeds, "Runs that are averaged (20)")->type_name("N");
-  command->add_option("--momentum", f.momentum, "Debiased momentum of this decay beside it")
-      ->type_name("X");
+  SetChoices(
+      *AddValue(*command, "--problem", f.problem, "NAME", "quadratic or logistic (quadratic)"),
+      kDescentProblemNames);
+  AddValue(*command, "--delta", f.delta, "X", "The delta that is spent")->required();
+  AddValue(*command, "--seeds", f.seeds, "N", "Runs that are averaged (20)");
+  AddValue(*command, "--momentum", f.momentum, "X", "Debiased momentum of this decay beside it");
   command->add_flag("--influence", f.influence,
                     "With --json: the influence of the noise of each step");
   f.AddTo(*command);

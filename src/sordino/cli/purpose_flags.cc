@@ -1,4 +1,5 @@
 #include "sordino/cli/purpose_flags.h"
+#include "sordino/cli/value_flag.h"
 
 #include <CLI/CLI.hpp>
 
@@ -9,7 +10,7 @@ void AddPurposeFlags(CLI::App& command, ReleasePurpose& purpose) {
       .add_option("--curator", purpose.curator,
                   "Who keeps the data and answers for the release, for its record")
       ->type_name("TEXT");
-  command.add_option("--use", purpose.use, "What the release is for, likewise")->type_name("TEXT");
+  AddValue(command, "--use", purpose.use, "TEXT", "What the release is for, likewise");
 }
 
 }  // namespace sordino

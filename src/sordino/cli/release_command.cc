@@ -30,6 +30,7 @@
 #include "sordino/cli/release_options.h"
 #include "sordino/cli/release_record.h"
 #include "sordino/cli/report_json.h"
+#include "sordino/cli/value_flag.h"
 #include "sordino/ledger/data_description.h"
 #include "sordino/ledger/ledger.h"
 #include "sordino/mechanisms/table_release.h"
@@ -359,10 +360,8 @@ void AddReleaseCommand(CLI::App& app) {
       "release", "Private statistics of a CSV file: counts, sums, means, histograms, quantiles.");
   const auto options = std::make_shared<ReleaseOptions>();
   ReleaseOptions& o = *options;
-  command
-      ->add_option("file", o.file,
-                   "CSV file whose first line names the columns, also .gz or .xz; - reads input")
-      ->type_name("FILE");
+  AddValue(*command, "file", o.file, "FILE",
+           "CSV file whose first line names the columns, also .gz or .xz; - reads input");
   command->add_flag("--count", o.count, "The number of rows");
   AddList(*command, "--sum", o.sums, "COL", "The sum of a column");
   AddList(*command, "--mean", o.means, "COL", "The mean of a column");
@@ -386,51 +385,39 @@ void AddReleaseCommand(CLI::App& app) {
   AddList(*command, "--categories", o.categories, "[COL=]A,B,...", "Categories of a histogram");
   AddList(*command, "--group-by", o.group_by, "COL[=A,B,...]",
           "Every statistic for each declared group; given twice, for each combination");
-  command
-      ->add_option("--schema", o.schema,
-                   "Bounds, values, user and layout from a schema file; flags win over it")
-      ->type_name("FILE");
+  AddValue(*command, "--schema", o.schema, "FILE",
+           "Bounds, values, user and layout from a schema file; flags win over it");
   command->add_flag("--no-header", o.no_header,
                     "The first line is a row; the columns are called 1, 2, ...");
-  SetChoices(*command
-                  ->add_option("--encoding", o.encoding,
-                               "Of the file: " + OneOf(EncodingNames()) + "; utf-8 if left out")
-                  ->type_name("NAME"),
+  SetChoices(*AddValue(*command, "--encoding", o.encoding, "NAME",
+                       "Of the file: " + OneOf(EncodingNames()) + "; utf-8 if left out"),
              EncodingNames());
-  command->add_option("--delimiter", o.delimiter, "Between fields: one character, or tab")
-      ->type_name("C");
-  command->add_option("--quote", o.quote, "Around fields with delimiters in them: \", ' or none")
-      ->type_name("C");
-  command->add_option("--missing", o.missing, "Cells without a value, such as '?,\"\"'")
-      ->type_name("A,B,...");
+  AddValue(*command, "--delimiter", o.delimiter, "C", "Between fields: one character, or tab");
+  AddValue(*command, "--quote", o.quote, "C",
+           "Around fields with delimiters in them: \", ' or none");
+  AddValue(*command, "--missing", o.missing, "A,B,...", "Cells without a value, such as '?,\"\"'");
   command->add_option("--epsilon", o.epsilon, "The total to spend, split evenly");
   AddList(*command, "--spend", o.spend, "STAT[:COL]=EPS", "The epsilon of one statistic");
   command->add_option("--delta", o.delta, "The total delta; asks for Gaussian noise");
-  command->add_option("--noise", o.noise, "laplace or gaussian")->type_name("NAME");
-  command->add_option("--adjacency", o.adjacency, "add-remove or replace-one")
-      ->type_name("NAME")
+  AddValue(*command, "--noise", o.noise, "NAME", "laplace or gaussian");
+  AddValue(*command, "--adjacency", o.adjacency, "NAME", "add-remove or replace-one")
       ->capture_default_str();
-  command->add_option("--user", o.user, "Column that tells users apart: protect users, not rows")
-      ->type_name("COL");
+  AddValue(*command, "--user", o.user, "COL",
+           "Column that tells users apart: protect users, not rows");
   command->add_option("--rows-per-user", o.rows_per_user, "How many rows of each user count");
-  command->add_option("--on-error", o.on_error, "Malformed rows: refuse or skip")
-      ->type_name("NAME")
+  AddValue(*command, "--on-error", o.on_error, "NAME", "Malformed rows: refuse or skip")
       ->capture_default_str();
   command->add_flag("--show-skipped", o.show_skipped,
                     "Say on standard error how many rows were skipped; the number is not private");
   command->add_option("--confidence", o.confidence, "Of the intervals (0.95)");
-  command
-      ->add_option("--ledger", o.ledger,
-                   "Ledger that the release is charged to; the data's description may name it")
-      ->type_name("FILE");
+  AddValue(*command, "--ledger", o.ledger, "FILE",
+           "Ledger that the release is charged to; the data's description may name it");
   command->add_flag("--whole", o.whole,
                     "Let the release take all of the ledger's budget where nothing else admits it");
   command->add_flag("--dry-run", o.dry_run,
                     "Say what would be charged and what would be left; read and release nothing");
-  command
-      ->add_option("--record", o.record,
-                   "Write a record of the release for registries of deployments")
-      ->type_name("FILE");
+  AddValue(*command, "--record", o.record, "FILE",
+           "Write a record of the release for registries of deployments");
   AddPurposeFlags(*command, o.purpose);
   AddForceFlag(*command, o.force);
   command->add_flag("--json", o.json, "One JSON object on standard output");

@@ -21,6 +21,7 @@
 #include "sordino/cli/report_json.h"
 #include "sordino/cli/report_server.h"
 #include "sordino/cli/report_sources.h"
+#include "sordino/cli/value_flag.h"
 #include "sordino/report/page.h"
 #include "sordino/report/run_card.h"
 #include "sordino/report/tensorboard.h"
@@ -175,22 +176,16 @@ void AddReportCommand(CLI::App& app, const std::string& version) {
           "'release --record'; several are shown side by side")
       ->type_name("FOLDER|LEDGER|FILE")
       ->required();
-  command->add_option("--out", flags->out, "Write one self-contained HTML file")->type_name("FILE");
-  command->add_option("--csv", flags->csv, "Write the metrics of the runs to this file")
-      ->type_name("FILE");
-  command
-      ->add_option("--card", flags->card,
-                   "Write a model card and a record for data protection of one run, as JSON")
-      ->type_name("FILE");
-  command
-      ->add_option("--tensorboard", flags->tensorboard,
-                   "Write the metrics of the runs as event files that TensorBoard reads")
-      ->type_name("FOLDER");
+  AddValue(*command, "--out", flags->out, "FILE", "Write one self-contained HTML file");
+  AddValue(*command, "--csv", flags->csv, "FILE", "Write the metrics of the runs to this file");
+  AddValue(*command, "--card", flags->card, "FILE",
+           "Write a model card and a record for data protection of one run, as JSON");
+  AddValue(*command, "--tensorboard", flags->tensorboard, "FOLDER",
+           "Write the metrics of the runs as event files that TensorBoard reads");
   command->add_flag(
       "--watch", flags->watch,
       "Serve the page on this machine only, and refresh it while a run is in progress");
-  command->add_option("--port", flags->port, "Of --watch; one that is free if left out")
-      ->type_name("N");
+  AddValue(*command, "--port", flags->port, "N", "Of --watch; one that is free if left out");
   AddForceFlag(*command, flags->force);
   command->add_flag("--json", flags->json, "What the page shows, as one JSON object");
   command->footer("Example:\n  sordino report runs/first runs/second --out page.html");

@@ -19,6 +19,7 @@
 #include "sordino/cli/event_options.h"
 #include "sordino/cli/interval_text.h"
 #include "sordino/cli/report_json.h"
+#include "sordino/cli/value_flag.h"
 #include "sordino/mechanisms/sensitivity_survey.h"
 
 namespace sordino {
@@ -157,31 +158,22 @@ void AddSensitivityCommand(CLI::App& app) {
       "sensitivity", "How far a statistic can move when one record changes: global and local.");
   const auto flags = std::make_shared<SensitivityFlags>();
   SensitivityFlags& f = *flags;
-  SetChoices(*command->add_option("statistic", f.statistic, "One of " + OneOf(StatisticNames()))
-                  ->type_name("NAME")
-                  ->required(),
-             StatisticNames());
-  command->add_option("--bounds", f.bounds, "The range of the records")->type_name("LOW,HIGH");
-  command
-      ->add_option("--records", f.records,
-                   "How many records there are; under add-remove, in the smaller neighbour")
-      ->type_name("N");
-  command->add_option("--adjacency", f.adjacency, "add-remove or replace-one")
-      ->type_name("NAME")
+  SetChoices(
+      *AddValue(*command, "statistic", f.statistic, "NAME", "One of " + OneOf(StatisticNames()))
+           ->required(),
+      StatisticNames());
+  AddValue(*command, "--bounds", f.bounds, "LOW,HIGH", "The range of the records");
+  AddValue(*command, "--records", f.records, "N",
+           "How many records there are; under add-remove, in the smaller neighbour");
+  AddValue(*command, "--adjacency", f.adjacency, "NAME", "add-remove or replace-one")
       ->capture_default_str();
-  command->add_option("--bins", f.bins, "Equal bins of a histogram (2)")->type_name("N");
-  command
-      ->add_option("--domain", f.domain,
-                   "The values that a record can have: every dataset of them is tried")
-      ->type_name("X,Y,...");
-  command
-      ->add_option("--example", f.example,
-                   "A made-up dataset whose local sensitivity is wanted; no private data")
-      ->type_name("X,Y,...");
-  command
-      ->add_option("--smooth", f.smooth,
-                   "The smooth sensitivity at the example, which decays by beta for each record")
-      ->type_name("BETA");
+  AddValue(*command, "--bins", f.bins, "N", "Equal bins of a histogram (2)");
+  AddValue(*command, "--domain", f.domain, "X,Y,...",
+           "The values that a record can have: every dataset of them is tried");
+  AddValue(*command, "--example", f.example, "X,Y,...",
+           "A made-up dataset whose local sensitivity is wanted; no private data");
+  AddValue(*command, "--smooth", f.smooth, "BETA",
+           "The smooth sensitivity at the example, which decays by beta for each record");
   command->add_flag("--json", f.json, "One JSON object on standard output");
   command->footer(
       "Examples:\n"

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <string_view>
 
 #include "sordino/base/sha256.h"

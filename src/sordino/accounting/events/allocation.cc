@@ -10,11 +10,12 @@ namespace sordino {
 namespace {
 
 // In bounds without pairs the record's place is told: one step is left.
-class AllocationKind final : public SamplerFamily {
+class AllocationKind final : public WholeSamplerFamily {
  public:
   AllocationKind()
-      : SamplerFamily("allocation",
-                      {WholeField("batches", "the number of batches of a random allocation")}) {}
+      : WholeSamplerFamily(
+            "allocation", {WholeField("batches", "the number of batches of a random allocation")}) {
+  }
   void Check(const EventArguments& arguments, const Event& child) const override {
     if (arguments.adjacency == Adjacency::kReplaceOne) {
       throw Error(
@@ -38,14 +39,6 @@ class AllocationKind final : public SamplerFamily {
     units.allocation = true;
     AddUnitsOfChildren(event, place, units);
   }
-  std::optional<EventSampling> Sampling(const Event&) const override { return {}; }
-  Event DoubledReach(const Event& event) const override { return event; }  // it doubles inside
-  Event FixedReach(const Event& event) const override { return event; }
-  Event Coarsened(const Event& event, const CoarseGrid&) const override { return event; }
-  std::optional<double> ContourHits(const Event&, std::optional<double>) const override {
-    return {};
-  }
-  KeptPart Kept(const Event& event) const override { return {event, 0}; }
   DominatingPairs Pairs(const Event& event, const PairUse& use) const override {
     const double batches = event.number("batches");
     const std::optional<double> sigma = EquivalentGaussian(ChildOf(event));
@@ -80,32 +73,17 @@ class AllocationKind final : public SamplerFamily {
            "small chance in every epoch for which nothing is certified, and delta is not above "
            "that of all epochs, or the composition is beyond the engines";
   }
-  std::optional<DominatingPairs> PoissonPairs(const Event&, double, const PairUse&) const override {
-    return {};
-  }
   RenyiFunction Renyi(const Event& event) const override { return RenyiOf(ChildOf(event)); }
-  std::string RenyiReason(const Event& event) const override {
-    return RenyiReasonOfChildren(event);
-  }
-  RenyiFunction PoissonRenyi(const Event&, double) const override { return {}; }
   ZcdpResult Zcdp(const Event& event) const override { return ZcdpOf(ChildOf(event)); }
   double StepEpsilon(const Event& event, double log_delta,
                      std::optional<RenyiCurve>&) const override {
     return sordino::StepEpsilon(ChildOf(event), log_delta);
   }
-  double LeastLogDelta(const Event& event) const override { return SumOfLeastLogDeltas(event); }
-  std::optional<double> EpsilonAtOwnDelta(const Event&, double,
-                                          std::optional<double>) const override {
-    return {};
-  }
 };
 
 }  // namespace
 
-const EventKind& AllocationEvent() {
-  static const AllocationKind kind;
-  return kind;
-}
+const EventKind& AllocationEvent() { return OneOfKind<AllocationKind>(); }
 
 Event Event::Allocation(std::uint64_t batches, Event gaussian) {
   return AllocationEvent().New(

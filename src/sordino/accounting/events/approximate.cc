@@ -82,10 +82,7 @@ class ApproximateKind final : public GuaranteeFamily {
 
 }  // namespace
 
-const EventKind& ApproximateEvent() {
-  static const ApproximateKind kind;
-  return kind;
-}
+const EventKind& ApproximateEvent() { return OneOfKind<ApproximateKind>(); }
 
 Event Event::Approximate(Epsilon epsilon, Delta delta, Adjacency adjacency) {
   return ApproximateEvent().New({adjacency, {epsilon.value(), delta.value()}});

@@ -38,10 +38,7 @@ class BestPoissonKind final : public BestFamily {
 
 }  // namespace
 
-const EventKind& BestPoissonEvent() {
-  static const BestPoissonKind kind;
-  return kind;
-}
+const EventKind& BestPoissonEvent() { return OneOfKind<BestPoissonKind>(); }
 
 Event Event::BestPoisson(double mean, Event run) {
   return BestPoissonEvent().New({run.adjacency(), {mean}, {{std::move(run), 1}}});

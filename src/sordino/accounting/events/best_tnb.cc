@@ -25,10 +25,7 @@ class BestTnbKind final : public BestFamily {
 
 }  // namespace
 
-const EventKind& BestTnbEvent() {
-  static const BestTnbKind kind;
-  return kind;
-}
+const EventKind& BestTnbEvent() { return OneOfKind<BestTnbKind>(); }
 
 Event Event::BestTnb(double eta, double gamma, Event run) {
   return BestTnbEvent().New({run.adjacency(), {eta, gamma}, {{std::move(run), 1}}});

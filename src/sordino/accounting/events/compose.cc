@@ -123,10 +123,7 @@ class ComposeKind final : public CombinationFamily {
 
 }  // namespace
 
-const EventKind& ComposeEvent() {
-  static const ComposeKind kind;
-  return kind;
-}
+const EventKind& ComposeEvent() { return OneOfKind<ComposeKind>(); }
 
 Event Event::Compose(std::vector<std::pair<Event, std::uint64_t>> children,
                      std::optional<Adjacency> adjacency) {

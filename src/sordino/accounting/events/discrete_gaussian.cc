@@ -6,41 +6,20 @@
 namespace sordino {
 namespace {
 
-class DiscreteGaussianKind final : public NoiseFamily {
+class DiscreteGaussianKind final : public DiscreteNoiseFamily {
  public:
   DiscreteGaussianKind()
-      : NoiseFamily("discrete-gaussian",
-                    {{"sigma", "the sigma of a discrete Gaussian", 0, true, kInfinity, true},
-                     WholeField("sensitivity", "the sensitivity of a discrete Gaussian")}) {}
-  void Check(const EventArguments&) const override {}  // every adjacency
+      : DiscreteNoiseFamily(
+            "discrete-gaussian",
+            {{"sigma", "the sigma of a discrete Gaussian", 0, true, kInfinity, true},
+             WholeField("sensitivity", "the sensitivity of a discrete Gaussian")}) {}
   Event DoubledReach(const Event& event) const override {
     return Event::DiscreteGaussian(event.number("sigma"), 2 * WholeNumber(event, "sensitivity"),
                                    event.adjacency());
   }
-  Event Coarsened(const Event& event, const CoarseGrid&) const override { return event; }
-  std::optional<double> ContourHits(const Event&, std::optional<double>) const override {
-    return {};
+  std::optional<Outcomes> SampledOutcomes(const Event& event, double q, double r) const override {
+    return DiscreteGaussianOutcomes(event.number("sigma"), event.number("sensitivity"), q, r);
   }
-  std::optional<double> Precision(const Event&) const override { return {}; }
-  DominatingPairs Pairs(const Event& event, const PairUse&) const override {
-    return DiscretePairs(DiscreteOutcomes(event));
-  }
-  std::optional<Outcomes> DiscreteOutcomes(const Event& event) const override {
-    return DiscreteGaussianOutcomes(event.number("sigma"), event.number("sensitivity"), 1, 0);
-  }
-  bool HasTooLittleNoise(const Event&) const override { return false; }
-  std::optional<DominatingPairs> PoissonPairs(const Event& event, double q,
-                                              const PairUse&) const override {
-    if (event.adjacency() != Adjacency::kReplaceOne) return {};
-    const auto outcomes =
-        DiscreteGaussianOutcomes(event.number("sigma"), event.number("sensitivity"), q, q);
-    return outcomes ? std::optional(DiscretePairs(outcomes)) : std::nullopt;
-  }
-  std::optional<std::pair<LossPair, LossPair>> SampledDirections(const Event&,
-                                                                 double) const override {
-    return {};
-  }
-  std::optional<LossPair> Triangle(const Event&, double) const override { return {}; }
   RenyiFunction Renyi(const Event& event) const override {
     const double sigma = event.number("sigma");
     const double sensitivity = event.number("sensitivity");
@@ -62,18 +41,11 @@ class DiscreteGaussianKind final : public NoiseFamily {
     const double sensitivity = event.number("sensitivity");
     return {0.5 * sensitivity * sensitivity / (sigma * sigma), ""};
   }
-  double StepEpsilon(const Event& event, double log_delta,
-                     std::optional<RenyiCurve>& curve) const override {
-    return EpsilonByCurve(event, log_delta, curve);
-  }
 };
 
 }  // namespace
 
-const EventKind& DiscreteGaussianEvent() {
-  static const DiscreteGaussianKind kind;
-  return kind;
-}
+const EventKind& DiscreteGaussianEvent() { return OneOfKind<DiscreteGaussianKind>(); }
 
 Event Event::DiscreteGaussian(double sigma, std::uint64_t sensitivity, Adjacency adjacency) {
   return DiscreteGaussianEvent().New({adjacency, {sigma, WholeNumber(sensitivity)}});

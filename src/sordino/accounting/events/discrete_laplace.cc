@@ -9,41 +9,19 @@ namespace {
 // Beyond it the atoms of a loss would fill memory; the pure bound takes over.
 constexpr double kMaxDiscreteAtoms = 100000;
 
-class DiscreteLaplaceKind final : public NoiseFamily {
+class DiscreteLaplaceKind final : public DiscreteNoiseFamily {
  public:
   DiscreteLaplaceKind()
-      : NoiseFamily("discrete-laplace",
-                    {{"scale", "the scale of a discrete Laplace", 0, true, kInfinity, true},
-                     WholeField("sensitivity", "the sensitivity of a discrete Laplace")}) {}
-  void Check(const EventArguments&) const override {}  // every adjacency
+      : DiscreteNoiseFamily("discrete-laplace",
+                            {{"scale", "the scale of a discrete Laplace", 0, true, kInfinity, true},
+                             WholeField("sensitivity", "the sensitivity of a discrete Laplace")}) {}
   Event DoubledReach(const Event& event) const override {
     return Event::DiscreteLaplace(event.number("scale"), 2 * WholeNumber(event, "sensitivity"),
                                   event.adjacency());
   }
-  Event Coarsened(const Event& event, const CoarseGrid&) const override { return event; }
-  std::optional<double> ContourHits(const Event&, std::optional<double>) const override {
-    return {};
+  std::optional<Outcomes> SampledOutcomes(const Event& event, double q, double r) const override {
+    return DiscreteLaplaceOutcomes(event.number("scale"), event.number("sensitivity"), q, r);
   }
-  std::optional<double> Precision(const Event&) const override { return {}; }
-  DominatingPairs Pairs(const Event& event, const PairUse&) const override {
-    return DiscretePairs(DiscreteOutcomes(event));
-  }
-  std::optional<Outcomes> DiscreteOutcomes(const Event& event) const override {
-    return DiscreteLaplaceOutcomes(event.number("scale"), event.number("sensitivity"), 1, 0);
-  }
-  bool HasTooLittleNoise(const Event&) const override { return false; }
-  std::optional<DominatingPairs> PoissonPairs(const Event& event, double q,
-                                              const PairUse&) const override {
-    if (event.adjacency() != Adjacency::kReplaceOne) return {};
-    const auto outcomes =
-        DiscreteLaplaceOutcomes(event.number("scale"), event.number("sensitivity"), q, q);
-    return outcomes ? std::optional(DiscretePairs(outcomes)) : std::nullopt;
-  }
-  std::optional<std::pair<LossPair, LossPair>> SampledDirections(const Event&,
-                                                                 double) const override {
-    return {};
-  }
-  std::optional<LossPair> Triangle(const Event&, double) const override { return {}; }
   RenyiFunction Renyi(const Event& event) const override {
     return FromAtoms(SymmetricAtoms(event));
   }
@@ -73,10 +51,7 @@ class DiscreteLaplaceKind final : public NoiseFamily {
 
 }  // namespace
 
-const EventKind& DiscreteLaplaceEvent() {
-  static const DiscreteLaplaceKind kind;
-  return kind;
-}
+const EventKind& DiscreteLaplaceEvent() { return OneOfKind<DiscreteLaplaceKind>(); }
 
 Event Event::DiscreteLaplace(double scale, std::uint64_t sensitivity, Adjacency adjacency) {
   return DiscreteLaplaceEvent().New({adjacency, {scale, WholeNumber(sensitivity)}});

@@ -50,12 +50,11 @@ DominatingPairs ExponentialPairs(double range, const PairUse& use) {
   return pairs;
 }
 
-class ExponentialKind final : public GuaranteeFamily {
+class ExponentialKind final : public DeltaFreeFamily {
  public:
-  ExponentialKind() : GuaranteeFamily("exponential", {FieldOf<Epsilon>("epsilon")}) {}
+  ExponentialKind() : DeltaFreeFamily("exponential", {FieldOf<Epsilon>("epsilon")}) {}
   void Check(const EventArguments&) const override {}  // every adjacency
   Event FixedReach(const Event& event) const override { return event; }
-  KeptPart Kept(const Event& event) const override { return {event, 0}; }
   DominatingPairs Pairs(const Event& event, const PairUse& use) const override {
     return ExponentialPairs(event.number("epsilon"), use);
   }
@@ -92,19 +91,11 @@ class ExponentialKind final : public GuaranteeFamily {
   double StepEpsilon(const Event& event, double, std::optional<RenyiCurve>&) const override {
     return event.number("epsilon");
   }
-  double LeastLogDelta(const Event&) const override { return -kInfinity; }
-  std::optional<double> EpsilonAtOwnDelta(const Event&, double,
-                                          std::optional<double>) const override {
-    return {};
-  }
 };
 
 }  // namespace
 
-const EventKind& ExponentialEvent() {
-  static const ExponentialKind kind;
-  return kind;
-}
+const EventKind& ExponentialEvent() { return OneOfKind<ExponentialKind>(); }
 
 Event Event::Exponential(Epsilon epsilon, Adjacency adjacency) {
   return ExponentialEvent().New({adjacency, {epsilon.value()}});

@@ -1,7 +1,4 @@
 // fixed(rate, event): a batch of fixed size, drawn without replacement; rate = batch / dataset.
-#include <algorithm>
-#include <cmath>
-
 #include "sordino/accounting/internal/event_families.h"
 #include "sordino/accounting/internal/pairs/attained_pairs.h"
 #include "sordino/accounting/internal/renyi/renyi_gaussian.h"
@@ -9,33 +6,13 @@
 namespace sordino {
 namespace {
 
-class FixedKind final : public SamplerFamily {
+class FixedKind final : public RateFamily {
  public:
-  FixedKind() : SamplerFamily("fixed", {FieldOf<SamplingRate>("rate")}) {}
-  void Check(const EventArguments&, const Event&) const override {}  // every adjacency, every event
-  void AddNoiseUnits(const Event& event, bool NoiseUnits::*, NoiseUnits& units) const override {
-    AddUnitsOfChildren(event, &NoiseUnits::fixed, units);
-  }
-  std::optional<EventSampling> Sampling(const Event& event) const override {
-    return EventSampling{event.number("rate"), true};
-  }
+  FixedKind() : RateFamily("fixed", true) {}
   // Its unit is the replace-one sensitivity already.
   Event DoubledReach(const Event& event) const override { return event; }
   Event FixedReach(const Event& event) const override { return event; }
-  Event Coarsened(const Event& event, const CoarseGrid& grid) const override {
-    const Event& child = ChildOf(event);
-    return Event::Fixed(grid.Rate(event.number("rate")), child.kind().Coarsened(child, grid));
-  }
-  std::optional<double> ContourHits(const Event& event,
-                                    std::optional<double> above) const override {
-    const Event& child = ChildOf(event);
-    return above ? std::nullopt : child.kind().ContourHits(child, event.number("rate"));
-  }
   KeptPart Kept(const Event& event) const override { return {event, 0}; }
-  double BlockRange(const Event& event) const override {
-    const Event& child = ChildOf(event);
-    return event.number("rate") * child.kind().BlockRange(child);
-  }
   DominatingPairs Pairs(const Event& event, const PairUse& use) const override {
     const double q = event.number("rate");
     const Event& sampled = ChildOf(event);
@@ -69,10 +46,6 @@ class FixedKind final : public SamplerFamily {
     }
     return pairs;
   }
-  std::string_view ReasonOfUse() const override { return ""; }
-  std::optional<DominatingPairs> PoissonPairs(const Event&, double, const PairUse&) const override {
-    return {};
-  }
   RenyiFunction Renyi(const Event& event) const override {
     const double q = event.number("rate");
     if (q == 0) return Linear(0);
@@ -86,10 +59,6 @@ class FixedKind final : public SamplerFamily {
     }
     return FixedRenyiBound(q, RenyiOf(child));
   }
-  std::string RenyiReason(const Event& event) const override {
-    return event.number("rate") == 0 ? "" : RenyiReasonOfChildren(event);
-  }
-  RenyiFunction PoissonRenyi(const Event&, double) const override { return {}; }
   ZcdpResult Zcdp(const Event& event) const override {
     if (event.number("rate") == 0) return {0, ""};
     return ZcdpOf(sordino::FixedReach(ChildOf(event)));
@@ -99,25 +68,11 @@ class FixedKind final : public SamplerFamily {
     return SampledStepEpsilon(sordino::FixedReach(ChildOf(event)), event.number("rate"), log_delta,
                               curve);
   }
-  double LeastLogDelta(const Event& event) const override {
-    const double rate = event.number("rate");
-    if (rate == 0) return -kInfinity;
-    return std::min(SumOfLeastLogDeltas(event) + std::log(rate), 0.0);
-  }
-  std::optional<double> EpsilonAtOwnDelta(const Event& event, double delta,
-                                          std::optional<double> above) const override {
-    const Event& child = ChildOf(event);
-    if (above) return {};
-    return child.kind().EpsilonAtOwnDelta(child, delta, event.number("rate"));
-  }
 };
 
 }  // namespace
 
-const EventKind& FixedEvent() {
-  static const FixedKind kind;
-  return kind;
-}
+const EventKind& FixedEvent() { return OneOfKind<FixedKind>(); }
 
 Event Event::Fixed(SamplingRate rate, Event child) {
   return FixedEvent().New({child.adjacency(), {rate.value()}, {{std::move(child), 1}}});

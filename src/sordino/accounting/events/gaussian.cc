@@ -28,10 +28,7 @@ class GaussianKind final : public GaussianFamily {
 
 }  // namespace
 
-const EventKind& GaussianEvent() {
-  static const GaussianKind kind;
-  return kind;
-}
+const EventKind& GaussianEvent() { return OneOfKind<GaussianKind>(); }
 
 Event Event::Gaussian(NoiseMultiplier noise, Adjacency adjacency) {
   return GaussianEvent().New({adjacency, {noise.value()}});

@@ -14,6 +14,15 @@ constexpr double kMinScale = 1e-3;
 // Beyond it the atoms of a loss would fill memory; the pure bound takes over.
 constexpr double kMaxLaplaceLambda = 2000;
 
+// The pair of one direction of sampling with rate q.
+LossPair LaplacePair(double scale, double q, LaplaceDensity::Direction direction) {
+  auto density = std::make_shared<LaplaceDensity>(scale, q, direction);
+  LossPair pair;
+  pair.atoms = density->Ends();
+  pair.pieces.push_back({std::move(density)});
+  return pair;
+}
+
 // (1-q) Lap(0) + q Lap(1) against (1-q) Lap(0) + q Lap(-1). Between 0 and 1 the first is that of
 // "remove" and the second Lap(0) times a constant e^k; between -1 and 0 it is the mirror image.
 LossPair LaplaceReplaceOne(double scale, double q) {
@@ -45,7 +54,6 @@ class LaplaceKind final : public NoiseFamily {
   std::optional<double> ContourHits(const Event&, std::optional<double>) const override {
     return 0;
   }
-  std::optional<double> Precision(const Event&) const override { return {}; }
   DominatingPairs Pairs(const Event& event, const PairUse&) const override {
     const double noise = event.number("noise");
     if (noise < kMinScale) {
@@ -53,11 +61,7 @@ class LaplaceKind final : public NoiseFamily {
       pairs.upper = {FromOutcomes(ApproximateOutcomes(1 / noise, 0))};
       return pairs;
     }
-    auto density = std::make_shared<LaplaceDensity>(noise, 1, LaplaceDensity::Direction::kRemove);
-    LossPair pair;
-    pair.atoms = density->Ends();
-    pair.pieces.push_back({std::move(density)});
-    return Same({std::move(pair)});
+    return Same({LaplacePair(noise, 1, LaplaceDensity::Direction::kRemove)});
   }
   std::optional<Outcomes> DiscreteOutcomes(const Event&) const override { return {}; }
   bool HasTooLittleNoise(const Event& event) const override {
@@ -68,19 +72,10 @@ class LaplaceKind final : public NoiseFamily {
     if (event.adjacency() != Adjacency::kReplaceOne) return {};
     return Same({LaplaceReplaceOne(event.number("noise"), q)});
   }
-  std::optional<std::pair<LossPair, LossPair>> SampledDirections(const Event& event,
-                                                                 double q) const override {
+  std::optional<TwoPairs> SampledDirections(const Event& event, double q) const override {
     const double scale = event.number("noise");
-    std::pair<LossPair, LossPair> directions;
-    for (const auto direction :
-         {LaplaceDensity::Direction::kRemove, LaplaceDensity::Direction::kAdd}) {
-      auto density = std::make_shared<LaplaceDensity>(scale, q, direction);
-      LossPair& pair =
-          direction == LaplaceDensity::Direction::kRemove ? directions.first : directions.second;
-      pair.atoms = density->Ends();
-      pair.pieces.push_back({std::move(density)});
-    }
-    return directions;
+    return std::pair(LaplacePair(scale, q, LaplaceDensity::Direction::kRemove),
+                     LaplacePair(scale, q, LaplaceDensity::Direction::kAdd));
   }
   std::optional<LossPair> Triangle(const Event& event, double rate) const override {
     return TriangleOfLaplace(event.number("noise"), rate);
@@ -109,10 +104,7 @@ class LaplaceKind final : public NoiseFamily {
 
 }  // namespace
 
-const EventKind& LaplaceEvent() {
-  static const LaplaceKind kind;
-  return kind;
-}
+const EventKind& LaplaceEvent() { return OneOfKind<LaplaceKind>(); }
 
 Event Event::Laplace(NoiseMultiplier noise, Adjacency adjacency) {
   return LaplaceEvent().New({adjacency, {noise.value()}});

@@ -45,10 +45,7 @@ class MatrixKind final : public GaussianFamily {
 
 }  // namespace
 
-const EventKind& MatrixEvent() {
-  static const MatrixKind kind;
-  return kind;
-}
+const EventKind& MatrixEvent() { return OneOfKind<MatrixKind>(); }
 
 Event Event::Matrix(NoiseMultiplier noise, double sensitivity, Adjacency adjacency) {
   return MatrixEvent().New({adjacency, {noise.value(), sensitivity}});

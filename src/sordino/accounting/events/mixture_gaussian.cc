@@ -79,7 +79,6 @@ class MixtureGaussianKind final : public NoiseFamily {
   std::optional<double> ContourHits(const Event&, std::optional<double>) const override {
     return {};
   }
-  std::optional<double> Precision(const Event&) const override { return {}; }
   DominatingPairs Pairs(const Event& event, const PairUse&) const override {
     return MixturePairs(event, 1);
   }
@@ -89,11 +88,6 @@ class MixtureGaussianKind final : public NoiseFamily {
                                               const PairUse&) const override {
     return MixturePairs(event, q, event.adjacency() == Adjacency::kReplaceOne);
   }
-  std::optional<std::pair<LossPair, LossPair>> SampledDirections(const Event&,
-                                                                 double) const override {
-    return {};
-  }
-  std::optional<LossPair> Triangle(const Event&, double) const override { return {}; }
   RenyiFunction Renyi(const Event& event) const override {
     return FromMoments<MixtureGaussianMoments>(event.number("noise"), MixtureParts(event));
   }
@@ -113,18 +107,11 @@ class MixtureGaussianKind final : public NoiseFamily {
     }
     return {0.5 * largest * largest / (noise * noise), ""};
   }
-  double StepEpsilon(const Event& event, double log_delta,
-                     std::optional<RenyiCurve>& curve) const override {
-    return EpsilonByCurve(event, log_delta, curve);
-  }
 };
 
 }  // namespace
 
-const EventKind& MixtureGaussianEvent() {
-  static const MixtureGaussianKind kind;
-  return kind;
-}
+const EventKind& MixtureGaussianEvent() { return OneOfKind<MixtureGaussianKind>(); }
 
 Event Event::MixtureGaussian(NoiseMultiplier noise,
                              const std::vector<std::pair<double, double>>& parts,

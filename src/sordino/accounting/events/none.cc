@@ -4,12 +4,11 @@
 namespace sordino {
 namespace {
 
-class NoneKind final : public GuaranteeFamily {
+class NoneKind final : public DeltaFreeFamily {
  public:
-  NoneKind() : GuaranteeFamily("none", {}) {}
+  NoneKind() : DeltaFreeFamily("none", {}) {}
   void Check(const EventArguments&) const override {}  // every adjacency
   Event FixedReach(const Event& event) const override { return event; }
-  KeptPart Kept(const Event& event) const override { return {event, 0}; }
   DominatingPairs Pairs(const Event&, const PairUse&) const override { return Same({LossPair{}}); }
   double BlockRange(const Event&) const override { return 0; }
   std::optional<Outcomes> DiscreteOutcomes(const Event&) const override { return {}; }
@@ -26,19 +25,11 @@ class NoneKind final : public GuaranteeFamily {
   RenyiFunction PoissonRenyi(const Event&, double) const override { return {}; }
   ZcdpResult Zcdp(const Event&) const override { return {0, ""}; }
   double StepEpsilon(const Event&, double, std::optional<RenyiCurve>&) const override { return 0; }
-  double LeastLogDelta(const Event&) const override { return -kInfinity; }
-  std::optional<double> EpsilonAtOwnDelta(const Event&, double,
-                                          std::optional<double>) const override {
-    return {};
-  }
 };
 
 }  // namespace
 
-const EventKind& NoneEvent() {
-  static const NoneKind kind;
-  return kind;
-}
+const EventKind& NoneEvent() { return OneOfKind<NoneKind>(); }
 
 Event Event::None(Adjacency adjacency) { return NoneEvent().New({adjacency, {}}); }
 

@@ -79,10 +79,7 @@ class ParallelKind final : public CombinationFamily {
 
 }  // namespace
 
-const EventKind& ParallelEvent() {
-  static const ParallelKind kind;
-  return kind;
-}
+const EventKind& ParallelEvent() { return OneOfKind<ParallelKind>(); }
 
 Event Event::Parallel(std::vector<Event> children, std::optional<Adjacency> adjacency) {
   const Adjacency common =

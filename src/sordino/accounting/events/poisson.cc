@@ -1,8 +1,5 @@
 // poisson(rate, event): each record enters the batch with that probability, independently of all
 // others.
-#include <algorithm>
-#include <cmath>
-
 #include "sordino/accounting/internal/event_families.h"
 #include "sordino/accounting/internal/renyi/renyi_gaussian.h"
 
@@ -32,37 +29,17 @@ RenyiFunction PoissonReplaced(double q, const Event& child) {
   return FixedRenyiBound(q, RenyiOf(doubled));
 }
 
-class PoissonKind final : public SamplerFamily {
+class PoissonKind final : public RateFamily {
  public:
-  PoissonKind() : SamplerFamily("poisson", {FieldOf<SamplingRate>("rate")}) {}
-  void Check(const EventArguments&, const Event&) const override {}  // every adjacency, every event
-  void AddNoiseUnits(const Event& event, bool NoiseUnits::*, NoiseUnits& units) const override {
-    AddUnitsOfChildren(event, &NoiseUnits::poisson, units);
-  }
-  std::optional<EventSampling> Sampling(const Event& event) const override {
-    return EventSampling{event.number("rate"), false};
-  }
+  PoissonKind() : RateFamily("poisson", false) {}
   Event DoubledReach(const Event& event) const override { return event; }  // it doubles inside
   Event FixedReach(const Event& event) const override {
     return Event::Poisson(SamplingRate(event.number("rate")), sordino::FixedReach(ChildOf(event)));
-  }
-  Event Coarsened(const Event& event, const CoarseGrid& grid) const override {
-    const Event& child = ChildOf(event);
-    return Event::Poisson(grid.Rate(event.number("rate")), child.kind().Coarsened(child, grid));
-  }
-  std::optional<double> ContourHits(const Event& event,
-                                    std::optional<double> above) const override {
-    const Event& child = ChildOf(event);
-    return above ? std::nullopt : child.kind().ContourHits(child, event.number("rate"));
   }
   KeptPart Kept(const Event& event) const override {
     if (event.adjacency() == Adjacency::kReplaceOne) return {event, 0};
     KeptPart kept = KeptPartOf(ChildOf(event));
     return {Event::Poisson(SamplingRate(event.number("rate")), std::move(kept.event)), kept.loss};
-  }
-  double BlockRange(const Event& event) const override {
-    const Event& child = ChildOf(event);
-    return event.number("rate") * child.kind().BlockRange(child);
   }
   DominatingPairs Pairs(const Event& event, const PairUse& use) const override {
     const double q = event.number("rate");
@@ -85,7 +62,6 @@ class PoissonKind final : public SamplerFamily {
     if (!directions) return Missing("no dominating pair is known for sampling this mechanism");
     return Same({directions->first, directions->second});
   }
-  std::string_view ReasonOfUse() const override { return ""; }
   std::optional<DominatingPairs> PoissonPairs(const Event& event, double q,
                                               const PairUse& use) const override {
     return DominatingPairsOf(Merged(q, event), use);
@@ -103,9 +79,6 @@ class PoissonKind final : public SamplerFamily {
     if (const auto atoms = child.kind().SymmetricAtoms(child)) return SampledAtoms(*atoms, q);
     return PoissonRenyiBound(q, RenyiOf(child));
   }
-  std::string RenyiReason(const Event& event) const override {
-    return event.number("rate") == 0 ? "" : RenyiReasonOfChildren(event);
-  }
   RenyiFunction PoissonRenyi(const Event& event, double q) const override {
     return RenyiOf(Merged(q, event));
   }
@@ -122,25 +95,11 @@ class PoissonKind final : public SamplerFamily {
     return SampledStepEpsilon(replace ? sordino::DoubledReach(child) : child, event.number("rate"),
                               log_delta, curve);
   }
-  double LeastLogDelta(const Event& event) const override {
-    const double rate = event.number("rate");
-    if (rate == 0) return -kInfinity;
-    return std::min(SumOfLeastLogDeltas(event) + std::log(rate), 0.0);
-  }
-  std::optional<double> EpsilonAtOwnDelta(const Event& event, double delta,
-                                          std::optional<double> above) const override {
-    const Event& child = ChildOf(event);
-    if (above) return {};
-    return child.kind().EpsilonAtOwnDelta(child, delta, event.number("rate"));
-  }
 };
 
 }  // namespace
 
-const EventKind& PoissonEvent() {
-  static const PoissonKind kind;
-  return kind;
-}
+const EventKind& PoissonEvent() { return OneOfKind<PoissonKind>(); }
 
 Event Event::Poisson(SamplingRate rate, Event child) {
   return PoissonEvent().New({child.adjacency(), {rate.value()}, {{std::move(child), 1}}});

@@ -8,12 +8,11 @@
 namespace sordino {
 namespace {
 
-class PureKind final : public GuaranteeFamily {
+class PureKind final : public DeltaFreeFamily {
  public:
-  PureKind() : GuaranteeFamily("pure", {FieldOf<Epsilon>("epsilon")}) {}
+  PureKind() : DeltaFreeFamily("pure", {FieldOf<Epsilon>("epsilon")}) {}
   void Check(const EventArguments&) const override {}  // every adjacency
   Event FixedReach(const Event& event) const override { return event; }
-  KeptPart Kept(const Event& event) const override { return {event, 0}; }
   DominatingPairs Pairs(const Event& event, const PairUse&) const override {
     DominatingPairs pairs = DiscretePairs(DiscreteOutcomes(event));
     pairs.upper[0].given_losses = true;
@@ -50,19 +49,11 @@ class PureKind final : public GuaranteeFamily {
   double StepEpsilon(const Event& event, double, std::optional<RenyiCurve>&) const override {
     return event.number("epsilon");
   }
-  double LeastLogDelta(const Event&) const override { return -kInfinity; }
-  std::optional<double> EpsilonAtOwnDelta(const Event&, double,
-                                          std::optional<double>) const override {
-    return {};
-  }
 };
 
 }  // namespace
 
-const EventKind& PureEvent() {
-  static const PureKind kind;
-  return kind;
-}
+const EventKind& PureEvent() { return OneOfKind<PureKind>(); }
 
 Event Event::Pure(Epsilon epsilon, Adjacency adjacency) {
   return PureEvent().New({adjacency, {epsilon.value()}});

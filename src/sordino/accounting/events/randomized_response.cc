@@ -35,10 +35,10 @@ RenyiFunction MakeZeroOutResponse(double p, double k) {
       FromNodes({MakeLossNode(log_one + high, -high), MakeLossNode(log_rest + low, -low)}));
 }
 
-class RandomizedResponseKind final : public GuaranteeFamily {
+class RandomizedResponseKind final : public DeltaFreeFamily {
  public:
   RandomizedResponseKind()
-      : GuaranteeFamily("randomized-response",
+      : DeltaFreeFamily("randomized-response",
                         {{"p", "the probability of a uniform report", 0, true, 1, false},
                          WholeField("buckets", "the number of buckets", 2, 4294967295)}) {}
   void Check(const EventArguments& arguments) const override {
@@ -54,7 +54,6 @@ class RandomizedResponseKind final : public GuaranteeFamily {
     const double loss = std::log1p((1 - p) * event.number("buckets") / p);
     return Event::Pure(Epsilon(loss * (1 + 0x1p-50)), event.adjacency());
   }
-  KeptPart Kept(const Event& event) const override { return {event, 0}; }
   DominatingPairs Pairs(const Event& event, const PairUse&) const override {
     return DiscretePairs(DiscreteOutcomes(event), event.adjacency() != Adjacency::kReplaceOne);
   }
@@ -103,19 +102,11 @@ class RandomizedResponseKind final : public GuaranteeFamily {
     if (event.adjacency() == Adjacency::kReplaceOne) return std::log1p((1 - p) * k / p);
     return std::max(std::log1p((1 - p) * (k - 1)), -std::log(p));
   }
-  double LeastLogDelta(const Event&) const override { return -kInfinity; }
-  std::optional<double> EpsilonAtOwnDelta(const Event&, double,
-                                          std::optional<double>) const override {
-    return {};
-  }
 };
 
 }  // namespace
 
-const EventKind& RandomizedResponseEvent() {
-  static const RandomizedResponseKind kind;
-  return kind;
-}
+const EventKind& RandomizedResponseEvent() { return OneOfKind<RandomizedResponseKind>(); }
 
 Event Event::RandomizedResponse(double p, std::uint32_t buckets, Adjacency adjacency) {
   return RandomizedResponseEvent().New({adjacency, {p, static_cast<double>(buckets)}});

@@ -1,13 +1,17 @@
-// tree(noise, steps): binary-tree aggregation of Gaussian noise over so many steps, with one
-// participation (internal/pairs/tree.h): a matrix mechanism whose sensitivity is the root of the
-// height.
+// tree(noise, steps): binary-tree aggregation (the counting sums of DP-FTRL, Kairouz et al. 2021,
+// arXiv 2103.00039), with one participation. Gaussian noise is added to the sum of every complete
+// subtree of a growing binary tree over the steps. A record is in one node of each level: a matrix
+// mechanism whose sensitivity is the root of the height.
+#include <bit>
 #include <cmath>
 
 #include "sordino/accounting/internal/event_families.h"
-#include "sordino/accounting/internal/pairs/tree.h"
 
 namespace sordino {
 namespace {
+
+// The number of levels of complete subtrees over `steps` >= 1 leaves: ceil(log2(steps + 1)).
+int TreeHeight(std::uint64_t steps) { return std::bit_width(steps); }
 
 class TreeKind final : public GaussianFamily {
  public:
@@ -34,10 +38,7 @@ class TreeKind final : public GaussianFamily {
 
 }  // namespace
 
-const EventKind& TreeEvent() {
-  static const TreeKind kind;
-  return kind;
-}
+const EventKind& TreeEvent() { return OneOfKind<TreeKind>(); }
 
 Event Event::Tree(NoiseMultiplier noise, std::uint64_t steps, Adjacency adjacency) {
   return TreeEvent().New({adjacency, {noise.value(), WholeNumber(steps)}});

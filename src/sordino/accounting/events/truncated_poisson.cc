@@ -127,12 +127,12 @@ RenyiFunction MakeTruncatedPoisson(const Event& event) {
   };
 }
 
-class TruncatedPoissonKind final : public SamplerFamily {
+class TruncatedPoissonKind final : public WholeSamplerFamily {
  public:
   TruncatedPoissonKind()
-      : SamplerFamily("truncated-poisson",
-                      {WholeField("dataset", "the size of the dataset"),
-                       FieldOf<SamplingRate>("rate"), WholeField("cap", "the cap on the batch")}) {}
+      : WholeSamplerFamily("truncated-poisson", {WholeField("dataset", "the size of the dataset"),
+                                                 FieldOf<SamplingRate>("rate"),
+                                                 WholeField("cap", "the cap on the batch")}) {}
   // Under every adjacency.
   void Check(const EventArguments&, const Event& child) const override {
     if (&child.kind() == &GaussianEvent()) return;
@@ -144,15 +144,6 @@ class TruncatedPoissonKind final : public SamplerFamily {
   void AddNoiseUnits(const Event& event, bool NoiseUnits::*, NoiseUnits& units) const override {
     AddUnitsOfChildren(event, &NoiseUnits::poisson, units);
   }
-  // Not every record has the same rate.
-  std::optional<EventSampling> Sampling(const Event&) const override { return {}; }
-  Event DoubledReach(const Event& event) const override { return event; }  // it doubles inside
-  Event FixedReach(const Event& event) const override { return event; }
-  Event Coarsened(const Event& event, const CoarseGrid&) const override { return event; }
-  std::optional<double> ContourHits(const Event&, std::optional<double>) const override {
-    return {};
-  }
-  KeptPart Kept(const Event& event) const override { return {event, 0}; }
   DominatingPairs Pairs(const Event& event, const PairUse& use) const override {
     const double n = event.number("dataset");
     const double q = event.number("rate");
@@ -169,15 +160,7 @@ class TruncatedPoissonKind final : public SamplerFamily {
     }
     return pairs;
   }
-  std::string_view ReasonOfUse() const override { return ""; }
-  std::optional<DominatingPairs> PoissonPairs(const Event&, double, const PairUse&) const override {
-    return {};
-  }
   RenyiFunction Renyi(const Event& event) const override { return MakeTruncatedPoisson(event); }
-  std::string RenyiReason(const Event& event) const override {
-    return RenyiReasonOfChildren(event);
-  }
-  RenyiFunction PoissonRenyi(const Event&, double) const override { return {}; }
   ZcdpResult Zcdp(const Event& event) const override {
     if (event.number("rate") == 0) return {0, ""};
     const Event& child = ChildOf(event);
@@ -189,19 +172,11 @@ class TruncatedPoissonKind final : public SamplerFamily {
     return SampledStepEpsilon(sordino::DoubledReach(ChildOf(event)), event.number("rate"),
                               log_delta, curve);
   }
-  double LeastLogDelta(const Event& event) const override { return SumOfLeastLogDeltas(event); }
-  std::optional<double> EpsilonAtOwnDelta(const Event&, double,
-                                          std::optional<double>) const override {
-    return {};
-  }
 };
 
 }  // namespace
 
-const EventKind& TruncatedPoissonEvent() {
-  static const TruncatedPoissonKind kind;
-  return kind;
-}
+const EventKind& TruncatedPoissonEvent() { return OneOfKind<TruncatedPoissonKind>(); }
 
 Event Event::TruncatedPoisson(std::uint64_t dataset, SamplingRate rate, std::uint64_t cap,
                               Event gaussian) {

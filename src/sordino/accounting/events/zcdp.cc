@@ -8,12 +8,11 @@
 namespace sordino {
 namespace {
 
-class ZcdpKind final : public GuaranteeFamily {
+class ZcdpKind final : public DeltaFreeFamily {
  public:
-  ZcdpKind() : GuaranteeFamily("zcdp", {FieldOf<Rho>("rho")}) {}
+  ZcdpKind() : DeltaFreeFamily("zcdp", {FieldOf<Rho>("rho")}) {}
   void Check(const EventArguments&) const override {}  // every adjacency
   Event FixedReach(const Event& event) const override { return event; }
-  KeptPart Kept(const Event& event) const override { return {event, 0}; }
   DominatingPairs Pairs(const Event& event, const PairUse& use) const override {
     const double rho = event.number("rho");
     DominatingPairs pairs = Missing("a zCDP mechanism of this rho has no dominating pair");
@@ -49,19 +48,11 @@ class ZcdpKind final : public GuaranteeFamily {
                      std::optional<RenyiCurve>& curve) const override {
     return EpsilonByCurve(event, log_delta, curve);
   }
-  double LeastLogDelta(const Event&) const override { return -kInfinity; }
-  std::optional<double> EpsilonAtOwnDelta(const Event&, double,
-                                          std::optional<double>) const override {
-    return {};
-  }
 };
 
 }  // namespace
 
-const EventKind& ZcdpEvent() {
-  static const ZcdpKind kind;
-  return kind;
-}
+const EventKind& ZcdpEvent() { return OneOfKind<ZcdpKind>(); }
 
 Event Event::Zcdp(Rho rho, Adjacency adjacency) {
   return ZcdpEvent().New({adjacency, {rho.value()}});

@@ -24,6 +24,11 @@ std::string NoiseFamily::RenyiReason(const Event& event) const {
   return fmt::format("noise of {} is too small for a finite Renyi divergence in doubles", noise);
 }
 
+double NoiseFamily::StepEpsilon(const Event& event, double log_delta,
+                                std::optional<RenyiCurve>& curve) const {
+  return EpsilonByCurve(event, log_delta, curve);
+}
+
 DominatingPairs GaussianFamily::Pairs(const Event& event, const PairUse&) const {
   return Same({FromGaussian(std::sqrt(Precision(event).value()))});
 }
@@ -36,9 +41,19 @@ ZcdpResult GaussianFamily::Zcdp(const Event& event) const {
   return {0.5 / (sigma * sigma), ""};
 }
 
-double GaussianFamily::StepEpsilon(const Event& event, double log_delta,
-                                   std::optional<RenyiCurve>& curve) const {
-  return EpsilonByCurve(event, log_delta, curve);
+DominatingPairs DiscreteNoiseFamily::Pairs(const Event& event, const PairUse&) const {
+  return DiscretePairs(DiscreteOutcomes(event));
+}
+
+std::optional<Outcomes> DiscreteNoiseFamily::DiscreteOutcomes(const Event& event) const {
+  return SampledOutcomes(event, 1, 0);
+}
+
+std::optional<DominatingPairs> DiscreteNoiseFamily::PoissonPairs(const Event& event, double q,
+                                                                 const PairUse&) const {
+  if (event.adjacency() != Adjacency::kReplaceOne) return {};
+  const std::optional<Outcomes> outcomes = SampledOutcomes(event, q, q);
+  return outcomes ? std::optional(DiscretePairs(outcomes)) : std::nullopt;
 }
 
 void InnerFamily::AddUnitsOfChildren(const Event& event, bool NoiseUnits::*place,
@@ -48,7 +63,7 @@ void InnerFamily::AddUnitsOfChildren(const Event& event, bool NoiseUnits::*place
   }
 }
 
-std::string InnerFamily::RenyiReasonOfChildren(const Event& event) {
+std::string InnerFamily::RenyiReason(const Event& event) const {
   for (const auto& [child, count] : event.children()) {
     std::string reason = RenyiInapplicable(child);
     if (!reason.empty()) return reason;
@@ -62,6 +77,49 @@ Event SamplerFamily::Make(EventArguments arguments) const {
   arguments.adjacency = event.adjacency();
   Check(arguments, event);
   return event.IsNone() ? event : Of(std::move(arguments));
+}
+
+void RateFamily::AddNoiseUnits(const Event& event, bool NoiseUnits::*, NoiseUnits& units) const {
+  AddUnitsOfChildren(event, fixed_ ? &NoiseUnits::fixed : &NoiseUnits::poisson, units);
+}
+
+Event RateFamily::Coarsened(const Event& event, const CoarseGrid& grid) const {
+  const Event& child = ChildOf(event);
+  return New({event.adjacency(),
+              {grid.Rate(event.number("rate")).value()},
+              {{child.kind().Coarsened(child, grid), 1}}});
+}
+
+std::optional<double> RateFamily::ContourHits(const Event& event,
+                                              std::optional<double> above) const {
+  const Event& child = ChildOf(event);
+  return above ? std::nullopt : child.kind().ContourHits(child, event.number("rate"));
+}
+
+double RateFamily::BlockRange(const Event& event) const {
+  const Event& child = ChildOf(event);
+  return event.number("rate") * child.kind().BlockRange(child);
+}
+
+std::string RateFamily::RenyiReason(const Event& event) const {
+  return event.number("rate") == 0 ? "" : SamplerFamily::RenyiReason(event);
+}
+
+double RateFamily::LeastLogDelta(const Event& event) const {
+  const double rate = event.number("rate");
+  if (rate == 0) return -kInfinity;
+  return std::min(SumOfLeastLogDeltas(event) + std::log(rate), 0.0);
+}
+
+std::optional<double> RateFamily::EpsilonAtOwnDelta(const Event& event, double delta,
+                                                    std::optional<double> above) const {
+  const Event& child = ChildOf(event);
+  if (above) return {};
+  return child.kind().EpsilonAtOwnDelta(child, delta, event.number("rate"));
+}
+
+double WholeSamplerFamily::LeastLogDelta(const Event& event) const {
+  return SumOfLeastLogDeltas(event);
 }
 
 namespace {

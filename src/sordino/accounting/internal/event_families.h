@@ -30,7 +30,8 @@ class LeafFamily : public EventKind {
   std::string_view ReasonOfUse() const override { return ""; }
 };
 
-// Noise that is divided by the sensitivity of a query; its first field is the noise.
+// Noise that is divided by the sensitivity of a query; its first field is the noise. It is no
+// Gaussian, of its losses nothing is known but its pairs, and its curve tells an epsilon.
 class NoiseFamily : public LeafFamily {
  public:
   using LeafFamily::LeafFamily;
@@ -39,11 +40,16 @@ class NoiseFamily : public LeafFamily {
   }
   Event FixedReach(const Event& event) const override { return event; }
   KeptPart Kept(const Event& event) const override { return {event, 0}; }
+  std::optional<double> Precision(const Event&) const override { return {}; }
   double BlockRange(const Event&) const override { return 0; }
   std::optional<DominatingPairs> FixedPairs(const Event&, double, const PairUse&) const override {
     return {};
   }
+  std::optional<TwoPairs> SampledDirections(const Event&, double) const override { return {}; }
+  std::optional<LossPair> Triangle(const Event&, double) const override { return {}; }
   std::string RenyiReason(const Event& event) const override;
+  double StepEpsilon(const Event& event, double log_delta,
+                     std::optional<RenyiCurve>& curve) const override;
   double LeastLogDelta(const Event&) const override { return -kInfinity; }
   std::optional<double> EpsilonAtOwnDelta(const Event&, double,
                                           std::optional<double>) const override {
@@ -56,24 +62,38 @@ class GaussianFamily : public NoiseFamily {
  public:
   using NoiseFamily::NoiseFamily;
   void Check(const EventArguments&) const override {}  // every adjacency
+  std::optional<double> Precision(const Event& event) const override = 0;
   DominatingPairs Pairs(const Event& event, const PairUse&) const override;
   std::optional<Outcomes> DiscreteOutcomes(const Event&) const override { return {}; }
   bool HasTooLittleNoise(const Event&) const override { return false; }
   std::optional<DominatingPairs> PoissonPairs(const Event&, double, const PairUse&) const override {
     return {};
   }
-  std::optional<std::pair<LossPair, LossPair>> SampledDirections(const Event&,
-                                                                 double) const override {
-    return {};
-  }
-  std::optional<LossPair> Triangle(const Event&, double) const override { return {}; }
   // Where its precision overflows.
   RenyiFunction Renyi(const Event&) const override;
   std::optional<LossAtoms> SymmetricAtoms(const Event&) const override { return {}; }
   RenyiFunction PoissonRenyi(const Event&, double) const override { return {}; }
   ZcdpResult Zcdp(const Event& event) const override;
-  double StepEpsilon(const Event& event, double log_delta,
-                     std::optional<RenyiCurve>& curve) const override;
+};
+
+// Noise on the integers, for a query of whole numbers; its second field is the sensitivity.
+class DiscreteNoiseFamily : public NoiseFamily {
+ public:
+  using NoiseFamily::NoiseFamily;
+  // Outcomes with the record at rate q against without it, at rate r on the other side
+  // (outcomes.h).
+  virtual std::optional<Outcomes> SampledOutcomes(const Event& event, double q, double r) const = 0;
+
+  void Check(const EventArguments&) const override {}  // every adjacency
+  Event Coarsened(const Event& event, const CoarseGrid&) const override { return event; }
+  std::optional<double> ContourHits(const Event&, std::optional<double>) const override {
+    return {};
+  }
+  DominatingPairs Pairs(const Event& event, const PairUse&) const override;
+  std::optional<Outcomes> DiscreteOutcomes(const Event& event) const override;
+  bool HasTooLittleNoise(const Event&) const override { return false; }
+  std::optional<DominatingPairs> PoissonPairs(const Event& event, double q,
+                                              const PairUse&) const override;
 };
 
 // A guarantee that is given as such: it holds for replacing as well as for dropping a record, so
@@ -89,8 +109,17 @@ class GuaranteeFamily : public LeafFamily {
   }
   std::optional<double> Precision(const Event&) const override { return {}; }
   bool HasTooLittleNoise(const Event&) const override { return false; }
-  std::optional<std::pair<LossPair, LossPair>> SampledDirections(const Event&,
-                                                                 double) const override {
+  std::optional<TwoPairs> SampledDirections(const Event&, double) const override { return {}; }
+};
+
+// A guarantee without a delta of its own.
+class DeltaFreeFamily : public GuaranteeFamily {
+ public:
+  using GuaranteeFamily::GuaranteeFamily;
+  KeptPart Kept(const Event& event) const override { return {event, 0}; }
+  double LeastLogDelta(const Event&) const override { return -kInfinity; }
+  std::optional<double> EpsilonAtOwnDelta(const Event&, double,
+                                          std::optional<double>) const override {
     return {};
   }
 };
@@ -99,6 +128,10 @@ class GuaranteeFamily : public LeafFamily {
 class InnerFamily : public EventKind {
  public:
   using EventKind::EventKind;
+  std::optional<EventSampling> Sampling(const Event&) const override { return {}; }
+  std::optional<double> ContourHits(const Event&, std::optional<double>) const override {
+    return {};
+  }
   std::optional<double> Precision(const Event&) const override { return {}; }
   double BlockRange(const Event&) const override { return 0; }
   std::optional<DominatingPairs> FixedPairs(const Event&, double, const PairUse&) const override {
@@ -106,16 +139,21 @@ class InnerFamily : public EventKind {
   }
   std::optional<Outcomes> DiscreteOutcomes(const Event&) const override { return {}; }
   bool HasTooLittleNoise(const Event&) const override { return false; }
-  std::optional<std::pair<LossPair, LossPair>> SampledDirections(const Event&,
-                                                                 double) const override {
+  std::optional<TwoPairs> SampledDirections(const Event&, double) const override { return {}; }
+  std::optional<DominatingPairs> PoissonPairs(const Event&, double, const PairUse&) const override {
     return {};
   }
   std::optional<LossPair> Triangle(const Event&, double) const override { return {}; }
+  std::string RenyiReason(const Event& event) const override;  // that of the first that has one
   std::optional<LossAtoms> SymmetricAtoms(const Event&) const override { return {}; }
+  RenyiFunction PoissonRenyi(const Event&, double) const override { return {}; }
+  std::optional<double> EpsilonAtOwnDelta(const Event&, double,
+                                          std::optional<double>) const override {
+    return {};
+  }
 
  protected:
   static void AddUnitsOfChildren(const Event& event, bool NoiseUnits::*place, NoiseUnits& units);
-  static std::string RenyiReasonOfChildren(const Event& event);
 };
 
 // Batches of records, each for one event.
@@ -128,6 +166,40 @@ class SamplerFamily : public InnerFamily {
 
   // A sample of nothing is nothing.
   Event Make(EventArguments arguments) const override;
+  std::string_view ReasonOfUse() const override { return ""; }
+};
+
+// Batches that every record enters with one rate, their only field.
+class RateFamily : public SamplerFamily {
+ public:
+  RateFamily(std::string_view name, bool fixed)
+      : SamplerFamily(name, {FieldOf<SamplingRate>("rate")}), fixed_(fixed) {}
+  void Check(const EventArguments&, const Event&) const override {}  // every adjacency, every event
+  void AddNoiseUnits(const Event& event, bool NoiseUnits::*, NoiseUnits& units) const override;
+  std::optional<EventSampling> Sampling(const Event& event) const override {
+    return EventSampling{event.number("rate"), fixed_};
+  }
+  Event Coarsened(const Event& event, const CoarseGrid& grid) const override;
+  std::optional<double> ContourHits(const Event& event, std::optional<double> above) const override;
+  double BlockRange(const Event& event) const override;
+  std::string RenyiReason(const Event& event) const override;
+  double LeastLogDelta(const Event& event) const override;
+  std::optional<double> EpsilonAtOwnDelta(const Event& event, double delta,
+                                          std::optional<double> above) const override;
+
+ private:
+  bool fixed_;
+};
+
+// Batches in which records push each other out or take turns: they are taken as they are.
+class WholeSamplerFamily : public SamplerFamily {
+ public:
+  using SamplerFamily::SamplerFamily;
+  Event DoubledReach(const Event& event) const override { return event; }  // it doubles inside
+  Event FixedReach(const Event& event) const override { return event; }
+  Event Coarsened(const Event& event, const CoarseGrid&) const override { return event; }
+  KeptPart Kept(const Event& event) const override { return {event, 0}; }
+  double LeastLogDelta(const Event& event) const override;
 };
 
 // The best of several runs of one event (internal/pairs/selection.h).
@@ -144,14 +216,10 @@ class BestFamily : public InnerFamily {
                      NoiseUnits& units) const override {
     AddUnitsOfChildren(event, place, units);
   }
-  std::optional<EventSampling> Sampling(const Event&) const override { return {}; }
   // What holds for every pair of neighbours of a run holds for those that are further apart.
   Event DoubledReach(const Event& event) const override;
   Event FixedReach(const Event& event) const override;
   Event Coarsened(const Event& event, const CoarseGrid&) const override { return event; }
-  std::optional<double> ContourHits(const Event&, std::optional<double>) const override {
-    return {};
-  }
   KeptPart Kept(const Event& event) const override { return {event, 0}; }
   DominatingPairs Pairs(const Event& event, const PairUse& use) const override;
   std::string_view ReasonOfUse() const override {
@@ -159,21 +227,10 @@ class BestFamily : public InnerFamily {
            "lies below counts for the mean number of runs; delta is not above that, or the "
            "composition is beyond the engines";
   }
-  std::optional<DominatingPairs> PoissonPairs(const Event&, double, const PairUse&) const override {
-    return {};
-  }
-  std::string RenyiReason(const Event& event) const override {
-    return RenyiReasonOfChildren(event);
-  }
-  RenyiFunction PoissonRenyi(const Event&, double) const override { return {}; }
   ZcdpResult Zcdp(const Event& event) const override;
   double StepEpsilon(const Event& event, double log_delta,
                      std::optional<RenyiCurve>& curve) const override;
   double LeastLogDelta(const Event& event) const override;
-  std::optional<double> EpsilonAtOwnDelta(const Event&, double,
-                                          std::optional<double>) const override {
-    return {};
-  }
 
  private:
   Event OfRun(const Event& event, Event run) const;
@@ -187,24 +244,9 @@ class CombinationFamily : public InnerFamily {
                      NoiseUnits& units) const override {
     AddUnitsOfChildren(event, place, units);
   }
-  std::optional<EventSampling> Sampling(const Event&) const override { return {}; }
   std::string_view ReasonOfUse() const override { return ""; }
-  std::optional<double> ContourHits(const Event&, std::optional<double>) const override {
-    return {};
-  }
   DominatingPairs Pairs(const Event&, const PairUse&) const override {
     return Missing("a composition has no pair of its own");
-  }
-  std::optional<DominatingPairs> PoissonPairs(const Event&, double, const PairUse&) const override {
-    return {};
-  }
-  RenyiFunction PoissonRenyi(const Event&, double) const override { return {}; }
-  std::string RenyiReason(const Event& event) const override {
-    return RenyiReasonOfChildren(event);
-  }
-  std::optional<double> EpsilonAtOwnDelta(const Event&, double,
-                                          std::optional<double>) const override {
-    return {};
   }
 
  protected:

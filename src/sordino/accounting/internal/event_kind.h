@@ -155,8 +155,7 @@ class EventKind {
   virtual std::optional<DominatingPairs> FixedPairs(const Event& event, double q,
                                                     const PairUse& use) const = 0;
   // Both directions of sampling it with rate q, in units of its own sensitivity.
-  virtual std::optional<std::pair<LossPair, LossPair>> SampledDirections(const Event& event,
-                                                                         double q) const = 0;
+  virtual std::optional<TwoPairs> SampledDirections(const Event& event, double q) const = 0;
   // The triangle of attained_pairs.h.
   virtual std::optional<LossPair> Triangle(const Event& event, double rate) const = 0;
 
@@ -194,6 +193,13 @@ class EventKind {
   std::size_t repeating_;
   std::uint64_t id_;
 };
+
+// What the function of a kind returns: its only object.
+template <typename Kind>
+const EventKind& OneOfKind() {
+  static const Kind kind;
+  return kind;
+}
 
 // The kinds of events/event_list.inc, and each of them by its function.
 const std::vector<const EventKind*>& EventKinds();

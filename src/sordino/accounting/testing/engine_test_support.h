@@ -19,12 +19,6 @@ struct NamedPair {
   LossPair pair;
 };
 
-inline LossPair DensityPair(std::shared_ptr<const LossDensity> density) {
-  LossPair pair;
-  pair.pieces.push_back({std::move(density)});
-  return pair;
-}
-
 inline std::shared_ptr<GaussianMixtureDensity> Remove(double rate, double sigma) {
   using Parts = GaussianMixtureDensity::Parts;
   return std::make_shared<GaussianMixtureDensity>(sigma, Parts{{0, 1 - rate}, {1, rate}},

@@ -1,5 +1,7 @@
 #include "sordino/accounting/testing/vector_rows.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -140,6 +142,28 @@ bool NeedsPld(const VectorRow& row) {
   if (row.mechanism.rfind("laplace composition pure", 0) == 0) return false;
   return std::any_of(kNeedsPld.begin(), kNeedsPld.end(),
                      [&](std::string_view start) { return row.mechanism.rfind(start, 0) == 0; });
+}
+
+void CheckVectorRows(const RowCheckers& checkers, bool pld, int least) {
+  for (const auto& [file, rows] : LoadVectorFiles()) {
+    ASSERT_FALSE(rows.empty()) << file;
+    int checked = 0;
+    for (const VectorRow& row : rows) {
+      if (NeedsPld(row) != pld) continue;
+      // Of names in rising order the last one that fits is the longest.
+      const auto found = std::find_if(checkers.rbegin(), checkers.rend(), [&](const auto& checker) {
+        return row.mechanism.rfind(checker.first, 0) == 0;
+      });
+      if (found == checkers.rend()) {
+        ADD_FAILURE() << "no checker knows " << row.id << " (" << row.mechanism << ")";
+        continue;
+      }
+      SCOPED_TRACE(file + " " + row.id);
+      EXPECT_NO_THROW(found->second(row)) << row.id;
+      ++checked;
+    }
+    EXPECT_GT(checked, least) << file;
+  }
 }
 
 }  // namespace sordino

@@ -7,6 +7,8 @@
 #ifndef SORDINO_ACCOUNTING_TESTING_VECTOR_ROWS_H_
 #define SORDINO_ACCOUNTING_TESTING_VECTOR_ROWS_H_
 
+#include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,6 +35,12 @@ struct VectorRow {
 
 // All files that are present, one after the other; the project's own copy first.
 std::vector<std::pair<std::string, std::vector<VectorRow>>> LoadVectorFiles();
+
+// By the beginning of the mechanism; the longest known beginning decides.
+using RowCheckers = std::map<std::string, std::function<void(const VectorRow&)>>;
+// Checks the rows of every file that are about privacy loss distributions, or those that are not;
+// more than `least` of each. A row that no checker knows fails.
+void CheckVectorRows(const RowCheckers& checkers, bool pld, int least);
 
 // Whether the row is about privacy loss distributions and belongs to vectors_pld_test.cc. All
 // other rows belong to vectors_test.cc.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 
 #include "sordino/accounting/gaussian.h"
 #include "sordino/base/check.h"

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <complex>
 #include <kissfft/kissfft.hh>
-#include <limits>
 #include <numbers>
 #include <numeric>
 

@@ -4,10 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <complex>
-#include <limits>
-#include <numbers>
-#include <span>
 #include <utility>
 
 #include "sordino/accounting/internal/atoms/atom_list.h"

@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <complex>
-#include <string>
 #include <vector>
 
 #include "sordino/accounting/accountant.h"
@@ -18,7 +17,6 @@ namespace sordino {
 namespace {
 
 using testing::Add;
-using testing::DensityPair;
 using testing::Remove;
 using testing::Replace;
 
@@ -28,7 +26,7 @@ std::vector<CountedPair> Lines(std::size_t n, auto make) {
   std::vector<CountedPair> pairs;
   for (std::size_t i = 0; i < n; ++i) {
     const double share = static_cast<double>(i) / static_cast<double>(n - 1);
-    pairs.push_back({DensityPair(make(share)), 1 + i % 3});
+    pairs.push_back({FromDensity(make(share)), 1 + i % 3});
   }
   return pairs;
 }

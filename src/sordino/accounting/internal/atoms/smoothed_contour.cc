@@ -3,10 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
-#include <optional>
-#include <utility>
-#include <vector>
 
 #include "sordino/accounting/internal/atoms/atom_composition.h"
 #include "sordino/accounting/internal/atoms/inversion.h"
@@ -86,6 +82,19 @@ double ChooseTilt(const AtomComposition& composition, double log_delta, Objectiv
   const double least = 0.1 * std::sqrt(composition.RoughTilted(0).variance);
   while (c > 1e-9 && std::sqrt(composition.RoughTilted(c).variance) < least) c *= 0.7;
   return c;
+}
+
+// log of Chernoff's bound on delta(epsilon) at a tilt.
+double ChernoffAt(AtomComposition& above, double c, double epsilon) {
+  above.Sharpen(c, c);
+  const double finite =
+      above.LogMoment(c) + above.LogMomentError(c) - c * epsilon + LogChernoffConstant(c) + 1e-12;
+  return std::min(0.0, std::log(std::exp(finite) + above.Infinite() * (1 + 1e-12)) + 1e-12);
+}
+
+// Log delta of a finite part with a mass at infinity.
+double LogWith(double infinite, double finite) {
+  return infinite > 0 ? std::log(std::exp(finite) + infinite) : finite;
 }
 
 // The tilt of Chernoff's bound is close to where rare large losses take over, and there the period
@@ -275,10 +284,7 @@ double ChernoffLogDelta(std::span<const CountedPair> pairs, double epsilon) {
   const double c = ChooseTilt(above, kLogGuess, [&](double tilt) {
     return above.RoughLogMoment(tilt) - tilt * epsilon + LogChernoffConstant(tilt);
   });
-  above.Sharpen(c, c);
-  const double finite =
-      above.LogMoment(c) + above.LogMomentError(c) - c * epsilon + LogChernoffConstant(c) + 1e-12;
-  return std::min(0.0, std::log(std::exp(finite) + above.Infinite() * (1 + 1e-12)) + 1e-12);
+  return ChernoffAt(above, c, epsilon);
 }
 
 namespace {
@@ -308,13 +314,7 @@ Interval SolveLogDelta(std::span<const CountedPair> pairs, double epsilon, Wante
       c = ChooseTilt(above, guess, objective);
       const double chernoff = objective(c);
       if (!std::isfinite(chernoff)) return result;
-      if (chernoff < log_floor) {
-        above.Sharpen(c, c);
-        const double finite = above.LogMoment(c) + above.LogMomentError(c) - c * epsilon +
-                              LogChernoffConstant(c) + 1e-12;
-        const double sum = std::exp(finite) + above.Infinite() * (1 + 1e-12);
-        return {-kInfinity, std::min(0.0, std::log(sum) + 1e-12)};
-      }
+      if (chernoff < log_floor) return {-kInfinity, ChernoffAt(above, c, epsilon)};
       // The tails were left out for the guess; a much smaller answer deserves longer ones.
       if (chernoff < guess - 8 && attempt < 3) {
         guess = chernoff - 4;
@@ -335,10 +335,8 @@ Interval SolveLogDelta(std::span<const CountedPair> pairs, double epsilon, Wante
       if (!choose || fine.smoothing > kMaxSmoothing) return result;
     }
     if (wanted.upper) {
-      const double finite = inversion.LogDelta(epsilon);
-      const double infinite = above.Infinite() * (1 + 1e-12);
-      const double sum = infinite > 0 ? std::log(std::exp(finite) + infinite) : finite;
-      result.upper = std::min(result.upper, sum);
+      result.upper = std::min(result.upper,
+                              LogWith(above.Infinite() * (1 + 1e-12), inversion.LogDelta(epsilon)));
     }
     if (!wanted.lower) {
       if (!choose) return result;
@@ -350,10 +348,8 @@ Interval SolveLogDelta(std::span<const CountedPair> pairs, double epsilon, Wante
     Inversion from_below;
     if (!from_below.Make(below, c, fine.smoothing, guess, epsilon, resolution.max_work))
       return result;
-    const double finite = from_below.LogDelta(epsilon);
-    const double infinite = below.Infinite() * (1 - 1e-12);
-    const double sum = infinite > 0 ? std::log(std::exp(finite) + infinite) : finite;
-    result.lower = std::max(result.lower, sum);
+    result.lower = std::max(result.lower,
+                            LogWith(below.Infinite() * (1 - 1e-12), from_below.LogDelta(epsilon)));
     const double top = wanted.upper ? result.upper : inversion.LogDelta(epsilon);
     const double width = (top - result.lower) / unit;
     if (!fine.Next(width, inversion.Work(above))) return result;

@@ -14,16 +14,15 @@ namespace sordino {
 namespace {
 
 using testing::Add;
-using testing::DensityPair;
 using testing::Remove;
 using testing::Replace;
 
 enum class Kind { kRemove, kAdd, kReplace };
 
 LossPair MakePair(Kind kind, double rate, double sigma) {
-  if (kind == Kind::kRemove) return DensityPair(Remove(rate, sigma));
-  if (kind == Kind::kAdd) return DensityPair(Add(rate, sigma));
-  return DensityPair(Replace(rate, sigma));
+  if (kind == Kind::kRemove) return FromDensity(Remove(rate, sigma));
+  if (kind == Kind::kAdd) return FromDensity(Add(rate, sigma));
+  return FromDensity(Replace(rate, sigma));
 }
 
 std::vector<CountedPair> Composition(Kind kind, double rate, double sigma, std::uint64_t steps) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 #include <numeric>
 #include <utility>
 
@@ -39,24 +38,18 @@ struct RoundedMoment {
 RoundedMoment MomentNearOne(const MixtureTable& table, double c, std::size_t stride) {
   const double sigma = table.density().sigma();
   const double step = static_cast<double>(stride) * table.spacing();
-  double minus_one = 0;
-  double lost = 0;
+  CarefulSum sum;
   double rounding = 0;
   for (std::size_t i = 0; i < table.size(); i += stride) {
     const double gaussian = std::exp(table.LogGaussian(i));
     const double log_weight = table.LogWeight(i, c);
     const double term = gaussian * std::expm1(log_weight);
-    // Terms of both signs cancel: what each addition rounds off is kept (Neumaier), so that the
-    // sum is rounded once and not once a term.
-    const double next = minus_one + term;
-    lost += std::abs(minus_one) >= std::abs(term) ? (minus_one - next) + term
-                                                  : (term - next) + minus_one;
-    minus_one = next;
+    sum.Add(term);
     const double z = table.X(i) / sigma;
     rounding += std::abs(term) * (0.5 * z * z + 6) +
                 gaussian * std::exp(log_weight) * 3 * std::abs(log_weight);
   }
-  minus_one += lost;
+  const double minus_one = sum.Total();
   return {std::log1p(minus_one * step), kUnitRoundoff *
                                             (rounding * step + 4e-1 * std::abs(minus_one * step)) /
                                             (1 + minus_one * step)};

@@ -1,7 +1,6 @@
 #include "sordino/accounting/internal/engines/exact_release.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "sordino/accounting/gaussian.h"

@@ -13,7 +13,6 @@ namespace sordino {
 namespace {
 
 using testing::Add;
-using testing::DensityPair;
 using testing::LaplacePair;
 using testing::Remove;
 using testing::Replace;
@@ -58,10 +57,10 @@ TEST(ExactRelease, MatchesTheHockeyStickOfTheSampledGaussian) {
       for (const double epsilon : {0.0, 1e-4, 0.01, 0.1, 1.0, 4.0}) {
         const HockeyStick remove = SampledRemove(rate, sigma, epsilon);
         const HockeyStick add = SampledAdd(rate, sigma, epsilon);
-        EXPECT_NEAR(std::exp(ExactLogDelta(DensityPair(Remove(rate, sigma)), epsilon)),
+        EXPECT_NEAR(std::exp(ExactLogDelta(FromDensity(Remove(rate, sigma)), epsilon)),
                     remove.delta, 2e-12 * remove.delta + remove.rounding)
             << rate << " " << sigma << " " << epsilon;
-        EXPECT_NEAR(std::exp(ExactLogDelta(DensityPair(Add(rate, sigma)), epsilon)), add.delta,
+        EXPECT_NEAR(std::exp(ExactLogDelta(FromDensity(Add(rate, sigma)), epsilon)), add.delta,
                     2e-12 * add.delta + add.rounding)
             << rate << " " << sigma << " " << epsilon;
         resolved += remove.delta > 1e4 * remove.rounding ? 1 : 0;
@@ -75,7 +74,7 @@ TEST(ExactRelease, OneFullShiftIsTheGaussianMechanism) {
   using Parts = GaussianMixtureDensity::Parts;
   for (const double sigma : {0.1, 1.0, 30.0}) {
     const LossPair pair =
-        DensityPair(std::make_shared<GaussianMixtureDensity>(sigma, Parts{{1, 1}}, Parts{{0, 1}}));
+        FromDensity(std::make_shared<GaussianMixtureDensity>(sigma, Parts{{1, 1}}, Parts{{0, 1}}));
     for (const double deviations : {0.0, 0.5, 3.0, 10.0, 30.0}) {
       const double epsilon = 0.5 / (sigma * sigma) + deviations / sigma;
       const double log_delta = GaussianLogDelta(1 / sigma, epsilon);
@@ -87,9 +86,9 @@ TEST(ExactRelease, OneFullShiftIsTheGaussianMechanism) {
 
 TEST(ExactRelease, ReplaceOneDominatesBothSampledDirections) {
   for (const double epsilon : {0.0, 0.1, 1.0, 3.0}) {
-    const double replace = ExactLogDelta(DensityPair(Replace(0.2, 1)), epsilon);
-    EXPECT_GT(replace, ExactLogDelta(DensityPair(Remove(0.2, 1)), epsilon));
-    EXPECT_GT(replace, ExactLogDelta(DensityPair(Add(0.2, 1)), epsilon));
+    const double replace = ExactLogDelta(FromDensity(Replace(0.2, 1)), epsilon);
+    EXPECT_GT(replace, ExactLogDelta(FromDensity(Remove(0.2, 1)), epsilon));
+    EXPECT_GT(replace, ExactLogDelta(FromDensity(Add(0.2, 1)), epsilon));
   }
 }
 
@@ -161,7 +160,7 @@ TEST(ExactRelease, DiscreteLaplaceMatchesTheDirectSum) {
 
 TEST(ExactRelease, EpsilonInvertsDelta) {
   const std::vector<LossPair> pairs = {
-      DensityPair(Remove(0.1, 0.7)), DensityPair(Add(0.1, 0.7)), DensityPair(Replace(0.3, 2)),
+      FromDensity(Remove(0.1, 0.7)), FromDensity(Add(0.1, 0.7)), FromDensity(Replace(0.3, 2)),
       LaplacePair(0.5, 0.2, LaplaceDensity::Direction::kRemove),
       DominatingPairsOf(Event::DiscreteGaussian(2, 1)).upper.front()};
   for (std::size_t i = 0; i < pairs.size(); ++i) {

@@ -4,10 +4,7 @@
 #include <cmath>
 #include <complex>
 #include <kissfft/kissfft.hh>
-#include <limits>
-#include <memory>
 #include <numbers>
-#include <utility>
 
 #include "sordino/accounting/internal/contour/tilt_search.h"
 #include "sordino/accounting/internal/rounding.h"
@@ -27,8 +24,6 @@ constexpr double kMinDeviation = 0.1;
 // kSpread: the chance that the grid's errors add up to more than is allowed for, e^-kExceedMargin
 // of delta.
 constexpr double kExceedMargin = 9;
-// The quadrature and the logarithms behind one tilted mass, relative.
-constexpr double kMassRounding = 1e-13;
 
 std::size_t TransformSize(double wanted) {
   // Powers of two times 1, 3 or 5 halves and quarters: within a quarter of what is wanted.
@@ -40,75 +35,22 @@ std::size_t TransformSize(double wanted) {
   return size;
 }
 
-struct GridMoments {
-  double mean = 0;
-  double variance = 0;
-};
-
-GridMoments TiltedMoments(const LossNodes& nodes, double c) {
-  const double scale = nodes.LogMoment(c);
-  GridMoments m;
-  for (std::size_t i = 0; i < nodes.loss.size(); ++i) {
-    m.mean += std::exp(nodes.log_mass[i] + c * nodes.loss[i] - scale) * nodes.loss[i];
-  }
-  for (std::size_t i = 0; i < nodes.loss.size(); ++i) {
-    m.variance += std::exp(nodes.log_mass[i] + c * nodes.loss[i] - scale) *
-                  std::pow(nodes.loss[i] - m.mean, 2);
-  }
-  return m;
-}
-
 }  // namespace
 
 ComposedGrid::ComposedGrid(std::span<const CountedPair> pairs, Bound bound, Effort effort)
-    : bound_(bound), resolution_(effort == Effort::kQuick ? kQuick : kFull) {
-  double mu2 = 0;
-  for (const CountedPair& counted : pairs) {
-    const auto count = static_cast<double>(counted.count);
-    if (counted.pair.gaussian_mu > 0) mu2 += count * std::pow(counted.pair.gaussian_mu, 2);
-    if (counted.pair.pieces.empty() && counted.pair.atoms.empty()) {
-      log_survival_ += count * std::log1p(-counted.pair.infinite_mass);
-      continue;
-    }
-    groups_.push_back({counted.pair, count, {}, {}});
-  }
-  if (mu2 > 0) {
-    // All Gaussians together are one Gaussian, whose loss is a mixture of a single part.
-    LossPair gaussian;
-    gaussian.pieces.push_back({std::make_shared<GaussianMixtureDensity>(
-        1 / std::sqrt(mu2), GaussianMixtureDensity::Parts{{1.0, 1.0}},
-        GaussianMixtureDensity::Parts{{0.0, 1.0}})});
-    groups_.push_back({gaussian, 1, {}, {}});
-  }
-}
+    : bound_(bound),
+      resolution_(effort == Effort::kQuick ? kQuick : kFull),
+      groups_(GridStepsOf(pairs, log_survival_)) {}
 
 bool ComposedGrid::TooMany() const { return groups_.size() > kMaxPairs; }
-
-double ComposedGrid::LogMoment(double c) const {
-  double sum = 0;
-  for (const Group& group : groups_) sum += group.count * group.nodes.LogMoment(c);
-  return sum;
-}
-
-double ComposedGrid::Deviation(double c) const {
-  double variance = 0;
-  for (const Group& group : groups_) {
-    variance += group.count * TiltedMoments(group.nodes, c).variance;
-  }
-  return std::sqrt(variance);
-}
 
 bool ComposedGrid::Compose(double log_delta_guess, const Objective& objective) {
   log_delta_ = log_delta_guess;
   double total = 0;
-  for (const Group& group : groups_) total += group.count;
+  for (const GridStep& group : groups_) total += group.count;
   const double log_lost =
       log_delta_guess - kRangeMargin - std::log(total * static_cast<double>(groups_.size()));
-  for (Group& group : groups_) {
-    ChooseRange(group.pair, log_lost);
-    group.nodes = SampleNodes(group.pair);
-    if (group.nodes.loss.empty()) return false;
-  }
+  if (!ChooseRanges(groups_, log_lost)) return false;
   const double h = 1e-3;
   const double sd = std::sqrt(std::max(2 * LogMoment(h) / (h * (1 + h)), 1e-300));
   tilt_ = MinimiseOverTilt([&](double c) { return objective(LogMoment(c), c); },
@@ -179,14 +121,12 @@ bool ComposedGrid::Build() {
   double variance = 0;
   double steps = 0;
   double largest_range = 0;
-  for (Group& group : groups_) {
+  for (GridStep& group : groups_) {
     TrimLowEnd(group);
-    const GridMoments m = TiltedMoments(group.nodes, tilt_);
+    const LossNodes::Moments m = group.nodes.Tilted(tilt_);
     mean += group.count * m.mean;
     variance += group.count * m.variance;
     steps += group.count;
-    group.spec.tilt = tilt_;
-    group.spec.log_scale = group.nodes.LogMoment(tilt_);
     const auto [low, high] = std::minmax_element(group.nodes.loss.begin(), group.nodes.loss.end());
     largest_range = std::max(largest_range, *high - *low);
   }
@@ -210,20 +150,20 @@ bool ComposedGrid::Build() {
   log_exceed_ = log_delta_ - kExceedMargin;
   spread_ = h * std::sqrt(-0.5 * log_exceed_ * steps) + 0.126 * steps * h * h;
   const std::size_t size = TransformSize((above + below) / h + 8);
-  Transform(size, mean - below);
+  if (!Transform(size, mean - below)) return false;
   BoundWindow(origin_, last_loss(), sd);
   return true;
 }
 
 bool ComposedGrid::BuildDegenerate(double mean) {
   spacing_ = std::max(1e-9, 1e-9 * std::abs(mean));
-  for (Group& group : groups_) group.spec.offset = group.nodes.loss[0];
-  Transform(64, mean - 32 * spacing_);
+  for (GridStep& group : groups_) group.spec.offset = group.nodes.loss[0];
+  if (!Transform(64, mean - 32 * spacing_)) return false;
   above_window_ = below_window_ = 0;
   return true;
 }
 
-void ComposedGrid::TrimLowEnd(Group& group) const {
+void ComposedGrid::TrimLowEnd(GridStep& group) const {
   const double scale = group.nodes.LogMoment(tilt_);
   const double goal = -kWindowMargin - 6 - std::log(group.count);
   for (DensityPiece& piece : group.pair.pieces) {
@@ -256,96 +196,55 @@ double ComposedGrid::WindowReach(double base, double mean, double sd, int side) 
 
 void ComposedGrid::AlignSpacing(double window, double& h) {
   bool aligned = false;
-  for (Group& group : groups_) {
-    std::vector<LossAtom> atoms = group.pair.atoms;
-    if (atoms.empty()) {
-      // A concentration at the lower end of the loss (sparse sampling) is almost an atom.
-      const DensityPiece& piece = group.pair.pieces.front();
-      group.spec.offset = piece.density->Loss(piece.low_x);
-      continue;
-    }
-    std::partial_sort(atoms.begin(), atoms.begin() + std::min<std::ptrdiff_t>(2, std::ssize(atoms)),
-                      atoms.end(),
-                      [](const LossAtom& a, const LossAtom& b) { return a.mass > b.mass; });
-    group.spec.offset = atoms[0].loss;
-    if (aligned || atoms.size() < 2) continue;
-    const double gap = std::abs(atoms[0].loss - atoms[1].loss);
-    if (gap >= h) {
-      h = gap / std::ceil(gap / h);
+  for (GridStep& group : groups_) {
+    const std::optional<double> gap = ChooseOffset(group);
+    if (aligned || !gap) continue;
+    if (*gap >= h) {
+      h = *gap / std::ceil(*gap / h);
       aligned = true;
-    } else if (gap > h / 8 && window / gap < resolution_.max_window) {
-      h = gap;
+    } else if (*gap > h / 8 && window / *gap < resolution_.max_window) {
+      h = *gap;
       aligned = true;
     }
   }
 }
 
-void ComposedGrid::Transform(std::size_t size, double window_start) {
+bool ComposedGrid::Transform(std::size_t size, double window_start) {
   using Complex = std::complex<double>;
   const auto n = static_cast<double>(size);
-  std::vector<Complex> product(size, Complex(1, 0));
-  std::vector<double> log_largest(size, 0.0);
-  double offset = 0;
-  const kissfft<double> forward(size, false);
-  std::vector<Complex> input(size);
-  std::vector<Complex> output(size);
-  log_moment_ = 0;
-  log_moment_error_ = 0;
-  std::vector<double> log_modulus(size, 0.0);
-  std::vector<double> phase(size, 0.0);
-  for (Group& group : groups_) {
-    group.spec.spacing = spacing_;
-    grids_.push_back(Discretise(group.pair, group.spec, bound_));
-    const GridMass& grid = grids_.back();
-    double sum = 0;
-    for (const double m : grid.mass) sum += m;
-    std::fill(input.begin(), input.end(), Complex(0, 0));
-    for (std::size_t i = 0; i < grid.mass.size(); ++i) {
-      const std::int64_t index = grid.first + static_cast<std::int64_t>(i);
-      const auto wrapped = static_cast<std::size_t>(
-          ((index % std::ssize(input)) + std::ssize(input)) % std::ssize(input));
-      input[wrapped] += grid.mass[i] / sum;
-    }
-    double square = 0;
-    for (const Complex& value : input) square += std::norm(value);
-    forward.transform(input.data(), output.data());
-    const double error = kStageRounding * kUnitRoundoff * std::log2(n) * std::sqrt(n * square);
-    for (std::size_t k = 0; k < size; ++k) {
-      const double modulus = std::abs(output[k]);
-      log_modulus[k] += group.count * std::log(std::max(modulus, 1e-300));
-      log_largest[k] += group.count * std::log(modulus + error);
-      // Only the phase modulo 2 pi matters, and count is a whole number.
-      phase[k] += std::remainder(group.count * std::arg(output[k]), 2 * std::numbers::pi);
-    }
-    log_moment_ += group.count * (group.spec.log_scale + std::log(sum));
-    log_moment_error_ +=
-        group.count * (kMassRounding + 4 * kUnitRoundoff * std::abs(group.spec.log_scale) +
-                       (bound_ == Bound::kLower ? tilt_ * spacing_ * kMergeError : 0.0));
-    offset += group.count * group.spec.offset;
-    if (grid.infinite_mass > 0) log_survival_ += group.count * std::log1p(-grid.infinite_mass);
-  }
-  const double start_index = std::floor((window_start - offset) / spacing_);
-  origin_ = offset + start_index * spacing_;
+  const std::optional<CircleProduct> found =
+      ProductOnCircle(groups_, {spacing_, tilt_, size, bound_});
+  if (!found) return false;
+  log_moment_ = found->log_mass;
+  log_moment_error_ = found->log_mass_error;
+  log_survival_ += found->log_survival;
+  const double start_index = std::floor((window_start - found->offset) / spacing_);
+  origin_ = found->offset + start_index * spacing_;
   double energy = 0;
   double error_energy = 0;
   const double shift = std::fmod(start_index, n);
+  std::vector<Complex> product(size);
   for (std::size_t k = 0; k < size; ++k) {
-    const double modulus = std::exp(log_modulus[k]);
+    const double log_modulus = found->log_modulus[k];
+    const double phase = found->phase[k];
+    const double modulus = std::exp(log_modulus);
     // Moves the window's first point to index zero.
     const double turn = 2 * std::numbers::pi * std::fmod(static_cast<double>(k) * shift, n) / n;
-    product[k] = std::polar(modulus, phase[k] + turn);
+    product[k] = std::polar(modulus, phase + turn);
     energy += modulus * modulus;
-    const double largest = std::exp(log_largest[k]);
+    const double largest = std::exp(found->log_largest[k]);
     const double rounding =
-        modulus * kUnitRoundoff * 8 * (8 + std::abs(log_modulus[k]) + std::abs(phase[k]));
+        modulus * kUnitRoundoff * 8 * (8 + std::abs(log_modulus) + std::abs(phase));
     error_energy += std::pow(largest - modulus + rounding, 2);
   }
   const kissfft<double> inverse(size, true);
+  std::vector<Complex> output(size);
   inverse.transform(product.data(), output.data());
   mass_.resize(size);
   for (std::size_t k = 0; k < size; ++k) mass_[k] = output[k].real() / n;
   transform_error_ = std::sqrt(error_energy / n) +
                      kStageRounding * kUnitRoundoff * std::log2(n) * std::sqrt(energy / n);
+  return true;
 }
 
 void ComposedGrid::BoundWindow(double low, double high, double sd) {
@@ -355,9 +254,9 @@ void ComposedGrid::BoundWindow(double low, double high, double sd) {
     const double d = deviations / sd;
     double up = -d * high;
     double down = d * low;
-    for (std::size_t g = 0; g < groups_.size(); ++g) {
-      up += groups_[g].count * LogMomentOf(grids_[g], groups_[g].spec, d);
-      down += groups_[g].count * LogMomentOf(grids_[g], groups_[g].spec, -d);
+    for (const GridStep& group : groups_) {
+      up += group.count * LogMomentOf(group.grid, group.spec, d);
+      down += group.count * LogMomentOf(group.grid, group.spec, -d);
     }
     if (std::isfinite(up)) log_above = std::min(log_above, up);
     if (std::isfinite(down)) log_below = std::min(log_below, down);

@@ -2,6 +2,7 @@
 #ifndef SORDINO_ACCOUNTING_INTERNAL_COMPOSED_GRID_H_
 #define SORDINO_ACCOUNTING_INTERNAL_COMPOSED_GRID_H_
 
+#include <cmath>
 #include <cstddef>
 #include <functional>
 #include <span>
@@ -9,8 +10,8 @@
 
 #include "sordino/accounting/effort.h"
 #include "sordino/accounting/internal/contour/contour.h"
+#include "sordino/accounting/internal/grid/circle_product.h"
 #include "sordino/accounting/internal/grid/discretise.h"
-#include "sordino/accounting/loss_pair.h"
 
 namespace sordino {
 
@@ -42,12 +43,6 @@ class ComposedGrid {
   double log_survival() const { return log_survival_; }
 
  private:
-  struct Group {
-    LossPair pair;
-    double count;
-    GridSpec spec;
-    LossNodes nodes;
-  };
   struct Resolution {
     double tolerance;  // relative error of epsilon that the spacing aims at
     double cells_per_deviation;
@@ -57,27 +52,27 @@ class ComposedGrid {
   static constexpr Resolution kFull = {3e-7, 256, 1 << 17, 4e5};
   static constexpr Resolution kQuick = {1e-3, 24, 1 << 11, 4e3};
 
-  double LogMoment(double c) const;
-  double Deviation(double c) const;
+  double LogMoment(double c) const { return LogMomentOf(groups_, c); }
+  double Deviation(double c) const { return std::sqrt(VarianceOf(groups_, c)); }
   Reading ReadGrid(double epsilon) const;
   bool Build();
   // All losses are one value.
   bool BuildDegenerate(double mean);
   // Leaves out the lowest losses of a continuous pair, which the tilt has made negligible: kUpper
   // keeps their mass at the new low end, kLower drops it.
-  void TrimLowEnd(Group& group) const;
+  void TrimLowEnd(GridStep& group) const;
   // How far from the tilted mean the window must reach on one side.
   double WindowReach(double base, double mean, double sd, int side) const;
   // Puts heavy atoms on grid points: their loss then costs nothing.
   void AlignSpacing(double window, double& h);
-  void Transform(std::size_t size, double window_start);
+  bool Transform(std::size_t size, double window_start);
   // Chernoff on the discretised, tilted measure: what lies outside the window.
   void BoundWindow(double low, double high, double sd);
 
   Bound bound_;
   Resolution resolution_;
-  std::vector<Group> groups_;
-  std::vector<GridMass> grids_;
+  double log_survival_ = 0;
+  std::vector<GridStep> groups_;
   double tilt_ = 0;
   double log_delta_ = 0;
   double spread_ = 0;      // kSpread: what the errors of the grid add up to at most,
@@ -87,7 +82,6 @@ class ComposedGrid {
   std::vector<double> mass_;
   double log_moment_ = 0;
   double log_moment_error_ = 0;
-  double log_survival_ = 0;
   double transform_error_ = 0;
   double above_window_ = 0;
   double below_window_ = 0;

@@ -1,9 +1,9 @@
 #include "sordino/accounting/internal/grid/discretise.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
+#include <memory>
 
 #include "sordino/accounting/internal/contour/gauss_legendre.h"
 #include "sordino/base/quantity.h"
@@ -254,6 +254,14 @@ void ChooseRange(LossPair& pair, double log_lost) {
   }
 }
 
+LossPair DensityOfGaussian(double mu) {
+  using Parts = GaussianMixtureDensity::Parts;
+  LossPair pair;
+  pair.pieces.push_back(
+      {std::make_shared<GaussianMixtureDensity>(1 / mu, Parts{{1.0, 1.0}}, Parts{{0.0, 1.0}})});
+  return pair;
+}
+
 GridMass Discretise(const LossPair& pair, const GridSpec& spec, Bound bound) {
   double lowest = kInfinity;
   double highest = -kInfinity;
@@ -333,6 +341,18 @@ double LossNodes::LogMoment(double c) const {
     sum += std::exp(log_mass[i] + c * loss[i] - top);
   }
   return top + std::log(sum);
+}
+
+LossNodes::Moments LossNodes::Tilted(double c) const {
+  const double scale = LogMoment(c);
+  Moments m{0, 0};
+  for (std::size_t i = 0; i < loss.size(); ++i) {
+    m.mean += std::exp(log_mass[i] + c * loss[i] - scale) * loss[i];
+  }
+  for (std::size_t i = 0; i < loss.size(); ++i) {
+    m.variance += std::exp(log_mass[i] + c * loss[i] - scale) * std::pow(loss[i] - m.mean, 2);
+  }
+  return m;
 }
 
 LossNodes SampleNodes(const LossPair& pair) {

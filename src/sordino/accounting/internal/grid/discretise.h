@@ -49,6 +49,9 @@ struct GridMass {
 // e^log_lost at either end and where the clips allow.
 void ChooseRange(LossPair& pair, double log_lost);
 
+// A Gaussian mechanism by its density: a mixture of a single part.
+LossPair DensityOfGaussian(double mu);
+
 GridMass Discretise(const LossPair& pair, const GridSpec& spec, Bound bound);
 
 // The log of the mean of e^{d loss} under the tilted masses, no less than it is.
@@ -59,6 +62,11 @@ struct LossNodes {
   std::vector<double> log_mass;
   std::vector<double> loss;
   double LogMoment(double c) const;
+  struct Moments {
+    double mean;
+    double variance;
+  };
+  Moments Tilted(double c) const;  // of the loss under the tilted measure
 };
 LossNodes SampleNodes(const LossPair& pair);
 

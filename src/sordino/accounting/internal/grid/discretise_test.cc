@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 
 #include "sordino/accounting/internal/engines/exact_release.h"
@@ -13,7 +12,6 @@ namespace sordino {
 namespace {
 
 using testing::Add;
-using testing::DensityPair;
 using testing::LaplacePair;
 using testing::NamedPair;
 using testing::Remove;
@@ -21,10 +19,10 @@ using testing::Replace;
 
 std::vector<NamedPair> Pairs() {
   using Direction = LaplaceDensity::Direction;
-  std::vector<NamedPair> pairs = {{"remove", DensityPair(Remove(0.1, 1))},
-                                  {"remove, sparse", DensityPair(Remove(1e-3, 0.7))},
-                                  {"add", DensityPair(Add(0.1, 1))},
-                                  {"replace", DensityPair(Replace(0.3, 2))},
+  std::vector<NamedPair> pairs = {{"remove", FromDensity(Remove(0.1, 1))},
+                                  {"remove, sparse", FromDensity(Remove(1e-3, 0.7))},
+                                  {"add", FromDensity(Add(0.1, 1))},
+                                  {"replace", FromDensity(Replace(0.3, 2))},
                                   {"laplace", LaplacePair(0.8, 1, Direction::kRemove)},
                                   {"laplace, remove", LaplacePair(0.5, 0.2, Direction::kRemove)},
                                   {"laplace, add", LaplacePair(0.5, 0.2, Direction::kAdd)}};

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <random>
 
 #include "sordino/accounting/gaussian.h"
 #include "sordino/accounting/internal/engines/exact_release.h"
@@ -15,7 +14,6 @@
 namespace sordino {
 namespace {
 
-using testing::DensityPair;
 using testing::LaplacePair;
 using testing::Remove;
 
@@ -150,7 +148,7 @@ TEST(Grid, GaussianMatchesTheClosedForm) {
 
 TEST(Grid, OneStepMatchesTheExactRelease) {
   const std::vector<std::pair<std::string, LossPair>> pairs = {
-      {"remove", DensityPair(Remove(0.2, 1))},
+      {"remove", FromDensity(Remove(0.2, 1))},
       {"laplace", LaplacePair(0.5, 0.3, LaplaceDensity::Direction::kAdd)},
       {"discrete Gaussian", DominatingPairsOf(Event::DiscreteGaussian(4, 1)).upper.front()},
       {"fixed",

@@ -300,7 +300,7 @@ class AdaptiveGrid {
   bool quick_;
   std::vector<Stage> stages_;
   std::size_t others_ = 0;
-  ChoiceCircle circle_;
+  GridCircle circle_;
   double log_delta_ = 0;
   Interval epsilons_ = {0, 0};
   double deviation_ = 0;

@@ -192,9 +192,8 @@ std::optional<LossPair> TriangleOfFixedBatch(const Event& child, double rate) {
   return child.kind().Triangle(child, rate);
 }
 
-std::optional<std::pair<LossPair, LossPair>> PushedOutPair(double others, double rate, double cap,
-                                                           double sigma, const FullBatch& batch,
-                                                           Adjacency adjacency) {
+std::optional<TwoPairs> PushedOutPair(double others, double rate, double cap, double sigma,
+                                      const FullBatch& batch, Adjacency adjacency) {
   const auto weights = WeightsOf(others, rate, cap, batch, adjacency);
   if (!weights) return std::nullopt;
   // Centres are whole numbers, and so many cells lie between two of them.
@@ -240,7 +239,7 @@ std::optional<std::pair<LossPair, LossPair>> PushedOutPair(double others, double
     std::swap(cell.p, cell.q);
     cell.more = -cell.more;
   }
-  std::pair<LossPair, LossPair> pairs{PairOfCells(cells), PairOfCells(swapped)};
+  TwoPairs pairs{PairOfCells(cells), PairOfCells(swapped)};
   // What lies beyond the cells, and the others that were left out.
   pairs.first.missing_p += std::max(0.0, left_p);
   pairs.first.absent_q += std::max(0.0, left_q);

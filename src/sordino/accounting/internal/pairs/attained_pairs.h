@@ -40,9 +40,8 @@ struct FullBatch {
 // -m and -m + 1; a record of -1 (replace-one) -k or -k - 1, and -m. k is binomial: it is not told,
 // and hides the record where it varies much, so nullopt is returned where it takes many values.
 // Both directions.
-std::optional<std::pair<LossPair, LossPair>> PushedOutPair(double others, double rate, double cap,
-                                                           double sigma, const FullBatch& batch,
-                                                           Adjacency adjacency);
+std::optional<TwoPairs> PushedOutPair(double others, double rate, double cap, double sigma,
+                                      const FullBatch& batch, Adjacency adjacency);
 
 }  // namespace sordino
 

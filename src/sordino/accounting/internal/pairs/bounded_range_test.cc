@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
 #include "sordino/accounting/accountant.h"
 #include "sordino/accounting/internal/engines/exact_release.h"

@@ -9,40 +9,26 @@
 #include <vector>
 
 #include "sordino/accounting/internal/contour/contour.h"
-#include "sordino/accounting/internal/grid/discretise.h"
-#include "sordino/accounting/loss_pair.h"
+#include "sordino/accounting/internal/grid/circle_product.h"
 
 namespace sordino {
 
-// What is the same for all options.
-struct ChoiceCircle {
-  double spacing = 0;
-  double tilt = 0;
-  std::size_t points = 0;
-  Bound bound = Bound::kUpper;
-
-  std::size_t Place(std::int64_t index) const {
-    const auto n = static_cast<std::int64_t>(points);
-    return static_cast<std::size_t>(((index % n) + n) % n);
-  }
-};
-
 class ChoiceOption {
  public:
-  explicit ChoiceOption(const std::vector<CountedPair>& pairs);
+  explicit ChoiceOption(const std::vector<CountedPair>& pairs)
+      : steps_(GridStepsOf(pairs, log_survival_)) {}
 
   double Steps() const;
   // Before all that follows; false where nothing is left.
-  bool ChooseRanges(double log_lost);
-  double LogMoment(double c) const;
-  double Variance(double c) const;  // of the tilted loss
+  bool ChooseRanges(double log_lost) { return sordino::ChooseRanges(steps_, log_lost); }
+  double LogMoment(double c) const { return LogMomentOf(steps_, c); }
+  double Variance(double c) const { return VarianceOf(steps_, c); }  // of the tilted loss
 
-  // Puts heavy atoms on grid points, and the low end of a density: under sparse sampling it is
-  // almost an atom. The distance of two atoms, if there is one.
+  // Puts heavy atoms on grid points. The distance of two of a pair, if there is one.
   std::optional<double> ChooseOffsets();
 
   // False where the losses take too many cells.
-  bool Transform(const ChoiceCircle& circle);
+  bool Transform(const GridCircle& circle);
   // After Transform: the log of the mean of e^{dL} under the tilted masses, at most.
   double CircleMoment(double d, double spacing) const;
 
@@ -54,28 +40,14 @@ class ChoiceOption {
   double infinite() const;  // mass at an infinite loss
 
  private:
-  struct Step {
-    LossPair pair;
-    double count;
-    GridSpec spec = {};
-    LossNodes nodes = {};
-    GridMass grid = {};
-  };
-  // Sums over steps at each frequency.
-  struct Frequencies {
-    std::vector<double> log_modulus;
-    std::vector<double> log_largest;  // with its error
-    std::vector<double> phase;
-  };
+  void Finish(const GridCircle& circle, const CircleProduct& product);
 
-  void Finish(const ChoiceCircle& circle, double offset, const Frequencies& sums);
-
-  std::vector<Step> steps_;
+  double log_survival_ = 0;
+  std::vector<GridStep> steps_;
   std::vector<std::complex<double>> transform_;
   double transform_error_ = 0;
   double log_mass_ = 0;
   double log_mass_error_ = 0;
-  double log_survival_ = 0;
 };
 
 }  // namespace sordino

@@ -49,7 +49,7 @@ std::shared_ptr<const LossDensity> ReplaceDensity(double sigma, double q, double
   return std::make_shared<Mixture>(sigma, SampledParts(q, shift), SampledParts(q, -shift));
 }
 
-std::optional<std::pair<LossPair, LossPair>> SampledDirections(const Event& child, double q) {
+std::optional<TwoPairs> SampledDirections(const Event& child, double q) {
   if (const std::optional<double> sigma = EquivalentGaussian(child)) {
     return std::pair(FromDensity(RemoveDensity(*sigma, q, 1)),
                      FromDensity(AddDensity(*sigma, q, 1)));

@@ -123,7 +123,7 @@ std::shared_ptr<const LossDensity> AddDensity(double sigma, double q, double shi
 std::shared_ptr<const LossDensity> ReplaceDensity(double sigma, double q, double shift);
 
 // The two directions of sampling `child` with rate q, in units of the child's own sensitivity.
-std::optional<std::pair<LossPair, LossPair>> SampledDirections(const Event& child, double q);
+std::optional<TwoPairs> SampledDirections(const Event& child, double q);
 
 }  // namespace sordino
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <memory>
 #include <vector>
 
 #include "sordino/accounting/internal/atoms/atom_list.h"
@@ -22,10 +21,7 @@ constexpr double kMaxLoss = 600;
 
 AtomList FromAbove(const LossPair& pair) {
   if (pair.gaussian_mu == 0) return ListAtoms(pair, kLogLost, kCells, Bound::kUpper);
-  LossPair density;
-  density.pieces.push_back({std::make_shared<GaussianMixtureDensity>(
-      1 / pair.gaussian_mu, GaussianMixtureDensity::Parts{{1.0, 1.0}},
-      GaussianMixtureDensity::Parts{{0.0, 1.0}})});
+  LossPair density = DensityOfGaussian(pair.gaussian_mu);
   density.infinite_mass = pair.infinite_mass;
   return ListAtoms(density, kLogLost, kCells, Bound::kUpper);
 }

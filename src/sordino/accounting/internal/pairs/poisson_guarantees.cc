@@ -20,7 +20,7 @@ constexpr std::uint64_t kFewSampledRanges = 128;
 constexpr int kTriedLosses = 24;
 
 // Laws with either record, and with none or another one, that are pairwise within the guarantee.
-bool HasThreeLaws(SamplerOf sampler, Adjacency adjacency) {
+bool HasThreeLaws(EventSampling sampler, Adjacency adjacency) {
   return adjacency == Adjacency::kReplaceOne || (sampler.fixed && adjacency == Adjacency::kZeroOut);
 }
 
@@ -56,7 +56,7 @@ std::optional<DominatingPairs> ReplacedGuarantee(const Event& child, double q,
   return pairs;
 }
 
-std::optional<DominatingPairs> SampledExponential(double range, SamplerOf sampler,
+std::optional<DominatingPairs> SampledExponential(double range, EventSampling sampler,
                                                   Adjacency adjacency, const PairUse& use) {
   const double q = sampler.rate;
   if (!(range > 0 && range < kMaxSampledRange)) return std::nullopt;
@@ -88,7 +88,7 @@ std::optional<DominatingPairs> SampledExponential(double range, SamplerOf sample
 }
 
 // From above a Gaussian that dominates any such mechanism, from below the Gaussian that is one.
-std::optional<DominatingPairs> SampledZcdp(double rho, SamplerOf sampler, Adjacency adjacency,
+std::optional<DominatingPairs> SampledZcdp(double rho, EventSampling sampler, Adjacency adjacency,
                                            const PairUse& use) {
   const auto sampled = [&](double noise, bool fixed) {
     const Event gaussian = Event::Gaussian(NoiseMultiplier(noise), adjacency);

@@ -18,7 +18,7 @@
 
 #include <optional>
 
-#include "sordino/accounting/internal/pairs/dominating_pair.h"
+#include "sordino/accounting/internal/event_kind.h"
 
 namespace sordino {
 
@@ -27,15 +27,11 @@ namespace sordino {
 std::optional<DominatingPairs> ReplacedGuarantee(const Event& child, double q,
                                                  std::optional<double> epsilon);
 
-struct SamplerOf {
-  double rate;
-  bool fixed;  // batches of fixed size
-};
 // Nothing for large ranges.
-std::optional<DominatingPairs> SampledExponential(double range, SamplerOf sampler,
+std::optional<DominatingPairs> SampledExponential(double range, EventSampling sampler,
                                                   Adjacency adjacency, const PairUse& use);
 // Nothing for large rho.
-std::optional<DominatingPairs> SampledZcdp(double rho, SamplerOf sampler, Adjacency adjacency,
+std::optional<DominatingPairs> SampledZcdp(double rho, EventSampling sampler, Adjacency adjacency,
                                            const PairUse& use);
 
 }  // namespace sordino

@@ -14,6 +14,8 @@ constexpr double kSampledRangeWork = 1.5e7;
 constexpr double kQuickSampledRangeWork = 5e5;
 constexpr double kMostSampledCells = 400;
 constexpr double kLeastSampledCells = 8;
+// e^loss stays in the range of a double; larger losses count as infinite.
+constexpr double kMostSampledLoss = 600;
 // A step's values are sums of small terms, and the best t is good to at least half the digits.
 constexpr double kSampledStepRaise = 1e-11;
 
@@ -40,7 +42,7 @@ class SampledProfile {
     values_ = std::move(next);
   }
 
-  std::pair<LossPair, LossPair> ToPairs() const {
+  TwoPairs ToPairs() const {
     LossPair pair;
     LossPair reversed;
     pair.on_lattice = true;
@@ -180,13 +182,14 @@ class SampledProfile {
 
 }  // namespace
 
-std::pair<LossPair, LossPair> SampledRangeUpper(double range, double q, std::uint64_t steps,
-                                                double log_lost, Effort effort) {
+TwoPairs SampledRangeUpper(double range, double q, std::uint64_t steps, double log_lost,
+                           Effort effort) {
   const double width = std::log1p(q * std::expm1(range)) - std::log1p(q * std::expm1(-range));
   const auto n = static_cast<double>(steps);
   // Losses beyond these, in units of the width, are as rare as asked for (Hoeffding).
-  const double reach = std::min(
-      n, 1 + n * 0.5 * std::tanh(0.25 * width) + std::sqrt(0.5 * n * std::max(1.0, -log_lost)));
+  const double rare =
+      1 + n * 0.5 * std::tanh(0.25 * width) + std::sqrt(0.5 * n * std::max(1.0, -log_lost));
+  const double reach = std::min({n, rare, kMostSampledLoss / width});
   const double work = effort == Effort::kFull ? kSampledRangeWork : kQuickSampledRangeWork;
   const double cells = std::floor(
       std::clamp(std::sqrt(work / (2 * n * reach)), kLeastSampledCells, kMostSampledCells));

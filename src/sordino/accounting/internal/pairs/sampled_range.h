@@ -22,10 +22,10 @@
 namespace sordino {
 
 // Dominate `steps` adaptively chosen steps of this range, sampled with rate q in (0, 1]: with the
-// record against without it, and the reverse. Losses whose probability is about e^log_lost become
-// infinite.
-std::pair<LossPair, LossPair> SampledRangeUpper(double range, double q, std::uint64_t steps,
-                                                double log_lost, Effort effort);
+// record against without it, and the reverse. Losses whose probability is about e^log_lost, and
+// those beyond the range of doubles, become infinite.
+TwoPairs SampledRangeUpper(double range, double q, std::uint64_t steps, double log_lost,
+                           Effort effort);
 
 }  // namespace sordino
 

@@ -57,6 +57,18 @@ TEST(SampledRange, DominatesAdaptiveChoicesAndIsCloseToThem) {
   }
 }
 
+// Where e^loss leaves the range of doubles no loss is lost: another method bounds epsilon then.
+TEST(SampledRange, HugeLossesContradictNothing) {
+  for (const std::string text : {"add-remove: 256*poisson(1, exponential(10))",
+                                 "add-remove: 256*poisson(0.5, exponential(12))",
+                                 "zero-out: 100*poisson(0.99, exponential(25))",
+                                 "add-remove: 40*poisson(0.5, exponential(29))"}) {
+    const Interval epsilon = Account(Event::Parse(text), Delta(1e-6)).value;
+    EXPECT_GT(epsilon.lower, 700) << text;
+    EXPECT_GE(epsilon.upper, epsilon.lower) << text;
+  }
+}
+
 TEST(SampledRange, NarrowsTheIntervalOfManySteps) {
   for (const std::string text : {"zero-out: 16598*poisson(0.002, exponential(0.296))",
                                  "add-remove: 925*fixed(0.118, exponential(1.1))",

@@ -1,7 +1,6 @@
 #include "sordino/accounting/internal/pairs/sampled_responses.h"
 
 #include <cmath>
-#include <utility>
 
 #include "sordino/accounting/internal/pairs/outcomes.h"
 

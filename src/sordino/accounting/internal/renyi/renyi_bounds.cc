@@ -1,18 +1,13 @@
 #include "sordino/accounting/internal/renyi/renyi_bounds.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <boost/math/special_functions/binomial.hpp>
 #include <boost/math/tools/minima.hpp>
 #include <cmath>
 #include <memory>
-#include <numbers>
 #include <utility>
 #include <vector>
 
 #include "sordino/accounting/internal/renyi/renyi_moments.h"
-#include "sordino/base/error.h"
 #include "sordino/base/quantity.h"
 
 namespace sordino {
@@ -127,45 +122,6 @@ RenyiFunction FixedRenyiBound(double q, RenyiFunction inner) {
   };
   if (q >= 1) return inner;
   return InterpolatedRenyi(at_integer, kMaxIntegerOrder, std::move(inner));
-}
-
-double PublishedFixedGaussianRenyi(double q, double sigma, int order) {
-  // log E[(e^z - 1)^l] for even l, z = loss of the Gaussian: the l-th forward difference of the
-  // moment generating function, here as an integral of positive terms.
-  const auto log_difference = [sigma](int l) {
-    const double step = 0.05 * std::min(1.0, sigma);
-    const double drift = 0.5 / (sigma * sigma);
-    const double log_unit = std::log(step) - 0.5 * std::log(2 * std::numbers::pi);
-    const double top = l / sigma + 12;
-    double best = -kInfinity;
-    std::vector<double> terms;
-    for (double u = -12; u <= top; u += step) {
-      const double z = u / sigma - drift;
-      const double magnitude = z > 40 ? z : std::log(std::abs(std::expm1(z)));
-      terms.push_back(log_unit - 0.5 * u * u + l * magnitude);
-      best = std::max(best, terms.back());
-    }
-    double total = 0;
-    for (const double term : terms) total += std::exp(term - best);
-    return best + std::log(total);
-  };
-  const auto cumulant = [sigma](double x) { return x * (x + 1) / (2 * sigma * sigma); };
-  LogSum sum;
-  const double second = 1 / (sigma * sigma);
-  const double log_q = std::log(q);
-  sum.Add(2 * log_q + LogBinomial(order, 2) +
-          std::min(std::log(4.0) + LogExpm1(second), std::log(2.0) + second));
-  double even = 0;
-  double next_even = order >= 3 ? log_difference(2) : 0;
-  for (int j = 3; j <= order; ++j) {
-    if (j % 2 == 1) {
-      even = next_even;
-      next_even = log_difference(j + 1);
-    }
-    const double ternary = std::log(4.0) + (j % 2 == 1 ? 0.5 * (even + next_even) : next_even);
-    sum.Add(j * log_q + LogBinomial(order, j) + std::min(ternary, std::log(2.0) + cumulant(j - 1)));
-  }
-  return sum.Log1p() / (order - 1);
 }
 
 double BoundedRangeRenyi(double epsilon, double order) {

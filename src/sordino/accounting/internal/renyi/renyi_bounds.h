@@ -24,10 +24,6 @@ RenyiFunction PoissonRenyiBound(double q, RenyiFunction inner);
 // (Wang, Balle and Kasiviswanathan 2019, arXiv 1808.00087, theorem 9). Never above `inner`.
 RenyiFunction FixedRenyiBound(double q, RenyiFunction inner);
 
-// The same for Gaussian noise, as published with the ternary divergences of their theorem 27.
-// integer order >= 2.
-double PublishedFixedGaussianRenyi(double q, double sigma, int order);
-
 // Exponential mechanism with epsilon-bounded range, order >= 1 (Dong, Durfee and Rogers 2020,
 // arXiv 1909.13830): the largest divergence over pairs with losses t and t - epsilon.
 double BoundedRangeRenyi(double epsilon, double order);

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "sordino/accounting/gaussian.h"
+#include "sordino/accounting/testing/published_renyi.h"
 #include "sordino/base/error.h"
 #include "sordino/base/quantity.h"
 
@@ -48,7 +49,7 @@ TEST(FixedRenyiBound, IsAboveThePublishedGaussianBound) {
   const RenyiFunction bound =
       FixedRenyiBound(0.05, [sigma](double a) { return a / (2 * sigma * sigma); });
   for (const int order : {2, 3, 10, 40}) {
-    ASSERT_GE(bound(order) * (1 + 1e-9), PublishedFixedGaussianRenyi(0.05, sigma, order));
+    ASSERT_GE(bound(order) * (1 + 1e-9), testing::PublishedFixedGaussianRenyi(0.05, sigma, order));
   }
   EXPECT_NEAR(bound(2.5) * 1.5, 0.5 * (bound(2) + 2 * bound(3)), 1e-12);
 }

@@ -23,6 +23,27 @@ double LogTrapezoidUnit(double step) {
   return std::log(step) - 0.5 * std::log(2 * std::numbers::pi);
 }
 
+// The divergence by panels, and a part of the moment that is known (-infinity: none). A panel whose
+// middle is e^-drop of what was summed does not count.
+template <typename NodesOf>
+double DivergenceOf(std::span<const NodePanel> panels, double order, double log_known, double drop,
+                    NodesOf nodes_of) {
+  double log_scale = log_known;
+  for (const NodePanel& panel : panels) {
+    log_scale = std::max(log_scale, panel.log_weight + order * panel.loss);
+  }
+  MomentSum sum(order, log_scale);
+  if (log_known > -kInfinity) sum.AddClosedForm(log_known);
+  const double floor = sum.scaled() ? 1 : 0;
+  const double offset = std::log(order + 1) - (sum.scaled() ? log_scale : 0);
+  for (std::size_t i = 0; i < panels.size(); ++i) {
+    const double log_term = panels[i].log_weight + std::max(0.0, order * panels[i].loss) + offset;
+    if (log_term < -drop + std::log(std::max(sum.sum(), floor))) continue;
+    for (const LossNode& node : nodes_of(i)) sum.Add(node);
+  }
+  return sum.Divergence();
+}
+
 }  // namespace
 
 SampledGaussian::SampledGaussian(double q, double sigma, double grid_step)
@@ -200,22 +221,11 @@ double ReplacedGaussian::Renyi(double order) {
     const LossNode middle = NodeAt(FirstNode(i) + 0.5 * (nodes_in_panel_ - 1));
     panels_.push_back({middle.log_weight, middle.loss, {}});
   }
-  double log_scale = -kInfinity;
-  for (std::size_t i = 0; i < used; ++i) {
-    log_scale = std::max(log_scale, panels_[i].log_weight + order * panels_[i].loss);
-  }
-  MomentSum sum(order, log_scale);
-  const double floor = sum.scaled() ? 1 : 0;
-  const double offset = std::log(order + 1) - (sum.scaled() ? log_scale : 0);
   // The logarithm of the integrand bends down at most about 7 times as fast as a Gaussian's, so
   // where it counts (45 below its peak) its slope is below 25, and the middle of a panel of width
   // 3.2 is at most 40 lower.
-  for (std::size_t i = 0; i < used; ++i) {
-    const double log_term = panels_[i].log_weight + std::max(0.0, order * panels_[i].loss) + offset;
-    if (log_term < -100 + std::log(std::max(sum.sum(), floor))) continue;
-    for (const LossNode& node : NodesOf(i)) sum.Add(node);
-  }
-  return std::min(unsampled, sum.Divergence());
+  return std::min(unsampled, DivergenceOf(std::span(panels_).first(used), order, -kInfinity, 100,
+                                          [this](std::size_t i) { return std::span(NodesOf(i)); }));
 }
 
 HalfProfileGaussian::HalfProfileGaussian(double q, double sigma)
@@ -265,23 +275,11 @@ double HalfProfileGaussian::Renyi(double order) {
   if (!(count <= kMaxPanels)) return unsampled;
   const auto used = static_cast<std::size_t>(count);
   Extend(used);
-  double log_scale = closed_bump ? log_bump : -kInfinity;
-  for (std::size_t i = 0; i < used; ++i) {
-    log_scale = std::max(log_scale, panels_[i].log_weight + order * panels_[i].loss);
-  }
-  MomentSum sum(order, log_scale);
-  if (closed_bump) sum.AddClosedForm(log_bump);
   // The logarithm of the integrand bends down no faster than a Gaussian's, so where it counts (45
-  // below its peak) its slope is at most 10, and the middle of a panel is at most 5 lower. A panel
-  // whose middle is 60 below what was summed does not count.
-  const double floor = sum.scaled() ? 1 : 0;
-  const double offset = std::log(order + 1) - (sum.scaled() ? log_scale : 0);
-  for (std::size_t i = 0; i < used; ++i) {
-    const double log_term = panels_[i].log_weight + std::max(0.0, order * panels_[i].loss) + offset;
-    if (log_term < -60 + std::log(std::max(sum.sum(), floor))) continue;
-    for (const LossNode& node : NodesOf(i)) sum.Add(node);
-  }
-  return std::min(unsampled, sum.Divergence());
+  // below its peak) its slope is at most 10, and the middle of a panel is at most 5 lower.
+  return std::min(unsampled, DivergenceOf(std::span(panels_).first(used), order,
+                                          closed_bump ? log_bump : -kInfinity, 60,
+                                          [this](std::size_t i) { return std::span(NodesOf(i)); }));
 }
 
 MixtureGaussianMoments::MixtureGaussianMoments(double sigma,
