@@ -3,6 +3,7 @@
 #ifndef SORDINO_GRADIENTS_TESTING_HOSTILE_MODELS_TEST_SUPPORT_H_
 #define SORDINO_GRADIENTS_TESTING_HOSTILE_MODELS_TEST_SUPPORT_H_
 
+#include <c10/core/Device.h>
 #include <torch/csrc/jit/api/module.h>
 
 #include <cstdint>
@@ -17,8 +18,19 @@ namespace sordino {
 // parameter_init, buffers, attributes, source, and trigger (what makes it do what it does).
 const std::vector<nlohmann::json>& HostileModels();
 
-// In training mode, with the same weights each time.
-torch::jit::Module MakeHostileScript(const nlohmann::json& model);
+// In training mode, with the same weights each time. On a GPU the tensors that the source makes are
+// made there, as SourceOnDeviceOfInput() writes it.
+torch::jit::Module MakeHostileScript(const nlohmann::json& model, c10::Device device = c10::kCPU);
+
+// The source of a script with `device=x.device` in each call that makes a tensor of nothing.
+std::string SourceOnDeviceOfInput(const std::string& source);
+
+// Whether the source has a word that draws random numbers.
+bool MayDraw(const nlohmann::json& model);
+
+// Why a script cannot be tried on a GPU; empty where it can. An index that is out of range there
+// ends all work of the process on the GPU (docs/sharp-edges.md).
+std::string WhyNotOnAGpu(const nlohmann::json& model);
 
 // What its trigger asks for: steps before the first that counts, and the size of a batch.
 struct HostileTrigger {
