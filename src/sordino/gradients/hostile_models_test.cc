@@ -130,15 +130,6 @@ void ExpectIsolated(const Json& model, const Conditions& conditions, const World
   }
 }
 
-// Those that can be tried there.
-std::vector<Json> ModelsOn(c10::Device device) {
-  std::vector<Json> models = HostileModels();
-  if (!device.is_cpu()) {
-    std::erase_if(models, [](const Json& model) { return !WhyNotOnAGpu(model).empty(); });
-  }
-  return models;
-}
-
 // After a failed assertion of a kernel nothing works on a GPU: the scripts that follow would fail
 // for that.
 bool StillWorks(c10::Device device, const Json& model) {
@@ -153,7 +144,7 @@ bool StillWorks(c10::Device device, const Json& model) {
 // Scripts that are refused.
 int ExpectRefusedOrIsolated(c10::Device device) {
   int refused = 0;
-  for (const Json& model : ModelsOn(device)) {
+  for (const Json& model : HostileModels()) {
     for (const bool compare : {true, false}) {
       Conditions conditions = Of(model);
       conditions.compare = compare;
@@ -287,7 +278,7 @@ bool ExpectOneVerdictAndTheBound(const Json& model, const Way& way) {
 
 // The comparison with an ordinary pass refuses most of them. Isolation has to hold without it.
 void ExpectOneVerdictAndTheBoundOfAll(c10::Device device, GraphUse graph) {
-  for (const Json& model : ModelsOn(device)) {
+  for (const Json& model : HostileModels()) {
     if (ExpectOneVerdictAndTheBound(model, {device, graph, true})) {
       ExpectOneVerdictAndTheBound(model, {device, graph, false});
     }
@@ -320,7 +311,6 @@ TEST(HostileModels, AreTheSameWhereTheirSourceNamesTheDeviceOfItsInput) {
   EXPECT_GT(changed, 40);
 }
 
-// Those of the list, but for the few that would end all work on the GPU (WhyNotOnAGpu).
 class HostileModelsCuda : public testing::Test {
  protected:
   void SetUp() override {
@@ -399,7 +389,7 @@ TEST(HostileModels, AreRefusedWithoutNumbers) {
 void ExpectHonestAreAccepted(c10::Device device) {
   // Its tensors have sizes that depend on values.
   const std::set<std::string> refused = {"ok_expert_rows"};
-  for (const Json& model : ModelsOn(device)) {
+  for (const Json& model : HostileModels()) {
     if (model["hostile"].get<bool>()) continue;
     Conditions conditions = Of(model);
     conditions.device = device;

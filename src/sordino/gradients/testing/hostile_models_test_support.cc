@@ -101,11 +101,6 @@ bool MayDraw(const Json& model) {
                      [&](const char* word) { return source.find(word) != std::string::npos; });
 }
 
-std::string WhyNotOnAGpu(const Json& model) {
-  if (model["name"] != "output_vector") return "";
-  return "its one logit has no place for labels above 0, which a kernel asserts";
-}
-
 HostileTrigger TriggerOf(const nlohmann::json& model) {
   constexpr std::int64_t kMaxWarmUp = 20;
   HostileTrigger result;

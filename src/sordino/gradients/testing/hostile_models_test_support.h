@@ -15,7 +15,9 @@
 namespace sordino {
 
 // Six numbers in, logits of three classes out. Keys: name, category, hostile, parameters (sizes),
-// parameter_init, buffers, attributes, source, and trigger (what makes it do what it does).
+// parameter_init, buffers, attributes, source, and trigger (what makes it do what it does). Those
+// that index by a value bring it into the range first: an index out of range ends all work of a
+// process on a GPU (docs/sharp-edges.md).
 const std::vector<nlohmann::json>& HostileModels();
 
 // In training mode, with the same weights each time. On a GPU the tensors that the source makes are
@@ -27,10 +29,6 @@ std::string SourceOnDeviceOfInput(const std::string& source);
 
 // Whether the source has a word that draws random numbers.
 bool MayDraw(const nlohmann::json& model);
-
-// Why a script cannot be tried on a GPU; empty where it can. An index that is out of range there
-// ends all work of the process on the GPU (docs/sharp-edges.md).
-std::string WhyNotOnAGpu(const nlohmann::json& model);
 
 // What its trigger asks for: steps before the first that counts, and the size of a batch.
 struct HostileTrigger {
