@@ -5,6 +5,7 @@
 // no other record has another norm in the two worlds, in any step: exactly the same random numbers
 // are drawn in both, because the batches have the same size.
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/jit/api/module.h>
 
@@ -13,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <exception>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -21,7 +23,9 @@
 #include <vector>
 
 #include "sordino/base/error.h"
+#include "sordino/device/recorded_graph.h"
 #include "sordino/gradients/clipper.h"
+#include "sordino/gradients/internal/equal_places.h"
 #include "sordino/gradients/internal/isolation/isolation.h"
 #include "sordino/gradients/norm_clipping.h"
 #include "sordino/gradients/script_model.h"
@@ -39,6 +43,7 @@ struct Conditions {
   double outlier = 6;
   bool compare = true;
   std::int64_t warm_up = 0;
+  c10::Device device = at::kCPU;
 };
 
 // The norms of all records in each step, or nothing and the reason for a refusal.
@@ -64,7 +69,8 @@ World LiveWith(const torch::jit::Module& module, const Json& json, const Conditi
   for (std::int64_t step = -conditions.warm_up; step < kSteps; ++step) {
     const std::int64_t examples = step < 0 ? 2 : conditions.examples;
     at::manual_seed(conditions.seed + 100 + static_cast<std::uint64_t>(step + 5000));
-    Batch batch = {at::randn({examples, 6}), at::randint(3, {examples})};
+    Batch batch = {at::randn({examples, 6}).to(conditions.device),
+                   at::randint(3, {examples}).to(conditions.device)};
     if (step == 0 && with_outlier) batch[0][0].fill_(conditions.outlier);
     const at::Tensor norms = clipper.Norms(loss, batch, policy);
     if (step >= 0) world.norms.push_back(norms);
@@ -78,13 +84,15 @@ World LiveWith(const torch::jit::Module& module, const Json& json, const Conditi
       }
     }
   }
-  for (const auto& buffer : module.named_buffers()) world.state.push_back(buffer.value.clone());
+  for (const auto& buffer : module.named_buffers())
+    world.state.push_back(
+        buffer.value.to(at::kCPU, at::kDouble, /*non_blocking=*/false, /*copy=*/true));
   return world;
 }
 
 World Live(const Json& json, const Conditions& conditions, bool with_outlier) {
   try {
-    return LiveWith(MakeHostileScript(json), json, conditions, with_outlier);
+    return LiveWith(MakeHostileScript(json, conditions.device), json, conditions, with_outlier);
   } catch (const Error& error) {
     return {{}, {}, error.what()};
   }
@@ -117,24 +125,41 @@ void ExpectIsolated(const Json& model, const Conditions& conditions, const World
         << what << ", step " << step;
   }
   for (std::size_t k = 0; k < world.state.size(); ++k) {
-    EXPECT_TRUE(at::allclose(world.state[k].to(at::kDouble), other.state[k].to(at::kDouble), 0, 0,
-                             /*equal_nan=*/true))
+    EXPECT_TRUE(at::allclose(world.state[k], other.state[k], 0, 0, /*equal_nan=*/true))
         << what << ", buffer " << k;
   }
 }
 
-TEST(HostileModels, AreRefusedOrIsolated) {
-  std::int64_t refused = 0;
+// After a failed assertion of a kernel nothing works on a GPU: the scripts that follow would fail
+// for that.
+bool StillWorks(c10::Device device, const Json& model) {
+  try {
+    return at::ones({1}, at::TensorOptions(device)).item<float>() == 1;
+  } catch (const std::exception& error) {
+    ADD_FAILURE() << "the GPU failed in " << model["name"] << ": " << error.what();
+    return false;
+  }
+}
+
+// Scripts that are refused.
+int ExpectRefusedOrIsolated(c10::Device device) {
+  int refused = 0;
   for (const Json& model : HostileModels()) {
     for (const bool compare : {true, false}) {
       Conditions conditions = Of(model);
       conditions.compare = compare;
+      conditions.device = device;
       const World world = Live(model, conditions, false);
       ExpectIsolated(model, conditions, world, Live(model, conditions, true));
       if (compare && model["hostile"].get<bool>() && !world.refusal.empty()) ++refused;
     }
+    if (!StillWorks(device, model)) break;
   }
-  RecordProperty("refused", static_cast<int>(refused));
+  return refused;
+}
+
+TEST(HostileModels, AreRefusedOrIsolated) {
+  RecordProperty("refused", ExpectRefusedOrIsolated(at::kCPU));
 }
 
 // Without the comparison, which refuses most of them at once, under other conditions.
@@ -157,6 +182,18 @@ TEST(HostileModels, AreIsolatedInEveryBatchSizeAndCut) {
   }
 }
 
+// Equal places allow no more.
+class FewThreads {
+ public:
+  FewThreads() { at::set_num_threads(std::min(before_, kThreadsOfEqualPlaces)); }
+  ~FewThreads() { at::set_num_threads(before_); }
+  FewThreads(const FewThreads&) = delete;
+  FewThreads& operator=(const FewThreads&) = delete;
+
+ private:
+  const int before_ = at::get_num_threads();
+};
+
 // A table of a private run, and its neighbours.
 enum class Table { kPlain, kFirstIsOther, kLastIsOther, kWithoutFirst, kWithoutLast };
 
@@ -167,22 +204,36 @@ struct PrivateRun {
   bool draws = false;  // random numbers
 };
 
-PrivateRun RunPrivately(const Json& json, Table table) {
+// How the sums are made, by one process.
+struct Way {
+  c10::Device device = at::kCPU;
+  GraphUse graph = GraphUse::kOff;
+  bool compare = true;
+};
+
+PrivateRun RunPrivately(const Json& json, Table table, const Way& way) {
   PrivateRun run;
-  const Conditions conditions = Of(json);
   try {
-    const torch::jit::Module module = MakeHostileScript(json);
+    const torch::jit::Module module = MakeHostileScript(json, way.device);
     const ScriptModel model(module);
     const LossFunction loss = [&](const Batch& batch) {
       return at::cross_entropy_loss(model.Forward({batch[0]}), batch[1], {}, at::Reduction::None);
     };
-    const auto records = [](std::int64_t examples, std::uint64_t seed) -> Batch {
+    const auto records = [&](std::int64_t examples, std::uint64_t seed) -> Batch {
       at::manual_seed(seed);
-      return {at::randn({examples, 6}), at::randint(3, {examples})};
+      return {at::randn({examples, 6}).to(way.device), at::randint(3, {examples}).to(way.device)};
     };
-    Clipper clipper(model.Parameters(), {.physical_batch = 2, .made_up = records(18, 41)});
+    // What `sordino train --script` sets.
+    Clipper clipper(model.Parameters(), {.physical_batch = 2,
+                                         .graph = way.graph,
+                                         .equal_places = true,
+                                         .compare = way.compare,
+                                         .checked_examples = way.compare ? 2 : 0,
+                                         .made_up = records(18, 41)});
+    // Three parts.
+    const std::int64_t examples =
+        TriggerOf(json).examples.value_or(2 * PlacesOfPart(way.device) + 3);
     for (std::uint64_t step = 0; step < kSteps; ++step) {
-      const std::int64_t examples = conditions.examples;
       Batch batch = records(examples, 100 + step);
       if (table == Table::kFirstIsOther) batch[0][0].fill_(6);
       if (table == Table::kLastIsOther) batch[0][examples - 1].fill_(6);
@@ -191,12 +242,12 @@ PrivateRun RunPrivately(const Json& json, Table table) {
         const std::int64_t begin = table == Table::kWithoutFirst ? 1 : 0;
         for (at::Tensor& tensor : batch) tensor = tensor.narrow(0, begin, examples - 1);
       }
-      const GeneratorStates states(at::kCPU);
+      const GeneratorStates states(way.device);
       const BoundedSum sum = clipper.ClippedSum(loss, batch, FlatClipping(ClipNorm(0.1)));
       run.draws = run.draws || states.HaveMoved();
       std::vector<at::Tensor> flat;
       for (const at::Tensor& gradient : sum.gradients) flat.push_back(gradient.flatten());
-      run.sums.push_back(at::cat(flat).to(at::kDouble));
+      run.sums.push_back(at::cat(flat).to(at::kCPU, at::kDouble));
     }
   } catch (const Error& error) {
     run.refusal = error.what();
@@ -205,24 +256,80 @@ PrivateRun RunPrivately(const Json& json, Table table) {
 }
 
 // What is said about a script is the same whoever is in the table, and what it adds is bounded.
-TEST(HostileModels, HaveOneVerdictOnAllNeighboursAndStayWithinTheBound) {
-  for (const Json& model : HostileModels()) {
-    SCOPED_TRACE(model["name"].get<std::string>());
-    const PrivateRun plain = RunPrivately(model, Table::kPlain);
-    for (const Table table :
-         {Table::kFirstIsOther, Table::kLastIsOther, Table::kWithoutFirst, Table::kWithoutLast}) {
-      const PrivateRun other = RunPrivately(model, table);
-      EXPECT_EQ(plain.refusal, other.refusal);
-      const bool is_less = table == Table::kWithoutFirst || table == Table::kWithoutLast;
-      // Tables of another size draw other numbers for the same record.
-      if (is_less && plain.draws) continue;
-      ASSERT_EQ(plain.sums.size(), other.sums.size());
-      for (std::size_t step = 0; step < plain.sums.size(); ++step) {
-        const double distance = (plain.sums[step] - other.sums[step]).norm().item<double>();
-        EXPECT_LE(distance, 1.01 * (is_less ? 0.1 : 0.2)) << "step " << step;
-      }
+// Returns whether it was refused.
+bool ExpectOneVerdictAndTheBound(const Json& model, const Way& way) {
+  SCOPED_TRACE(model["name"].get<std::string>() + (way.compare ? "" : ", not compared"));
+  const PrivateRun plain = RunPrivately(model, Table::kPlain, way);
+  for (const Table table :
+       {Table::kFirstIsOther, Table::kLastIsOther, Table::kWithoutFirst, Table::kWithoutLast}) {
+    const PrivateRun other = RunPrivately(model, table, way);
+    EXPECT_EQ(plain.refusal, other.refusal);
+    EXPECT_EQ(plain.sums.size(), other.sums.size());
+    const bool is_less = table == Table::kWithoutFirst || table == Table::kWithoutLast;
+    // Tables of another size draw other numbers for the same record.
+    if (is_less && plain.draws) continue;
+    for (std::size_t step = 0; step < std::min(plain.sums.size(), other.sums.size()); ++step) {
+      const double distance = (plain.sums[step] - other.sums[step]).norm().item<double>();
+      EXPECT_LE(distance, 1.01 * (is_less ? 0.1 : 0.2)) << "step " << step;
     }
   }
+  return !plain.refusal.empty();
+}
+
+// The comparison with an ordinary pass refuses most of them. Isolation has to hold without it.
+void ExpectOneVerdictAndTheBoundOfAll(c10::Device device, GraphUse graph) {
+  for (const Json& model : HostileModels()) {
+    if (ExpectOneVerdictAndTheBound(model, {device, graph, true})) {
+      ExpectOneVerdictAndTheBound(model, {device, graph, false});
+    }
+    if (!StillWorks(device, model)) break;
+  }
+}
+
+TEST(HostileModels, HaveOneVerdictOnAllNeighboursAndStayWithinTheBound) {
+  const FewThreads threads;
+  ExpectOneVerdictAndTheBoundOfAll(at::kCPU, GraphUse::kOff);
+}
+
+// With `device=x.device` in its source a script is the same script.
+TEST(HostileModels, AreTheSameWhereTheirSourceNamesTheDeviceOfItsInput) {
+  int changed = 0;
+  for (const Json& model : HostileModels()) {
+    Json named = model;
+    named["source"] = SourceOnDeviceOfInput(model["source"].get<std::string>());
+    if (named["source"] == model["source"]) continue;
+    ++changed;
+    const World world = Live(model, Of(model), false);
+    const World other = Live(named, Of(named), false);
+    EXPECT_EQ(world.refusal.empty(), other.refusal.empty())
+        << model["name"] << ": " << world.refusal << other.refusal;
+    ASSERT_EQ(world.norms.size(), other.norms.size()) << model["name"];
+    for (std::size_t step = 0; step < world.norms.size(); ++step) {
+      EXPECT_TRUE(at::equal(world.norms[step], other.norms[step])) << model["name"];
+    }
+  }
+  EXPECT_GT(changed, 40);
+}
+
+class HostileModelsCuda : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!at::hasCUDA()) GTEST_SKIP() << "there is no GPU";
+  }
+  static c10::Device Gpu() { return {at::kCUDA, 0}; }
+};
+
+TEST_F(HostileModelsCuda, AreRefusedOrIsolated) { EXPECT_GT(ExpectRefusedOrIsolated(Gpu()), 100); }
+
+TEST_F(HostileModelsCuda, HaveOneVerdictOnAllNeighboursAndStayWithinTheBound) {
+  ExpectOneVerdictAndTheBoundOfAll(Gpu(), GraphUse::kOff);
+}
+
+TEST_F(HostileModelsCuda, HaveOneVerdictAndStayWithinTheBoundWhereStepsAreRecorded) {
+  if (const std::string problem = RecordingProblem(Gpu()); !problem.empty()) {
+    GTEST_SKIP() << problem;
+  }
+  ExpectOneVerdictAndTheBoundOfAll(Gpu(), GraphUse::kAutomatic);
 }
 
 // The large sweep, in slices that can run at the same time: SORDINO_HOSTILE_SEEDS=20 for 20 seeds.
@@ -279,16 +386,22 @@ TEST(HostileModels, AreRefusedWithoutNumbers) {
   }
 }
 
-TEST(HonestModels, AreAccepted) {
+void ExpectHonestAreAccepted(c10::Device device) {
   // Its tensors have sizes that depend on values.
   const std::set<std::string> refused = {"ok_expert_rows"};
   for (const Json& model : HostileModels()) {
     if (model["hostile"].get<bool>()) continue;
-    const std::string refusal = Live(model, Of(model), false).refusal;
+    Conditions conditions = Of(model);
+    conditions.device = device;
+    const std::string refusal = Live(model, conditions, false).refusal;
     const std::string name = model["name"].get<std::string>();
     EXPECT_EQ(!refusal.empty(), refused.contains(name)) << name << ": " << refusal;
   }
 }
+
+TEST(HonestModels, AreAccepted) { ExpectHonestAreAccepted(at::kCPU); }
+
+TEST_F(HostileModelsCuda, AreAcceptedWhereTheyAreHonest) { ExpectHonestAreAccepted(Gpu()); }
 
 }  // namespace
 }  // namespace sordino

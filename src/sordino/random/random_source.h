@@ -30,7 +30,7 @@ inline constexpr std::uint32_t kCountStream = kSamplingStream + 1;
 inline constexpr std::uint32_t kModelStream = kSamplingStream + 2;
 inline constexpr std::uint32_t kAllocationStream = kSamplingStream + 3;  // its step is an epoch
 inline constexpr std::uint32_t kCanaryStream = kSamplingStream + 4;      // training/canaries.h
-// 5 and 6 are those of training/internal/held_out_records.h.
+// 5 and 6 are those of training/internal/held_out_records.h, 9 is that of training/trainer.cc.
 inline constexpr std::uint32_t kDeviceNoiseStream = kSamplingStream + 7;  // noise/device_noise.h
 inline constexpr std::uint32_t kGroupStream = kSamplingStream + 8;        // sampling/cyclic.cc
 // Directions of estimated norms (clipping/norms_jl.cc), and how many a step may have.

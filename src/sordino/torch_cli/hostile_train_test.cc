@@ -13,7 +13,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -35,13 +34,6 @@ using Json = nlohmann::json;
 
 // A record more, or another one in its place.
 enum class Neighbour { kRemoved, kReplaced };
-
-bool MayDraw(const std::string& source) {
-  const std::array<const char*, 6> words = {"rand",        "drop",    "bernoulli",
-                                            "multinomial", "normal(", "normal_("};
-  return std::any_of(words.begin(), words.end(),
-                     [&](const char* word) { return source.find(word) != std::string::npos; });
-}
 
 class HostileTrain : public ::testing::Test {
  protected:
@@ -139,7 +131,7 @@ TEST_F(HostileTrain, IsRefusedOrWithinTheSensitivity) {
     MakeHostileScript(model).save(script_);
     const Neighbour kind = i / stride % 2 == 0 ? Neighbour::kRemoved : Neighbour::kReplaced;
     // Worlds of different size draw other numbers for the same record.
-    const bool draws = MayDraw(model["source"].get<std::string>());
+    const bool draws = MayDraw(model);
     const Neighbour used = draws ? Neighbour::kReplaced : kind;
     const std::optional<double> one_step = Ratio(17, 1, 1, used);
     if (!one_step) {

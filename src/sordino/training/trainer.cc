@@ -16,6 +16,7 @@
 #include "sordino/gradients/saved_tensors.h"
 #include "sordino/training/internal/data_check.h"
 #include "sordino/training/internal/held_out_records.h"
+#include "sordino/training/internal/libtorch_seed.h"
 #include "sordino/training/internal/made_up_records.h"
 #include "sordino/training/internal/packed_tensors.h"
 #include "sordino/training/internal/rank_agreement.h"
@@ -34,6 +35,9 @@ constexpr const char* kSave = "save";
 constexpr const char* kRestore = "restore";
 constexpr const char* kEnd = "end";
 constexpr const char* kCharged = "charged";
+
+// Of libtorch's generators after a step (random/random_source.h).
+constexpr std::uint32_t kBetweenStream = kSamplingStream + 9;
 
 // What the steps of a trainer are.
 enum class StepKind : std::uint8_t { kPrivate, kWithoutNoise, kOrdinary };
@@ -70,7 +74,7 @@ struct Trainer::State {
         own(options.insecure_seed ? RandomSource(*options.insecure_seed) : RandomSource()),
         noise(StartNoise()),
         sums((alone ? MeasuredSums : ChunkedSums)(
-            {plan, options, losses, clips, ranks, shared, *noise}, std::move(parameters),
+            {plan, options, losses, clips, ranks, shared, *noise, draws}, std::move(parameters),
             optimizer)),
         clipping(StartClipping()),
         held_out(HoldOut(data)),
@@ -194,6 +198,11 @@ struct Trainer::State {
 
   // False, on a rank that serves: rank 0 has stopped, and nothing more is released.
   bool MakeStep() {
+    struct Forgets {
+      State& state;
+      ~Forgets() { state.ForgetDraws(); }
+    };
+    const Forgets forgets{*this};
     if (is_noised) return PrivateStep();
     if (clips) {
       StepWithoutNoise();
@@ -201,6 +210,14 @@ struct Trainer::State {
       OrdinaryStep();
     }
     return true;
+  }
+
+  // A model that draws random numbers when it is evaluated shows them, and libtorch's generators
+  // can be computed back from a few: to the masks of the step before, and to how many it drew,
+  // which depends on the batch. So what follows a step has numbers of its own.
+  void ForgetDraws() {
+    if (!options.insecure_seed && draws.AreFresh()) return;
+    draws.Seed(*StreamOf(own, done, kBetweenStream));
   }
 
   bool PrivateStep() {
@@ -365,6 +382,7 @@ struct Trainer::State {
   RandomSource own;                   // noise
   AdaptiveNoise* adaptive = nullptr;  // where the noise is
   std::unique_ptr<NoiseProcess> noise;
+  LibtorchDraws draws;
   std::unique_ptr<BatchLoader> loader;  // null: records are those of a program
   std::unique_ptr<SumSource> sums;
   std::unique_ptr<ClippingState> clipping;

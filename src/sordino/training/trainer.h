@@ -84,7 +84,7 @@ void CheckShared(const PrivacyPlan& plan, const std::vector<NamedParameter>& par
 
 class Trainer {
  public:
-  // Seeds libtorch's default generators (dropout) with fresh randomness.
+  // Seeds libtorch's default generators (dropout) with fresh randomness, as each step does.
   // One loss for each example of {inputs, labels} (data/batch_loader.h). With augmentation
   // multiplicity K the inputs are [n, K, ...]. Throws Error when the data do not fit the plan.
   Trainer(const PrivacyPlan& plan, std::vector<NamedParameter> parameters, LossFunction losses,

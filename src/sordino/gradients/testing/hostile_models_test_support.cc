@@ -4,8 +4,11 @@
 #include <torch/csrc/jit/api/module.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
+#include <cstddef>
 #include <fstream>
+#include <string_view>
 #include <utility>
 
 namespace sordino {
@@ -44,7 +47,7 @@ const std::vector<Json>& HostileModels() {
   return models;
 }
 
-torch::jit::Module MakeHostileScript(const Json& model) {
+torch::jit::Module MakeHostileScript(const Json& model, c10::Device device) {
   at::manual_seed(11);
   torch::jit::Module module("Script");
   const Json init = model.value("parameter_init", Json::object());
@@ -63,9 +66,39 @@ torch::jit::Module MakeHostileScript(const Json& model) {
       AddAttribute(module, name, attribute);
     }
   }
-  module.define(model["source"].get<std::string>());
+  const std::string source = model["source"].get<std::string>();
+  module.define(device.is_cpu() ? source : SourceOnDeviceOfInput(source));
   module.train();
+  if (!device.is_cpu()) module.to(device);
   return module;
+}
+
+std::string SourceOnDeviceOfInput(const std::string& source) {
+  constexpr std::array<std::string_view, 11> kMakers = {"zeros", "ones",   "eye",     "arange",
+                                                        "rand",  "randn",  "randint", "randperm",
+                                                        "full",  "tensor", "empty"};
+  std::string result = source;
+  for (const std::string_view maker : kMakers) {
+    const std::string call = "torch." + std::string(maker) + "(";
+    for (std::size_t at = result.find(call); at != std::string::npos;
+         at = result.find(call, at + 1)) {
+      std::size_t end = at + call.size();
+      for (int depth = 1; end < result.size(); ++end) {
+        if (result[end] == '(') ++depth;
+        if (result[end] == ')' && --depth == 0) break;
+      }
+      result.insert(end, ", device=x.device");
+    }
+  }
+  return result;
+}
+
+bool MayDraw(const Json& model) {
+  constexpr std::array<const char*, 6> kWords = {"rand",        "drop",    "bernoulli",
+                                                 "multinomial", "normal(", "normal_("};
+  const std::string source = model["source"].get<std::string>();
+  return std::any_of(kWords.begin(), kWords.end(),
+                     [&](const char* word) { return source.find(word) != std::string::npos; });
 }
 
 HostileTrigger TriggerOf(const nlohmann::json& model) {

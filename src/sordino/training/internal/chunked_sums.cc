@@ -50,7 +50,7 @@ class OneRankOfSeveral : public SumSource {
     std::size_t chunk = 0;
     const auto next = [&]() -> std::optional<Batch> {
       if (chunk == requested.models.size()) return std::nullopt;
-      SeedLibtorch(*requested.models[chunk++]);
+      parts().draws.Seed(*requested.models[chunk++]);
       return records().Take();
     };
     sum_.emplace(
@@ -92,7 +92,7 @@ class OneRankOfSeveral : public SumSource {
   void SumOrdinary(std::int64_t /*step*/) override {
     const Requested requested = TakeRequest();
     SORDINO_CHECK(requested.models.size() == 1, "a rank has one part of an ordinary batch");
-    SeedLibtorch(*requested.models.front());
+    parts().draws.Seed(*requested.models.front());
     is_empty_ = requested.examples == 0;
     ordinary_ = OrdinaryGradients(parts().losses, records().Take(), parameters(),
                                   requested.examples, parts().options.gradients.physical_batch);

@@ -104,7 +104,7 @@ class OneProcess : public SumSource {
   // Dropout draws by place in the batch from libtorch's default generators, which start from a
   // constant: like augmentation it has to be secret.
   void SeedModel(std::int64_t step) {
-    SeedLibtorch(*parts().shared.Stream(
+    parts().draws.Seed(*parts().shared.Stream(
         {.step = static_cast<std::uint64_t>(step), .rank = 0, .tensor = kModelStream}));
   }
 
@@ -117,11 +117,10 @@ class OneProcess : public SumSource {
     static_cast<void>(clipper_->Sum(parts().losses, batch, policy, step, parts().shared));
   }
 
-  // Canaries that are records use the generators between steps, and so may a program: a step draws
-  // bits that nobody has seen.
+  // What uses the generators between steps (an evaluation, canaries that are records, a program)
+  // may show what it drew: a step draws bits that nobody has seen.
   Batch TakeBatch(std::int64_t step) {
-    const TrainerOptions& options = parts().options;
-    if (options.insecure_seed || options.canary_records || options.update) SeedModel(step);
+    if (parts().options.insecure_seed || !parts().draws.AreFresh()) SeedModel(step);
     return records().Take();
   }
 

@@ -31,6 +31,7 @@
 #include "sordino/noise/noise_process.h"
 #include "sordino/optimizers/optimizer.h"
 #include "sordino/random/random_source.h"
+#include "sordino/training/internal/libtorch_seed.h"
 #include "sordino/training/privacy_plan.h"
 #include "sordino/training/trainer.h"
 
@@ -45,6 +46,7 @@ struct SumSourceParts {
   Communicator& communicator;
   RandomSource& shared;  // all ranks draw the same from it, in the same order
   NoiseProcess& noise;   // of this rank
+  LibtorchDraws& draws;  // of this rank
 };
 
 class SumSource {
