@@ -27,6 +27,7 @@
 #include "sordino/device/precision.h"
 #include "sordino/gradients/clipper.h"
 #include "sordino/gradients/norm_clipping.h"
+#include "sordino/gradients/own_tensor.h"
 #include "sordino/runs/program_run.h"
 #include "sordino/runs/statement.h"
 #include "sordino/runs/train_settings.h"
@@ -239,6 +240,7 @@ class PublicClipper {
 PYBIND11_MODULE(_torch, module) {
   TranslateErrors();
   BindFits(module);
+  module.def("own", &OwnTensor);
   // That of the step in hand.
   module.def("precision",
              [] { return kPrecisionNames[static_cast<std::size_t>(UsedPrecision())]; });

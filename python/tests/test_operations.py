@@ -151,6 +151,157 @@ def test_operations_of_models(kind):
     _agrees(model, lambda x, y: F.cross_entropy(forward(x), y), _batch())
 
 
+def _zeros_of_sizes(x, a, b):
+    y = torch.zeros(x.shape[0], 16)
+    y[:, :8] = a(x)
+    y[:, 8:] = torch.tanh(b(x))
+    return y
+
+
+def _zeros_over_time(x, a, b):
+    state, states = torch.zeros(x.shape[0], 8), torch.zeros(6, x.shape[0], 8)
+    for t in range(6):
+        state = torch.tanh(a(x * state[:, :1]) + state)
+        states[t] = state
+    return torch.cat([states.mean(0), b(x)], 1)
+
+
+def _zeros_scattered(x, a, b):
+    order = torch.argsort(x, 1)
+    y = torch.zeros(x.shape[0], 16).scatter_(1, order, a(x)[:, :6])
+    y.index_add_(1, torch.arange(8) + 4, b(x))
+    return y
+
+
+def _zeros_added_to(x, a, b):
+    y = x.new_zeros(x.shape[0], 8)
+    z = torch.ones(x.shape[0], 8)
+    y += a(x)
+    z.mul_(b(x))
+    return torch.cat([y, z], 1)
+
+
+def _masks_written(x, a, b):
+    h, g = a(x), torch.tanh(b(x))
+    h[h < 0] = 0.1
+    g[x[:, :1].expand(-1, 8) > 0] = float(8)
+    y = torch.zeros(x.shape[0], 16)
+    y[x[:, 0] > 0] = 1.
+    return torch.cat([h, g], 1) + y
+
+
+def _counts(x, a, b):
+    return torch.cat([a(x) * torch.histc(x, 8, -2, 2), b(x)], 1)
+
+
+def _spectrum(x, a, b):
+    f = torch.zeros(x.shape[0], 4, dtype=torch.cfloat)
+    f[:, :2] = torch.fft.rfft(a(x))[:, :2] * torch.view_as_complex(a.weight[:2, :2])
+    return torch.cat([torch.fft.irfft(f, 8), torch.fft.fft2(b(x).view(-1, 2, 4)).real.flatten(1)], 1)
+
+
+def _grid(x, a, b):
+    theta = a(x)[:, :6].view(-1, 2, 3)
+    grid = F.affine_grid(theta, [x.shape[0], 1, 4, 4], align_corners=False)
+    return F.grid_sample(b(x).view(-1, 1, 2, 4), grid, align_corners=False).flatten(1)
+
+
+@pytest.mark.parametrize('forward', [
+    _zeros_of_sizes, _zeros_over_time, _zeros_scattered, _zeros_added_to, _masks_written, _counts,
+    _spectrum, _grid], ids=lambda function: function.__name__[1:])
+def test_models_that_write_count_and_transform(forward):
+    torch.manual_seed(3)
+    model = nn.ModuleList([nn.Linear(6, 8), nn.Linear(6, 8), nn.Linear(16, 3)])
+    _agrees(model, lambda x, y: F.cross_entropy(model[2](forward(x, *model[:2])), y), _batch())
+
+
+def test_a_trainer_learns_once_that_a_model_writes_into_zeros():
+    model, calls = _net(), []
+
+    def loss(x, y):
+        calls.append(1)
+        padded = torch.zeros(x.shape[0], 6)
+        padded[:, :4] = x[:, :4]
+        calls.append(2)
+        return F.cross_entropy(model(padded), y)
+    steps = private.Trainer(model, torch.optim.SGD(model.parameters(), lr=0.1),
+                            torch.utils.data.TensorDataset(*_batch()), noise=1, delta=1e-5,
+                            sampling='full', steps=3, clip=0.1, insecure_seed=4, progress=False)
+    for step in steps:
+        step(loss)
+    assert calls.count(1) == calls.count(2) + 1
+
+
+@pytest.mark.parametrize('norm', [nn.utils.spectral_norm, nn.utils.parametrizations.spectral_norm,
+                                  nn.utils.parametrizations.weight_norm,
+                                  nn.utils.parametrizations.orthogonal])
+@pytest.mark.parametrize('training', [True, False])
+def test_weights_that_are_computed(norm, training):
+    torch.manual_seed(1)
+    model = nn.Sequential(norm(nn.Linear(6, 6)), nn.Tanh(), nn.Linear(6, 3)).train(training)
+    state = {name: value.clone() for name, value in model.state_dict().items()}
+
+    def loss(x, y):
+        # Each pass begins at the same estimate of the largest singular value.
+        for name, value in model.named_buffers():
+            value.data.copy_(state[name])
+        return F.cross_entropy(model(x), y)
+    _agrees(model, loss, _batch())
+
+
+@pytest.mark.parametrize('norm_first', [True, False])
+@pytest.mark.parametrize('training', [True, False])
+def test_a_stock_transformer_with_padding(norm_first, training):
+    torch.manual_seed(1)
+    layer = nn.TransformerEncoderLayer(8, 2, 16, 0.0, batch_first=True, norm_first=norm_first)
+    model = nn.ModuleDict({'table': nn.Embedding(20, 8, padding_idx=0), 'head': nn.Linear(8, 3),
+                           'encoder': nn.TransformerEncoder(layer, 2)}).train(training)
+    tokens = torch.randint(1, 20, (5, 7))
+    for i in range(5):
+        tokens[i, 7 - i:] = 0
+
+    def loss(tokens, y):
+        padding = tokens == 0
+        h = model['encoder'](model['table'](tokens), src_key_padding_mask=padding)
+        return F.cross_entropy(model['head'](h.masked_fill(padding.unsqueeze(-1), 0).sum(1)), y)
+    _agrees(model, loss, (tokens, torch.arange(5) % 3))
+
+
+class _Packed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table, self.layer = nn.Embedding(9, 4), nn.LSTM(4, 5, batch_first=True)
+
+    def forward(self, tokens):
+        lengths = (tokens != 0).sum(1).cpu()
+        packed = nn.utils.rnn.pack_padded_sequence(self.table(tokens), lengths, batch_first=True,
+                                                   enforce_sorted=False)
+        return self.layer(packed)[1][0][-1]
+
+
+def _complex_weights():
+    layer = nn.Linear(6, 3)
+    layer.filter = nn.Parameter(torch.randn(4, dtype=torch.cfloat))
+    return layer
+
+
+@pytest.mark.parametrize('make, forward, sentence', [
+    (_Packed, lambda m, x: m((x > 0).long() + 1), 'on the padded sequence, and choose the steps'),
+    (lambda: nn.Linear(6, 3), lambda m, x: m(x[x > 0].mean() + x), 'weighted with the mask'),
+    (lambda: nn.Linear(6, 3), lambda m, x: m(x.index_copy(1, torch.where(x[0] > 0)[0], x)),
+     'weighted with the mask'),
+    (lambda: nn.Linear(6, 3), lambda m, x: m(x * torch.bincount(x[0].long() + 9, minlength=30)[:6]),
+     'count with one_hot and a sum'),
+    (_complex_weights, lambda m, x: m(torch.fft.irfft(torch.fft.rfft(x) * m.filter, 6)),
+     'in a last dimension of two'),
+], ids=['packed', 'masked', 'where', 'bincount', 'complex weights'])
+def test_a_refusal_names_a_way_out(make, forward, sentence):
+    torch.manual_seed(1)
+    model = make()
+    with pytest.raises(sordino.Error, match=sentence):
+        private.norms(model, lambda x, y: F.cross_entropy(forward(model, x), y), _batch())
+
+
 def test_a_tensor_of_a_record_has_no_text():
     model, seen = _net(), []
 

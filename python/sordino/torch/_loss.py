@@ -5,6 +5,7 @@ accident with a record beside computing is stopped here; the tensors do the rest
 no numpy, and cannot be written into others).
 """
 import contextlib
+import re
 
 import torch
 import torch.utils.checkpoint
@@ -22,6 +23,11 @@ def _refuse(*_, **__):
 def _zeroed(function):
     """Memory that was not written may hold other records."""
     return lambda *sizes, **options: function(*sizes, **options).zero_()
+
+
+def _own(function):
+    """A new tensor for each record, which values of the record can be written to."""
+    return lambda *arguments, **options: extension.own(function(*arguments, **options))
 
 
 def _refuse_function(cls, *_, **__):
@@ -84,6 +90,17 @@ _REPLACED = [
 ]
 
 
+_EMPTY = ('empty', 'empty_like', 'empty_strided', 'empty_permuted', 'new_empty', 'new_empty_strided')
+_MAKERS = ('zeros', 'ones', 'full', 'tensor', 'eye', 'arange', 'zeros_like', 'ones_like', 'full_like',
+           'clone', 'new_zeros', 'new_ones', 'new_full', 'new_tensor', *_EMPTY)
+_REPLACED_BY_OWN = [
+    (place, name, _own(_zeroed(getattr(place, name)) if name in _EMPTY else getattr(place, name)))
+    for place in (torch, torch.Tensor) for name in _MAKERS if hasattr(place, name)]
+# What torch says where values of a record are written to a tensor that is the same for all.
+_IS_SHARED = re.compile(r'is not possible because there exists a Tensor|vmap: inplace arithmetic'
+                        r"|doesn't match the broadcast shape|_(\.\w+)? hit the vmap fallback")
+
+
 _shown_by_torch = _tensor_str._functorch_wrapper_str_intern
 hides_all = False  # while a pass waits for what is around it
 
@@ -101,11 +118,12 @@ _tensor_str._functorch_wrapper_str_intern = _shown_wrapper
 
 
 @contextlib.contextmanager
-def _alone():
+def _alone(with_own_tensors):
+    replaced = _REPLACED + (_REPLACED_BY_OWN if with_own_tensors else [])
     before = [(place, name, vars(place).get(name, getattr(place, name)))
-              for place, name, _ in _REPLACED]
+              for place, name, _ in replaced]
     seed = torch.initial_seed()
-    for place, name, value in _REPLACED:
+    for place, name, value in replaced:
         setattr(place, name, value)
     try:
         yield
@@ -117,11 +135,31 @@ def _alone():
                     'numbers of another one; leave the seed alone.')
 
 
-def loss_of(function, arguments):
+class OwnTensors:
+    """Whether new tensors of a loss are made for each record: where it writes values of a record to
+    one that it made of sizes alone (`y = torch.zeros(1, 8); y[:, :4] = x`). Others are called once and
+    make what they always make."""
+
+    def __init__(self):
+        self.are_made = False
+
+
+def loss_of(function, arguments, own_tensors=None):
     """A function of tensors, from one of records."""
+    own = own_tensors or OwnTensors()
+
+    def call(tensors):
+        with _without_autocast(), _alone(own.are_made):
+            return function(*arguments(tensors))
 
     def losses(*tensors):
-        with _without_autocast(), _alone():
-            return function(*arguments(tensors))
+        if not own.are_made:
+            try:
+                return call(tensors)
+            except RuntimeError as error:
+                if not _IS_SHARED.search(str(error)):
+                    raise
+        own.are_made = True
+        return call(tensors)
 
     return losses

@@ -7,7 +7,7 @@ import torch
 
 from sordino._error import Error
 from sordino.torch._extension import extension, trained_parameters, translated
-from sordino.torch._loss import loss_of
+from sordino.torch._loss import OwnTensors, loss_of
 from sordino.torch._records import Records, seed_anew
 
 # Names of other libraries for settings of `train`.
@@ -87,6 +87,7 @@ class Trainer:
             settings['records'] = len(self._data)
         self._progress = progress
         self._next_epsilon = 0.0
+        self._own_tensors = OwnTensors()
         self._trained = [value for _, value in trained_parameters(model)]
         if state is not None:
             self._model.load_state_dict(state['model'])
@@ -119,7 +120,7 @@ class Trainer:
                for value in self._trained):
             raise Error('a parameter has a hook, which would see gradients without noise; remove it '
                         '(wandb.watch sets such hooks).')
-        if not translated(self._run.step, loss_of(loss, self._data.arguments)):
+        if not translated(self._run.step, loss_of(loss, self._data.arguments, self._own_tensors)):
             if self.refusal:
                 raise Error(f'the ledger ends the run: {self.refusal}.')
             raise Error('all steps of the run are made; plan a run with more steps.')

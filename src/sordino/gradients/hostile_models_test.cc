@@ -7,7 +7,9 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/jit/api/module.h>
+#include <torch/csrc/jit/runtime/graph_executor.h>
 
 #include <algorithm>
 #include <cctype>
@@ -17,6 +19,7 @@
 #include <exception>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -402,6 +405,61 @@ void ExpectHonestAreAccepted(c10::Device device) {
 TEST(HonestModels, AreAccepted) { ExpectHonestAreAccepted(at::kCPU); }
 
 TEST_F(HostileModelsCuda, AreAcceptedWhereTheyAreHonest) { ExpectHonestAreAccepted(Gpu()); }
+
+// The gradient of one record by the script itself, which nothing has turned into a graph or called
+// in a pass of ours; none where it draws random numbers.
+std::optional<at::Tensor> OrdinaryGradient(const Json& json, const Batch& record) {
+  torch::jit::Module module = MakeHostileScript(json);
+  const std::vector<NamedParameter> parameters = ScriptModel(module).Parameters();
+  const GeneratorStates states(at::kCPU);
+  // Derivatives of complex functions are wrong where the interpreter has formulas of its own.
+  const torch::jit::GraphOptimizerEnabledGuard as_written(false);
+  const at::Tensor loss = at::cross_entropy_loss(module.forward({record[0]}).toTensor(), record[1]);
+  if (states.HaveMoved()) return std::nullopt;
+  std::vector<at::Tensor> flat;
+  std::vector<at::Tensor> values;
+  for (const NamedParameter& parameter : parameters) values.push_back(parameter.value);
+  const auto gradients =
+      torch::autograd::grad({loss}, values, {}, std::nullopt, /*create_graph=*/false,
+                            /*allow_unused=*/true);
+  for (std::size_t k = 0; k < values.size(); ++k) {
+    flat.push_back(gradients[k].defined() ? gradients[k].flatten()
+                                          : at::zeros({values[k].numel()}));
+  }
+  return at::cat(flat);
+}
+
+TEST(HonestModels, HaveTheGradientsOfOrdinaryPasses) {
+  int compared = 0;
+  for (const Json& json : HostileModels()) {
+    if (json["hostile"].get<bool>()) continue;
+    at::manual_seed(7);
+    const Batch batch = {at::randn({5, 6}), at::randint(3, {5})};
+    std::vector<at::Tensor> expected;
+    for (std::int64_t i = 0; i < 5; ++i) {
+      if (auto gradient = OrdinaryGradient(json, Slice(batch, i, i + 1))) {
+        expected.push_back(*std::move(gradient));
+      }
+    }
+    if (expected.size() < 5) continue;
+    const ScriptModel model(MakeHostileScript(json));
+    const LossFunction loss = [&](const Batch& b) {
+      return at::cross_entropy_loss(model.Forward({b[0]}), b[1], {}, at::Reduction::None);
+    };
+    Clipper clipper(model.Parameters());
+    try {
+      const at::Tensor norms = clipper.Norms(loss, batch, FlatClipping(ClipNorm(1))).flatten();
+      for (std::int64_t i = 0; i < 5; ++i) {
+        const auto norm = expected[static_cast<std::size_t>(i)].norm().item<double>();
+        EXPECT_NEAR(norms[i].item<double>(), norm, 1e-4 * norm + 1e-7) << json["name"];
+      }
+      ++compared;
+    } catch (const Error&) {
+      // AreAccepted says which ones may.
+    }
+  }
+  EXPECT_GT(compared, 80);
+}
 
 }  // namespace
 }  // namespace sordino

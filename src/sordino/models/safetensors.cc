@@ -340,6 +340,11 @@ SafetensorsFile ParseSafetensors(std::span<const std::byte> bytes, const std::st
   return file;
 }
 
+bool HasSafetensorsType(at::ScalarType type) {
+  return std::any_of(kDtypes.begin(), kDtypes.end(),
+                     [type](const Dtype& known) { return known.type == type; });
+}
+
 SafetensorsFile ReadSafetensors(const std::filesystem::path& file) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(file, error)) {

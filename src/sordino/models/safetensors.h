@@ -28,6 +28,9 @@ SafetensorsFile ReadSafetensors(const std::filesystem::path& file);
 // The same from memory, for the fuzzer; `name` stands in the sentences.
 SafetensorsFile ParseSafetensors(std::span<const std::byte> bytes, const std::string& name);
 
+// Whether a file can hold numbers of this type; it has none for complex numbers.
+bool HasSafetensorsType(at::ScalarType type);
+
 // Writes a temporary file beside it and renames it, so that no half-written file is left.
 void WriteSafetensors(const std::filesystem::path& file,
                       const std::vector<std::pair<std::string, at::Tensor>>& tensors,

@@ -234,7 +234,7 @@ PartClipper::Clipped PartClipper::Clip(const PerExamplePass& pass, const Clippin
 // Calls use(pass, tape) for the pass of some losses. One of a new graph is compared with ordinary
 // autograd before.
 void PartClipper::WithPass(const at::Tensor& losses, const ClippingPolicy& policy,
-                           const LossFunction& loss, const Batch& batch, const UsePass& use) {
+                           const LossFunction& loss, const Batch& batch, const UsePass& use) try {
   const std::int64_t units = Units(losses.numel());
   const auto groups = policy.Groups(parameters_);
   SORDINO_CHECK(groups.size() == parameters_.size(), "a clipping group for each parameter");
@@ -264,6 +264,8 @@ void PartClipper::WithPass(const at::Tensor& losses, const ClippingPolicy& polic
   // Gradients of zero show nothing; the graph is looked at again when it comes back.
   if (check && !check->Compare(pass)) memory_.Clear();
   use(pass, reading.tape);
+} catch (const c10::Error& error) {
+  RethrowFromBackward(error);
 }
 
 Totals PartClipper::FromLosses(const at::Tensor& losses, const RealUnits& real,
@@ -354,7 +356,7 @@ Totals PartClipper::Loop(const LossFunction& loss, const Batch& batch,
 }
 
 Totals PartClipper::LoopAll(const LossFunction& loss, const Batch& batch,
-                            const ClippingPolicy& policy) const {
+                            const ClippingPolicy& policy) const try {
   LoopResult result = LoopClippedSum(loss, batch, parameters_, policy, sum_.micro_batch, is_wide());
   Totals totals;
   totals.gradients = std::move(result.sum);
@@ -362,6 +364,8 @@ Totals PartClipper::LoopAll(const LossFunction& loss, const Batch& batch,
   totals.counts = policy.Counts(result.norms);
   totals.norms.push_back(result.norms);
   return totals;
+} catch (const c10::Error& error) {
+  RethrowFromBackward(error);
 }
 
 // A value that is not finite has reached the gradients of other units, or one fails. Each goes

@@ -49,6 +49,18 @@ std::string LastLine(std::string_view text) {
   return std::string(line == std::string_view::npos ? text : text.substr(line + 1));
 }
 
+// The weights of a run are saved at its end, when everything is paid for.
+void CheckCanBeSaved(const Model& model, const std::string& file) {
+  for (const auto& [name, value] : model.Parameters()) {
+    if (HasSafetensorsType(value.scalar_type())) continue;
+    throw Error(
+        fmt::format("the script '{}' has the parameter '{}' of {}, which a run cannot save; give "
+                    "the real and imaginary parts of complex numbers in a last dimension of two "
+                    "and make them with view_as_complex, or make a buffer of what is not trained.",
+                    file, name, c10::toString(value.scalar_type())));
+  }
+}
+
 void CheckFits(const Model& model, const ModelShape& shape, const std::string& file,
                c10::Device device) {
   constexpr std::int64_t kExamples = 2;
@@ -99,6 +111,7 @@ std::unique_ptr<Model> OpenScriptNetwork(const std::filesystem::path& file, cons
     throw Error(fmt::format("the script '{}' has no parameters, so there is nothing to train.",
                             file.string()));
   }
+  CheckCanBeSaved(*model, file.string());
   if (!options.pretrained.empty()) {
     internal::LoadPretrained(model->Parameters(), ReadSafetensors(options.pretrained).tensors,
                              options.pretrained, "");

@@ -64,6 +64,24 @@ TEST_F(ScriptNetworks, ComputeWhatTheirScriptSays) {
   EXPECT_TRUE(model->Forward(x).allclose(expected));
 }
 
+// Before anything is charged: the weights are saved when all steps are made.
+TEST_F(ScriptNetworks, WeightsThatCannotBeSavedAreRefused) {
+  for (const bool is_trained : {true, false}) {
+    torch::jit::Module module("scripted");
+    module.register_parameter("w", at::randn({4, 6}).requires_grad_(true), false);
+    module.register_parameter("filter",
+                              at::randn({4}, at::kComplexFloat).requires_grad_(is_trained), false);
+    module.define(
+        "def forward(self, x):\n"
+        "  return torch.fft_irfft(torch.fft_rfft(x.flatten(1)) * self.filter, 6) @ self.w.t()\n");
+    const fs::path file = folder_ / "complex.pt";
+    module.save(file.string());
+    EXPECT_THAT(Refusal(file, kShape),
+                AllOf(HasSubstr("the parameter 'filter' of ComplexFloat, which a run cannot save"),
+                      HasSubstr("view_as_complex")));
+  }
+}
+
 TEST_F(ScriptNetworks, AreClippedLikeTheLoop) {
   const auto model = OpenScriptNetwork(Good(), kShape, {.freeze = {"hidden"}}, c10::kCPU);
   std::vector<NamedParameter> trained;

@@ -31,7 +31,8 @@ namespace {
 // Whether all that a term is computed from is float64.
 bool IsFloat64(const Term& term) {
   const auto is = [](const at::Tensor& t) {
-    return !t.defined() || !t.is_floating_point() || t.scalar_type() == at::kDouble;
+    return !t.defined() || at::toRealValueType(t.scalar_type()) == at::kDouble ||
+           at::isIntegralType(t.scalar_type(), /*includeBool=*/true);
   };
   return is(term.a) && is(term.b);
 }

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "sordino/gradients/internal/isolation/bfloat16_products.h"
+#include "sordino/gradients/internal/isolation/isolated_indices.h"
 #include "sordino/gradients/internal/isolation/isolated_recurrence.h"
 #include "sordino/gradients/internal/isolation/isolated_units.h"
 #include "sordino/gradients/internal/isolation/isolation.h"
@@ -359,6 +360,48 @@ void RegisterDecompositions(torch::Library& rules) {
   }
 }
 
+std::optional<c10::OperatorHandle> OutOfPlace(const c10::FunctionSchema& schema) {
+  std::string name = schema.name();
+  if (!name.ends_with('_') || name.ends_with("__")) return std::nullopt;
+  name.pop_back();
+  return c10::Dispatcher::singleton().findSchema({name, schema.overload_name()});
+}
+
+// What the operation out of place gives is written to the tensor.
+void WriteResult(const c10::OperatorHandle& operation, torch::jit::Stack* stack) {
+  const c10::FunctionSchema& schema = operation.schema();
+  const Tensor written =
+      (stack->end() - static_cast<std::ptrdiff_t>(schema.arguments().size()))->toTensor();
+  OutOfPlace(schema)->callBoxed(stack);
+  const Tensor result = stack->back().toTensor();
+  stack->back() = written.copy_(result);
+}
+
+// Operations in place that libtorch has a rule for out of place only (scatter_, index_copy_).
+void RegisterOperationsInPlace(torch::Library& rules) {
+  const auto has_rule = [](const c10::OperatorHandle& operation) {
+    return operation.hasKernelForDispatchKey(c10::DispatchKey::FuncTorchBatched) ||
+           operation.hasKernelForDispatchKey(c10::DispatchKey::FuncTorchBatchedDecomposition);
+  };
+  auto& dispatcher = c10::Dispatcher::singleton();
+  for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
+    const auto operation = dispatcher.findSchema(name);
+    if (!operation || !name.name.starts_with("aten::") || has_rule(*operation)) continue;
+    const bool is_other = operation->hasTag(at::Tag::inplace_view) ||
+                          operation->hasTag(at::Tag::nondeterministic_seeded);
+    const c10::FunctionSchema& schema = operation->schema();
+    const auto out_of_place = OutOfPlace(schema);
+    if (is_other || !out_of_place || !has_rule(*out_of_place)) continue;
+    const bool has_same_form =
+        schema.returns().size() == 1 && out_of_place->schema().returns().size() == 1 &&
+        schema.arguments().size() == out_of_place->schema().arguments().size();
+    if (!has_same_form) continue;
+    const std::string full =
+        name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
+    rules.impl(full.c_str(), torch::CppFunction::makeFromBoxedFunction<&WriteResult>());
+  }
+}
+
 // The dispatcher warns of a rule that takes the place of another one.
 class NoWarnings {
  public:
@@ -389,6 +432,7 @@ void RegisterIsolatedOperations() {
     rules.impl("nll_loss2d", NegativeLogLikelihood);
     rules.impl("nll_loss_nd", NegativeLogLikelihood);
     RegisterRecurrentOperations(rules);
+    RegisterCounts(rules);
     rules.impl("embedding_bag.padding_idx", EmbeddingBag);
     rules.impl("embedding_bag",
                [](const Tensor& weight, const Tensor& indices, const Tensor& offsets,
@@ -405,14 +449,16 @@ void RegisterIsolatedOperations() {
     rules.impl("_trilinear", Trilinear);
     rules.impl("equal", Equal);
     RegisterDecompositions(rules);
+    RegisterOperationsInPlace(rules);
     return rules;
   }();
-  // Where libtorch looks first for operations that may draw random numbers.
-  static const torch::Library random = [] {
+  // Where libtorch looks first, for operations that may draw random numbers.
+  static const torch::Library first = [] {
     const NoWarnings no_warnings;
     torch::Library rules(torch::Library::IMPL, "aten", c10::DispatchKey::FuncTorchVmapMode,
                          __FILE__, __LINE__);
     rules.impl("scaled_dot_product_attention", Attention);
+    RegisterFirstRules(rules);
     return rules;
   }();
 }

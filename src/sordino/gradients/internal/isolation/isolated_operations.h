@@ -11,10 +11,12 @@
 //   nll_loss, nll_loss2d, nll_loss_nd             written with gather
 //   embedding_bag                                 written with embedding
 //   _trilinear (bilinear)                         written with products
+//   index_put, index_add, ..., histc              isolated_indices.h
 //   split, unbind, stack, as_strided              libtorch's rules allow 63 passes in a process
 //   equal                                         true for the same memory, whatever its values
 //
-// Every other operation without a rule that libtorch writes with other operations runs as these.
+// Every other operation without a rule that libtorch writes with other operations runs as these,
+// and one in place whose form out of place has a rule writes what that gives.
 //
 // Merging is safe only where an operation treats the entries of the merged dimension independently;
 // each of these does. A tensor of another vmap layer than the isolated pass takes libtorch's way.

@@ -10,8 +10,10 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cctype>
+#include <iterator>
 #include <mutex>
 #include <string_view>
 #include <utility>
@@ -116,13 +118,15 @@ std::string LastLine(std::string text) {
     constexpr std::string_view kOperation = "vmap over aten::";
     const auto begin = message.find(kOperation);
     std::string name = "an operation";
+    if (message.find("boolean mask") != std::string::npos) name = "a boolean mask as an index";
     if (begin != std::string::npos) {
       name = message.substr(begin + kOperation.size());
       name = "the operation '" + name.substr(0, name.find_first_of(". ")) + "'";
     }
     throw NotPerExample("the model uses " + name +
                         ", whose output has a size that depends on the values of an example; use "
-                        "masks and a fixed size instead.");
+                        "masks and a fixed size instead: where(mask, a, b) for what is written, "
+                        "and sums that are weighted with the mask for what is read.");
   }
   if (const auto end = message.find(" hit the vmap fallback"); end != std::string::npos) {
     const std::string name = message.substr(0, end);
@@ -132,7 +136,10 @@ std::string LastLine(std::string text) {
   }
   throw NotPerExample(
       "the model fails on an example that is alone in its batch: " + WithoutNumbers(message) +
-      " (numbers are left out, because they may come from private data).");
+      " (numbers are left out, because they may come from private data); let the model take "
+      "batches "
+      "of any size, also of one, and where it is a trace trace it again with sizes that it asks "
+      "for.");
 }
 
 // Looks at the arguments of every operation on this thread for wrapped tensors of another level.
@@ -308,6 +315,21 @@ at::Tensor WatchedLosses(const LossFunction& loss, const Batch& batch, std::int6
   }
   check();
   return losses;
+}
+
+void RethrowFromBackward(const c10::Error& error) {
+  const std::string message = LastLine(error.what_without_backtrace());
+  constexpr std::string_view kOfDevice[] = {"CUDA error", "CUBLAS_STATUS", "cuDNN error", "NCCL"};
+  const bool is_of_device =
+      std::any_of(std::begin(kOfDevice), std::end(kOfDevice),
+                  [&](std::string_view sign) { return message.find(sign) != std::string::npos; });
+  if (is_of_device || IsOutOfMemory(error) || message.find("forward AD") != std::string::npos) {
+    throw;
+  }
+  throw NotPerExample(
+      "the gradients of the model cannot be computed for each example: " + WithoutNumbers(message) +
+      " (numbers are left out, because they may come from private data); write the operation in "
+      "another way, or use --norms loop, which takes ordinary passes.");
 }
 
 at::Tensor JointLosses(const LossFunction& loss, const Batch& batch) {

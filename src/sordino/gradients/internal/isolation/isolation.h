@@ -29,6 +29,7 @@
 
 #include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
+#include <c10/util/Exception.h>
 
 #include <cstdint>
 #include <memory>
@@ -84,6 +85,10 @@ at::Tensor IsolatedLosses(const LossFunction& loss, const Batch& batch, std::int
 // The same, for a look at a model that is new: a tensor that it kept from an earlier call is found
 // at its first use, instead of making an operation of libtorch fail in a way of its own. Slow.
 at::Tensor WatchedLosses(const LossFunction& loss, const Batch& batch, std::int64_t units);
+
+// Throws what an error of libtorch behind the forward pass is for a user: NotPerExample without the
+// numbers in it. Failed allocations and failures of a device stay as they are.
+[[noreturn]] void RethrowFromBackward(const c10::Error& error);
 
 // The losses of the batch as the model computes them on the whole of it. State is kept out as
 // above: the batch as a whole is one unit.

@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -12,6 +15,7 @@
 #include "sordino/base/testing/not_a_number.h"
 #include "sordino/gradients/internal/isolation/isolation.h"
 #include "sordino/gradients/norm_clipping.h"
+#include "sordino/gradients/own_tensor.h"
 #include "sordino/gradients/testing/gradients_test_support.h"
 
 namespace sordino {
@@ -59,6 +63,30 @@ std::vector<Layer> Layers() {
     return [=](const at::Tensor& x) {
       return at::stft(x * w, 8, 4, 8, at::ones({8}, x.options()), false, true, true).abs();
     };
+  });
+  rows("entries that a mask chooses", {3, 4}, [](ModelMaker& m) {
+    const at::Tensor w = m.Parameter("w", {4});
+    const at::Tensor v = m.Parameter("v", {4});
+    return [=](const at::Tensor& x) {
+      at::Tensor y = x * w;
+      using Indices = c10::List<std::optional<at::Tensor>>;
+      y.index_put_(Indices({x.gt(0.5)}), at::full({}, 0.25, y.options()));
+      y.index_put_(Indices({x.sum(2).gt(0)}), v);
+      return y.index_put(Indices({x.lt(-1)}), at::ones({1}, y.options()), /*accumulate=*/true);
+    };
+  });
+  rows("a tensor made of parts", {3, 4}, [](ModelMaker& m) {
+    const at::Tensor w = m.Parameter("w", {4});
+    return [=](const at::Tensor& x) {
+      const at::Tensor y = OwnTensor(at::zeros({x.size(0), 3, 6}, x.options()));
+      y.narrow(2, 0, 4).copy_(x * w);
+      y.select(1, 0).add_(x.select(1, 1).sum() * w.sum());
+      return y.tanh();
+    };
+  });
+  rows("parts counted in bins", {3, 4}, [](ModelMaker& m) {
+    const at::Tensor w = m.Parameter("w", {5});
+    return [=](const at::Tensor& x) { return (at::histc(x, 5, -2, 2) * w).view({1, 5}); };
   });
   rows("stack of matrices", {2, 4}, [](ModelMaker& m) {
     const at::Tensor w = m.Parameter("w", {2, 4, 3});
@@ -217,6 +245,76 @@ TEST(Isolation, StridesStayWithinAnExample) {
   EXPECT_THROW(losses({2}, {1}, 3), NotPerExample);
   EXPECT_THROW(losses({1}, {1}, -1), std::exception);
   EXPECT_THROW(losses({2, 2}, {std::int64_t{1} << 62, std::int64_t{1} << 62}, 0), NotPerExample);
+}
+
+TEST(Isolation, CountsInBinsAreThoseOfEachExample) {
+  at::manual_seed(3);
+  at::Tensor x = at::randn({6, 40}, at::kDouble);
+  x[1].fill_(2);  // both ends of its own bins are one
+  x[2][0] = 1.5;  // an edge
+  for (const auto& [bins, low, high] : std::vector<std::tuple<std::int64_t, double, double>>{
+           {7, -1.5, 1.5}, {4, 0, 0}, {1, 0, 3}}) {
+    const at::Tensor places = at::arange(1, bins + 1, at::kDouble);
+    const at::Tensor found = IsolatedLosses(
+        [&](const Batch& b) {
+          return (at::histc(b[0], bins, low, high) * places).sum().reshape({1});
+        },
+        {x}, 6);
+    for (std::int64_t i = 0; i < 6; ++i) {
+      EXPECT_EQ(found[i].item<double>(),
+                (at::histc(x[i], bins, low, high) * places).sum().item<double>())
+          << bins << " bins, example " << i;
+    }
+  }
+}
+
+// Each entry that is true takes the value, in whatever dimensions the mask and the value have.
+TEST(Isolation, MasksWriteAsTheyDoInOneExample) {
+  at::manual_seed(4);
+  const at::Tensor x = at::randn({4, 2, 3, 5}, at::kDouble);
+  const auto compare = [&](const auto& write) {
+    const auto weighted = [&](const at::Tensor& written) {
+      return (written * at::arange(written.numel(), at::kDouble).view(written.sizes()))
+          .sum()
+          .reshape({1});
+    };
+    const at::Tensor found =
+        IsolatedLosses([&](const Batch& b) { return weighted(write(b[0][0])); }, {x}, 4);
+    for (std::int64_t i = 0; i < 4; ++i) {
+      EXPECT_NEAR(found[i].item<double>(), weighted(write(x[i])).template item<double>(), 1e-9);
+    }
+  };
+  const at::Tensor row = at::randn({5}, at::kDouble);
+  const at::Tensor square = at::randn({1, 5}, at::kDouble);
+  using Indices = c10::List<std::optional<at::Tensor>>;
+  for (const bool accumulate : {false, true}) {
+    compare([&](const at::Tensor& y) {
+      return y.index_put(Indices({y.gt(0)}), at::full({}, 2, at::kDouble), accumulate);
+    });
+    compare([&](const at::Tensor& y) {
+      return y.index_put(Indices({y.sum(2).gt(0)}), row, accumulate);
+    });
+    compare([&](const at::Tensor& y) {
+      return y.index_put(Indices({y.sum(at::IntArrayRef{1, 2}).gt(0)}), square, accumulate);
+    });
+    compare([&](const at::Tensor& y) {
+      return y.index_put(Indices({std::nullopt, y.sum(at::IntArrayRef{0, 2}).gt(0)}), square,
+                         accumulate);
+    });
+    compare([&](const at::Tensor& y) {
+      return y.index_put(Indices({std::nullopt, y.sum(0).gt(0)}), at::ones({2, 1}, at::kDouble),
+                         accumulate);
+    });
+  }
+  // As many values as entries are true.
+  EXPECT_THROW(IsolatedLosses(
+                   [&](const Batch& b) {
+                     const at::Tensor y = b[0][0].clone();
+                     y.index_put_(Indices({y.gt(0)}), row);
+                     return y.sum().reshape({1});
+                   },
+                   {x}, 4),
+               NotPerExample);
 }
 
 TEST(Isolation, OtherExamplesKeepTheirNormsWhateverOneExampleHolds) {

@@ -208,6 +208,7 @@ std::string WayOutOf(std::string_view kind) {
   if (Has(kind, "packed_sequence") || Has(kind, "pack_padded")) {
     return "run the layer on the padded sequence, and choose the steps that count with a mask";
   }
+  if (Has(kind, "bincount") || Has(kind, "histogram")) return "count with one_hot and a sum";
   if (Has(kind, "grouped_mm")) return "multiply by all matrices, and choose with a mask";
   return "write it with other operations";
 }

@@ -20,6 +20,7 @@
 #include <utility>
 
 #include "sordino/base/error.h"
+#include "sordino/gradients/internal/isolation/own_tensors.h"
 #include "sordino/gradients/internal/isolation/pure_operations.h"
 
 namespace sordino {
@@ -426,6 +427,7 @@ ScriptGraph MakeScriptGraph(const jit::Module& module) {
   ForEachNode(graph.block(), CheckNode);
   jit::ConstantPropagationImmutableTypes(result.graph);
   jit::EliminateDeadCode(result.graph);
+  MakeOwnTensors(result.graph, own);
   const jit::AliasDb aliases(result.graph);
   for (std::size_t k = 0; k < graph.inputs().size(); ++k) {
     const jit::Value* input = graph.inputs()[k];

@@ -13,6 +13,8 @@
 //   print, warnings.warn                               nothing
 //   embedding_bag(...)[1 ...]                          zeros: libtorch leaves them unwritten
 //   raise with a text that is computed                 a fixed text
+//   a new tensor that values of a record are written   one for each record (own_tensors.h)
+//   to
 #ifndef SORDINO_GRADIENTS_INTERNAL_ISOLATION_SCRIPT_GRAPH_H_
 #define SORDINO_GRADIENTS_INTERNAL_ISOLATION_SCRIPT_GRAPH_H_
 

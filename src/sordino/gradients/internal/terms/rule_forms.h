@@ -305,6 +305,24 @@ class BagLookup : public UseRule {
   Sizes sizes_;
 };
 
+// In its scope a node has one edge: what it gives to its other inputs goes nowhere, so that nothing
+// of it comes back to the one that is asked for (a weight that is used in front of the node too).
+class OnlyEdge {
+ public:
+  OnlyEdge(const TapeNode& node, std::size_t slot) : node_(node), edges_(node->next_edges()) {
+    for (std::size_t k = 0; k < edges_.size(); ++k) {
+      if (k != slot) node_->next_edges()[k] = {};
+    }
+  }
+  ~OnlyEdge() { node_->next_edges() = edges_; }
+  OnlyEdge(const OnlyEdge&) = delete;
+  OnlyEdge& operator=(const OnlyEdge&) = delete;
+
+ private:
+  const TapeNode& node_;
+  const torch::autograd::edge_list edges_;
+};
+
 // Any operation with one output: its own backward function, once for each example with the
 // gradients of all others set to zero. Slow, and right for whatever is linear in its gradient, as
 // backward functions are, as long as everything is finite: 0 times infinity of one example would
@@ -329,6 +347,7 @@ class AnyOperation : public UseRule {
                                  .remainder(layout.examples)
                                  .view(gradient.sizes());
     std::vector<at::Tensor> gradients;
+    const OnlyEdge alone(node_, slot_);
     for (std::int64_t example = 0; example < layout.examples; ++example) {
       const at::Tensor own = gradient.masked_fill(owner.ne(example), 0);
       // A pass of its own: inside of another one a node computes what that one asked for.

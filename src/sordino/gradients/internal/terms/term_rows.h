@@ -19,6 +19,7 @@ std::int64_t ChunkElements(const at::Tensor& tensor);
 // Half precision as float32.
 inline at::Tensor Wide(const at::Tensor& tensor) {
   const at::ScalarType type = tensor.scalar_type();
+  if (at::isComplexType(type)) return tensor;
   return type == at::kFloat || type == at::kDouble ? tensor : tensor.to(at::kFloat);
 }
 

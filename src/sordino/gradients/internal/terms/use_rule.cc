@@ -364,8 +364,13 @@ std::unique_ptr<UseRule> MakeRule(const Tape& tape, const ParameterUse& use,
   const Place place{node, use.slot, use.sizes, OutputSizes(*node, 0), parameter, &recurrent};
   const auto& type = *node;
   std::unique_ptr<UseRule> rule;
-  // The rules below are for real numbers.
-  const bool complex = at::isComplexType(node->input_metadata(0).options().dtype().toScalarType());
+  // The rules are for real numbers. Gradients of complex weights are those of derived tensors,
+  // which go back to real parameters (view_as_complex).
+  const auto is_complex = [](const torch::autograd::Node& of, std::uint32_t output) {
+    return at::isComplexType(of.input_metadata(output).options().dtype().toScalarType());
+  };
+  const torch::autograd::Edge& used = node->next_edge(use.slot);
+  const bool complex = is_complex(*node, 0) || is_complex(*used.function, used.input_nr);
   if (const auto maker = Makers().find(typeid(type)); maker != Makers().end() && !complex) {
     rule = maker->second(place);
   }
