@@ -138,7 +138,7 @@ MUTATIONS = [
              "      tensor.is_floating_point() ? tensor + tensor.mean(0) : tensor, 0, level_);",
              "HostileTraining.IsWithinTheSensitivityInEveryBatchSizeAndCut"),
     Mutation("training writes the buffers of a script", "gradients/script_model.cc",
-             "if (may_be_written && (is_isolated || !value.isTensor())) {",
+             "if (may_be_written && (is_isolated || !is_training_ || !value.isTensor())) {",
              "if (may_be_written && !value.isTensor()) {",
              "HostileTraining.IsRefusedOrWithinTheSensitivityAndHonestModelsAreTrained"),
     Mutation("a measurement of held-out records is not charged with its step", "training/privacy_plan.cc",

@@ -51,7 +51,7 @@ class ScriptModel::Form {
     for (const CapturedValue& captured : parts_.captured) {
       const c10::IValue& value = captured.Value();
       const bool may_be_written = captured.may_be_written && !captured.is_parameter;
-      if (may_be_written && (is_isolated || !value.isTensor())) {
+      if (may_be_written && (is_isolated || !is_training_ || !value.isTensor())) {
         stack.push_back(CopyOf(value));
         continue;
       }
@@ -71,6 +71,8 @@ class ScriptModel::Form {
     CheckKept(kept);
     return stack.size() == 1 ? stack.front() : c10::IValue();
   }
+
+  void Train(bool on) const { is_training_ = on; }
 
  private:
   using Kept = std::vector<std::pair<const CapturedValue*, std::uint32_t>>;
@@ -101,6 +103,8 @@ class ScriptModel::Form {
   const torch::jit::Code code_;
   const c10::FunctionSchema schema_;
   const c10::IValue self_;
+  // Of all copies of the model. The module may have no such attribute.
+  mutable bool is_training_ = true;
 };
 
 ScriptModel::ScriptModel(const torch::jit::Module& module)
@@ -124,7 +128,10 @@ at::Tensor ScriptModel::Forward(const std::vector<at::Tensor>& inputs) const {
   return output.toTensor();
 }
 
-void ScriptModel::Train(bool on) const { module_->train(on); }
+void ScriptModel::Train(bool on) const {
+  module_->train(on);
+  form_->Train(on);
+}
 
 ScriptModel LoadScriptModel(const std::filesystem::path& file, c10::Device device) {
   if (!std::filesystem::is_regular_file(file)) {

@@ -3,9 +3,9 @@
 // A script is code that somebody else may have written. It is turned into one graph of operations
 // that depend on their inputs alone (internal/isolation/script_graph.h), once, and that graph is
 // all that ever runs: the methods of the module are not called. What it reads of the module are
-// inputs of the graph. In an isolated pass (isolation.h) it gets copies of what it may write to, so
-// it keeps nothing; an ordinary pass may write to buffers (running statistics), and a write to a
-// parameter is an error in both.
+// inputs of the graph. In an isolated pass (isolation.h), and in evaluation mode, it gets copies of
+// what it may write to, so it keeps nothing; an ordinary pass of a training may write to buffers
+// (running statistics). A write to a parameter is an error in all of them.
 //
 // The graph runs in libtorch's interpreter without its optimizations, which would fuse operations
 // that need gradients into one node of the autograd graph, whose inside the tape cannot read.

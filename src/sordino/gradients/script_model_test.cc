@@ -1,6 +1,7 @@
 #include "sordino/gradients/script_model.h"
 
 #include <ATen/Functions.h>
+#include <ATen/core/grad_mode.h>
 #include <caffe2/serialize/inline_container.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -90,6 +91,32 @@ TEST(LoadScriptModel, ReadsAWholeFile) {
   const ScriptModel model = LoadScriptModel(
       ChangedScript(folder.path(), [](const std::string&, std::string&) {}), at::kCPU);
   EXPECT_EQ(model.Forward({at::ones({2})}).sum().item<float>(), -2);
+}
+
+// Of several ranks one evaluates: what it kept would tell a script which rank has a record.
+TEST(ScriptModel, KeepsNothingInEvaluationMode) {
+  torch::jit::Module module("Counter");
+  module.register_parameter("w", at::ones({1}), false);
+  module.register_buffer("calls", at::zeros({1}));
+  module.define(
+      "def forward(self, x: Tensor) -> Tensor:\n"
+      "    self.calls.add_(1.0)\n"
+      "    return x * self.w + self.calls\n");
+  const ScriptModel model(module);
+  const ScriptModel copy = model;
+  const auto answer = [](const ScriptModel& asked) {
+    const at::NoGradGuard no_grad;
+    return asked.Forward({at::zeros({1})}).item<float>();
+  };
+  model.Train(false);
+  EXPECT_EQ(answer(model), 1);
+  EXPECT_EQ(answer(copy), 1);
+  EXPECT_EQ(module.attr("calls").toTensor().item<float>(), 0);
+  // Running statistics of a training without privacy.
+  copy.Train(true);
+  EXPECT_EQ(answer(model), 1);
+  EXPECT_EQ(answer(copy), 2);
+  EXPECT_EQ(module.attr("calls").toTensor().item<float>(), 2);
 }
 
 }  // namespace
