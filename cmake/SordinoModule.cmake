@@ -20,10 +20,10 @@ function(sordino_module_links NAME OUTPUT)
 endfunction()
 
 # sordino_join_tests(TARGET): what SORDINO_JOIN_TESTS does to a test program. libtorch's headers are read
-# once for two dozen files. A name of one may shadow a name of another, which says nothing about either.
+# once for sixteen files. A name of one may shadow a name of another, which says nothing about either.
 function(sordino_join_tests TARGET)
   if(SORDINO_JOIN_TESTS)
-    set_target_properties(${TARGET} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 24
+    set_target_properties(${TARGET} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16
       UNITY_BUILD_CODE_BEFORE_INCLUDE "#pragma GCC diagnostic ignored \"-Wshadow\"")
     target_compile_options(${TARGET} PRIVATE -O1)
   endif()

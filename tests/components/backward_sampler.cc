@@ -33,7 +33,8 @@ class BackwardBatches : public BatchSampler {
 
 class Backward : public SamplerComponent {
  public:
-  Backward() : SamplerComponent({.name = "backward", .help = "of a test", .options = kBackwardOptions}) {}
+  Backward()
+      : SamplerComponent({.name = "backward", .help = "of a test", .options = kBackwardOptions}) {}
   void CheckPlan(const SamplingPlan& plan) const override {
     if (plan.records == 0) throw Error("backward batches need the number of records; declare it.");
   }

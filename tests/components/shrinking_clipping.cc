@@ -50,7 +50,8 @@ class ShrinkingState : public ClippingState {
 class Shrinking : public ClippingComponent {
  public:
   Shrinking()
-      : ClippingComponent({.name = "shrinking", .help = "of a test", .options = kShrinkingOptions}) {}
+      : ClippingComponent(
+            {.name = "shrinking", .help = "of a test", .options = kShrinkingOptions}) {}
 
   std::unique_ptr<ClippingState> Start(
       const ClippingTerms& /*terms*/, const OptionValues& options,
