@@ -142,5 +142,21 @@ TEST(Robustness, AllocationsOfEnormousReachAreAnswered) {
   }
 }
 
+// Cells that pairs of little noise need lie ten thousand deviations of the first pair from its
+// centre, where its density is zero as a double: 0.1 s, and 40 s where they are integrated all the
+// same.
+TEST(Robustness, CellsFarFromADensityTakeNoTime) {
+  const Event event = Event::Parse(
+      "add-remove: compose(2643048*poisson(0.6837679451087957, gaussian(37.37350720161981)), "
+      "162144*truncated-poisson(18, 0.24195189743336526, 6, gaussian(0.46033850462224796)), "
+      "539980*poisson(0.0011973572896095761, tree(1.0837072522123616, 698)), "
+      "1218*fixed(0.007855081622189296, laplace(2)), 12320*gaussian(0.4868623881381957))");
+  const double start = ProcessorSeconds();
+  const Interval found = Account(event, Delta(5.7e-99), Effort::kQuick).value;
+  EXPECT_LT(ProcessorSeconds() - start, 10);
+  EXPECT_GT(found.lower, 30'000);
+  EXPECT_LT(found.upper, 200'000);
+}
+
 }  // namespace
 }  // namespace sordino
