@@ -80,13 +80,17 @@ std::vector<Layer> Layers() {
     return [=](const at::Tensor& x) {
       const at::Tensor y = OwnTensor(at::zeros({x.size(0), 3, 6}, x.options()));
       y.narrow(2, 0, 4).copy_(x * w);
-      y.select(1, 0).add_(x.select(1, 1).sum() * w.sum());
+      y.select(1, 0).add_(x.select(1, 1).sum(1, /*keepdim=*/true) * w.sum());
       return y.tanh();
     };
   });
   rows("parts counted in bins", {3, 4}, [](ModelMaker& m) {
     const at::Tensor w = m.Parameter("w", {5});
-    return [=](const at::Tensor& x) { return (at::histc(x, 5, -2, 2) * w).view({1, 5}); };
+    return [=](const at::Tensor& x) {
+      std::vector<at::Tensor> counts;
+      for (const at::Tensor& row : x.unbind()) counts.push_back(at::histc(row, 5, -2, 2));
+      return at::stack(counts) * w;
+    };
   });
   rows("stack of matrices", {2, 4}, [](ModelMaker& m) {
     const at::Tensor w = m.Parameter("w", {2, 4, 3});
