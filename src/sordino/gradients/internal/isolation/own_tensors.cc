@@ -9,6 +9,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "sordino/gradients/internal/isolation/pure_operations.h"
 #include "sordino/gradients/own_tensor.h"
 
 namespace sordino {
@@ -23,25 +24,6 @@ void RegisterOwn() {
       "sordino::own(Tensor tensor) -> Tensor",
       [](jit::Stack& stack) { stack.back() = OwnTensor(stack.back().toTensor()); },
       c10::AliasAnalysisKind::FROM_SCHEMA)});
-}
-
-bool MayHoldTensors(const c10::TypePtr& type) {
-  switch (type->kind()) {
-    case c10::TypeKind::IntType:
-    case c10::TypeKind::FloatType:
-    case c10::TypeKind::ComplexType:
-    case c10::TypeKind::NumberType:
-    case c10::TypeKind::BoolType:
-    case c10::TypeKind::StringType:
-    case c10::TypeKind::NoneType:
-    case c10::TypeKind::DeviceObjType:
-    case c10::TypeKind::EnumType:
-      return false;
-    default:
-      break;
-  }
-  const auto inner = type->containedTypes();
-  return inner.empty() || std::any_of(inner.begin(), inner.end(), MayHoldTensors);
 }
 
 // The values of a graph that may hold values of a record.
@@ -82,7 +64,8 @@ class OfRecords {
   }
 
   void Add(const jit::Value* value) {
-    if (MayHoldTensors(value->type()) && values_.insert(value).second) has_grown_ = true;
+    if (!IsScriptData(value->type(), /*with_tensors=*/false) && values_.insert(value).second)
+      has_grown_ = true;
   }
 
   void Visit(const jit::Block* block) {

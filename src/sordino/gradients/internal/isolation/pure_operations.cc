@@ -1,5 +1,8 @@
 #include "sordino/gradients/internal/isolation/pure_operations.h"
 
+#include <ATen/core/jit_type.h>
+
+#include <algorithm>
 #include <unordered_set>
 
 namespace sordino {
@@ -211,6 +214,35 @@ std::string WayOutOf(std::string_view kind) {
   if (Has(kind, "bincount") || Has(kind, "histogram")) return "count with one_hot and a sum";
   if (Has(kind, "grouped_mm")) return "multiply by all matrices, and choose with a mask";
   return "write it with other operations";
+}
+
+bool IsScriptData(const c10::TypePtr& type, bool with_tensors) {
+  switch (type->kind()) {
+    case c10::TypeKind::TensorType:
+      return with_tensors;
+    case c10::TypeKind::IntType:
+    case c10::TypeKind::FloatType:
+    case c10::TypeKind::ComplexType:
+    case c10::TypeKind::NumberType:
+    case c10::TypeKind::BoolType:
+    case c10::TypeKind::StringType:
+    case c10::TypeKind::NoneType:
+    case c10::TypeKind::DeviceObjType:
+    case c10::TypeKind::EnumType:
+      return true;
+    case c10::TypeKind::ListType:
+    case c10::TypeKind::DictType:
+    case c10::TypeKind::TupleType:
+    case c10::TypeKind::OptionalType:
+    case c10::TypeKind::UnionType: {
+      const auto inner = type->containedTypes();
+      return std::all_of(inner.begin(), inner.end(), [&](const c10::TypePtr& each) {
+        return IsScriptData(each, with_tensors);
+      });
+    }
+    default:
+      return false;
+  }
 }
 
 }  // namespace sordino

@@ -1,4 +1,4 @@
-// The operations that a script may be made of (script_form.h).
+// The operations that a script may be made of (script_graph.h).
 //
 // Each is a function of its inputs by its schema: it returns fresh values or views of its inputs,
 // writes nothing but an input that it is named to write to (add_, append), and sees no stride,
@@ -6,6 +6,8 @@
 // is refused, so a new operation of libtorch is refused until somebody has looked at it.
 #ifndef SORDINO_GRADIENTS_INTERNAL_ISOLATION_PURE_OPERATIONS_H_
 #define SORDINO_GRADIENTS_INTERNAL_ISOLATION_PURE_OPERATIONS_H_
+
+#include <ATen/core/jit_type_base.h>
 
 #include <string>
 #include <string_view>
@@ -17,6 +19,9 @@ bool IsPureOperation(std::string_view kind);
 
 // What to do instead of an operation that is refused, a clause: "use sizes instead of strides".
 std::string WayOutOf(std::string_view kind);
+
+// Whether values of a type are numbers, strings and containers of them, and with_tensors: tensors.
+bool IsScriptData(const c10::TypePtr& type, bool with_tensors);
 
 }  // namespace sordino
 

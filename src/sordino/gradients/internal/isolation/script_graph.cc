@@ -68,35 +68,6 @@ std::string LineOf(const jit::Node* node) {
               WayOutOf(node->kind().toQualString()) + ".");
 }
 
-// Whether values of a type are numbers, strings and containers of them, and with_tensors: tensors.
-bool IsData(const c10::TypePtr& type, bool with_tensors) {
-  switch (type->kind()) {
-    case c10::TypeKind::TensorType:
-      return with_tensors;
-    case c10::TypeKind::IntType:
-    case c10::TypeKind::FloatType:
-    case c10::TypeKind::ComplexType:
-    case c10::TypeKind::NumberType:
-    case c10::TypeKind::BoolType:
-    case c10::TypeKind::StringType:
-    case c10::TypeKind::NoneType:
-    case c10::TypeKind::DeviceObjType:
-    case c10::TypeKind::EnumType:
-      return true;
-    case c10::TypeKind::ListType:
-    case c10::TypeKind::DictType:
-    case c10::TypeKind::TupleType:
-    case c10::TypeKind::OptionalType:
-    case c10::TypeKind::UnionType: {
-      const auto inner = type->containedTypes();
-      return std::all_of(inner.begin(), inner.end(),
-                         [&](const c10::TypePtr& each) { return IsData(each, with_tensors); });
-    }
-    default:
-      return false;
-  }
-}
-
 // A with statement calls methods that are not in the graph.
 void CallWithMethods(jit::Graph& graph) {
   ForEachNode(graph.block(), [&](jit::Node* node) {
@@ -194,7 +165,7 @@ class Lowering {
     if (input != nullptr) return input;
     const c10::TypePtr type = object->type()->getAttribute(slot);
     const std::string name = PrefixOf(*object) + object->type()->getAttributeName(slot);
-    if (!IsData(type, /*with_tensors=*/true)) {
+    if (!IsScriptData(type, /*with_tensors=*/true)) {
       throw Error("the script has an object of the type '" + type->annotation_str() +
                   "' as its attribute '" + name + "'" + LineOf(node) +
                   ", which could keep a state; use tensors, numbers, lists and dictionaries, or "
@@ -217,7 +188,7 @@ class Lowering {
                     value->isTuple() || value->isObject())) {
       return;
     }
-    if (!IsData(node->output()->type(), /*with_tensors=*/true)) RefuseOperation(node);
+    if (!IsScriptData(node->output()->type(), /*with_tensors=*/true)) RefuseOperation(node);
     jit::Value* input = graph_->addInput();
     input->setType(node->output()->type());
     node->output()->replaceAllUsesWith(input);
@@ -375,7 +346,7 @@ void CheckNode(jit::Node* node) {
                           kind == "aten::percentFormat" || kind == "aten::join";
   const bool makes_order = kind == "aten::sort" || kind == "aten::sorted";
   for (const jit::Value* input : node->inputs()) {
-    if ((makes_text || makes_order) && !IsData(input->type(), makes_order)) {
+    if ((makes_text || makes_order) && !IsScriptData(input->type(), makes_order)) {
       throw Error("the script calls '" + NameOf(node) + "' for a value of the type '" +
                   input->type()->annotation_str() + "'" + LineOf(node) +
                   "; use it for numbers and strings only.");
