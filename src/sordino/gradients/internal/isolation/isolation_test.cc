@@ -84,6 +84,15 @@ std::vector<Layer> Layers() {
       return y.tanh();
     };
   });
+  rows("weight written into a view", {3, 4}, [](ModelMaker& m) {
+    const at::Tensor v = m.Parameter("v", {4});
+    const at::Tensor w = m.Parameter("w", {4});
+    return [=](const at::Tensor& x) {
+      const at::Tensor y = (x * v).clone();
+      y.select(1, 0).copy_(w * 2);
+      return y.tanh();
+    };
+  });
   rows("parts counted in bins", {3, 4}, [](ModelMaker& m) {
     const at::Tensor w = m.Parameter("w", {5});
     return [=](const at::Tensor& x) {

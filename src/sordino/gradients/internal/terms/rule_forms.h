@@ -13,6 +13,7 @@
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/view_as_real.h>
 #include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/functions/tensor.h>
 
 #include <cstdint>
 #include <functional>
@@ -307,9 +308,11 @@ class BagLookup : public UseRule {
 
 // In its scope a node has one edge: what it gives to its other inputs goes nowhere, so that nothing
 // of it comes back to the one that is asked for (a weight that is used in front of the node too).
+// A write into a view keeps its edges, which libtorch compares with those of a node inside of it.
 class OnlyEdge {
  public:
   OnlyEdge(const TapeNode& node, std::size_t slot) : node_(node), edges_(node->next_edges()) {
+    if (dynamic_cast<const torch::autograd::CopySlices*>(&*node) != nullptr) return;
     for (std::size_t k = 0; k < edges_.size(); ++k) {
       if (k != slot) node_->next_edges()[k] = {};
     }
