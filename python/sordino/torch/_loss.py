@@ -118,7 +118,7 @@ _tensor_str._functorch_wrapper_str_intern = _shown_wrapper
 
 
 @contextlib.contextmanager
-def _alone(with_own_tensors):
+def _alone(with_own_tensors=False):
     replaced = _REPLACED + (_REPLACED_BY_OWN if with_own_tensors else [])
     before = [(place, name, vars(place).get(name, getattr(place, name)))
               for place, name, _ in replaced]
