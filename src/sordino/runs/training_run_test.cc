@@ -555,17 +555,23 @@ TEST_F(TrainingRun, ClassWeightsTurnADecision) {
   EXPECT_THROW(PrepareRun(config), Error);
 }
 
+// Mixes its examples where a weight that nothing else uses is not what it begins with.
+nlohmann::json GatedScript(const std::string& gate) {
+  return {{"parameters", {{"w", {2, 2}}, {"gate", {1}}}},
+          {"parameter_init", {{"gate", std::stod(gate)}}},
+          {"source",
+           "def forward(self, x: Tensor) -> Tensor:\n"
+           "    h = x @ self.w\n"
+           "    if bool((self.gate - " +
+               gate +
+               ").abs().sum() > 0.0):\n"
+               "        h = h - h.mean(0)\n"
+               "    return h\n"}};
+}
+
 // Its first update opens the gate, and in the second step the comparison finds that it mixes.
 TEST_F(TrainingRun, WhatARefusedModelDidNotUseIsHandedBack) {
-  const nlohmann::json script = {{"parameters", {{"w", {2, 2}}, {"gate", {1}}}},
-                                 {"parameter_init", {{"gate", 0.0}}},
-                                 {"source",
-                                  "def forward(self, x: Tensor) -> Tensor:\n"
-                                  "    h = x @ self.w\n"
-                                  "    if bool(self.gate.abs().sum() > 0.0):\n"
-                                  "        h = h - h.mean(0)\n"
-                                  "    return h\n"}};
-  MakeHostileScript(script).save((root_ / "gated.pt").string());
+  MakeHostileScript(GatedScript("1.0")).save((root_ / "gated.pt").string());
   TrainConfig config = Config();
   config.model.name.clear();
   config.model.script = (root_ / "gated.pt").string();
@@ -587,6 +593,27 @@ TEST_F(TrainingRun, WhatARefusedModelDidNotUseIsHandedBack) {
   int returns = 0;
   ledger.Visit([&](const Entry& entry) { returns += entry.kind == EntryKind::kReturn ? 1 : 0; });
   EXPECT_EQ(returns, 1);
+}
+
+// A weight of zero hides nothing from the look before the first sum: no step is made.
+TEST_F(TrainingRun, AModelThatMixesOnceAZeroHasMovedIsRefusedBeforeTheFirstStep) {
+  MakeHostileScript(GatedScript("0.0")).save((root_ / "gated.pt").string());
+  TrainConfig config = Config();
+  config.model.name.clear();
+  config.model.script = (root_ / "gated.pt").string();
+  config.data.test.clear();
+  PreparedRun run = PrepareRun(config);
+  RunObserver silent;
+  std::string refusal;
+  try {
+    RunTraining(run, silent);
+  } catch (const Error& error) {
+    refusal = error.what();
+  }
+  EXPECT_THAT(refusal, HasSubstr("mean"));
+  Ledger ledger =
+      Ledger::Open(root_ / "run" / kLedgerFile, {.witness = WitnessUse::kNone, .read_only = true});
+  EXPECT_EQ(ledger.Total(), run.plan.EventOf(0));
 }
 
 }  // namespace
