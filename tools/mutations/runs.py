@@ -56,7 +56,7 @@ MUTATIONS = [
     Mutation("a refused model keeps what it did not use", "runs/internal/training_loop.cc",
              "      if (ledger_ != nullptr) ledger_->HandBack();\n",
              "",
-             "TrainingRun.WhatARefusedModelDidNotUseIsHandedBack"),
+             "GatedRun.WhatARefusedModelDidNotUseIsHandedBack"),
     Mutation("the filter of adaptive noise is not asked", "runs/run_ledger.cc",
              ("const bool fits = !filter_ || filter_->Admits(current_.StepEvent(step));",
               "SORDINO_CHECK(filter_->Charge(released), \"a step passes the filter of its run\");"),

@@ -569,51 +569,49 @@ nlohmann::json GatedScript(const std::string& gate) {
                "    return h\n"}};
 }
 
-// Its first update opens the gate, and in the second step the comparison finds that it mixes.
-TEST_F(TrainingRun, WhatARefusedModelDidNotUseIsHandedBack) {
-  MakeHostileScript(GatedScript("1.0")).save((root_ / "gated.pt").string());
-  TrainConfig config = Config();
-  config.model.name.clear();
-  config.model.script = (root_ / "gated.pt").string();
-  config.data.test.clear();
-  PreparedRun run = PrepareRun(config);
-  RunObserver silent;
-  std::string refusal;
-  try {
-    RunTraining(run, silent);
-  } catch (const Error& error) {
-    refusal = error.what();
+class GatedRun : public TrainingRun {
+ protected:
+  // Trains the script until it is refused, and returns its plan.
+  PrivacyPlan Refused(const std::string& gate) {
+    MakeHostileScript(GatedScript(gate)).save((root_ / "gated.pt").string());
+    TrainConfig config = Config();
+    config.model.name.clear();
+    config.model.script = (root_ / "gated.pt").string();
+    config.data.test.clear();
+    PreparedRun run = PrepareRun(config);
+    RunObserver silent;
+    std::string refusal;
+    try {
+      RunTraining(run, silent);
+    } catch (const Error& error) {
+      refusal = error.what();
+    }
+    EXPECT_THAT(refusal, HasSubstr("mean"));
+    EXPECT_FALSE(HasNumber(refusal)) << refusal;
+    return run.plan;
   }
-  EXPECT_THAT(refusal, HasSubstr("mean"));
-  EXPECT_FALSE(HasNumber(refusal)) << refusal;
-  Ledger ledger =
-      Ledger::Open(root_ / "run" / kLedgerFile, {.witness = WitnessUse::kNone, .read_only = true});
+
+  Ledger OpenedLedger() const {
+    return Ledger::Open(root_ / "run" / kLedgerFile,
+                        {.witness = WitnessUse::kNone, .read_only = true});
+  }
+};
+
+// Its first update opens the gate, and in the second step the comparison finds that it mixes.
+TEST_F(GatedRun, WhatARefusedModelDidNotUseIsHandedBack) {
+  const PrivacyPlan plan = Refused("1.0");
+  Ledger ledger = OpenedLedger();
   // Eight were charged before the first.
-  EXPECT_EQ(ledger.Total(), run.plan.EventOf(1));
+  EXPECT_EQ(ledger.Total(), plan.EventOf(1));
   int returns = 0;
   ledger.Visit([&](const Entry& entry) { returns += entry.kind == EntryKind::kReturn ? 1 : 0; });
   EXPECT_EQ(returns, 1);
 }
 
 // A weight of zero hides nothing from the look before the first sum: no step is made.
-TEST_F(TrainingRun, AModelThatMixesOnceAZeroHasMovedIsRefusedBeforeTheFirstStep) {
-  MakeHostileScript(GatedScript("0.0")).save((root_ / "gated.pt").string());
-  TrainConfig config = Config();
-  config.model.name.clear();
-  config.model.script = (root_ / "gated.pt").string();
-  config.data.test.clear();
-  PreparedRun run = PrepareRun(config);
-  RunObserver silent;
-  std::string refusal;
-  try {
-    RunTraining(run, silent);
-  } catch (const Error& error) {
-    refusal = error.what();
-  }
-  EXPECT_THAT(refusal, HasSubstr("mean"));
-  Ledger ledger =
-      Ledger::Open(root_ / "run" / kLedgerFile, {.witness = WitnessUse::kNone, .read_only = true});
-  EXPECT_EQ(ledger.Total(), run.plan.EventOf(0));
+TEST_F(GatedRun, AModelThatMixesOnceAZeroHasMovedIsRefusedBeforeTheFirstStep) {
+  const PrivacyPlan plan = Refused("0.0");
+  EXPECT_EQ(OpenedLedger().Total(), plan.EventOf(0));
 }
 
 }  // namespace

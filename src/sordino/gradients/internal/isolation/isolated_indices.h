@@ -2,9 +2,8 @@
 // pass.
 //
 //   index_put, index_put_ with one boolean mask   written with where
-//   index_add, index_copy, index_fill             with scatter_add and scatter: libtorch's rules
-//   call
-//                                                 them for one unit after the other
+//   index_add, index_copy, index_fill             written with scatter_add and scatter, because
+//                                                 libtorch's rules call them unit by unit
 //   histc                                         written with comparisons
 //   dropout of a tensor that is the same for all  one mask for each unit
 //   _nested_tensor_from_mask_left_aligned         false: what is padded stays padded
